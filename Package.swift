@@ -1,0 +1,81 @@
+// swift-tools-version: 6.2
+import PackageDescription
+
+let strict: [SwiftSetting] = [
+  .enableUpcomingFeature("ExistentialAny"),
+  .enableUpcomingFeature("InternalImportsByDefault"),
+  .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+let package = Package(
+  name: "apns-mock",
+  platforms: [.macOS(.v15)],
+  products: [
+    .executable(name: "apns-mock", targets: ["APNSMockCommand"]),
+    .library(name: "MockAPNS", targets: ["MockAPNS"]),
+  ],
+  dependencies: [
+    .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
+    .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
+    .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
+    .package(url: "https://github.com/swift-server/swift-service-lifecycle", from: "2.13.0"),
+    .package(url: "https://github.com/jpsim/Yams", from: "6.2.0"),
+  ],
+  targets: [
+    .systemLibrary(
+      name: "CNghttp2", pkgConfig: "libnghttp2",
+      providers: [.apt(["libnghttp2-dev"]), .brew(["libnghttp2"])]),
+    .systemLibrary(
+      name: "COpenSSL", pkgConfig: "openssl",
+      providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .target(name: "HTTPMessage", swiftSettings: strict),
+    .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
+    .target(name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage"], swiftSettings: strict),
+    .target(name: "APNSRules", dependencies: ["HTTPMessage"], swiftSettings: strict),
+    .target(name: "Inbox", dependencies: ["APNSRules", "HTTPMessage", "TLSEngine"], swiftSettings: strict),
+    .target(
+      name: "MockAPNS",
+      dependencies: [
+        "APNSRules", "HTTP2Session", "HTTPMessage", "Inbox", "TLSEngine",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "Yams", package: "Yams"),
+      ], swiftSettings: strict),
+    .target(
+      name: "AdminAPI",
+      dependencies: [
+        "APNSRules", "Inbox", "MockAPNS",
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+      ], swiftSettings: strict),
+    .executableTarget(
+      name: "APNSMockCommand",
+      dependencies: [
+        "AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "UnixSignals", package: "swift-service-lifecycle"),
+        .product(name: "Yams", package: "Yams"),
+      ], swiftSettings: strict),
+    .testTarget(name: "TLSEngineTests", dependencies: ["TLSEngine"], swiftSettings: strict),
+    .testTarget(name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage"], swiftSettings: strict),
+    .testTarget(name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage"], swiftSettings: strict),
+    .testTarget(name: "InboxTests", dependencies: ["APNSRules", "HTTPMessage", "Inbox"], swiftSettings: strict),
+    .testTarget(
+      name: "MockAPNSTests",
+      dependencies: ["APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine"], swiftSettings: strict),
+    .testTarget(
+      name: "AdminAPITests",
+      dependencies: ["AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine"], swiftSettings: strict),
+    .testTarget(
+      name: "APNSMockCommandTests", dependencies: ["APNSMockCommand", "APNSRules", "MockAPNS"],
+      swiftSettings: strict),
+  ],
+  swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <nghttp2/nghttp2.h>
+
+// nghttp2's enums import into Swift as types of their own, while the members of frames and settings are plain integers.
+// These constants carry the few values we compare under the integer type of the member they are compared with.
+
+static const uint8_t APNS_FRAME_DATA = NGHTTP2_DATA;
+static const uint8_t APNS_FRAME_HEADERS = NGHTTP2_HEADERS;
+static const uint8_t APNS_FRAME_SETTINGS = NGHTTP2_SETTINGS;
+static const uint8_t APNS_FRAME_GOAWAY = NGHTTP2_GOAWAY;
+static const uint8_t APNS_FRAME_CONTINUATION = NGHTTP2_CONTINUATION;
+
+static const uint8_t APNS_FLAG_END_STREAM = NGHTTP2_FLAG_END_STREAM;
+static const uint8_t APNS_FLAG_ACK = NGHTTP2_FLAG_ACK;
+
+static const int32_t APNS_SETTING_HEADER_TABLE_SIZE = NGHTTP2_SETTINGS_HEADER_TABLE_SIZE;
+static const int32_t APNS_SETTING_MAX_CONCURRENT_STREAMS = NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS;
+static const int32_t APNS_SETTING_MAX_FRAME_SIZE = NGHTTP2_SETTINGS_MAX_FRAME_SIZE;
+static const int32_t APNS_SETTING_MAX_HEADER_LIST_SIZE = NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE;
+static const int32_t APNS_SETTING_ENABLE_PUSH = NGHTTP2_SETTINGS_ENABLE_PUSH;
+
+static const uint8_t APNS_NV_NONE = NGHTTP2_NV_FLAG_NONE;
+static const uint8_t APNS_NV_NO_INDEX = NGHTTP2_NV_FLAG_NO_INDEX;
+
+static const uint32_t APNS_DATA_FLAG_EOF = NGHTTP2_DATA_FLAG_EOF;
+
+// A union member: Swift reads it, but only through the frame's own type; named here so that each use says which.
+static inline uint32_t apns_goaway_error_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }
+static inline int apns_is_request_headers(const nghttp2_frame *frame) {
+  return frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
+}

@@ -1,0 +1,175 @@
+private import CNghttp2
+public import HTTPMessage
+
+/// The client side of one HTTP/2 connection: requests in, bytes out; bytes in, answers out. It does no I/O.
+///
+/// It is what `apns-mock send` and the project's own tests push with. Not Sendable: one session lives in one place.
+public final class HTTP2ClientSession {
+  /// What the server did.
+  public enum Event: Sendable, Equatable {
+    /// The answer to the request on this stream came in whole.
+    case response(stream: Int32, HTTPResponse)
+    /// The stream ended without an answer: RST_STREAM, or GOAWAY that left it unprocessed.
+    case reset(stream: Int32, errorCode: UInt32)
+    /// The server sent SETTINGS with this MAX_CONCURRENT_STREAMS, if it named one.
+    case settings(maxConcurrentStreams: UInt32?)
+    /// The server said goodbye.
+    case goAway(lastStream: Int32, errorCode: UInt32, debugData: [UInt8])
+  }
+
+  // As in `HTTP2ServerSession`: owned until deinit, with this object as unretained user data of its callbacks.
+  private var session: OpaquePointer?
+  private var events: [Event] = []
+  private var exchanges: [Int32: Exchange] = [:]
+
+  /// A request's body on its way out and its answer on its way in.
+  private final class Exchange {
+    var body: [UInt8]
+    var sent = 0
+    var response = HTTPResponse()
+
+    init(body: [UInt8]) { self.body = body }
+  }
+
+  /// - Throws: `HTTP2Failure` if nghttp2 has no memory.
+  public init() throws {
+    var callbacks: OpaquePointer?
+    guard nghttp2_session_callbacks_new(&callbacks) == 0 else {
+      throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
+    }
+    defer { nghttp2_session_callbacks_del(callbacks) }
+    Self.install(callbacks)
+    guard nghttp2_session_client_new(&session, callbacks, Unmanaged.passUnretained(self).toOpaque()) == 0 else {
+      throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
+    }
+    var settings = [nghttp2_settings_entry(settings_id: APNS_SETTING_ENABLE_PUSH, value: 0)]
+    nghttp2_submit_settings(session, 0, &settings, settings.count)
+  }
+
+  deinit { nghttp2_session_del(session) }
+
+  /// Sends a request; `headers` holds the pseudo-header fields first. Streams above the server's limit wait inside.
+  ///
+  /// - Returns: its stream.
+  /// - Throws: `HTTP2Failure` if the connection takes no more requests.
+  public func request(headers: HeaderList, body: [UInt8]) throws -> Int32 {
+    let exchange = Exchange(body: body)
+    let stream = headers.bytes.withUnsafeBytes { bytes -> Int32 in
+      guard let base = bytes.baseAddress else { return -1 }
+      // nghttp2 writes to neither name nor value and copies both before the call returns.
+      let start = UnsafeMutablePointer(mutating: base.assumingMemoryBound(to: UInt8.self))
+      var pairs: [nghttp2_nv] = []
+      headers.forEachField { name, value in
+        pairs.append(
+          nghttp2_nv(
+            name: start + Int(name.offset), value: start + Int(value.offset), namelen: Int(name.count),
+            valuelen: Int(value.count), flags: APNS_NV_NONE))
+      }
+      guard !body.isEmpty else { return nghttp2_submit_request(session, nil, pairs, pairs.count, nil, nil) }
+      var provider = nghttp2_data_provider()
+      // Unretained: `exchanges` keeps it until the stream is closed, after which nghttp2 asks for no data.
+      provider.source.ptr = Unmanaged.passUnretained(exchange).toOpaque()
+      provider.read_callback = { _, _, buffer, length, flags, source, _ in
+        guard let buffer, let flags, let pointer = source?.pointee.ptr else { return 0 }
+        let exchange = Unmanaged<Exchange>.fromOpaque(pointer).takeUnretainedValue()
+        let count = min(length, exchange.body.count - exchange.sent)
+        _ = UnsafeMutableBufferPointer(start: buffer, count: count)
+          .update(fromContentsOf: exchange.body[exchange.sent..<exchange.sent + count])
+        exchange.sent += count
+        if exchange.sent == exchange.body.count { flags.pointee |= APNS_DATA_FLAG_EOF }
+        return count
+      }
+      return nghttp2_submit_request(session, nil, pairs, pairs.count, &provider, nil)
+    }
+    guard stream > 0 else {
+      throw HTTP2Failure(kind: .fatal, description: "the connection takes no more requests: " + String(cString: nghttp2_strerror(stream)))
+    }
+    exchanges[stream] = exchange
+    return stream
+  }
+
+  /// Takes plain bytes from the server and returns what they meant.
+  ///
+  /// - Throws: `HTTP2Failure` when the session cannot go on.
+  public func receive(_ bytes: UnsafeRawBufferPointer) throws -> [Event] {
+    let consumed = nghttp2_session_mem_recv(session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+    guard consumed >= 0 else {
+      throw HTTP2Failure(kind: .fatal, description: String(cString: nghttp2_strerror(Int32(consumed))))
+    }
+    defer { events.removeAll() }
+    return events
+  }
+
+  /// Appends everything that should now go to the server.
+  public func drain(into output: inout [UInt8]) {
+    while true {
+      var frame: UnsafePointer<UInt8>?
+      let count = nghttp2_session_mem_send(session, &frame)
+      guard count > 0, let frame else { return }
+      output.append(contentsOf: UnsafeBufferPointer(start: frame, count: count))
+    }
+  }
+
+  /// Ends the connection in order: GOAWAY NO_ERROR.
+  public func goAway() {
+    nghttp2_session_terminate_session(session, HTTP2ErrorCode.noError.rawValue)
+  }
+
+  // MARK: - nghttp2's callbacks
+
+  private static func install(_ callbacks: OpaquePointer?) {
+    nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, frame, name, nameCount, value, valueCount, _, user in
+      guard let frame, let user else { return 0 }
+      HTTP2ClientSession.from(user).exchanges[frame.pointee.hd.stream_id]?.response.headers.append(
+        name: UnsafeRawBufferPointer(start: name, count: nameCount),
+        value: UnsafeRawBufferPointer(start: value, count: valueCount))
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, data, count, user in
+      guard let user, let exchange = HTTP2ClientSession.from(user).exchanges[stream] else { return 0 }
+      let room = HTTPResponse.bodyLimit - exchange.response.body.count
+      exchange.response.body.append(contentsOf: UnsafeBufferPointer(start: data, count: count).prefix(room))
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
+      guard let frame, let user else { return 0 }
+      HTTP2ClientSession.from(user).received(frame)
+      return 0
+    }
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, code, user in
+      guard let user else { return 0 }
+      HTTP2ClientSession.from(user).closed(stream, errorCode: code)
+      return 0
+    }
+  }
+
+  private static func from(_ user: UnsafeMutableRawPointer) -> HTTP2ClientSession {
+    Unmanaged<HTTP2ClientSession>.fromOpaque(user).takeUnretainedValue()
+  }
+
+  private func received(_ frame: UnsafePointer<nghttp2_frame>) {
+    switch frame.pointee.hd.type {
+    case APNS_FRAME_SETTINGS where frame.pointee.hd.flags & APNS_FLAG_ACK == 0:
+      let settings = frame.pointee.settings
+      let entry = UnsafeBufferPointer(start: settings.iv, count: settings.niv)
+        .first { $0.settings_id == APNS_SETTING_MAX_CONCURRENT_STREAMS }
+      events.append(.settings(maxConcurrentStreams: entry?.value))
+    case APNS_FRAME_GOAWAY:
+      let goAway = frame.pointee.goaway
+      events.append(
+        .goAway(
+          lastStream: goAway.last_stream_id, errorCode: goAway.error_code,
+          debugData: Array(UnsafeBufferPointer(start: goAway.opaque_data, count: goAway.opaque_data_len))))
+    default: break
+    }
+  }
+
+  private func closed(_ stream: Int32, errorCode: UInt32) {
+    guard let exchange = exchanges.removeValue(forKey: stream) else { return }
+    if exchange.response.status > 0, errorCode == HTTP2ErrorCode.noError.rawValue {
+      events.append(.response(stream: stream, exchange.response))
+    } else {
+      events.append(.reset(stream: stream, errorCode: errorCode))
+    }
+  }
+}

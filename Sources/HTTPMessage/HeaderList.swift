@@ -1,0 +1,119 @@
+/// The header fields of one message in the order they came, packed into one buffer.
+///
+/// A push costs no allocation per field: each field is `name length (2 bytes, little endian), value length (2 bytes),
+/// name, value`, one after the other. The same bytes are what the inbox keeps. Everything that remembers a value does so
+/// as a `ByteRange` into `bytes`.
+public struct HeaderList: Sendable, Equatable {
+  /// The packed fields.
+  public private(set) var bytes: [UInt8] = []
+
+  /// How many fields there are.
+  public private(set) var count = 0
+
+  /// The size HTTP/2 counts against SETTINGS_MAX_HEADER_LIST_SIZE: for each field its name, its value and 32
+  /// (RFC 9113 section 6.5.2).
+  public var listSize: Int { bytes.count + count * 28 }
+
+  /// No fields.
+  public init() {}
+
+  /// Fields from text, for tests and clients. Names are expected in lower case, as HTTP/2 wants them.
+  public init(_ fields: [(String, String)]) {
+    for (name, value) in fields { append(name: name, value: value) }
+  }
+
+  /// Adds one field.
+  ///
+  /// - Returns: `false`, with nothing added, if the name, the value or the whole list would not fit into 16-bit offsets.
+  @discardableResult
+  public mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
+    let size = 4 + name.count + value.count
+    guard bytes.count + size <= Int(UInt16.max) else { return false }
+    bytes.reserveCapacity(bytes.count + size)
+    bytes.append(UInt8(truncatingIfNeeded: name.count))
+    bytes.append(UInt8(truncatingIfNeeded: name.count >> 8))
+    bytes.append(UInt8(truncatingIfNeeded: value.count))
+    bytes.append(UInt8(truncatingIfNeeded: value.count >> 8))
+    bytes.append(contentsOf: name)
+    bytes.append(contentsOf: value)
+    count += 1
+    return true
+  }
+
+  /// Adds one field given as text.
+  @discardableResult
+  public mutating func append(name: String, value: String) -> Bool {
+    var name = name
+    var value = value
+    return name.withUTF8 { name in
+      value.withUTF8 { append(name: UnsafeRawBufferPointer(name), value: UnsafeRawBufferPointer($0)) }
+    }
+  }
+
+  /// Lets `body` write over the bytes of a value, which is how a prepared answer gets its ids.
+  public mutating func withMutableValue(_ range: ByteRange, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Void) {
+    guard range.indices.upperBound <= bytes.count else { return }
+    bytes.withUnsafeMutableBufferPointer { body(UnsafeMutableBufferPointer(rebasing: $0[range.indices])) }
+  }
+
+  /// Empties the list and keeps its buffer for the next message.
+  public mutating func removeAll() {
+    bytes.removeAll(keepingCapacity: true)
+    count = 0
+  }
+
+  /// Calls `body` with the position of each field's name and value, in order.
+  public func forEachField(_ body: (_ name: ByteRange, _ value: ByteRange) -> Void) {
+    bytes.withUnsafeBytes { Self.forEachField(in: $0, body) }
+  }
+
+  /// The same over packed bytes that stand elsewhere, such as in a record of the inbox.
+  public static func forEachField(
+    in packed: UnsafeRawBufferPointer, _ body: (_ name: ByteRange, _ value: ByteRange) -> Void
+  ) {
+    var offset = 0
+    while offset + 4 <= packed.count {
+      let nameCount = Int(packed[offset]) | Int(packed[offset + 1]) << 8
+      let valueCount = Int(packed[offset + 2]) | Int(packed[offset + 3]) << 8
+      let name = offset + 4
+      let end = name + nameCount + valueCount
+      guard end <= packed.count else { return }
+      body(ByteRange(offset: name, count: nameCount), ByteRange(offset: name + nameCount, count: valueCount))
+      offset = end
+    }
+  }
+
+  /// The first value under `name`, as text; for clients and tests.
+  public subscript(name: String) -> String? {
+    var found: String?
+    forEachField { field, value in
+      if found == nil, self.string(field) == name { found = self.string(value) }
+    }
+    return found
+  }
+
+  /// The text at `range`, with bytes that are not UTF-8 replaced.
+  public func string(_ range: ByteRange) -> String {
+    String(decoding: bytes[range.indices], as: UTF8.self)
+  }
+}
+
+/// A stretch of a packed header list, in bytes from its beginning. Four bytes wide, because each record keeps several.
+public struct ByteRange: Sendable, Equatable, Hashable {
+  /// Where it begins.
+  public var offset: UInt16
+  /// How long it is.
+  public var count: UInt16
+
+  /// A stretch of `count` bytes from `offset`; both must fit into 16 bits, which `HeaderList.append` sees to.
+  public init(offset: Int, count: Int) {
+    self.offset = UInt16(truncatingIfNeeded: offset)
+    self.count = UInt16(truncatingIfNeeded: count)
+  }
+
+  /// The same as indices.
+  public var indices: Range<Int> { Int(offset)..<Int(offset) + Int(count) }
+
+  /// Whether there is nothing in it.
+  public var isEmpty: Bool { count == 0 }
+}
