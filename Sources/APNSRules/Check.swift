@@ -1,0 +1,64 @@
+/// The checks a push goes through, in the order they are made: APNS.md section 8.2, rows 3 to 19.
+public enum Check: UInt8, CaseIterable, Comparable, Sendable {
+  /// Rows 3 to 5: the request's shape.
+  case method, path, duplicateHeaders
+  /// Row 6: something to authenticate with came, and a client certificate is a provider certificate.
+  case credential, certificate
+  /// Rows 7 to 13: the provider token and what the connection is bound to.
+  case tokenUpdateLatch, providerToken, providerTokenAge, keyEnvironment, connectionTeam, relatedKey, tokenUpdates
+  /// Row 14: the syntax of the `apns-` headers.
+  case apnsID, expiration, priority, collapseID, pushType
+  /// Row 15: the form of the device token.
+  case deviceToken
+  /// Row 16: the topic and what goes with it.
+  case topicPresent, topicForm, topicPermitted, topicForType, priorityForType
+  /// Row 17: the body; its syntax only in `strict`.
+  case payloadPresent, payloadSize, payloadSyntax
+  /// Row 18: what is known of the device.
+  case deviceEnvironment, deviceTopic, deviceExpired, deviceUnregistered
+  /// Row 19: pushes to one device token, if a limit is set.
+  case deviceRate
+  /// Outside the table and before all of it: the header list fits the advertised limit. Only listed where it failed.
+  case headerListSize
+
+  /// Whether `one` is made before `other`.
+  public static func < (one: Check, other: Check) -> Bool { one.rawValue < other.rawValue }
+
+  /// The name in records, snake_case.
+  public var name: String {
+    switch self {
+    case .method: "method"
+    case .path: "path"
+    case .duplicateHeaders: "duplicate_headers"
+    case .credential: "credential"
+    case .certificate: "certificate"
+    case .tokenUpdateLatch: "token_update_latch"
+    case .providerToken: "provider_token"
+    case .providerTokenAge: "provider_token_age"
+    case .keyEnvironment: "key_environment"
+    case .connectionTeam: "connection_team"
+    case .relatedKey: "related_key"
+    case .tokenUpdates: "token_updates"
+    case .apnsID: "apns_id"
+    case .expiration: "expiration"
+    case .priority: "priority"
+    case .collapseID: "collapse_id"
+    case .pushType: "push_type"
+    case .deviceToken: "device_token"
+    case .topicPresent: "topic_present"
+    case .topicForm: "topic_form"
+    case .topicPermitted: "topic_permitted"
+    case .topicForType: "topic_for_type"
+    case .priorityForType: "priority_for_type"
+    case .payloadPresent: "payload_present"
+    case .payloadSize: "payload_size"
+    case .payloadSyntax: "payload_syntax"
+    case .deviceEnvironment: "device_environment"
+    case .deviceTopic: "device_topic"
+    case .deviceExpired: "device_expired"
+    case .deviceUnregistered: "device_unregistered"
+    case .deviceRate: "device_rate"
+    case .headerListSize: "header_list_size"
+    }
+  }
+}

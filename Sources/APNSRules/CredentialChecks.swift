@@ -1,0 +1,142 @@
+internal import HTTPMessage
+
+/// Rows 6 to 13 of APNS.md section 8.2: who is pushing. With a client certificate `authorization` is ignored altogether
+/// (section 4.2, documented).
+extension Rulebook {
+  /// What the request came with.
+  func credential(
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: ConnectionStanding
+  ) -> Verdict.Credential {
+    if standing.certificate != nil { return .certificate }
+    guard let authorization = facts.authorization else { return .none }
+    return packed.part(authorization.indices).isBareScheme ? .none : .token
+  }
+
+  /// All of these rows.
+  func checkCredential(
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: inout ConnectionStanding, keys: KeyRing, now: Int64,
+    verdict: inout Verdict
+  ) throws(Rejection) {
+    if let certificate = standing.certificate {
+      guard certificate.development || certificate.production else {
+        throw Rejection(
+          .certificate, .badCertificate,
+          "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "
+            + "certificate: make one with apns-mock certs client --topic T")
+      }
+      return
+    }
+    guard verdict.credential == .token, let range = facts.authorization else {
+      throw Rejection(
+        .credential, .missingProviderToken,
+        "neither a client certificate nor a provider token came: send authorization: bearer <JWT>")
+    }
+    let authorization = packed.part(range.indices)
+    standing.known.rest(on: KnownTokens.Basis(keys: keys.version, mode: mode, environment: environment))
+    var token = standing.known.find(authorization)
+    if mode != .lenient, let end = standing.updates.latchedUntil(now: now, interval: times.updateInterval) {
+      verdict.token = token ?? ProviderTokenVerification.unverified(authorization)
+      throw latched(until: end, now: now)
+    }
+    if token == nil {
+      let verified = ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
+      standing.known.remember(verified, authorization)
+      token = verified
+    }
+    verdict.token = token
+    guard let token, let key = token.key, let issuedAt = token.issuedAt else {
+      throw Rejection(.providerToken, .invalidProviderToken, token?.problem ?? "the provider token is not valid")
+    }
+    try checkAge(issuedAt, now: now)
+    // What follows was found in order for this very token and cannot have changed since.
+    if standing.known.current === token { return }
+    try checkEnvironment(key)
+    try checkBinding(key, to: standing.binding)
+    if standing.binding == nil { standing.binding = key }
+    try noteUpdate(key: key, issuedAt: issuedAt, standing: &standing, now: now)
+    standing.known.accept(token)
+    standing.providerTokenAccepted = true
+  }
+
+  /// Row 9: `iat` within an hour of now, both ends inclusive (section 3.2; the future by section 13 row 9).
+  private func checkAge(_ issuedAt: Int64, now: Int64) throws(Rejection) {
+    let age = now &- issuedAt
+    if age > times.maxAge {
+      throw Rejection(
+        .providerTokenAge, .expiredProviderToken,
+        "iat is \(Explanation.time(age)) old (\(Explanation.moment(issuedAt))), at most "
+          + "\(Explanation.time(times.maxAge)) are allowed: make a new provider token every 20 to 60 minutes")
+    }
+    if age < -times.future {
+      let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
+      throw Rejection(
+        .providerTokenAge, .expiredProviderToken,
+        "iat is \(Explanation.time(age)) in the future (\(Explanation.moment(issuedAt))), at most "
+          + "\(Explanation.time(times.future)) are allowed: \(hint)")
+    }
+  }
+
+  /// Row 10: a scoped key in the other environment (section 3.3).
+  private func checkEnvironment(_ key: TrustedKey) throws(Rejection) {
+    guard let only = key.environment, only != environment else { return }
+    throw Rejection(
+      .keyEnvironment, settings.environmentKeyReason,
+      "key \(key.keyID) is for \(only.rawValue) only, this is \(environment.rawValue): use a key of this environment")
+  }
+
+  /// Rows 11 and 12: the first accepted token fixes the team, and for topic-specific keys the key (section 3.3).
+  private func checkBinding(_ key: TrustedKey, to first: TrustedKey?) throws(Rejection) {
+    guard let first else { return }
+    guard key.teamID == first.teamID else {
+      throw Rejection(
+        .connectionTeam, .invalidProviderToken,
+        "the connection belongs to team \(first.teamID) since its first push, this token is of team \(key.teamID): "
+          + "open a connection for each team")
+    }
+    let isRelated = key.relatedKeyID == first.keyID || first.relatedKeyID == key.keyID
+    let isAllowed =
+      switch (key.topics, first.topics) {
+      case (nil, nil): true
+      case (_?, _?): key.keyID == first.keyID || isRelated
+      default: false
+      }
+    guard isAllowed else {
+      throw Rejection(
+        .relatedKey, .unrelatedKeyIdInToken,
+        "key \(key.keyID) is not related to \(first.keyID), with which this connection began: "
+          + "open a connection for each key")
+    }
+  }
+
+  /// Row 13: provider tokens that change too often (section 3.2). `lenient` does not count.
+  private func noteUpdate(
+    key: TrustedKey, issuedAt: Int64, standing: inout ConnectionStanding, now: Int64
+  ) throws(Rejection) {
+    guard mode != .lenient else { return }
+    let isInTime = standing.updates.admit(
+      keyID: key.keyID, issuedAt: issuedAt, now: now, interval: times.updateInterval, free: settings.freeTokenUpdates)
+    guard isInTime else {
+      throw Rejection(
+        .tokenUpdates, .tooManyProviderTokenUpdates,
+        "the connection's provider token changed \(standing.updates.fastChanges + 1) times within less than "
+          + "\(Explanation.time(times.updateInterval)) of the change before: make one every 20 to 60 minutes and share it"
+      )
+    }
+  }
+
+  private func latched(until end: Int64, now: Int64) -> Rejection {
+    Rejection(
+      .tokenUpdateLatch, .tooManyProviderTokenUpdates,
+      "the connection changed its provider token too often and is refused until \(Explanation.moment(end)), "
+        + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes")
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The word `bearer` with nothing after it: no provider token is there.
+  fileprivate var isBareScheme: Bool {
+    let word = prefix { $0 != 0x20 }
+    return word.count == 6 && zip(word, "bearer".utf8).allSatisfy { $0 | 0x20 == $1 }
+      && self[6...].allSatisfy { $0 == 0x20 }
+  }
+}

@@ -1,0 +1,30 @@
+internal import Foundation
+internal import HTTPMessage
+
+/// Row 17 of APNS.md section 8.2: the body is there and within the limit of section 6.1; what it means is not APNs'
+/// business (section 6.2).
+extension Rulebook {
+  func checkPayload(_ request: HTTPRequest, _ facts: PushFacts) throws(Rejection) {
+    guard request.bodySize > 0 else {
+      throw Rejection(.payloadPresent, .payloadEmpty, "the push has no body: send the payload as JSON")
+    }
+    guard request.bodySize <= facts.payloadLimit else {
+      throw Rejection(
+        .payloadSize, .payloadTooLarge,
+        "the body has \(request.bodySize) bytes, at most \(facts.payloadLimit) are allowed for "
+          + (facts.payloadLimit == PushType.usualPayloadLimit ? "this push type: shorten it" : "VoIP: shorten it"))
+    }
+    guard mode == .strict, Payload.parse(request.body) == nil else { return }
+    throw Rejection(
+      .payloadSyntax, .payloadEmpty,
+      "the body is not JSON, which rules \"strict\" refuse (APNs answers 200 and the device shows nothing)")
+  }
+}
+
+/// Reading a payload, for the few who look into it.
+enum Payload {
+  /// The JSON in `body`; `nil` if it is not JSON. More than 512 levels of nesting are not JSON here.
+  static func parse(_ body: [UInt8]) -> Any? {
+    try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)
+  }
+}

@@ -1,0 +1,45 @@
+/// What is known of one provider token. Made once for each distinct JWT of a connection and shared by all its records;
+/// it holds neither the JWT nor its signature.
+public final class ProviderToken: Sendable {
+  /// What became of the signature.
+  public enum Signature: String, Sendable {
+    /// It verifies with the key named by `kid`.
+    case valid
+    /// It does not.
+    case invalid
+    /// Something before it was wrong, so it was not looked at.
+    case unchecked
+  }
+
+  /// `kid`, cut to 64 characters; `nil` if there is none.
+  public let keyID: String?
+  /// `iss`, cut to 64 characters; `nil` if there is none.
+  public let teamID: String?
+  /// `iat` in milliseconds since 1970; `nil` if it is absent or no time.
+  public let issuedAt: Int64?
+  /// `alg`, cut to 64 characters; `nil` if there is none.
+  public let algorithm: String?
+  /// What became of the signature.
+  public let signature: Signature
+  /// Why it is an `InvalidProviderToken` whatever the time and the connection, in words for people; `nil` if it is not.
+  public let problem: String?
+
+  /// The key that verified it.
+  let key: TrustedKey?
+
+  init(
+    _ jwt: JSONWebToken?, issuedAt: Int64? = nil, signature: Signature = .unchecked, problem: String? = nil,
+    key: TrustedKey? = nil
+  ) {
+    keyID = jwt?.header.keyID.map(Self.cut)
+    teamID = jwt?.claims.issuer.map(Self.cut)
+    algorithm = jwt?.header.algorithm.map(Self.cut)
+    self.issuedAt = issuedAt
+    self.signature = signature
+    self.problem = problem
+    self.key = key
+  }
+
+  /// Key and team ids have ten characters; what a hostile token puts there must not fill records.
+  private static func cut(_ text: String) -> String { String(text.prefix(64)) }
+}

@@ -1,0 +1,152 @@
+/// Row 8 of APNS.md section 8.2: what is true or false of a provider token whatever the time and the connection. The
+/// outcome is remembered by the token's bytes, so none of this is done twice for one JWT on one connection.
+struct ProviderTokenVerification {
+  var mode: RuleMode
+  var keys: KeyRing
+
+  /// Judges `authorization`, the whole value of that header.
+  func verify(_ authorization: UnsafeRawBufferPointer) -> ProviderToken {
+    guard let start = authorization.bearerTokenStart else {
+      return ProviderToken(
+        nil,
+        problem: "authorization is not of the form \"bearer <JWT>\": put the word bearer and a space before the token")
+    }
+    let text = authorization.part(start..<authorization.count)
+    let jwt: JSONWebToken
+    do throws(JSONWebToken.Malformed) { jwt = try JSONWebToken(text) } catch {
+      return ProviderToken(nil, problem: error.problem)
+    }
+    let issuedAt = jwt.claims.issuedAt?.milliseconds(mode: mode)
+    do throws(Refusal) {
+      let (key, algorithm) = try claimedKey(jwt)
+      guard issuedAt != nil else { throw Refusal(problem: problemOfIssuedAt(jwt)) }
+      try checkWriting(jwt)
+      try checkSignature(jwt, signed: text.part(0..<jwt.signedCount), key: key, algorithm: algorithm)
+      return ProviderToken(jwt, issuedAt: issuedAt, signature: .valid, key: key)
+    } catch {
+      return ProviderToken(jwt, issuedAt: issuedAt, signature: error.signature, problem: error.problem)
+    }
+  }
+
+  /// Reads `authorization` without judging it, for the record of a push that was rejected before that.
+  static func unverified(_ authorization: UnsafeRawBufferPointer) -> ProviderToken? {
+    guard let start = authorization.bearerTokenStart,
+      let jwt = try? JSONWebToken(authorization.part(start..<authorization.count))
+    else { return nil }
+    return ProviderToken(jwt, issuedAt: jwt.claims.issuedAt?.milliseconds(mode: .lenient))
+  }
+}
+
+extension ProviderTokenVerification {
+  private struct Refusal: Error {
+    var problem: String
+    var signature = ProviderToken.Signature.unchecked
+  }
+
+  /// `alg`, `kid` and `iss` (APNS.md section 3.1, documented).
+  private func claimedKey(_ jwt: JSONWebToken) throws(Refusal) -> (TrustedKey, SigningAlgorithm) {
+    let algorithm = try algorithm(jwt.header.algorithm)
+    guard let keyID = jwt.header.keyID else {
+      throw Refusal(problem: "the JWT's header has no kid: put the key id there, ten characters")
+    }
+    guard let key = keys.keys[keyID] else {
+      let issuerIsKey = jwt.claims.issuer.map { keys.keys[$0] != nil } ?? false
+      if issuerIsKey || keys.keys.values.contains(where: { $0.teamID == keyID }) {
+        throw Refusal(
+          problem: "iss and kid look swapped: kid \(Explanation.quoted(keyID)) has to be the key id, iss the team id")
+      }
+      throw Refusal(
+        problem: "kid \(Explanation.quoted(keyID)) is not among the trusted keys "
+          + "(\(Explanation.list(keys.keys.keys))): add its public key to provider.yaml")
+    }
+    guard let issuer = jwt.claims.issuer else {
+      throw Refusal(problem: "the JWT's claims have no iss: put the team id there (\(key.teamID))")
+    }
+    guard issuer == key.teamID else {
+      throw Refusal(
+        problem: "iss \(Explanation.quoted(issuer)) is not the team of key \(key.keyID): it has to be \(key.teamID)")
+    }
+    return (key, algorithm)
+  }
+
+  private func algorithm(_ name: String?) throws(Refusal) -> SigningAlgorithm {
+    switch (name, mode) {
+    case ("ES256", _): return .es256
+    case ("ES512", .lenient): return .es512
+    // Apple's own sample token has no alg (APNS.md section 3.1).
+    case (nil, .lenient): return .es256
+    case (nil, _): throw Refusal(problem: "the JWT's header has no alg: it has to be ES256")
+    case (let name?, _): throw Refusal(problem: "alg \(Explanation.quoted(name)) is not accepted: sign with ES256")
+    }
+  }
+
+  private func problemOfIssuedAt(_ jwt: JSONWebToken) -> String {
+    switch jwt.claims.issuedAt {
+    case nil: "the JWT's claims have no iat, or none that is a number: put the UNIX time in seconds there"
+    case .whole: "iat is too large for a time: it has to be the UNIX time in seconds"
+    case .fraction where mode == .strict, .text where mode == .strict:
+      "iat is not a whole number, which rules \"strict\" demand: write the UNIX time in seconds, unquoted"
+    case .fraction, .text: "iat is not a number of seconds: write the UNIX time in seconds, unquoted"
+    }
+  }
+
+  /// What RFC 7515 and 7518 ask of the writing, and APNs was seen to be easy about.
+  private func checkWriting(_ jwt: JSONWebToken) throws(Refusal) {
+    guard !jwt.signature.isEmpty else { throw Refusal(problem: "the JWT is not signed: sign it with ES256") }
+    guard mode == .strict else { return }
+    if jwt.isStandardBase64 {
+      throw Refusal(
+        problem: "the JWT uses padding or the characters + and /, which rules \"strict\" refuse: use base64url")
+    }
+    if jwt.signature.count != 64 {
+      throw Refusal(
+        problem: "the JWT's signature has \(jwt.signature.count) bytes, rules \"strict\" demand the 64 of r and s: "
+          + "convert it from DER")
+    }
+  }
+
+  private func checkSignature(
+    _ jwt: JSONWebToken, signed: UnsafeRawBufferPointer, key: TrustedKey, algorithm: SigningAlgorithm
+  ) throws(Refusal) {
+    guard jwt.signature.withUnsafeBytes({ key.verifies(algorithm, signed, $0) }) else {
+      throw Refusal(
+        problem: "the signature does not verify with key \(key.keyID): is this .p8 the one with that key id?",
+        signature: .invalid)
+    }
+  }
+}
+
+extension JSONWebToken.IssuedAt {
+  /// The time in milliseconds, as far as the mode takes this way of writing it.
+  fileprivate func milliseconds(mode: RuleMode) -> Int64? {
+    switch self {
+    case .whole(let number):
+      return Self.milliseconds(Double(number), mode: mode)
+    case .fraction(let number):
+      return mode == .strict ? nil : Self.milliseconds(number, mode: mode)
+    case .text(let text):
+      // Double takes "inf" and "0x1p3" too, which no library writes.
+      let isPlain = text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2e }
+      guard mode != .strict, isPlain, let number = Double(text) else { return nil }
+      return Self.milliseconds(number, mode: mode)
+    }
+  }
+
+  /// Apple's own sample token has an `iat` in milliseconds (APNS.md section 3.1): what would be a time after the year
+  /// 5138 is taken for one outside `strict`.
+  private static func milliseconds(_ number: Double, mode: RuleMode) -> Int64? {
+    let milliseconds = (mode != .strict && number > 1e11 ? number : number * 1000).rounded()
+    // Three million years either way: further off is no time, and would not survive subtraction.
+    return milliseconds.magnitude < 1e17 ? Int64(milliseconds) : nil
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Where the provider token begins in a value of `authorization`: after the word `bearer` in any case and spaces.
+  /// `nil` if it begins otherwise.
+  var bearerTokenStart: Int? {
+    guard count > 6, self[6] == 0x20 else { return nil }
+    for (index, letter) in "bearer".utf8.enumerated() where self[index] | 0x20 != letter { return nil }
+    return self[7...].firstIndex { $0 != 0x20 } ?? count
+  }
+}

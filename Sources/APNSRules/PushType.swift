@@ -1,0 +1,65 @@
+/// The value of `apns-push-type`: what kind of push it is, and with it the topic's suffix, the payload's limit and the
+/// priorities. Source: APNS.md section 5 (documented) and 6.1.
+public enum PushType: UInt8, CaseIterable, Sendable {
+  /// The eleven documented types.
+  case alert, background, complication, controls, fileprovider, liveactivity, location, mdm, pushtotalk, voip, widgets
+
+  /// The value on the wire.
+  public var text: String { row.text.description }
+
+  /// What follows the bundle id in the topic; empty where the bundle id is the topic.
+  public var topicSuffix: String { row.suffix.description }
+
+  /// The largest body in bytes, inclusive (APNS.md section 6.1).
+  public var payloadLimit: Int { self == .voip ? 5120 : Self.usualPayloadLimit }
+
+  /// The limit for every type but VoIP, and for a push whose type is not known.
+  public static let usualPayloadLimit = 4096
+
+  /// The type with these bytes as its value; upper case is not accepted.
+  public init?(_ bytes: UnsafeRawBufferPointer) {
+    for type in Self.allCases where bytes.equals(type.row.text) {
+      self = type
+      return
+    }
+    return nil
+  }
+
+  /// The type whose suffix `topic` carries after a bundle id, if any.
+  public init?(suffixOf topic: UnsafeRawBufferPointer) {
+    for type in Self.suffixed where topic.hasSuffix(type.row.suffix) && topic.count > type.row.suffix.utf8CodeUnitCount
+    {
+      self = type
+      return
+    }
+    return nil
+  }
+
+  /// Whether Apple documents this priority for the type; only `strict` insists. Where the documentation names none, all
+  /// three are.
+  func documents(priority: UInt8) -> Bool {
+    switch self {
+    case .background: priority == 5
+    case .liveactivity, .location: priority != 1
+    default: true
+    }
+  }
+
+  private static let suffixed = allCases.filter { $0.row.suffix.utf8CodeUnitCount > 0 }
+
+  private var row: (text: StaticString, suffix: StaticString) {
+    switch self {
+    case .alert: ("alert", "")
+    case .background: ("background", "")
+    case .complication: ("complication", ".complication")
+    case .controls: ("controls", ".push-type.controls")
+    case .fileprovider: ("fileprovider", ".pushkit.fileprovider")
+    case .liveactivity: ("liveactivity", ".push-type.liveactivity")
+    case .location: ("location", ".location-query")
+    case .mdm: ("mdm", "")
+    case .pushtotalk: ("pushtotalk", ".voip-ptt")
+    case .voip: ("voip", ".voip")
+    case .widgets: ("widgets", ".push-type.widgets")
+    }
+  }
+}

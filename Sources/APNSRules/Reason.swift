@@ -1,0 +1,75 @@
+/// Why APNs rejects a push or ends a connection: the one table of wire texts, statuses and meanings.
+///
+/// Source: APNS.md section 7.2. `BadEnvironmentKeyInToken` stands beside its documented spelling because the wire shows
+/// the one and the documentation the other.
+public enum Reason: UInt8, CaseIterable, Sendable {
+  /// 400, APNS.md section 7.2.
+  case badCollapseId, badDeviceToken, badExpirationDate, badMessageId, badPriority, badTopic, deviceTokenNotForTopic,
+    duplicateHeaders, idleTimeout, invalidPushType, missingDeviceToken, missingTopic, payloadEmpty, topicDisallowed
+  /// 403, APNS.md section 7.2.
+  case badCertificate, badCertificateEnvironment, badEnvironmentKeyIdInToken, badEnvironmentKeyInToken,
+    expiredProviderToken, forbidden, invalidProviderToken, missingProviderToken, unrelatedKeyIdInToken
+  /// 404, 405, 410, 413, 429, 500 and 503, APNS.md section 7.2.
+  case badPath, methodNotAllowed, expiredToken, unregistered, payloadTooLarge, tooManyProviderTokenUpdates,
+    tooManyRequests, internalServerError, serviceUnavailable, shutdown
+
+  /// The text on the wire, in `{"reason":"…"}`.
+  public var text: String { row.text }
+  /// The HTTP status that goes with it.
+  public var status: Int { row.status }
+  /// When APNs says it, in one line for people.
+  public var when: String { row.when }
+
+  /// The reason with this wire text, compared with case.
+  public init?(text: String) {
+    guard let found = Self.allCases.first(where: { $0.text == text }) else { return nil }
+    self = found
+  }
+
+  private var row: (text: String, status: Int, when: String) {
+    switch self {
+    case .badCollapseId: ("BadCollapseId", 400, "apns-collapse-id is longer than 64 bytes")
+    case .badDeviceToken: ("BadDeviceToken", 400, "the device token is malformed, unknown, or of the other environment")
+    case .badExpirationDate: ("BadExpirationDate", 400, "apns-expiration is not a whole number of UNIX seconds")
+    case .badMessageId: ("BadMessageId", 400, "apns-id is not a UUID")
+    case .badPriority: ("BadPriority", 400, "apns-priority is not 10, 5 or 1, or not allowed for the push type")
+    case .badTopic: ("BadTopic", 400, "apns-topic is malformed")
+    case .deviceTokenNotForTopic: ("DeviceTokenNotForTopic", 400, "the device token belongs to another topic")
+    case .duplicateHeaders: ("DuplicateHeaders", 400, "a header is repeated")
+    case .idleTimeout: ("IdleTimeout", 400, "the connection was idle; in practice a GOAWAY reason")
+    case .invalidPushType: ("InvalidPushType", 400, "apns-push-type is unknown or contradicts the topic's suffix")
+    case .missingDeviceToken: ("MissingDeviceToken", 400, "nothing stands after /3/device/ in the path")
+    case .missingTopic: ("MissingTopic", 400, "apns-topic is needed and absent")
+    case .payloadEmpty: ("PayloadEmpty", 400, "the push has no body")
+    case .topicDisallowed: ("TopicDisallowed", 400, "the credential may not use this topic, or not for this push type")
+    case .badCertificate: ("BadCertificate", 403, "the client certificate is not a provider certificate")
+    case .badCertificateEnvironment:
+      (
+        "BadCertificateEnvironment", 403,
+        "the client certificate is for the other environment; in practice a GOAWAY reason"
+      )
+    case .badEnvironmentKeyIdInToken:
+      ("BadEnvironmentKeyIdInToken", 403, "the provider token's key is for the other environment (documented spelling)")
+    case .badEnvironmentKeyInToken:
+      ("BadEnvironmentKeyInToken", 403, "the provider token's key is for the other environment (spelling on the wire)")
+    case .expiredProviderToken: ("ExpiredProviderToken", 403, "the provider token's iat is more than an hour away")
+    case .forbidden: ("Forbidden", 403, "the action is not allowed; no trigger is known")
+    case .invalidProviderToken:
+      ("InvalidProviderToken", 403, "the provider token's form, algorithm, key, team or signature is wrong")
+    case .missingProviderToken: ("MissingProviderToken", 403, "neither a client certificate nor a provider token came")
+    case .unrelatedKeyIdInToken:
+      ("UnrelatedKeyIdInToken", 403, "the provider token's key is not related to the connection's first key")
+    case .badPath: ("BadPath", 404, "the path is not /3/device/ and a device token")
+    case .methodNotAllowed: ("MethodNotAllowed", 405, "the method is not POST")
+    case .expiredToken: ("ExpiredToken", 410, "the device token has expired")
+    case .unregistered: ("Unregistered", 410, "the device token is no longer active for the topic")
+    case .payloadTooLarge: ("PayloadTooLarge", 413, "the body is over 4096 bytes, or over 5120 for VoIP")
+    case .tooManyProviderTokenUpdates:
+      ("TooManyProviderTokenUpdates", 429, "the connection's provider token changed more often than every 20 minutes")
+    case .tooManyRequests: ("TooManyRequests", 429, "too many pushes in a row to one device token")
+    case .internalServerError: ("InternalServerError", 500, "something went wrong inside APNs")
+    case .serviceUnavailable: ("ServiceUnavailable", 503, "APNs cannot take pushes now")
+    case .shutdown: ("Shutdown", 503, "this APNs server is going away")
+    }
+  }
+}

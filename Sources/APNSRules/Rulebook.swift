@@ -1,0 +1,105 @@
+public import HTTPMessage
+
+/// The rules of APNs: judges one push after the other, and keeps nothing between them but the connection's standing.
+public struct Rulebook: Sendable {
+  /// How to answer where the evidence is open.
+  public var mode: RuleMode { didSet { digest() } }
+  /// Which world it is.
+  public let environment: PushEnvironment
+  /// The numbers behind the rules.
+  public var settings: APNSSettings { didSet { digest() } }
+
+  /// The settings in the units they are compared in, so that a push need not convert them.
+  private(set) var times = Times()
+  private var tokenChecks = CheckSet()
+  private var certificateChecks = CheckSet()
+
+  /// Durations in milliseconds.
+  struct Times: Sendable {
+    var maxAge: Int64 = 0
+    var future: Int64 = 0
+    var updateInterval: Int64 = 0
+    var unregisteredAfter: Int64 = 0
+  }
+
+  /// The rules in one mode, for one environment.
+  public init(
+    mode: RuleMode = .apple, environment: PushEnvironment = .sandbox, settings: APNSSettings = APNSSettings()
+  ) {
+    self.mode = mode
+    self.environment = environment
+    self.settings = settings
+    digest()
+  }
+
+  /// More fields than this cannot fit into the advertised list size of 8000, at 32 bytes and more each (RFC 9113 section
+  /// 6.5.2). Bounds the search for repeated names, whoever fills the request.
+  private static let fieldLimit = 250
+
+  /// What APNs would say to `request`, in the order of APNS.md section 8.2, rows 3 to 18. Row 19, the rate per device
+  /// token, is `DeviceRateBuckets` and `Verdict.refuse(over:)`.
+  ///
+  /// - Parameters:
+  ///   - request: the request, complete.
+  ///   - standing: the connection's; brought up to date.
+  ///   - keys: the trusted provider keys.
+  ///   - devices: the registered devices; a device token that is not among them is online.
+  ///   - now: the server's clock, in milliseconds since 1970.
+  public func judge(
+    _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64
+  ) -> Verdict {
+    let defaultTopic = standing.defaultTopic ?? []
+    return defaultTopic.withUnsafeBytes { defaultTopic in
+      request.headers.bytes.withUnsafeBytes { packed in
+        let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
+        let reader = FieldReader(
+          packed, defaultTopic: defaultTopic.isEmpty ? nil : defaultTopic, comparesOtherNames: !isTooLarge)
+        var verdict = Verdict(facts: reader.facts)
+        let topic = reader.facts.topic.map { packed.part($0.indices) } ?? reader.defaultTopic
+        do throws(Rejection) {
+          if isTooLarge { throw Self.headerListTooLarge }
+          verdict.credential = credential(reader.facts, packed, standing: standing)
+          verdict.planned = verdict.credential == .certificate ? certificateChecks : tokenChecks
+          try checkRequest(reader.facts, packed)
+          try checkCredential(reader.facts, packed, standing: &standing, keys: keys, now: now, verdict: &verdict)
+          try checkHeaders(reader.facts, packed)
+          try checkDeviceToken(reader.facts, packed)
+          try checkTopic(topic, reader.facts, certificate: standing.certificate, key: verdict.token?.key)
+          try checkPayload(request, reader.facts)
+          try checkDevice(reader.facts, packed, topic: topic, devices: devices, now: now)
+        } catch {
+          verdict.reject(error)
+        }
+        return verdict
+      }
+    }
+  }
+
+  private static let headerListTooLarge = Rejection(
+    .headerListSize, nil, "the header list is over the 8000 bytes that SETTINGS_MAX_HEADER_LIST_SIZE allows")
+
+  /// Works out what depends on mode and settings alone.
+  private mutating func digest() {
+    let hour: Int64 = 3_600_000
+    let future: Int64 =
+      switch mode {
+      case .apple: hour
+      case .strict: hour / 12
+      case .lenient: .max
+      }
+    times = Times(
+      maxAge: settings.tokenMaxAge.milliseconds, future: settings.tokenFuture?.milliseconds ?? future,
+      updateInterval: settings.tokenUpdateInterval.milliseconds,
+      unregisteredAfter: settings.unregisteredAfter.milliseconds)
+    var both = Set(Check.allCases).subtracting([.headerListSize])
+    if mode != .strict { both.remove(.payloadSyntax) }
+    if settings.deviceRate == nil { both.remove(.deviceRate) }
+    certificateChecks = CheckSet(
+      both.subtracting([
+        .tokenUpdateLatch, .providerToken, .providerTokenAge, .keyEnvironment, .connectionTeam, .relatedKey,
+        .tokenUpdates,
+      ]))
+    if mode == .lenient { both.subtract([.tokenUpdateLatch, .tokenUpdates]) }
+    tokenChecks = CheckSet(both.subtracting([.certificate]))
+  }
+}

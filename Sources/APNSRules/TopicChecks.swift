@@ -1,0 +1,112 @@
+/// Row 16 of APNS.md section 8.2: the topic is present, well formed, permitted to the credential, and fits the push type;
+/// the priority fits the type (sections 4.2, 5 and 13).
+extension Rulebook {
+  /// - Parameters:
+  ///   - topic: `apns-topic`, or the certificate's own topic where there is no such header.
+  ///   - certificate: the connection's client certificate; without one the push came with `key`.
+  ///   - key: the key of the provider token.
+  func checkTopic(
+    _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, key: TrustedKey?
+  ) throws(Rejection) {
+    guard let topic, !topic.isEmpty else { throw missingTopic(topic, certificate: certificate) }
+    try checkForm(topic)
+    if let certificate {
+      try checkPermission(topic, facts, certificate: certificate)
+    } else {
+      try checkPermission(topic, facts, key: key)
+    }
+    if let type = facts.pushType {
+      try checkSuffix(topic, type)
+      if mode == .strict, !type.documents(priority: facts.priority) {
+        throw Rejection(
+          .priorityForType, .badPriority,
+          "a push of type \(type.text) has priority \(facts.priority)\(facts.priorityText == nil ? " by default" : ""), "
+            + "documented is \(type == .background ? "5 alone" : "10 or 5"): set apns-priority")
+      }
+    }
+  }
+
+  private func missingTopic(_ topic: UnsafeRawBufferPointer?, certificate: ProviderCertificate?) -> Rejection {
+    if topic != nil {
+      return Rejection(.topicPresent, .missingTopic, "apns-topic is empty: send the app's bundle id")
+    }
+    let detail =
+      if let certificate {
+        "apns-topic is missing and the client certificate has several topics "
+          + "(\(Explanation.list(certificate.permittedTopics))): send one of them"
+      } else {
+        "apns-topic is missing: with a provider token it is always needed, send the app's bundle id"
+      }
+    return Rejection(.topicPresent, .missingTopic, detail)
+  }
+
+  /// `BadTopic` only for what no bundle id can be (section 13 row 1).
+  private func checkForm(_ topic: UnsafeRawBufferPointer) throws(Rejection) {
+    guard topic.count <= 255, topic.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
+      throw Rejection(
+        .topicForm, .badTopic,
+        "apns-topic \(Explanation.quoted(topic)) has spaces or control characters or is over 255 bytes: "
+          + "send the app's bundle id")
+    }
+  }
+
+  private func checkPermission(
+    _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate
+  ) throws(Rejection) {
+    if facts.pushType == .location, mode != .lenient {
+      throw Rejection(
+        .topicPermitted, .topicDisallowed,
+        "a push of type location needs a provider token, this came with a certificate")
+    }
+    guard certificate.permits(topic) else {
+      throw Rejection(
+        .topicPermitted, .topicDisallowed,
+        "apns-topic \(Explanation.quoted(topic)) is not in the client certificate "
+          + "(\(Explanation.list(certificate.permittedTopics)))")
+    }
+  }
+
+  private func checkPermission(
+    _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, key: TrustedKey?
+  ) throws(Rejection) {
+    if facts.pushType == .mdm, mode != .lenient {
+      throw Rejection(
+        .topicPermitted, .topicDisallowed,
+        "a push of type mdm needs the MDM certificate, this came with a provider token")
+    }
+    guard let key, let topics = key.topics else { return }
+    // A topic-specific key lists bundle ids; what a push type hangs on them is theirs too.
+    let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
+    let bundleID = topic.part(0..<topic.count - suffix)
+    guard topics.contains(where: { topic.equals($0) || bundleID.equals($0) }) else {
+      throw Rejection(
+        .topicPermitted, .topicDisallowed,
+        "apns-topic \(Explanation.quoted(topic)) is not among the topics of key \(key.keyID) "
+          + "(\(Explanation.list(topics)))")
+    }
+  }
+
+  /// A suffix of another type is `InvalidPushType` (observed), a missing one `TopicDisallowed` (observed for VoIP).
+  private func checkSuffix(_ topic: UnsafeRawBufferPointer, _ type: PushType) throws(Rejection) {
+    let found = PushType(suffixOf: topic)
+    if found == type || found == nil && type.topicSuffix.isEmpty { return }
+    let wanted = type.topicSuffix.isEmpty ? "no suffix" : "the suffix \(type.topicSuffix)"
+    if let found {
+      throw Rejection(
+        .topicForType, .invalidPushType,
+        "apns-topic \(Explanation.quoted(topic)) is for type \(found.text), apns-push-type is \(type.text), "
+          + "whose topic has \(wanted)")
+    }
+    throw Rejection(
+      .topicForType, .topicDisallowed,
+      "apns-topic \(Explanation.quoted(topic)) does not fit apns-push-type \(type.text): add \(wanted)")
+  }
+}
+
+extension ProviderCertificate {
+  /// Whether `topic` is in its list, or is its subject where it has none; without making an array of that.
+  fileprivate func permits(_ topic: UnsafeRawBufferPointer) -> Bool {
+    if topics.isEmpty { return subjectUID.map { topic.equals($0) } ?? false }
+    return topics.contains { topic.equals($0) }
+  }
+}

@@ -1,0 +1,56 @@
+/// Counts how often the same push came: 1 for the first time, 2 for its first retry, and so on.
+///
+/// Only pushes that APNs did not take are remembered, because an accepted one ends the story: the same push after it is
+/// a new push. So is one after ten minutes of silence. The table is bounded: it is two generations of which the older is
+/// dropped as a whole, when the younger one is full or as old as an entry may get.
+struct AttemptCounter {
+  /// After this many nanoseconds of machine time without an attempt, counting starts anew.
+  static let silence: Int64 = 600_000_000_000
+  /// How many pushes each generation remembers.
+  static let generationLimit = 32_768
+
+  private struct Entry {
+    var attempts: Int32
+    /// Monotonic nanoseconds.
+    var last: Int64
+  }
+
+  private var young: [PushFingerprint: Entry] = [:]
+  private var old: [PushFingerprint: Entry] = [:]
+  /// When `young` was begun.
+  private var bornAt: Int64 = 0
+
+  /// Whether nothing is remembered, so that an accepted push need not be looked up.
+  var isEmpty: Bool { young.isEmpty && old.isEmpty }
+
+  /// How many pushes are remembered.
+  var remembered: Int { young.count + old.count }
+
+  /// The number of this attempt, from 1.
+  ///
+  /// - Parameter now: monotonic nanoseconds of the machine, never less than before.
+  mutating func count(_ push: PushFingerprint, accepted: Bool, now: Int64) -> Int32 {
+    if now - bornAt >= Self.silence {
+      old = now - bornAt >= 2 * Self.silence ? [:] : young
+      young = [:]
+      bornAt = now
+    }
+    let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
+    let attempt = earlier.map { now - $0.last < Self.silence ? $0.attempts &+ 1 : 1 } ?? 1
+    if !accepted {
+      if young.count >= Self.generationLimit {
+        old = young
+        young = [:]
+        bornAt = now
+      }
+      young[push] = Entry(attempts: attempt, last: now)
+    }
+    return attempt
+  }
+
+  /// Forgets everything.
+  mutating func removeAll() {
+    young = [:]
+    old = [:]
+  }
+}

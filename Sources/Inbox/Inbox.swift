@@ -1,0 +1,130 @@
+internal import Synchronization
+
+/// Every push that came in, in the order it came, as far as the limits allow.
+///
+/// Any thread may call it. Writers hold the lock for the time of an append; readers hold it to take a snapshot, whatever
+/// its size, and look for records outside.
+public final class Inbox: Sendable {
+  private struct State {
+    var records = RecordStorage()
+    var attempts = AttemptCounter()
+    var nextSeq = 1
+    var evicted = 0
+    var lastEvicted = 0
+  }
+
+  /// How many records are kept at most.
+  public let maxRecords: Int
+  /// How much memory the records may take, in bytes.
+  public let maxBytes: Int
+
+  private let state = Mutex(State())
+  private let machineTime: @Sendable () -> Int64
+
+  /// An empty inbox. The limits are at least one record; the newest record is kept however large it is.
+  ///
+  /// - Parameter machineTime: monotonic nanoseconds, for telling a retry from a repetition.
+  public init(
+    maxRecords: Int = 100_000, maxBytes: Int = 256 << 20,
+    machineTime: @escaping @Sendable () -> Int64 = { MachineTime.nanoseconds }
+  ) {
+    self.maxRecords = max(1, maxRecords)
+    self.maxBytes = maxBytes
+    self.machineTime = machineTime
+  }
+
+  // MARK: - Writing
+
+  /// Adds what one read from a connection brought, numbers it, and leaves `records` empty with its room kept.
+  ///
+  /// When it returns, every reader sees them; the answers may go out. Older records go when the limits say so.
+  ///
+  /// - Returns: the `seq` of the first one; the others follow without a gap. 0 if there were none.
+  @discardableResult
+  public func append(_ records: inout [Record]) -> Int {
+    guard !records.isEmpty else { return 0 }
+    let first = state.withLock { state in
+      let first = state.nextSeq
+      for record in records { append(record, to: &state) }
+      evict(from: &state)
+      return first
+    }
+    records.removeAll(keepingCapacity: true)
+    return first
+  }
+
+  /// Adds one record and returns its `seq`.
+  @discardableResult
+  public func append(_ record: Record) -> Int {
+    state.withLock { state in
+      append(record, to: &state)
+      evict(from: &state)
+      return state.nextSeq - 1
+    }
+  }
+
+  private func append(_ record: Record, to state: inout State) {
+    var record = record
+    record.seq = state.nextSeq
+    state.nextSeq += 1
+    // An accepted push is the first attempt of itself while nothing waits for a retry: no need to look closer.
+    if !record.accepted || !state.attempts.isEmpty {
+      record.attempt = state.attempts.count(
+        PushFingerprint(record), accepted: record.accepted, now: machineTime())
+    }
+    state.records.append(record)
+  }
+
+  private func evict(from state: inout State) {
+    while state.records.count > maxRecords || (state.records.bytes > maxBytes && state.records.count > 1),
+      let oldest = state.records.firstSeq
+    {
+      state.records.removeFirst()
+      state.evicted += 1
+      state.lastEvicted = oldest
+    }
+  }
+
+  /// Empties the inbox, forgets attempts and the count of evicted records. Numbers go on where they were.
+  ///
+  /// - Returns: how many records there were.
+  @discardableResult
+  public func removeAll() -> Int {
+    // What was in it is freed after the lock is released: with a million records that takes a while.
+    let former = state.withLock { state in
+      let former = state
+      state = State()
+      state.nextSeq = former.nextSeq
+      return former
+    }
+    return former.records.count
+  }
+
+  /// Removes the records that `filter` matches, with numbers above `after` and below `before`.
+  ///
+  /// - Returns: how many they were.
+  @discardableResult
+  public func remove(_ filter: Filter, after: Int = 0, before: Int = .max) -> Int {
+    var seqs: [Int] = []
+    snapshot().records.forEach(after: after, before: before, newestFirst: false) { record in
+      if filter.matches(record) { seqs.append(record.seq) }
+      return true
+    }
+    return state.withLock { $0.records.remove(seqs) }
+  }
+
+  // MARK: - Reading
+
+  /// All that is in it now; later pushes do not change it.
+  public func snapshot() -> InboxSnapshot {
+    state.withLock {
+      InboxSnapshot(
+        records: $0.records, lastSeq: $0.nextSeq - 1, evicted: $0.evicted, lastEvicted: $0.lastEvicted)
+    }
+  }
+
+  /// The record with this number; nil if it is not there, or not any more.
+  public func record(seq: Int) -> Record? {
+    state.withLock { $0.records.record(seq) }
+  }
+}

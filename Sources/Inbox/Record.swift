@@ -1,0 +1,114 @@
+public import APNSRules
+public import HTTPMessage
+
+/// One push as it came, what APNs would say to it, and what was said: what the inbox keeps of each attempt.
+///
+/// A compact value: what came off the wire stands in one array of exactly its size, what is known about it are
+/// positions in that array, and JSON is made when somebody asks for it.
+public struct Record: Sendable {
+  /// How an attempt ended.
+  public enum Outcome: String, CaseIterable, Sendable {
+    /// APNs took it and said so.
+    case accepted
+    /// The rules of APNs refused it.
+    case rejected
+    /// A fault was injected.
+    case faulted
+    /// It is held and has no answer yet.
+    case pending
+    /// The client went away before it was answered.
+    case aborted
+  }
+
+  /// What went out to the client.
+  public struct Served: Sendable, Equatable {
+    /// The HTTP status; nil when no answer was sent.
+    public var status: Int16?
+    /// The reason in the answer's body; nil without one.
+    public var reason: Reason?
+    /// Nanoseconds of machine time from the end of the request to its answer; nil when no answer was sent.
+    public var latencyNanoseconds: Int64?
+
+    /// An answer, or none.
+    public init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
+      self.status = status.map(Int16.init(clamping:))
+      self.reason = reason
+      self.latencyNanoseconds = latencyNanoseconds
+    }
+  }
+
+  /// The record's only key: 1, 2, 3 … in the order of arrival, never used twice. 0 before the inbox has it.
+  public internal(set) var seq = 0
+  /// How often this push came until now, from 1. Set by the inbox.
+  public internal(set) var attempt: Int32 = 1
+  /// The HTTP/2 stream it came on.
+  public let stream: Int32
+  /// The connection it came on.
+  public let connection: ConnectionFacts
+  /// When it was complete, in milliseconds since 1970 of the server's clock.
+  public let receivedAt: Int64
+  /// When its story ended, by the same clock; nil while it is pending.
+  public let finishedAt: Int64?
+  /// How it ended.
+  public let outcome: Outcome
+  /// Whether APNs took the push, whatever the client was told.
+  public let accepted: Bool
+  private let judgement: Judgement
+  /// What went out.
+  public let served: Served
+  /// How many bytes of body came in all; what is beyond `HTTPRequest.bodyLimit` was not kept.
+  public let bodySize: Int
+
+  /// The packed header fields, the body as far as it was kept, the generated id: in this order, without gaps.
+  var bytes: [UInt8]
+  let headerSize: UInt16
+  let idSize: UInt8
+
+  /// A verdict has the facts in it; they are kept once.
+  private enum Judgement {
+    case verdict(Verdict)
+    case unjudged(PushFacts)
+  }
+
+  /// What APNs would say. Nil if the request did not come whole, so that there was nothing to judge.
+  public var verdict: Verdict? {
+    switch judgement {
+    case .verdict(let verdict): verdict
+    case .unjudged: nil
+    }
+  }
+
+  /// What the request's headers say; positions are into the packed header fields.
+  public var facts: PushFacts {
+    switch judgement {
+    case .verdict(let verdict): verdict.facts
+    case .unjudged(let facts): facts
+    }
+  }
+
+  /// Records a request.
+  ///
+  /// - Parameters:
+  ///   - request: What came. The signature of the provider token in it is not kept.
+  ///   - verdict: What APNs would say to it; nil if it did not come whole.
+  ///   - facts: What its headers say; the verdict's when there is one.
+  ///   - generatedID: The `apns-id` the server made, in ASCII; empty when the client gave one.
+  public init(
+    request: borrowing HTTPRequest, verdict: Verdict?, facts: PushFacts, generatedID: UnsafeRawBufferPointer,
+    connection: ConnectionFacts, outcome: Outcome, accepted: Bool, served: Served, receivedAt: Int64,
+    finishedAt: Int64?
+  ) {
+    stream = request.stream
+    self.connection = connection
+    self.receivedAt = receivedAt
+    self.finishedAt = finishedAt
+    self.outcome = outcome
+    self.accepted = accepted
+    judgement = verdict.map(Judgement.verdict) ?? .unjudged(facts)
+    self.served = served
+    bodySize = request.bodySize
+    headerSize = UInt16(truncatingIfNeeded: request.headers.bytes.count)
+    idSize = UInt8(truncatingIfNeeded: generatedID.count)
+    bytes = Self.pack(request, facts, generatedID)
+  }
+}

@@ -1,0 +1,174 @@
+public import APNSRules
+internal import HTTPMessage
+
+/// The record as JSON: members, names and order as the documentation of the admin API shows them.
+extension Record {
+  /// Writes the record as the next value.
+  ///
+  /// - Parameter rulebook: judges what the provider could do better; its findings are made now, not when the push came.
+  public func write(to writer: inout JSONWriter, rulebook: Rulebook) {
+    writer.object { writer in
+      writer.member("seq", seq)
+      writer.member("accepted", accepted)
+      writer.member("outcome", outcome.rawValue)
+      writer.member("listener", connection.listener)
+      writer.member("received_at", WrittenTime.text(receivedAt))
+      writer.member("finished_at", finishedAt.flatMap(WrittenTime.text))
+      writer.member("push_key", pushKey)
+      writer.member("attempt", attempt)
+      writer.objectMember("connection", writeConnection)
+      writer.objectMember("request", writeRequest)
+      writer.objectMember("apns", writeAPNS)
+      writer.objectMember("auth", writeAuth)
+      writer.name("verdict")
+      if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
+      writer.nullMember("fault")
+      writer.objectMember("served", writeServed)
+      writer.member("findings", findings(rulebook))
+    }
+  }
+
+  private func findings(_ rulebook: Rulebook) -> [String] {
+    withHeaders { rulebook.findings(facts, headers: $0, body: Array(body)) }
+  }
+
+  private func writeConnection(_ writer: inout JSONWriter) {
+    writer.member("id", connection.id)
+    writer.member("stream", stream)
+    writer.member("client", connection.client)
+    writer.member("sni", connection.sni)
+    writer.member("tls", connection.tls)
+  }
+
+  private func writeRequest(_ writer: inout JSONWriter) {
+    writer.member("method", text(facts.method))
+    writer.member("path", text(facts.path))
+    writer.member("device_token", deviceToken)
+    writer.arrayMember("headers", writeHeaders)
+    if let problem = payloadProblem {
+      writer.nullMember("payload")
+      writer.member("payload_error", problem)
+    } else {
+      writer.name("payload")
+      withBody { writer.verbatim($0) }
+      writer.nullMember("payload_error")
+    }
+    writer.objectMember("size") { writer in
+      writer.member("bytes", bodySize)
+      writer.member("limit", facts.payloadLimit)
+    }
+  }
+
+  /// The fields in the order they came, as pairs, without those that have a member of their own.
+  private func writeHeaders(_ writer: inout JSONWriter) {
+    withHeaders { packed in
+      var fields: [(name: ByteRange, value: ByteRange)] = []
+      HeaderList.forEachField(in: packed) { fields.append(($0, $1)) }
+      for field in fields where field.value != facts.method && field.value != facts.path {
+        writer.array { writer in
+          writer.string(decoding: UnsafeRawBufferPointer(rebasing: packed[field.name.indices]))
+          writer.string(Self.shown(UnsafeRawBufferPointer(rebasing: packed[field.value.indices])))
+        }
+      }
+    }
+  }
+
+  private func writeAPNS(_ writer: inout JSONWriter) {
+    let id = withID { $0.map { String(decoding: $0, as: UTF8.self) } }
+    writer.member("id", id)
+    writer.member("id_origin", id == nil ? nil : idSize > 0 ? "server" : "client")
+    writer.member("topic", withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
+    writer.member("push_type", text(facts.pushTypeText))
+    writer.member("priority", priority)
+    writer.member("expiration", expiration)
+    writer.member("collapse_id", text(facts.collapseID))
+  }
+
+  private func writeAuth(_ writer: inout JSONWriter) {
+    let credential = verdict?.credential ?? .none
+    let token = credential == .token ? verdict?.token : nil
+    writer.member("kind", credential.name)
+    writer.member("team_id", token?.teamID)
+    writer.member("key_id", token?.keyID)
+    writer.member("issued_at", token?.issuedAt.flatMap(WrittenTime.text))
+    writer.member("age", token?.issuedAt.flatMap(age))
+    writer.member("signature", token?.signature.rawValue)
+    guard credential == .certificate, let certificate = connection.certificate else { return }
+    writer.objectMember("certificate") { writer in
+      writer.member("subject_uid", certificate.subjectUID)
+      writer.member("common_name", certificate.commonName)
+      writer.member("fingerprint", certificate.fingerprint)
+      writer.member("topics", certificate.topics)
+    }
+  }
+
+  private func write(_ verdict: Verdict, to writer: inout JSONWriter) {
+    writer.member("status", verdict.status)
+    writer.member("reason", verdict.reason?.text)
+    writer.arrayMember("checks") { writer in
+      for (check, ok) in verdict.checks {
+        writer.object { writer in
+          writer.member("check", check.name)
+          writer.member("ok", ok)
+          if !ok { writer.member("detail", verdict.detail) }
+        }
+      }
+    }
+  }
+
+  private func writeServed(_ writer: inout JSONWriter) {
+    writer.member("status", served.status)
+    writer.member("reason", served.reason?.text)
+    writer.nullMember("reset")
+    writer.nullMember("goaway")
+    writer.nullMember("closed")
+    writer.member("latency", served.latencyNanoseconds.map { WrittenDuration.text(.nanoseconds($0)) })
+  }
+}
+
+/// What is derived from what a record keeps.
+extension Record {
+  /// The device token of the path in lower case, well formed or not; nil when the path has no place for one.
+  public var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
+
+  /// The push's priority, 10 unless it says another one; nil if what it says is none.
+  public var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }
+
+  /// Until when APNs would keep the push; nil without a date, or with one that cannot be written.
+  private var expiration: String? {
+    guard let seconds = facts.expiration else { return nil }
+    let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    return overflow ? nil : WrittenTime.text(milliseconds)
+  }
+
+  /// How old the provider token was when the push came.
+  private func age(issuedAt: Int64) -> String? {
+    let (age, overflow) = receivedAt.subtractingReportingOverflow(issuedAt)
+    return overflow ? nil : WrittenDuration.text(.milliseconds(age))
+  }
+
+  /// Why the body cannot be shown as JSON; nil if it can.
+  public var payloadProblem: String? {
+    if bodySize == 0 { return "the body is empty" }
+    if isBodyCut { return "the body has \(bodySize) bytes, of which the first \(bodyRange.count) were kept" }
+    return withBody { JSONText.problem(in: $0).map { "the body is not JSON: \($0)" } }
+  }
+
+  /// A header value as people may see it. A signature was overwritten with zeros when the record was made: an ellipsis
+  /// stands for it.
+  private static func shown(_ value: UnsafeRawBufferPointer) -> String {
+    guard let blanked = value.firstIndex(of: 0) else { return String(decoding: value, as: UTF8.self) }
+    return String(decoding: value[..<blanked], as: UTF8.self) + "…"
+  }
+}
+
+extension Verdict.Credential {
+  /// The kind of credential in a record.
+  fileprivate var name: String {
+    switch self {
+    case .none: "none"
+    case .token: "token"
+    case .certificate: "certificate"
+    }
+  }
+}

@@ -1,0 +1,136 @@
+/// Records in the order of their `seq`, in chunks.
+///
+/// Appending and evicting cost the same however many there are, and copying the whole is one retain: that is how readers
+/// get a snapshot which no push can change under them and which holds no push up. The next append then copies the chunk
+/// it writes to, at most `chunkSize` records.
+struct RecordStorage: Sendable {
+  static let chunkSize = 512
+
+  /// No chunk is empty. All but `head` records of the first one are alive.
+  private var chunks: [[Record]] = []
+  /// How many records of the first chunk were evicted.
+  private var head = 0
+  /// How many records there are.
+  private(set) var count = 0
+  /// What they keep in memory.
+  private(set) var bytes = 0
+
+  /// What a record keeps in memory: its place, and its bytes with the header of their array.
+  static func cost(_ record: borrowing Record) -> Int {
+    MemoryLayout<Record>.stride + 32 + record.bytes.count
+  }
+
+  /// The number of the oldest record.
+  var firstSeq: Int? { chunks.first?[head].seq }
+
+  /// Adds a record whose `seq` is larger than all that are there.
+  mutating func append(_ record: consuming Record) {
+    count += 1
+    bytes += Self.cost(record)
+    if let last = chunks.indices.last, chunks[last].count < Self.chunkSize {
+      chunks[last].append(record)
+    } else {
+      var chunk: [Record] = []
+      chunk.reserveCapacity(Self.chunkSize)
+      chunk.append(record)
+      chunks.append(chunk)
+    }
+  }
+
+  /// Drops the oldest record.
+  mutating func removeFirst() {
+    guard let size = chunks.first?.count else { return }
+    bytes -= Self.cost(chunks[0][head])
+    count -= 1
+    head += 1
+    if head == size {
+      chunks.removeFirst()
+      head = 0
+    } else {
+      // Its place stays until the chunk goes, its bytes must not.
+      chunks[0][head - 1].bytes = []
+    }
+  }
+
+  /// Drops the records with these numbers, which ascend.
+  ///
+  /// - Returns: how many of them were there.
+  mutating func remove(_ seqs: [Int]) -> Int {
+    let before = count
+    var kept: [[Record]] = []
+    var next = seqs.startIndex
+    for (index, chunk) in chunks.enumerated() {
+      let alive = index == 0 ? chunk[head...] : chunk[...]
+      guard let last = alive.last?.seq else { continue }
+      while next < seqs.endIndex, let first = alive.first?.seq, seqs[next] < first { next += 1 }
+      if next == seqs.endIndex || seqs[next] > last {
+        kept.append(Array(alive))
+        continue
+      }
+      var survivors: [Record] = []
+      for record in alive {
+        while next < seqs.endIndex, seqs[next] < record.seq { next += 1 }
+        if next < seqs.endIndex, seqs[next] == record.seq {
+          bytes -= Self.cost(record)
+          count -= 1
+        } else {
+          survivors.append(record)
+        }
+      }
+      if !survivors.isEmpty { kept.append(survivors) }
+    }
+    chunks = kept
+    head = 0
+    return before - count
+  }
+
+  /// The record with this number.
+  func record(_ seq: Int) -> Record? {
+    let position = position(from: seq)
+    guard position.chunk < chunks.count else { return nil }
+    let record = chunks[position.chunk][position.index]
+    return record.seq == seq ? record : nil
+  }
+
+  /// Calls `body` with each record whose number is above `after` and below `before`, in order or newest first, until it
+  /// returns false.
+  func forEach(after: Int, before: Int, newestFirst: Bool, _ body: (borrowing Record) -> Bool) {
+    guard after < .max else { return }
+    let start = position(from: after + 1)
+    let end = position(from: before)
+    guard start.chunk < end.chunk || (start.chunk == end.chunk && start.index < end.index) else { return }
+    let visited = start.chunk...min(end.chunk, chunks.count - 1)
+    func indices(_ chunk: Int) -> Range<Int> {
+      (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)
+    }
+    // Through a pointer, because a record taken from an array is copied, and copying touches the memory of its bytes:
+    // most of the time of a look through a large inbox.
+    func visit(_ chunk: Int) -> Bool {
+      chunks[chunk].withUnsafeBufferPointer { records in
+        newestFirst
+          ? indices(chunk).reversed().allSatisfy { body(records[$0]) }
+          : indices(chunk).allSatisfy { body(records[$0]) }
+      }
+    }
+    _ = newestFirst ? visited.reversed().allSatisfy(visit) : visited.allSatisfy(visit)
+  }
+
+  /// Where the first record stands whose number is not below `seq`; the end if there is none.
+  private func position(from seq: Int) -> (chunk: Int, index: Int) {
+    let chunk = Self.firstIndex(in: chunks.indices) { (chunks[$0].last?.seq ?? 0) >= seq }
+    guard chunk < chunks.count else { return (chunk, 0) }
+    let alive = chunk == 0 ? head..<chunks[0].count : chunks[chunk].indices
+    return (chunk, Self.firstIndex(in: alive) { chunks[chunk][$0].seq >= seq })
+  }
+
+  /// The first index for which `isAfter` holds, which from there on holds for all.
+  private static func firstIndex(in range: Range<Int>, where isAfter: (Int) -> Bool) -> Int {
+    var low = range.lowerBound
+    var high = range.upperBound
+    while low < high {
+      let middle = low + (high - low) / 2
+      if isAfter(middle) { high = middle } else { low = middle + 1 }
+    }
+    return low
+  }
+}

@@ -1,0 +1,36 @@
+/// Guesses what was meant by a name that does not exist.
+public enum Spelling {
+  /// The name nearest to `word`, if one is near enough to be meant: at most a third of its letters differ.
+  public static func nearest(to word: String, among names: some Sequence<String>) -> String? {
+    let word = word.lowercased().replacing("-", with: "_")
+    // A name that begins or ends with the whole word is meant whatever its length: `token` for `device_token`.
+    let near = names.map { name in
+      let other = name.lowercased().replacing("-", with: "_")
+      let isPart = word.count >= 3 && (other.hasPrefix(word) || other.hasSuffix(word))
+      return (name: name, distance: isPart ? 1 : distance(Array(word.unicodeScalars.prefix(64)), Array(other.unicodeScalars)))
+    }
+    guard let best = near.min(by: { $0.distance < $1.distance }), best.distance <= max(1, best.name.count / 3) else {
+      return nil
+    }
+    return best.name
+  }
+
+  /// How many letters have to be put in, taken out, exchanged, or swapped with the next one.
+  private static func distance(_ one: [Unicode.Scalar], _ other: [Unicode.Scalar]) -> Int {
+    var beforeLast: [Int] = []
+    var last = Array(0...other.count)
+    for (row, letter) in one.enumerated() {
+      var current = [row + 1]
+      for (column, otherLetter) in other.enumerated() {
+        var best = min(last[column + 1] + 1, current[column] + 1, last[column] + (letter == otherLetter ? 0 : 1))
+        if row > 0, column > 0, letter == other[column - 1], one[row - 1] == otherLetter {
+          best = min(best, beforeLast[column - 1] + 1)
+        }
+        current.append(best)
+      }
+      beforeLast = last
+      last = current
+    }
+    return last[other.count]
+  }
+}

@@ -1,0 +1,53 @@
+/// A value of a filter that is compared with text: literal but for `*`, which stands for any bytes, also none.
+struct TextPattern: Sendable, Equatable {
+  // The stretches between the stars; one piece alone is a text without a star.
+  private let pieces: [[UInt8]]
+  private let foldsCase: Bool
+
+  /// - Parameter foldsCase: compare ASCII letters without case; other letters are never folded.
+  init(_ text: some StringProtocol, foldsCase: Bool) {
+    self.foldsCase = foldsCase
+    pieces = text.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false).map { piece in
+      foldsCase ? piece.map(asciiLowercased) : Array(piece)
+    }
+  }
+
+  /// Just this text, whatever it contains, ASCII letters without case.
+  init(literal text: String) {
+    foldsCase = true
+    pieces = [text.utf8.map(asciiLowercased)]
+  }
+
+  /// Whether the whole of `text` is as the pattern says.
+  func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+    guard let first = pieces.first, let last = pieces.last, pieces.count > 1 else {
+      return pieces.first.map { $0.count == text.count && has($0, in: text, at: 0) } ?? false
+    }
+    guard text.count >= first.count + last.count, has(first, in: text, at: 0),
+      has(last, in: text, at: text.count - last.count)
+    else { return false }
+    // The leftmost place for each piece in turn leaves the most room to the ones after it, so no choice is ever undone.
+    var position = first.count
+    let end = text.count - last.count
+    for piece in pieces.dropFirst().dropLast() {
+      while position + piece.count <= end, !has(piece, in: text, at: position) { position += 1 }
+      guard position + piece.count <= end else { return false }
+      position += piece.count
+    }
+    return true
+  }
+
+  /// Whether the whole of `text` is as the pattern says.
+  func matches(_ text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { matches(UnsafeRawBufferPointer($0)) }
+  }
+
+  private func has(_ piece: [UInt8], in text: UnsafeRawBufferPointer, at position: Int) -> Bool {
+    for (index, byte) in piece.enumerated() {
+      let other = text[position + index]
+      guard byte == (foldsCase ? asciiLowercased(other) : other) else { return false }
+    }
+    return true
+  }
+}

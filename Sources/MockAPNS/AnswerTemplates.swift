@@ -1,0 +1,64 @@
+import APNSRules
+import HTTPMessage
+
+/// The headers and bodies of APNs' answers, prepared once for each connection; only ids and times are filled in.
+///
+/// Shape and header set: APNS.md section 7.1, observed: `apns-id`, `apns-unique-id` on accepted sandbox pushes, nothing else.
+struct AnswerTemplates {
+  /// The headers of one kind of answer, and where its ids stand.
+  struct Template {
+    var headers: HeaderList
+    let apnsID: ByteRange
+    let uniqueID: ByteRange?
+
+    /// - Parameter withUniqueID: whether the answer carries `apns-unique-id`.
+    init(status: Int, withUniqueID: Bool, contentType: Bool) {
+      let blank = String(repeating: "0", count: IdentifierSource.length)
+      var headers = HeaderList([(":status", String(status)), ("apns-id", blank)])
+      let afterID = headers.bytes.count
+      apnsID = ByteRange(offset: afterID - IdentifierSource.length, count: IdentifierSource.length)
+      if withUniqueID {
+        headers.append(name: "apns-unique-id", value: blank)
+        uniqueID = ByteRange(
+          offset: headers.bytes.count - IdentifierSource.length, count: IdentifierSource.length)
+      } else {
+        uniqueID = nil
+      }
+      if contentType { headers.append(name: "content-type", value: "application/json") }
+      self.headers = headers
+    }
+  }
+
+  /// For an accepted push.
+  var accepted: Template
+  /// For a header list beyond the limit: a status and nothing else (CONTRACT.md, security defaults).
+  let headersTooLarge = HeaderList([(":status", "431")])
+
+  private var rejected: [Int: Template] = [:]
+  private let contentType: Bool
+
+  init(environment: PushEnvironment, settings: APNSSettings) {
+    accepted = Template(status: 200, withUniqueID: environment == .sandbox, contentType: false)
+    contentType = settings.errorContentType
+  }
+
+  /// For a rejected push with this status.
+  mutating func rejected(status: Int) -> Template {
+    if let known = rejected[status] { return known }
+    let made = Template(status: status, withUniqueID: false, contentType: contentType)
+    rejected[status] = made
+    return made
+  }
+
+  /// The body of a rejection: compact JSON (APNS.md section 7.1, observed), with the time of a 410 in milliseconds.
+  static func body(reason: Reason, timestamp: Int64?) -> [UInt8] {
+    guard let timestamp else { return bodies[Int(reason.rawValue)] }
+    return Array(#"{"reason":"\#(reason.text)","timestamp":\#(timestamp)}"#.utf8)
+  }
+
+  private static let bodies: [[UInt8]] = {
+    var bodies = [[UInt8]](repeating: [], count: Int(Reason.allCases.map(\.rawValue).max() ?? 0) + 1)
+    for reason in Reason.allCases { bodies[Int(reason.rawValue)] = Array(#"{"reason":"\#(reason.text)"}"#.utf8) }
+    return bodies
+  }()
+}

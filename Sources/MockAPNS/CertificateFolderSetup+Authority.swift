@@ -1,0 +1,57 @@
+internal import TLSEngine
+
+extension CertificateFolderSetup {
+  private static let authorityLife = 3652 * day
+
+  /// Loads `ca.pem` and `ca-key.pem`, or makes them if there are none.
+  mutating func authority(new: Bool) throws -> Authority {
+    let certificateFile = file("ca.pem")
+    let keyFile = file("ca-key.pem")
+    if new || !certificateFile.exists && !keyFile.exists {
+      return try makeAuthority(LeafFiles(certificate: certificateFile, key: keyFile))
+    }
+    let repair = "put the right file back, or make a new authority: \(newAuthorityCommand)"
+    guard certificateFile.exists else {
+      throw CertificateFolderError(
+        place: certificateFile.path, problem: "is missing, but its key \(keyFile.name) is there", repair: repair)
+    }
+    let certificate = try firstCertificate(certificateFile, repair: repair)
+    guard certificate.isAuthority else {
+      throw CertificateFolderError(
+        place: certificateFile.path, problem: "is not a certificate authority's certificate", repair: repair)
+    }
+    guard certificate.notAfter > now else {
+      throw CertificateFolderError(
+        place: certificateFile.path, problem: "the certificate authority has expired",
+        repair: "make a new one: \(newAuthorityCommand)")
+    }
+    if certificate.notAfter - now < Self.renewal {
+      notices.append("\(certificateFile.path) ends within 30 days; make a new one: \(newAuthorityCommand)")
+    }
+    guard keyFile.exists else { return Authority(certificate: certificate, key: nil) }
+    let key = try privateKey(keyFile, repair: repair)
+    guard certificate.matches(key) else {
+      throw CertificateFolderError(
+        place: keyFile.path, problem: "the key does not belong to \(certificateFile.name)", repair: repair)
+    }
+    return Authority(certificate: certificate, key: key)
+  }
+
+  private mutating func makeAuthority(_ files: LeafFiles) throws -> Authority {
+    let host = names.host.map { " of \($0)" } ?? ""
+    let authority = try making(files.certificate) {
+      try CertificateAuthority(
+        commonName: "apns-mock CA" + host, permitted: names.permitted, valid: life(Self.authorityLife))
+    }
+    let key = try making(files.key) { try authority.key.pem }
+    try files.key.replace(with: Array(key.utf8), isPrivate: true)
+    try files.certificate.replace(with: Array(try pem(of: authority.certificate).utf8), isPrivate: false)
+    notices.append("made a certificate authority, which clients have to trust: \(files.certificate.path)")
+    return Authority(certificate: authority.certificate, key: authority.key)
+  }
+
+  /// The authority's certificate in PEM.
+  func pem(of authority: X509Certificate) throws -> String {
+    try making(file("ca.pem")) { try authority.pem }
+  }
+}

@@ -1,0 +1,40 @@
+internal import TLSEngine
+
+extension CertificateFolderSetup {
+  /// Sees to `server.pem` and `server-key.pem`.
+  mutating func server(_ authority: Authority, renew: Bool) throws {
+    let files = LeafFiles(certificate: file("server.pem"), key: file("server-key.pem"))
+    let present = try leaf(files, authority, renew: renew)
+    let borne = Set(present.certificate?.names ?? [])
+    var wanted = names.demanded
+    if let host = names.host, !wanted.contains(host) {
+      // The machine's name changes without anybody's will: it is taken along only where the authority allows it.
+      if try borne.contains(host) || permits(host, authority) {
+        wanted.append(host)
+      } else {
+        notices.append(
+          "the server certificate does not bear this machine's name, \(host): \(path)/ca.pem may not vouch for it; "
+            + "if a client needs it: \(newAuthorityCommand)")
+      }
+    }
+    let missing = wanted.filter { !borne.contains($0) }
+    let lacks = missing.isEmpty ? nil : "the old one lacked " + missing.map(\.description).joined(separator: ", ")
+    guard let reason = present.flaw ?? lacks else { return }
+    for name in missing where try !permits(name, authority) {
+      throw CertificateFolderError(
+        place: names.extra.contains(name) ? "--san" : files.certificate.path,
+        problem: "the name \(name) is outside what \(path)/ca.pem may vouch for",
+        repair: "make a new authority: \(newAuthorityCommand)")
+    }
+    let issuer = try issuer(authority, for: files.certificate, reason)
+    let issued = try making(files.certificate) {
+      try issuer.issueServer(names: wanted, valid: life(Self.leafLife))
+    }
+    try save(issued, authority.certificate, in: files)
+    notices.append("made a server certificate, as \(reason): \(files.certificate.path)")
+  }
+
+  private func permits(_ name: CertificateName, _ authority: Authority) throws -> Bool {
+    try making(file("server.pem")) { try authority.certificate.permits(name) }
+  }
+}

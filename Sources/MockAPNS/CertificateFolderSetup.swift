@@ -1,0 +1,140 @@
+internal import TLSEngine
+
+/// Completes a folder of certificates and keys, file by file.
+struct CertificateFolderSetup {
+  /// The folder, absolute.
+  let path: String
+  /// The time, in milliseconds since 1970.
+  let now: Int64
+  /// Which names the server certificate bears.
+  let names: ServerNames
+  /// What was done, and what deserves a look.
+  var notices: [String] = []
+
+  /// The certificate authority as far as the folder has it: a team may keep the key elsewhere.
+  struct Authority {
+    let certificate: X509Certificate
+    let key: ES256PrivateKey?
+  }
+
+  /// The two files of a server's or provider's certificate.
+  struct LeafFiles {
+    let certificate: FolderFile
+    let key: FolderFile
+  }
+
+  /// What stands in them.
+  struct Leaf {
+    var certificate: X509Certificate?
+    var key: ES256PrivateKey?
+    /// Why they have to be made anew; nil if they are good.
+    var flaw: String?
+  }
+
+  static let hour: Int64 = 3_600_000
+  static let day = 24 * hour
+  /// A certificate is made anew when it ends sooner than this.
+  static let renewal = 30 * day
+  /// What today's clients accept at most is 398 days.
+  static let leafLife = 397 * day
+
+  init(path: String, now: Int64, names: ServerNames) {
+    self.path = path
+    self.now = now
+    self.names = names
+  }
+
+  func file(_ name: String) -> FolderFile { FolderFile(path: "\(path)/\(name)") }
+
+  /// A life that begins an hour ago, for clients in containers and simulators whose clocks are behind.
+  func life(_ length: Int64) -> ClosedRange<Int64> {
+    (now - Self.hour)...(now - Self.hour + length)
+  }
+
+  /// The command that replaces the authority, with the names that are wanted now.
+  var newAuthorityCommand: String {
+    let names = names.extra.map { " --san \($0)" }.joined()
+    return "apns-mock certs --new-ca --certs '\(path)'\(names)"
+  }
+
+  // MARK: - Reading
+
+  /// The certificate that a PEM file begins with.
+  func firstCertificate(_ file: FolderFile, repair: String) throws -> X509Certificate {
+    let text = try file.text()
+    do {
+      let chain = try X509Certificate.chain(pem: text)
+      return chain[0]  // There is at least one.
+    } catch {
+      throw CertificateFolderError(place: file.path, problem: "no certificate: \(error)", repair: repair)
+    }
+  }
+
+  /// The private key in a file.
+  mutating func privateKey(_ file: FolderFile, repair: String) throws -> ES256PrivateKey {
+    let text = try file.text()
+    if file.isOpenToOthers { notices.append("\(file.path) can be read by other users: chmod 600 '\(file.path)'") }
+    do {
+      return try ES256PrivateKey(pem: text)
+    } catch {
+      throw CertificateFolderError(place: file.path, problem: "no usable private key: \(error)", repair: repair)
+    }
+  }
+
+  /// What stands in `files`, and whether that will do.
+  mutating func leaf(_ files: LeafFiles, _ authority: Authority, renew: Bool) throws -> Leaf {
+    if renew { return Leaf(flaw: "there is a new authority") }
+    for file in [files.certificate, files.key] where !file.exists { return Leaf(flaw: "there was no \(file.name)") }
+    let repair = "remove \(files.certificate.path) and \(files.key.name) to have new ones made"
+    let certificate = try firstCertificate(files.certificate, repair: repair)
+    let key = try privateKey(files.key, repair: repair)
+    guard certificate.matches(key) else {
+      throw CertificateFolderError(
+        place: files.key.path, problem: "the key does not belong to \(files.certificate.name)", repair: repair)
+    }
+    var leaf = Leaf(certificate: certificate, key: key)
+    if !certificate.isIssued(by: authority.certificate) {
+      guard certificate.issuerOrganization == CertificateAuthority.organization else {
+        throw CertificateFolderError(
+          place: files.certificate.path, problem: "was not issued by ca.pem but by \(certificate.issuer)",
+          repair: repair)
+      }
+      leaf.flaw = "the old one is another authority's"
+    } else if certificate.notAfter - now < Self.renewal {
+      leaf.flaw = certificate.notAfter < now ? "the old one had expired" : "the old one was near its end"
+    } else if certificate.notBefore > now {
+      leaf.flaw = "the old one is not valid yet"
+    }
+    return leaf
+  }
+
+  // MARK: - Writing
+
+  /// The authority as something that can issue.
+  func issuer(_ authority: Authority, for file: FolderFile, _ reason: String) throws -> CertificateAuthority {
+    guard let key = authority.key else {
+      throw CertificateFolderError(
+        place: file.path, problem: "cannot be made (\(reason)) without \(path)/ca-key.pem",
+        repair: "put that file back, or make a new authority: \(newAuthorityCommand)")
+    }
+    return try making(file) { try CertificateAuthority(certificate: authority.certificate, key: key) }
+  }
+
+  /// Writes a private key and then the certificate that belongs to it, followed by its authority's.
+  func save(_ issued: CertificateAuthority.Issued, _ authority: X509Certificate, in files: LeafFiles) throws {
+    let key = try making(files.key) { try issued.key.pem }
+    let chain = try making(files.certificate) { try issued.certificate.pem + authority.pem }
+    try files.key.replace(with: Array(key.utf8), isPrivate: true)
+    try files.certificate.replace(with: Array(chain.utf8), isPrivate: false)
+  }
+
+  /// Runs `make` and says which file it was for when OpenSSL cannot do it.
+  func making<Result>(_ file: FolderFile, _ make: () throws -> Result) throws -> Result {
+    do {
+      return try make()
+    } catch let error as TLSError {
+      throw CertificateFolderError(
+        place: file.path, problem: "cannot be made: \(error)", repair: "is the system's OpenSSL 3 complete?")
+    }
+  }
+}

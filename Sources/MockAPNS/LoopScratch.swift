@@ -1,0 +1,23 @@
+import NIOPosix
+
+/// Buffers that all connections of one event loop use in turn: what a connection puts there is used up before it returns
+/// to the loop, so an idle connection owns none.
+final class LoopScratch {
+  /// Plain text on its way into the HTTP/2 session.
+  let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
+  /// Frames on their way out.
+  var output: [UInt8] = []
+
+  // Each thread gets and sets a value of its own here, and an event loop is one thread: nothing is shared.
+  nonisolated(unsafe) private static let perThread = ThreadSpecificVariable<LoopScratch>()
+
+  /// The buffers of the event loop that runs now.
+  static var current: LoopScratch {
+    if let known = perThread.currentValue { return known }
+    let made = LoopScratch()
+    perThread.currentValue = made
+    return made
+  }
+
+  deinit { input.deallocate() }
+}

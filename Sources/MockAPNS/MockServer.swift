@@ -1,0 +1,129 @@
+public import Logging
+import NIOCore
+import NIOPosix
+import TLSEngine
+
+/// A mock of APNs that listens for providers.
+///
+/// ```swift
+/// var configuration = Configuration()
+/// configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
+/// configuration.certificates = temporaryFolder
+/// let server = try await MockServer.start(configuration)
+/// // point the provider at server.addresses[0], let it send …
+/// let pushes = server.state.inbox
+/// await server.stop()
+/// ```
+public final class MockServer: Sendable {
+  /// Inbox, clock, keys, devices.
+  public let state: ServerState
+
+  private let group: MultiThreadedEventLoopGroup
+  private let listeners: [any Channel]
+  private let connections: OpenConnections
+  private let logger: Logger
+
+  /// Where providers connect, with the real ports.
+  public var addresses: [Endpoint] { state.apnsAddresses }
+
+  /// Makes what is missing in the certificate folder, then listens.
+  ///
+  /// - Throws: `CertificateFolder`'s errors, `TLSError`, or `ListenError` if an address cannot be had.
+  public static func start(
+    _ configuration: Configuration, logger: Logger = Logger(label: "apns-mock")
+  ) async throws -> MockServer {
+    let folder = try CertificateFolder.open(path: configuration.certificates, extraNames: configuration.certificateNames)
+    for notice in folder.notices { logger.notice("\(notice)") }
+    let state = ServerState(configuration: configuration, certificates: folder)
+    let tls = try TLSContext(
+      serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
+      clientAuthorities: [folder.caPath] + configuration.clientAuthorities)
+    let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads ?? System.coreCount)
+    let connections = OpenConnections()
+    var listeners: [any Channel] = []
+    do {
+      for (index, endpoint) in configuration.apns.enumerated() {
+        listeners.append(
+          try await listen(
+            on: endpoint, listener: index, group: group, tls: tls, state: state, connections: connections,
+            logger: logger))
+      }
+    } catch {
+      for listener in listeners { try? await listener.close() }
+      try? await group.shutdownGracefully()
+      throw error
+    }
+    state.apnsAddresses = zip(configuration.apns, listeners).map { endpoint, channel in
+      Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port)
+    }
+    return MockServer(
+      state: state, group: group, listeners: listeners, connections: connections, logger: logger)
+  }
+
+  private init(
+    state: ServerState, group: MultiThreadedEventLoopGroup, listeners: [any Channel], connections: OpenConnections,
+    logger: Logger
+  ) {
+    self.state = state
+    self.group = group
+    self.listeners = listeners
+    self.connections = connections
+    self.logger = logger
+  }
+
+  private static func listen(
+    on endpoint: Endpoint, listener: Int, group: MultiThreadedEventLoopGroup, tls: TLSContext, state: ServerState,
+    connections: OpenConnections, logger: Logger
+  ) async throws -> any Channel {
+    do {
+      return try await ServerBootstrap(group: group)
+        .serverChannelOption(ChannelOptions.backlog, value: 1024)
+        .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
+        .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
+        .childChannelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            let number = state.nextConnectionNumber()
+            connections.add(channel, number: number)
+            try channel.pipeline.syncOperations.addHandler(
+              ConnectionHandler(
+                number: number, listener: listener, tls: try TLSConnection(server: tls), state: state, logger: logger))
+          }
+        }
+        .bind(host: endpoint.host, port: endpoint.port).get()
+    } catch {
+      throw ListenError(endpoint: endpoint, purpose: "providers", flag: "--apns", cause: error)
+    }
+  }
+
+  /// Ends as a planned shutdown of APNs does: no new connections, GOAWAY on the open ones, open streams finished up to
+  /// the configured patience, then everything closed.
+  public func stop() async {
+    state.phase = .stopping
+    for listener in listeners { try? await listener.close() }
+    await connections.shutDown(patience: state.configuration.shutdownTimeout)
+    try? await group.shutdownGracefully()
+    logger.debug("all connections closed")
+  }
+}
+
+/// An address that could not be listened on.
+public struct ListenError: Error, CustomStringConvertible {
+  /// The address that was asked for.
+  public let endpoint: Endpoint
+  /// Whether another program, or another apns-mock, has it.
+  public let isInUse: Bool
+  /// What went wrong and what to do.
+  public let description: String
+
+  /// - Parameters:
+  ///   - purpose: for whom the address is, in the message.
+  ///   - flag: the flag that chooses another one.
+  public init(endpoint: Endpoint, purpose: String, flag: String, cause: any Error) {
+    self.endpoint = endpoint
+    isInUse = (cause as? IOError)?.errnoCode == EADDRINUSE
+    description =
+      isInUse
+      ? "\(endpoint) (for \(purpose)) is in use by another program: stop it, or choose another address with \(flag) HOST:PORT (port 0 takes a free one)"
+      : "cannot listen on \(endpoint) (for \(purpose)): \(cause); choose another address with \(flag) HOST:PORT"
+  }
+}

@@ -1,0 +1,132 @@
+internal import APNSRules
+internal import TLSEngine
+internal import Yams
+
+/// `provider.yaml`: the provider keys the server trusts, a file that people edit.
+struct ProviderKeysFile {
+  /// Its name in the folder.
+  static let name = "provider.yaml"
+  /// The key that is made at the first start.
+  static let ownKeyFile = "AuthKey_\(CertificateFolder.keyID).p8"
+
+  /// What an entry may say.
+  enum Field: String, CaseIterable {
+    case keyID = "key_id"
+    case teamID = "team_id"
+    case publicKey = "public_key"
+    case file, environment, topics
+    case relatedKeyID = "related_key_id"
+  }
+
+  /// The folder, absolute and without symbolic links.
+  let folder: String
+
+  private var file: FolderFile { FolderFile(path: "\(folder)/\(Self.name)") }
+
+  /// All entries, in their order.
+  ///
+  /// - Throws: `CertificateFolderError` with the line of the first mistake.
+  func entries() throws -> [ProviderKeyEntry] {
+    let document = YAMLDocument(path: file.path)
+    guard let root = try document.root(of: try file.text()) else { return [] }
+    let fields = try document.fields(of: root, allowed: ["keys"], what: "this file")
+    guard let list = fields["keys"], !document.isBlank(list) else { return [] }
+    guard let nodes = list.sequence else {
+      throw document.error(list, "'keys' is not a list", "begin each key with a hyphen: - key_id: …")
+    }
+    var lines: [String: Int] = [:]
+    return try nodes.map { node in
+      let entry = try entry(node, document)
+      if let line = lines.updateValue(document.line(node), forKey: entry.keyID) {
+        throw document.error(node, "the key id \(entry.keyID) stands in line \(line) already", "remove one of the two")
+      }
+      return entry
+    }
+  }
+
+  private func entry(_ node: Node, _ document: YAMLDocument) throws -> ProviderKeyEntry {
+    let fields = try document.fields(of: node, allowed: Field.allCases.map(\.rawValue), what: "a key")
+    func text(_ field: Field) throws -> String? { try document.text(fields[field.rawValue], field.rawValue) }
+    func identifier(_ field: Field) throws -> String? {
+      guard let text = try text(field) else { return nil }
+      guard text.utf8.count == 10, text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else {
+        throw document.error(
+          fields[field.rawValue] ?? node, "\(field.rawValue) '\(text)' is not ten letters and digits",
+          "take it as Apple's developer site shows it, or make one up of that length")
+      }
+      return text
+    }
+    guard let keyID = try identifier(.keyID) else {
+      throw document.error(node, "a key has no key_id", "add key_id: with the ten characters in its .p8 file's name")
+    }
+    guard let teamID = try identifier(.teamID) else {
+      throw document.error(node, "the key \(keyID) has no team_id", "add team_id: with the team's ten characters")
+    }
+    let topics = try document.texts(fields[Field.topics.rawValue], Field.topics.rawValue)
+    return ProviderKeyEntry(
+      keyID: keyID, teamID: teamID,
+      publicKey: try publicKey(keyID, try text(.publicKey), try text(.file), fields, node, document),
+      environment: try environment(try text(.environment), fields, document), topics: topics,
+      relatedKeyID: try identifier(.relatedKeyID))
+  }
+
+  private func environment(
+    _ text: String?, _ fields: [String: Node], _ document: YAMLDocument
+  ) throws -> PushEnvironment? {
+    guard let text, let node = fields[Field.environment.rawValue] else { return nil }
+    if text == "development" { return .sandbox }
+    guard let environment = PushEnvironment(rawValue: text) else {
+      throw document.error(
+        node, "there is no environment '\(text)'", "write sandbox or production, or leave it out for a key of both")
+    }
+    return environment
+  }
+
+  private func publicKey(
+    _ keyID: String, _ pem: String?, _ path: String?, _ fields: [String: Node], _ node: Node, _ document: YAMLDocument
+  ) throws -> ES256PublicKey {
+    switch (pem, path) {
+    case (nil, nil):
+      throw document.error(
+        node, "the key \(keyID) has neither public_key nor file", "add one of them: \(Self.publicHalf("\(keyID)"))")
+    case (_?, _?):
+      throw document.error(node, "the key \(keyID) has both public_key and file", "remove one of the two")
+    case (let pem?, nil):
+      do {
+        return try ES256PublicKey(pem: pem)
+      } catch {
+        throw document.error(
+          fields[Field.publicKey.rawValue] ?? node, "public_key of \(keyID) cannot be used: \(error)",
+          Self.publicHalf(keyID))
+      }
+    case (nil, let path?):
+      return try publicKey(keyID, inFile: path, fields[Field.file.rawValue] ?? node, document)
+    }
+  }
+
+  private func publicKey(
+    _ keyID: String, inFile path: String, _ node: Node, _ document: YAMLDocument
+  ) throws -> ES256PublicKey {
+    let file = FolderFile(path: path.hasPrefix("/") ? path : "\(folder)/\(path)")
+    guard file.exists else {
+      throw document.error(node, "there is no file \(file.path)", "put it there, or give the key as public_key:")
+    }
+    let pem = try file.text()
+    do {
+      guard pem.contains("PRIVATE KEY-----") else { return try ES256PublicKey(pem: pem) }
+      guard file.isInside(folder) else {
+        throw document.error(
+          node, "\(file.path) is a private key outside this folder",
+          "copy it here, or better, give its public half: \(Self.publicHalf(keyID))")
+      }
+      return try ES256PrivateKey(pem: pem).publicKey
+    } catch let error as TLSError {
+      throw document.error(node, "\(file.path) cannot be used: \(error)", Self.publicHalf(keyID))
+    }
+  }
+
+  /// The command that gives what is wanted here.
+  private static func publicHalf(_ keyID: String) -> String {
+    "its public half comes from: openssl pkey -in AuthKey_\(keyID).p8 -pubout"
+  }
+}

@@ -1,0 +1,85 @@
+import Synchronization
+
+#if canImport(Glibc)
+  import Glibc
+#else
+  import Darwin
+#endif
+
+/// The server's own clock, which tests freeze and advance. It rules what APNs dates: age of provider tokens, update
+/// intervals, 410 timestamps, record times. What happens on the wire goes by the machine's clock.
+public final class ServerClock: Sendable {
+  /// What the clock does now.
+  public enum Mode: String, Sendable {
+    /// It runs, possibly ahead of or behind the machine's.
+    case real
+    /// It stands still until it is advanced.
+    case frozen
+  }
+
+  // `frozenAt` is what a frozen clock shows, or `running`. `offset` is what is added to the machine's time otherwise.
+  private static let running = Int64.min
+  private let frozenAt = Atomic<Int64>(ServerClock.running)
+  private let offset = Atomic<Int64>(0)
+  private let changing = Mutex(())
+
+  /// A clock that shows the machine's time.
+  public init() {}
+
+  /// Milliseconds since 1970.
+  public var now: Int64 {
+    let frozen = frozenAt.load(ordering: .relaxed)
+    return frozen == Self.running ? Self.machineNow + offset.load(ordering: .relaxed) : frozen
+  }
+
+  /// Whether it runs or stands.
+  public var mode: Mode {
+    frozenAt.load(ordering: .relaxed) == Self.running ? .real : .frozen
+  }
+
+  /// Stops the clock at `time` (milliseconds since 1970), or at the present when nil.
+  public func freeze(at time: Int64? = nil) {
+    changing.withLock { _ in frozenAt.store(time ?? now, ordering: .relaxed) }
+  }
+
+  /// Moves the clock by `milliseconds`, forward or back, whether it runs or stands.
+  public func advance(by milliseconds: Int64) {
+    changing.withLock { _ in
+      let frozen = frozenAt.load(ordering: .relaxed)
+      if frozen == Self.running {
+        offset.store(Self.adding(offset.load(ordering: .relaxed), milliseconds), ordering: .relaxed)
+      } else {
+        frozenAt.store(Self.adding(frozen, milliseconds), ordering: .relaxed)
+      }
+    }
+  }
+
+  /// Back to the machine's time.
+  public func runReal() {
+    changing.withLock { _ in
+      offset.store(0, ordering: .relaxed)
+      frozenAt.store(Self.running, ordering: .relaxed)
+    }
+  }
+
+  /// The year 9999, in milliseconds: no clock of ours goes beyond it, so that every time can be written down.
+  private static let latest: Int64 = 253_402_300_799_000
+
+  private static func adding(_ time: Int64, _ change: Int64) -> Int64 {
+    let (sum, overflow) = time.addingReportingOverflow(change)
+    return overflow ? (change > 0 ? latest : -latest) : min(max(sum, -latest), latest)
+  }
+
+  private static var machineNow: Int64 {
+    var time = timespec()
+    clock_gettime(CLOCK_REALTIME, &time)
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
+  }
+
+  /// The machine's monotonic time in nanoseconds, for what happens on the wire.
+  static var monotonic: UInt64 {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+  }
+}

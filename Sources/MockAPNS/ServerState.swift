@@ -1,0 +1,79 @@
+public import APNSRules
+public import Inbox
+import Synchronization
+
+/// What all connections of a server and its admin side share.
+public final class ServerState: Sendable {
+  /// How far the server is.
+  public enum Phase: Sendable {
+    case starting, ready, stopping
+  }
+
+  /// What was asked for.
+  public let configuration: Configuration
+  /// The clock that tests move.
+  public let clock: ServerClock
+  /// The provider keys that are trusted.
+  public let keys: Snapshot<KeyRing>
+  /// The device tokens about which something is known.
+  public let devices: Snapshot<DeviceTable>
+  /// Every push that came in.
+  public let inbox: Inbox
+  /// The folder of certificates and keys.
+  public let certificates: CertificateFolder
+  /// Makes generated ids repeatable.
+  public let seed: UInt64
+  /// The rules of the APNs that is mimicked.
+  public let rulebook: Rulebook
+  /// Machine time of the start, monotonic nanoseconds.
+  let startedAt = ServerClock.monotonic
+
+  private let phaseNow = Mutex(Phase.starting)
+  private let bound = Mutex(Addresses())
+  private let connectionsMade = Atomic<UInt64>(0)
+  let deviceRate: SharedDeviceRate?
+
+  struct Addresses {
+    var apns: [Endpoint] = []
+    var admin: Endpoint?
+  }
+
+  init(configuration: Configuration, certificates: CertificateFolder) {
+    self.configuration = configuration
+    self.certificates = certificates
+    clock = ServerClock()
+    seed = configuration.seed ?? UInt64.random(in: 1...999_999)
+    keys = Snapshot(KeyRing(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
+    devices = Snapshot(DeviceTable())
+    inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes)
+    rulebook = Rulebook(
+      mode: configuration.rules, environment: configuration.environment, settings: configuration.settings)
+    deviceRate = configuration.settings.deviceRate.map(SharedDeviceRate.init)
+  }
+
+  /// How far the server is.
+  public var phase: Phase {
+    get { phaseNow.withLock { $0 } }
+    set { phaseNow.withLock { $0 = newValue } }
+  }
+
+  /// Where providers connect, with the real ports, once the server listens.
+  public internal(set) var apnsAddresses: [Endpoint] {
+    get { bound.withLock { $0.apns } }
+    set { bound.withLock { $0.apns = newValue } }
+  }
+
+  /// Where the inbox is read, once that is known.
+  public var adminAddress: Endpoint? {
+    get { bound.withLock { $0.admin } }
+    set { bound.withLock { $0.admin = newValue } }
+  }
+
+  /// How long the server has been running.
+  public var uptime: Duration { .nanoseconds(Int64(ServerClock.monotonic - startedAt)) }
+
+  /// The number of the next connection, from 1.
+  func nextConnectionNumber() -> UInt64 {
+    connectionsMade.add(1, ordering: .relaxed).newValue
+  }
+}

@@ -1,0 +1,20 @@
+import APNSRules
+import Synchronization
+
+/// The rate per device token that all connections count against, for the setting `device_rate`; off by default, and then
+/// no push comes here.
+final class SharedDeviceRate: Sendable {
+  let rate: DeviceRate
+  private let buckets: Mutex<DeviceRateBuckets>
+
+  init(_ rate: DeviceRate) {
+    self.rate = rate
+    buckets = Mutex(DeviceRateBuckets(rate: rate))
+  }
+
+  /// Takes one push to this device token, unless it is over the rate.
+  func admit(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
+    let now = Int64(ServerClock.monotonic)
+    return buckets.withLock { $0.admit(deviceToken, now: now) }
+  }
+}

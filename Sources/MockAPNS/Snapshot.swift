@@ -1,0 +1,54 @@
+import Synchronization
+
+/// A value that every push reads and hardly anybody changes: trusted keys, devices, later the fault profile.
+///
+/// Readers keep a copy of their own (`SnapshotReader`) and look at one atomic number for each push, so no lock is taken
+/// on the way of a push. A change makes a new value under a lock.
+public final class Snapshot<Value: Sendable>: Sendable {
+  private let current: Mutex<Value>
+  private let changes = Atomic<UInt64>(0)
+
+  /// Begins with `value`.
+  public init(_ value: Value) {
+    current = Mutex(value)
+  }
+
+  /// How often it was changed.
+  public var version: UInt64 { changes.load(ordering: .acquiring) }
+
+  /// The value now.
+  public func load() -> Value {
+    current.withLock { $0 }
+  }
+
+  /// Changes the value; one change at a time. Readers see it from their next push on.
+  public func update<Result>(_ change: (inout Value) throws -> Result) rethrows -> Result {
+    try current.withLock { value in
+      defer { changes.add(1, ordering: .releasing) }
+      return try change(&value)
+    }
+  }
+}
+
+/// One event loop's copy of a `Snapshot`.
+struct SnapshotReader<Value: Sendable> {
+  private let source: Snapshot<Value>
+  private var version: UInt64
+  private var value: Value
+
+  init(_ source: Snapshot<Value>) {
+    self.source = source
+    version = source.version
+    value = source.load()
+  }
+
+  /// The value as of now.
+  mutating func current() -> Value {
+    let latest = source.version
+    if latest != version {
+      value = source.load()
+      version = latest
+    }
+    return value
+  }
+}

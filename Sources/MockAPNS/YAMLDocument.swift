@@ -1,0 +1,85 @@
+internal import Yams
+
+/// Takes a YAML file apart and says on which line a mistake is.
+struct YAMLDocument {
+  /// The file, for messages.
+  let path: String
+
+  /// The document's root; nil if there is nothing in it but comments.
+  func root(of text: String) throws -> Node? {
+    do {
+      // Without resolver everything is text: 0123456789 is a fine key id and no number.
+      let root = try Yams.compose(yaml: text, .basic)
+      return root.flatMap { isBlank($0) ? nil : $0 }
+    } catch let error as YamlError {
+      throw syntaxError(error)
+    }
+  }
+
+  /// The fields of a mapping by name; each is one of `allowed`, and none stands there twice.
+  func fields(of node: Node, allowed: [String], what: String) throws -> [String: Node] {
+    guard let mapping = node.mapping else {
+      throw error(node, "\(what) is not a mapping", "write 'name: value' lines: \(allowed.joined(separator: ", "))")
+    }
+    var fields: [String: Node] = [:]
+    for (key, value) in mapping {
+      let name = key.scalar?.string ?? ""
+      guard allowed.contains(name) else {
+        throw error(key, "\(what) has no '\(name)'", "it may have: \(allowed.joined(separator: ", "))")
+      }
+      fields[name] = value
+    }
+    return fields
+  }
+
+  /// The text of a field; nil if it is not there or blank.
+  func text(_ node: Node?, _ name: String) throws -> String? {
+    guard let node, !isBlank(node) else { return nil }
+    guard let scalar = node.scalar else { throw error(node, "'\(name)' is not a text", "write \(name): value") }
+    return scalar.string
+  }
+
+  /// The texts of a field that is a list; nil if it is not there or blank.
+  func texts(_ node: Node?, _ name: String) throws -> [String]? {
+    guard let node, !isBlank(node) else { return nil }
+    guard let nodes = node.sequence, !nodes.isEmpty else {
+      throw error(node, "'\(name)' is not a list of texts", "write \(name): [first, second], or leave it out")
+    }
+    return try nodes.map { element in
+      guard let text = try text(element, name) else {
+        throw error(element, "'\(name)' has an empty element", "remove it")
+      }
+      return text
+    }
+  }
+
+  /// Whether nothing is written there.
+  func isBlank(_ node: Node) -> Bool {
+    guard let scalar = node.scalar else { return false }
+    return scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
+  }
+
+  /// The line a node begins on, from 1.
+  func line(_ node: Node) -> Int { node.mark?.line ?? 1 }
+
+  /// An error at a node.
+  func error(_ node: Node, _ problem: String, _ repair: String) -> CertificateFolderError {
+    CertificateFolderError(place: "\(path):\(line(node))", problem: problem, repair: repair)
+  }
+
+  private func syntaxError(_ error: YamlError) -> CertificateFolderError {
+    let repair = "correct the line; lists and mappings are indented by spaces, never by tabs"
+    switch error {
+    case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
+      .composer(_, let problem, let mark, _):
+      return CertificateFolderError(place: "\(path):\(mark.line)", problem: "not YAML: \(problem)", repair: repair)
+    case .duplicatedKeysInMapping(let names, let context):
+      let names = names.map { "'\($0)'" }.joined(separator: ", ")
+      return CertificateFolderError(
+        place: "\(path):\(context.mark.line)", problem: "\(names) stands twice in one entry",
+        repair: "remove one of the two")
+    default:
+      return CertificateFolderError(place: path, problem: "not YAML: \(error)", repair: repair)
+    }
+  }
+}

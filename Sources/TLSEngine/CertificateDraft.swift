@@ -1,0 +1,85 @@
+internal import COpenSSL
+
+/// A certificate before it is signed: version 3, a random serial number, and what is added to it.
+final class CertificateDraft {
+  private let pointer: OpaquePointer
+
+  /// - Parameters:
+  ///   - key: the key that is vouched for.
+  ///   - subject: attributes of the subject's name, most general first. Texts are cut at what the attribute allows.
+  ///   - valid: first and last moment, in milliseconds since 1970.
+  /// - Throws: `TLSError` if OpenSSL refuses a part.
+  init(key: ES256PublicKey, subject: [(attribute: Int32, text: String)], valid: ClosedRange<Int64>) throws {
+    guard let pointer = X509_new() else { throw TLSError("no memory for a certificate") }
+    self.pointer = pointer
+    var serial = [UInt8](repeating: 0, count: 16)
+    // RFC 5280 section 4.1.2.2: positive and at most 20 bytes; random, so that no two authorities need to agree.
+    guard RAND_bytes(&serial, Int32(serial.count)) == 1 else { throw TLSError("no randomness for a serial number") }
+    serial[0] = serial[0] & 0x7F | 0x40
+    let number = BN_bin2bn(serial, Int32(serial.count), nil)
+    defer { BN_free(number) }
+    guard X509_set_version(pointer, Int(X509_VERSION_3)) == 1,
+      BN_to_ASN1_INTEGER(number, X509_get_serialNumber(pointer)) != nil,
+      X509_set_pubkey(pointer, key.key.pointer) == 1,
+      Self.setTime(X509_getm_notBefore(pointer), valid.lowerBound),
+      Self.setTime(X509_getm_notAfter(pointer), valid.upperBound)
+    else { throw TLSError("cannot make a certificate") }
+    let name = X509_get_subject_name(pointer)
+    for (attribute, text) in subject {
+      let bytes = Array(Self.fitting(text, attribute).utf8)
+      guard X509_NAME_add_entry_by_NID(name, attribute, MBSTRING_UTF8, bytes, Int32(bytes.count), -1, 0) == 1 else {
+        throw TLSError("a certificate cannot bear the name \(text)")
+      }
+    }
+  }
+
+  deinit { X509_free(pointer) }
+
+  /// Adds a standard extension, its value in the words of OpenSSL's configuration (x509v3_config(5)).
+  ///
+  /// - Parameter issuer: who is going to sign; nil for a certificate that signs itself.
+  func add(_ nid: Int32, _ value: String, issuer: X509Certificate?) throws {
+    var context = X509V3_CTX()
+    X509V3_set_ctx(&context, issuer?.pointer ?? pointer, pointer, nil, nil, 0)
+    guard let made = X509V3_EXT_conf_nid(nil, &context, nid, value) else {
+      throw TLSError("a certificate cannot have the extension \(value)")
+    }
+    defer { X509_EXTENSION_free(made) }
+    guard X509_add_ext(pointer, made, -1) == 1 else { throw TLSError("cannot add the extension \(value)") }
+  }
+
+  /// Adds an extension of one's own, not critical, with its value in DER.
+  func add(identifier: String, der: [UInt8]) throws {
+    let object = OBJ_txt2obj(identifier, 1)
+    let value = ASN1_STRING_type_new(V_ASN1_OCTET_STRING)
+    defer {
+      ASN1_OBJECT_free(object)
+      ASN1_STRING_free(value)
+    }
+    guard object != nil, ASN1_STRING_set(value, der, Int32(der.count)) == 1,
+      let made = X509_EXTENSION_create_by_OBJ(nil, object, 0, value)
+    else { throw TLSError("cannot make the extension \(identifier)") }
+    defer { X509_EXTENSION_free(made) }
+    guard X509_add_ext(pointer, made, -1) == 1 else { throw TLSError("cannot add the extension \(identifier)") }
+  }
+
+  /// Signs it.
+  ///
+  /// - Parameter issuer: the certificate that goes with `key`; nil for one that signs itself.
+  func signed(by key: ES256PrivateKey, issuer: X509Certificate?) throws -> X509Certificate {
+    guard X509_set_issuer_name(pointer, X509_get_subject_name(issuer?.pointer ?? pointer)) == 1,
+      X509_sign(pointer, key.key.pointer, EVP_sha256()) > 0, X509_up_ref(pointer) == 1
+    else { throw TLSError("cannot sign a certificate") }
+    return try X509Certificate(takingOver: pointer)
+  }
+
+  private static func setTime(_ time: UnsafeMutablePointer<ASN1_TIME>?, _ milliseconds: Int64) -> Bool {
+    ASN1_TIME_set(time, time_t(milliseconds / 1000)) != nil
+  }
+
+  /// A name's attribute has an upper bound in characters (RFC 5280 appendix A.1: 64 for the common name).
+  private static func fitting(_ text: String, _ attribute: Int32) -> String {
+    guard let limits = ASN1_STRING_TABLE_get(attribute), limits.pointee.maxsize > 0 else { return text }
+    return String(String.UnicodeScalarView(text.unicodeScalars.prefix(limits.pointee.maxsize)))
+  }
+}

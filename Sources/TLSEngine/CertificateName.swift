@@ -1,0 +1,74 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+
+/// A name a server certificate bears, as it stands among its subject alternative names (RFC 5280 section 4.2.1.6).
+public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
+  /// A host name in lower case; the first label may be `*`.
+  case domain(String)
+  /// An IP address: 4 or 16 bytes.
+  case address([UInt8])
+
+  /// A name from text: an IPv4 or IPv6 address (brackets allowed), or a host name of letters, digits, hyphens and dots;
+  /// nil for anything else, such as a URL or a name with a port.
+  public init?(_ text: String) {
+    if let bytes = Self.addressBytes(text) {
+      self = .address(bytes)
+      return
+    }
+    let name = text.lowercased()
+    var labels = name.split(separator: ".", omittingEmptySubsequences: false)
+    if labels.count > 1, labels.first == "*" { labels.removeFirst() }
+    // A last label of digits only is a mistyped address, never a domain.
+    guard name.utf8.count <= 253, labels.allSatisfy(Self.isLabel), let last = labels.last,
+      !last.utf8.allSatisfy({ (0x30...0x39).contains($0) })
+    else { return nil }
+    self = .domain(name)
+  }
+
+  /// The name as people write it.
+  public var description: String {
+    switch self {
+    case .domain(let name): return name
+    case .address(let bytes): return Self.addressText(bytes)
+    }
+  }
+
+  /// The name in the words of OpenSSL's configuration. It holds nothing that has a meaning there: see `init`.
+  var extensionText: String {
+    switch self {
+    case .domain(let name): return "DNS:" + name
+    case .address: return "IP:" + description
+    }
+  }
+
+  private static func isLabel(_ label: Substring) -> Bool {
+    guard (1...63).contains(label.utf8.count), !label.hasPrefix("-"), !label.hasSuffix("-") else { return false }
+    return label.utf8.allSatisfy { byte in
+      (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == UInt8(ascii: "-")
+    }
+  }
+
+  static func addressBytes(_ text: String) -> [UInt8]? {
+    var text = text
+    if text.hasPrefix("["), text.hasSuffix("]") { text = String(text.dropFirst().dropLast()) }
+    for (family, size) in [(AF_INET, 4), (AF_INET6, 16)] {
+      var bytes = [UInt8](repeating: 0, count: size)
+      if inet_pton(family, text, &bytes) == 1 { return bytes }
+    }
+    return nil
+  }
+
+  static func addressText(_ bytes: [UInt8]) -> String {
+    var text = [CChar](repeating: 0, count: 64)
+    let family = bytes.count == 4 ? AF_INET : AF_INET6
+    guard bytes.count == 4 || bytes.count == 16, inet_ntop(family, bytes, &text, socklen_t(text.count)) != nil else {
+      return Hexadecimal.text(bytes)
+    }
+    return String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+  }
+}

@@ -1,0 +1,38 @@
+internal import COpenSSL
+
+/// The file in which a certificate and its key travel together (`.p12`, RFC 7292).
+public enum PKCS12 {
+  /// Rounds of hashing the password; what openssl itself takes.
+  private static let rounds: Int32 = 2048
+
+  /// A certificate with its key and its authority's certificate, under a password.
+  ///
+  /// Encrypted by triple DES under a key derived with SHA-1, and authenticated with SHA-1: the only form that macOS
+  /// key chains, Java 8 and older Windows read. It protects nothing, and for a mock's key it need not.
+  ///
+  /// - Parameter name: the friendly name that key chains show.
+  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  public static func encode(
+    _ issued: CertificateAuthority.Issued, authority: X509Certificate, name: String, password: String
+  ) throws -> [UInt8] {
+    guard let others = OPENSSL_sk_new_null() else { throw TLSError("no memory for a PKCS#12 file") }
+    // Frees the stack only: the certificate in it stays `authority`'s.
+    defer { OPENSSL_sk_free(others) }
+    OPENSSL_sk_push(others, UnsafeRawPointer(authority.pointer))
+    // -1 leaves out the MAC, whose hash can only be chosen in a call of its own.
+    let made = PKCS12_create(
+      password, name, issued.key.key.pointer, issued.certificate.pointer, others,
+      NID_pbe_WithSHA1And3_Key_TripleDES_CBC, NID_pbe_WithSHA1And3_Key_TripleDES_CBC, rounds, -1, 0)
+    guard let made else { throw TLSError("cannot make a PKCS#12 file") }
+    defer { PKCS12_free(made) }
+    guard PKCS12_set_mac(made, password, -1, nil, 0, rounds, EVP_sha1()) == 1 else {
+      throw TLSError("cannot authenticate a PKCS#12 file")
+    }
+    let count = i2d_PKCS12(made, nil)
+    guard count > 0 else { throw TLSError("cannot write a PKCS#12 file") }
+    return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, filled in
+      var position = buffer.baseAddress
+      filled = max(0, Int(i2d_PKCS12(made, &position)))
+    }
+  }
+}

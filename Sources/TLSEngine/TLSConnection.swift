@@ -1,0 +1,173 @@
+internal import COpenSSL
+
+/// One TLS connection over memory: cipher text in, plain text out, and the other way round. It does no I/O.
+///
+/// Not Sendable: one connection lives on one event loop.
+public final class TLSConnection {
+  /// Where the handshake stands.
+  public enum Handshake {
+    /// More bytes of the peer are needed.
+    case waiting
+    /// Plain text can flow.
+    case done
+  }
+
+  /// What a read gave.
+  public enum ReadResult: Equatable {
+    /// So many bytes of plain text.
+    case bytes(Int)
+    /// Nothing before more cipher text comes.
+    case waiting
+    /// The peer ended the TLS connection in order.
+    case closed
+  }
+
+  // All three are freed by `SSL_free` in deinit: the BIOs belong to the SSL from `SSL_set_bio` on.
+  private let ssl: OpaquePointer
+  private let input: OpaquePointer
+  private let output: OpaquePointer
+
+  /// - Throws: `TLSError` if OpenSSL has no memory.
+  public convenience init(server context: TLSContext) throws {
+    try self.init(context)
+    SSL_set_accept_state(ssl)
+  }
+
+  /// The client's side. `serverName` is sent as SNI and is the name, or the IP address, that the server's certificate must bear.
+  ///
+  /// - Throws: `TLSError` if the name cannot be used.
+  public convenience init(client context: TLSContext, serverName: String) throws {
+    try self.init(context)
+    SSL_set_connect_state(ssl)
+    let parameters = SSL_get0_param(ssl)
+    if X509_VERIFY_PARAM_set1_ip_asc(parameters, serverName) != 1 {
+      guard apns_SSL_set_tlsext_host_name(ssl, serverName) == 1,
+        X509_VERIFY_PARAM_set1_host(parameters, serverName, serverName.utf8.count) == 1
+      else { throw TLSError("cannot use \(serverName) as a server name") }
+    }
+    ERR_clear_error()
+  }
+
+  private init(_ context: TLSContext) throws {
+    guard let ssl = SSL_new(context.pointer) else { throw TLSError("cannot make a TLS connection") }
+    guard let input = BIO_new(BIO_s_mem()), let output = BIO_new(BIO_s_mem()) else {
+      SSL_free(ssl)
+      throw TLSError("cannot make a TLS connection")
+    }
+    apns_BIO_wait_when_empty(input)
+    apns_BIO_wait_when_empty(output)
+    SSL_set_bio(ssl, input, output)
+    self.ssl = ssl
+    self.input = input
+    self.output = output
+  }
+
+  deinit { SSL_free(ssl) }
+
+  /// Takes cipher text from the peer. `handshake` or `read` then work on it.
+  public func receive(_ bytes: UnsafeRawBufferPointer) {
+    guard bytes.count > 0 else { return }
+    // A memory BIO takes everything or has no memory, and then the next read fails.
+    BIO_write(input, bytes.baseAddress, Int32(clamping: bytes.count))
+  }
+
+  /// Goes on with the handshake.
+  ///
+  /// - Throws: `TLSError` if it failed; an alert for the peer may then be waiting in the output.
+  public func handshake() throws -> Handshake {
+    ERR_clear_error()
+    let result = SSL_do_handshake(ssl)
+    if result == 1 { return .done }
+    guard SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ else { throw failure("TLS handshake failed") }
+    return .waiting
+  }
+
+  /// Fills `buffer` with plain text as far as what came allows.
+  ///
+  /// - Throws: `TLSError` if the peer broke the protocol or sent an alert.
+  public func read(into buffer: UnsafeMutableRawBufferPointer) throws -> ReadResult {
+    var filled = 0
+    while filled < buffer.count {
+      ERR_clear_error()
+      let room = Int32(clamping: buffer.count - filled)
+      let count = SSL_read(ssl, buffer.baseAddress.map { $0 + filled }, room)
+      if count > 0 {
+        filled += Int(count)
+        continue
+      }
+      let error = SSL_get_error(ssl, count)
+      if filled > 0 { return .bytes(filled) }  // What stopped us is met again on the next call.
+      switch error {
+      case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .waiting
+      case SSL_ERROR_ZERO_RETURN: return .closed
+      default: throw failure("TLS connection failed")
+      }
+    }
+    return .bytes(filled)
+  }
+
+  /// Encrypts plain text; the cipher text is then in the output.
+  ///
+  /// - Throws: `TLSError` if the connection is no longer able to.
+  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+    var rest = bytes
+    while rest.count > 0 {
+      ERR_clear_error()
+      let count = SSL_write(ssl, rest.baseAddress, Int32(clamping: rest.count))
+      guard count > 0 else { throw failure("TLS connection failed") }
+      rest = UnsafeRawBufferPointer(rebasing: rest.dropFirst(Int(count)))
+    }
+  }
+
+  /// Puts a close_notify alert into the output.
+  public func close() {
+    ERR_clear_error()
+    SSL_shutdown(ssl)
+    ERR_clear_error()
+  }
+
+  /// Hands out the cipher text that waits to be sent, if there is any, and forgets it. The pointer is valid during the call.
+  public func takeOutput(_ body: (UnsafeRawBufferPointer) -> Void) {
+    var data: UnsafeMutablePointer<CChar>?
+    let count = apns_BIO_get_mem_data(output, &data)
+    guard count > 0, let data else { return }
+    body(UnsafeRawBufferPointer(start: data, count: count))
+    _ = apns_BIO_reset(output)
+  }
+
+  // MARK: - Facts about the handshake
+
+  /// The protocol as OpenSSL names it: `TLSv1.3` or `TLSv1.2`.
+  public var protocolVersion: String { String(cString: SSL_get_version(ssl)) }
+
+  /// The server name the client asked for, if it did.
+  public var serverName: String? {
+    SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
+  }
+
+  /// Whether `h2` was agreed on by ALPN.
+  public var negotiatedHTTP2: Bool {
+    var name: UnsafePointer<UInt8>?
+    var count: UInt32 = 0
+    SSL_get0_alpn_selected(ssl, &name, &count)
+    return UnsafeBufferPointer(start: name, count: Int(count)).elementsEqual(TLSContext.alpn.dropFirst())
+  }
+
+  /// The certificate the peer proved to have, in DER, if it has one.
+  public var peerCertificate: [UInt8]? {
+    guard let certificate = SSL_get1_peer_certificate(ssl) else { return nil }
+    defer { X509_free(certificate) }
+    let count = i2d_X509(certificate, nil)
+    guard count > 0 else { return nil }
+    return [UInt8](unsafeUninitializedCapacity: Int(count)) { buffer, filled in
+      var position = buffer.baseAddress
+      filled = max(0, Int(i2d_X509(certificate, &position)))
+    }
+  }
+
+  private func failure(_ what: String) -> TLSError {
+    let verify = SSL_get_verify_result(ssl)
+    guard verify != Int(X509_V_OK), let text = X509_verify_cert_error_string(verify) else { return TLSError(what) }
+    return TLSError("\(what) (the peer's certificate: \(String(cString: text)))")
+  }
+}

@@ -1,0 +1,72 @@
+internal import COpenSSL
+
+extension X509Certificate {
+  /// The subject on one line, such as `CN=localhost,O=apns-mock` (RFC 2253), with anything that is not plain text escaped.
+  public var subject: String { Self.line(X509_get_subject_name(pointer)) }
+
+  /// The issuer's name, written as the subject is.
+  public var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
+
+  /// The subject's common name, if it has one.
+  public var commonName: String? { subjectText(NID_commonName) }
+
+  /// The issuer's organization, if its name has one.
+  public var issuerOrganization: String? { Self.text(NID_organizationName, in: X509_get_issuer_name(pointer)) }
+
+  /// Host names and addresses among the subject alternative names; other kinds are left out.
+  public var names: [CertificateName] {
+    guard let stack = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return [] }
+    let names = OpaquePointer(stack)
+    defer { OPENSSL_sk_pop_free(names) { GENERAL_NAME_free($0?.assumingMemoryBound(to: GENERAL_NAME.self)) } }
+    return (0..<max(0, OPENSSL_sk_num(names))).compactMap { index in
+      let name = OPENSSL_sk_value(names, index)?.assumingMemoryBound(to: GENERAL_NAME.self)
+      var kind: Int32 = 0
+      guard let name, let value = GENERAL_NAME_get0_value(name, &kind) else { return nil }
+      let bytes = Self.bytes(value.assumingMemoryBound(to: ASN1_STRING.self))
+      switch kind {
+      case GEN_DNS: return .domain(String(decoding: bytes, as: UTF8.self).lowercased())
+      case GEN_IPADD: return .address(bytes)
+      default: return nil
+      }
+    }
+  }
+
+  /// The first value of an attribute of the subject, as text.
+  func subjectText(_ nid: Int32) -> String? {
+    Self.text(nid, in: X509_get_subject_name(pointer))
+  }
+
+  /// The DER inside the extension with this object identifier, if the certificate has it.
+  func extensionValue(_ identifier: String) -> [UInt8]? {
+    guard let object = OBJ_txt2obj(identifier, 1) else { return nil }
+    defer { ASN1_OBJECT_free(object) }
+    let index = X509_get_ext_by_OBJ(pointer, object, -1)
+    guard index >= 0, let value = X509_EXTENSION_get_data(X509_get_ext(pointer, index)) else { return nil }
+    return Self.bytes(value)
+  }
+
+  private static func text(_ nid: Int32, in name: OpaquePointer?) -> String? {
+    let index = X509_NAME_get_index_by_NID(name, nid, -1)
+    guard index >= 0, let value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, index)) else { return nil }
+    // Converts the older string types too; the result is the caller's to free.
+    var utf8: UnsafeMutablePointer<UInt8>?
+    let count = ASN1_STRING_to_UTF8(&utf8, value)
+    defer { CRYPTO_free(utf8, nil, 0) }
+    guard count >= 0, let utf8 else {
+      ERR_clear_error()
+      return nil
+    }
+    return String(decoding: UnsafeBufferPointer(start: utf8, count: Int(count)), as: UTF8.self)
+  }
+
+  private static func bytes(_ string: UnsafePointer<ASN1_STRING>) -> [UInt8] {
+    Array(UnsafeBufferPointer(start: ASN1_STRING_get0_data(string), count: Int(ASN1_STRING_length(string))))
+  }
+
+  private static func line(_ name: OpaquePointer?) -> String {
+    let text = try? MemoryBIO.writtenText { bio in
+      X509_NAME_print_ex(bio, name, 0, APNS_XN_FLAG_RFC2253)
+    }
+    return text ?? ""
+  }
+}

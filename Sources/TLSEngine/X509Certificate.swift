@@ -1,0 +1,135 @@
+internal import COpenSSL
+
+/// An X.509 certificate (RFC 5280), read from PEM or DER or made by a `CertificateAuthority`.
+///
+/// Any thread may use it, several at a time.
+public final class X509Certificate: Sendable {
+  // Reference counted and not changed after `init`; what OpenSSL caches in it on first use it guards by a lock of its own.
+  nonisolated(unsafe) let pointer: OpaquePointer
+
+  /// The first moment it is valid, in milliseconds since 1970.
+  public let notBefore: Int64
+  /// The last moment it is valid, in milliseconds since 1970.
+  public let notAfter: Int64
+
+  /// Takes over `pointer`, which is freed here even when this throws.
+  ///
+  /// - Throws: `TLSError` if its dates cannot be read.
+  init(takingOver pointer: OpaquePointer) throws {
+    guard let notBefore = Self.milliseconds(X509_get0_notBefore(pointer)),
+      let notAfter = Self.milliseconds(X509_get0_notAfter(pointer))
+    else {
+      X509_free(pointer)
+      throw TLSError("the certificate's dates cannot be read")
+    }
+    self.pointer = pointer
+    self.notBefore = notBefore
+    self.notAfter = notAfter
+  }
+
+  deinit { X509_free(pointer) }
+
+  /// Reads a certificate in DER, with nothing after it.
+  ///
+  /// - Throws: `TLSError` if it is anything else.
+  public convenience init(der: [UInt8]) throws {
+    let pointer = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
+      var position = buffer.baseAddress
+      guard let pointer = d2i_X509(nil, &position, buffer.count) else { return nil }
+      guard position == buffer.baseAddress.map({ $0 + buffer.count }) else {
+        X509_free(pointer)
+        return nil
+      }
+      return pointer
+    }
+    guard let pointer else { throw TLSError("this is not a certificate in DER") }
+    try self.init(takingOver: pointer)
+  }
+
+  /// Reads the certificates of a PEM text in their order; there is at least one.
+  ///
+  /// - Throws: `TLSError` that says what stands there instead.
+  public static func chain(pem: String) throws -> [X509Certificate] {
+    guard pem.contains("-----BEGIN CERTIFICATE-----") else {
+      throw TLSError("this is \(PEMText.content(of: pem)), not a certificate in PEM (BEGIN CERTIFICATE)")
+    }
+    return try MemoryBIO.reading(pem) { bio in
+      var chain: [X509Certificate] = []
+      while let pointer = PEM_read_bio_X509(bio, nil, MemoryBIO.noPassphrase, nil) {
+        chain.append(try X509Certificate(takingOver: pointer))
+      }
+      // The end of the text shows as "no start line"; any other reason is a damaged certificate.
+      let atEnd = ERR_GET_REASON(ERR_peek_last_error()) == PEM_R_NO_START_LINE
+      guard atEnd, !chain.isEmpty else { throw TLSError("certificate \(chain.count + 1) of the text is damaged") }
+      ERR_clear_error()
+      return chain
+    }
+  }
+
+  /// The certificate in PEM.
+  ///
+  /// - Throws: `TLSError` if OpenSSL has no memory.
+  public var pem: String {
+    get throws {
+      try MemoryBIO.writtenText { bio in
+        guard PEM_write_bio_X509(bio, pointer) == 1 else { throw TLSError("cannot write a certificate") }
+      }
+    }
+  }
+
+  /// SHA-256 of the certificate in DER, as 64 lower-case hexadecimal digits.
+  public var fingerprint: String {
+    var digest = [UInt8](repeating: 0, count: SHA256.count)
+    // Fails only without memory; the fingerprint is then one that nothing has.
+    X509_digest(pointer, EVP_sha256(), &digest, nil)
+    return Hexadecimal.text(digest)
+  }
+
+  /// Whether `key` is the private half of the certificate's key.
+  public func matches(_ key: ES256PrivateKey) -> Bool {
+    defer { ERR_clear_error() }
+    return X509_check_private_key(pointer, key.key.pointer) == 1
+  }
+
+  /// Whether `authority` is named as the issuer and made the signature. Dates and constraints are not looked at.
+  public func isIssued(by authority: X509Certificate) -> Bool {
+    defer { ERR_clear_error() }
+    return X509_check_issued(authority.pointer, pointer) == X509_V_OK
+      && X509_verify(pointer, X509_get0_pubkey(authority.pointer)) == 1
+  }
+
+  /// Whether it may issue certificates.
+  public var isAuthority: Bool {
+    defer { ERR_clear_error() }
+    return X509_check_ca(pointer) == 1
+  }
+
+  /// Whether this authority's name constraints allow a certificate for `name`.
+  ///
+  /// - Throws: `TLSError` if `name` cannot stand in a certificate.
+  public func permits(_ name: CertificateName) throws -> Bool {
+    guard let value = X509_get_ext_d2i(pointer, NID_name_constraints, nil, nil) else { return true }
+    let constraints = value.assumingMemoryBound(to: NAME_CONSTRAINTS.self)
+    defer {
+      NAME_CONSTRAINTS_free(constraints)
+      ERR_clear_error()
+    }
+    // OpenSSL checks whole certificates: one that bears this name only, signs itself and is thrown away.
+    let key = try ES256PrivateKey()
+    let draft = try CertificateDraft(key: key.publicKey, subject: [], valid: 0...0)
+    try draft.add(NID_subject_alt_name, name.extensionText, issuer: nil)
+    let bearer = try draft.signed(by: key, issuer: nil)
+    // Makes OpenSSL read the certificate's extensions: the check looks only at what it has cached.
+    X509_check_purpose(bearer.pointer, -1, 0)
+    return NAME_CONSTRAINTS_check(bearer.pointer, constraints) == X509_V_OK
+  }
+
+  private static func milliseconds(_ time: UnsafePointer<ASN1_TIME>?) -> Int64? {
+    guard let time, let epoch = ASN1_TIME_set(nil, 0) else { return nil }
+    defer { ASN1_STRING_free(epoch) }
+    var days: Int32 = 0
+    var seconds: Int32 = 0
+    guard ASN1_TIME_diff(&days, &seconds, epoch, time) == 1 else { return nil }
+    return (Int64(days) * 86_400 + Int64(seconds)) * 1000
+  }
+}

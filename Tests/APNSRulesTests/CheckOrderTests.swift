@@ -1,0 +1,205 @@
+import APNSRules
+import Testing
+
+/// APNS.md section 8.2: a request broken in two ways is answered by the earlier check.
+struct CheckOrderTests {
+  /// A push that `strict` accepts, on a connection with a past, that can be broken in several ways at once.
+  struct BrokenPush {
+    var push = TestPush(mode: .strict)
+    var device = Device(token: TestPush.deviceToken, since: 0)
+    var key = FakeSignature.key()
+    /// What the connection was used for before.
+    var earlierPushes = 0
+    var earlierTeam = "MOCKTEAM01"
+    var earlierTopics: [String]?
+
+    mutating func judge() -> Verdict {
+      let earlier = FakeSignature.key("EARLIERKEY", team: earlierTeam, topics: earlierTopics)
+      let token = push.token
+      let authorization = push["authorization"]
+      let fields = push.fields
+      push.fields = TestPush().fields
+      push.trustedKeys = [key, earlier]
+      for age in 0..<earlierPushes {
+        push.token = TestToken(
+          kid: "EARLIERKEY", iss: earlierTeam, iat: "\(TestPush.nowSeconds - Int64(age))")
+        _ = push.judge()
+      }
+      push.fields = fields
+      push.token = token
+      push["authorization"] = authorization
+      push.devices.set(device)
+      return push.judge()
+    }
+  }
+
+  /// How to break each check that a provider token leads through, in the order they are made.
+  static let breakers:
+    [(check: Check, reason: Reason, break: @Sendable (inout BrokenPush) -> Void)] = [
+      (.method, .methodNotAllowed, { $0.push[":method"] = "GET" }),
+      (.path, .badPath, { $0.push[":path"] = "/" }),
+      (.duplicateHeaders, .duplicateHeaders, { $0.push.fields += [("x", "1"), ("x", "2")] }),
+      (.credential, .missingProviderToken, { $0.push["authorization"] = nil }),
+      (
+        .certificate, .badCertificate,
+        { $0.push.useCertificate(development: false, production: false) }
+      ),
+      (.tokenUpdateLatch, .tooManyProviderTokenUpdates, { $0.earlierPushes = 3 }),
+      (.providerToken, .invalidProviderToken, { $0.push.token.signature = FakeSignature.wrong }),
+      (
+        .providerTokenAge, .expiredProviderToken,
+        { $0.push.token.claims = #"{"iss":"MOCKTEAM01","iat":1600000000}"# }
+      ),
+      (.keyEnvironment, .badEnvironmentKeyInToken, { $0.key.environment = .production }),
+      (
+        .connectionTeam, .invalidProviderToken,
+        {
+          $0.earlierPushes = max($0.earlierPushes, 1)
+          $0.earlierTeam = "OTHERTEAM1"
+        }
+      ),
+      (
+        .relatedKey, .unrelatedKeyIdInToken,
+        {
+          $0.earlierPushes = max($0.earlierPushes, 1)
+          $0.earlierTopics = [TestPush.topic]
+        }
+      ),
+      (
+        .tokenUpdates, .tooManyProviderTokenUpdates,
+        { $0.earlierPushes = max($0.earlierPushes, 2) }
+      ),
+      (.apnsID, .badMessageId, { $0.push["apns-id"] = "1" }),
+      (.expiration, .badExpirationDate, { $0.push["apns-expiration"] = "soon" }),
+      (.priority, .badPriority, { $0.push["apns-priority"] = "7" }),
+      (
+        .collapseID, .badCollapseId,
+        { $0.push["apns-collapse-id"] = String(repeating: "c", count: 65) }
+      ),
+      (.pushType, .invalidPushType, { $0.push["apns-push-type"] = "banner" }),
+      (.deviceToken, .badDeviceToken, { $0.push[":path"] = "/3/device/abc" }),
+      (.topicPresent, .missingTopic, { $0.push["apns-topic"] = nil }),
+      (.topicForm, .badTopic, { $0.push["apns-topic"]? += " " }),
+      (
+        .topicPermitted, .topicDisallowed,
+        {
+          $0.push.standing.certificate?.topics = ["com.example.other", "com.example.third"]
+          if $0.push.standing.certificate == nil {
+            $0.key.topics = ["com.example.other"]
+            $0.earlierTopics = ["com.example.other"]
+            $0.key.relatedKeyID = "EARLIERKEY"
+          }
+        }
+      ),
+      (
+        .topicForType, .invalidPushType,
+        {
+          $0.push["apns-topic"] = TestPush.topic + ".voip"
+          $0.push.standing.certificate?.topics.append(TestPush.topic + ".voip")
+        }
+      ),
+      (
+        .priorityForType, .badPriority,
+        {
+          $0.push["apns-push-type"] = "background"
+          $0.push["apns-priority"] = "10"
+        }
+      ),
+      (.payloadPresent, .payloadEmpty, { $0.push.body = [] }),
+      (.payloadSize, .payloadTooLarge, { $0.push.body = [UInt8](repeating: 0x78, count: 4097) }),
+      (.payloadSyntax, .payloadEmpty, { $0.push.body = [0x78] }),
+      (.deviceEnvironment, .badDeviceToken, { $0.device.environment = .production }),
+      (.deviceTopic, .deviceTokenNotForTopic, { $0.device.topic = "com.example.third" }),
+      (.deviceExpired, .expiredToken, { $0.device.state = .expired }),
+      (.deviceUnregistered, .unregistered, { $0.device.state = .unregistered }),
+    ]
+
+  static let withToken: [Check] = Check.allCases.filter {
+    ![.certificate, .deviceRate, .headerListSize].contains($0)
+  }
+  static let withCertificate: [Check] = withToken.filter {
+    !(Check.credential.rawValue...Check.tokenUpdates.rawValue).contains($0.rawValue)
+  }
+
+  @Test func everyCheckIsBroken() {
+    #expect(
+      Self.breakers.map(\.check)
+        == Check.allCases.filter { ![.deviceRate, .headerListSize].contains($0) })
+  }
+
+  /// Each check alone and with each later one, with a provider token.
+  @Test(arguments: withToken) func tokenOrder(_ earlier: Check) {
+    judge(earlier, among: Self.withToken) { _ in }
+  }
+
+  /// The same with a certificate, which skips all that concerns provider tokens.
+  @Test(arguments: withCertificate) func certificateOrder(_ earlier: Check) {
+    judge(earlier, among: Self.withCertificate) {
+      $0.push.useCertificate(topics: [TestPush.topic, "com.example.third"])
+    }
+  }
+
+  /// A certificate that is none comes after what precedes the credential and before everything else.
+  @Test(arguments: withCertificate) func badCertificateOrder(_ other: Check) throws {
+    let breaker = try #require(Self.breakers.first { $0.check == other })
+    var broken = BrokenPush()
+    broken.push.useCertificate(development: false, production: false)
+    breaker.break(&broken)
+    #expect(broken.judge().failed == min(other, .certificate))
+  }
+
+  private func judge(_ earlier: Check, among checks: [Check], prepare: (inout BrokenPush) -> Void) {
+    guard let first = Self.breakers.first(where: { $0.check == earlier }) else { return }
+    for second in Self.breakers where checks.contains(second.check) && second.check >= earlier {
+      var broken = BrokenPush()
+      prepare(&broken)
+      // The earlier one last, so that where both set the same thing the earlier one stays broken.
+      second.break(&broken)
+      first.break(&broken)
+      let verdict = broken.judge()
+      #expect(verdict.failed == earlier, "\(earlier) and \(second.check): \(verdict.detail)")
+      expect(verdict, first.reason)
+    }
+  }
+
+  /// The probes of section 8.1, as far as one listener sees them.
+  @Test(arguments: probes) func probe(_ row: Row) { expect(row.judge(), row.reason) }
+
+  static let probes: [Row] = [
+    Row.always("HEAD / without credentials", .methodNotAllowed) {
+      $0[":method"] = "HEAD"
+      $0[":path"] = "/"
+      $0["authorization"] = nil
+    },
+    Row.always("short token, no credentials", .missingProviderToken) {
+      $0[":path"] = "/3/device/aaaa"
+      $0["authorization"] = nil
+    },
+    Row.always("malformed token, no credentials, no topic", .missingProviderToken) {
+      $0[":path"] = "/3/device/aaa"
+      $0["authorization"] = nil
+      $0["apns-topic"] = nil
+    },
+    Row.always("empty token, no credentials", .missingProviderToken) {
+      $0[":path"] = "/3/device/"
+      $0["authorization"] = nil
+    },
+    Row.always("empty token, certificate", .missingDeviceToken) {
+      $0[":path"] = "/3/device/"
+      $0.useCertificate()
+    },
+    Row.always("unknown key and fake token", .invalidProviderToken) {
+      $0.token = TestToken(kid: "UNKNOWNKEY")
+      $0[":path"] = "/3/device/fake"
+    },
+    Row.always("credential accepted, no topic", .missingTopic) { $0["apns-topic"] = nil },
+    Row.always("key of the other environment, token of the key's", .badEnvironmentKeyInToken) {
+      $0.trustedKeys = [FakeSignature.key(environment: .production)]
+      $0.devices.set(Device(token: TestPush.deviceToken, environment: .production, since: 0))
+    },
+    Row.always("bad path without credentials", .badPath) {
+      $0[":path"] = "/1/apps/x/channels"
+      $0["authorization"] = nil
+    },
+  ].flatMap { $0 }
+}

@@ -1,0 +1,51 @@
+import APNSRules
+import Testing
+
+/// Row 19 of APNS.md section 8.2: pushes to one device token, on a clock the test holds.
+struct DeviceRateBucketsTests {
+  private let second: Int64 = 1_000_000_000
+
+  private func admit(_ buckets: inout DeviceRateBuckets, _ token: String, at time: Int64) -> Bool {
+    token.withBytes { buckets.admit($0, now: time) }
+  }
+
+  @Test func burstThenRate() {
+    var buckets = DeviceRateBuckets(rate: DeviceRate(count: 3, per: .seconds(3)))
+    #expect((0..<5).map { _ in admit(&buckets, "ab", at: 0) } == [true, true, true, false, false])
+    #expect(!admit(&buckets, "ab", at: second - 1))
+    #expect(admit(&buckets, "ab", at: second))
+    #expect(!admit(&buckets, "ab", at: second))
+    // What is refused does not count, and rest gives the whole burst back.
+    #expect(
+      (0..<4).map { _ in admit(&buckets, "ab", at: 10 * second) } == [true, true, true, false])
+  }
+
+  @Test func eachTokenForItself() {
+    var buckets = DeviceRateBuckets(rate: DeviceRate(count: 1, per: .seconds(60)))
+    #expect(admit(&buckets, "ab", at: 0))
+    #expect(admit(&buckets, "cd", at: 0))
+    #expect(!admit(&buckets, "AB", at: 0))
+  }
+
+  /// Many tokens push out old ones, never recent ones.
+  @Test func bounded() {
+    var buckets = DeviceRateBuckets(rate: DeviceRate(count: 1, per: .seconds(60)), capacity: 100)
+    #expect(admit(&buckets, "first", at: 0))
+    for number in 0..<49 { #expect(admit(&buckets, "token \(number)", at: 0)) }
+    #expect(!admit(&buckets, "first", at: 0))
+    for number in 0..<100 { _ = admit(&buckets, "other \(number)", at: 0) }
+    #expect(!admit(&buckets, "other 99", at: 0))
+    #expect(admit(&buckets, "first", at: 0))
+  }
+
+  @Test func oddRates() {
+    var none = DeviceRateBuckets(rate: DeviceRate(count: 0, per: .seconds(1)))
+    #expect(admit(&none, "ab", at: 0))
+    #expect(!admit(&none, "ab", at: 0))
+    var endless = DeviceRateBuckets(rate: DeviceRate(count: 1, per: .seconds(Int64.max)))
+    #expect(admit(&endless, "ab", at: second))
+    #expect(!admit(&endless, "ab", at: 1000 * second))
+    var free = DeviceRateBuckets(rate: DeviceRate(count: 1, per: .zero))
+    #expect((0..<3).allSatisfy { _ in admit(&free, "ab", at: 0) })
+  }
+}

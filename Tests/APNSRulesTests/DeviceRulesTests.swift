@@ -1,0 +1,105 @@
+import APNSRules
+import Testing
+
+/// APNS.md section 8.2 row 18 and section 11: what the registry says of a device.
+struct DeviceRulesTests {
+  static let since: Int64 = 1_699_999_000_123
+
+  static func register(
+    _ push: inout TestPush, topic: String? = nil, environment: PushEnvironment? = nil,
+    state: Device.State = .online
+  ) {
+    push.devices.set(
+      Device(
+        token: TestPush.deviceToken, topic: topic, environment: environment, state: state,
+        since: since))
+  }
+
+  @Test(arguments: rows) func device(_ row: Row) {
+    let verdict = row.judge()
+    expect(verdict, row.reason)
+    #expect(verdict.timestamp == (verdict.status == 410 ? Self.since : nil))
+  }
+
+  static let rows: [Row] = [
+    Row.always("online", nil) { register(&$0) },
+    Row.always("of this environment", nil) { register(&$0, environment: .sandbox) },
+    Row.always("of the other environment", .badDeviceToken) {
+      register(&$0, environment: .production)
+    },
+    Row.always("of this environment, production", nil) {
+      $0.environment = .production
+      register(&$0, environment: .production)
+    },
+    Row.always("of the other environment, production", .badDeviceToken) {
+      $0.environment = .production
+      register(&$0, environment: .sandbox)
+    },
+    Row.always("of this topic", nil) { register(&$0, topic: TestPush.topic) },
+    Row.always("of another topic", .deviceTokenNotForTopic) {
+      register(&$0, topic: "com.example.other")
+    },
+    Row.always("of this topic's VoIP", .deviceTokenNotForTopic) {
+      register(&$0, topic: TestPush.topic + ".voip")
+    },
+    Row.always("of this topic in another case", .deviceTokenNotForTopic) {
+      register(&$0, topic: "Com.example.app")
+    },
+    Row.always("expired", .expiredToken) { register(&$0, state: .expired) },
+    Row.always("unregistered", .unregistered) { register(&$0, state: .unregistered) },
+    Row.always("another device is unregistered", nil) {
+      $0.devices.set(Device(token: "00", state: .unregistered, since: since))
+    },
+    Row.always("pushed to in upper case", .unregistered) {
+      register(&$0, state: .unregistered)
+      $0[":path"] = "/3/device/" + TestPush.deviceToken.uppercased()
+    },
+    Row.always("registered in upper case", .unregistered) {
+      $0.devices.set(
+        Device(token: TestPush.deviceToken.uppercased(), state: .unregistered, since: since))
+    },
+  ].flatMap { $0 }
+
+  /// 410 begins `unregistered_after` after the device went away, to the millisecond; expired tokens do not wait.
+  @Test func unregisteredAfter() {
+    var push = TestPush()
+    push.settings.unregisteredAfter = .seconds(60)
+    push.devices.set(Device(token: TestPush.deviceToken, state: .unregistered, since: push.now))
+    expect(push.judge(), nil)
+    push.now += 59_999
+    expect(push.judge(), nil)
+    push.now += 1
+    let verdict = push.judge()
+    expect(verdict, .unregistered)
+    #expect(verdict.timestamp == TestPush.nowSeconds * 1000)
+    push.devices.set(Device(token: TestPush.deviceToken, state: .expired, since: push.now))
+    expect(push.judge(), .expiredToken)
+  }
+
+  @Test func table() {
+    var table = DeviceTable()
+    #expect(table.count == 0)
+    table.set(Device(token: "AB", since: 1))
+    table.set(Device(token: "cd", since: 2))
+    table.set(Device(token: "ab", state: .expired, since: 3))
+    #expect(table.count == 2)
+    #expect(table.version == 3)
+    #expect(table["Ab"]?.state == .expired)
+    #expect(table.devices.map(\.token) == ["ab", "cd"])
+    #expect("aB".withBytes { table.device($0) }?.since == 3)
+    #expect("ef".withBytes { table.device($0) } == nil)
+    #expect(table.remove("AB")?.since == 3)
+    #expect(table.remove("AB") == nil)
+    #expect(table.version == 4)
+    table.removeAll()
+    #expect(table.count == 0)
+    #expect(table.version == 5)
+  }
+
+  @Test(arguments: [
+    ("ab", true), ("AB12", true), ("", false), ("abc", false), ("zz", false), ("ab ", false),
+  ])
+  func form(_ text: String, _ isWellFormed: Bool) {
+    #expect(DeviceToken.isWellFormed(text) == isWellFormed)
+  }
+}

@@ -1,0 +1,109 @@
+import APNSRules
+import Testing
+
+/// What `detail` says: value, rule, repair; nothing secret, nothing hidden, nothing endless.
+struct ExplanationTests {
+  @Test(arguments: details) func detail(
+    _ text: String, _ change: @Sendable (inout TestPush) -> Void
+  ) {
+    var push = TestPush()
+    change(&push)
+    let detail = push.judge().detail
+    #expect(detail.contains(text), "\(detail)")
+  }
+
+  static let details: [(String, @Sendable (inout TestPush) -> Void)] = [
+    ("accepted", { _ in }),
+    ("the method is \"GET\", a push is sent with POST", { $0[":method"] = "GET" }),
+    ("the path is \"/x\"", { $0[":path"] = "/x" }),
+    ("the path is missing", { $0[":path"] = nil }),
+    ("the header \"x-a\" came more than once", { $0.fields += [("x-a", ""), ("x-a", "")] }),
+    ("send authorization: bearer <JWT>", { $0["authorization"] = nil }),
+    ("put the word bearer and a space", { $0["authorization"] = TestToken().text }),
+    ("ends in white space", { $0["authorization"] = TestToken().authorization + "\n" }),
+    ("two parts, a JWT has three", { $0["authorization"] = "bearer a.b" }),
+    ("apns-id \"1\" is not a UUID", { $0["apns-id"] = "1" }),
+    ("apns-expiration \"1.5\" is not a UNIX time", { $0["apns-expiration"] = "1.5" }),
+    ("apns-priority \"\" is not one of 10, 5 and 1", { $0["apns-priority"] = "" }),
+    ("has 65 bytes, at most 64", { $0["apns-collapse-id"] = String(repeating: "c", count: 65) }),
+    (
+      "apns-push-type \"banner\" is not known: it is one of alert, background, ",
+      { $0["apns-push-type"] = "banner" }
+    ),
+    ("nothing stands after /3/device/", { $0[":path"] = "/3/device/" }),
+    ("the device token \"abc\" has an odd number of digits", { $0[":path"] = "/3/device/abc" }),
+    ("the device token \"xy\" has other characters", { $0[":path"] = "/3/device/xy" }),
+    ("with a provider token it is always needed", { $0["apns-topic"] = nil }),
+    ("apns-topic is empty", { $0["apns-topic"] = "" }),
+    (
+      "is for type voip, apns-push-type is alert, whose topic has no suffix",
+      { $0["apns-topic"] = "a.voip" }
+    ),
+    ("add the suffix .voip", { $0["apns-push-type"] = "voip" }),
+    ("the body has 4097 bytes, at most 4096", { $0.body = [UInt8](repeating: 1, count: 4097) }),
+    ("send the payload as JSON", { $0.body = [] }),
+    (
+      "device token 0123…ef is unregistered since 2023-11-14T22:13:20Z",
+      { $0.devices.set(Device(token: TestPush.deviceToken, state: .unregistered, since: $0.now)) }
+    ),
+    (
+      "belongs to \"com.other\", apns-topic is \"com.example.app\"",
+      { $0.devices.set(Device(token: TestPush.deviceToken, topic: "com.other", since: 0)) }
+    ),
+    (
+      "the client certificate has several topics (a, b): send one of them",
+      {
+        $0.useCertificate(topics: ["b", "a"])
+        $0["apns-topic"] = nil
+      }
+    ),
+    ("is not in the client certificate (com.other)", { $0.useCertificate(topics: ["com.other"]) }),
+    ("apns-mock certs client", { $0.useCertificate(development: false, production: false) }),
+  ]
+
+  /// Characters nobody sees are shown by their number.
+  @Test(arguments: [
+    ("com.example.app\n", "com.example.app\\n"), ("com\u{200B}.app", "com\\u{200B}.app"),
+    ("\u{FEFF}com", "\\u{FEFF}com"),
+    ("a\u{202E}b", "a\\u{202E}b"), ("a\u{A0}b", "a\\u{A0}b"), ("a\"b", "a\\\"b"),
+    ("a\0b", "a\\u{0}b"), ("é", "é"),
+  ])
+  func hiddenCharacters(_ value: String, _ shown: String) {
+    var push = TestPush()
+    push["apns-priority"] = value
+    let detail = push.judge().detail
+    #expect(detail.contains("\"" + shown + "\""), "\(detail)")
+  }
+
+  @Test func longValuesAreCut() {
+    var push = TestPush()
+    push["apns-priority"] = String(repeating: "9", count: 5000)
+    let detail = push.judge().detail
+    #expect(detail.contains("(5000 bytes)"))
+    #expect(detail.utf8.count < 300)
+    push["apns-priority"] = nil
+    push.token = TestToken(
+      kid: String(repeating: "k", count: 2000), iss: String(repeating: "t", count: 1000))
+    #expect(push.judge().detail.utf8.count < 300)
+    push.trustedKeys = (0..<400).map { FakeSignature.key("KEY\($0)") }
+    #expect(push.judge().detail.utf8.count < 300)
+  }
+
+  /// Whatever field a provider token strays into, no explanation shows it or its signature.
+  @Test(arguments: TestPush().fields.map(\.name) + ["apns-collapse-id", "x-token"])
+  func neverTheToken(_ name: String) {
+    let jwt = TestToken().text
+    let signature = jwt.split(separator: ".")[2]
+    for value in [jwt, "bearer " + jwt, "/3/device/" + jwt, jwt + "\n", "x" + jwt + "." + jwt] {
+      for mode in RuleMode.allCases {
+        var push = TestPush(mode: mode)
+        push[name] = value
+        if name == "x-token" { push.fields.append((name, value)) }
+        let verdict = push.judge()
+        let shown = verdict.detail + (verdict.token?.problem ?? "")
+        #expect(!shown.contains(signature.prefix(10)), "\(shown)")
+        #expect(!shown.contains(jwt.prefix(30)), "\(shown)")
+      }
+    }
+  }
+}

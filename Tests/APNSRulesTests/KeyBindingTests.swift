@@ -1,0 +1,148 @@
+import APNSRules
+import Testing
+
+/// APNS.md section 3.3: kinds of keys, and what the first push binds a connection to.
+struct KeyBindingTests {
+  static let keys: [TrustedKey] = [
+    FakeSignature.key("TEAMKEY001"),
+    FakeSignature.key("TEAMKEY002", environment: .sandbox),
+    FakeSignature.key("TEAMKEY003", environment: .production),
+    FakeSignature.key(
+      "TOPICKEY01", environment: .sandbox, topics: ["com.example.app"], related: "TOPICKEY02"),
+    FakeSignature.key(
+      "TOPICKEY02", environment: .sandbox, topics: ["com.example.app", "com.example.other"]),
+    FakeSignature.key("TOPICKEY03", environment: .sandbox, topics: ["com.example.app"]),
+    FakeSignature.key("TOPICKEY04", environment: .production, topics: ["com.example.app"]),
+    FakeSignature.key("OTHERTEAM1", team: "OTHERTEAM9"),
+    FakeSignature.key("OTHERTOPIC", team: "OTHERTEAM9", topics: ["com.example.app"]),
+  ]
+
+  func connection(_ settings: APNSSettings = APNSSettings()) -> TestPush {
+    var push = TestPush()
+    push.settings = settings
+    push.trustedKeys = Self.keys
+    return push
+  }
+
+  static func token(_ kid: String) -> TestToken {
+    TestToken(kid: kid, iss: kid.hasPrefix("OTHER") ? "OTHERTEAM9" : "MOCKTEAM01")
+  }
+
+  /// First key, then second key on the same connection → the answer to the second.
+  @Test(arguments: secondKeys)
+  func secondKey(_ first: String, _ second: String, _ reason: Reason?) {
+    var push = connection()
+    push.token = Self.token(first)
+    expect(push.judge(), nil)
+    push.token = Self.token(second)
+    expect(push.judge(), reason)
+    // The first stays in force either way.
+    push.token = Self.token(first)
+    expect(push.judge(), nil)
+  }
+
+  static let secondKeys: [(String, String, Reason?)] = [
+    ("TEAMKEY001", "TEAMKEY001", nil),
+    ("TEAMKEY001", "TEAMKEY002", nil),
+    ("TEAMKEY002", "TEAMKEY001", nil),
+    ("TEAMKEY001", "TEAMKEY003", .badEnvironmentKeyInToken),
+    ("TEAMKEY001", "OTHERTEAM1", .invalidProviderToken),
+    ("OTHERTEAM1", "TEAMKEY001", .invalidProviderToken),
+    ("TEAMKEY001", "TOPICKEY01", .unrelatedKeyIdInToken),
+    ("TOPICKEY01", "TEAMKEY001", .unrelatedKeyIdInToken),
+    ("TOPICKEY01", "TEAMKEY002", .unrelatedKeyIdInToken),
+    ("TOPICKEY01", "TOPICKEY01", nil),
+    ("TOPICKEY01", "TOPICKEY02", nil),
+    ("TOPICKEY02", "TOPICKEY01", nil),
+    ("TOPICKEY01", "TOPICKEY03", .unrelatedKeyIdInToken),
+    ("TOPICKEY02", "TOPICKEY03", .unrelatedKeyIdInToken),
+    ("TOPICKEY01", "TOPICKEY04", .badEnvironmentKeyInToken),
+    ("TOPICKEY01", "OTHERTOPIC", .invalidProviderToken),
+    ("TOPICKEY01", "OTHERTEAM1", .invalidProviderToken),
+  ]
+
+  /// The connection is bound to its first key, not to the last.
+  @Test func relatedKeyDoesNotRebind() {
+    var settings = APNSSettings()
+    settings.freeTokenUpdates = 10
+    var push = connection(settings)
+    for kid in ["TOPICKEY01", "TOPICKEY02", "TOPICKEY01"] {
+      push.token = Self.token(kid)
+      expect(push.judge(), nil)
+    }
+    push.token = Self.token("TOPICKEY03")
+    expect(push.judge(), .unrelatedKeyIdInToken)
+  }
+
+  /// Key → environment → answer, with both spellings of the reason.
+  @Test(arguments: [
+    ("TEAMKEY001", PushEnvironment.sandbox, true), ("TEAMKEY001", .production, true),
+    ("TEAMKEY002", .sandbox, true), ("TEAMKEY002", .production, false),
+    ("TEAMKEY003", .sandbox, false), ("TEAMKEY003", .production, true),
+  ])
+  func environment(_ kid: String, _ environment: PushEnvironment, _ isGood: Bool) {
+    for reason in [Reason.badEnvironmentKeyInToken, .badEnvironmentKeyIdInToken] {
+      var settings = APNSSettings()
+      settings.environmentKeyReason = reason
+      var push = connection(settings)
+      push.environment = environment
+      push.token = Self.token(kid)
+      let verdict = push.judge()
+      expect(verdict, isGood ? nil : reason)
+      #expect(push.standing.providerTokenAccepted == isGood)
+    }
+  }
+
+  /// A key refused for its environment does not bind the connection.
+  @Test func refusedKeyDoesNotBind() {
+    var push = connection()
+    push.token = Self.token("TEAMKEY003")
+    expect(push.judge(), .badEnvironmentKeyInToken)
+    push.token = Self.token("OTHERTEAM1")
+    expect(push.judge(), nil)
+  }
+
+  /// Topic-specific key → topic → answer; what a push type hangs on a listed topic is listed too.
+  @Test(arguments: topics)
+  func topicKey(_ topic: String, _ type: String, _ reason: Reason?) {
+    var push = connection()
+    push.token = Self.token("TOPICKEY01")
+    push["apns-topic"] = topic
+    push["apns-push-type"] = type
+    let verdict = push.judge()
+    expect(verdict, reason)
+    if reason != nil { #expect(verdict.failed == .topicPermitted) }
+  }
+
+  static let topics: [(String, String, Reason?)] = [
+    ("com.example.app", "alert", nil), ("com.example.app.voip", "voip", nil),
+    ("com.example.app.push-type.liveactivity", "liveactivity", nil),
+    ("com.example.other", "alert", .topicDisallowed),
+    ("com.example.other.voip", "voip", .topicDisallowed),
+    ("com.example.app.extension", "alert", .topicDisallowed),
+    ("com.example.ap", "alert", .topicDisallowed),
+    ("Com.Example.App", "alert", .topicDisallowed),
+  ]
+
+  /// The topics of each token's own key count, not those of the first.
+  @Test func topicsOfTheSecondKey() {
+    var push = connection()
+    push.token = Self.token("TOPICKEY01")
+    expect(push.judge(), nil)
+    push["apns-topic"] = "com.example.other"
+    expect(push.judge(), .topicDisallowed)
+    push.token = Self.token("TOPICKEY02")
+    expect(push.judge(), nil)
+  }
+
+  /// A key whose list changed counts with its new list.
+  @Test func changedTopics() {
+    var push = connection()
+    push.token = Self.token("TOPICKEY03")
+    expect(push.judge(), nil)
+    push.trustedKeys = [
+      FakeSignature.key("TOPICKEY03", environment: .sandbox, topics: ["com.example.other"])
+    ]
+    expect(push.judge(), .topicDisallowed)
+  }
+}

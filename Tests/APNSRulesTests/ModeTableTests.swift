@@ -1,0 +1,152 @@
+import APNSRules
+import Testing
+
+/// The table at the end of CONTRACT.md: what the three modes answer where evidence is open. (Upper-case header names never
+/// get as far as the rules.)
+struct ModeTableTests {
+  @Test(arguments: rows) func mode(_ row: Row) { expect(row.judge(), row.reason) }
+
+  /// One row of the table: the answers of `apple`, `strict` and `lenient`.
+  static func modes(
+    _ name: String, apple: Reason?, strict: Reason?, lenient: Reason?,
+    _ change: @escaping @Sendable (inout TestPush) -> Void
+  ) -> [Row] {
+    [
+      Row(name, apple, mode: .apple, change), Row(name, strict, mode: .strict, change),
+      Row(name, lenient, mode: .lenient, change),
+    ]
+  }
+
+  static let rows: [Row] = [
+    modes("background with priority 10", apple: nil, strict: .badPriority, lenient: nil) {
+      $0.use(.background)
+      $0["apns-priority"] = "10"
+    },
+    modes("background without priority", apple: nil, strict: .badPriority, lenient: nil) {
+      $0.use(.background)
+      $0["apns-priority"] = nil
+    },
+    modes("body not JSON", apple: nil, strict: .payloadEmpty, lenient: nil) {
+      $0.body = Array("aps=hello".utf8)
+    },
+    modes("body cut off", apple: nil, strict: .payloadEmpty, lenient: nil) { $0.body.removeLast() },
+    modes("body not UTF-8", apple: nil, strict: .payloadEmpty, lenient: nil) {
+      $0.body = Array("{\"a\":\"".utf8) + [0xff, 0x22, 0x7d]
+    },
+    modes("body nested deeply", apple: nil, strict: .payloadEmpty, lenient: nil) {
+      $0.body = Array(String(repeating: "[", count: 4000).utf8)
+    },
+    modes("DER signature", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+      $0.token.signature = FakeSignature.der
+    },
+    modes("iat a float", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "1700000000.5")
+    },
+    modes("iat a string", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "\"1700000000\"")
+    },
+    modes("iat a string with a fraction", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "\"1700000000.25\"")
+    },
+    modes("iat a string of milliseconds", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "\"1700000000000\"")
+    },
+    modes("iat in milliseconds", apple: nil, strict: .expiredProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "1700000000000")
+    },
+    modes("padding", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+      $0.token.isPadded = true
+    },
+    modes("standard base64", apple: nil, strict: .invalidProviderToken, lenient: nil) {
+      $0.token.isStandardAlphabet = true
+    },
+    modes("Bearer", apple: nil, strict: nil, lenient: nil) {
+      $0["authorization"] = "Bearer " + TestToken().text
+    },
+    modes("extra claims", apple: nil, strict: nil, lenient: nil) {
+      $0.token.claims = #"{"iss":"MOCKTEAM01","iat":1700000000,"x":{"y":[1,2]}}"#
+    },
+    modes("ES512", apple: .invalidProviderToken, strict: .invalidProviderToken, lenient: nil) {
+      var token = TestToken(alg: "ES512")
+      token.signature = FakeSignature.es512
+      $0.token = token
+    },
+    modes("no alg", apple: .invalidProviderToken, strict: .invalidProviderToken, lenient: nil) {
+      $0.token.header = #"{"kid":"MOCKKEY001"}"#
+    },
+    modes("iat 5 min ahead", apple: nil, strict: nil, lenient: nil) {
+      $0.token = TestToken(iat: "1700000300")
+    },
+    modes("iat over 5 min ahead", apple: nil, strict: .expiredProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "1700000301")
+    },
+    modes("iat 1 h ahead", apple: nil, strict: .expiredProviderToken, lenient: nil) {
+      $0.token = TestToken(iat: "1700003600")
+    },
+    modes(
+      "iat over 1 h ahead", apple: .expiredProviderToken, strict: .expiredProviderToken,
+      lenient: nil
+    ) {
+      $0.token = TestToken(iat: "1700003601")
+    },
+    modes("type missing", apple: nil, strict: .invalidPushType, lenient: nil) {
+      $0["apns-push-type"] = nil
+    },
+    modes("type empty", apple: nil, strict: .invalidPushType, lenient: nil) {
+      $0["apns-push-type"] = ""
+    },
+    modes(
+      "location with a certificate", apple: .topicDisallowed, strict: .topicDisallowed, lenient: nil
+    ) {
+      $0.useCertificate(topics: ["com.example.app.location-query"])
+      $0.use(.location)
+    },
+    modes("mdm with a token", apple: .topicDisallowed, strict: .topicDisallowed, lenient: nil) {
+      $0.use(.mdm)
+    },
+    Row.each(
+      [
+        "com.\u{1}app", "com.example app", " com.example.app", "com.example.app\n", "a\u{7f}b",
+        String(repeating: "a", count: 256),
+      ], "topic", .badTopic
+    ) { $0["apns-topic"] = $1 },
+    modes("topic of 255 bytes", apple: nil, strict: nil, lenient: nil) {
+      $0["apns-topic"] = String(repeating: "a", count: 255)
+    },
+    modes(
+      "malformed topic, not permitted either", apple: .badTopic, strict: .badTopic,
+      lenient: .badTopic
+    ) {
+      $0.useCertificate()
+      $0["apns-topic"] = "com example"
+    },
+    modes(
+      "two quick changes of the token", apple: .tooManyProviderTokenUpdates,
+      strict: .tooManyProviderTokenUpdates,
+      lenient: nil
+    ) {
+      for iat in ["1699999990", "1699999991"] {
+        $0.token = TestToken(iat: iat)
+        _ = $0.judge()
+      }
+      $0.token = TestToken(iat: "1699999992")
+    },
+    modes("two quick changes to tokens that do not verify", apple: nil, strict: nil, lenient: nil) {
+      for iat in ["1699999990", "1699999991", "1699999992"] {
+        $0.token = TestToken(kid: "UNKNOWNKEY", iat: iat)
+        _ = $0.judge()
+      }
+      $0.token = TestToken()
+    },
+  ].flatMap { $0 }
+
+  /// `token_future` overrides what the mode says.
+  @Test(arguments: RuleMode.allCases) func futureBySetting(_ mode: RuleMode) {
+    var push = TestPush(mode: mode)
+    push.settings.tokenFuture = .seconds(10)
+    push.token = TestToken(iat: "1700000010")
+    expect(push.judge(), nil)
+    push.token = TestToken(iat: "1700000011")
+    expect(push.judge(), .expiredProviderToken)
+  }
+}

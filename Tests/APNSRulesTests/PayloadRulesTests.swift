@@ -1,0 +1,55 @@
+import APNSRules
+import Testing
+
+/// APNS.md section 6.1: how much a body may have; exactly the limit is accepted.
+struct PayloadRulesTests {
+  @Test(arguments: PushType.allCases) func limit(_ type: PushType) {
+    for mode in RuleMode.allCases {
+      var push = TestPush(mode: mode)
+      if type == .mdm { push.useCertificate() }
+      push.use(type)
+      push.body = body(of: type.payloadLimit)
+      let accepted = push.judge()
+      expect(accepted, nil)
+      #expect(accepted.facts.payloadLimit == type.payloadLimit)
+      push.body = body(of: type.payloadLimit + 1)
+      expect(push.judge(), .payloadTooLarge)
+      push.body = []
+      expect(push.judge(), .payloadEmpty)
+    }
+  }
+
+  /// Without a type the topic's suffix says which limit it is.
+  @Test(arguments: PushType.allCases) func limitByTopic(_ type: PushType) {
+    var push = TestPush()
+    push.use(type)
+    push["apns-push-type"] = nil
+    push.body = body(of: type.payloadLimit)
+    expect(push.judge(), nil)
+    push.body.append(0x20)
+    expect(push.judge(), .payloadTooLarge)
+  }
+
+  @Test func farTooLarge() {
+    var push = TestPush()
+    push.body = body(of: 1 << 20)
+    let verdict = push.judge()
+    expect(verdict, .payloadTooLarge)
+    #expect(verdict.detail.contains("1048576 bytes"))
+  }
+
+  /// One byte is a body; what it means is not APNs' business (section 6.2).
+  @Test(arguments: ["0", "{}", "[]", #"{"aps":"wrong"}"#, #"{"aps":{"alert":7,"badge":"x"}}"#])
+  func meaning(_ text: String) {
+    for mode in RuleMode.allCases {
+      var push = TestPush(mode: mode)
+      push.body = Array(text.utf8)
+      expect(push.judge(), nil)
+    }
+  }
+
+  private func body(of size: Int) -> [UInt8] {
+    let frame = Array(#"{"aps":{"alert":""}}"#.utf8)
+    return frame.dropLast(4) + [UInt8](repeating: 0x78, count: size - frame.count) + frame.suffix(4)
+  }
+}

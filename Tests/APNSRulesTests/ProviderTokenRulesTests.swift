@@ -1,0 +1,213 @@
+import APNSRules
+import Testing
+
+/// APNS.md section 3.1: the shape of a provider token, in each mode. What the modes answer differently stands in
+/// `ModeTableTests`.
+struct ProviderTokenRulesTests {
+  @Test(arguments: rows) func shape(_ row: Row) {
+    let verdict = row.judge()
+    expect(verdict, row.reason)
+    #expect(verdict.credential == .token)
+    if row.reason != nil { #expect(verdict.failed == .providerToken) }
+  }
+
+  static let rows: [Row] = [
+    Row.always("alg none", .invalidProviderToken) { $0.token = TestToken(alg: "none") },
+    Row.always("alg HS256", .invalidProviderToken) { $0.token = TestToken(alg: "HS256") },
+    Row.always("alg es256", .invalidProviderToken) { $0.token = TestToken(alg: "es256") },
+    Row.always("alg is a number", .invalidProviderToken) {
+      $0.token.header = #"{"alg":256,"kid":"MOCKKEY001"}"#
+    },
+    Row.always("kid unknown", .invalidProviderToken) { $0.token = TestToken(kid: "OTHERKEY01") },
+    Row.always("no kid", .invalidProviderToken) { $0.token.header = #"{"alg":"ES256"}"# },
+    Row.always("kid in the claims only", .invalidProviderToken) {
+      $0.token.header = #"{"alg":"ES256"}"#
+    },
+    Row.always("iss of no team", .invalidProviderToken) { $0.token = TestToken(iss: "OTHERTEAM1") },
+    Row.always("no iss", .invalidProviderToken) { $0.token.claims = #"{"iat":1700000000}"# },
+    Row.always("iss and kid swapped", .invalidProviderToken) {
+      $0.token = TestToken(kid: "MOCKTEAM01", iss: "MOCKKEY001")
+    },
+    Row.always("no iat", .invalidProviderToken) { $0.token.claims = #"{"iss":"MOCKTEAM01"}"# },
+    Row.each(
+      [
+        "null", "true", "\"\"", "\"soon\"", "\"nan\"", "\"inf\"", "\"-1700000000\"", "{}", "[]",
+        "1e300",
+        "9223372036854775807",
+      ], "iat", .invalidProviderToken
+    ) { $0.token = TestToken(iat: $1) },
+    Row.always("wrong signature", .invalidProviderToken) {
+      $0.token.signature = FakeSignature.wrong
+    },
+    Row.always("no signature", .invalidProviderToken) { $0.token.signature = [] },
+    Row.always("typ and other members", nil) {
+      $0.token.header = #"{"typ":"JWT","alg":"ES256","kid":"MOCKKEY001","cty":["x"]}"#
+    },
+    Row.always("extra claims, a stray kid and sub among them", nil) {
+      $0.token.claims =
+        #"{"iss":"MOCKTEAM01","iat":1700000000,"kid":"x","sub":"com.example.app","exp":1}"#
+    },
+    Row.always("Bearer with a capital", nil) { $0["authorization"] = "Bearer " + TestToken().text },
+    Row.always("BEARER", nil) { $0["authorization"] = "BEARER " + TestToken().text },
+    Row.always("two spaces", nil) { $0["authorization"] = "bearer  " + TestToken().text },
+    Row.always("no scheme", .invalidProviderToken) { $0["authorization"] = TestToken().text },
+    Row.always("Basic", .invalidProviderToken) { $0["authorization"] = "Basic dXNlcjpwYXNz" },
+    Row.always("a tab after bearer", .invalidProviderToken) {
+      $0["authorization"] = "bearer\t" + TestToken().text
+    },
+    Row.always("white space after it", .invalidProviderToken) {
+      $0["authorization"] = TestToken().authorization + " "
+    },
+    Row.always("a line break after it", .invalidProviderToken) {
+      $0["authorization"] = TestToken().authorization + "\n"
+    },
+    Row.always("one part", .invalidProviderToken) { $0["authorization"] = "bearer fake" },
+    Row.always("two parts", .invalidProviderToken) { $0["authorization"] = "bearer a.b" },
+    Row.always("four parts", .invalidProviderToken) {
+      $0["authorization"] = TestToken().authorization + ".AAAA"
+    },
+    Row.always("dots alone", .invalidProviderToken) { $0["authorization"] = "bearer .." },
+    Row.always("not base64", .invalidProviderToken) {
+      $0["authorization"] = "bearer !!!!.????.****"
+    },
+    Row.always("a length no base64 has", .invalidProviderToken) {
+      $0["authorization"] = "bearer abcde.abcd.abcd"
+    },
+    Row.always("header is not JSON", .invalidProviderToken) { $0.token.header = "alg=ES256" },
+    Row.always("header is an array", .invalidProviderToken) { $0.token.header = #"["ES256"]"# },
+    Row.always("claims are not JSON", .invalidProviderToken) { $0.token.claims = "{" },
+    Row.always("claims are not UTF-8", .invalidProviderToken) {
+      $0["authorization"] = "bearer eyJhbGciOiJFUzI1NiIsImtpZCI6Ik1PQ0tLRVkwMDEifQ.__79_A.AAAA"
+    },
+    Row.always("nested a thousand deep", .invalidProviderToken) {
+      $0.token.claims = String(repeating: "[", count: 1000) + String(repeating: "]", count: 1000)
+    },
+    Row.always("a member nested a thousand deep", .invalidProviderToken) {
+      $0.token.claims =
+        #"{"iss":"MOCKTEAM01","iat":1700000000,"x":"#
+        + String(repeating: "[", count: 1000) + String(repeating: "]", count: 1000) + "}"
+    },
+    Row.always("8 KB", .invalidProviderToken) {
+      $0.token.claims =
+        #"{"iss":"MOCKTEAM01","iat":1700000000,"x":""# + String(repeating: "y", count: 6000)
+        + #""}"#
+    },
+    Row.always("2 KB", nil) {
+      $0.token.claims =
+        #"{"iss":"MOCKTEAM01","iat":1700000000,"x":""# + String(repeating: "y", count: 2000)
+        + #""}"#
+    },
+  ].flatMap { $0 }
+
+  /// What the record shows of a token.
+  @Test func factsOfAGoodToken() throws {
+    var push = TestPush()
+    let token = try #require(push.judge().token)
+    #expect(token.keyID == "MOCKKEY001")
+    #expect(token.teamID == "MOCKTEAM01")
+    #expect(token.algorithm == "ES256")
+    #expect(token.issuedAt == TestPush.nowSeconds * 1000)
+    #expect(token.signature == .valid)
+    #expect(token.problem == nil)
+  }
+
+  @Test func factsOfABadToken() throws {
+    var push = TestPush()
+    push.token = TestToken(kid: String(repeating: "K", count: 2000), iat: "1699999990")
+    let unknown = try #require(push.judge().token)
+    #expect(unknown.signature == .unchecked)
+    #expect(unknown.keyID == String(repeating: "K", count: 64))
+    #expect(unknown.issuedAt == 1_699_999_990_000)
+    push.token = TestToken()
+    push.token.signature = FakeSignature.wrong
+    #expect(push.judge().token?.signature == .invalid)
+    push["authorization"] = "Basic dXNlcjpwYXNz"
+    #expect(push.judge().token?.keyID == nil)
+  }
+
+  /// Each message says what is wrong and what to do.
+  @Test(arguments: [
+    (
+      TestToken(kid: "ABC"),
+      "kid \"ABC\" is not among the trusted keys (MOCKKEY001): add its public key to provider.yaml"
+    ),
+    (TestToken(kid: "MOCKTEAM01", iss: "MOCKKEY001"), "iss and kid look swapped"),
+    (TestToken(iss: "T"), "iss \"T\" is not the team of key MOCKKEY001: it has to be MOCKTEAM01"),
+    (TestToken(alg: "none"), "alg \"none\" is not accepted: sign with ES256"),
+    (TestToken(iat: "1699996220"), "iat is 63 min old"),
+    (
+      TestToken(iat: "1700007200"),
+      "iat is 2 h 0 min in the future (2023-11-15T00:13:20Z), at most 60 min"
+    ),
+  ])
+  func explanation(_ token: TestToken, _ text: String) {
+    var push = TestPush()
+    push.token = token
+    let detail = push.judge().detail
+    #expect(detail.contains(text), "\(detail)")
+  }
+
+  @Test func explanationOfAWrongSignature() {
+    var push = TestPush()
+    push.token.signature = FakeSignature.wrong
+    #expect(
+      push.judge().detail
+        == "the signature does not verify with key MOCKKEY001: is this .p8 the one with that key id?"
+    )
+  }
+
+  /// A token costs one verification per connection, good or bad, until the keys change.
+  @Test(arguments: [FakeSignature.raw, FakeSignature.wrong]) func verifiedOnce(_ signature: [UInt8])
+  {
+    let counter = Counter()
+    var push = TestPush()
+    push.trustedKeys = [FakeSignature.key(verifications: counter)]
+    push.token.signature = signature
+    let first = push.judge().token
+    for _ in 1...5 { #expect(push.judge().token === first) }
+    #expect(counter.value == 1)
+    push.trustedKeys = [FakeSignature.key(verifications: counter)]
+    _ = push.judge()
+    #expect(counter.value == 2)
+    push.standing = ConnectionStanding()
+    _ = push.judge()
+    #expect(counter.value == 3)
+  }
+
+  /// A flood of bad tokens pushes out other bad ones, not the one in use.
+  @Test func floodOfBadTokens() {
+    let counter = Counter()
+    var push = TestPush()
+    push.trustedKeys = [FakeSignature.key(verifications: counter)]
+    expect(push.judge(), nil)
+    let good = push["authorization"]
+    for number in 0..<100 {
+      push.token = TestToken(iat: "\(TestPush.nowSeconds - Int64(number))")
+      push["authorization"]?.removeLast()
+      expect(push.judge(), .invalidProviderToken)
+    }
+    let before = counter.value
+    push["authorization"] = good
+    expect(push.judge(), nil)
+    #expect(counter.value == before)
+  }
+
+  /// A key that is no longer trusted, on a connection that used it.
+  @Test func revokedKey() {
+    var push = TestPush()
+    expect(push.judge(), nil)
+    push.trustedKeys = []
+    expect(push.judge(), .invalidProviderToken)
+    push.trustedKeys = [FakeSignature.key()]
+    expect(push.judge(), nil)
+  }
+
+  /// A mode that changes under a connection does not leave old findings in force.
+  @Test func changedMode() {
+    var push = TestPush(mode: .strict)
+    push.token.signature = FakeSignature.der
+    expect(push.judge(), .invalidProviderToken)
+    push.mode = .apple
+    expect(push.judge(), nil)
+  }
+}

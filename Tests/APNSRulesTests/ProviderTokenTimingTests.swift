@@ -1,0 +1,206 @@
+import APNSRules
+import Testing
+
+/// APNS.md section 3.2: the age of a provider token, and how often a connection may change it. All on a clock that stands
+/// still unless a test moves it.
+struct ProviderTokenTimingTests {
+  /// Age in milliseconds → answer, in `apple`; both ends inclusive.
+  @Test(arguments: ages)
+  func age(_ milliseconds: Int64, _ reason: Reason?) {
+    var push = TestPush()
+    push.now += milliseconds
+    let verdict = push.judge()
+    expect(verdict, reason)
+    if reason != nil { #expect(verdict.failed == .providerTokenAge) }
+    #expect(verdict.token?.signature == .valid)
+  }
+
+  static let ages: [(Int64, Reason?)] = [
+    (0, nil), (3_600_000, nil), (3_600_001, .expiredProviderToken),
+    (86_400_000 * 365, .expiredProviderToken),
+    (-3_600_000, nil), (-3_600_001, .expiredProviderToken),
+    (-86_400_000 * 365, .expiredProviderToken),
+  ]
+
+  /// A token that was taken grows old on its connection; a new one is then taken at once.
+  @Test func growsOldOnAConnection() {
+    var push = TestPush()
+    expect(push.judge(), nil)
+    push.now += 3_600_000
+    expect(push.judge(), nil)
+    push.now += 1
+    expect(push.judge(), .expiredProviderToken)
+    push.token = TestToken(iat: "\(push.now / 1000)")
+    expect(push.judge(), nil)
+  }
+
+  @Test func maximalAgeIsASetting() {
+    var push = TestPush()
+    push.settings.tokenMaxAge = .seconds(30)
+    push.now += 30_000
+    expect(push.judge(), nil)
+    push.now += 1
+    expect(push.judge(), .expiredProviderToken)
+  }
+
+  /// An expired token neither binds the connection nor counts as a change.
+  @Test func expiredTokenDoesNotCount() {
+    var push = TestPush()
+    push.trustedKeys = [FakeSignature.key(), FakeSignature.key("OTHERKEY01", team: "OTHERTEAM1")]
+    push.token = TestToken(kid: "OTHERKEY01", iss: "OTHERTEAM1", iat: "1699990000")
+    expect(push.judge(), .expiredProviderToken)
+    #expect(!push.standing.providerTokenAccepted)
+    push.token = TestToken()
+    expect(push.judge(), nil)
+    #expect(push.standing.providerTokenAccepted)
+  }
+
+  /// One step of a connection's life: at which second which token (by its `iat`, as an offset) is answered how.
+  struct Step: Sendable {
+    var second: Int64
+    var token: Int64
+    var reason: Reason?
+
+    init(_ second: Int64, _ token: Int64, _ reason: Reason? = nil) {
+      self.second = second
+      self.token = token
+      self.reason = reason
+    }
+  }
+
+  struct Timeline: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var steps: [Step]
+    var settings = APNSSettings()
+
+    init(_ name: String, _ steps: [Step], _ change: (inout APNSSettings) -> Void = { _ in }) {
+      testDescription = name
+      self.steps = steps
+      change(&settings)
+    }
+  }
+
+  @Test(arguments: timelines) func updates(_ timeline: Timeline) {
+    var push = TestPush()
+    push.settings = timeline.settings
+    for step in timeline.steps {
+      push.now = (TestPush.nowSeconds + step.second) * 1000
+      push.token = TestToken(iat: "\(TestPush.nowSeconds + step.token)")
+      let verdict = push.judge()
+      #expect(
+        verdict.reason == step.reason, "at \(step.second) s, token \(step.token): \(verdict.detail)"
+      )
+    }
+  }
+
+  private static let tooMany = Reason.tooManyProviderTokenUpdates
+
+  static let timelines: [Timeline] = [
+    Timeline("one token for an hour", [Step(0, 0), Step(1200, 0), Step(3600, 0)]),
+    Timeline(
+      "a change every 20 minutes exactly",
+      [Step(0, 0), Step(1200, 1), Step(2400, 2), Step(3600, 3), Step(4800, 1300)]),
+    Timeline("one quick change is free", [Step(0, 0), Step(10, 1), Step(20, 0), Step(30, 1)]),
+    Timeline(
+      "the second quick change latches until 20 minutes after the first",
+      [
+        Step(0, 0), Step(10, 1), Step(20, 2, tooMany), Step(21, 0, tooMany), Step(22, 1, tooMany),
+        Step(23, 2, tooMany),
+        Step(1209, 1, tooMany), Step(1210, 1), Step(1211, 0),
+      ]),
+    Timeline(
+      "the token that closed the latch is a slow change when it opens",
+      [
+        Step(0, 0), Step(10, 1), Step(20, 2, tooMany), Step(1210, 2), Step(1211, 3),
+        Step(1212, 4, tooMany),
+      ]),
+    Timeline(
+      "a slow change gives the free one back",
+      [Step(0, 0), Step(1, 1), Step(1201, 2), Step(1202, 3), Step(1203, 4, tooMany)]),
+    Timeline(
+      "time counts from the change before, not from the first",
+      [Step(0, 0), Step(1199, 1), Step(2398, 2, tooMany), Step(2399, 2)]),
+    Timeline(
+      "going back is no change",
+      [Step(0, 0), Step(1, 1), Step(2, 0), Step(3, 1), Step(4, 0), Step(1201, 2), Step(1202, 0)]),
+    Timeline("none free", [Step(0, 0), Step(1199, 1, tooMany), Step(1200, 1)]) {
+      $0.freeTokenUpdates = 0
+    },
+    Timeline(
+      "three free",
+      [Step(0, 0), Step(1, 1), Step(2, 2), Step(3, 3), Step(4, 4, tooMany), Step(1203, 4)]
+    ) {
+      $0.freeTokenUpdates = 3
+    },
+    Timeline(
+      "an interval of a minute",
+      [Step(0, 0), Step(60, 1), Step(61, 2), Step(62, 3, tooMany), Step(121, 3)]
+    ) {
+      $0.tokenUpdateInterval = .seconds(60)
+    },
+    Timeline("no interval", [Step(0, 0), Step(0, 1), Step(0, 2), Step(0, 3)]) {
+      $0.tokenUpdateInterval = .zero
+    },
+    Timeline(
+      "a clock turned back opens the latch in 20 minutes all the same",
+      [
+        Step(3000, 3000), Step(3010, 3001), Step(3020, 3002, tooMany), Step(0, 0, tooMany),
+        Step(1199, 0, tooMany),
+        Step(1200, 0),
+      ]),
+  ]
+
+  /// Two keys of one team count together, and the same `iat` with another key is another token.
+  @Test func keysCountTogether() {
+    var push = TestPush()
+    push.trustedKeys = [FakeSignature.key(), FakeSignature.key("OTHERKEY01")]
+    expect(push.judge(), nil)
+    push.token = TestToken(kid: "OTHERKEY01")
+    expect(push.judge(), nil)
+    push.token = TestToken(iat: "1699999999")
+    expect(push.judge(), Self.tooMany)
+  }
+
+  /// Another signature over the same claims is the same token: ECDSA signatures differ each time.
+  @Test func sameClaimsAreTheSameToken() {
+    var push = TestPush()
+    for byte in UInt8(0)..<20 {
+      push.token.signature = [UInt8](repeating: byte, count: 63) + [1]
+      expect(push.judge(), nil)
+    }
+  }
+
+  /// The latch hides bad signatures (observed), but not a missing token; another connection is free.
+  @Test func latchHidesSignatures() {
+    var push = TestPush()
+    for iat in ["1700000000", "1699999999", "1699999998"] {
+      push.token = TestToken(iat: iat)
+      _ = push.judge()
+    }
+    push.token.signature = FakeSignature.wrong
+    let verdict = push.judge()
+    expect(verdict, Self.tooMany)
+    #expect(verdict.failed == .tokenUpdateLatch)
+    #expect(verdict.token?.keyID == "MOCKKEY001")
+    #expect(verdict.token?.signature == .unchecked)
+    push["authorization"] = "Basic dXNlcjpwYXNz"
+    expect(push.judge(), Self.tooMany)
+    push["authorization"] = nil
+    expect(push.judge(), .missingProviderToken)
+    push.standing = ConnectionStanding()
+    push.token = TestToken()
+    expect(push.judge(), nil)
+  }
+
+  /// A token that a later check refuses has still been used on the connection.
+  @Test func countsWhateverBecomesOfThePush() {
+    var push = TestPush()
+    push["apns-topic"] = nil
+    for iat in ["1700000000", "1699999999"] {
+      push.token = TestToken(iat: iat)
+      expect(push.judge(), .missingTopic)
+    }
+    push.token = TestToken(iat: "1699999998")
+    expect(push.judge(), Self.tooMany)
+  }
+}

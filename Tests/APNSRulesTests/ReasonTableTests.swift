@@ -1,0 +1,43 @@
+import APNSRules
+import Testing
+
+/// APNS.md section 7.2, row by row.
+struct ReasonTableTests {
+  static let table: [(Int, String)] = [
+    (400, "BadCollapseId"), (400, "BadDeviceToken"), (400, "BadExpirationDate"),
+    (400, "BadMessageId"),
+    (400, "BadPriority"), (400, "BadTopic"), (400, "DeviceTokenNotForTopic"),
+    (400, "DuplicateHeaders"),
+    (400, "IdleTimeout"), (400, "InvalidPushType"), (400, "MissingDeviceToken"),
+    (400, "MissingTopic"),
+    (400, "PayloadEmpty"), (400, "TopicDisallowed"), (403, "BadCertificate"),
+    (403, "BadCertificateEnvironment"),
+    (403, "BadEnvironmentKeyIdInToken"), (403, "BadEnvironmentKeyInToken"),
+    (403, "ExpiredProviderToken"),
+    (403, "Forbidden"), (403, "InvalidProviderToken"), (403, "MissingProviderToken"),
+    (403, "UnrelatedKeyIdInToken"),
+    (404, "BadPath"), (405, "MethodNotAllowed"), (410, "ExpiredToken"), (410, "Unregistered"),
+    (413, "PayloadTooLarge"), (429, "TooManyProviderTokenUpdates"), (429, "TooManyRequests"),
+    (500, "InternalServerError"), (503, "ServiceUnavailable"), (503, "Shutdown"),
+  ]
+
+  @Test(arguments: table) func row(_ status: Int, _ text: String) throws {
+    let reason = try #require(Reason(text: text))
+    #expect(reason.text == text)
+    #expect(reason.status == status)
+    #expect(!reason.when.isEmpty)
+  }
+
+  @Test func nothingElse() {
+    #expect(Set(Reason.allCases.map(\.text)) == Set(Self.table.map(\.1)))
+    #expect(Reason(text: "InvalidPayloadSize") == nil)
+    #expect(Reason(text: "badtopic") == nil)
+    #expect(Reason(text: "") == nil)
+  }
+
+  @Test func checkNames() {
+    #expect(Check.allCases.first?.name == "method")
+    #expect(Set(Check.allCases.map(\.name)).count == Check.allCases.count)
+    #expect(Check.allCases.allSatisfy { $0.name.allSatisfy { $0.isLowercase || $0 == "_" } })
+  }
+}

@@ -1,0 +1,78 @@
+import APNSRules
+import Synchronization
+
+/// A provider token in parts, for tests that break one of them.
+struct TestToken {
+  /// Raw JSON, so that a test can write what no encoder would.
+  var header: String
+  var claims: String
+  var signature: [UInt8]
+  var isPadded = false
+  var isStandardAlphabet = false
+
+  /// A good token of the mock's own key.
+  init(
+    kid: String = "MOCKKEY001", iss: String = "MOCKTEAM01", iat: String = "\(TestPush.nowSeconds)",
+    alg: String = "ES256"
+  ) {
+    header = #"{"alg":"\#(alg)","kid":"\#(kid)"}"#
+    claims = #"{"iss":"\#(iss)","iat":\#(iat)}"#
+    signature = FakeSignature.raw
+  }
+
+  /// The JWT.
+  var text: String {
+    [Array(header.utf8), Array(claims.utf8), signature].map(encode).joined(separator: ".")
+  }
+
+  /// The value of `authorization`.
+  var authorization: String { "bearer " + text }
+
+  func encode(_ bytes: [UInt8]) -> String {
+    let alphabet = Array(
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+        + (isStandardAlphabet ? "+/" : "-_"))
+    var text = ""
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let group = bytes[start..<min(start + 3, bytes.count)]
+      let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
+      for index in 0...group.count {
+        text.append(alphabet[Int(bits >> UInt32(18 - 6 * index) & 63)])
+      }
+      if isPadded { text += String(repeating: "=", count: 3 - group.count) }
+    }
+    return text
+  }
+}
+
+/// Signatures without cryptography: the last byte says whether one verifies. Real ES256 is tested where it is made.
+enum FakeSignature {
+  static let raw = [UInt8](repeating: 0xfb, count: 63) + [1]
+  static let wrong = [UInt8](repeating: 0xfb, count: 63) + [0]
+  static let der = [0x30, 0x45] + [UInt8](repeating: 2, count: 68) + [1]
+  static let es512 = [UInt8](repeating: 7, count: 131) + [1]
+
+  /// A key whose signatures these are.
+  static func key(
+    _ keyID: String = "MOCKKEY001", team: String = "MOCKTEAM01",
+    environment: PushEnvironment? = nil,
+    topics: [String]? = nil, related: String? = nil, verifications: Counter? = nil
+  ) -> TrustedKey {
+    TrustedKey(
+      keyID: keyID, teamID: team, environment: environment, topics: topics, relatedKeyID: related
+    ) {
+      algorithm, message, signature in
+      verifications?.increment()
+      // What is signed is the first two parts with the dot between them and nothing else.
+      let dots = message.count { $0 == 0x2e }
+      return dots == 1 && signature.last == 1 && (algorithm == .es512) == (signature.count == 132)
+    }
+  }
+}
+
+/// Counts calls.
+final class Counter: Sendable {
+  private let count = Mutex(0)
+  var value: Int { count.withLock { $0 } }
+  func increment() { count.withLock { $0 += 1 } }
+}

@@ -1,0 +1,74 @@
+@testable import MockAPNS
+import APNSRules
+import Testing
+
+@Suite struct SmallPartsTests {
+  @Test(arguments: [
+    ("127.0.0.1:2197", Endpoint(host: "127.0.0.1", port: 2197)), ("localhost:0", Endpoint(host: "localhost", port: 0)),
+    ("[::1]:443", Endpoint(host: "::1", port: 443)), ("::1:443", nil), ("localhost", nil), ("localhost:", nil),
+    ("localhost:70000", nil), (":1", nil), ("localhost:-1", nil),
+  ])
+  func endpoints(text: String, expected: Endpoint?) {
+    #expect(Endpoint(text) == expected)
+    if let expected { #expect(Endpoint(expected.description) == expected) }
+  }
+
+  @Test func aFrozenClockMovesOnlyWhenAdvanced() {
+    let clock = ServerClock()
+    clock.freeze(at: 1_000_000)
+    #expect(clock.now == 1_000_000)
+    clock.advance(by: 3_600_000)
+    #expect(clock.now == 4_600_000)
+    #expect(clock.mode == .frozen)
+    clock.advance(by: -600_000)
+    #expect(clock.now == 4_000_000)
+    clock.runReal()
+    #expect(clock.mode == .real)
+    #expect(clock.now > 1_000_000_000_000)
+  }
+
+  @Test func anAdvancedRunningClockRunsAhead() {
+    let clock = ServerClock()
+    let before = clock.now
+    clock.advance(by: 7_200_000)
+    #expect(clock.now >= before + 7_200_000)
+    #expect(clock.mode == .real)
+    clock.advance(by: .max)
+    #expect(clock.now > before, "no overflow")
+    clock.runReal()
+    #expect(clock.now < before + 7_200_000)
+  }
+
+  @Test func identifiersRepeatForASeedAndDifferOtherwise() {
+    func ids(seed: UInt64, connection: UInt64) -> [String] {
+      var source = IdentifierSource(seed: seed, connection: connection)
+      return (0..<100).map { _ in
+        var bytes = [UInt8](repeating: 0, count: IdentifierSource.length)
+        bytes.withUnsafeMutableBufferPointer { source.write(.upperCase, over: $0) }
+        return String(decoding: bytes, as: UTF8.self)
+      }
+    }
+    #expect(ids(seed: 1, connection: 1) == ids(seed: 1, connection: 1))
+    let all = ids(seed: 1, connection: 1) + ids(seed: 1, connection: 2) + ids(seed: 2, connection: 1)
+    #expect(Set(all).count == 300)
+    #expect(all.allSatisfy { $0.wholeMatch(of: /[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/) != nil })
+  }
+
+  @Test func aSnapshotReaderSeesEachChange() {
+    let snapshot = Snapshot([1])
+    var reader = SnapshotReader(snapshot)
+    #expect(reader.current() == [1])
+    snapshot.update { $0.append(2) }
+    #expect(reader.current() == [1, 2])
+  }
+
+  @Test(arguments: Reason.allCases)
+  func bodiesAreCompactJSON(reason: Reason) {
+    #expect(
+      String(decoding: AnswerTemplates.body(reason: reason, timestamp: nil), as: UTF8.self)
+        == #"{"reason":"\#(reason.text)"}"#)
+    #expect(
+      String(decoding: AnswerTemplates.body(reason: reason, timestamp: 1_454_948_015_990), as: UTF8.self)
+        == #"{"reason":"\#(reason.text)","timestamp":1454948015990}"#)
+  }
+}

@@ -1,0 +1,54 @@
+import Testing
+
+@testable import TLSEngine
+
+@Suite struct X509CertificateTests {
+  @Test func whatWasIssuedIsReadBack() throws {
+    let samples = try SampleCertificates(serverNames: ["localhost", "127.0.0.1", "::1", "*.apns.test"])
+    let text = try samples.server.certificate.pem + samples.authority.certificate.pem
+    let chain = try X509Certificate.chain(pem: "a comment\n" + text)
+    #expect(chain.count == 2)
+    let leaf = chain[0]
+    #expect(leaf.names.map(\.description) == ["localhost", "127.0.0.1", "::1", "*.apns.test"])
+    #expect(leaf.subject == "CN=localhost,O=apns-mock")
+    #expect(leaf.issuer == "CN=Sample CA,O=apns-mock")
+    #expect(leaf.issuerOrganization == "apns-mock")
+    #expect(leaf.notBefore...leaf.notAfter == samples.valid)
+    #expect(leaf.fingerprint == samples.server.certificate.fingerprint)
+    #expect(leaf.isIssued(by: chain[1]))
+    #expect(!leaf.isIssued(by: try SampleCertificates().authority.certificate))
+    #expect(leaf.matches(samples.server.key))
+    #expect(!leaf.matches(samples.provider.key))
+    #expect(chain[1].isAuthority)
+    #expect(!leaf.isAuthority)
+    #expect(chain[1].names.isEmpty)
+  }
+
+  @Test func theFingerprintIsTheOneOpenSSLShows() throws {
+    let tool = try OpenSSLTool()
+    defer { tool.remove() }
+    let samples = try SampleCertificates()
+    try samples.write(to: tool)
+    let shown = try tool.run("x509", "-in", "ca.pem", "-noout", "-fingerprint", "-sha256").output
+    let digits = shown.split(separator: "=").last.map { $0.filter(\.isHexDigit).lowercased() }
+    #expect(digits == samples.authority.certificate.fingerprint)
+  }
+
+  @Test(arguments: [
+    ("", "empty"), ("hello", "not a PEM text"), ("-----BEGIN PRIVATE KEY-----\n", "a private key"),
+    ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "certificate 1 of the text is damaged"),
+    ("-----BEGIN CERTIFICATE-----\n", "certificate 1 of the text is damaged"),
+  ])
+  func whatIsNoCertificateIsSaidInWords(pem: String, words: String) {
+    let error = #expect(throws: TLSError.self) { try X509Certificate.chain(pem: pem) }
+    #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
+  }
+
+  @Test func aDamagedSecondCertificateIsNoticed() throws {
+    let pem = try SampleCertificates().server.certificate.pem
+    let error = #expect(throws: TLSError.self) {
+      try X509Certificate.chain(pem: pem + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
+    }
+    #expect(error?.description.contains("certificate 2") == true)
+  }
+}
