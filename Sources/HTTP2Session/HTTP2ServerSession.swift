@@ -27,17 +27,21 @@ public final class HTTP2ServerSession {
   // callbacks run only inside calls that this object makes, hence only while it lives.
   private var session: OpaquePointer?
 
-  private var events: [Event] = []
-  private var eventsTaken = 0
-  private var streamLimits = StreamLimits()
+  // Callbacks run inside calls of this object on the same thread, and none of those holds one of these properties while
+  // it calls nghttp2: the run-time checks for overlapping access would cost much and find nothing.
+  @exclusivity(unchecked) private var events: [Event] = []
+  @exclusivity(unchecked) private var eventsTaken = 0
+  @exclusivity(unchecked) private var streamLimits = StreamLimits()
   /// Every stream nghttp2 has open; its user data for the stream points to the object unretained. Each knows its index.
-  private var open: [RequestStream] = []
-  private var excessReported = false
-  private var headerBlockSize = 0
+  @exclusivity(unchecked) private var open: [RequestStream] = []
+  /// The stream whose header fields are coming: they come together, so it need not be looked up for each.
+  @exclusivity(unchecked) private var current: RequestStream?
+  @exclusivity(unchecked) private var excessReported = false
+  @exclusivity(unchecked) private var headerBlockSize = 0
   /// Streams whose answer is out but whose request was not finished: they get RST_STREAM NO_ERROR.
-  private var unfinished: [Int32] = []
+  @exclusivity(unchecked) private var unfinished: [Int32] = []
   /// Closed streams' objects, for the next ones. Bounded so that a burst does not stay in memory.
-  private var pool: [RequestStream] = []
+  @exclusivity(unchecked) private var pool: [RequestStream] = []
   private static let poolSize = 32
 
   /// A session that will first say SETTINGS as APNs does: 4096 / `maxConcurrentStreams` / 16384 / 8000, in this order.
@@ -232,6 +236,7 @@ public final class HTTP2ServerSession {
     stream.reset(stream: id)
     stream.index = open.count
     open.append(stream)
+    current = stream
     nghttp2_session_set_stream_user_data(session, id, Unmanaged.passUnretained(stream).toOpaque())
     if let limit = streamLimits.enforced, open.count > limit, !excessReported {
       excessReported = true
@@ -240,7 +245,7 @@ public final class HTTP2ServerSession {
   }
 
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-    guard let stream = stream(id) else { return }
+    guard let stream = current, stream.request.stream == id else { return }
     if stream.request.headers.listSize + name.count + value.count + 32 > HTTP2Limits.maxHeaderListSize {
       stream.request.headersTooLarge = true
     } else if !stream.request.headersTooLarge {
@@ -303,6 +308,7 @@ public final class HTTP2ServerSession {
   func closed(_ id: Int32, errorCode: UInt32) {
     guard let stream = stream(id) else { return }
     nghttp2_session_set_stream_user_data(session, id, nil)
+    if current === stream { current = nil }
     let last = open.removeLast()
     if last !== stream {
       open[stream.index] = last

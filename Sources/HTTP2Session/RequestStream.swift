@@ -2,27 +2,30 @@ public import HTTPMessage
 
 /// One stream of a server session, from its HEADERS to its close.
 ///
+/// Its properties are not checked for overlapping access at run time: only its session's callbacks and the one who handles
+/// its event touch it, one after the other on one thread, and the checks would be a twentieth of a push's cost.
+///
 /// The session owns it and uses it again for a later stream once this one is closed: whoever gets it from an event reads
 /// it then and keeps nothing of it. Not Sendable; it lives where its session lives.
 public final class RequestStream {
   /// The request as far as it has come.
-  public internal(set) var request = HTTPRequest()
+  @exclusivity(unchecked) public internal(set) var request = HTTPRequest()
 
   /// The client has ended its side of the stream.
-  public internal(set) var isComplete = false
+  @exclusivity(unchecked) public internal(set) var isComplete = false
 
   /// An answer was submitted, so nothing more is owed to this stream.
-  public internal(set) var isAnswered = false
+  @exclusivity(unchecked) public internal(set) var isAnswered = false
 
   /// It was handed out as an event and must not be handed out again.
-  var isReported = false
+  @exclusivity(unchecked) var isReported = false
 
   /// Where it stands among its session's open streams.
-  var index = 0
+  @exclusivity(unchecked) var index = 0
 
   /// What is left to send of the answer's body.
-  var responseBody: [UInt8] = []
-  var responseSent = 0
+  @exclusivity(unchecked) var responseBody: [UInt8] = []
+  @exclusivity(unchecked) var responseSent = 0
 
   func reset(stream: Int32) {
     request.reset()

@@ -29,11 +29,8 @@ public struct HeaderList: Sendable, Equatable {
   public mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     let size = 4 + name.count + value.count
     guard bytes.count + size <= Int(UInt16.max) else { return false }
-    bytes.reserveCapacity(bytes.count + size)
-    bytes.append(UInt8(truncatingIfNeeded: name.count))
-    bytes.append(UInt8(truncatingIfNeeded: name.count >> 8))
-    bytes.append(UInt8(truncatingIfNeeded: value.count))
-    bytes.append(UInt8(truncatingIfNeeded: value.count >> 8))
+    let lengths = UInt32(name.count | value.count << 16).littleEndian
+    withUnsafeBytes(of: lengths) { bytes.append(contentsOf: $0) }
     bytes.append(contentsOf: name)
     bytes.append(contentsOf: value)
     count += 1

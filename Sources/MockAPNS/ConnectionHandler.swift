@@ -35,14 +35,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   private let state: ServerState
   private let logger: Logger
 
-  private var phase = Phase.firstByte
-  private var session: HTTP2ServerSession?
-  private var path: PushPath?
-  private var lastActivity = NIODeadline.now()
+  // Unchecked at run time for overlapping access: everything here runs on the connection's event loop, and no method
+  // holds one of these properties while it calls another that changes it.
+  @exclusivity(unchecked) private var phase = Phase.firstByte
+  @exclusivity(unchecked) private var session: HTTP2ServerSession?
+  @exclusivity(unchecked) private var path: PushPath?
+  @exclusivity(unchecked) private var lastActivity = NIODeadline.now()
   private var timer: Scheduled<Void>?
   /// GOAWAY is out: the connection ends with its last open stream.
-  private var isLeaving = false
-  private var beginning: [UInt8] = []
+  @exclusivity(unchecked) private var isLeaving = false
+  @exclusivity(unchecked) private var beginning: [UInt8] = []
   private var client = "unknown"
 
   init(number: UInt64, listener: Int, tls: TLSConnection, state: ServerState, logger: Logger) {

@@ -6,7 +6,7 @@ final class LoopScratch {
   /// Plain text on its way into the HTTP/2 session.
   let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   /// Frames on their way out.
-  var output: [UInt8] = []
+  @exclusivity(unchecked) var output: [UInt8] = []
 
   // Each thread gets and sets a value of its own here, and an event loop is one thread: nothing is shared.
   nonisolated(unsafe) private static let perThread = ThreadSpecificVariable<LoopScratch>()

@@ -26,6 +26,8 @@ public final class ES256PublicKey: Sendable {
   }
 
   /// The key as SubjectPublicKeyInfo in PEM.
+  ///
+  /// - Throws: `TLSError` if OpenSSL has no memory.
   public var pem: String {
     get throws {
       try MemoryBIO.writtenText { bio in

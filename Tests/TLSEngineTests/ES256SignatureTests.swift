@@ -39,7 +39,7 @@ import Testing
   @Test func rawSignaturesWithLeadingZerosConvert() throws {
     let key = try ES256PrivateKey()
     var withZero = 0
-    for round in 0..<2000 where withZero < 3 {
+    for round in 0..<20_000 where withZero < 3 {
       let message = Array("message \(round)".utf8)
       let signature = try key.sign(message)
       guard signature[0] == 0 || signature[32] == 0 else { continue }
@@ -82,6 +82,24 @@ import Testing
     try tool.write("signature", try #require(der))
     let outcome = try tool.run("dgst", "-sha256", "-verify", "public.pem", "-signature", "signature", "message")
     #expect(outcome.output.contains("Verified OK"))
+  }
+
+  @Test func manyThreadsShareOneKey() async throws {
+    let key = try ES256PrivateKey()
+    let signature = try key.sign(message)
+    let right = try await withThrowingTaskGroup(of: Bool.self) { group in
+      for number in 0..<8 {
+        group.addTask {
+          let own = try key.sign([UInt8(number)])
+          return (0..<20).allSatisfy { _ in
+            isValid(signature, message, key.publicKey) && isValid(own, [UInt8(number)], key.publicKey)
+              && !isValid(own, message, key.publicKey)
+          }
+        }
+      }
+      return try await group.reduce(true) { $0 && $1 }
+    }
+    #expect(right)
   }
 
   @Test(arguments: [0, 1, 8, 63, 64, 65, 70, 72, 73, 96, 131, 132, 133, 5000])

@@ -1,0 +1,69 @@
+import Foundation
+import TLSEngine
+
+@testable import MockAPNS
+
+/// A folder of certificates for one test, and the openssl program as a second opinion on it.
+struct CertificateFixture {
+  /// A fixed present, in milliseconds since 1970, near the machine's own: openssl looks at that one.
+  let now = Int64(Date().timeIntervalSince1970) * 1000
+  /// Where the folder is; `open` makes it.
+  let path: String
+
+  static let day: Int64 = 86_400_000
+
+  init() {
+    let folder = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
+    path = folder.appendingPathComponent("certificates-\(UUID().uuidString)").path
+  }
+
+  func remove() { try? FileManager.default.removeItem(atPath: path) }
+
+  /// Opens it as the machine `host` would, so many days from now.
+  @discardableResult
+  func open(
+    extraNames: [String] = [], host: String? = "build-7.internal", inDays days: Int64 = 0, newAuthority: Bool = false
+  ) throws -> CertificateFolder {
+    try CertificateFolder.open(
+      path: path, extraNames: extraNames, newAuthority: newAuthority, hostName: host, now: now + days * Self.day)
+  }
+
+  func file(_ name: String) -> URL { URL(fileURLWithPath: path).appendingPathComponent(name) }
+
+  func text(_ name: String) throws -> String { try String(contentsOf: file(name), encoding: .utf8) }
+
+  func write(_ name: String, _ text: String) throws { try Data(text.utf8).write(to: file(name)) }
+
+  func delete(_ name: String) throws { try FileManager.default.removeItem(at: file(name)) }
+
+  /// The bytes of every file by name.
+  func contents() throws -> [String: Data] {
+    let names = try FileManager.default.contentsOfDirectory(atPath: path)
+    return Dictionary(uniqueKeysWithValues: try names.map { ($0, try Data(contentsOf: file($0))) })
+  }
+
+  /// The permission bits of a file.
+  func mode(_ name: String) throws -> Int? {
+    try FileManager.default.attributesOfItem(atPath: file(name).path)[.posixPermissions] as? Int
+  }
+
+  /// The certificate a PEM file begins with.
+  func certificate(_ name: String) throws -> X509Certificate { try X509Certificate.chain(pem: text(name))[0] }
+
+  /// Runs `openssl` in the folder. Output and errors come together.
+  @discardableResult
+  func openssl(_ arguments: String...) throws -> (status: Int32, output: String) {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    process.arguments = ["openssl"] + arguments
+    process.currentDirectoryURL = URL(fileURLWithPath: path)
+    let pipe = Pipe()
+    process.standardOutput = pipe
+    process.standardError = pipe
+    process.standardInput = FileHandle.nullDevice
+    try process.run()
+    let output = pipe.fileHandleForReading.readDataToEndOfFile()
+    process.waitUntilExit()
+    return (process.terminationStatus, String(decoding: output, as: UTF8.self))
+  }
+}

@@ -1,0 +1,125 @@
+import Foundation
+import TLSEngine
+import Testing
+
+@testable import MockAPNS
+
+/// What the first start makes and later ones keep (CONTRACT.md, "Certs/").
+@Suite struct CertificateFolderTests {
+  @Test func theFirstStartMakesEverything() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    let folder = try fixture.open()
+    #expect(folder.notices.count == 5)
+    #expect(folder.path == fixture.path)
+    #expect(folder.caPEM == (try fixture.text("ca.pem")))
+    #expect(folder.caFingerprint == (try fixture.certificate("ca.pem").fingerprint))
+    #expect(folder.providerKeys.map(\.keyID) == ["MOCKKEY001"])
+    #expect(folder.providerKeys.map(\.teamID) == ["MOCKTEAM01"])
+    #expect(folder.providerKeys[0].topics == nil)
+    #expect(folder.providerKeys[0].environment == nil)
+    let key = try ES256PrivateKey(pem: fixture.text("AuthKey_MOCKKEY001.p8"))
+    #expect(folder.providerKeys[0].publicKey.isSame(as: key.publicKey))
+    for path in [
+      folder.caPath, folder.serverPath, folder.serverKeyPath, folder.providerKeyPath, folder.clientPath,
+      folder.clientKeyPath, folder.clientP12Path, folder.providerKeysPath,
+    ] {
+      #expect(FileManager.default.fileExists(atPath: path), "\(path)")
+    }
+    // Nothing is left over from writing.
+    #expect(try fixture.contents().count == 9)
+  }
+
+  @Test(arguments: [
+    ("ca.pem", 0o644), ("ca-key.pem", 0o600), ("server.pem", 0o644), ("server-key.pem", 0o600),
+    ("AuthKey_MOCKKEY001.p8", 0o600), ("client.pem", 0o644), ("client-key.pem", 0o600), ("client.p12", 0o600),
+    ("provider.yaml", 0o644),
+  ])
+  func privateFilesAreForTheirOwnerOnly(name: String, mode: Int) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    #expect(try fixture.mode(name) == mode)
+  }
+
+  @Test(arguments: [("server.pem", "sslserver"), ("client.pem", "sslclient")])
+  func strictVerifiersAreContent(name: String, purpose: String) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open(extraNames: ["push.example.com", "203.0.113.9"])
+    let outcome = try fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", name)
+    #expect(outcome.status == 0, "\(outcome.output)")
+  }
+
+  @Test func theServerBearsAllNames() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open(extraNames: ["push.example.com", "203.0.113.9", "localhost"])
+    let names = try fixture.certificate("server.pem").names.map(\.description)
+    #expect(
+      names == [
+        "localhost", "127.0.0.1", "::1", "apns-mock", "host.docker.internal", "api.push.apple.com",
+        "api.sandbox.push.apple.com", "api.development.push.apple.com", "api-broadcast.push.apple.com",
+        "api-broadcast.sandbox.push.apple.com", "api-manage-broadcast.push.apple.com",
+        "api-manage-broadcast.sandbox.push.apple.com", "push.example.com", "203.0.113.9", "build-7.internal",
+      ])
+  }
+
+  @Test(arguments: [("ca.pem", 3652), ("server.pem", 397), ("client.pem", 397)] as [(String, Int64)])
+  func lives(name: String, days: Int64) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    let certificate = try fixture.certificate(name)
+    #expect(certificate.notAfter - certificate.notBefore == days * CertificateFixture.day)
+    #expect(certificate.notBefore < fixture.now)
+  }
+
+  @Test func theProviderCertificateIsForOneTopic() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    let certificate = PeerCertificate(try fixture.certificate("client.pem"))
+    #expect(certificate.subjectUID == "com.example.app")
+    #expect(certificate.topics == ["com.example.app"])
+    #expect(certificate.development)
+    #expect(certificate.production)
+    let shown = try fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes")
+    #expect(shown.status == 0)
+    #expect(shown.output.contains(try fixture.text("client-key.pem")))
+    #expect(shown.output.contains(try fixture.certificate("client.pem").pem))
+  }
+
+  @Test func aSecondStartChangesNothing() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    let first = try fixture.open(extraNames: ["push.example.com"])
+    let before = try fixture.contents()
+    let second = try fixture.open(extraNames: ["push.example.com"], inDays: 300)
+    #expect(second.notices.isEmpty)
+    #expect(second.caFingerprint == first.caFingerprint)
+    #expect(try fixture.contents() == before)
+    // A name that is no longer asked for does no harm either.
+    #expect(try fixture.open().notices.isEmpty)
+    #expect(try fixture.contents() == before)
+  }
+
+  @Test func startsAtTheSameTimeShareOneFolder() async throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    let fingerprints = try await withThrowingTaskGroup(of: String.self) { group in
+      for _ in 0..<6 { group.addTask { try fixture.open().caFingerprint } }
+      return try await group.reduce(into: Set<String>()) { $0.insert($1) }
+    }
+    #expect(fingerprints.count == 1)
+    #expect(try fixture.open().notices.isEmpty)
+  }
+
+  @Test func aFolderBelowAnotherOneIsMadeToo() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    let folder = try CertificateFolder.open(path: fixture.path + "/a/./b/")
+    #expect(folder.path == fixture.path + "/a/b")
+    #expect(FileManager.default.fileExists(atPath: folder.serverPath))
+  }
+}

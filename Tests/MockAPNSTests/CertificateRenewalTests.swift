@@ -1,0 +1,128 @@
+import Foundation
+import TLSEngine
+import Testing
+
+@testable import MockAPNS
+
+/// Which files are made anew, and why.
+@Suite struct CertificateRenewalTests {
+  private static let server: Set = ["server.pem", "server-key.pem"]
+  private static let client: Set = ["client.pem", "client-key.pem", "client.p12"]
+
+  /// The names of the files that `change` altered.
+  private func altered(_ fixture: CertificateFixture, _ change: () throws -> Void) throws -> Set<String> {
+    let before = try fixture.contents()
+    try change()
+    let after = try fixture.contents()
+    return Set(after.keys.filter { before[$0] != after[$0] })
+  }
+
+  @Test(arguments: [365, 366, 367, 368, 396, 398, 1000] as [Int64])
+  func leavesNearTheirEndAreRenewed(days: Int64) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    let renewed = try altered(fixture) { try fixture.open(inDays: days) }
+    // Less than 30 of 397 days are left, and the first hour was in the past.
+    #expect(renewed == (days >= 367 ? Self.server.union(Self.client) : []))
+    #expect(try fixture.open(inDays: days).notices.isEmpty)
+  }
+
+  @Test func anAddedNameRenewsTheServerCertificateOnly() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    let renewed = try altered(fixture) {
+      let folder = try fixture.open(extraNames: ["apns.test", "192.168.7.7"])
+      #expect(folder.notices.count == 1)
+      #expect(folder.notices[0].contains("apns.test, 192.168.7.7"))
+    }
+    #expect(renewed == Self.server)
+    let names = try fixture.certificate("server.pem").names.map(\.description)
+    #expect(names.contains("apns.test") && names.contains("192.168.7.7"))
+  }
+
+  @Test func aNewMachineNameWithinTheLimitsIsTakenAlong() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open(host: "one.internal")
+    let renewed = try altered(fixture) { try fixture.open(host: "two.internal") }
+    #expect(renewed == Self.server)
+    #expect(try fixture.certificate("server.pem").names.contains(.domain("two.internal")))
+  }
+
+  /// A container has another name with each start: that must not end it.
+  @Test func aNewMachineNameOutsideTheLimitsIsLeftOut() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open(host: "5f2a8c7d1e0b")
+    let renewed = try altered(fixture) {
+      let folder = try fixture.open(host: "0123456789ab")
+      #expect(folder.notices.count == 1)
+      #expect(folder.notices[0].contains("0123456789ab"))
+      #expect(folder.notices[0].contains("--new-ca"))
+    }
+    #expect(renewed.isEmpty)
+  }
+
+  @Test(arguments: ["under_score", "a b", "", "ends.", "été"])
+  func aMachineNameThatNoCertificateCanBearIsLeftOut(host: String) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open(host: host)
+    #expect(try fixture.certificate("server.pem").names.count == ServerNames.usual.count)
+  }
+
+  @Test(
+    arguments: [
+      (["server-key.pem"], server), (["server.pem"], server), (["client-key.pem"], client), (["client.pem"], client),
+      (["client.p12"], ["client.p12"]), (["AuthKey_MOCKKEY001.p8"], ["AuthKey_MOCKKEY001.p8"]),
+      (["provider.yaml"], ["provider.yaml"]),
+      (["ca.pem", "ca-key.pem"], server.union(client).union(["ca.pem", "ca-key.pem"])),
+    ] as [([String], Set<String>)])
+  func whatWasRemovedIsMadeAnew(names: [String], expected: Set<String>) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    let before = try fixture.contents()
+    for name in names { try fixture.delete(name) }
+    #expect(try !fixture.open().notices.isEmpty)
+    let after = try fixture.contents()
+    let altered = Set(after.keys.filter { before[$0] != after[$0] })
+    // The list of keys says the same as before.
+    #expect(altered == (names == ["provider.yaml"] ? [] : expected))
+    #expect(Set(after.keys) == Set(before.keys))
+    for (file, purpose) in [("server.pem", "sslserver"), ("client.pem", "sslclient")] {
+      let outcome = try fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", file)
+      #expect(outcome.status == 0, "\(outcome.output)")
+    }
+  }
+
+  @Test func aNewAuthorityIsAskedForByName() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    try fixture.write("ca.pem", "damaged")
+    let renewed = try altered(fixture) {
+      let folder = try fixture.open(extraNames: ["push.example.com"], newAuthority: true)
+      #expect(folder.notices.count == 3)
+    }
+    #expect(renewed == Self.server.union(Self.client).union(["ca.pem", "ca-key.pem"]))
+    let outcome = try fixture.openssl(
+      "verify", "-x509_strict", "-purpose", "sslserver", "-verify_hostname", "push.example.com", "-CAfile", "ca.pem",
+      "server.pem")
+    #expect(outcome.status == 0, "\(outcome.output)")
+  }
+
+  /// A team may give out its authority's certificate without the key.
+  @Test func theAuthoritysKeyIsNeededForIssuingOnly() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    try fixture.delete("ca-key.pem")
+    #expect(try fixture.open().notices.isEmpty)
+    let error = #expect(throws: CertificateFolderError.self) { try fixture.open(extraNames: ["apns.test"]) }
+    #expect(error?.place == fixture.path + "/server.pem")
+    #expect(error?.problem.contains("ca-key.pem") == true)
+  }
+}

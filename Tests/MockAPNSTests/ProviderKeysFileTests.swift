@@ -1,0 +1,131 @@
+import APNSRules
+import Foundation
+import TLSEngine
+import Testing
+
+@testable import MockAPNS
+
+/// `provider.yaml`, which people edit: what it may say, and where a mistake is.
+@Suite struct ProviderKeysFileTests {
+  private static let key = Result { try ES256PrivateKey() }
+
+  /// A key's public half as it stands under `public_key: |`.
+  private static func block(_ indent: Int = 6) throws -> String {
+    try key.get().publicKey.pem.split(separator: "\n").map { String(repeating: " ", count: indent) + $0 }
+      .joined(separator: "\n")
+  }
+
+  private func entries(_ text: String, _ files: [String: String] = [:]) throws -> [ProviderKeyEntry] {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
+    for (name, text) in files { try fixture.write(name, text) }
+    try fixture.write("provider.yaml", text)
+    return try ProviderKeysFile(folder: fixture.path).entries()
+  }
+
+  @Test func everythingAKeyMaySay() throws {
+    let text = """
+      keys:
+        - key_id: ABC123DEFG
+          team_id: DEF123GHIJ
+          environment: production
+          topics: [com.acme.app, com.acme.app.voip]
+          related_key_id: ABC123DEFH
+          public_key: |
+      \(try Self.block())
+        # A key that has only what it must have.
+        - {key_id: 0123456789, team_id: "0987654321", file: public.pem, environment: , topics: null}
+      """
+    let entries = try entries(text, ["public.pem": try Self.key.get().publicKey.pem])
+    #expect(entries.map(\.keyID) == ["ABC123DEFG", "0123456789"])
+    #expect(entries.map(\.teamID) == ["DEF123GHIJ", "0987654321"])
+    #expect(entries.map(\.environment) == [.production, nil])
+    #expect(entries.map(\.topics) == [["com.acme.app", "com.acme.app.voip"], nil])
+    #expect(entries.map(\.relatedKeyID) == ["ABC123DEFH", nil])
+    for entry in entries { #expect(entry.publicKey.isSame(as: try Self.key.get().publicKey)) }
+  }
+
+  @Test(arguments: ["", "# nothing\n", "keys:", "keys: []", "keys: ~", "---\n"])
+  func noKeys(text: String) throws {
+    #expect(try entries(text).isEmpty)
+  }
+
+  @Test func developmentIsAnotherWordForSandbox() throws {
+    for word in ["sandbox", "development"] {
+      let text = "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, environment: \(word)}"
+      let entries = try entries(text, ["k.p8": try Self.key.get().pem])
+      #expect(entries.map(\.environment) == [.sandbox])
+    }
+  }
+
+  private static let good = "{key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8}"
+
+  /// The file, the line of its mistake, and some of the words about it.
+  @Test(arguments: [
+    ("keys: x", 1, "'keys' is not a list"),
+    ("\n- a", 2, "this file is not a mapping"),
+    ("kes:\n  - \(good)", 1, "this file has no 'kes'"),
+    ("keys:\n  - \(good)\nmore: 1", 3, "this file has no 'more'"),
+    ("keys:\n  - text", 2, "a key is not a mapping"),
+    ("keys:\n  - team_id: DEF123GHIJ\n    file: k.p8", 2, "a key has no key_id"),
+    ("keys:\n  - key_id: ABC123DEFG\n    file: k.p8", 2, "ABC123DEFG has no team_id"),
+    ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ", 2, "neither public_key nor file"),
+    ("keys:\n  - key_id: ABC123DEF\n    team_id: DEF123GHIJ\n    file: k.p8", 2, "'ABC123DEF' is not ten"),
+    ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF-123-GH\n    file: k.p8", 3, "'DEF-123-GH' is not ten"),
+    ("keys:\n  - key_id: [a]\n    team_id: DEF123GHIJ\n    file: k.p8", 2, "'key_id' is not a text"),
+    ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ\n    file: k.p8\n    tema: x", 5, "a key has no 'tema'"),
+    ("keys:\n  - \(good)\n  - \(good)", 3, "ABC123DEFG stands in line 2 already"),
+    ("keys:\n  - key_id: ABC123DEFG\n    key_id: ABC123DEFG\n    file: k.p8", 2, "stands twice"),
+    ("keys:\n  - key_id: ABC123DEFG\n\tteam_id: x", 3, "not YAML"),
+    ("keys:\n  - [a", 3, "not YAML"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: none.p8}", 2, "there is no file"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: bad.p8}", 2, "not a public key"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, public_key: x}", 2, "not a PEM text"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, public_key: x}", 2, "both"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, environment: live}", 2, "no environment 'live'"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: a}", 2, "not a list of texts"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: []}", 2, "not a list of texts"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: [a, ~]}", 2, "an empty element"),
+    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, related_key_id: x}", 2, "'x' is not ten"),
+  ])
+  func aMistakeIsSaidWithItsLine(text: String, line: Int, words: String) throws {
+    let files = ["k.p8": try Self.key.get().pem, "bad.p8": "x"]
+    let error = try #require(throws: CertificateFolderError.self) { try entries(text, files) }
+    #expect(error.place.hasSuffix("/provider.yaml:\(line)"), "\(error)")
+    #expect(error.problem.contains(words), "\(error)")
+    #expect(!error.repair.isEmpty)
+    #expect(!error.description.contains("\n"))
+  }
+
+  @Test func aPrivateKeyIsTakenFromThisFolderOnly() throws {
+    let outside = CertificateFixture()
+    defer { outside.remove() }
+    try FileManager.default.createDirectory(atPath: outside.path, withIntermediateDirectories: true)
+    try outside.write("k.p8", try Self.key.get().pem)
+    try outside.write("public.pem", try Self.key.get().publicKey.pem)
+    func text(_ file: String) -> String { "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: \"\(file)\"}" }
+    let name = URL(fileURLWithPath: outside.path).lastPathComponent
+    for path in [outside.path + "/k.p8", "../\(name)/k.p8"] {
+      let error = try #require(throws: CertificateFolderError.self) { try entries(text(path)) }
+      #expect(error.problem.contains("is a private key outside this folder"), "\(error)")
+    }
+    #expect(try entries(text(outside.path + "/public.pem")).count == 1)
+    // A link in the folder leads outside all the same.
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
+    try FileManager.default.createSymbolicLink(
+      atPath: fixture.path + "/link.p8", withDestinationPath: outside.path + "/k.p8")
+    try fixture.write("provider.yaml", text("link.p8"))
+    #expect(throws: CertificateFolderError.self) { try ProviderKeysFile(folder: fixture.path).entries() }
+  }
+
+  @Test func aPrivateKeyInTheListItselfIsRefusedWithTheCommandForItsPublicHalf() throws {
+    let pem = try Self.key.get().pem.split(separator: "\n").map { "      " + $0 }.joined(separator: "\n")
+    let text = "keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ\n    public_key: |\n\(pem)\n"
+    let error = try #require(throws: CertificateFolderError.self) { try entries(text) }
+    #expect(error.problem.contains("a private key"))
+    #expect(error.repair.contains("openssl pkey -in AuthKey_ABC123DEFG.p8 -pubout"))
+  }
+}
