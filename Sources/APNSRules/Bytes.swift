@@ -10,14 +10,21 @@ extension UnsafeRawBufferPointer {
   }
 
   /// The same bytes as an ASCII literal.
+  @inline(__always)
   func equals(_ literal: StaticString) -> Bool {
     guard count == literal.utf8CodeUnitCount else { return false }
     guard let baseAddress else { return true }
-    return memcmp(baseAddress, literal.utf8Start, count) == 0
+    let other = UnsafeRawPointer(literal.utf8Start)
+    // Header names have 5 to 16 bytes: two words that may overlap, the literal's known when this is compiled.
+    switch count {
+    case 8...16: return baseAddress.hasWord(UInt64.self, of: other, at: 0, and: count - 8)
+    case 4..<8: return baseAddress.hasWord(UInt32.self, of: other, at: 0, and: count - 4)
+    default: return memcmp(baseAddress, other, count) == 0
+    }
   }
 
-  /// The same bytes as a text's UTF-8.
-  func equals(_ text: String) -> Bool {
+  /// The same bytes as a text's UTF-8. Has a label, because a bare literal would otherwise become a `String` here.
+  func equals(text: String) -> Bool {
     var text = text
     return text.withUTF8 { equals(UnsafeRawBufferPointer($0)) }
   }
@@ -31,8 +38,17 @@ extension UnsafeRawBufferPointer {
   /// Ends with an ASCII literal.
   func hasSuffix(_ literal: StaticString) -> Bool {
     let size = literal.utf8CodeUnitCount
-    guard count >= size, let baseAddress else { return size == 0 }
-    return memcmp(baseAddress + (count - size), literal.utf8Start, size) == 0
+    guard count >= size, size > 0, let baseAddress else { return size == 0 }
+    // Most comparisons end with the last byte, without a call.
+    return self[count - 1] == literal.utf8Start[size - 1]
+      && memcmp(baseAddress + (count - size), literal.utf8Start, size) == 0
+  }
+
+  /// Where `byte` stands first, at `start` or later.
+  func firstIndex(of byte: UInt8, from start: Int) -> Int? {
+    guard start < count, let baseAddress else { return nil }
+    guard let found = memchr(baseAddress + start, Int32(byte), count - start) else { return nil }
+    return UnsafeRawPointer(found) - baseAddress
   }
 
   /// A part of it; `range` must lie within.
@@ -40,21 +56,27 @@ extension UnsafeRawBufferPointer {
 
   /// Only hexadecimal digits of any case; true for nothing.
   var isHexadecimal: Bool {
-    // One pass without an early way out, which the compiler turns into vector code.
-    var bad: UInt8 = 0
-    for byte in self {
-      let isDigit = byte &- 0x30 < 10
-      let isLetter = (byte | 0x20) &- 0x61 < 6
-      bad |= isDigit || isLetter ? 0 : 1
+    guard count >= 8 else { return allSatisfy { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 } }
+    var index = 0
+    while index + 8 <= count {
+      guard word(at: index).isHexadecimal else { return false }
+      index += 8
     }
-    return bad == 0
+    return word(at: count - 8).isHexadecimal
   }
 
   /// A UUID in its canonical form, 8-4-4-4-12 hexadecimal digits of any case.
   var isCanonicalUUID: Bool {
     guard count == 36, self[8] == 0x2d, self[13] == 0x2d, self[18] == 0x2d, self[23] == 0x2d else { return false }
-    return part(0..<8).isHexadecimal && part(9..<13).isHexadecimal && part(14..<18).isHexadecimal
-      && part(19..<23).isHexadecimal && part(24..<36).isHexadecimal
+    // The groups of four two at a time, without the hyphen between them; the last twelve in two words that overlap.
+    let middle = word(at: 9) & 0xffff_ffff | word(at: 14) << 32
+    let late = word(at: 19) & 0xffff_ffff | word(at: 24) << 32
+    return word(at: 0).isHexadecimal && middle.isHexadecimal && late.isHexadecimal && word(at: 28).isHexadecimal
+  }
+
+  /// The eight bytes from `offset`, the first of them lowest.
+  private func word(at offset: Int) -> UInt64 {
+    UInt64(littleEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
   }
 
   /// A whole number written in decimal digits alone that fits; `nil` for anything else.
@@ -70,5 +92,32 @@ extension UnsafeRawBufferPointer {
       number = sum
     }
     return number
+  }
+}
+
+extension UnsafeRawPointer {
+  /// Whether two words at these places are the same here and there.
+  @inline(__always)
+  fileprivate func hasWord<Word: FixedWidthInteger & BitwiseCopyable>(
+    _: Word.Type, of other: UnsafeRawPointer, at first: Int, and second: Int
+  ) -> Bool {
+    loadUnaligned(fromByteOffset: first, as: Word.self) == other.loadUnaligned(fromByteOffset: first, as: Word.self)
+      && loadUnaligned(fromByteOffset: second, as: Word.self)
+        == other.loadUnaligned(fromByteOffset: second, as: Word.self)
+  }
+}
+
+extension UInt64 {
+  /// Whether each of the eight bytes is a hexadecimal digit of any case.
+  ///
+  /// All eight at once: for a byte below 0x80, adding `0x80 - first` sets its highest bit if it is `first` or more, and
+  /// adding `0x7f - last` does if it is more than `last`; neither carries into the next byte.
+  fileprivate var isHexadecimal: Bool {
+    let high: UInt64 = 0x8080_8080_8080_8080
+    let each: UInt64 = 0x0101_0101_0101_0101
+    let digits = (self &+ each &* (0x80 - 0x30)) & ~(self &+ each &* (0x7f - 0x39))
+    let lowercased = self | each &* 0x20
+    let letters = (lowercased &+ each &* (0x80 - 0x61)) & ~(lowercased &+ each &* (0x7f - 0x66))
+    return self & high == 0 && (digits | letters) & high == high
   }
 }

@@ -17,15 +17,7 @@ extension Rulebook {
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: inout ConnectionStanding, keys: KeyRing, now: Int64,
     verdict: inout Verdict
   ) throws(Rejection) {
-    if let certificate = standing.certificate {
-      guard certificate.development || certificate.production else {
-        throw Rejection(
-          .certificate, .badCertificate,
-          "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "
-            + "certificate: make one with apns-mock certs client --topic T")
-      }
-      return
-    }
+    if let certificate = standing.certificate { return try checkCertificate(certificate) }
     guard verdict.credential == .token, let range = facts.authorization else {
       throw Rejection(
         .credential, .missingProviderToken,
@@ -33,23 +25,37 @@ extension Rulebook {
     }
     let authorization = packed.part(range.indices)
     standing.known.rest(on: KnownTokens.Basis(keys: keys.version, mode: mode, environment: environment))
-    var token = standing.known.find(authorization)
+    let remembered = standing.known.find(authorization)
     if mode != .lenient, let end = standing.updates.latchedUntil(now: now, interval: times.updateInterval) {
-      verdict.token = token ?? ProviderTokenVerification.unverified(authorization)
+      verdict.token = remembered ?? ProviderTokenVerification.unverified(authorization)
       throw latched(until: end, now: now)
     }
-    if token == nil {
-      let verified = ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
-      standing.known.remember(verified, authorization)
-      token = verified
-    }
+    let token = remembered ?? ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
+    if remembered == nil { standing.known.remember(token, authorization) }
     verdict.token = token
-    guard let token, let key = token.key, let issuedAt = token.issuedAt else {
-      throw Rejection(.providerToken, .invalidProviderToken, token?.problem ?? "the provider token is not valid")
+    try checkToken(token, standing: &standing, now: now)
+  }
+
+  /// A certificate of the mock's own authority that is not for pushing (section 13 row 3).
+  private func checkCertificate(_ certificate: ProviderCertificate) throws(Rejection) {
+    guard certificate.development || certificate.production else {
+      throw Rejection(
+        .certificate, .badCertificate,
+        "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "
+          + "certificate: make one with apns-mock certs client --topic T")
+    }
+  }
+
+  /// Rows 8 to 13 for a token whose signature was looked at.
+  private func checkToken(
+    _ token: ProviderToken, standing: inout ConnectionStanding, now: Int64
+  ) throws(Rejection) {
+    // What was found in order for this very token cannot have changed since, but for its age.
+    if token === standing.known.current, let issuedAt = token.issuedAt { return try checkAge(issuedAt, now: now) }
+    guard let key = token.key, let issuedAt = token.issuedAt else {
+      throw Rejection(.providerToken, .invalidProviderToken, token.problem ?? "the provider token is not valid")
     }
     try checkAge(issuedAt, now: now)
-    // What follows was found in order for this very token and cannot have changed since.
-    if standing.known.current === token { return }
     try checkEnvironment(key)
     try checkBinding(key, to: standing.binding)
     if standing.binding == nil { standing.binding = key }
@@ -93,14 +99,11 @@ extension Rulebook {
         "the connection belongs to team \(first.teamID) since its first push, this token is of team \(key.teamID): "
           + "open a connection for each team")
     }
-    let isRelated = key.relatedKeyID == first.keyID || first.relatedKeyID == key.keyID
-    let isAllowed =
-      switch (key.topics, first.topics) {
-      case (nil, nil): true
-      case (_?, _?): key.keyID == first.keyID || isRelated
-      default: false
-      }
-    guard isAllowed else {
+    // Team keys go together; a topic-specific key goes with itself and the one it is related to.
+    let areTeamKeys = key.topics == nil && first.topics == nil
+    let areTopicKeys = key.topics != nil && first.topics != nil
+    let areRelated = key.relatedKeyID == first.keyID || first.relatedKeyID == key.keyID
+    guard areTeamKeys || key.keyID == first.keyID || areTopicKeys && areRelated else {
       throw Rejection(
         .relatedKey, .unrelatedKeyIdInToken,
         "key \(key.keyID) is not related to \(first.keyID), with which this connection began: "
@@ -135,8 +138,8 @@ extension Rulebook {
 extension UnsafeRawBufferPointer {
   /// The word `bearer` with nothing after it: no provider token is there.
   fileprivate var isBareScheme: Bool {
-    let word = prefix { $0 != 0x20 }
-    return word.count == 6 && zip(word, "bearer".utf8).allSatisfy { $0 | 0x20 == $1 }
-      && self[6...].allSatisfy { $0 == 0x20 }
+    guard count < 7 || self[count - 1] == 0x20 else { return false }
+    return prefix(6).count == 6 && zip(self, "bearer".utf8).allSatisfy { $0 | 0x20 == $1 }
+      && dropFirst(6).allSatisfy { $0 == 0x20 }
   }
 }

@@ -13,7 +13,7 @@ extension Rulebook {
         .deviceEnvironment, .badDeviceToken,
         "\(shown) is of \(other.rawValue), this is \(environment.rawValue): push it through the other environment")
     }
-    if let expected = device.topic, let topic, !topic.equals(expected) {
+    if let expected = device.topic, let topic, !topic.equals(text: expected) {
       throw Rejection(
         .deviceTopic, .deviceTokenNotForTopic,
         "\(shown) belongs to \(Explanation.quoted(expected)), apns-topic is \(Explanation.quoted(topic))")

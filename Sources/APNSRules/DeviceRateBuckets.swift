@@ -38,7 +38,8 @@ public struct DeviceRateBuckets: Sendable {
       older = recent
       recent = [:]
     }
-    recent[key] = full.addingReportingOverflow(interval).partialValue
+    let (next, isNever) = full.addingReportingOverflow(interval)
+    recent[key] = isNever ? .max : next
     return true
   }
 }

@@ -68,8 +68,8 @@ public struct PushFacts: Sendable, Equatable {
   /// there are not two dots and it could be anybody's password.
   static func signatureRange(of value: ByteRange, in packed: UnsafeRawBufferPointer) -> ByteRange {
     let text = packed.part(value.indices)
-    var start = text.firstIndex(of: 0x20).map { $0 + 1 } ?? 0
-    if let first = text[start...].firstIndex(of: 0x2e), let second = text[(first + 1)...].firstIndex(of: 0x2e) {
+    var start = text.firstIndex(of: 0x20, from: 0).map { $0 + 1 } ?? 0
+    if let first = text.firstIndex(of: 0x2e, from: start), let second = text.firstIndex(of: 0x2e, from: first + 1) {
       start = second + 1
     }
     return ByteRange(offset: Int(value.offset) + start, count: text.count - start)

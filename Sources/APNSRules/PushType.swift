@@ -45,7 +45,10 @@ public enum PushType: UInt8, CaseIterable, Sendable {
     }
   }
 
-  private static let suffixed = allCases.filter { $0.row.suffix.utf8CodeUnitCount > 0 }
+  /// Whether its topic is more than the bundle id.
+  var hasTopicSuffix: Bool { row.suffix.utf8CodeUnitCount > 0 }
+
+  private static let suffixed = allCases.filter(\.hasTopicSuffix)
 
   private var row: (text: StaticString, suffix: StaticString) {
     switch self {

@@ -1,6 +1,7 @@
 internal import HTTPMessage
 
-/// Rows 3 to 5, 14 and 15 of APNS.md section 8.2: what can be said of a request by its syntax alone (sections 2 and 13).
+/// Rows 3 to 5, 14 and 15 of APNS.md section 8.2: what can be said of a request by its syntax alone (sections 2 and
+/// 13).
 extension Rulebook {
   /// Rows 3 to 5: method before path (observed), path before credential (APNS.md section 13 row 21), repeated names.
   func checkRequest(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {

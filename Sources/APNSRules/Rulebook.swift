@@ -64,7 +64,7 @@ public struct Rulebook: Sendable {
           try checkCredential(reader.facts, packed, standing: &standing, keys: keys, now: now, verdict: &verdict)
           try checkHeaders(reader.facts, packed)
           try checkDeviceToken(reader.facts, packed)
-          try checkTopic(topic, reader.facts, certificate: standing.certificate, key: verdict.token?.key)
+          try checkTopic(topic, reader.facts, certificate: standing.certificate, token: verdict.token)
           try checkPayload(request, reader.facts)
           try checkDevice(reader.facts, packed, topic: topic, devices: devices, now: now)
         } catch {

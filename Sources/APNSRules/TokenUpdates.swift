@@ -1,5 +1,5 @@
-/// How often the provider token of one connection changed, and the latch that closes when it was too often: rows 7 and 13
-/// of APNS.md section 8.2, timing of section 3.2.
+/// How often the provider token of one connection changed, and the latch that closes when it was too often: rows 7 and
+/// 13 of APNS.md section 8.2, timing of section 3.2.
 struct TokenUpdates: Sendable {
   private struct Seen: Equatable {
     var keyID: String

@@ -3,17 +3,17 @@
 extension Rulebook {
   /// - Parameters:
   ///   - topic: `apns-topic`, or the certificate's own topic where there is no such header.
-  ///   - certificate: the connection's client certificate; without one the push came with `key`.
-  ///   - key: the key of the provider token.
+  ///   - certificate: the connection's client certificate; without one the push came with `token`.
+  ///   - token: the verified provider token.
   func checkTopic(
-    _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, key: TrustedKey?
+    _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?
   ) throws(Rejection) {
     guard let topic, !topic.isEmpty else { throw missingTopic(topic, certificate: certificate) }
     try checkForm(topic)
     if let certificate {
       try checkPermission(topic, facts, certificate: certificate)
     } else {
-      try checkPermission(topic, facts, key: key)
+      try checkPermission(topic, facts, token: token)
     }
     if let type = facts.pushType {
       try checkSuffix(topic, type)
@@ -67,21 +67,21 @@ extension Rulebook {
   }
 
   private func checkPermission(
-    _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, key: TrustedKey?
+    _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, token: ProviderToken?
   ) throws(Rejection) {
     if facts.pushType == .mdm, mode != .lenient {
       throw Rejection(
         .topicPermitted, .topicDisallowed,
         "a push of type mdm needs the MDM certificate, this came with a provider token")
     }
-    guard let key, let topics = key.topics else { return }
+    guard let token, let topics = token.key?.topics else { return }
     // A topic-specific key lists bundle ids; what a push type hangs on them is theirs too.
     let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
     let bundleID = topic.part(0..<topic.count - suffix)
-    guard topics.contains(where: { topic.equals($0) || bundleID.equals($0) }) else {
+    guard topics.contains(where: { topic.equals(text: $0) || bundleID.equals(text: $0) }) else {
       throw Rejection(
         .topicPermitted, .topicDisallowed,
-        "apns-topic \(Explanation.quoted(topic)) is not among the topics of key \(key.keyID) "
+        "apns-topic \(Explanation.quoted(topic)) is not among the topics of key \(token.keyID ?? "") "
           + "(\(Explanation.list(topics)))")
     }
   }
@@ -89,8 +89,8 @@ extension Rulebook {
   /// A suffix of another type is `InvalidPushType` (observed), a missing one `TopicDisallowed` (observed for VoIP).
   private func checkSuffix(_ topic: UnsafeRawBufferPointer, _ type: PushType) throws(Rejection) {
     let found = PushType(suffixOf: topic)
-    if found == type || found == nil && type.topicSuffix.isEmpty { return }
-    let wanted = type.topicSuffix.isEmpty ? "no suffix" : "the suffix \(type.topicSuffix)"
+    if found == type || found == nil && !type.hasTopicSuffix { return }
+    let wanted = !type.hasTopicSuffix ? "no suffix" : "the suffix \(type.topicSuffix)"
     if let found {
       throw Rejection(
         .topicForType, .invalidPushType,
@@ -106,7 +106,7 @@ extension Rulebook {
 extension ProviderCertificate {
   /// Whether `topic` is in its list, or is its subject where it has none; without making an array of that.
   fileprivate func permits(_ topic: UnsafeRawBufferPointer) -> Bool {
-    if topics.isEmpty { return subjectUID.map { topic.equals($0) } ?? false }
-    return topics.contains { topic.equals($0) }
+    if topics.isEmpty { return subjectUID.map { topic.equals(text: $0) } ?? false }
+    return topics.contains { topic.equals(text: $0) }
   }
 }

@@ -82,7 +82,9 @@ public final class HTTP2ClientSession {
       return nghttp2_submit_request(session, nil, pairs, pairs.count, &provider, nil)
     }
     guard stream > 0 else {
-      throw HTTP2Failure(kind: .fatal, description: "the connection takes no more requests: " + String(cString: nghttp2_strerror(stream)))
+      throw HTTP2Failure(
+        kind: .fatal, description: "the connection takes no more requests: " + String(cString: nghttp2_strerror(stream))
+      )
     }
     exchanges[stream] = exchange
     return stream
@@ -92,7 +94,8 @@ public final class HTTP2ClientSession {
   ///
   /// - Throws: `HTTP2Failure` when the session cannot go on.
   public func receive(_ bytes: UnsafeRawBufferPointer) throws -> [Event] {
-    let consumed = nghttp2_session_mem_recv(session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+    let consumed = nghttp2_session_mem_recv(
+      session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
     guard consumed >= 0 else {
       throw HTTP2Failure(kind: .fatal, description: String(cString: nghttp2_strerror(Int32(consumed))))
     }
@@ -118,7 +121,8 @@ public final class HTTP2ClientSession {
   // MARK: - nghttp2's callbacks
 
   private static func install(_ callbacks: OpaquePointer?) {
-    nghttp2_session_callbacks_set_on_header_callback(callbacks) { _, frame, name, nameCount, value, valueCount, _, user in
+    nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+      _, frame, name, nameCount, value, valueCount, _, user in
       guard let frame, let user else { return 0 }
       HTTP2ClientSession.from(user).exchanges[frame.pointee.hd.stream_id]?.response.headers.append(
         name: UnsafeRawBufferPointer(start: name, count: nameCount),

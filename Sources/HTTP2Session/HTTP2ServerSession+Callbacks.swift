@@ -9,7 +9,8 @@ extension HTTP2ServerSession {
       HTTP2ServerSession.from(user).beginRequest(on: frame.pointee.hd.stream_id)
       return 0
     }
-    nghttp2_session_callbacks_set_on_header_callback(callbacks) { session, frame, name, nameCount, value, valueCount, _, user in
+    nghttp2_session_callbacks_set_on_header_callback(callbacks) {
+      session, frame, name, nameCount, value, valueCount, _, user in
       guard let frame, let user else { return 0 }
       HTTP2ServerSession.from(user).header(
         on: frame.pointee.hd.stream_id, name: UnsafeRawBufferPointer(start: name, count: nameCount),

@@ -86,7 +86,8 @@ public final class HTTP2ServerSession {
   /// - Throws: `HTTP2Failure` when the session cannot go on. Ordinary protocol errors of the peer are answered by nghttp2
   ///   with GOAWAY: then `isFinished` becomes true once `drain` has yielded it.
   public func receive(_ bytes: UnsafeRawBufferPointer) throws {
-    let consumed = nghttp2_session_mem_recv(session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+    let consumed = nghttp2_session_mem_recv(
+      session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
     guard consumed < 0 else { return }
     let badPreface = consumed == Int(NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue)
     throw HTTP2Failure(

@@ -2,25 +2,25 @@
 ///
 /// It is stricter than the parsers at hand, and has to be: what it lets through is read by every reader of the inbox.
 /// So it takes UTF-8 alone, no byte order mark, no half surrogate pairs, and no deeper nesting than readers can take.
-struct JSONText {
+public struct JSONText {
   /// Why bytes are not JSON, and where.
-  struct Problem: Error, Equatable, CustomStringConvertible {
+  public struct Problem: Error, Equatable, CustomStringConvertible {
     /// Bytes from the beginning.
-    let offset: Int
+    public let offset: Int
     /// What is wrong there.
-    let reason: String
+    public let reason: String
 
-    var description: String { "\(reason) at byte \(offset)" }
+    public var description: String { "\(reason) at byte \(offset)" }
   }
 
   /// Arrays and objects inside each other. Python's reader ends at about 1000.
-  static let maxDepth = 512
+  public static let maxDepth = 512
 
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
   /// What keeps `bytes` from being JSON; nil if nothing does.
-  static func problem(in bytes: UnsafeRawBufferPointer) -> Problem? {
+  public static func problem(in bytes: UnsafeRawBufferPointer) -> Problem? {
     if let offset = firstInvalidUTF8(in: bytes) { return Problem(offset: offset, reason: "not UTF-8") }
     var text = JSONText(bytes: bytes)
     do throws(Problem) {

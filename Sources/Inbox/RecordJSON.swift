@@ -7,25 +7,28 @@ extension Record {
   ///
   /// - Parameter rulebook: judges what the provider could do better; its findings are made now, not when the push came.
   public func write(to writer: inout JSONWriter, rulebook: Rulebook) {
-    writer.object { writer in
-      writer.member("seq", seq)
-      writer.member("accepted", accepted)
-      writer.member("outcome", outcome.rawValue)
-      writer.member("listener", connection.listener)
-      writer.member("received_at", WrittenTime.text(receivedAt))
-      writer.member("finished_at", finishedAt.flatMap(WrittenTime.text))
-      writer.member("push_key", pushKey)
-      writer.member("attempt", attempt)
-      writer.objectMember("connection", writeConnection)
-      writer.objectMember("request", writeRequest)
-      writer.objectMember("apns", writeAPNS)
-      writer.objectMember("auth", writeAuth)
-      writer.name("verdict")
-      if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
-      writer.nullMember("fault")
-      writer.objectMember("served", writeServed)
-      writer.member("findings", findings(rulebook))
-    }
+    writer.object { writeMembers(to: &$0, rulebook: rulebook) }
+  }
+
+  /// Writes the members of the record, into an object that has further ones.
+  public func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook) {
+    writer.member("seq", seq)
+    writer.member("accepted", accepted)
+    writer.member("outcome", outcome.rawValue)
+    writer.member("listener", connection.listener)
+    writer.member("received_at", WrittenTime.text(receivedAt))
+    writer.member("finished_at", finishedAt.flatMap(WrittenTime.text))
+    writer.member("push_key", pushKey)
+    writer.member("attempt", attempt)
+    writer.objectMember("connection", writeConnection)
+    writer.objectMember("request", writeRequest)
+    writer.objectMember("apns", writeAPNS)
+    writer.objectMember("auth", writeAuth)
+    writer.name("verdict")
+    if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
+    writer.nullMember("fault")
+    writer.objectMember("served", writeServed)
+    writer.member("findings", findings(rulebook))
   }
 
   private func findings(_ rulebook: Rulebook) -> [String] {

@@ -103,16 +103,15 @@ struct RecordStorage: Sendable {
     func indices(_ chunk: Int) -> Range<Int> {
       (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)
     }
-    // Through a pointer, because a record taken from an array is copied, and copying touches the memory of its bytes:
-    // most of the time of a look through a large inbox.
-    func visit(_ chunk: Int) -> Bool {
-      chunks[chunk].withUnsafeBufferPointer { records in
-        newestFirst
-          ? indices(chunk).reversed().allSatisfy { body(records[$0]) }
-          : indices(chunk).allSatisfy { body(records[$0]) }
+    if newestFirst {
+      for chunk in visited.reversed() {
+        for index in indices(chunk).reversed() where !body(chunks[chunk][index]) { return }
+      }
+    } else {
+      for chunk in visited {
+        for index in indices(chunk) where !body(chunks[chunk][index]) { return }
       }
     }
-    _ = newestFirst ? visited.reversed().allSatisfy(visit) : visited.allSatisfy(visit)
   }
 
   /// Where the first record stands whose number is not below `seq`; the end if there is none.

@@ -178,7 +178,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         logger.notice("\(client): a header block over \(HTTP2Limits.hardHeaderListSize) bytes; GOAWAY")
         leave(
           context, code: .protocolError,
-          debug: "header block over \(HTTP2Limits.hardHeaderListSize) bytes; at most \(HTTP2Limits.maxHeaderListSize) are taken")
+          debug:
+            "header block over \(HTTP2Limits.hardHeaderListSize) bytes; at most \(HTTP2Limits.maxHeaderListSize) are taken"
+        )
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
@@ -204,7 +206,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     flush(context)
     if let certificate, !certificate.isUsable(in: state.configuration.environment) {
       logger.notice(
-        "\(client): its certificate is for the other environment than \(state.configuration.environment.rawValue); GOAWAY BadCertificateEnvironment")
+        "\(client): its certificate is for the other environment than \(state.configuration.environment.rawValue); GOAWAY BadCertificateEnvironment"
+      )
       leave(context, lastStream: 0, code: .noError, debug: #"{"reason":"BadCertificateEnvironment"}"#)
       return
     }
@@ -235,10 +238,13 @@ final class ConnectionHandler: ChannelInboundHandler {
     let line = firstLine(of: Array(buffer.readableBytesView.prefix(80)))
     logger.notice("\(client): plain text \(line) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)")
     phase = .closing
-    guard let session = try? HTTP2ServerSession(maxConcurrentStreams: UInt32(clamping: state.configuration.settings.firstStreams))
+    guard
+      let session = try? HTTP2ServerSession(
+        maxConcurrentStreams: UInt32(clamping: state.configuration.settings.firstStreams))
     else { return context.close(promise: nil) }
     session.goAway(
-      lastStream: 0, code: .protocolError, debugData: Array("TLS expected, but the connection began with plain text \(line)".utf8))
+      lastStream: 0, code: .protocolError,
+      debugData: Array("TLS expected, but the connection began with plain text \(line)".utf8))
     var frames: [UInt8] = []
     session.drain(into: &frames)
     context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: frames)), promise: nil)
@@ -250,7 +256,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     case .badPreface:
       let line = firstLine(of: beginning)
       let mistake = beginning.contains(UInt8(ascii: "/")) ? "an HTTP/1.1 request" : "no HTTP/2 client preface"
-      logger.notice("\(client): \(mistake) (\(line)): APNs speaks HTTP/2 only; let the client negotiate h2 or use prior knowledge")
+      logger.notice(
+        "\(client): \(mistake) (\(line)): APNs speaks HTTP/2 only; let the client negotiate h2 or use prior knowledge")
       let hex = beginning.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
       leave(
         context, lastStream: 0, code: .protocolError,

@@ -32,7 +32,8 @@ public final class MockServer: Sendable {
   public static func start(
     _ configuration: Configuration, logger: Logger = Logger(label: "apns-mock")
   ) async throws -> MockServer {
-    let folder = try CertificateFolder.open(path: configuration.certificates, extraNames: configuration.certificateNames)
+    let folder = try CertificateFolder.open(
+      path: configuration.certificates, extraNames: configuration.certificateNames)
     for notice in folder.notices { logger.notice("\(notice)") }
     let state = ServerState(configuration: configuration, certificates: folder)
     let tls = try TLSContext(

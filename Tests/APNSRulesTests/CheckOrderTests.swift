@@ -12,8 +12,14 @@ struct CheckOrderTests {
     var earlierPushes = 0
     var earlierTeam = "MOCKTEAM01"
     var earlierTopics: [String]?
+    var isRelated = true
 
     mutating func judge() -> Verdict {
+      // A topic-specific key needs an earlier one that is related to it, unless that is what is to be broken.
+      if key.topics != nil, isRelated {
+        earlierTopics = key.topics
+        key.relatedKeyID = "EARLIERKEY"
+      }
       let earlier = FakeSignature.key("EARLIERKEY", team: earlierTeam, topics: earlierTopics)
       let token = push.token
       let authorization = push["authorization"]
@@ -34,85 +40,81 @@ struct CheckOrderTests {
   }
 
   /// How to break each check that a provider token leads through, in the order they are made.
-  static let breakers:
-    [(check: Check, reason: Reason, break: @Sendable (inout BrokenPush) -> Void)] = [
-      (.method, .methodNotAllowed, { $0.push[":method"] = "GET" }),
-      (.path, .badPath, { $0.push[":path"] = "/" }),
-      (.duplicateHeaders, .duplicateHeaders, { $0.push.fields += [("x", "1"), ("x", "2")] }),
-      (.credential, .missingProviderToken, { $0.push["authorization"] = nil }),
-      (
-        .certificate, .badCertificate,
-        { $0.push.useCertificate(development: false, production: false) }
-      ),
-      (.tokenUpdateLatch, .tooManyProviderTokenUpdates, { $0.earlierPushes = 3 }),
-      (.providerToken, .invalidProviderToken, { $0.push.token.signature = FakeSignature.wrong }),
-      (
-        .providerTokenAge, .expiredProviderToken,
-        { $0.push.token.claims = #"{"iss":"MOCKTEAM01","iat":1600000000}"# }
-      ),
-      (.keyEnvironment, .badEnvironmentKeyInToken, { $0.key.environment = .production }),
-      (
-        .connectionTeam, .invalidProviderToken,
-        {
-          $0.earlierPushes = max($0.earlierPushes, 1)
-          $0.earlierTeam = "OTHERTEAM1"
-        }
-      ),
-      (
-        .relatedKey, .unrelatedKeyIdInToken,
-        {
-          $0.earlierPushes = max($0.earlierPushes, 1)
-          $0.earlierTopics = [TestPush.topic]
-        }
-      ),
-      (
-        .tokenUpdates, .tooManyProviderTokenUpdates,
-        { $0.earlierPushes = max($0.earlierPushes, 2) }
-      ),
-      (.apnsID, .badMessageId, { $0.push["apns-id"] = "1" }),
-      (.expiration, .badExpirationDate, { $0.push["apns-expiration"] = "soon" }),
-      (.priority, .badPriority, { $0.push["apns-priority"] = "7" }),
-      (
-        .collapseID, .badCollapseId,
-        { $0.push["apns-collapse-id"] = String(repeating: "c", count: 65) }
-      ),
-      (.pushType, .invalidPushType, { $0.push["apns-push-type"] = "banner" }),
-      (.deviceToken, .badDeviceToken, { $0.push[":path"] = "/3/device/abc" }),
-      (.topicPresent, .missingTopic, { $0.push["apns-topic"] = nil }),
-      (.topicForm, .badTopic, { $0.push["apns-topic"]? += " " }),
-      (
-        .topicPermitted, .topicDisallowed,
-        {
-          $0.push.standing.certificate?.topics = ["com.example.other", "com.example.third"]
-          if $0.push.standing.certificate == nil {
-            $0.key.topics = ["com.example.other"]
-            $0.earlierTopics = ["com.example.other"]
-            $0.key.relatedKeyID = "EARLIERKEY"
-          }
-        }
-      ),
-      (
-        .topicForType, .invalidPushType,
-        {
-          $0.push["apns-topic"] = TestPush.topic + ".voip"
-          $0.push.standing.certificate?.topics.append(TestPush.topic + ".voip")
-        }
-      ),
-      (
-        .priorityForType, .badPriority,
-        {
-          $0.push["apns-push-type"] = "background"
-          $0.push["apns-priority"] = "10"
-        }
-      ),
-      (.payloadPresent, .payloadEmpty, { $0.push.body = [] }),
-      (.payloadSize, .payloadTooLarge, { $0.push.body = [UInt8](repeating: 0x78, count: 4097) }),
-      (.payloadSyntax, .payloadEmpty, { $0.push.body = [0x78] }),
-      (.deviceEnvironment, .badDeviceToken, { $0.device.environment = .production }),
-      (.deviceTopic, .deviceTokenNotForTopic, { $0.device.topic = "com.example.third" }),
-      (.deviceExpired, .expiredToken, { $0.device.state = .expired }),
-      (.deviceUnregistered, .unregistered, { $0.device.state = .unregistered }),
-    ]
+  static let breakers: [(check: Check, reason: Reason, break: @Sendable (inout BrokenPush) -> Void)] = [
+    (.method, .methodNotAllowed, { $0.push[":method"] = "GET" }),
+    (.path, .badPath, { $0.push[":path"] = "/" }),
+    (.duplicateHeaders, .duplicateHeaders, { $0.push.fields += [("x", "1"), ("x", "2")] }),
+    (.credential, .missingProviderToken, { $0.push["authorization"] = nil }),
+    (
+      .certificate, .badCertificate,
+      { $0.push.useCertificate(development: false, production: false) }
+    ),
+    (.tokenUpdateLatch, .tooManyProviderTokenUpdates, { $0.earlierPushes = 3 }),
+    (.providerToken, .invalidProviderToken, { $0.push.token.signature = FakeSignature.wrong }),
+    (
+      .providerTokenAge, .expiredProviderToken,
+      { $0.push.token.claims = #"{"iss":"MOCKTEAM01","iat":1600000000}"# }
+    ),
+    (.keyEnvironment, .badEnvironmentKeyInToken, { $0.key.environment = .production }),
+    (
+      .connectionTeam, .invalidProviderToken,
+      {
+        $0.earlierPushes = max($0.earlierPushes, 1)
+        $0.earlierTeam = "OTHERTEAM1"
+      }
+    ),
+    (
+      .relatedKey, .unrelatedKeyIdInToken,
+      {
+        $0.earlierPushes = max($0.earlierPushes, 1)
+        $0.earlierTopics = [TestPush.topic]
+        $0.isRelated = false
+      }
+    ),
+    (
+      .tokenUpdates, .tooManyProviderTokenUpdates,
+      { $0.earlierPushes = max($0.earlierPushes, 2) }
+    ),
+    (.apnsID, .badMessageId, { $0.push["apns-id"] = "1" }),
+    (.expiration, .badExpirationDate, { $0.push["apns-expiration"] = "soon" }),
+    (.priority, .badPriority, { $0.push["apns-priority"] = "7" }),
+    (
+      .collapseID, .badCollapseId,
+      { $0.push["apns-collapse-id"] = String(repeating: "c", count: 65) }
+    ),
+    (.pushType, .invalidPushType, { $0.push["apns-push-type"] = "banner" }),
+    (.deviceToken, .badDeviceToken, { $0.push[":path"] = "/3/device/abc" }),
+    (.topicPresent, .missingTopic, { $0.push["apns-topic"] = nil }),
+    (.topicForm, .badTopic, { $0.push["apns-topic"]? += " " }),
+    (
+      .topicPermitted, .topicDisallowed,
+      {
+        $0.push.standing.certificate?.topics = ["com.example.other", "com.example.third"]
+        $0.key.topics = ["com.example.other"]
+      }
+    ),
+    (
+      .topicForType, .invalidPushType,
+      {
+        $0.push["apns-topic"] = TestPush.topic + ".voip"
+        $0.push.standing.certificate?.topics.append(TestPush.topic + ".voip")
+      }
+    ),
+    (
+      .priorityForType, .badPriority,
+      {
+        $0.push["apns-push-type"] = "background"
+        $0.push["apns-priority"] = "10"
+      }
+    ),
+    (.payloadPresent, .payloadEmpty, { $0.push.body = [] }),
+    (.payloadSize, .payloadTooLarge, { $0.push.body = [UInt8](repeating: 0x78, count: 4097) }),
+    (.payloadSyntax, .payloadEmpty, { $0.push.body = [0x78] }),
+    (.deviceEnvironment, .badDeviceToken, { $0.device.environment = .production }),
+    (.deviceTopic, .deviceTokenNotForTopic, { $0.device.topic = "com.example.third" }),
+    (.deviceExpired, .expiredToken, { $0.device.state = .expired }),
+    (.deviceUnregistered, .unregistered, { $0.device.state = .unregistered }),
+  ]
 
   static let withToken: [Check] = Check.allCases.filter {
     ![.certificate, .deviceRate, .headerListSize].contains($0)

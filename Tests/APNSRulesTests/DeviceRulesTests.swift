@@ -102,4 +102,16 @@ struct DeviceRulesTests {
   func form(_ text: String, _ isWellFormed: Bool) {
     #expect(DeviceToken.isWellFormed(text) == isWellFormed)
   }
+
+  /// Each byte at each place of tokens that are read in words of eight, with and without a rest.
+  @Test(arguments: [2, 8, 10, 14, 16, 64]) func everyByte(_ count: Int) {
+    for index in 0..<count {
+      for byte in UInt8.min...UInt8.max {
+        var token = [UInt8](repeating: 0x61, count: count)
+        token[index] = byte
+        let isDigit = Character(Unicode.Scalar(byte)).isHexDigit
+        #expect(token.withUnsafeBytes { DeviceToken.isWellFormed($0) } == isDigit, "\(byte) at \(index) of \(count)")
+      }
+    }
+  }
 }

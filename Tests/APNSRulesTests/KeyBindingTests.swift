@@ -13,6 +13,7 @@ struct KeyBindingTests {
       "TOPICKEY02", environment: .sandbox, topics: ["com.example.app", "com.example.other"]),
     FakeSignature.key("TOPICKEY03", environment: .sandbox, topics: ["com.example.app"]),
     FakeSignature.key("TOPICKEY04", environment: .production, topics: ["com.example.app"]),
+    FakeSignature.key("TOPICKEY05", environment: .sandbox, topics: ["com.example.app"], related: "TOPICKEY02"),
     FakeSignature.key("OTHERTEAM1", team: "OTHERTEAM9"),
     FakeSignature.key("OTHERTOPIC", team: "OTHERTEAM9", topics: ["com.example.app"]),
   ]
@@ -66,11 +67,12 @@ struct KeyBindingTests {
     var settings = APNSSettings()
     settings.freeTokenUpdates = 10
     var push = connection(settings)
-    for kid in ["TOPICKEY01", "TOPICKEY02", "TOPICKEY01"] {
+    for kid in ["TOPICKEY01", "TOPICKEY02"] {
       push.token = Self.token(kid)
       expect(push.judge(), nil)
     }
-    push.token = Self.token("TOPICKEY03")
+    // Related to the last key, but not to the first.
+    push.token = Self.token("TOPICKEY05")
     expect(push.judge(), .unrelatedKeyIdInToken)
   }
 

@@ -50,6 +50,6 @@ struct PayloadRulesTests {
 
   private func body(of size: Int) -> [UInt8] {
     let frame = Array(#"{"aps":{"alert":""}}"#.utf8)
-    return frame.dropLast(4) + [UInt8](repeating: 0x78, count: size - frame.count) + frame.suffix(4)
+    return frame.dropLast(3) + [UInt8](repeating: 0x78, count: size - frame.count) + frame.suffix(3)
   }
 }

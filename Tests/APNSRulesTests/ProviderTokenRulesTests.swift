@@ -157,8 +157,7 @@ struct ProviderTokenRulesTests {
   }
 
   /// A token costs one verification per connection, good or bad, until the keys change.
-  @Test(arguments: [FakeSignature.raw, FakeSignature.wrong]) func verifiedOnce(_ signature: [UInt8])
-  {
+  @Test(arguments: [FakeSignature.raw, FakeSignature.wrong]) func verifiedOnce(_ signature: [UInt8]) {
     let counter = Counter()
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(verifications: counter)]

@@ -42,6 +42,21 @@ struct PushFactsTests {
     #expect(facts.signatureRange == nil)
   }
 
+  /// Each ASCII character at each place of an `apns-id`: hyphens where they belong, hexadecimal digits elsewhere.
+  @Test func everyCharacterOfAnID() {
+    let good = Array("12345678-90ab-CDEF-1234-567890abcdef".utf8)
+    for index in good.indices {
+      for byte in UInt8(1)...127 {
+        var id = good
+        id[index] = byte
+        var push = TestPush()
+        push["apns-id"] = String(decoding: id, as: UTF8.self)
+        let isGood = [8, 13, 18, 23].contains(index) ? byte == 0x2d : Character(Unicode.Scalar(byte)).isHexDigit
+        #expect(push.judge().facts.apnsIDIsUUID == isGood, "\(byte) at \(index)")
+      }
+    }
+  }
+
   /// The first check fails, and the facts are there all the same.
   @Test func factsOfARejectedPush() {
     var push = TestPush()

@@ -4,20 +4,19 @@ import Testing
 /// APNS.md section 5: push type, topic suffix, priority, payload limit.
 struct PushTypeRulesTests {
   /// Type, suffix, limit, priorities that are documented.
-  static let table:
-    [(type: PushType, text: String, suffix: String, limit: Int, priorities: Set<Int>)] = [
-      (.alert, "alert", "", 4096, [10, 5, 1]),
-      (.background, "background", "", 4096, [5]),
-      (.complication, "complication", ".complication", 4096, [10, 5, 1]),
-      (.controls, "controls", ".push-type.controls", 4096, [10, 5, 1]),
-      (.fileprovider, "fileprovider", ".pushkit.fileprovider", 4096, [10, 5, 1]),
-      (.liveactivity, "liveactivity", ".push-type.liveactivity", 4096, [10, 5]),
-      (.location, "location", ".location-query", 4096, [10, 5]),
-      (.mdm, "mdm", "", 4096, [10, 5, 1]),
-      (.pushtotalk, "pushtotalk", ".voip-ptt", 4096, [10, 5, 1]),
-      (.voip, "voip", ".voip", 5120, [10, 5, 1]),
-      (.widgets, "widgets", ".push-type.widgets", 4096, [10, 5, 1]),
-    ]
+  static let table: [(type: PushType, text: String, suffix: String, limit: Int, priorities: Set<Int>)] = [
+    (.alert, "alert", "", 4096, [10, 5, 1]),
+    (.background, "background", "", 4096, [5]),
+    (.complication, "complication", ".complication", 4096, [10, 5, 1]),
+    (.controls, "controls", ".push-type.controls", 4096, [10, 5, 1]),
+    (.fileprovider, "fileprovider", ".pushkit.fileprovider", 4096, [10, 5, 1]),
+    (.liveactivity, "liveactivity", ".push-type.liveactivity", 4096, [10, 5]),
+    (.location, "location", ".location-query", 4096, [10, 5]),
+    (.mdm, "mdm", "", 4096, [10, 5, 1]),
+    (.pushtotalk, "pushtotalk", ".voip-ptt", 4096, [10, 5, 1]),
+    (.voip, "voip", ".voip", 5120, [10, 5, 1]),
+    (.widgets, "widgets", ".push-type.widgets", 4096, [10, 5, 1]),
+  ]
 
   @Test func tableIsComplete() {
     #expect(Set(Self.table.map(\.type)) == Set(PushType.allCases))

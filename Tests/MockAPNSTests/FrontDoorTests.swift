@@ -46,7 +46,8 @@ import Testing
   }
 
   @Test(arguments: [
-    "9d3220fe-444b-633e-d1f1-5d0dcb4f537a", "9D3220FE-444B-633E-D1F1-5D0DCB4F537A", "9d3220FE-444b-633e-D1f1-5d0dcb4f537A",
+    "9d3220fe-444b-633e-d1f1-5d0dcb4f537a", "9D3220FE-444B-633E-D1F1-5D0DCB4F537A",
+    "9d3220FE-444b-633e-D1f1-5d0dcb4f537A",
   ])
   func theClientsIDComesBackByteForByte(id: String) async throws {
     try await TestServer.run { test in

@@ -68,7 +68,9 @@ struct TestServer {
 
   /// Sends one push on a connection of its own and gives the answer, or nil if there was none.
   func send(_ push: PushClient.Push, certificate: Bool = false) async throws -> HTTPResponse? {
-    guard case .answered(let response)? = try await client(certificate: certificate).send([push]).first else { return nil }
+    guard case .answered(let response)? = try await client(certificate: certificate).send([push]).first else {
+      return nil
+    }
     return response
   }
 }

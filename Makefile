@@ -1,0 +1,58 @@
+# The two commands: `make run` starts the server, `make test` runs every test.
+# `make run ARGS="--apns 0.0.0.0:2197 --rules strict"` passes flags on to `apns-mock serve`.
+
+SWIFT ?= swift
+PYTHON ?= python3
+ARGS ?=
+PYTEST_ARGS ?=
+
+program = .build/release/apns-mock
+clients = .build/clients
+# Warnings are errors here and not in Package.swift, so that a newer compiler's new warning never stops `make run`.
+# SwiftPM leaves the warnings of dependencies out.
+strict = -Xswiftc -warnings-as-errors
+
+.DEFAULT_GOAL = help
+.PHONY: help run build test test-swift test-clients lint format clean
+
+help:
+	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
+	@echo 'make test           lint, build without warnings, test, drive the server with real clients'
+	@echo 'make test-swift     the Swift tests alone'
+	@echo 'make test-clients   the client tests alone (PYTEST_ARGS="-k curl" selects)'
+	@echo 'make build          release build: $(program)'
+	@echo 'make format, lint   swift format over Sources and Tests'
+	@echo 'make clean          remove .build'
+
+run: build
+	@exec $(program) serve $(ARGS)
+
+build:
+	@.ci/packages build
+	$(SWIFT) build -c release --product apns-mock
+
+test: lint test-swift test-clients
+
+lint:
+	$(SWIFT) format lint --strict --parallel --recursive Package.swift Sources Tests
+
+format:
+	$(SWIFT) format --in-place --parallel --recursive Package.swift Sources Tests
+
+test-swift:
+	@.ci/packages build
+	$(SWIFT) build --build-tests $(strict)
+	$(SWIFT) test --disable-xctest $(strict)
+
+test-clients: build $(clients)/ready
+	$(clients)/bin/python -m pytest Tests/Clients --binary $(program) $(PYTEST_ARGS)
+
+# A virtual environment of our own: nothing is installed into the machine's Python.
+$(clients)/ready: Tests/Clients/requirements.txt .ci/packages
+	@.ci/packages test
+	$(PYTHON) -m venv --clear $(clients)
+	$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --requirement Tests/Clients/requirements.txt
+	@touch $@
+
+clean:
+	rm -rf .build

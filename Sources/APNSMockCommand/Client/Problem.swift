@@ -1,0 +1,42 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// An error of the admin API (RFC 9457), as far as a command shows it.
+struct Problem: Decodable {
+  var title: String?
+  var detail: String?
+  var hint: String?
+}
+
+extension AdminClient.Answer {
+  /// The body, if the server did what it was asked.
+  ///
+  /// - Throws: `CommandFailure` with the server's words otherwise.
+  func succeeded() throws -> [UInt8] {
+    guard !(200..<300).contains(status) else { return body }
+    let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
+    var words = problem?.detail ?? problem?.title ?? "the server answered \(status)"
+    if let hint = problem?.hint { words += ". " + hint }
+    switch status {
+    case 400, 422: throw CommandFailure(.usage, words)
+    case 401:
+      throw CommandFailure(
+        .usage,
+        "\(words). The token stands in the server's port file (--port-file), or set \(Setting.adminToken.variable)")
+    default: throw CommandFailure(.failed, words)
+    }
+  }
+
+  /// The body as a value.
+  func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
+    let body = try succeeded()
+    do {
+      return try JSONDecoder().decode(type, from: Data(body))
+    } catch {
+      throw CommandFailure(.failed, "the server's answer is not understood: is it another version of apns-mock?")
+    }
+  }
+}

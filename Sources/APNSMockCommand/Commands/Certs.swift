@@ -1,0 +1,133 @@
+import APNSRules
+import ArgumentParser
+import Inbox
+import MockAPNS
+
+/// `apns-mock certs`
+struct Certs: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Make the certificates and keys that are missing, and show where they are.",
+    subcommands: [CertsShow.self, CertsClient.self], defaultSubcommand: CertsShow.self)
+}
+
+/// `apns-mock certs` and `apns-mock certs show`
+struct CertsShow: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Make what is missing, and show what is there.")
+
+  @Option(name: .long, help: "A name the server certificate bears besides the usual ones; repeatable. [APNS_MOCK_SAN]")
+  var san: [String] = []
+
+  @Flag(name: .customLong("new-ca"), help: "Make a new CA and new certificates in place of the ones that are there.")
+  var newAuthority = false
+
+  @OptionGroup var folder: FolderFlags
+  @OptionGroup var output: OutputFlags
+
+  func run() throws {
+    let names = san.isEmpty ? Environment.variables.given(Setting.san.variable).map(Setting.list) ?? [] : san
+    let made = try folder.opened(extraNames: names, newAuthority: newAuthority)
+    let keyFile = made.providerKeyPath
+    let text = """
+      folder                 \(made.path)
+      CA                     \(made.caPath)
+      CA fingerprint         \(made.caFingerprint) (SHA-256)
+      server certificate     \(made.serverPath)
+      provider key           \(keyFile) (key id \(CertificateFolder.keyID), team id \(CertificateFolder.teamID))
+      provider certificate   \(made.clientPath) (topic \(CertificateFolder.topic))
+        its key              \(made.clientKeyPath)
+        both, as PKCS#12     \(made.clientP12Path) (password \(CertificateFolder.password))
+      trusted keys           \(made.providerKeysPath)
+      """
+    output.print(text: text) { writer in
+      writer.member("folder", made.path)
+      writer.member("ca", made.caPath)
+      writer.member("ca_fingerprint", made.caFingerprint)
+      writer.member("server", made.serverPath)
+      writer.member("server_key", made.serverKeyPath)
+      writer.member("key", keyFile)
+      writer.member("key_id", CertificateFolder.keyID)
+      writer.member("team_id", CertificateFolder.teamID)
+      writer.member("certificate", made.clientPath)
+      writer.member("certificate_key", made.clientKeyPath)
+      writer.member("p12", made.clientP12Path)
+      writer.member("p12_password", CertificateFolder.password)
+      writer.member("trusted_keys", made.providerKeysPath)
+    }
+  }
+}
+
+/// `apns-mock certs client`
+struct CertsClient: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "client", abstract: "Make a provider certificate for your own topics.")
+
+  /// Where a provider certificate may be used.
+  enum Use: String, CaseIterable, ExpressibleByArgument {
+    case development, production, both
+
+    var environments: Set<PushEnvironment> {
+      switch self {
+      case .development: [.sandbox]
+      case .production: [.production]
+      case .both: [.sandbox, .production]
+      }
+    }
+  }
+
+  @Option(name: .long, help: "A topic it may push to, mostly a bundle id; repeatable. The first becomes its UID.")
+  var topic: [String]
+
+  @Option(name: .long, help: "The environment it is for.")
+  var environment = Use.both
+
+  @Flag(name: .long, help: "Make one that ended yesterday.")
+  var expired = false
+
+  @OptionGroup var folder: FolderFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard !topic.isEmpty else { throw ValidationError("Say what the certificate is for: --topic com.example.app") }
+  }
+
+  func run() throws {
+    let made = try FolderFlags.failing {
+      try folder.opened().makeClientCertificate(
+        topics: topic, environments: environment.environments, expired: expired)
+    }
+    let text = """
+      certificate   \(made.certificate)
+      key           \(made.key)
+      p12           \(made.p12) (password \(CertificateFolder.password))
+      """
+    output.print(text: text) { writer in
+      writer.member("certificate", made.certificate)
+      writer.member("key", made.key)
+      writer.member("p12", made.p12)
+    }
+  }
+}
+
+extension FolderFlags {
+  /// The folder, complete; what was made is said on standard error.
+  func opened(extraNames: [String] = [], newAuthority: Bool = false) throws -> CertificateFolder {
+    let path = certs ?? Environment.variables.given(Setting.certs.variable) ?? Configuration().certificates
+    let folder = try Self.failing {
+      try CertificateFolder.open(path: path, extraNames: extraNames, newAuthority: newAuthority)
+    }
+    for notice in folder.notices { StandardStream.error.line(notice) }
+    return folder
+  }
+
+  /// Whatever is wrong in the folder is a matter of configuration.
+  static func failing<Result>(_ work: () throws -> Result) throws -> Result {
+    do {
+      return try work()
+    } catch let error as CommandFailure {
+      throw error
+    } catch {
+      throw CommandFailure(.usage, "\(error)")
+    }
+  }
+}

@@ -1,0 +1,75 @@
+import ArgumentParser
+
+/// The flags of `serve`, as texts: what they mean is decided together with variables and config file.
+struct ServeFlags: ParsableArguments {
+  @Option(help: "Where providers connect, HOST:PORT; repeatable, port 0 takes a free one. (default: 127.0.0.1:2197)")
+  var apns: [String] = []
+
+  @Option(help: "Where the inbox is read and commands ask, HOST:PORT. (default: 127.0.0.1:8197)")
+  var admin: String?
+
+  @Option(help: "The folder of certificates and keys, filled at the first start. (default: Certs)")
+  var certs: String?
+
+  @Option(help: "Makes generated ids repeatable. (default: random, printed)")
+  var seed: String?
+
+  @Option(help: "The environment that is mimicked: sandbox or production. (default: sandbox)")
+  var environment: String?
+
+  @Option(help: "What to do where evidence about APNs is open: apple, strict or lenient. (default: apple)")
+  var rules: String?
+
+  @Option(help: "How many pushes the inbox keeps. (default: 100000)")
+  var maxRecords: String?
+
+  @Option(help: "How much the inbox keeps, as 64MiB. (default: 256MiB)")
+  var maxBytes: String?
+
+  @Option(help: "Worker threads. (default: one per core)")
+  var threads: String?
+
+  @Option(help: "Where to write down, when ready, where the server listens and what clients need.")
+  var portFile: String?
+
+  @Option(help: "What the admin listener wants as a bearer token; auto makes one up. (default: none)")
+  var adminToken: String?
+
+  @Option(help: "A name the server certificate bears besides the usual ones; repeatable.")
+  var san: [String] = []
+
+  @Option(help: "A host name the admin listener answers to besides loopback, addresses and apns-mock; repeatable.")
+  var allowHost: [String] = []
+
+  @Option(name: .customLong("client-ca"), help: "A PEM file with a further CA of client certificates; repeatable.")
+  var clientCA: [String] = []
+
+  @Option(help: "How long a shutdown waits for open streams. (default: 5s)")
+  var shutdownTimeout: String?
+
+  @Option(help: "How log lines are written: text or json. (default: text)")
+  var logFormat: String?
+
+  @Option(help: "The least important log lines: trace, debug, info, notice, warning or error. (default: info)")
+  var logLevel: String?
+
+  @Option(
+    help: "A YAML file with settings: the names of these flags with _ for -, and apns: for the numbers of the rules.")
+  var config: String?
+
+  /// The values of the flags that were given.
+  var given: [Setting: [String]] {
+    let lists: [(Setting, [String])] = [
+      (.apns, apns), (.san, san), (.allowHost, allowHost), (.clientCA, clientCA),
+    ]
+    let texts: [(Setting, String?)] = [
+      (.admin, admin), (.certs, certs), (.seed, seed), (.environment, environment), (.rules, rules),
+      (.maxRecords, maxRecords), (.maxBytes, maxBytes), (.threads, threads), (.portFile, portFile),
+      (.adminToken, adminToken), (.shutdownTimeout, shutdownTimeout), (.logFormat, logFormat), (.logLevel, logLevel),
+    ]
+    var given: [Setting: [String]] = [:]
+    for (setting, values) in lists where !values.isEmpty { given[setting] = values }
+    for (setting, value) in texts { given[setting] = value.map { [$0] } }
+    return given
+  }
+}

@@ -1,0 +1,91 @@
+import ArgumentParser
+import Inbox
+import MockAPNS
+
+/// `apns-mock token`
+struct Token: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Make a provider token or a device token.", subcommands: [TokenProvider.self, TokenDevice.self])
+}
+
+/// `apns-mock token provider`
+struct TokenProvider: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "provider",
+    abstract: "Print a fresh provider token (a JWT) that the server trusts.",
+    discussion: "For a request's header: authorization: bearer $(apns-mock token provider)")
+
+  @Option(name: .long, help: "A private key in PEM, as Apple's AuthKey_….p8. (default: the one of the server)")
+  var key: String?
+
+  @Option(name: .long, help: "The key's id. (default: from the file's name, or the server's)")
+  var keyID: String?
+
+  @Option(name: .long, help: "The team's id. (default: the server's)")
+  var teamID: String?
+
+  @Option(
+    name: .long, parsing: .unconditional,
+    help: "The token's time: RFC 3339, seconds since 1970, or from now as -10m or 5m. (default: now)")
+  var issuedAt: String?
+
+  @Option(name: .long, help: "The file a running server wrote down its addresses in. [APNS_MOCK_PORT_FILE]")
+  var portFile: String?
+
+  @OptionGroup var folder: FolderFlags
+  @OptionGroup var output: OutputFlags
+
+  func run() throws {
+    let environment = Environment.variables
+    let written = try PortFile.named(byFlag: portFile, environment)
+    let files = ServerFiles(certs: folder.certs, portFile: written, environment: environment)
+    let now = ServerClock().now
+    let issued = try issuedAt.map { text in
+      guard let time = TimeArgument.milliseconds(text, now: now) else {
+        throw CommandFailure(.usage, "--issued-at: \"\(text)\" is no time: \(TimeArgument.allowed)")
+      }
+      return time
+    }
+    let token = FreshToken(
+      keyID: try chosenKeyID(files), teamID: teamID ?? files.teamID, issuedAt: (issued ?? now) / 1000)
+    let text = try token.signed(withKeyAt: key ?? files.key)
+    output.print(text: text) { writer in
+      writer.member("token", text)
+      writer.member("key_id", token.keyID)
+      writer.member("team_id", token.teamID)
+      writer.member("issued_at", WrittenTime.text(token.issuedAt * 1000))
+    }
+  }
+
+  private func chosenKeyID(_ files: ServerFiles) throws -> String {
+    if let keyID { return keyID }
+    guard let key else { return files.keyID }
+    // Apple names the download after the key.
+    let name = key.split(separator: "/").last ?? ""
+    guard name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else {
+      throw CommandFailure(.usage, "--key: the name of \(key) does not tell the key's id: give it with --key-id")
+    }
+    return String(name.dropFirst("AuthKey_".count).dropLast(".p8".count))
+  }
+}
+
+/// `apns-mock token device`
+struct TokenDevice: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "device", abstract: "Print a random device token, which the server takes for an online device.")
+
+  @Option(name: .long, help: "How many hexadecimal digits: 64 as iOS has them, or 160 as newer ones may have.")
+  var length = 64
+
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard length == 64 || length == 160 else { throw ValidationError("--length is 64 or 160") }
+  }
+
+  func run() {
+    let digits = Array("0123456789abcdef")
+    let text = String((0..<length).map { _ in digits[Int.random(in: 0..<16)] })
+    output.print(text: text) { $0.member("token", text) }
+  }
+}

@@ -1,0 +1,11 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The environment of this process.
+enum Environment {
+  /// All variables.
+  static var variables: [String: String] { ProcessInfo.processInfo.environment }
+}

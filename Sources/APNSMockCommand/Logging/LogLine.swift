@@ -1,0 +1,71 @@
+import Inbox
+import Logging
+
+/// One thing that was logged, as text for people or as a JSON object for programs.
+struct LogLine {
+  /// Milliseconds since 1970, of the machine's clock: logs are compared with those of other programs.
+  let time: Int64
+  let event: LogEvent
+  /// What the logger always says, and what this event adds; the latter wins.
+  let metadata: Logger.Metadata
+
+  /// `06:42:06.123 info    a push was rejected connection=c17 reason=BadTopic`, in UTC.
+  func text(coloured: Bool) -> String {
+    let clock = (WrittenTime.text(time) ?? "").dropFirst(11).dropLast()
+    let level = event.level.rawValue
+    let padding = String(repeating: " ", count: max(0, 8 - level.utf8.count))
+    var line = "\(clock) \(coloured ? Self.coloured(event.level) : level)\(padding) \("\(event.message)".onOneLine)"
+    for (key, value) in sorted { line += " \(key)=\("\(value)".onOneLine)" }
+    return line
+  }
+
+  /// `{"time":…,"level":"info","message":…,"connection":"c17"}`
+  var json: [UInt8] {
+    var writer = JSONWriter(capacity: 256)
+    writer.object { writer in
+      writer.member("time", WrittenTime.text(time))
+      writer.member("level", event.level.rawValue)
+      writer.member("message", "\(event.message)")
+      for (key, value) in sorted where !Self.ownMembers.contains(key) {
+        writer.name(key)
+        Self.write(value, to: &writer)
+      }
+    }
+    return writer.bytes
+  }
+
+  private static let ownMembers: Set = ["time", "level", "message"]
+
+  private var sorted: [(key: String, value: Logger.Metadata.Value)] {
+    var sorted = metadata.sorted { $0.key < $1.key }
+    if let error = event.error { sorted.append(("error", "\(error)")) }
+    return sorted
+  }
+
+  private static func write(_ value: Logger.Metadata.Value, to writer: inout JSONWriter) {
+    switch value {
+    case .string(let text): writer.string(text)
+    case .stringConvertible(let value): writer.string("\(value)")
+    case .array(let elements): writer.array { for element in elements { write(element, to: &$0) } }
+    case .dictionary(let members):
+      writer.object { writer in
+        for (name, value) in members.sorted(by: { $0.key < $1.key }) {
+          writer.name(name)
+          write(value, to: &writer)
+        }
+      }
+    }
+  }
+
+  private static func coloured(_ level: Logger.Level) -> String {
+    let code =
+      switch level {
+      case .trace, .debug: "2"
+      case .info: "36"
+      case .notice: "32"
+      case .warning: "33"
+      case .error, .critical: "31"
+      }
+    return "\u{1B}[\(code)m\(level.rawValue)\u{1B}[0m"
+  }
+}

@@ -1,0 +1,60 @@
+import ArgumentParser
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Runs the command that was asked for, and ends with its exit code.
+@main
+enum Program {
+  static func main() async {
+    let ending: Ending
+    do {
+      var command = try await APNSMock.asyncParseAsRoot()
+      if var command = command as? any AsyncParsableCommand {
+        try await command.run()
+      } else {
+        try command.run()
+      }
+      ending = Ending(status: .done)
+    } catch {
+      ending = Ending(of: error)
+    }
+    for line in ending.lines { ending.stream.line(line) }
+    exit(ending.status.rawValue)
+  }
+}
+
+/// The last words of the program, and its exit code.
+struct Ending: Equatable {
+  let status: ExitStatus
+  var lines: [String] = []
+  var stream = StandardStream.error
+}
+
+extension Ending {
+  /// What an error says at the end.
+  init(of error: any Error) {
+    switch error {
+    case let failure as CommandFailure:
+      self.init(status: failure.status, lines: failure.description.split(separator: "\n").map { "error: \($0)" })
+    case let code as ExitCode:
+      self.init(status: ExitStatus(rawValue: code.rawValue) ?? .failed)
+    default:
+      let code = APNSMock.exitCode(for: error)
+      if code == .validationFailure {
+        // The parser's own words: what is wrong, how the command is used, and where to read more.
+        self.init(status: .usage, lines: [APNSMock.fullMessage(for: error)])
+      } else if code.isSuccess {
+        // Help or version, which were asked for: data.
+        self.init(status: .done, lines: [APNSMock.fullMessage(for: error)], stream: .output)
+      } else {
+        self.init(status: .failed, lines: ["error: \(error)"])
+      }
+    }
+  }
+}

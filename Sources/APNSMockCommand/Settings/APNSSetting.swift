@@ -1,0 +1,56 @@
+import APNSRules
+
+/// The keys of the `apns:` map in the config file: numbers behind the rules (CONTRACT.md, end).
+enum APNSSetting: String, CaseIterable, Sendable {
+  case tokenMaxAge = "token_max_age"
+  case tokenFuture = "token_future"
+  case tokenUpdateInterval = "token_update_interval"
+  case freeTokenUpdates = "free_token_updates"
+  case idleTimeout = "idle_timeout"
+  case firstStreams = "first_streams"
+  case maxStreams = "max_streams"
+  case throttleOn4xx = "throttle_on_4xx"
+  case environmentKeyReason = "environment_key_reason"
+  case errorContentType = "error_content_type"
+  case deviceRate = "device_rate"
+  case errorsBeforeGoaway = "errors_before_goaway"
+  case unregisteredAfter = "unregistered_after"
+}
+
+extension APNSSettings {
+  /// Sets one thing.
+  mutating func set(_ setting: APNSSetting, to value: String) throws(BadValue) {
+    switch setting {
+    case .tokenMaxAge: tokenMaxAge = try Value.duration(value, isPositive: true)
+    case .tokenFuture: tokenFuture = try Value.duration(value)
+    case .tokenUpdateInterval: tokenUpdateInterval = try Value.duration(value)
+    case .freeTokenUpdates: freeTokenUpdates = try Value.whole(value, in: 0...Int.max)
+    case .idleTimeout: idleTimeout = try Value.duration(value, isPositive: true)
+    case .firstStreams: firstStreams = try Value.whole(value, in: 1...Self.mostStreams)
+    case .maxStreams: maxStreams = try Value.whole(value, in: 1...Self.mostStreams)
+    case .throttleOn4xx: throttleOn4xx = try Value.flag(value)
+    case .environmentKeyReason:
+      guard let reason = Reason(text: value),
+        reason == .badEnvironmentKeyInToken || reason == .badEnvironmentKeyIdInToken
+      else {
+        throw BadValue(
+          value: value,
+          allowed: [Reason.badEnvironmentKeyInToken.text, Reason.badEnvironmentKeyIdInToken.text].spokenChoice)
+      }
+      environmentKeyReason = reason
+    case .errorContentType: errorContentType = try Value.flag(value)
+    case .deviceRate: deviceRate = Value.isOff(value) ? nil : try Value.deviceRate(value)
+    case .errorsBeforeGoaway:
+      guard !Value.isOff(value) else { return errorsBeforeGoaway = nil }
+      do {
+        errorsBeforeGoaway = try Value.whole(value, in: 1...Int.max)
+      } catch {
+        throw BadValue(value: error.value, allowed: error.allowed + ", or off")
+      }
+    case .unregisteredAfter: unregisteredAfter = try Value.duration(value)
+    }
+  }
+
+  /// What fits into SETTINGS_MAX_CONCURRENT_STREAMS as everybody reads it (RFC 9113 section 5.1.1: half of the 31 bits).
+  private static let mostStreams = 1 << 30
+}

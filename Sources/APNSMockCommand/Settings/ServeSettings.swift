@@ -1,0 +1,82 @@
+import APNSRules
+import Logging
+import MockAPNS
+
+/// How log lines are written.
+enum LogFormat: String, CaseIterable, Sendable {
+  /// For people.
+  case text
+  /// One JSON object a line.
+  case json
+}
+
+/// What `serve` does, after flags, variables and config file have been heard.
+struct ServeSettings: Sendable {
+  /// The server itself.
+  var configuration = Configuration()
+  /// Whether to make up an admin token (`--admin-token auto`).
+  var drawsAdminToken = false
+  /// Where to write down where the server listens.
+  var portFile: String?
+  /// How log lines are written.
+  var logFormat = LogFormat.text
+  /// The least important lines that are written.
+  var logLevel = Logger.Level.info
+}
+
+extension ServeSettings {
+  /// Stands for an admin token that the server makes up.
+  static let drawnToken = "auto"
+
+  /// Sets one thing.
+  ///
+  /// - Parameter values: exactly one, but for settings that are lists.
+  mutating func set(_ setting: Setting, to values: [String]) throws(BadValue) {
+    let value = values.first ?? ""
+    if values.count != 1, !setting.isList {
+      throw BadValue(value: values.joined(separator: ", "), allowed: "one value")
+    }
+    switch setting {
+    case .apns: configuration.apns = try Self.endpoints(values)
+    case .admin: configuration.admin = try Value.endpoint(value)
+    case .certs: configuration.certificates = try Value.notEmpty(value, allowed: "a folder")
+    case .seed: configuration.seed = try Value.seed(value)
+    case .environment: configuration.environment = try Value.word(value, of: PushEnvironment.self)
+    case .rules: configuration.rules = try Value.word(value, of: RuleMode.self)
+    case .maxRecords: configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
+    case .maxBytes: configuration.maxBytes = try Value.size(value)
+    case .threads: configuration.threads = try Value.whole(value, in: 1...1024)
+    case .portFile: portFile = try Value.notEmpty(value, allowed: "the path of a file")
+    case .adminToken:
+      drawsAdminToken = value == Self.drawnToken
+      configuration.adminToken = drawsAdminToken ? nil : try Self.token(value)
+    case .san: configuration.certificateNames = try Self.texts(values, allowed: "a host name or an IP address")
+    case .allowHost: configuration.allowedHosts = try Self.texts(values, allowed: "a host name")
+    case .clientCA: configuration.clientAuthorities = try Self.texts(values, allowed: "a PEM file with CA certificates")
+    case .shutdownTimeout: configuration.shutdownTimeout = try Value.duration(value)
+    case .logFormat: logFormat = try Value.word(value, of: LogFormat.self)
+    case .logLevel: logLevel = try Value.word(value, of: Logger.Level.self)
+    }
+  }
+
+  private static func endpoints(_ values: [String]) throws(BadValue) -> [Endpoint] {
+    guard !values.isEmpty else { throw BadValue(value: "", allowed: "at least one HOST:PORT") }
+    var endpoints: [Endpoint] = []
+    for value in values { endpoints.append(try Value.endpoint(value)) }
+    return endpoints
+  }
+
+  private static func texts(_ values: [String], allowed: String) throws(BadValue) -> [String] {
+    for value in values { _ = try Value.notEmpty(value, allowed: allowed) }
+    return values
+  }
+
+  /// A token goes into an HTTP header, so it can only have visible ASCII characters (RFC 6750 section 2.1).
+  /// The message does not repeat it.
+  private static func token(_ text: String) throws(BadValue) -> String {
+    guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+      throw BadValue(value: text.isEmpty ? "" : "…", allowed: "auto, or visible ASCII characters without spaces")
+    }
+    return text
+  }
+}

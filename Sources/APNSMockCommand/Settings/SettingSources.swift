@@ -1,0 +1,84 @@
+import MockAPNS
+
+/// Where settings come from. Flags win over variables, variables over the config file, the file over the defaults.
+struct SettingSources {
+  /// The values of the flags that were given.
+  var flags: [Setting: [String]] = [:]
+  /// The whole environment.
+  var environment: [String: String] = [:]
+  /// The config file, if one was named.
+  var file: ConfigurationFile?
+  /// How to read the file that a variable names.
+  var readFile: (String) throws -> String = { path in throw SettingError("\(path): cannot be read") }
+
+  /// What comes of them.
+  struct Result {
+    var settings = ServeSettings()
+    /// What does not stop the server and should be known.
+    var warnings: [String] = []
+    /// What stops it. Every value that was given is looked at, also where another source wins over it.
+    var errors: [SettingError] = []
+  }
+
+  /// Puts the sources together.
+  func merged() -> Result {
+    var result = Result()
+    if let file {
+      result.errors = file.errors
+      for entry in file.entries { result.apply(entry.target, entry.values, from: entry.source) }
+    }
+    applyVariables(to: &result)
+    for setting in Setting.allCases {
+      if let values = flags[setting] { result.apply(.setting(setting), values, from: setting.flag) }
+    }
+    return result
+  }
+
+  private func applyVariables(to result: inout Result) {
+    for setting in Setting.allCases {
+      guard let value = environment.given(setting.variable) else { continue }
+      result.apply(.setting(setting), setting.isList ? Setting.list(value) : [value], from: setting.variable)
+    }
+    if let path = environment.given(Variables.adminTokenFile) {
+      if environment.given(Setting.adminToken.variable) != nil {
+        result.errors.append(
+          SettingError("\(Setting.adminToken.variable) and \(Variables.adminTokenFile) are both set: keep one of them"))
+      }
+      do {
+        let token = try readFile(path).trimmed
+        result.apply(.setting(.adminToken), [token], from: "\(Variables.adminTokenFile) (\(path))")
+      } catch {
+        result.errors.append(SettingError("\(Variables.adminTokenFile): \(error)"))
+      }
+    }
+    for name in environment.keys.sorted() where name.hasPrefix(Variables.prefix) && !Variables.known.contains(name) {
+      if Variables.ofLaterVersions.contains(name) {
+        result.warnings.append("\(name) has no effect: this version has nothing to set with it")
+      } else {
+        let guess = Variables.nearest(to: name).map { ": did you mean \($0)?" } ?? ""
+        result.warnings.append("unknown variable \(name) has no effect\(guess)")
+      }
+    }
+  }
+}
+
+extension SettingSources.Result {
+  fileprivate mutating func apply(_ target: ConfigurationFile.Target, _ values: [String], from source: String) {
+    do throws(BadValue) {
+      switch target {
+      case .setting(let setting): try settings.set(setting, to: values)
+      case .rule(let rule): try settings.configuration.settings.set(rule, to: values.first ?? "")
+      }
+    } catch {
+      errors.append(SettingError(error, from: source))
+    }
+  }
+}
+
+extension [String: String] {
+  /// The value of a variable; one that is empty counts as not set, as scripts and compose files mean it.
+  func given(_ name: String) -> String? {
+    guard let value = self[name], !value.isEmpty else { return nil }
+    return value
+  }
+}

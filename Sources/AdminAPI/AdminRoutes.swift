@@ -1,0 +1,107 @@
+internal import Hummingbird
+internal import Inbox
+internal import Logging
+internal import MockAPNS
+
+/// One thing the admin API does.
+struct Route: Sendable {
+  typealias Answer = @Sendable (Request, BasicRequestContext) async throws -> Response
+
+  let method: HTTPRequest.Method
+  /// With `:name` for a part that varies.
+  let path: String
+  let answer: Answer
+
+  static func get(_ path: String, _ answer: @escaping Answer) -> Route { Route(method: .get, path: path, answer: answer) }
+  static func post(_ path: String, _ answer: @escaping Answer) -> Route { Route(method: .post, path: path, answer: answer) }
+  static func put(_ path: String, _ answer: @escaping Answer) -> Route { Route(method: .put, path: path, answer: answer) }
+  static func delete(_ path: String, _ answer: @escaping Answer) -> Route {
+    Route(method: .delete, path: path, answer: answer)
+  }
+
+  /// Whether `path` is one that this route answers.
+  func matches(_ path: String) -> Bool {
+    let template = self.path.split(separator: "/")
+    let parts = path.split(separator: "/")
+    return template.count == parts.count && zip(template, parts).allSatisfy { $0.hasPrefix(":") || $0 == $1 }
+  }
+}
+
+/// All routes of the admin listener, and what surrounds them.
+struct AdminRoutes: Sendable {
+  let state: ServerState
+  let version: String
+
+  /// Every route, in the order of the documentation.
+  var routes: [Route] {
+    let api = PushRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
+      + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
+      + ServerRoutes(state: state, version: version).routes
+    return api.map { Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer) }
+      + OutsideRoutes(state: state, version: version).routes
+  }
+
+  /// Answers requests by these routes.
+  func responder() -> some HTTPResponder<BasicRequestContext> {
+    let routes = routes
+    let router = Router(context: BasicRequestContext.self, options: .autoGenerateHeadEndpoints)
+    router.add(
+      middleware: Surroundings(
+        access: AccessRules(
+          allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken),
+        routes: routes))
+    for route in routes {
+      router.on(RouterPath(route.path), method: route.method, use: route.answer)
+    }
+    return router.buildResponder()
+  }
+}
+
+/// What every request goes through: who may ask, errors as problem documents, header fields of each answer.
+private struct Surroundings: RouterMiddleware {
+  let access: AccessRules
+  let routes: [Route]
+
+  func handle(
+    _ request: Request, context: BasicRequestContext,
+    next: (Request, BasicRequestContext) async throws -> Response
+  ) async throws -> Response {
+    var response: Response
+    do {
+      try access.check(request)
+      response = try await next(request, context)
+    } catch let problem as Problem {
+      response = problem.response
+    } catch let error as HTTPError where error.status == .notFound {
+      // The router knows no difference between a path that does not exist and a method that a path does not take.
+      response = missing(request).response
+    } catch {
+      context.logger.error("\(request.method) \(request.uri.path): \(error)")
+      response =
+        Problem(
+          status: .internalServerError, detail: "something went wrong here, see the server's log",
+          hint: "Please report it with that line of the log."
+        ).response
+    }
+    response.headers[.xContentTypeOptions] = "nosniff"
+    response.headers[.cacheControl] = "no-store"
+    response.headers[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
+    return request.method == .head ? response.createHeadResponse() : response
+  }
+
+  private func missing(_ request: Request) -> Problem {
+    let path = request.uri.path
+    let here = routes.filter { $0.matches(path) }
+    guard here.isEmpty else {
+      var methods = here.map(\.method.rawValue)
+      if methods.contains("GET") { methods.append("HEAD") }
+      let list = methods.joined(separator: ", ")
+      return Problem(
+        status: .methodNotAllowed, detail: "\(path) does not take \(request.method)", hint: "It takes \(list).",
+        headers: [.allow: list])
+    }
+    let paths = routes.map(\.path).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+    let guess = Spelling.nearest(to: path, among: paths).map { "Did you mean \($0)? " } ?? ""
+    return .notFound("there is no \(path)", hint: "\(guess)What there is: \(paths.joined(separator: " ")).")
+  }
+}

@@ -1,0 +1,52 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+
+/// Showing and moving the server's clock.
+struct ClockRoutes: Sendable {
+  let clock: ServerClock
+
+  var routes: [Route] { [.get("/clock", show), .put("/clock", set), .post("/clock/advance", advance)] }
+
+  /// What a clock can be told to do.
+  private enum Mode: String, CaseIterable {
+    case real, frozen
+  }
+
+  private func show(_ request: Request, _ context: BasicRequestContext) -> Response { shown }
+
+  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["mode", "now"])
+    let now = try body.time("now")
+    switch try body.word("mode", Mode.self) {
+    case .frozen: clock.freeze(at: now)
+    case .real where now == nil: clock.runReal()
+    case .real:
+      throw Problem.badRequest(
+        "now goes with a frozen clock", hint: "Send mode frozen, or leave now out, or move the clock with /clock/advance.")
+    case nil:
+      throw Problem.badRequest("the body lacks mode", hint: "It is frozen, with or without now, or real.")
+    }
+    return shown
+  }
+
+  private func advance(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["by"])
+    let hint = "It is a duration such as 90s, 20m or 1h30m; with a minus in front the clock goes back."
+    let text = try body.required("by", hint: hint)
+    guard let duration = WrittenDuration.duration(text) else {
+      throw Problem.badRequest("by cannot be \"\(text)\"", hint: hint)
+    }
+    let (seconds, attoseconds) = duration.components
+    clock.advance(by: seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+    return shown
+  }
+
+  private var shown: Response {
+    let (mode, now) = (clock.mode, clock.now)
+    return .json { writer in
+      writer.member("mode", mode.rawValue)
+      writer.member("now", WrittenTime.text(now))
+    }
+  }
+}

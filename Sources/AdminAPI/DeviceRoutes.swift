@@ -1,0 +1,101 @@
+internal import APNSRules
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+
+/// The registry of device tokens about which more is known than that they are well formed.
+struct DeviceRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] {
+    [
+      .get("/devices", list), .post("/devices", add), .get("/devices/:token", show), .put("/devices/:token", set),
+      .delete("/devices/:token", remove),
+    ]
+  }
+
+  private static let members = ["topic", "environment", "state", "since"]
+
+  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let devices = state.devices.load().devices
+    return .json { writer in
+      writer.arrayMember("items") { writer in
+        for device in devices { writer.object { device.write(to: &$0) } }
+      }
+      writer.member("total", devices.count)
+    }
+  }
+
+  private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["token"] + Self.members)
+    return try register(try body.required("token", hint: "It is a device token in hexadecimal."), body)
+  }
+
+  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["token"] + Self.members)
+    let token = try token(context)
+    if let other = try body.text("token"), other.lowercased() != token {
+      throw Problem.badRequest("the body is about another device token than the path", hint: "Leave token out of the body.")
+    }
+    return try register(token, body)
+  }
+
+  private func register(_ token: String, _ body: JSONBody) throws(Problem) -> Response {
+    let topic = try body.text("topic")
+    if topic == "" {
+      throw .badRequest("topic is empty", hint: "It is the exact apns-topic, or left out for any.")
+    }
+    let device = Device(
+      token: try Self.checked(token), topic: topic,
+      environment: try body.word("environment", PushEnvironment.self),
+      state: try body.word("state", Device.State.self) ?? .online, since: try body.time("since") ?? state.clock.now)
+    let isNew = state.devices.update { devices in
+      defer { devices.set(device) }
+      return devices[device.token] == nil
+    }
+    var response = Response.json(status: isNew ? .created : .ok) { device.write(to: &$0) }
+    if isNew { response.headers[.location] = "/api/v1/devices/\(device.token)" }
+    return response
+  }
+
+  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let token = try token(context)
+    guard let device = state.devices.load()[token] else { throw Self.unknown(token) }
+    return .json { device.write(to: &$0) }
+  }
+
+  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let token = try token(context)
+    guard state.devices.update({ $0.remove(token) }) != nil else { throw Self.unknown(token) }
+    return Response(status: .noContent)
+  }
+
+  private func token(_ context: BasicRequestContext) throws(Problem) -> String {
+    try Self.checked(context.parameters.get("token") ?? "")
+  }
+
+  private static func checked(_ token: String) throws(Problem) -> String {
+    guard DeviceToken.isWellFormed(token) else {
+      throw .badRequest(
+        "\"\(token.prefix(80))\" is no device token", hint: "It is an even number of hexadecimal digits, 2 to 400 of them.")
+    }
+    return token.lowercased()
+  }
+
+  private static func unknown(_ token: String) -> Problem {
+    .notFound(
+      "the device token \(DeviceToken.abbreviated(token)) is not registered",
+      hint: "Tokens that nobody registered are online for every topic. PUT it to change that.")
+  }
+}
+
+extension Device {
+  /// Writes the device's members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("token", token)
+    writer.member("topic", topic)
+    writer.member("environment", environment?.rawValue)
+    writer.member("state", state.rawValue)
+    writer.member("since", WrittenTime.text(since))
+  }
+}

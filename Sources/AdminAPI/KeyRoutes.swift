@@ -1,0 +1,102 @@
+internal import APNSRules
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import TLSEngine
+
+/// The provider keys that are trusted, by their public halves.
+struct KeyRoutes: Sendable {
+  let keys: Snapshot<KeyRing>
+
+  var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
+
+  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let keys = keys.load().keys.values.sorted { $0.keyID < $1.keyID }
+    return .json { writer in
+      writer.arrayMember("items") { writer in
+        for key in keys { writer.object { key.write(to: &$0) } }
+      }
+      writer.member("total", keys.count)
+    }
+  }
+
+  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let keyID = try Self.identifier(context.parameters.get("key_id") ?? "", "key_id")
+    let body = try await JSONBody(
+      request, allowing: ["key_id", "team_id", "public_key", "environment", "topics", "related_key_id"])
+    if let other = try body.text("key_id"), other != keyID {
+      throw Problem.badRequest("the body is about another key than the path", hint: "Leave key_id out of the body.")
+    }
+    let key = TrustedKey(
+      keyID: keyID,
+      teamID: try Self.identifier(try body.required("team_id", hint: "It is the team's ten characters."), "team_id"),
+      publicKey: try Self.publicKey(try body.required("public_key", hint: Self.publicHalf(keyID)), keyID),
+      environment: try body.word("environment", PushEnvironment.self), topics: try body.texts("topics"),
+      relatedKeyID: try body.text("related_key_id").map { text throws(Problem) in
+        try Self.identifier(text, "related_key_id")
+      })
+    let isNew = keys.update { ring in
+      defer { ring = ring.adding(key) }
+      return ring.keys[keyID] == nil
+    }
+    var response = Response.json(status: isNew ? .created : .ok) { key.write(to: &$0) }
+    if isNew { response.headers[.location] = "/api/v1/keys/\(keyID)" }
+    return response
+  }
+
+  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let keyID = context.parameters.get("key_id") ?? ""
+    let wasThere = keys.update { ring in
+      guard ring.keys[keyID] != nil else { return false }
+      ring = ring.removing(keyID)
+      return true
+    }
+    guard wasThere else {
+      let known = keys.load().keys.keys.sorted().prefix(20).joined(separator: ", ")
+      throw Problem.notFound("no key with id \(keyID) is trusted", hint: "Those that are: \(known).")
+    }
+    return Response(status: .noContent)
+  }
+
+  private static func identifier(_ text: String, _ name: String) throws(Problem) -> String {
+    guard text.utf8.count == 10, text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else {
+      throw .badRequest("\(name) \"\(text.prefix(80))\" is not ten letters and digits", hint: "Take it as Apple's developer site shows it.")
+    }
+    return text
+  }
+
+  private static func publicKey(_ pem: String, _ keyID: String) throws(Problem) -> ES256PublicKey {
+    if pem.contains("PRIVATE KEY") {
+      throw .badRequest(
+        "public_key is a PRIVATE key; it was not kept, but it has now travelled in clear text and should be replaced if it is a real one",
+        hint: publicHalf(keyID))
+    }
+    do {
+      return try ES256PublicKey(pem: pem)
+    } catch {
+      throw .badRequest("public_key cannot be used: \(error)", hint: publicHalf(keyID))
+    }
+  }
+
+  private static func publicHalf(_ keyID: String) -> String {
+    "It is the public half in PEM, from: openssl pkey -in AuthKey_\(keyID).p8 -pubout"
+  }
+}
+
+extension TrustedKey {
+  /// Writes the key's members; what it verifies with is not shown.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("key_id", keyID)
+    writer.member("team_id", teamID)
+    writer.member("environment", environment?.rawValue)
+    writer.name("topics")
+    if let topics {
+      writer.array { writer in
+        for topic in topics { writer.string(topic) }
+      }
+    } else {
+      writer.null()
+    }
+    writer.member("related_key_id", relatedKeyID)
+  }
+}

@@ -1,0 +1,58 @@
+internal import APNSRules
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+
+/// What stands outside `/api/v1`: health, the certificate authority, and a word of welcome.
+struct OutsideRoutes: Sendable {
+  let state: ServerState
+  let version: String
+
+  var routes: [Route] {
+    [.get("/livez", live), .get("/readyz", ready), .get("/ca.pem", authority), .get("/", welcome)]
+  }
+
+  private func live(_ request: Request, _ context: BasicRequestContext) -> Response {
+    .json { $0.member("status", "live") }
+  }
+
+  private func ready(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let phase = state.phase
+    return .json(status: phase == .ready ? .ok : .serviceUnavailable) { $0.member("status", phase.name) }
+  }
+
+  private func authority(_ request: Request, _ context: BasicRequestContext) -> Response {
+    .text(state.certificates.caPEM, type: "application/x-pem-file")
+  }
+
+  private func welcome(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let admin = "http://\(request.head.authority ?? "localhost")"
+    let apns = state.apnsAddresses.map { "https://\($0)" }.joined(separator: "  ")
+    let example = state.apnsAddresses.first.map { Endpoint(host: "localhost", port: $0.port) }
+    return .text(
+      """
+      apns-mock \(version), a mock of Apple's push service (\(state.configuration.environment.rawValue))
+
+      Providers connect to   \(apns)   (TLS, HTTP/2)
+      and have to trust      \(admin)/ca.pem
+
+      The next thing to type:
+
+        apns-mock send \(String(repeating: "ab12", count: 16)) --topic com.example.app
+
+      or, with any HTTP/2 client and a provider token:
+
+        curl -s \(admin)/ca.pem -o ca.pem
+        curl --http2 --cacert ca.pem -H "authorization: bearer $(apns-mock token provider)" \\
+          -H "apns-topic: com.example.app" -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
+          https://\(example?.description ?? "localhost:2197")/3/device/\(String(repeating: "ab12", count: 16))
+
+      Then look at what came:
+
+        curl \(admin)/api/v1/pushes          every push, with why it was answered so
+        curl \(admin)/api/v1/pushes?status=400
+        curl \(admin)/api/v1/status
+
+      """)
+  }
+}

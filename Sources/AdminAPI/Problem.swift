@@ -1,0 +1,72 @@
+internal import Hummingbird
+internal import Inbox
+
+/// An error as the admin API tells it: a problem document (RFC 9457) with a `hint` how to repair it.
+struct Problem: Error {
+  /// The HTTP status.
+  var status: HTTPResponse.Status
+  /// What is wrong, with the value that is.
+  var detail: String
+  /// How to repair it.
+  var hint: String
+  /// Further fields of the answer's header.
+  var headers: HTTPFields = [:]
+
+  /// 400: a query or a body that cannot be understood.
+  static func badRequest(_ detail: String, hint: String) -> Problem {
+    Problem(status: .badRequest, detail: detail, hint: hint)
+  }
+
+  /// 404: something that is not, or not any more, there.
+  static func notFound(_ detail: String, hint: String) -> Problem {
+    Problem(status: .notFound, detail: detail, hint: hint)
+  }
+
+  /// 403: a request that a browser was talked into, or that looks like it.
+  static func forbidden(_ detail: String, hint: String) -> Problem {
+    Problem(status: .forbidden, detail: detail, hint: hint)
+  }
+
+  /// A filter that cannot be read.
+  init(_ error: FilterError) {
+    self.init(status: .badRequest, detail: error.message, hint: error.hint)
+  }
+
+  init(status: HTTPResponse.Status, detail: String, hint: String, headers: HTTPFields = [:]) {
+    self.status = status
+    self.detail = detail
+    self.hint = hint
+    self.headers = headers
+  }
+
+  /// The problem as an answer.
+  var response: Response {
+    var response = Response.json(status: status) { writer in
+      writer.member("type", "about:blank")
+      writer.member("title", status.reasonPhrase)
+      writer.member("status", status.code)
+      writer.member("detail", detail)
+      writer.member("hint", hint)
+    }
+    response.headers[.contentType] = "application/problem+json"
+    response.headers.append(contentsOf: headers)
+    return response
+  }
+}
+
+extension Response {
+  /// An answer whose body is a JSON object.
+  static func json(status: HTTPResponse.Status = .ok, _ members: (inout JSONWriter) -> Void) -> Response {
+    var writer = JSONWriter()
+    writer.object(members)
+    return Response(
+      status: status, headers: [.contentType: "application/json"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: writer.bytes)))
+  }
+
+  /// An answer whose body is text for people.
+  static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
+    Response(
+      status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+  }
+}

@@ -1,0 +1,99 @@
+internal import APNSRules
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+
+/// The server as a whole: its state, and setting it back for the next test.
+struct ServerRoutes: Sendable {
+  let state: ServerState
+  let version: String
+
+  var routes: [Route] { [.get("/status", status), .post("/reset", reset)] }
+
+  private func status(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let configuration = state.configuration
+    let inbox = state.inbox.snapshot()
+    return .json { writer in
+      writer.member("version", version)
+      writer.member("phase", state.phase.name)
+      writer.member("uptime", WrittenDuration.text(.milliseconds(state.uptime / .milliseconds(1))))
+      writer.member("seed", state.seed)
+      writer.member("environment", configuration.environment.rawValue)
+      writer.member("rules", configuration.rules.rawValue)
+      writer.objectMember("addresses") { writer in
+        writer.arrayMember("apns") { writer in
+          for address in state.apnsAddresses { writer.object { address.write(to: &$0) } }
+        }
+        writer.name("admin")
+        if let address = state.adminAddress { writer.object { address.write(to: &$0) } } else { writer.null() }
+      }
+      writer.objectMember("ca") { writer in
+        writer.member("path", state.certificates.caPath)
+        writer.member("fingerprint", state.certificates.caFingerprint)
+      }
+      writer.objectMember("inbox") { writer in
+        writer.member("records", inbox.count)
+        writer.member("bytes", inbox.bytes)
+        writer.member("evicted", inbox.evicted)
+        writer.member("last_seq", inbox.lastSeq)
+      }
+      writer.objectMember("limits") { writer in
+        writer.member("max_records", configuration.maxRecords)
+        writer.member("max_bytes", configuration.maxBytes)
+      }
+      writer.member("warnings", warnings(inbox))
+    }
+  }
+
+  private func warnings(_ inbox: InboxSnapshot) -> [String] {
+    var warnings: [String] = []
+    if let address = state.adminAddress, !address.isLoopback, state.configuration.adminToken == nil {
+      warnings.append(
+        "everybody who can reach \(address) can read and change everything: set --admin-token, or listen on 127.0.0.1")
+    }
+    if inbox.evicted > 0 {
+      warnings.append(
+        "\(inbox.evicted) pushes were dropped to keep the inbox in bounds: raise --max-records or --max-bytes")
+    }
+    return warnings
+  }
+
+  /// What can be set back. Rules and the profile come with faults, counters with statistics: nothing of them exists yet,
+  /// so there is nothing to do for them.
+  private static let scopes = ["inbox", "rules", "profile", "counters", "clock", "devices"]
+
+  private func reset(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: Self.scopes)
+    var chosen: [String] = []
+    var isEmpty = true
+    for scope in Self.scopes {
+      guard let flag = try body.flag(scope) else { continue }
+      isEmpty = false
+      if flag { chosen.append(scope) }
+    }
+    if isEmpty { chosen = ["inbox", "rules", "counters"] }
+    if chosen.contains("inbox") { state.inbox.removeAll() }
+    if chosen.contains("clock") { state.clock.runReal() }
+    if chosen.contains("devices") { state.devices.update { $0.removeAll() } }
+    return .json { $0.member("reset", chosen) }
+  }
+}
+
+extension Endpoint {
+  /// Writes the address's members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("host", host)
+    writer.member("port", port)
+  }
+}
+
+extension ServerState.Phase {
+  /// The phase as it is told outside.
+  var name: String {
+    switch self {
+    case .starting: "starting"
+    case .ready: "ready"
+    case .stopping: "stopping"
+    }
+  }
+}

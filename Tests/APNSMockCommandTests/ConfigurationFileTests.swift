@@ -1,0 +1,84 @@
+import APNSRules
+import MockAPNS
+import Testing
+
+@testable import APNSMockCommand
+
+/// The YAML of `--config`.
+@Suite struct ConfigurationFileTests {
+  private static func merged(_ yaml: String) -> SettingSources.Result {
+    SettingSources(file: ConfigurationFile(path: "mock.yaml", yaml: yaml)).merged()
+  }
+
+  @Test func everythingInItIsHeard() {
+    let merged = Self.merged(
+      """
+      # what this team uses
+      admin: 127.0.0.1:0
+      max-records: 10
+      max_bytes: 1MiB
+      san: [a.test, b.test]
+      apns:
+        listen: [127.0.0.1:0, 127.0.0.1:1]
+        token_max_age: 10m
+        throttle-on-4xx: on
+        device_rate: 5/1s
+        errors_before_goaway: off
+      """)
+    #expect(merged.errors.isEmpty)
+    let configuration = merged.settings.configuration
+    #expect(configuration.admin == Endpoint(host: "127.0.0.1", port: 0))
+    #expect(configuration.maxRecords == 10)
+    #expect(configuration.maxBytes == 1_048_576)
+    #expect(configuration.certificateNames == ["a.test", "b.test"])
+    #expect(configuration.apns.map(\.port) == [0, 1])
+    #expect(configuration.settings.tokenMaxAge == .seconds(600))
+    #expect(configuration.settings.throttleOn4xx)
+    #expect(configuration.settings.deviceRate == DeviceRate(count: 5, per: .seconds(1)))
+    #expect(configuration.settings.errorsBeforeGoaway == nil)
+  }
+
+  @Test(arguments: [
+    "apns: 127.0.0.1:9", "apns: [127.0.0.1:9]", "apns: {listen: '127.0.0.1:9'}", "apns:\n- 127.0.0.1:9",
+  ])
+  func apnsIsAnAddressAListOrAMap(_ yaml: String) {
+    let merged = Self.merged(yaml)
+    #expect(merged.errors.isEmpty)
+    #expect(merged.settings.configuration.apns == [Endpoint(host: "127.0.0.1", port: 9)])
+  }
+
+  @Test(arguments: ["", "# nothing\n", "---\n", "{}"])
+  func anEmptyFileSetsNothing(_ yaml: String) {
+    let merged = Self.merged(yaml)
+    #expect(merged.errors.isEmpty)
+    #expect(merged.settings.configuration.apns == Configuration().apns)
+  }
+
+  @Test(arguments: [
+    (
+      "rules: strict\nmax_record: 5",
+      "mock.yaml:2: there is no setting \"max_record\": did you mean max_records? the settings here are apns, admin"
+    ),
+    (
+      "apns:\n  token_maxage: 5m",
+      "mock.yaml:2: there is no setting \"token_maxage\": did you mean token_max_age? the settings here are listen, token_max_age"
+    ),
+    ("config: other.yaml", "mock.yaml:1: there is no setting \"config\""),
+    ("seed: [1, 2]", "mock.yaml:1: seed takes one value"),
+    ("san: {a: b}", "mock.yaml:1: san takes a value or a list of values"),
+    ("san: [[a]]", "mock.yaml:1: san takes a list of plain values"),
+    ("apns:\n  max_streams: [1]", "mock.yaml:2: max_streams takes one value"),
+    ("max_bytes: 1MiB\nmax-bytes: 2MiB", "mock.yaml:2: this is set above already"),
+    ("- seed", "mock.yaml:1: the file is a map of settings"),
+    ("just text", "mock.yaml:1: the file is a map of settings"),
+    ("seed: 1\nseed: 2", "mock.yaml:1: more than once in this map: seed"),
+    ("seed: 'a\n", "mock.yaml:2: this is not YAML"),
+    ("seed:", "mock.yaml:1: \"\" cannot be used"),
+    ("apns: []", "mock.yaml:1: \"\" cannot be used: it takes at least one HOST:PORT"),
+  ])
+  func aMistakeIsNamedWithItsLine(_ yaml: String, _ message: String) {
+    let errors = Self.merged(yaml).errors.map(\.description)
+    #expect(errors.count == 1)
+    #expect(errors.first?.hasPrefix(message) == true, "\(errors)")
+  }
+}

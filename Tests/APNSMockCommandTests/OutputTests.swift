@@ -1,0 +1,124 @@
+import ArgumentParser
+import Testing
+
+@testable import APNSMockCommand
+
+/// What commands print, and how they end.
+@Suite struct OutputTests {
+  @Test(arguments: [
+    (#"{"items":[]}"#, []), (#"{"items":[{"a":1}]}"#, [#"{"a":1}"#]),
+    (
+      #"{"x":{"items":[9]},"items":[{"a":[1,{"b":2}]},{"c":"]}\""}],"next":null}"#,
+      [#"{"a":[1,{"b":2}]}"#, #"{"c":"]}\""}"#]
+    ),
+    (#"{"other":"items","list":[1]}"#, []), (#"{"items": [ 1 , "two" ]}"#, ["1", #""two""#]), ("", []),
+    (#"{"items":[{"#, []),
+  ])
+  func theElementsOfAnArrayKeepTheirBytes(_ json: String, _ elements: [String]) {
+    let found = JSONLayout.elements(of: "items", in: Array(json.utf8)).map { String(decoding: $0, as: UTF8.self) }
+    #expect(found == elements)
+  }
+
+  @Test func jsonIsIndentedForPeople() {
+    let json = #"{"a":1,"b":[],"c":{},"d":[1,{"e":"x, {y}","f":2}],"g":["\#(String(repeating: "g", count: 100))"]}"#
+    #expect(
+      String(decoding: JSONLayout.indented(Array(json.utf8)), as: UTF8.self) == """
+        {
+          "a": 1,
+          "b": [],
+          "c": {},
+          "d": [
+            1,
+            {"e": "x, {y}", "f": 2}
+          ],
+          "g": [
+            "\(String(repeating: "g", count: 100))"
+          ]
+        }
+        """)
+  }
+
+  @Test(arguments: ["", "[", "{\"a\":", "]", "\"", "{]}", "nonsense"])
+  func whatIsNoJSONIsLaidOutSomehow(_ text: String) {
+    let bytes = Array(text.utf8)
+    #expect(JSONLayout.indented(bytes).filter { $0 > 0x20 } == bytes)
+  }
+
+  @Test(arguments: [
+    (["topic=com.acme.*", "!status=200"], [("limit", "5")], "topic=com.acme.%2A&%21status=200&limit=5"),
+    (["header.x=a=b&c"], [], "header.x=a%3Db%26c"), (["collapse_id="], [], "collapse_id="), ([], [], ""),
+    (["topic=Grüße"], [], "topic=Gr%C3%BC%C3%9Fe"),
+  ])
+  func aFilterBecomesAQuery(_ fields: [String], _ further: [(String, String)], _ query: String) throws {
+    #expect(try FilterArguments.parse(fields).query(and: further) == query)
+  }
+
+  @Test(arguments: ["topic", "=x"])
+  func whatIsNoFilterIsAnErrorOfUsage(_ field: String) throws {
+    let filter = try FilterArguments.parse([field])
+    let error = try #require(throws: CommandFailure.self) { try filter.query() }
+    #expect(error.status == .usage)
+  }
+
+  private static let push = PushPage.Push(
+    seq: 7, received_at: "2026-01-31T12:00:00.000Z", outcome: "rejected",
+    request: .init(device_token: String(repeating: "ab", count: 32)),
+    apns: .init(id: "9D3220FE", topic: "a\tb", push_type: nil), served: .init(status: 400, reason: "BadTopic"))
+
+  @Test func aPushIsALineOfColumns() {
+    let device = String(repeating: "ab", count: 32)
+    #expect(
+      PushTable([Self.push]).lines
+        == "7\t2026-01-31T12:00:00.000Z\t400\tBadTopic\t-\ta\\tb\t\(device)\t9D3220FE\n")
+  }
+
+  @Test func aTableHasColumnsForPeople() {
+    #expect(
+      PushTable([Self.push]).aligned(coloured: false) == """
+        SEQ  RECEIVED      STATUS  REASON    TYPE  TOPIC  DEVICE       APNS-ID
+        7    12:00:00.000  400     BadTopic  -     a\\tb   ababab…abab  9D3220FE
+
+        """)
+  }
+
+  @Test(arguments: [
+    ("plain/path-1.pem", "plain/path-1.pem"), ("two words", "'two words'"), ("it's", #"'it'\''s'"#), ("", "''"),
+  ])
+  func aWordIsQuotedForAShell(_ text: String, _ quoted: String) {
+    #expect(text.shellQuoted == quoted)
+  }
+
+  @Test(arguments: [
+    (["--nonsense"], APNSMockCommand.ExitStatus.usage, StandardStream.error, "--nonsense"),
+    (["ls", "--limit", "x"], .usage, .error, "--limit"), (["rm"], .usage, .error, "--all"),
+    (["get"], .usage, .error, "<id>"),
+    (["token", "device", "--length", "7"], .usage, .error, "--length is 64 or 160"),
+    (["clock", "advance", "far"], .usage, .error, "90s, 20m"), (["--help"], .done, .output, "SUBCOMMANDS"),
+    (["--version"], .done, .output, Version.text),
+  ])
+  func mistakesInArgumentsEndWithTwoAndHelpWithNone(
+    _ arguments: [String], _ status: APNSMockCommand.ExitStatus, _ stream: StandardStream, _ words: String
+  ) throws {
+    let error = try #require(throws: (any Error).self) {
+      var command = try APNSMock.parseAsRoot(arguments)
+      // What was asked for is help, as a command.
+      try command.run()
+    }
+    let ending = Ending(of: error)
+    #expect(ending.status == status)
+    #expect(ending.stream == stream)
+    #expect(ending.lines.joined().contains(words), "\(ending.lines)")
+    if status == .usage { #expect(ending.lines.joined().contains("--help"), "it says where to read more") }
+  }
+
+  @Test func aFailureIsALineForEachThingThatIsWrong() {
+    let ending = Ending(of: CommandFailure(.portInUse, "one\ntwo"))
+    #expect(ending == Ending(status: .portInUse, lines: ["error: one", "error: two"]))
+  }
+
+  @Test func whatIsNotForeseenEndsWithOne() {
+    struct Surprise: Error {}
+    #expect(Ending(of: Surprise()).status == .failed)
+    #expect(Ending(of: ExitCode(3)) == Ending(status: .timedOut))
+  }
+}

@@ -1,0 +1,82 @@
+import APNSRules
+import Foundation
+import MockAPNS
+import Testing
+
+@testable import APNSMockCommand
+
+/// What a ready server writes down for scripts.
+@Suite struct PortFileTests {
+  private static let example = PortFile(
+    pid: 812, apns: [Endpoint(host: "127.0.0.1", port: 40123)], admin: Endpoint(host: "127.0.0.1", port: 40124),
+    ca: "/c/ca.pem", keyID: "MOCKKEY001", teamID: "MOCKTEAM01", key: "/c/AuthKey_MOCKKEY001.p8", environment: .sandbox,
+    seed: 918_273, adminToken: nil)
+
+  @Test func theContentIsTheOneOfTheContract() {
+    #expect(
+      String(decoding: Self.example.json, as: UTF8.self) == """
+        {"pid":812,"apns":[{"host":"127.0.0.1","port":40123}],"admin":{"host":"127.0.0.1","port":40124},\
+        "ca":"/c/ca.pem","key_id":"MOCKKEY001","team_id":"MOCKTEAM01","key":"/c/AuthKey_MOCKKEY001.p8",\
+        "environment":"sandbox","seed":918273,"admin_token":null}
+
+        """)
+  }
+
+  @Test func whatIsWrittenIsReadBack() throws {
+    var file = Self.example
+    file.apns.append(Endpoint(host: "::1", port: 2))
+    file.environment = .production
+    file.seed = .max
+    file.adminToken = "s3cret \"quoted\""
+    #expect(try PortFile(json: file.json) == file)
+  }
+
+  @Test func itIsPrivateAndWholeAndGoesAway() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/ports.json"
+    let written = try WrittenPortFile(Self.example, at: path)
+    #expect(try Files.contents(of: path) == Self.example.json)
+    let mode = try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? NSNumber
+    #expect(mode?.intValue == 0o600)
+    #expect(
+      try FileManager.default.contentsOfDirectory(atPath: folder.path) == ["ports.json"], "no temporary file is left")
+    written.remove()
+    #expect(!FileManager.default.fileExists(atPath: path))
+  }
+
+  @Test func theFileOfALaterServerStays() throws {
+    let folder = try TemporaryFolder()
+    let path = folder.path + "/ports.json"
+    let first = try WrittenPortFile(Self.example, at: path)
+    var later = Self.example
+    later.pid = 813
+    _ = try WrittenPortFile(later, at: path)
+    first.remove()
+    #expect(try PortFile(json: Files.contents(of: path)).pid == 813)
+  }
+
+  @Test func aFolderThatIsNotThereIsAnErrorOfUsage() {
+    let error = #expect(throws: CommandFailure.self) { try WrittenPortFile(Self.example, at: "/nowhere/at/all/p.json") }
+    #expect(error?.status == .usage)
+    #expect(error?.description.contains("--port-file: /nowhere/at/all/p.json: cannot be written: No such file") == true)
+  }
+}
+
+/// A folder for one test, removed with it.
+final class TemporaryFolder {
+  let path: String
+
+  init() throws {
+    path = FileManager.default.temporaryDirectory.path + "/apns-mock-\(UUID().uuidString)"
+    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+  }
+
+  deinit { try? FileManager.default.removeItem(atPath: path) }
+
+  /// Writes a file into it and gives its path.
+  func file(_ name: String, _ text: String) throws -> String {
+    let path = path + "/" + name
+    try Files.replace(path, with: Array(text.utf8))
+    return path
+  }
+}

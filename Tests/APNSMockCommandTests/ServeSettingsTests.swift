@@ -1,0 +1,106 @@
+import APNSRules
+import ArgumentParser
+import Logging
+import MockAPNS
+import Testing
+
+@testable import APNSMockCommand
+
+/// What each setting takes, and what it does.
+@Suite struct ServeSettingsTests {
+  typealias Expectation = @Sendable (ServeSettings) -> Bool
+
+  private static let accepted: [(Setting, [String], Expectation)] = [
+    (.apns, ["127.0.0.1:0"], { $0.configuration.apns == [Endpoint(host: "127.0.0.1", port: 0)] }),
+    (
+      .apns, ["[::1]:2197", "localhost:65535"],
+      { $0.configuration.apns.map(\.description) == ["[::1]:2197", "localhost:65535"] }
+    ),
+    (.admin, ["0.0.0.0:1"], { $0.configuration.admin == Endpoint(host: "0.0.0.0", port: 1) }),
+    (.certs, ["some/where"], { $0.configuration.certificates == "some/where" }),
+    (.seed, ["18446744073709551615"], { $0.configuration.seed == .max }),
+    (.environment, ["production"], { $0.configuration.environment == .production }),
+    (.rules, ["lenient"], { $0.configuration.rules == .lenient }),
+    (.maxRecords, ["1"], { $0.configuration.maxRecords == 1 }),
+    (.maxBytes, ["512KiB"], { $0.configuration.maxBytes == 524_288 }),
+    (.maxBytes, ["64MiB"], { $0.configuration.maxBytes == 67_108_864 }),
+    (.maxBytes, ["1GiB"], { $0.configuration.maxBytes == 1_073_741_824 }),
+    (.maxBytes, ["4096"], { $0.configuration.maxBytes == 4096 }),
+    (.threads, ["3"], { $0.configuration.threads == 3 }),
+    (.portFile, ["p.json"], { $0.portFile == "p.json" }),
+    (.adminToken, ["s3cret"], { $0.configuration.adminToken == "s3cret" && !$0.drawsAdminToken }),
+    (.adminToken, ["auto"], { $0.configuration.adminToken == nil && $0.drawsAdminToken }),
+    (.san, ["a.test", "b.test"], { $0.configuration.certificateNames == ["a.test", "b.test"] }),
+    (.allowHost, ["ci.internal"], { $0.configuration.allowedHosts == ["ci.internal"] }),
+    (.clientCA, ["one.pem", "two.pem"], { $0.configuration.clientAuthorities == ["one.pem", "two.pem"] }),
+    (.shutdownTimeout, ["0s"], { $0.configuration.shutdownTimeout == .zero }),
+    (.shutdownTimeout, ["250ms"], { $0.configuration.shutdownTimeout == .milliseconds(250) }),
+    (.shutdownTimeout, ["2m"], { $0.configuration.shutdownTimeout == .seconds(120) }),
+    (.shutdownTimeout, ["1h"], { $0.configuration.shutdownTimeout == .seconds(3600) }),
+    (.logFormat, ["json"], { $0.logFormat == .json }),
+    (.logLevel, ["debug"], { $0.logLevel == .debug }),
+  ]
+
+  @Test(arguments: accepted)
+  func aGoodValueIsSet(_ setting: Setting, _ values: [String], _ expectation: Expectation) throws {
+    var settings = ServeSettings()
+    #expect(!expectation(settings), "the default must differ, or the row shows nothing")
+    try settings.set(setting, to: values)
+    #expect(expectation(settings))
+  }
+
+  @Test func everySettingStandsInTheTable() {
+    #expect(Set(Self.accepted.map(\.0)) == Set(Setting.allCases))
+  }
+
+  private static let refused: [(Setting, String, allowed: String)] = [
+    (.apns, "2197", "HOST:PORT"), (.apns, "localhost", "HOST:PORT"), (.apns, ":2197", "HOST:PORT"),
+    (.apns, "localhost:65536", "HOST:PORT"), (.apns, "::1:2197", "HOST:PORT"), (.admin, "off", "HOST:PORT"),
+    (.certs, "", "a folder"), (.seed, "-1", "from 0 to 18446744073709551615"), (.seed, "x", "a whole number"),
+    (.environment, "development", "sandbox or production"), (.rules, "Apple", "apple, strict or lenient"),
+    (.maxRecords, "0", "from 1"), (.maxRecords, "many", "a whole number"), (.maxBytes, "12XB", "256MiB"),
+    (.maxBytes, "0", "256MiB"), (.maxBytes, "-1", "256MiB"), (.threads, "0", "from 1 to 1024"),
+    (.portFile, "", "the path"), (.adminToken, "", "auto"), (.adminToken, "two words", "without spaces"),
+    (.san, "", "a host name"), (.allowHost, "", "a host name"), (.clientCA, "", "PEM"),
+    (.shutdownTimeout, "5", "500ms, 5s, 2m or 1h"), (.shutdownTimeout, "-1s", "500ms"),
+    (.logFormat, "xml", "text or json"),
+    (.logLevel, "loud", "trace, debug, info, notice, warning, error or critical"),
+  ]
+
+  @Test(arguments: refused)
+  func aBadValueSaysWhatIsAllowed(_ setting: Setting, _ value: String, allowed: String) {
+    var settings = ServeSettings()
+    let error = #expect(throws: BadValue.self) { try settings.set(setting, to: [value]) }
+    #expect(error?.allowed.contains(allowed) == true, "\(String(describing: error))")
+  }
+
+  @Test func aSettingThatIsNoListTakesOneValue() {
+    var settings = ServeSettings()
+    #expect(throws: BadValue(value: "1, 2", allowed: "one value")) { try settings.set(.seed, to: ["1", "2"]) }
+  }
+
+  @Test func aTokenIsNotRepeatedInTheError() {
+    var settings = ServeSettings()
+    let error = #expect(throws: BadValue.self) { try settings.set(.adminToken, to: ["my secret"]) }
+    #expect(error?.value == "…")
+  }
+
+  @Test(arguments: Setting.allCases)
+  func everySettingHasAFlagOfItsName(_ setting: Setting) throws {
+    let values = setting.isList ? ["one", "two"] : ["one"]
+    let flags = try ServeFlags.parse(values.flatMap { [setting.flag, $0] })
+    #expect(flags.given == [setting: values])
+  }
+
+  @Test(
+    arguments: zip(
+      [Setting.maxRecords, .clientCA, .apns],
+      [
+        ("--max-records", "APNS_MOCK_MAX_RECORDS"), ("--client-ca", "APNS_MOCK_CLIENT_CA"),
+        ("--apns", "APNS_MOCK_APNS"),
+      ]))
+  func oneNameMakesFlagAndVariable(_ setting: Setting, _ names: (flag: String, variable: String)) {
+    #expect(setting.flag == names.flag)
+    #expect(setting.variable == names.variable)
+  }
+}

@@ -1,0 +1,192 @@
+"""One `apns-mock serve` as a process: started on free ports, spoken to through its admin API, stopped by signal."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import tempfile
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+from support import tokens
+
+START_PATIENCE = 30  # seconds until the port file must be there; a loaded machine makes keys slowly
+STOP_PATIENCE = 15
+
+
+def clean_environment(**variables):
+    """This process's environment without any variable of the program, and with the given ones."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("APNS_MOCK_")}
+    return {**kept, **variables}
+
+
+class Answer:
+    """An answer of the admin API."""
+
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class Server:
+    """The running program. `certs` may be shared by several servers; everything else lies in a directory of its own."""
+
+    def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), environment=None):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="apns-mock-test-"))
+        self.port_file = self.directory / "ports.json"
+        self.binary = binary
+        self.certs = certs
+        arguments = [str(binary), "serve", "--admin", "127.0.0.1:0"]
+        for address in apns:
+            arguments += ["--apns", address]
+        arguments += ["--certs", str(certs), "--port-file", str(self.port_file), *map(str, flags)]
+        self.log_path = self.directory / "log"
+        self.out_path = self.directory / "out"
+        with open(self.log_path, "wb") as log, open(self.out_path, "wb") as out:
+            self.process = subprocess.Popen(
+                arguments, stdin=subprocess.DEVNULL, stdout=out, stderr=log, cwd=self.directory,
+                env=clean_environment(**(environment or {})),
+            )
+        try:
+            self._await_port_file()
+        except BaseException:
+            self.kill()
+            raise
+        facts = json.loads(self.port_file.read_text())
+        self.facts = facts
+        self.listeners = [(entry["host"], entry["port"]) for entry in facts["apns"]]
+        self.port = self.listeners[0][1]
+        self.admin_host, self.admin_port = facts["admin"]["host"], facts["admin"]["port"]
+        self.ca = facts["ca"]
+        self.key_path = facts["key"]
+        self.key_id = facts["key_id"]
+        self.team_id = facts["team_id"]
+        self._bearer = None
+
+    def _await_port_file(self):
+        deadline = time.monotonic() + START_PATIENCE
+        while not self.port_file.exists():
+            if self.process.poll() is not None:
+                raise AssertionError(f"serve ended with {self.process.returncode} before it was ready:\n{self.log()}")
+            if time.monotonic() > deadline:
+                raise AssertionError(f"serve wrote no port file within {START_PATIENCE} s:\n{self.log()}")
+            time.sleep(0.005)
+
+    # What a client needs to know
+
+    @property
+    def url(self):
+        return f"https://localhost:{self.port}"
+
+    @property
+    def authority(self):
+        return f"localhost:{self.port}"
+
+    @property
+    def key(self):
+        return pathlib.Path(self.key_path).read_text()
+
+    def token(self, **changes):
+        """A new provider token of the server's own key; `changes` as in `tokens.provider_token`."""
+        return tokens.provider_token(**{"key": self.key, "key_id": self.key_id, "team_id": self.team_id, **changes})
+
+    @property
+    def bearer(self):
+        """An authorization header value, the same throughout the life of this server."""
+        if self._bearer is None:
+            self._bearer = "bearer " + self.token()
+        return self._bearer
+
+    # The admin API
+
+    def request(self, method, path, body=None, *, headers=None, **query):
+        """One request; `query` values may be lists for repeated parameters. Every status is an answer, none raises."""
+        if query:
+            path += "?" + urllib.parse.urlencode(query, doseq=True)
+        url = f"http://{self.admin_host}:{self.admin_port}{path}"
+        sent = dict(headers or {})
+        data = None
+        if body is not None:
+            data = body if isinstance(body, bytes) else json.dumps(body).encode()
+            sent.setdefault("content-type", "application/json")
+        request = urllib.request.Request(url, data=data, headers=sent, method=method)
+        try:
+            with urllib.request.build_opener(urllib.request.ProxyHandler({})).open(request, timeout=15) as response:
+                return Answer(response.status, response.headers, response.read())
+        except urllib.error.HTTPError as error:
+            return Answer(error.code, error.headers, error.read())
+
+    def api(self, method, path, body=None, **query):
+        """A request under /api/v1 that must succeed; its JSON."""
+        answer = self.request(method, "/api/v1" + path, body, **query)
+        assert 200 <= answer.status < 300, f"{method} {path}: {answer.status} {answer.body!r}"
+        return answer.json if answer.body else None
+
+    def pushes(self, **query):
+        """The records that match, oldest first."""
+        return self.api("GET", "/pushes", **query)["items"]
+
+    def record(self, device):
+        """The one record of a device."""
+        items = self.pushes(device_token=device)
+        assert len(items) == 1, f"{len(items)} records of {device}: {items}"
+        return items[0]
+
+    # The command line
+
+    def command(self, *arguments, input=None, environment=None):
+        """Runs a client command against this server."""
+        return run(self.binary, *arguments, "--port-file", self.port_file, input=input, environment=environment)
+
+    # Its end
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def output(self):
+        return self.out_path.read_text(errors="replace")
+
+    def signal(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+
+    def wait(self, patience=STOP_PATIENCE):
+        return self.process.wait(timeout=patience)
+
+    def stop(self):
+        """SIGTERM; the exit code. The port file must be gone."""
+        if self.process.poll() is None:
+            self.signal()
+        code = self.wait()
+        assert not self.port_file.exists(), "the port file outlived the server"
+        return code
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+    def resident_bytes(self):
+        """Memory the process holds, as Linux counts it; None elsewhere."""
+        status = pathlib.Path(f"/proc/{self.process.pid}/status")
+        if not status.exists():
+            return None
+        for line in status.read_text().splitlines():
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1]) * 1024
+        return None
+
+
+def run(binary, *arguments, input=None, environment=None, cwd=None, patience=30):
+    """Runs one command of the program to its end; a `CompletedProcess` with text."""
+    return subprocess.run(
+        [str(binary), *map(str, arguments)], input=input, capture_output=True, text=True, timeout=patience, cwd=cwd,
+        env=clean_environment(**(environment or {})),
+    )

@@ -1,0 +1,68 @@
+"""Who may ask the admin API: no web page by a trick with names, nobody without the token where there is one."""
+
+import pytest
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1", "[::1]:8197", "192.168.0.7", "apns-mock"])
+def test_names_of_this_machine_are_hosts(server, host):
+    assert server.request("GET", "/api/v1/status", headers={"host": host}).status == 200
+
+
+@pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/status", "/ca.pem"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8197", "localhost.evil.example", "127.0.0.1.evil.example"])
+def test_a_name_given_to_this_address_is_refused(server, path, host):
+    """DNS rebinding: a page whose own name was made to lead here."""
+    answer = server.request("GET", path, headers={"host": host})
+    assert answer.status == 403
+    assert "--allow-host" in answer.json["hint"]
+
+
+def test_health_is_told_under_any_name(server):
+    for path in ("/livez", "/readyz"):
+        assert server.request("GET", path, headers={"host": "evil.example"}).status == 200
+
+
+def test_a_name_of_the_users_own_is_a_host(start):
+    server = start("--allow-host", "mock.ci")
+    assert server.request("GET", "/api/v1/status", headers={"host": "mock.ci:8197"}).status == 200
+
+
+@pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost:1", "null", "http://127.0.0.1"])
+@pytest.mark.parametrize(("method", "path"), [
+    ("POST", "/api/v1/reset"), ("DELETE", "/api/v1/pushes?all=true"), ("PUT", "/api/v1/clock"),
+])
+def test_a_web_page_changes_nothing(server, device, method, path, origin):
+    answer = server.request(method, path, {} if method != "DELETE" else None, headers={"origin": origin})
+    assert answer.status == 403
+    assert "access-control-allow-origin" not in answer.headers
+
+
+def test_no_page_is_invited_to_read(server):
+    answer = server.request("GET", "/api/v1/pushes", headers={"origin": "https://evil.example"})
+    assert "access-control-allow-origin" not in answer.headers
+    assert "set-cookie" not in answer.headers
+
+
+def test_a_token_is_asked_for_where_there_is_one(start):
+    server = start("--admin-token", "open-sesame")
+    assert server.request("GET", "/api/v1/pushes").status == 401
+    assert server.request("GET", "/api/v1/pushes", headers={"authorization": "Bearer open-sesam"}).status == 401
+    assert server.request("GET", "/api/v1/pushes", headers={"authorization": "Bearer open-sesame"}).status == 200
+    assert server.request("GET", "/livez").status == 200
+    assert server.facts["admin_token"] == "open-sesame"
+    assert server.command("ls").returncode == 0, "commands take the token from the port file"
+    assert "open-sesame" not in server.log()
+
+
+def test_a_token_can_be_made_up_or_read_from_a_file(start, tmp_path):
+    made_up = start("--admin-token", "auto").facts["admin_token"]
+    assert len(made_up) >= 16
+    file = tmp_path / "token"
+    file.write_text("from-a-file\n")
+    server = start(environment={"APNS_MOCK_ADMIN_TOKEN_FILE": str(file)})
+    assert server.facts["admin_token"] == "from-a-file"
+
+
+def test_an_admin_listener_for_everybody_without_a_token_warns(start):
+    server = start("--admin", "0.0.0.0:0")
+    assert "--admin-token" in server.log()

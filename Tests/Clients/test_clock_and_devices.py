@@ -1,0 +1,193 @@
+"""The server's own clock and its devices: the 20- and 60-minute rules in milliseconds, and 410 on demand."""
+
+import datetime
+import secrets
+
+import pytest
+
+from support.wire import connect, push_headers
+
+NOON = "2030-01-01T12:00:00.000Z"
+NOON_SECONDS = int(datetime.datetime(2030, 1, 1, 12, tzinfo=datetime.timezone.utc).timestamp())
+
+
+@pytest.fixture
+def noon(start):
+    """A server whose clock stands still at noon."""
+    server = start()
+    assert server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})["mode"] == "frozen"
+    return server
+
+
+def status_and_reason(answer):
+    return answer.status, answer.body.decode().removeprefix('{"reason":"').removesuffix('"}')
+
+
+class Provider:
+    """One connection and the tokens sent over it."""
+
+    def __init__(self, server, wire, device):
+        self.server, self.wire, self.device = server, wire, device
+
+    def push(self, issued_at, **changes):
+        authorization = "bearer " + self.server.token(issued_at=issued_at, **changes)
+        headers = push_headers(self.server, self.device, authorization=authorization)
+        return status_and_reason(self.wire.push(headers))
+
+    def push_again(self, token):
+        return status_and_reason(self.wire.push(push_headers(self.server, self.device, authorization=token)))
+
+
+def advance(server, by):
+    return server.api("POST", "/clock/advance", {"by": by})
+
+
+def test_a_provider_token_is_good_for_exactly_an_hour(noon, device):
+    token = "bearer " + noon.token(issued_at=NOON_SECONDS)
+    with connect(noon) as wire:
+        provider = Provider(noon, wire, device)
+        assert provider.push_again(token) == (200, "")
+        advance(noon, "1h")
+        assert provider.push_again(token) == (200, "")
+        advance(noon, "1s")
+        assert provider.push_again(token) == (403, "ExpiredProviderToken")
+    assert noon.pushes(device_token=device)[-1]["auth"]["age"] == "1h0m1s"
+
+
+@pytest.mark.parametrize(("rules", "ahead", "status"), [
+    ("apple", 3600, 200), ("apple", 3601, 403), ("strict", 300, 200), ("strict", 301, 403), ("lenient", 7200, 200),
+])
+def test_how_far_ahead_a_token_may_be_dated(start, device, rules, ahead, status):
+    server = start("--rules", rules)
+    server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    with connect(server) as wire:
+        answer = Provider(server, wire, device).push(NOON_SECONDS + ahead)
+    assert answer == (status, "" if status == 200 else "ExpiredProviderToken")
+
+
+def test_too_many_tokens_latch_the_connection_for_twenty_minutes(noon, device):
+    first = "bearer " + noon.token(issued_at=NOON_SECONDS)
+    with connect(noon) as wire, connect(noon) as another:
+        provider = Provider(noon, wire, device)
+        assert provider.push_again(first) == (200, "")
+        assert provider.push(NOON_SECONDS - 60) == (200, ""), "one change is free"
+        assert provider.push(NOON_SECONDS - 120) == (429, "TooManyProviderTokenUpdates")
+        assert provider.push_again(first) == (429, "TooManyProviderTokenUpdates"), "the connection is latched"
+        assert provider.push_again("bearer a.b.c") == (429, "TooManyProviderTokenUpdates"), "which hides other faults"
+        assert Provider(noon, another, device).push_again(first) == (200, ""), "another connection is not"
+        advance(noon, "19m59s")
+        assert provider.push_again(first) == (429, "TooManyProviderTokenUpdates")
+        advance(noon, "1s")
+        assert provider.push_again(first) == (200, "")
+
+
+def test_a_new_token_every_twenty_minutes_is_welcome(noon, device):
+    with connect(noon) as wire:
+        provider = Provider(noon, wire, device)
+        for turn in range(6):
+            assert provider.push(NOON_SECONDS + turn * 1200) == (200, ""), f"after {turn * 20} minutes"
+            advance(noon, "20m")
+
+
+def test_records_are_dated_by_the_servers_clock(noon, device):
+    with connect(noon) as wire:
+        Provider(noon, wire, device).push(NOON_SECONDS)
+        advance(noon, "90s")
+        Provider(noon, wire, device).push(NOON_SECONDS)
+    first, second = noon.pushes(device_token=device)
+    assert first["received_at"] == NOON
+    assert second["received_at"] == "2030-01-01T12:01:30.000Z"
+    assert first["auth"]["issued_at"] == NOON
+    assert [record["seq"] for record in noon.pushes(since="2030-01-01T12:01:00Z")] == [second["seq"]]
+    assert [record["seq"] for record in noon.pushes(until="2030-01-01T12:01:00Z")] == [first["seq"]]
+
+
+def test_the_clock_over_the_api(start):
+    server = start()
+    assert server.api("GET", "/clock")["mode"] == "real"
+    frozen = server.api("PUT", "/clock", {"mode": "frozen"})
+    assert frozen["mode"] == "frozen"
+    assert server.api("GET", "/clock")["now"] == frozen["now"], "it stands still"
+    server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    assert advance(server, "1h30m")["now"] == "2030-01-01T13:30:00.000Z"
+    assert server.api("PUT", "/clock", {"mode": "real"})["mode"] == "real"
+    now = datetime.datetime.fromisoformat(server.api("GET", "/clock")["now"].replace("Z", "+00:00"))
+    assert abs(now - datetime.datetime.now(datetime.timezone.utc)) < datetime.timedelta(minutes=1)
+
+
+@pytest.mark.parametrize(("method", "path", "body"), [
+    ("PUT", "/clock", {"mode": "backwards"}), ("PUT", "/clock", {"mode": "frozen", "now": "noon"}),
+    ("PUT", "/clock", {"mode": "frozen", "nwo": NOON}), ("POST", "/clock/advance", {"by": "soon"}),
+    ("POST", "/clock/advance", {}), ("POST", "/clock/advance", {"by": 5}), ("PUT", "/clock", []),
+])
+def test_a_clock_request_that_makes_no_sense_is_a_problem_with_a_hint(server, method, path, body):
+    answer = server.request(method, "/api/v1" + path, body)
+    assert answer.status == 400
+    assert answer.headers["content-type"].startswith("application/problem+json")
+    assert answer.json["status"] == 400 and answer.json["hint"]
+    assert server.api("GET", "/clock")["mode"] == "real"
+
+
+def push_once(server, device, **changes):
+    with connect(server) as wire:
+        return wire.push(push_headers(server, device, **changes))
+
+
+def test_a_device_dies_and_comes_back(server, device):
+    assert push_once(server, device).status == 200
+    server.api("PUT", f"/devices/{device}", {"state": "unregistered", "since": "2026-05-06T07:08:09.010Z"})
+    assert push_once(server, device.upper()).body == b'{"reason":"Unregistered","timestamp":1778051289010}'
+    assert server.api("GET", f"/devices/{device.upper()}")["state"] == "unregistered"
+    server.api("PUT", f"/devices/{device}", {"state": "online"})
+    assert push_once(server, device).status == 200
+    server.api("PUT", f"/devices/{device}", {"state": "expired"})
+    assert push_once(server, device).body.startswith(b'{"reason":"ExpiredToken","timestamp":1')
+    server.api("DELETE", f"/devices/{device}")
+    assert push_once(server, device).status == 200
+    assert server.request("GET", f"/api/v1/devices/{device}").status == 404
+
+
+def test_a_device_belongs_to_a_topic(server, device):
+    server.api("PUT", f"/devices/{device}", {"topic": "com.example.app"})
+    assert server.api("GET", f"/devices/{device}")["state"] == "online", "unless said otherwise"
+    assert push_once(server, device).status == 200
+    answer = push_once(server, device, apns_topic="com.example.other")
+    assert status_and_reason(answer) == (400, "DeviceTokenNotForTopic")
+
+
+def test_a_device_of_the_other_environment_is_a_bad_device_token(server, device):
+    server.api("PUT", f"/devices/{device}", {"environment": "production"})
+    assert status_and_reason(push_once(server, device)) == (400, "BadDeviceToken")
+
+
+def test_without_a_date_a_device_dies_now(noon, device):
+    noon.api("PUT", f"/devices/{device}", {"state": "unregistered"})
+    authorization = "bearer " + noon.token(issued_at=NOON_SECONDS)
+    answer = push_once(noon, device, authorization=authorization)
+    assert answer.body == b'{"reason":"Unregistered","timestamp":%d}' % (NOON_SECONDS * 1000)
+
+
+def test_devices_are_listed_and_forgotten_by_a_reset(start):
+    server = start()
+    tokens = sorted(secrets.token_hex(32) for _ in range(3))
+    for token in tokens:
+        server.api("PUT", f"/devices/{token}", {"state": "unregistered"})
+    listed = server.api("GET", "/devices")["items"]
+    assert sorted(entry["token"] for entry in listed) == tokens
+    server.api("POST", "/reset", {})
+    assert len(server.api("GET", "/devices")["items"]) == 3, "an empty reset leaves the devices"
+    server.api("POST", "/reset", {"devices": True})
+    assert server.api("GET", "/devices")["items"] == []
+
+
+@pytest.mark.parametrize("body", [
+    {"state": "asleep"}, {"environment": "staging"}, {"since": "yesterday"}, {"colour": "blue"}, [], "x",
+])
+def test_a_device_that_makes_no_sense_is_a_problem_with_a_hint(server, device, body):
+    answer = server.request("PUT", f"/api/v1/devices/{device}", body)
+    assert (answer.status, answer.json["status"]) == (400, 400)
+    assert answer.json["hint"]
+
+
+def test_a_device_token_that_is_none_is_a_problem(server):
+    assert server.request("PUT", "/api/v1/devices/xyz", {"state": "online"}).status == 400

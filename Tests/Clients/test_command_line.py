@@ -1,0 +1,305 @@
+"""The commands from outside: exit codes, one-line errors, data on stdout and words on stderr, `--json` everywhere."""
+
+import json
+import shutil
+import socket
+import subprocess
+
+import jwt
+import pytest
+from cryptography.hazmat.primitives import serialization
+
+from support.server import clean_environment, run
+from support.wire import connect, push_headers
+
+DONE, UNEXPECTED, USAGE, UNREACHABLE, PORT_IN_USE = 0, 1, 2, 4, 6
+
+
+@pytest.fixture
+def serve(binary, certs, tmp_path):
+    """Runs a `serve` that is expected to fail."""
+
+    def runner(*flags, environment=None, certs=certs):
+        return run(
+            binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs,
+            "--port-file", tmp_path / "never.json", *flags, environment=environment, patience=20)
+
+    return runner
+
+
+def one_line(done, code, *words):
+    """The command failed with that code and said so in one line of standard error, which has the words."""
+    assert done.returncode == code, (done.returncode, done.stderr)
+    assert done.stdout == ""
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    told = [line for line in lines if all(word.lower() in line.lower() for word in words)]
+    assert told, f"no line of {lines} has all of {words}"
+    assert "Fatal error" not in done.stderr and "Stack dump" not in done.stderr
+    return lines
+
+
+BAD_VALUES = [
+    (["--apns", "nowhere"], "--apns"), (["--apns", "127.0.0.1:99999"], "--apns"),
+    (["--apns", "127.0.0.1"], "--apns"), (["--admin", "localhost:x"], "--admin"),
+    (["--environment", "staging"], "--environment"), (["--rules", "kind"], "--rules"),
+    (["--max-records", "-1"], "--max-records"), (["--max-records", "many"], "--max-records"),
+    (["--max-bytes", "12 parsecs"], "--max-bytes"), (["--threads", "0"], "--threads"),
+    (["--shutdown-timeout", "5"], "--shutdown-timeout"), (["--seed", "x"], "--seed"),
+    (["--log-level", "loud"], "--log-level"), (["--log-format", "xml"], "--log-format"),
+    (["--config", "/does/not/exist.yaml"], "/does/not/exist.yaml"),
+]
+
+
+@pytest.mark.parametrize(("flags", "word"), BAD_VALUES, ids=[" ".join(row[0]) for row in BAD_VALUES])
+def test_a_bad_value_is_one_line_and_2(serve, flags, word):
+    one_line(serve(*flags), USAGE, word)
+
+
+@pytest.mark.parametrize(("variable", "value"), [
+    ("APNS_MOCK_RULES", "kind"), ("APNS_MOCK_MAX_BYTES", "12 parsecs"), ("APNS_MOCK_THREADS", "zero"),
+    ("APNS_MOCK_ENVIRONMENT", "prod"), ("APNS_MOCK_SHUTDOWN_TIMEOUT", "soon"), ("APNS_MOCK_APNS", "127.0.0.1:0,x"),
+])
+def test_a_bad_variable_is_an_error_never_a_default(serve, variable, value):
+    one_line(serve(environment={variable: value}), USAGE, variable)
+
+
+def test_an_unknown_flag_is_usage_with_a_guess(serve):
+    done = serve("--environmnt", "sandbox")
+    assert done.returncode == USAGE
+    assert "--environment" in done.stderr
+
+
+def test_an_unknown_variable_is_a_warning_with_a_guess(start):
+    server = start(environment={"APNS_MOCK_ENVIROMENT": "production"})
+    assert server.facts["environment"] == "sandbox"
+    warned = [line for line in server.log().splitlines() if "APNS_MOCK_ENVIROMENT" in line]
+    assert warned and "APNS_MOCK_ENVIRONMENT" in warned[0]
+
+
+def test_flag_beats_variable_beats_file_beats_default(start, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("environment: production\nseed: 1\nmax_records: 7\n")
+    server = start("--config", config, "--seed", "3", environment={"APNS_MOCK_SEED": "2",
+                                                                   "APNS_MOCK_ENVIRONMENT": "sandbox"})
+    assert (server.facts["seed"], server.facts["environment"]) == (3, "sandbox")
+    assert "7" in str(server.api("GET", "/status"))
+
+
+@pytest.mark.parametrize(("text", "word"), [
+    ("apns: {idle_timeot: 1s}\n", "idle_timeot"), ("apns: {idle_timeout: 1}\n", "idle_timeout"),
+    ("apns: [\n", "config.yaml"), ("colour: blue\n", "colour"), ("rules: kind\n", "rules"),
+    ("apns: {max_streams: 0}\n", "max_streams"), ("- 1\n", "config.yaml"),
+])
+def test_a_bad_configuration_file_is_one_line_and_2(serve, tmp_path, text, word):
+    config = tmp_path / "config.yaml"
+    config.write_text(text)
+    one_line(serve("--config", config), USAGE, word)
+
+
+@pytest.mark.parametrize("flag", ["--apns", "--admin"])
+def test_a_port_in_use_is_6_and_names_the_address(serve, flag):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        one_line(serve(flag, address), PORT_IN_USE, address)
+
+
+@pytest.fixture
+def copied(start, tmp_path):
+    """A folder of certificates of its own, to be spoilt."""
+    folder = tmp_path / "certs"
+    assert start(certs=folder).stop() == 0
+    return folder
+
+
+SPOILT = [
+    ("server-key.pem", "client-key.pem"), ("ca-key.pem", "client-key.pem"), ("server.pem", None),
+    ("server-key.pem", None), ("ca.pem", None), ("AuthKey_MOCKKEY001.p8", None), ("provider.yaml", None),
+]
+
+
+@pytest.mark.parametrize(("name", "instead"), SPOILT,
+                         ids=[f"{name} {'of another' if instead else 'junk'}" for name, instead in SPOILT])
+def test_a_mismatched_or_unreadable_key_is_one_line_and_2(serve, copied, name, instead):
+    if instead:
+        shutil.copy(copied / instead, copied / name)
+    else:
+        (copied / name).write_text("-----BEGIN JUNK-----\n{[\n")
+    one_line(serve(certs=copied), USAGE, name)
+
+
+def test_a_folder_that_cannot_be_written_is_one_line_and_2(serve, tmp_path):
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    one_line(serve(certs=blocked / "certs"), USAGE, str(blocked))
+
+
+@pytest.mark.parametrize("command", [["ls"], ["get", "1"], ["rm", "--all"], ["clock", "show"], ["healthcheck"],
+                                     ["send", "ab" * 32]], ids=lambda command: command[0])
+def test_no_server_is_4_in_one_line(binary, command):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+        done = run(binary, *command, "--admin", address)
+    one_line(done, UNREACHABLE, address)
+
+
+def test_a_missing_port_file_is_4_and_named(binary, tmp_path):
+    one_line(run(binary, "ls", "--port-file", tmp_path / "none.json"), UNREACHABLE, "none.json")
+
+
+def verified(server, token):
+    key = serialization.load_pem_private_key(server.key.encode(), password=None).public_key()
+    claims = jwt.decode(token, key, algorithms=["ES256"])
+    assert claims["iss"] == server.team_id
+    assert jwt.get_unverified_header(token)["kid"] == server.key_id
+    return claims
+
+
+def test_token_provider_prints_a_token_that_the_server_takes(server, binary, certs, device):
+    done = run(binary, "token", "provider", "--certs", certs)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    token = done.stdout.strip()
+    assert done.stdout == token + "\n"
+    verified(server, token)
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device, authorization="bearer " + token)).status == 200
+
+
+@pytest.mark.parametrize(("flags", "length"), [([], 64), (["--length", "64"], 64), (["--length", "160"], 160)])
+def test_token_device_prints_hexadecimal(binary, flags, length):
+    first, second = (run(binary, "token", "device", *flags) for _ in range(2))
+    assert first.returncode == DONE
+    token = first.stdout.strip()
+    assert len(token) == length and set(token) <= set("0123456789abcdef")
+    assert first.stdout != second.stdout
+
+
+def test_send_goes_through_the_front_door(server, device):
+    done = server.command("send", device, "--topic", "com.example.app", "--payload", '{"aps":{"badge":3}}')
+    assert done.returncode == DONE, done.stderr
+    assert "200" in done.stdout
+    record = server.record(device)
+    assert record["request"]["payload"] == {"aps": {"badge": 3}}
+    assert record["apns"]["id"] in done.stdout
+
+
+@pytest.mark.parametrize("form", ["file", "stdin"])
+def test_send_takes_the_payload_from_elsewhere(server, device, tmp_path, form):
+    payload = tmp_path / "payload.json"
+    payload.write_text('{"aps":{"badge":4}}')
+    flags = ["--payload", payload if form == "file" else "-"]
+    done = server.command("send", device, *flags, input=payload.read_text() if form == "stdin" else None)
+    assert done.returncode == DONE, done.stderr
+    assert server.record(device)["request"]["payload"] == {"aps": {"badge": 4}}
+
+
+def test_send_tells_a_rejection(server, device):
+    done = server.command(
+        "send", device, "--topic", "com.example.app", "--push-type", "background", "--priority", "7")
+    assert done.returncode == UNEXPECTED
+    assert "400" in done.stdout and "BadPriority" in done.stdout
+    assert server.record(device)["served"]["reason"] == "BadPriority"
+
+
+def sent(server, device, count):
+    with connect(server) as wire:
+        for _ in range(count):
+            wire.push(push_headers(server, device))
+
+
+def test_ls_get_and_rm(start, device):
+    server = start()
+    sent(server, device, 3)
+    listed = server.command("ls")
+    assert listed.returncode == DONE
+    assert len(listed.stdout.splitlines()) >= 3 and "com.example.app" in listed.stdout
+    got = server.command("get", "2")
+    assert got.returncode == DONE and device in got.stdout
+    missing = server.command("get", "99")
+    assert missing.returncode not in (DONE, UNREACHABLE) and "99" in missing.stderr and missing.stdout == ""
+    assert server.command("rm").returncode == USAGE, "deleting needs a scope"
+    assert len(server.pushes()) == 3
+    assert server.command("rm", "--all").returncode == DONE
+    assert server.pushes() == []
+
+
+def test_clock_by_command(start):
+    server = start()
+    assert server.command("clock", "freeze").returncode == DONE
+    before = server.api("GET", "/clock")
+    assert before["mode"] == "frozen"
+    assert server.command("clock", "advance", "1h").returncode == DONE
+    after = server.api("GET", "/clock")
+    assert before["now"][11:13] != after["now"][11:13]
+    assert after["now"] in server.command("clock", "show").stdout
+    assert server.command("clock", "advance", "soon").returncode == USAGE
+    assert server.command("clock", "real").returncode == DONE
+    assert server.api("GET", "/clock")["mode"] == "real"
+
+
+def test_healthcheck_and_version(server, binary):
+    assert server.command("healthcheck").returncode == DONE
+    done = run(binary, "version")
+    assert done.returncode == DONE and done.stdout.strip()
+
+
+JSON_COMMANDS = [
+    ["ls"], ["get", "1"], ["clock", "show"], ["clock", "freeze"], ["clock", "advance", "1s"], ["clock", "real"],
+    ["send", "ab" * 32, "--topic", "com.example.app"], ["healthcheck"], ["rm", "--all"],
+]
+
+
+@pytest.mark.parametrize("command", JSON_COMMANDS, ids=" ".join)
+def test_json_is_one_object_or_one_a_line(start, device, command):
+    server = start()
+    sent(server, device, 2)
+    done = server.command(*command, "--json")
+    assert done.returncode == DONE, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines and all(isinstance(json.loads(line), dict) for line in lines)
+    if command == ["ls"]:
+        assert [json.loads(line)["seq"] for line in lines] == [1, 2]
+
+
+@pytest.mark.parametrize("command", [["version"], ["token", "device"], ["token", "provider"], ["certs"]], ids=" ".join)
+def test_json_without_a_server(binary, certs, server, command):
+    flags = ["--certs", certs] if command[-1] in ("provider", "certs") else []
+    done = run(binary, *command, *flags, "--json")
+    assert done.returncode == DONE, done.stderr
+    assert isinstance(json.loads(done.stdout), dict)
+
+
+def test_certs_makes_what_serve_would(binary, tmp_path):
+    folder = tmp_path / "certs"
+    assert run(binary, "certs", "--certs", folder).returncode == DONE
+    made = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert "ca.pem" in made and "AuthKey_MOCKKEY001.p8" in made
+    assert run(binary, "certs", "--certs", folder).returncode == DONE
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == made
+
+
+def test_serve_is_the_default_command(binary, certs, tmp_path):
+    done = run(binary, "--apns", "nowhere", "--certs", certs)
+    one_line(done, USAGE, "--apns")
+
+
+@pytest.mark.parametrize("command", [["--help"], ["serve", "--help"], ["send", "--help"], ["clock", "--help"],
+                                     ["help", "ls"]], ids=" ".join)
+def test_help_is_data(binary, command):
+    done = run(binary, *command)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    assert "USAGE" in done.stdout.upper()
+
+
+def test_a_reader_that_goes_away_is_no_crash(server, binary, device):
+    """`apns-mock ls | head -1`."""
+    sent(server, device, 50)
+    process = subprocess.Popen(
+        [str(binary), "ls", "--json", "--port-file", str(server.port_file)], stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, env=clean_environment())
+    process.stdout.close()
+    words = process.stderr.read()
+    process.wait(20)
+    assert b"Fatal" not in words and b"Stack dump" not in words

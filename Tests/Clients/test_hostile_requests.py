@@ -1,0 +1,235 @@
+"""Requests no honest provider sends: each gets the answer APNs would give; the connection and its neighbours live."""
+
+import json
+import secrets
+import uuid
+
+import pytest
+from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
+
+from support.wire import NO_ERROR, PROTOCOL_ERROR, CANCEL, Closed, connect, push_headers
+
+MEBIBYTE = 1 << 20
+
+
+@pytest.fixture
+def wire(server, device):
+    """A connection that must still deliver a push when the test is over."""
+    with connect(server) as connection:
+        assert connection.push(push_headers(server, device)).status == 200
+        yield connection
+        assert connection.push(push_headers(server, device)).status == 200, "the connection did not survive"
+
+
+@pytest.fixture
+def other():
+    """A second device, so that the records of the test stand alone."""
+    return secrets.token_hex(32)
+
+
+def list_size(headers):
+    """As MAX_HEADER_LIST_SIZE counts: 32 bytes more for each field."""
+    return sum(len(name.encode()) + len(value.encode()) + 32 for name, value in headers)
+
+
+def padded(headers, size):
+    return headers + [("x-pad", "p" * (size - list_size(headers) - len("x-pad") - 32))]
+
+
+def test_a_header_list_at_the_limit_is_read(server, wire, other):
+    headers = padded(push_headers(server, other), 8000)
+    assert list_size(headers) == 8000
+    assert wire.push(headers).status == 200
+
+
+@pytest.mark.parametrize("size", [8001, 20_000, 60_000])
+def test_a_header_list_over_the_limit_is_431_without_a_body(server, wire, other, size):
+    answer = wire.push(padded(push_headers(server, other), size))
+    assert (answer.status, answer.ended_by, answer.data) == (431, "HEADERS", [])
+
+
+def test_many_small_headers_count_as_well(server, wire, other):
+    answer = wire.push(push_headers(server, other, *((f"x-{index}", "v") for index in range(300))))
+    assert (answer.status, answer.data) == (431, [])
+
+
+def test_a_provider_token_of_100_kilobytes_is_431(server, wire, other):
+    answer = wire.push(push_headers(server, other, authorization="bearer " + "e" * 100_000))
+    assert (answer.status, answer.data) == (431, [])
+
+
+def test_continuation_without_end_ends_that_connection_in_bounded_memory(server, wire, other):
+    before = server.resident_bytes()
+    literal = b"\x00\x01x\x7f\xe1\x7e" + b"y" * 16352  # HPACK: the field "x" with a value that fills the frame
+    with connect(server) as hostile, pytest.raises(Closed):
+        hostile.send(HeadersFrame(1, b""))
+        for _ in range(4096):  # 64 MiB, were they all taken
+            hostile.send(ContinuationFrame(1, literal))
+    if before is not None:
+        assert server.resident_bytes() - before < 24 * MEBIBYTE
+
+
+def test_a_body_of_a_mebibyte_is_413_and_the_rest_is_not_wanted(server, wire, other):
+    answer = wire.upload(push_headers(server, other), b"x" * MEBIBYTE)
+    assert (answer.status, answer.data) == (413, [b'{"reason":"PayloadTooLarge"}'])
+    while answer.reset is None:
+        wire.receive()
+    assert answer.reset == NO_ERROR
+    record = server.record(other)
+    assert (record["served"]["status"], record["served"]["reason"]) == (413, "PayloadTooLarge")
+    assert record["request"]["size"]["limit"] == 4096
+    assert record["request"]["size"]["bytes"] > 4096
+
+
+def test_bodies_too_long_do_not_use_up_the_connections_window(server, wire, other):
+    for _ in range(20):
+        assert wire.upload(push_headers(server, other), b"x" * 100_000).status == 413
+
+
+def test_a_body_a_little_too_long_is_413_with_the_stream_ended_normally(server, wire, other):
+    answer = wire.push(push_headers(server, other), b"x" * 5000)
+    assert (answer.status, answer.data) == (413, [b'{"reason":"PayloadTooLarge"}'])
+    wire.ping()
+    assert answer.reset in (None, NO_ERROR)
+
+
+def test_an_upper_case_header_name_is_a_stream_error(server, wire, other):
+    answer = wire.push(push_headers(server, other, ("Apns-Topic", "com.example.app"), apns_topic=None))
+    assert (answer.headers, answer.reset) == (None, PROTOCOL_ERROR)
+    assert server.pushes(device_token=other, accepted="true") == []
+
+
+@pytest.mark.parametrize("topic", [
+    b"com.example\x01app", b"com.example.app\x7f", b"com.example\x00app", b"com.example\tapp", b" com.example.app",
+    b"com.example.app ",
+], ids=repr)
+def test_control_characters_and_spaces_in_the_topic_are_bad_topic(server, wire, other, topic):
+    answer = wire.push(push_headers(server, other, apns_topic=topic))
+    assert (answer.status, answer.data) == (400, [b'{"reason":"BadTopic"}'])
+    assert server.record(other)["served"]["reason"] == "BadTopic"
+
+
+@pytest.mark.parametrize("path", [b"/3/device/\xff\xfe", b"/3/device/%zz", b"/3/device/%", b"/3/device/../../etc"],
+                         ids=repr)
+def test_odd_bytes_in_the_path_are_a_bad_device_token(server, wire, path):
+    answer = wire.push(push_headers(server, "", path_=path))
+    assert (answer.status, answer.data) == (400, [b'{"reason":"BadDeviceToken"}'])
+
+
+def test_a_query_in_the_path_is_not_part_of_a_device_token(server, wire, other):
+    answer = wire.push(push_headers(server, other + "?x=1"))
+    assert answer.status == 400
+
+
+def test_a_space_after_the_provider_token_gets_an_answer(server, wire, other):
+    """An HTTP/2 library may reset such a stream by itself, which would tell the provider nothing."""
+    answer = wire.push(push_headers(server, other, authorization=server.bearer + " "))
+    assert (answer.status, answer.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
+    assert server.record(other)["served"]["reason"] == "InvalidProviderToken"
+
+
+NOT_JSON = {
+    "invalid UTF-8": b'{"aps":{"alert":"\xff\xfe"}}', "text": b"hello", "half an object": b'{"aps":',
+    "nested without end": b"[" * 4000, "nested deep": b"[" * 2000 + b"]" * 2000, "a NUL": b"\x00",
+}
+
+
+@pytest.mark.parametrize("body", NOT_JSON.values(), ids=NOT_JSON.keys())
+def test_a_body_that_is_not_json_is_accepted_as_apns_does_and_noted(server, wire, other, body):
+    assert wire.push(push_headers(server, other), body).status == 200
+    record = server.record(other)
+    assert record["findings"] == ["would-not-show"]
+    assert record["request"]["size"]["bytes"] == len(body)
+    exact = server.request("GET", f"/api/v1/pushes/{record['seq']}/payload")
+    assert exact.body == body
+
+
+def test_strict_rules_reject_a_body_that_is_not_json(start, device):
+    server = start("--rules", "strict")
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device), b"hello").data == [b'{"reason":"PayloadEmpty"}']
+
+
+def test_json_that_shouts_comes_back_as_json(server, wire, other):
+    payload = {"aps": {"alert": "\u2028</script>\u0000\ud83d\ude00"}, "n": 12345678901234567890, "f": 1e-7}
+    assert wire.push(push_headers(server, other), json.dumps(payload).encode()).status == 200
+    assert server.record(other)["request"]["payload"] == payload
+
+
+def test_repeated_keys_and_big_numbers_do_not_break_the_list(server, wire, other):
+    body = b'{"aps":{"badge":1e400},"a":1,"a":2,"big":%s}' % (b"9" * 1000)
+    assert wire.push(push_headers(server, other), body).status == 200
+    record = server.record(other)
+    assert server.request("GET", f"/api/v1/pushes/{record['seq']}/payload").body == body
+
+
+def test_headers_of_odd_bytes_are_shown_and_the_list_stays_json(server, wire, other):
+    assert wire.push(push_headers(server, other, (b"x-odd", b"\xff\xc3\x28\"\\"))).status == 200
+    assert [name for name, _ in server.record(other)["request"]["headers"]].count("x-odd") == 1
+
+
+def test_a_content_length_that_lies_is_a_stream_error(server, wire, other):
+    answer = wire.push(push_headers(server, other, ("content-length", "5")), b"0123456789")
+    assert (answer.headers, answer.reset) == (None, PROTOCOL_ERROR)
+
+
+def test_trailers_are_ignored(server, wire, other):
+    stream = wire.open(push_headers(server, other), b"{}", end_stream=False)
+    wire.send(*wire.header_frames(stream, [("x-trailer", "1")], end_stream=True))
+    assert wire.answer(stream).status == 200
+
+
+@pytest.mark.parametrize("flood", ["reset", "ping", "settings", "empty data"])
+def test_a_flood_hurts_nobody_else(server, wire, other, flood):
+    before = server.resident_bytes()
+    with connect(server) as hostile:
+        try:
+            if flood == "empty data":
+                stream = hostile.open(push_headers(server, other), end_stream=False)
+            for index in range(20_000):
+                if flood == "reset":
+                    stream, frames = hostile.request_frames(push_headers(server, other), end_stream=False)
+                    hostile.send(*frames, RstStreamFrame(stream, error_code=CANCEL))
+                elif flood == "ping":
+                    hostile.send(PingFrame(opaque_data=index.to_bytes(8, "big")))
+                elif flood == "settings":
+                    hostile.send(SettingsFrame(settings={SettingsFrame.INITIAL_WINDOW_SIZE: index}))
+                else:
+                    hostile.write(b"\x00\x00\x00\x00\x00" + stream.to_bytes(4, "big"))
+                if index % 100 == 0:
+                    assert wire.push(push_headers(server, other)).status == 200
+                hostile.drain()
+        except Closed:
+            pass  # ending a flood is allowed
+    if before is not None:
+        assert server.resident_bytes() - before < 64 * MEBIBYTE
+
+
+def test_a_client_that_never_reads_holds_bounded_memory(server, wire, other):
+    """Answers pile up at a peer that does not read: the server must not keep them without end."""
+    before = server.resident_bytes()
+    pings = PingFrame(opaque_data=b"no reply").serialize() * 1000
+    with connect(server) as hostile:
+        hostile.sock.settimeout(5)
+        try:
+            for _ in range(3500):  # 60 MB of questions
+                hostile.write(pings)
+        except (TimeoutError, Closed):
+            pass  # not reading on and hanging up are both right
+        assert wire.push(push_headers(server, other)).status == 200
+        if before is not None:
+            assert server.resident_bytes() - before < 32 * MEBIBYTE
+
+
+def test_the_same_id_on_every_push_is_a_retry_not_an_error(server, wire, other):
+    apns_id = str(uuid.uuid4())
+    for _ in range(3):
+        assert wire.push(push_headers(server, other, apns_id=apns_id, apns_priority="7")).status == 400
+    assert [record["attempt"] for record in server.pushes(device_token=other)] == [1, 2, 3]
+
+
+def test_goaway_with_a_long_text_from_the_client_is_harmless(server, wire):
+    with connect(server) as hostile:
+        hostile.send(GoAwayFrame(additional_data=b"x" * 16000))
+        hostile.read_to_end()
+        assert hostile.closed

@@ -1,0 +1,181 @@
+"""Start, port file, idle connections, and an orderly end."""
+
+import json
+import os
+import pathlib
+import signal
+import stat
+import subprocess
+import time
+
+import pytest
+from hyperframe.frame import DataFrame, GoAwayFrame
+
+from support.server import Server, clean_environment, run
+from support.wire import NO_ERROR, Closed, connect, push_headers
+
+
+def test_the_port_file_says_where_everything_is(server):
+    facts = server.facts
+    assert set(facts) == {
+        "pid", "apns", "admin", "ca", "key_id", "team_id", "key", "environment", "seed", "admin_token",
+    }
+    assert facts["pid"] == server.process.pid
+    assert (facts["key_id"], facts["team_id"]) == ("MOCKKEY001", "MOCKTEAM01")
+    assert facts["environment"] == "sandbox" and isinstance(facts["seed"], int) and facts["admin_token"] is None
+    for path in (facts["ca"], facts["key"]):
+        assert os.path.isabs(path) and pathlib.Path(path).is_file()
+    assert stat.S_IMODE(server.port_file.stat().st_mode) == 0o600
+
+
+def test_the_first_start_makes_everything_and_the_second_keeps_it(binary, tmp_path):
+    certs = tmp_path / "certs"
+    contents = []
+    for _ in range(2):
+        server = Server(binary, certs)
+        assert server.stop() == 0
+        contents.append({path.name: path.read_bytes() for path in certs.iterdir() if path.name != "README.md"})
+    assert set(contents[0]) >= {
+        "ca.pem", "ca-key.pem", "server.pem", "server-key.pem", "AuthKey_MOCKKEY001.p8", "client.pem",
+        "client-key.pem", "client.p12", "provider.yaml",
+    }
+    assert contents[0] == contents[1]
+    for name in ("ca-key.pem", "server-key.pem", "AuthKey_MOCKKEY001.p8", "client-key.pem", "client.p12"):
+        assert stat.S_IMODE((certs / name).stat().st_mode) == 0o600, name
+
+
+def test_an_idle_connection_ends_with_a_reason(start, tmp_path, device):
+    config = tmp_path / "config.yaml"
+    config.write_text("apns:\n  idle_timeout: 1s\n")
+    server = start("--config", config)
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+        goaway = wire.goaway()
+        assert (goaway.error_code, goaway.last_stream_id) == (NO_ERROR, 1)
+        assert goaway.additional_data == b'{"reason":"IdleTimeout"}'
+        wire.read_to_end()
+        assert wire.closed
+
+
+def test_a_connection_that_never_asked_anything_is_idle_as_well(start, tmp_path):
+    config = tmp_path / "config.yaml"
+    config.write_text("apns: {idle_timeout: 1s}\n")
+    with connect(start("--config", config)) as wire:
+        assert wire.goaway().additional_data == b'{"reason":"IdleTimeout"}'
+
+
+def test_sigterm_says_goodbye_twice_and_ends_with_zero(start, device):
+    server = start()
+    with connect(server) as wire:
+        for _ in range(3):
+            assert wire.push(push_headers(server, device)).status == 200
+        server.signal(signal.SIGTERM)
+        wire.read_to_end()
+    goodbyes = [frame for frame in wire.frames if isinstance(frame, GoAwayFrame)]
+    assert [(frame.last_stream_id, frame.error_code) for frame in goodbyes] == [(2**31 - 1, NO_ERROR), (5, NO_ERROR)]
+    assert server.wait() == 0
+    assert not server.port_file.exists()
+
+
+def test_an_open_request_is_finished_before_the_end(start, device):
+    server = start()
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+        stream = wire.open(push_headers(server, device), end_stream=False)
+        wire.ping()
+        server.signal(signal.SIGTERM)
+        assert wire.goaway().last_stream_id == 2**31 - 1
+        assert server.request("GET", "/readyz").status == 503
+        wire.send(DataFrame(stream, b'{"aps":{"alert":"late"}}', flags=["END_STREAM"]))
+        assert wire.answer(stream).status == 200
+        wire.read_to_end()
+    assert server.wait() == 0
+
+
+def test_patience_with_open_requests_ends(start, device):
+    server = start("--shutdown-timeout", "300ms")
+    with connect(server) as wire:
+        wire.open(push_headers(server, device), end_stream=False)
+        wire.ping()
+        server.signal(signal.SIGTERM)
+        wire.read_to_end()
+        assert server.wait() == 0
+
+
+def test_a_second_signal_ends_at_once(binary, certs, device):
+    server = Server(binary, certs, "--shutdown-timeout", "1m")
+    try:
+        with connect(server) as wire:
+            wire.open(push_headers(server, device), end_stream=False)
+            wire.ping()
+            server.signal(signal.SIGTERM)
+            wire.goaway()
+            server.signal(signal.SIGTERM)
+            assert server.wait() == 130
+    finally:
+        server.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_without_open_requests_the_end_comes_within_a_second(binary, certs, device, number):
+    """The best of three, so that a busy machine fails nothing."""
+    took = []
+    for _ in range(3):
+        server = Server(binary, certs)
+        try:
+            with connect(server) as wire:
+                assert wire.push(push_headers(server, device)).status == 200
+                began = time.monotonic()
+                server.signal(number)
+                assert server.wait() == 0
+                took.append(time.monotonic() - began)
+        finally:
+            server.kill()
+        if took[-1] < 1:
+            return
+    raise AssertionError(f"it took {took} seconds")
+
+
+def test_a_silent_client_does_not_delay_the_end(start):
+    """A client that neither reads nor closes its half after the GOAWAY."""
+    server = start("--shutdown-timeout", "1m")
+    with connect(server) as wire:
+        wire.settings()
+        server.signal(signal.SIGTERM)
+        assert server.wait(20) == 0
+
+
+def test_a_crash_leaves_no_trap_for_the_next_start(binary, certs, tmp_path):
+    """A port file that outlived its server is not believed."""
+    server = Server(binary, certs)
+    server.process.kill()
+    server.process.wait()
+    assert server.port_file.exists()
+    done = run(binary, "healthcheck", "--port-file", server.port_file)
+    assert done.returncode == 4, done.stderr
+
+
+def test_half_a_server_never_writes_its_port_file(server, binary, certs, tmp_path):
+    """Ready means both listeners: with the admin port taken there must be no port file."""
+    port_file = tmp_path / "ports.json"
+    done = run(
+        binary, "serve", "--apns", "127.0.0.1:0", "--admin", f"127.0.0.1:{server.admin_port}", "--certs", certs,
+        "--port-file", port_file)
+    assert done.returncode == 6
+    assert not port_file.exists()
+
+
+def test_healthcheck_waits_for_a_server_that_is_about_to_start(binary, certs, tmp_path):
+    port_file = tmp_path / "ports.json"
+    arguments = [str(binary), "healthcheck", "--wait", "--timeout", "30s", "--port-file", str(port_file)]
+    waiting = subprocess.Popen(arguments, env=clean_environment(), stdout=subprocess.DEVNULL)
+    server = subprocess.Popen(
+        [str(binary), "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", str(certs),
+         "--port-file", str(port_file)], env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        assert waiting.wait(40) == 0
+        assert json.loads(port_file.read_text())["pid"] == server.pid
+    finally:
+        waiting.kill()
+        server.terminate()
+        assert server.wait(20) == 0

@@ -1,0 +1,176 @@
+"""SETTINGS, the stream ramp, PING and the GOAWAY for too many streams, frame by frame."""
+
+import pathlib
+
+import pytest
+from hyperframe.frame import (
+    DataFrame, ExtensionFrame, GoAwayFrame, HeadersFrame, PriorityFrame, RstStreamFrame, SettingsFrame,
+    WindowUpdateFrame,
+)
+
+from support.wire import CANCEL, NO_ERROR, REFUSED_STREAM, Closed, connect, push_headers
+
+MAX_CONCURRENT_STREAMS = SettingsFrame.MAX_CONCURRENT_STREAMS
+
+
+def first_settings(streams):
+    return [
+        (SettingsFrame.HEADER_TABLE_SIZE, 4096), (MAX_CONCURRENT_STREAMS, streams),
+        (SettingsFrame.MAX_FRAME_SIZE, 16384), (SettingsFrame.MAX_HEADER_LIST_SIZE, 8000),
+    ]
+
+
+def certificate(server):
+    folder = pathlib.Path(server.certs)
+    return folder / "client.pem", folder / "client-key.pem"
+
+
+@pytest.mark.parametrize("alpn", [("h2",), ()], ids=["alpn", "no alpn"])
+def test_the_first_frame_is_the_settings_apns_sends_before_the_client_says_anything(server, alpn):
+    with connect(server, preface=False, alpn=alpn) as wire:
+        first = wire.receive()
+    assert isinstance(first, SettingsFrame) and "ACK" not in first.flags
+    assert list(first.settings.items()) == first_settings(1)
+
+
+def test_with_a_certificate_all_streams_are_allowed_at_once(server, device):
+    with connect(server, certificate=certificate(server)) as wire:
+        assert list(wire.settings().settings.items()) == first_settings(1000)
+        assert wire.push(push_headers(server, device, authorization=None)).status == 200
+        assert len(wire.own_settings()) == 1
+
+
+def test_the_second_settings_comes_before_the_first_accepted_answer(server, device):
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+        kinds = [
+            "settings" if isinstance(frame, SettingsFrame) else "headers" for frame in wire.frames
+            if isinstance(frame, HeadersFrame) or (isinstance(frame, SettingsFrame) and "ACK" not in frame.flags)
+        ]
+        assert kinds == ["settings", "settings", "headers"]
+        assert wire.own_settings()[1].settings == {MAX_CONCURRENT_STREAMS: 1000}
+        assert wire.push(push_headers(server, device)).status == 200
+        assert len(wire.own_settings()) == 2, "the limit is raised once"
+
+
+def test_a_valid_provider_token_raises_the_limit_even_when_the_push_is_rejected(server, device):
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device, apns_priority="7")).status == 400
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1, 1000]
+
+
+@pytest.mark.parametrize("authorization", [None, "bearer a.b.c"], ids=["no token", "bad token"])
+def test_without_a_valid_provider_token_the_limit_stays_at_one(server, device, authorization):
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device, authorization=authorization)).status == 403
+        wire.ping()
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1]
+
+
+@pytest.mark.parametrize("count", [200, 1000])
+def test_streams_opened_before_the_limit_was_acknowledged_are_served(server, device, count):
+    """@parse/node-apn and h2load open hundreds before they have read the first SETTINGS; aioapns assumes 1000."""
+    with connect(server, acknowledge=False) as wire:
+        requests = [wire.request_frames(push_headers(server, device), b"{}") for _ in range(count)]
+        wire.send(*(frame for _, frames in requests for frame in frames))
+        answers = [wire.answer(stream) for stream, _ in requests]
+        assert [answer.status for answer in answers] == [200] * count
+        wire.send(SettingsFrame(flags=["ACK"]), SettingsFrame(flags=["ACK"]))
+        assert wire.push(push_headers(server, device)).status == 200
+    assert server.api("GET", "/pushes", device_token=device, limit=1)["matched"] == count + 1
+
+
+def test_streams_opened_right_after_the_first_answer_are_served(server, device):
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+        streams = [wire.open(push_headers(server, device), b"{}") for _ in range(500)]
+        assert {wire.answer(stream).status for stream in streams} == {200}
+
+
+def refused_with_text(wire):
+    """The GOAWAY for too many streams, after which the server closes."""
+    goaway = wire.goaway()
+    assert goaway.error_code == REFUSED_STREAM
+    text = goaway.additional_data.decode("ascii")
+    assert "stream" in text.lower() and not text.startswith("{"), text
+    wire.read_to_end()
+    assert wire.closed
+
+
+def test_one_stream_too_many_after_the_acknowledgement_ends_the_connection(server, device):
+    with connect(server) as wire:
+        wire.settings()
+        wire.ping()  # its ACK says that the SETTINGS ACK sent before it has been read
+        wire.open(push_headers(server, device), end_stream=False)
+        wire.ping()
+        wire.open(push_headers(server, device), end_stream=False)
+        refused_with_text(wire)
+
+
+def test_a_certificate_may_have_a_thousand_streams_open_and_not_one_more(server, device):
+    headers = push_headers(server, device, authorization=None)
+    with connect(server, certificate=certificate(server)) as wire:
+        wire.settings()
+        wire.ping()
+        for _ in range(1000):
+            wire.open(headers, end_stream=False)
+        wire.ping()
+        wire.open(headers, end_stream=False)
+        refused_with_text(wire)
+
+
+def test_ping_is_answered_with_its_own_bytes(server):
+    with connect(server) as wire:
+        assert wire.ping(b"\x00\xffabc\r\n\x01").opaque_data == b"\x00\xffabc\r\n\x01"
+
+
+def test_priority_and_unknown_frames_change_nothing(server, device):
+    with connect(server) as wire:
+        wire.send(PriorityFrame(3, depends_on=1, stream_weight=200), ExtensionFrame(type=0xBE, stream_id=0, body=b"x"))
+        assert wire.push(push_headers(server, device)).status == 200
+
+
+def test_pushys_first_stream_is_three(server, device):
+    with connect(server) as wire:
+        wire.next_stream = 3
+        assert wire.push(push_headers(server, device)).status == 200
+
+
+def test_an_error_body_waits_for_the_clients_window(server, device):
+    with connect(server, settings={SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as wire:
+        stream = wire.open(push_headers(server, device, apns_priority="7"), b"{}")
+        wire.ping()
+        while wire.answers[stream].headers is None:
+            wire.receive()
+        wire.ping()
+        assert not wire.answers[stream].finished, "there was no window for a body"
+        wire.send(WindowUpdateFrame(stream, window_increment=1000))
+        answer = wire.answer(stream)
+        assert (answer.status, answer.data, answer.ended_by) == (400, [b'{"reason":"BadPriority"}'], "DATA")
+
+
+def test_a_client_that_takes_a_request_back_does_not_hurt_the_next(server, device):
+    with connect(server) as wire:
+        stream = wire.open(push_headers(server, device), end_stream=False)
+        wire.send(RstStreamFrame(stream, error_code=CANCEL))
+        assert wire.push(push_headers(server, device)).status == 200
+
+
+def test_a_client_goodbye_is_followed_by_the_end_of_the_connection(server, device):
+    with connect(server) as wire:
+        stream = wire.open(push_headers(server, device), b"{}")
+        wire.send(GoAwayFrame(last_stream_id=0, error_code=NO_ERROR))
+        assert wire.answer(stream).status == 200, "what was asked before the GOAWAY is still answered"
+        wire.read_to_end()
+        assert wire.closed
+
+
+def test_data_on_a_stream_never_opened_is_a_connection_error(server, device):
+    with connect(server) as wire, connect(server) as neighbour:
+        assert neighbour.push(push_headers(server, device)).status == 200
+        try:
+            wire.send(DataFrame(5, b"{}", flags=["END_STREAM"]))
+            assert wire.goaway().error_code != NO_ERROR
+        except Closed:
+            pass  # closed without a word is as good
+        assert neighbour.push(push_headers(server, device)).status == 200

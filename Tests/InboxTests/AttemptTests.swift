@@ -1,0 +1,166 @@
+import HTTPMessage
+import Synchronization
+import Testing
+
+@testable import Inbox
+
+/// The same push sent again is attempt 2, 3, …; counting starts anew after an accepted one and after ten minutes.
+@Suite struct AttemptTests {
+  /// One push of a timeline: after how many seconds it came, which push it was, whether APNs took it, and the number it
+  /// must get.
+  struct Step: Sendable {
+    var wait = 0
+    var push = "a"
+    var accepted = false
+    var attempt: Int32
+  }
+
+  @Test(
+    arguments: [
+      ("retries count up", [Step(attempt: 1), Step(attempt: 2), Step(attempt: 3)]),
+      (
+        "an accepted attempt ends the count",
+        [Step(attempt: 1), Step(accepted: true, attempt: 2), Step(attempt: 1), Step(attempt: 2)]
+      ),
+      (
+        "equal pushes that were accepted are no retries",
+        [Step(accepted: true, attempt: 1), Step(accepted: true, attempt: 1)]
+      ),
+      (
+        "pushes are counted apart",
+        [Step(attempt: 1), Step(push: "b", attempt: 1), Step(attempt: 2), Step(push: "b", accepted: true, attempt: 2)]
+      ),
+      ("just under ten minutes is no silence", [Step(attempt: 1), Step(wait: 599, attempt: 2), Step(wait: 599, attempt: 3)]),
+      ("ten minutes of silence end the count", [Step(attempt: 1), Step(wait: 600, attempt: 1), Step(attempt: 2)]),
+      (
+        "others do not break the silence",
+        [Step(attempt: 1), Step(wait: 300, push: "b", attempt: 1), Step(wait: 300, attempt: 1), Step(push: "b", attempt: 2)]
+      ),
+      (
+        "an accepted push after long silence is a new one",
+        [Step(attempt: 1), Step(wait: 5000, accepted: true, attempt: 1), Step(attempt: 1)]
+      ),
+    ] as [(String, [Step])])
+  func timeline(name: String, steps: [Step]) {
+    let clock = TestClock()
+    let inbox = Inbox(machineTime: { clock.nanoseconds })
+    for step in steps {
+      clock.advance(seconds: step.wait)
+      let record = PushFixture {
+        $0.body = Array(step.push.utf8)
+        $0.outcome = step.accepted ? .accepted : .faulted
+      }.record
+      let seq = inbox.append(record)
+      #expect(inbox.record(seq: seq)?.attempt == step.attempt, "seq \(seq)")
+    }
+  }
+
+  @Test func acceptedForTheServerAndLostForTheClientEndsTheCount() {
+    let inbox = Inbox()
+    inbox.append(PushFixture { $0.outcome = .faulted }.record)
+    inbox.append(
+      PushFixture {
+        $0.outcome = .faulted
+        $0.accepted = true
+      }.record)
+    inbox.append(PushFixture { $0.outcome = .faulted }.record)
+    #expect(inbox.snapshot().page(PageQuery()).items.map(\.attempt) == [1, 2, 1])
+  }
+
+  @Test func emptyingTheInboxForgetsAttempts() {
+    let inbox = Inbox()
+    inbox.append(PushFixture { $0.outcome = .faulted }.record)
+    inbox.removeAll()
+    let seq = inbox.append(PushFixture { $0.outcome = .faulted }.record)
+    #expect(inbox.record(seq: seq)?.attempt == 1)
+  }
+
+  @Test func theTableIsBoundedAndForgetsTheOldestFirst() {
+    var counter = AttemptCounter()
+    func fingerprint(_ number: Int) -> PushFingerprint {
+      PushFingerprint(PushFixture { $0.body = Array("\(number)".utf8) }.record)
+    }
+    let (oldest, newest) = (fingerprint(-1), fingerprint(-2))
+    #expect(counter.count(oldest, accepted: false, now: 1) == 1)
+    var filler = HashFiller()
+    for _ in 0..<2 * AttemptCounter.generationLimit { _ = counter.count(filler.next(), accepted: false, now: 1) }
+    #expect(counter.count(newest, accepted: false, now: 1) == 1)
+    #expect(counter.count(newest, accepted: false, now: 1) == 2)
+    #expect(counter.count(oldest, accepted: false, now: 1) == 1)
+    #expect(counter.remembered <= 2 * AttemptCounter.generationLimit)
+  }
+
+  @Test func theTableIsEmptyAgainAfterSilence() {
+    var counter = AttemptCounter()
+    var filler = HashFiller()
+    _ = counter.count(filler.next(), accepted: false, now: 0)
+    #expect(!counter.isEmpty)
+    _ = counter.count(filler.next(), accepted: true, now: AttemptCounter.silence)
+    _ = counter.count(filler.next(), accepted: true, now: 2 * AttemptCounter.silence)
+    #expect(counter.isEmpty)
+  }
+
+  /// A way in which one push differs from another.
+  struct Change: Sendable, CustomTestStringConvertible {
+    let testDescription: String
+    let apply: @Sendable (inout PushFixture) -> Void
+
+    init(_ name: String, _ apply: @escaping @Sendable (inout PushFixture) -> Void) {
+      testDescription = name
+      self.apply = apply
+    }
+  }
+
+  @Test(
+    arguments: [
+      Change("device token", { $0.deviceToken = "00ff" }), Change("topic", { $0.headers[0].1 = "com.acme.other" }),
+      Change("push type", { $0.headers[1].1 = "background" }), Change("no push type", { $0.headers.removeLast() }),
+      Change("collapse id", { $0.headers.append(("apns-collapse-id", "x")) }), Change("payload", { $0.body += [0x20] }),
+      Change("empty payload", { $0.body = [] }),
+    ] as [Change])
+  func anotherPushHasAnotherKey(change: Change) {
+    let (one, other) = (PushFixture().record, PushFixture(change.apply).record)
+    #expect(one.pushKey != other.pushKey)
+    #expect(PushFingerprint(one) != PushFingerprint(other))
+  }
+
+  @Test(
+    arguments: [
+      Change("case of the device token", { $0.deviceToken = $0.deviceToken.uppercased() }),
+      Change("apns-id", { $0.headers.append(("apns-id", "27cfdc15-e305-27e0-e290-8fc98e115899")) }),
+      Change("priority", { $0.headers.append(("apns-priority", "5")) }),
+      Change("order of the headers", { $0.headers.reverse() }),
+      Change("provider token", { $0.authorization = [PushFixture.authorization(issuedAt: PushFixture.noon / 1000 - 60)] }),
+    ] as [Change])
+  func theSamePushHasTheSameKey(change: Change) {
+    let (one, other) = (PushFixture().record, PushFixture(change.apply).record)
+    #expect(one.pushKey == other.pushKey)
+    #expect(PushFingerprint(one) == PushFingerprint(other))
+  }
+
+  @Test func thePushKeyIsWhatItsDocumentationSays() {
+    let record = PushFixture {
+      $0.deviceToken = "AB12"
+      $0.headers.append(("apns-collapse-id", "c"))
+      $0.body = Array("{}".utf8)
+    }.record
+    // printf 'ab12\0com.acme.app\0alert\0c\0{}' | sha256sum
+    #expect(record.pushKey == "a1dd4ade8e7f7d351d596bc2707f877e")
+  }
+}
+
+/// Machine time that stands until it is advanced.
+final class TestClock: Sendable {
+  private let time = Atomic<Int64>(1_000_000)
+
+  var nanoseconds: Int64 { time.load(ordering: .relaxed) }
+
+  func advance(seconds: Int) { time.add(Int64(seconds) * 1_000_000_000, ordering: .relaxed) }
+}
+
+/// Fingerprints that all differ, without making a push for each.
+struct HashFiller {
+  private var generator = SplitMix(state: 4)
+
+  mutating func next() -> PushFingerprint { PushFingerprint(state: generator.next()) }
+}

@@ -1,0 +1,207 @@
+import Testing
+
+@testable import Inbox
+
+@Suite struct InboxTests {
+  @Test func numbersFromOneAndReadsBack() {
+    let inbox = Inbox()
+    var batch = (0..<3).map { number in PushFixture { $0.body = Array("\(number)".utf8) }.record }
+    #expect(inbox.append(&batch) == 1)
+    #expect(batch.isEmpty)
+    #expect(batch.capacity >= 3)
+    #expect(inbox.append(&batch) == 0)
+    #expect(inbox.append(PushFixture().record) == 4)
+    #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [1, 2, 3, 4])
+    #expect(inbox.record(seq: 2)?.body == ArraySlice("1".utf8))
+    #expect(inbox.record(seq: 5) == nil)
+    #expect(inbox.record(seq: 0) == nil)
+    #expect(inbox.record(seq: .min) == nil)
+  }
+
+  @Test func neverUsesANumberTwice() {
+    let inbox = Inbox()
+    for _ in 0..<3 { inbox.append(PushFixture().record) }
+    #expect(inbox.removeAll() == 3)
+    #expect(inbox.snapshot().count == 0)
+    #expect(inbox.snapshot().bytes == 0)
+    #expect(inbox.append(PushFixture().record) == 4)
+    #expect(inbox.record(seq: 1) == nil)
+  }
+
+  @Test(arguments: [1, 10, 511, 512, 513, 1500])
+  func keepsAsManyAsTheLimitSays(limit: Int) {
+    let inbox = Inbox(maxRecords: limit)
+    let record = PushFixture().record
+    for _ in 0..<2000 { inbox.append(record) }
+    var query = PageQuery()
+    query.limit = .max
+    let page = inbox.snapshot().page(query)
+    #expect(page.items.map(\.seq) == Array(2000 - limit + 1...2000))
+    #expect(page.total == limit)
+    #expect(page.evicted == 2000 - limit)
+    #expect(page.items.allSatisfy { !$0.body.isEmpty })
+    #expect(inbox.record(seq: 2000 - limit) == nil)
+    #expect(inbox.record(seq: 2000 - limit + 1)?.seq == 2000 - limit + 1)
+    #expect(inbox.snapshot().bytes == limit * RecordStorage.cost(record))
+  }
+
+  @Test func keepsAsManyBytesAsTheLimitSays() {
+    let small = PushFixture().record
+    let large = PushFixture { $0.body = Array(repeating: 0x20, count: 4096) }.record
+    let inbox = Inbox(maxBytes: 3 * RecordStorage.cost(small) + RecordStorage.cost(large))
+    for record in [small, small, small, large, small] { inbox.append(record) }
+    #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [2, 3, 4, 5])
+    inbox.append(large)
+    #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [5, 6])
+    #expect(inbox.snapshot().evicted == 4)
+    #expect(inbox.snapshot().bytes <= inbox.maxBytes)
+  }
+
+  @Test func keepsTheNewestRecordWhateverItsSize() {
+    let inbox = Inbox(maxRecords: 0, maxBytes: 10)
+    for _ in 0..<3 { inbox.append(PushFixture().record) }
+    #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [3])
+  }
+
+  @Test func aBatchLargerThanTheLimitLeavesItsNewest() {
+    let inbox = Inbox(maxRecords: 2)
+    var batch = Array(repeating: PushFixture().record, count: 5)
+    #expect(inbox.append(&batch) == 1)
+    #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [4, 5])
+  }
+
+  @Test func emptyingForgetsWhatWasEvicted() {
+    let inbox = Inbox(maxRecords: 2)
+    for _ in 0..<5 { inbox.append(PushFixture().record) }
+    #expect(!inbox.snapshot().page(PageQuery()).isComplete)
+    inbox.removeAll()
+    inbox.append(PushFixture().record)
+    let page = inbox.snapshot().page(PageQuery())
+    #expect(page.evicted == 0)
+    #expect(page.isComplete)
+  }
+
+  @Test func isCompleteWhenOnlyOlderRecordsWereEvicted() {
+    let inbox = Inbox(maxRecords: 2)
+    for _ in 0..<5 { inbox.append(PushFixture().record) }
+    #expect(!inbox.snapshot().isComplete(after: 2))
+    #expect(inbox.snapshot().isComplete(after: 3))
+  }
+
+  @Test func aSnapshotStaysAsItWas() {
+    let inbox = Inbox(maxRecords: 3)
+    for _ in 0..<3 { inbox.append(PushFixture().record) }
+    let snapshot = inbox.snapshot()
+    for _ in 0..<3 { inbox.append(PushFixture().record) }
+    inbox.removeAll()
+    let items = snapshot.page(PageQuery()).items
+    #expect(items.map(\.seq) == [1, 2, 3])
+    #expect(items.allSatisfy { !$0.body.isEmpty })
+  }
+
+  @Test func removesWhatAFilterMatches() throws {
+    let inbox = Inbox()
+    for number in 0..<1300 {
+      inbox.append(PushFixture { $0.headers[0].1 = number % 3 == 0 ? "com.acme.gone" : "com.acme.app" }.record)
+    }
+    let gone = try Filter([(name: "topic", value: "*.gone")])
+    #expect(inbox.remove(gone, after: 600, before: 900) == 100)
+    #expect(inbox.remove(gone) == 334)
+    #expect(inbox.remove(gone) == 0)
+    var query = PageQuery()
+    query.limit = .max
+    #expect(inbox.snapshot().page(query).items.map(\.seq) == (1...1300).filter { $0 % 3 != 1 })
+    #expect(inbox.record(seq: 4) == nil)
+    #expect(inbox.record(seq: 1299)?.seq == 1299)
+    #expect(inbox.append(PushFixture().record) == 1301)
+    #expect(inbox.record(seq: 1301)?.seq == 1301)
+    #expect(inbox.snapshot().count == 867)
+  }
+
+  @Test func findsAllAttemptsOfAnID() {
+    let inbox = Inbox()
+    let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
+    for name in ["a", "b"] {
+      inbox.append(
+        PushFixture {
+          $0.headers.append(("apns-id", id))
+          $0.generatedID = ""
+          $0.body = Array(name.utf8)
+        }.record)
+      inbox.append(PushFixture().record)
+    }
+    #expect(inbox.snapshot().attempts(apnsID: id.uppercased()).map(\.seq) == [1, 3])
+    #expect(inbox.snapshot().attempts(apnsID: "9d3220fe-444b-633e-d1f1-5d0dcb4f537a").map(\.seq) == [2, 4])
+    #expect(inbox.snapshot().attempts(apnsID: "27*").isEmpty)
+  }
+
+  /// Several connections append while somebody reads and somebody deletes: numbers ascend, nothing is lost or doubled.
+  @Test func survivesManyAtOnce() async throws {
+    let inbox = Inbox(maxRecords: 100_000)
+    let record = PushFixture().record
+    let (writers, batches, batchSize) = (4, 300, 7)
+    try await withThrowingTaskGroup { group in
+      for writer in 0..<writers {
+        group.addTask {
+          let mine = PushFixture { $0.deviceToken = "0\(writer)" }.record
+          for number in 0..<batches {
+            var batch = Array(repeating: number % 2 == 0 ? mine : record, count: batchSize)
+            let first = inbox.append(&batch)
+            // Committed before it is answered: what this writer appended is there when `append` returns.
+            #expect(inbox.record(seq: first + batchSize - 1)?.seq == first + batchSize - 1)
+          }
+        }
+      }
+      group.addTask {
+        let total = writers * batches * batchSize
+        var seen = 0
+        while seen < total {
+          var query = PageQuery()
+          query.after = seen
+          query.limit = 100
+          let items = inbox.snapshot().page(query).items
+          #expect(items.map(\.seq) == Array(seen + 1..<seen + 1 + items.count))
+          seen += items.count
+          await Task.yield()
+        }
+      }
+      try await group.waitForAll()
+    }
+    let snapshot = inbox.snapshot()
+    #expect(snapshot.count == writers * batches * batchSize)
+    #expect(snapshot.lastSeq == writers * batches * batchSize)
+    for writer in 0..<writers {
+      var query = PageQuery()
+      query.filter = try Filter([(name: "device_token", value: "0\(writer)")])
+      #expect(snapshot.page(query).matched == batches / 2 * batchSize)
+    }
+  }
+
+  @Test func deletesAndEvictsWhileOthersAppend() async throws {
+    let inbox = Inbox(maxRecords: 1000)
+    let all = Filter()
+    try await withThrowingTaskGroup { group in
+      for _ in 0..<3 {
+        group.addTask {
+          let record = PushFixture().record
+          for _ in 0..<2000 { inbox.append(record) }
+        }
+      }
+      group.addTask {
+        for _ in 0..<50 {
+          inbox.remove(all)
+          var query = PageQuery()
+          query.limit = .max
+          let seqs = inbox.snapshot().page(query).items.map(\.seq)
+          #expect(zip(seqs, seqs.dropFirst()).allSatisfy { $0 < $1 })
+          await Task.yield()
+        }
+      }
+      try await group.waitForAll()
+    }
+    let snapshot = inbox.snapshot()
+    #expect(snapshot.lastSeq == 6000)
+    #expect(snapshot.count <= 1000)
+    #expect(snapshot.bytes == snapshot.count * RecordStorage.cost(PushFixture().record))
+  }
+}

@@ -1,0 +1,80 @@
+import APNSRules
+import Foundation
+import HTTPMessage
+
+@testable import Inbox
+
+/// A push as tests describe it: everything has a valid default, a test changes what it is about.
+struct PushFixture {
+  static let deviceToken = String(repeating: "ab12", count: 16)
+  /// 2026-01-31T12:00:00.000Z.
+  static let noon: Int64 = 1_769_860_800_000
+
+  var method = "POST"
+  var deviceToken = PushFixture.deviceToken
+  var headers = [("apns-topic", "com.acme.app"), ("apns-push-type", "alert")]
+  var authorization: [String] = [PushFixture.authorization()]
+  var body = Array(#"{"aps":{"alert":"hi"}}"#.utf8)
+  var bodySize: Int?
+  var generatedID = "9D3220FE-444B-633E-D1F1-5D0DCB4F537A"
+  var connection = ConnectionFacts(id: "c17", listener: 0, client: "127.0.0.1:52114", sni: "localhost", tls: "TLSv1.3")
+  var outcome: Record.Outcome?
+  var accepted: Bool?
+  var isComplete = true
+  var now = PushFixture.noon
+
+  init(_ change: (inout PushFixture) -> Void = { _ in }) { change(&self) }
+
+  /// The value of an `authorization` field; the key ring of `record` takes any signature.
+  static func authorization(keyID: String = "MOCKKEY001", teamID: String = "MOCKTEAM01", issuedAt: Int64 = noon / 1000)
+    -> String
+  {
+    func base64URL(_ text: String) -> String {
+      Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+    return "bearer " + base64URL(#"{"alg":"ES256","kid":"\#(keyID)"}"#) + "."
+      + base64URL(#"{"iss":"\#(teamID)","iat":\#(issuedAt)}"#) + "." + signature
+  }
+
+  /// What must not be found in any record.
+  static let signature = String(repeating: "SECRET", count: 14) + "ab"
+
+  var request: HTTPRequest {
+    var fields = [(":method", method), (":scheme", "https"), (":path", "/3/device/\(deviceToken)")]
+    fields += authorization.map { ("authorization", $0) } + headers
+    var request = HTTPRequest(stream: 39, headers: HeaderList(fields), body: body)
+    if let bodySize { request.bodySize = bodySize }
+    return request
+  }
+
+  static let rulebook = Rulebook()
+
+  var record: Record {
+    let keys = ["MOCKKEY001", "OTHERKEY02"].map { keyID in
+      TrustedKey(keyID: keyID, teamID: keyID == "MOCKKEY001" ? "MOCKTEAM01" : "OTHERTEAM2", verifies: { _, _, _ in true })
+    }
+    var standing = ConnectionStanding(certificate: connection.certificate)
+    let request = request
+    let verdict = Self.rulebook.judge(
+      request, standing: &standing, keys: KeyRing(version: 1, keys: keys), devices: DeviceTable(), now: now)
+    let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
+    let isAnswered = outcome != .pending && outcome != .aborted
+    return generatedID.withCString { id in
+      Record(
+        request: request, verdict: isComplete ? verdict : nil, facts: verdict.facts,
+        generatedID: UnsafeRawBufferPointer(start: id, count: generatedID.utf8.count), connection: connection,
+        outcome: outcome, accepted: accepted ?? (outcome == .accepted),
+        served: isAnswered
+          ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
+          : Record.Served(),
+        receivedAt: now, finishedAt: outcome == .pending ? nil : now + 2)
+    }
+  }
+
+  /// The record as JSON text.
+  static func json(_ record: Record) -> String {
+    var writer = JSONWriter()
+    record.write(to: &writer, rulebook: rulebook)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,48 @@
+import Testing
+
+@testable import Inbox
+
+@Suite struct TextPatternTests {
+  @Test(arguments: [
+    ("abc", "abc", true), ("abc", "abcd", false), ("abc", "ab", false), ("", "", true), ("", "a", false),
+    ("*", "", true), ("*", "anything", true), ("a*", "a", true), ("a*", "ba", false), ("*c", "abc", true),
+    ("a*c", "ac", true), ("a*c", "abbc", true), ("a*c", "abcb", false), ("a*a", "a", false), ("a*b*c", "aXbYc", true),
+    ("a*b*c", "acb", false), ("*b*b*", "abab", true), ("*b*b*", "ab", false), ("**", "x", true),
+    ("com.acme.*", "com.acme.app", true), ("com.acme.*", "com.acmeX", false), ("ABC", "abc", false), ("a.c", "abc", false),
+  ])
+  func matches(pattern: String, text: String, expected: Bool) {
+    #expect(TextPattern(pattern, foldsCase: false).matches(text) == expected)
+  }
+
+  @Test func foldsASCIIOnly() {
+    #expect(TextPattern("AB12*Ff", foldsCase: true).matches("ab12cdfF"))
+    #expect(!TextPattern("Ä", foldsCase: true).matches("ä"))
+    #expect(!TextPattern("[", foldsCase: true).matches("{"))
+  }
+
+  @Test func takesAStarInALiteralAsItself() {
+    #expect(TextPattern(literal: "A*").matches("a*"))
+    #expect(!TextPattern(literal: "A*").matches("ab"))
+  }
+
+  /// Patterns with many stars are where backtracking matchers take exponential time.
+  @Test func isQuickOnHostilePatterns() {
+    let pattern = TextPattern(String(repeating: "a*", count: 200) + "b", foldsCase: false)
+    #expect(!pattern.matches(String(repeating: "a", count: 5000)))
+  }
+}
+
+@Suite struct SpellingTests {
+  @Test(arguments: [
+    ("topik", "topic"), ("statsu", "status"), ("device-token", "device_token"), ("devicetoken", "device_token"),
+    ("token", "device_token"), ("Topic", "topic"), ("collapse", "collapse_id"),
+  ])
+  func guesses(word: String, name: String) {
+    #expect(Spelling.nearest(to: word, among: FilterField.names) == name)
+  }
+
+  @Test(arguments: ["", "zzzzzz", "q", "payload"])
+  func doesNotGuessWildly(word: String) {
+    #expect(Spelling.nearest(to: word, among: FilterField.names) == nil)
+  }
+}
