@@ -66,7 +66,8 @@ extension Rulebook {
 
   /// Row 9: `iat` within an hour of now, both ends inclusive (section 3.2; the future by section 13 row 9).
   private func checkAge(_ issuedAt: Int64, now: Int64) throws(Rejection) {
-    let age = now &- issuedAt
+    // `iat` has no more than seconds: a token made at 12:00:00.9 says 12:00:00 and is good until 13:00:00.9.
+    let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
       throw Rejection(
         .providerTokenAge, .expiredProviderToken,
@@ -122,7 +123,7 @@ extension Rulebook {
       throw Rejection(
         .tokenUpdates, .tooManyProviderTokenUpdates,
         "the connection's provider token changed \(standing.updates.fastChanges + 1) times within less than "
-          + "\(Explanation.time(times.updateInterval)) of the change before: make one every 20 to 60 minutes and share it"
+          + "\(Explanation.time(times.updateInterval)) of the one before: make one every 20 to 60 minutes and share it"
       )
     }
   }

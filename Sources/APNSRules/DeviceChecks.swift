@@ -23,7 +23,7 @@ extension Rulebook {
     case .expired:
       throw Rejection(
         .deviceExpired, .expiredToken,
-        "\(shown) has expired at \(Explanation.moment(device.since)): forget it, unless the app registered it again since",
+        "\(shown) expired at \(Explanation.moment(device.since)): forget it, unless the app registered it again since",
         timestamp: device.since)
     case .unregistered:
       let (start, isNever) = device.since.addingReportingOverflow(times.unregisteredAfter)

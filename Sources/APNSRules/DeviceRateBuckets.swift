@@ -2,7 +2,8 @@
 /// owner keeps it behind a lock; times are the machine's monotonic nanoseconds.
 ///
 /// Each device token costs one number: the time at which its bucket will be full again (the generic cell rate
-/// algorithm). Memory is bounded: after `capacity` tokens the ones not used lately are forgotten, as if they had waited.
+/// algorithm). Memory is bounded: after `capacity` tokens the ones not used lately are forgotten, as if they had
+/// waited.
 public struct DeviceRateBuckets: Sendable {
   /// The rate it counts against.
   public let rate: DeviceRate

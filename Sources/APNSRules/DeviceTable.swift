@@ -41,7 +41,8 @@ public struct DeviceTable: Sendable {
   /// The device with this token, in any case.
   public subscript(token: String) -> Device? { byToken[token.lowercased()] }
 
-  /// The device with this token as it came off the wire, hexadecimal in any case. Costs nothing while the table is empty.
+  /// The device with this token as it came off the wire, hexadecimal in any case. Costs nothing while the table is
+  /// empty.
   public func device(_ token: UnsafeRawBufferPointer) -> Device? {
     if byToken.isEmpty { return nil }
     return byToken[String(lowercasedHexadecimal: token)]

@@ -5,7 +5,8 @@ internal import HTTPMessage
 /// record, not when the push arrives.
 extension Rulebook {
   /// `missing-push-type`, and `would-not-show` for what APNs accepts and a device drops (APNS.md sections 5 and 6).
-  /// Meant for accepted pushes. What the three modes answer differently is a finding in `apple` only, as their table says.
+  /// Meant for accepted pushes. What the three modes answer differently is a finding in `apple` only, as their table
+  /// says.
   ///
   /// - Parameters:
   ///   - facts: the push's facts.

@@ -1,10 +1,10 @@
 public import HTTPMessage
 
-/// What a request says, read once: where its known fields stand and what they mean. Filled as far as the request allows,
-/// also when it is rejected, so that a record shows what came.
+/// What a request says, read once: where its known fields stand and what they mean. Filled as far as the request
+/// allows, also when it is rejected, so that a record shows what came.
 ///
-/// Ranges are into `HeaderList.bytes`. An optional header with an empty value counts as absent (APNS.md section 2), except
-/// `apns-topic` and `apns-priority`.
+/// Ranges are into `HeaderList.bytes`. An optional header with an empty value counts as absent (APNS.md section 2),
+/// except `apns-topic` and `apns-priority`.
 public struct PushFacts: Sendable, Equatable {
   /// `:method`.
   public internal(set) var method: ByteRange?

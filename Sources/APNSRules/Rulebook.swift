@@ -32,8 +32,8 @@ public struct Rulebook: Sendable {
     digest()
   }
 
-  /// More fields than this cannot fit into the advertised list size of 8000, at 32 bytes and more each (RFC 9113 section
-  /// 6.5.2). Bounds the search for repeated names, whoever fills the request.
+  /// More fields than this cannot fit into the advertised list size of 8000, at 32 bytes and more each (RFC 9113
+  /// section 6.5.2). Bounds the search for repeated names, whoever fills the request.
   private static let fieldLimit = 250
 
   /// What APNs would say to `request`, in the order of APNS.md section 8.2, rows 3 to 18. Row 19, the rate per device

@@ -1,5 +1,5 @@
-/// Row 16 of APNS.md section 8.2: the topic is present, well formed, permitted to the credential, and fits the push type;
-/// the priority fits the type (sections 4.2, 5 and 13).
+/// Row 16 of APNS.md section 8.2: the topic is present, well formed, permitted to the credential, and fits the push
+/// type; the priority fits the type (sections 4.2, 5 and 13).
 extension Rulebook {
   /// - Parameters:
   ///   - topic: `apns-topic`, or the certificate's own topic where there is no such header.
@@ -20,7 +20,8 @@ extension Rulebook {
       if mode == .strict, !type.documents(priority: facts.priority) {
         throw Rejection(
           .priorityForType, .badPriority,
-          "a push of type \(type.text) has priority \(facts.priority)\(facts.priorityText == nil ? " by default" : ""), "
+          "a push of type \(type.text) has priority \(facts.priority)"
+            + (facts.priorityText == nil ? " by default, " : ", ")
             + "documented is \(type == .background ? "5 alone" : "10 or 5"): set apns-priority")
       }
     }

@@ -12,9 +12,15 @@ struct Route: Sendable {
   let path: String
   let answer: Answer
 
-  static func get(_ path: String, _ answer: @escaping Answer) -> Route { Route(method: .get, path: path, answer: answer) }
-  static func post(_ path: String, _ answer: @escaping Answer) -> Route { Route(method: .post, path: path, answer: answer) }
-  static func put(_ path: String, _ answer: @escaping Answer) -> Route { Route(method: .put, path: path, answer: answer) }
+  static func get(_ path: String, _ answer: @escaping Answer) -> Route {
+    Route(method: .get, path: path, answer: answer)
+  }
+  static func post(_ path: String, _ answer: @escaping Answer) -> Route {
+    Route(method: .post, path: path, answer: answer)
+  }
+  static func put(_ path: String, _ answer: @escaping Answer) -> Route {
+    Route(method: .put, path: path, answer: answer)
+  }
   static func delete(_ path: String, _ answer: @escaping Answer) -> Route {
     Route(method: .delete, path: path, answer: answer)
   }
@@ -34,7 +40,8 @@ struct AdminRoutes: Sendable {
 
   /// Every route, in the order of the documentation.
   var routes: [Route] {
-    let api = PushRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
+    let api =
+      PushRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ServerRoutes(state: state, version: version).routes
     return api.map { Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer) }

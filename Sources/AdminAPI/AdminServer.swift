@@ -93,6 +93,7 @@ enum Limits {
   static var http: HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
       idleTimeout: .seconds(60),
-      httpDecoderConfiguration: .init(maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
+      httpDecoderConfiguration: .init(
+        maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
   }
 }

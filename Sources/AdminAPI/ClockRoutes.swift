@@ -23,7 +23,8 @@ struct ClockRoutes: Sendable {
     case .real where now == nil: clock.runReal()
     case .real:
       throw Problem.badRequest(
-        "now goes with a frozen clock", hint: "Send mode frozen, or leave now out, or move the clock with /clock/advance.")
+        "now goes with a frozen clock",
+        hint: "Send mode frozen, or leave now out, or move the clock with /clock/advance.")
     case nil:
       throw Problem.badRequest("the body lacks mode", hint: "It is frozen, with or without now, or real.")
     }

@@ -35,7 +35,8 @@ struct DeviceRoutes: Sendable {
     let body = try await JSONBody(request, allowing: ["token"] + Self.members)
     let token = try token(context)
     if let other = try body.text("token"), other.lowercased() != token {
-      throw Problem.badRequest("the body is about another device token than the path", hint: "Leave token out of the body.")
+      throw Problem.badRequest(
+        "the body is about another device token than the path", hint: "Leave token out of the body.")
     }
     return try register(token, body)
   }
@@ -77,7 +78,8 @@ struct DeviceRoutes: Sendable {
   private static func checked(_ token: String) throws(Problem) -> String {
     guard DeviceToken.isWellFormed(token) else {
       throw .badRequest(
-        "\"\(token.prefix(80))\" is no device token", hint: "It is an even number of hexadecimal digits, 2 to 400 of them.")
+        "\"\(token.prefix(80))\" is no device token",
+        hint: "It is an even number of hexadecimal digits, 2 to 400 of them.")
     }
     return token.lowercased()
   }

@@ -40,6 +40,9 @@ struct JSONBody {
       return try await request.body.collect(upTo: Limits.body)
     } catch is NIOTooManyBytesError {
       throw tooLarge
+    } catch {
+      // Broken chunks, or a client that went away.
+      throw Problem.badRequest("the body did not come whole: \(error)", hint: "Send it again.")
     }
   }
 
@@ -55,15 +58,14 @@ struct JSONBody {
   }
 
   private static func object(_ bytes: ByteBuffer) throws(Problem) -> [String: JSONValue] {
-    do {
-      return try JSONDecoder().decode([String: JSONValue].self, from: Data(bytes.readableBytesView))
-    } catch DecodingError.typeMismatch {
-      throw .badRequest("the body is JSON but no object", hint: "Send an object, such as {}.")
-    } catch {
-      let problem = bytes.readableBytesView.withUnsafeBytes { JSONText.problem(in: $0) }
-      throw .badRequest(
-        "the body is not JSON: \(problem?.description ?? "it cannot be read")", hint: "Send an object, such as {}.")
+    // Checked first: the decoder is lenient, and says neither what is wrong nor where.
+    if let problem = bytes.readableBytesView.withUnsafeBytes({ JSONText.problem(in: $0) }) {
+      throw .badRequest("the body is not JSON: \(problem)", hint: "Send an object, such as {}.")
     }
+    guard let object = try? JSONDecoder().decode([String: JSONValue].self, from: Data(bytes.readableBytesView)) else {
+      throw .badRequest("the body is JSON but no object", hint: "Send an object, such as {}.")
+    }
+    return object
   }
 
   // MARK: - Members

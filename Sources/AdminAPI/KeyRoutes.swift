@@ -60,7 +60,9 @@ struct KeyRoutes: Sendable {
 
   private static func identifier(_ text: String, _ name: String) throws(Problem) -> String {
     guard text.utf8.count == 10, text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else {
-      throw .badRequest("\(name) \"\(text.prefix(80))\" is not ten letters and digits", hint: "Take it as Apple's developer site shows it.")
+      throw .badRequest(
+        "\(name) \"\(text.prefix(80))\" is not ten letters and digits",
+        hint: "Take it as Apple's developer site shows it.")
     }
     return text
   }
@@ -68,7 +70,7 @@ struct KeyRoutes: Sendable {
   private static func publicKey(_ pem: String, _ keyID: String) throws(Problem) -> ES256PublicKey {
     if pem.contains("PRIVATE KEY") {
       throw .badRequest(
-        "public_key is a PRIVATE key; it was not kept, but it has now travelled in clear text and should be replaced if it is a real one",
+        "public_key is a PRIVATE key; it was not kept, but it has travelled in clear text: replace it if it is a real one",
         hint: publicHalf(keyID))
     }
     do {

@@ -8,7 +8,8 @@ struct PushRoutes: Sendable {
 
   var routes: [Route] {
     [
-      .get("/pushes", list), .delete("/pushes", delete), .get("/pushes/:id", show), .get("/pushes/:id/payload", payload),
+      .get("/pushes", list), .delete("/pushes", delete), .get("/pushes/:id", show),
+      .get("/pushes/:id/payload", payload),
     ]
   }
 
@@ -38,13 +39,9 @@ struct PushRoutes: Sendable {
     guard all == nil || all == "true" else {
       throw Problem.badRequest("all cannot be \"\(all ?? "")\"", hint: "It is true, or left out.")
     }
-    if let surplus = parameters.all.first(where: { $0.name == "limit" || $0.name == "order" }) {
-      throw Problem.badRequest(
-        "\(surplus.name) means nothing when deleting", hint: "Say which pushes by their fields, after or before.")
-    }
-    let query: PageQuery
+    let selection: Selection
     do {
-      query = try PageQuery(parameters.all)
+      selection = try Selection(parameters.all)
     } catch {
       throw Problem(error)
     }
@@ -60,7 +57,7 @@ struct PushRoutes: Sendable {
       let deleted = state.inbox.removeAll()
       return .json { $0.member("deleted", deleted) }
     case (false, false):
-      let deleted = state.inbox.remove(query.filter, after: query.after, before: query.before)
+      let deleted = state.inbox.remove(selection)
       return .json { $0.member("deleted", deleted) }
     }
   }

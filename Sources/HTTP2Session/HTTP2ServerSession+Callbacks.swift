@@ -31,10 +31,6 @@ extension HTTP2ServerSession {
       HTTP2ServerSession.from(user).body(on: stream, UnsafeRawBufferPointer(start: data, count: count))
       return 0
     }
-    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks) { _, header, user in
-      guard let header, let user else { return 0 }
-      return HTTP2ServerSession.from(user).beginFrame(type: header.pointee.type, length: header.pointee.length)
-    }
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
       guard let frame, let user else { return 0 }
       HTTP2ServerSession.from(user).received(frame)

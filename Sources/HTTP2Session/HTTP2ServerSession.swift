@@ -17,8 +17,6 @@ public final class HTTP2ServerSession {
     case aborted(RequestStream, errorCode: UInt32)
     /// The peer opened more streams than the limit it had acknowledged.
     case excessStreams(limit: UInt32)
-    /// The header block of a request is beyond any limit; the connection should end.
-    case headerBlockTooLarge
     /// The peer sent GOAWAY with this code.
     case goAway(errorCode: UInt32)
   }
@@ -37,7 +35,6 @@ public final class HTTP2ServerSession {
   /// The stream whose header fields are coming: they come together, so it need not be looked up for each.
   @exclusivity(unchecked) private var current: RequestStream?
   @exclusivity(unchecked) private var excessReported = false
-  @exclusivity(unchecked) private var headerBlockSize = 0
   /// Streams whose answer is out but whose request was not finished: they get RST_STREAM NO_ERROR.
   @exclusivity(unchecked) private var unfinished: [Int32] = []
   /// Closed streams' objects, for the next ones. Bounded so that a burst does not stay in memory.
@@ -125,9 +122,14 @@ public final class HTTP2ServerSession {
       // Frame header: length (3), type, flags. nghttp2 yields whole frames, SETTINGS in one piece.
       if count >= 9, frame[3] == APNS_FRAME_SETTINGS, frame[4] & APNS_FLAG_ACK == 0 {
         streamLimits.patchSettings(in: &output, frameAt: start, end: start + count)
+      } else if count >= 17, frame[3] == APNS_FRAME_GOAWAY {
+        goAwaySent = GoAway(explaining: &output, frameAt: start)
       }
     }
   }
+
+  /// The last GOAWAY that was sent, by a command or by nghttp2 because the peer broke the protocol.
+  public private(set) var goAwaySent: GoAway?
 
   /// Neither side has anything more to say: close once the drained bytes are sent.
   public var isFinished: Bool {
@@ -252,17 +254,6 @@ public final class HTTP2ServerSession {
     } else if !stream.request.headersTooLarge {
       stream.request.headers.append(name: name, value: value)
     }
-  }
-
-  func beginFrame(type: UInt8, length: Int) -> Int32 {
-    switch type {
-    case APNS_FRAME_HEADERS: headerBlockSize = length
-    case APNS_FRAME_CONTINUATION: headerBlockSize += length
-    default: return 0
-    }
-    guard headerBlockSize > HTTP2Limits.hardHeaderListSize else { return 0 }
-    if headerBlockSize - length <= HTTP2Limits.hardHeaderListSize { events.append(.headerBlockTooLarge) }
-    return 0
   }
 
   func body(on id: Int32, _ bytes: UnsafeRawBufferPointer) {

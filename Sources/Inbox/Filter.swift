@@ -30,17 +30,17 @@ public struct Filter: Sendable {
     for condition in conditions { try add(name: condition.name, value: condition.value) }
   }
 
-  /// Whether it matches every record because it has no condition.
-  public var isEmpty: Bool { groups.isEmpty }
-
   /// Adds one condition. A `!` before the value, or before the name, negates it.
   ///
+  /// - Parameter further: names that the query may have besides the fields of a filter, for the error's hint.
   /// - Throws: `FilterError` for a field that does not exist or a value that it cannot have.
-  public mutating func add(name: String, value: String) throws(FilterError) {
+  mutating func add(name: String, value: String, further: [String] = []) throws(FilterError) {
     let negatedName = name.hasPrefix("!")
     let negatedValue = value.hasPrefix("!")
     let bareName = negatedName ? String(name.dropFirst()) : name
-    guard let field = FilterField(rawValue: bareName) else { throw FilterError(unknownField: bareName) }
+    guard let field = FilterField(rawValue: bareName) else {
+      throw FilterError(unknownField: bareName, further: further)
+    }
     let test = try Test(field, value: negatedValue ? String(value.dropFirst()) : value)
     let index = groups.firstIndex { $0.field == field } ?? groups.endIndex
     if index == groups.endIndex { groups.append(Group(field: field)) }

@@ -10,17 +10,17 @@ public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
   public let hint: String
 
   /// An error about a value.
-  public init(field: String, value: String, message: String, hint: String) {
+  init(field: String, value: String, hint: String) {
     self.field = field
     self.value = value
-    self.message = message
+    message = "\(field) cannot be \"\(value)\""
     self.hint = hint
   }
 
   /// An error about a field that does not exist; the hint has a guess and the fields there are.
   ///
   /// - Parameter further: names that are allowed at this place besides the fields of a filter.
-  public init(unknownField field: String, further: [String] = []) {
+  init(unknownField field: String, further: [String]) {
     self.field = field
     value = nil
     let names = FilterField.names + further
@@ -29,6 +29,7 @@ public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
     hint = "\(guess)The fields are \(names.joined(separator: ", "))."
   }
 
+  /// What is wrong and how to repair it.
   public var description: String { "\(message). \(hint)" }
 }
 
@@ -36,8 +37,7 @@ extension Filter.Test {
   /// The test that `value` asks for on `field`.
   init(_ field: FilterField, value: String) throws(FilterError) {
     func failure(_ hint: String) -> FilterError {
-      FilterError(
-        field: field.rawValue, value: value, message: "\(field.rawValue) cannot be \"\(value)\"", hint: hint)
+      FilterError(field: field.rawValue, value: value, hint: hint)
     }
     if value.isEmpty {
       throw failure("Give it a value, or leave it out; !\(field.rawValue)=* finds the records without one.")
@@ -75,25 +75,5 @@ extension Filter.Test {
       }
       self = .number(Int64(size))
     }
-  }
-}
-
-/// Numbers of bytes as people write them.
-public enum WrittenSize {
-  /// The bytes that `text` says: a number, decimals allowed, and a unit `B K KiB M MiB G GiB` (each 1024 times the one
-  /// before) or none. Nil if it is none of that, or 8 EiB or more.
-  public static func bytes(_ text: some StringProtocol) -> Int? {
-    let digits = text.prefix { ("0"..."9").contains($0) || $0 == "." }
-    let unit = text.dropFirst(digits.count).drop { $0 == " " }
-    let factor: Double
-    switch unit.lowercased() {
-    case "", "b": factor = 1
-    case "k", "kib": factor = 1024
-    case "m", "mib": factor = 1_048_576
-    case "g", "gib": factor = 1_073_741_824
-    default: return nil
-    }
-    guard let value = Double(digits) else { return nil }
-    return Int(exactly: (value * factor).rounded(.down))
   }
 }

@@ -45,7 +45,8 @@ public final class Inbox: Sendable {
     guard !records.isEmpty else { return 0 }
     let first = state.withLock { state in
       let first = state.nextSeq
-      for record in records { append(record, to: &state) }
+      for index in records.indices { number(&records[index], in: &state) }
+      state.records.append(records)
       evict(from: &state)
       return first
     }
@@ -56,15 +57,11 @@ public final class Inbox: Sendable {
   /// Adds one record and returns its `seq`.
   @discardableResult
   public func append(_ record: Record) -> Int {
-    state.withLock { state in
-      append(record, to: &state)
-      evict(from: &state)
-      return state.nextSeq - 1
-    }
+    var batch = [record]
+    return append(&batch)
   }
 
-  private func append(_ record: Record, to state: inout State) {
-    var record = record
+  private func number(_ record: inout Record, in state: inout State) {
     record.seq = state.nextSeq
     state.nextSeq += 1
     // An accepted push is the first attempt of itself while nothing waits for a retry: no need to look closer.
@@ -72,7 +69,6 @@ public final class Inbox: Sendable {
       record.attempt = state.attempts.count(
         PushFingerprint(record), accepted: record.accepted, now: machineTime())
     }
-    state.records.append(record)
   }
 
   private func evict(from state: inout State) {
@@ -100,14 +96,14 @@ public final class Inbox: Sendable {
     return former.records.count
   }
 
-  /// Removes the records that `filter` matches, with numbers above `after` and below `before`.
+  /// Removes the selected records.
   ///
   /// - Returns: how many they were.
   @discardableResult
-  public func remove(_ filter: Filter, after: Int = 0, before: Int = .max) -> Int {
+  public func remove(_ selection: Selection) -> Int {
     var seqs: [Int] = []
-    snapshot().records.forEach(after: after, before: before, newestFirst: false) { record in
-      if filter.matches(record) { seqs.append(record.seq) }
+    snapshot().records.forEach(in: selection) { record in
+      seqs.append(record.seq)
       return true
     }
     return state.withLock { $0.records.remove(seqs) }

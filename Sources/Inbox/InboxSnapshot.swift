@@ -19,22 +19,21 @@ public struct InboxSnapshot: Sendable {
   public func page(_ query: PageQuery) -> InboxPage {
     var items: [Record] = []
     var matched = 0
-    records.forEach(after: query.after, before: query.before, newestFirst: query.order == .descending) { record in
-      guard query.filter.matches(record) else { return true }
+    records.forEach(in: query.selection, newestFirst: query.order == .descending) { record in
       matched += 1
       if items.count < query.limit { items.append(copy record) }
       return true
     }
     return InboxPage(
       items: items, next: matched > items.count ? items.last?.seq : nil, matched: matched, total: records.count,
-      evicted: evicted, isComplete: isComplete(after: query.after))
+      evicted: evicted, isComplete: isComplete(after: query.selection.after))
   }
 
   /// All attempts with this `apns-id`, compared without case, in the order they came.
   public func attempts(apnsID: String) -> [Record] {
     let wanted = TextPattern(literal: apnsID)
     var found: [Record] = []
-    records.forEach(after: 0, before: .max, newestFirst: false) { record in
+    records.forEach(in: Selection()) { record in
       if record.withID({ $0.map(wanted.matches) ?? false }) { found.append(copy record) }
       return true
     }

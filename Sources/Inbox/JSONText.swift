@@ -10,6 +10,7 @@ public struct JSONText {
     /// What is wrong there.
     public let reason: String
 
+    /// What is wrong and where.
     public var description: String { "\(reason) at byte \(offset)" }
   }
 

@@ -104,7 +104,7 @@ public struct Record: Sendable {
     self.finishedAt = finishedAt
     self.outcome = outcome
     self.accepted = accepted
-    judgement = verdict.map(Judgement.verdict) ?? .unjudged(facts)
+    if let verdict { judgement = .verdict(verdict) } else { judgement = .unjudged(facts) }
     self.served = served
     bodySize = request.bodySize
     headerSize = UInt16(truncatingIfNeeded: request.headers.bytes.count)

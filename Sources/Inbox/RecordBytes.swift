@@ -4,16 +4,20 @@ internal import HTTPMessage
 /// The bytes a record keeps, and reading them.
 extension Record {
   /// Header fields, body and generated id in one array of exactly their size: the one allocation of a record.
-  static func pack(_ request: borrowing HTTPRequest, _ facts: PushFacts, _ generatedID: UnsafeRawBufferPointer) -> [UInt8] {
+  static func pack(
+    _ request: borrowing HTTPRequest, _ facts: PushFacts, _ generatedID: UnsafeRawBufferPointer
+  ) -> [UInt8] {
     let headerSize = request.headers.bytes.count
     let bodyEnd = headerSize + request.body.count
     let size = bodyEnd + generatedID.count
     return [UInt8](unsafeUninitializedCapacity: size) { buffer, filled in
       let target = UnsafeMutableRawBufferPointer(buffer)
-      request.headers.bytes.withUnsafeBytes { target.copyMemory(from: $0) }
-      request.body.withUnsafeBytes { UnsafeMutableRawBufferPointer(rebasing: target[headerSize...]).copyMemory(from: $0) }
+      let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<headerSize])
+      let body = UnsafeMutableRawBufferPointer(rebasing: target[headerSize..<bodyEnd])
+      request.headers.bytes.withUnsafeBytes { headers.copyMemory(from: $0) }
+      facts.blankSignatures(in: headers)
+      request.body.withUnsafeBytes { body.copyMemory(from: $0) }
       UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd...]).copyMemory(from: generatedID)
-      facts.blankSignatures(in: UnsafeMutableRawBufferPointer(rebasing: target[..<headerSize]))
       filled = size
     }
   }

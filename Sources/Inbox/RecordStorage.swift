@@ -23,17 +23,21 @@ struct RecordStorage: Sendable {
   /// The number of the oldest record.
   var firstSeq: Int? { chunks.first?[head].seq }
 
-  /// Adds a record whose `seq` is larger than all that are there.
-  mutating func append(_ record: consuming Record) {
-    count += 1
-    bytes += Self.cost(record)
-    if let last = chunks.indices.last, chunks[last].count < Self.chunkSize {
-      chunks[last].append(record)
-    } else {
-      var chunk: [Record] = []
-      chunk.reserveCapacity(Self.chunkSize)
-      chunk.append(record)
-      chunks.append(chunk)
+  /// Adds records whose numbers are larger than all that are there, and ascend.
+  mutating func append(_ records: [Record]) {
+    count += records.count
+    for index in records.indices { bytes += Self.cost(records[index]) }
+    var rest = records[...]
+    while !rest.isEmpty {
+      let room = Self.chunkSize - (chunks.last?.count ?? Self.chunkSize)
+      if room <= 0 {
+        var chunk: [Record] = []
+        chunk.reserveCapacity(Self.chunkSize)
+        chunks.append(chunk)
+      } else {
+        chunks[chunks.count - 1].append(contentsOf: rest.prefix(room))
+        rest = rest.dropFirst(room)
+      }
     }
   }
 
@@ -92,24 +96,24 @@ struct RecordStorage: Sendable {
     return record.seq == seq ? record : nil
   }
 
-  /// Calls `body` with each record whose number is above `after` and below `before`, in order or newest first, until it
-  /// returns false.
-  func forEach(after: Int, before: Int, newestFirst: Bool, _ body: (borrowing Record) -> Bool) {
-    guard after < .max else { return }
-    let start = position(from: after + 1)
-    let end = position(from: before)
+  /// Calls `body` with each selected record, in order or newest first, until it returns false.
+  func forEach(in selection: Selection, newestFirst: Bool = false, _ body: (borrowing Record) -> Bool) {
+    guard selection.after < .max else { return }
+    let start = position(from: selection.after + 1)
+    let end = position(from: selection.before)
     guard start.chunk < end.chunk || (start.chunk == end.chunk && start.index < end.index) else { return }
     let visited = start.chunk...min(end.chunk, chunks.count - 1)
     func indices(_ chunk: Int) -> Range<Int> {
       (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)
     }
+    func visit(_ record: borrowing Record) -> Bool { selection.filter.matches(record) ? body(record) : true }
     if newestFirst {
       for chunk in visited.reversed() {
-        for index in indices(chunk).reversed() where !body(chunks[chunk][index]) { return }
+        for index in indices(chunk).reversed() where !visit(chunks[chunk][index]) { return }
       }
     } else {
       for chunk in visited {
-        for index in indices(chunk) where !body(chunks[chunk][index]) { return }
+        for index in indices(chunk) where !visit(chunks[chunk][index]) { return }
       }
     }
   }

@@ -3,11 +3,13 @@ public enum Spelling {
   /// The name nearest to `word`, if one is near enough to be meant: at most a third of its letters differ.
   public static func nearest(to word: String, among names: some Sequence<String>) -> String? {
     let word = word.lowercased().replacing("-", with: "_")
+    // Longer words are nobody's slip, and the distance takes time with the product of both lengths.
+    let letters = Array(word.unicodeScalars.prefix(64))
     // A name that begins or ends with the whole word is meant whatever its length: `token` for `device_token`.
     let near = names.map { name in
       let other = name.lowercased().replacing("-", with: "_")
       let isPart = word.count >= 3 && (other.hasPrefix(word) || other.hasSuffix(word))
-      return (name: name, distance: isPart ? 1 : distance(Array(word.unicodeScalars.prefix(64)), Array(other.unicodeScalars)))
+      return (name: name, distance: isPart ? 1 : distance(letters, Array(other.unicodeScalars)))
     }
     guard let best = near.min(by: { $0.distance < $1.distance }), best.distance <= max(1, best.name.count / 3) else {
       return nil

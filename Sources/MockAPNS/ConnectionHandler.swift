@@ -174,13 +174,6 @@ final class ConnectionHandler: ChannelInboundHandler {
       case .excessStreams(let limit):
         logger.notice("\(client): more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM")
         leave(context, code: .refusedStream, debug: "more active streams than this endpoint allows: \(limit)")
-      case .headerBlockTooLarge:
-        logger.notice("\(client): a header block over \(HTTP2Limits.hardHeaderListSize) bytes; GOAWAY")
-        leave(
-          context, code: .protocolError,
-          debug:
-            "header block over \(HTTP2Limits.hardHeaderListSize) bytes; at most \(HTTP2Limits.maxHeaderListSize) are taken"
-        )
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
@@ -270,7 +263,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func firstLine(of bytes: [UInt8]) -> String {
-    let line = bytes.prefix { $0 != 13 && $0 != 10 }.prefix(40)
+    // No more than names the mistake: what follows in a path may be a device token.
+    let line = bytes.prefix { $0 != 13 && $0 != 10 }.prefix(15)
     return "\"" + String(decoding: line.map { (32...126).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self) + "\""
   }
 
@@ -301,6 +295,9 @@ final class ConnectionHandler: ChannelInboundHandler {
       return close(context)
     }
     writeCipherText(context)
+    if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
+      logger.notice("\(client): HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
+    }
     if session.isFinished || (isLeaving && session.openStreamCount == 0) { close(context) }
   }
 

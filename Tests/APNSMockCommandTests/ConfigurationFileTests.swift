@@ -68,13 +68,13 @@ import Testing
     ("san: {a: b}", "mock.yaml:1: san takes a value or a list of values"),
     ("san: [[a]]", "mock.yaml:1: san takes a list of plain values"),
     ("apns:\n  max_streams: [1]", "mock.yaml:2: max_streams takes one value"),
-    ("max_bytes: 1MiB\nmax-bytes: 2MiB", "mock.yaml:2: this is set above already"),
+    ("max_bytes: 1MiB\nmax-bytes: 2MiB", "mock.yaml:2: max_bytes is set above already"),
     ("- seed", "mock.yaml:1: the file is a map of settings"),
     ("just text", "mock.yaml:1: the file is a map of settings"),
     ("seed: 1\nseed: 2", "mock.yaml:1: more than once in this map: seed"),
     ("seed: 'a\n", "mock.yaml:2: this is not YAML"),
-    ("seed:", "mock.yaml:1: \"\" cannot be used"),
-    ("apns: []", "mock.yaml:1: \"\" cannot be used: it takes at least one HOST:PORT"),
+    ("seed:", "mock.yaml:1: seed: \"\" cannot be used"),
+    ("apns: []", "mock.yaml:1: apns: \"\" cannot be used: it takes at least one HOST:PORT"),
   ])
   func aMistakeIsNamedWithItsLine(_ yaml: String, _ message: String) {
     let errors = Self.merged(yaml).errors.map(\.description)

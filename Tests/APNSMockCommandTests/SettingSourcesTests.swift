@@ -45,8 +45,8 @@ import Testing
     ).merged()
     #expect(
       merged.errors.map(\.description) == [
-        "mock.yaml:3: \"none\" cannot be used: it takes a whole number from 1 to 1024",
-        "mock.yaml:4: \"0\" cannot be used: it takes a whole number from 1 to 1073741824",
+        "mock.yaml:3: threads: \"none\" cannot be used: it takes a whole number from 1 to 1024",
+        "mock.yaml:4: first_streams: \"0\" cannot be used: it takes a whole number from 1 to 1073741824",
         "APNS_MOCK_MAX_BYTES: \"much\" cannot be used: it takes a size such as 512KiB, 256MiB or 1GiB",
         "--rules: \"tough\" cannot be used: it takes apple, strict or lenient",
       ])

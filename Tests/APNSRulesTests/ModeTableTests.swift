@@ -1,8 +1,8 @@
 import APNSRules
 import Testing
 
-/// The table at the end of CONTRACT.md: what the three modes answer where evidence is open. (Upper-case header names never
-/// get as far as the rules.)
+/// The table at the end of CONTRACT.md: what the three modes answer where evidence is open. (Upper-case header names
+/// never get as far as the rules.)
 struct ModeTableTests {
   @Test(arguments: rows) func mode(_ row: Row) { expect(row.judge(), row.reason) }
 

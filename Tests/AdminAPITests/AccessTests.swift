@@ -10,7 +10,8 @@ import Testing
     ("GET", "/"), ("GET", "/ca.pem"), ("GET", "/api/v1/pushes"), ("DELETE", "/api/v1/pushes?all=true"),
     ("GET", "/api/v1/pushes/1"), ("GET", "/api/v1/pushes/1/payload"), ("GET", "/api/v1/status"),
     ("POST", "/api/v1/reset"), ("GET", "/api/v1/clock"), ("PUT", "/api/v1/clock"), ("POST", "/api/v1/clock/advance"),
-    ("GET", "/api/v1/devices"), ("POST", "/api/v1/devices"), ("GET", "/api/v1/devices/ab"), ("PUT", "/api/v1/devices/ab"),
+    ("GET", "/api/v1/devices"), ("POST", "/api/v1/devices"), ("GET", "/api/v1/devices/ab"),
+    ("PUT", "/api/v1/devices/ab"),
     ("DELETE", "/api/v1/devices/ab"), ("GET", "/api/v1/keys"), ("PUT", "/api/v1/keys/K"), ("DELETE", "/api/v1/keys/K"),
     ("GET", "/api/v1/nothing"), ("PATCH", "/api/v1/clock"),
   ]

@@ -1,5 +1,6 @@
 import AdminAPI
 import Foundation
+import Inbox
 import MockAPNS
 import Testing
 
@@ -53,7 +54,7 @@ import Testing
   @Test(arguments: [
     ("POST", "/api/v1/pushes", "GET, DELETE, HEAD"), ("DELETE", "/api/v1/clock", "GET, PUT, HEAD"),
     ("GET", "/api/v1/reset", "POST"), ("PATCH", "/api/v1/devices/ab", "GET, PUT, DELETE, HEAD"),
-    ("BREW", "/livez", "GET, HEAD"), ("OPTIONS", "/api/v1/status", "GET, HEAD"), ("HEAD", "/api/v1/reset", "POST"),
+    ("PURGE", "/livez", "GET, HEAD"), ("OPTIONS", "/api/v1/status", "GET, HEAD"), ("HEAD", "/api/v1/reset", "POST"),
   ])
   func saysWhichMethodsAPathTakes(method: String, path: String, allow: String) async throws {
     try await TestServer.run { server in
@@ -98,7 +99,8 @@ import Testing
       let chunk = String(repeating: "a", count: 65_536)
       let chunks = String(repeating: "10000\r\n\(chunk)\r\n", count: 17) + "0\r\n\r\n"
       #expect(
-        await server.client.request(method, path, json + [("transfer-encoding", "chunked")], body: chunks).status == 413)
+        await server.client.request(method, path, json + [("transfer-encoding", "chunked")], body: chunks).status == 413
+      )
       #expect(await server.client.get("/livez").status == 200)
     }
   }
@@ -119,9 +121,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("[]", "no object"), ("3", "no object"), ("null", ""), ("{", "no member name in quotes at byte 1"),
+    ("[]", "no object"), ("3", "no object"), ("null", "no object"), ("{", "no member name in quotes at byte 1"),
     ("{\"by\":\"1h\",}", "at byte 11"), ("hello", "no JSON value at byte 0"), ("{\"b\u{0}\":1}", "at byte"),
-    (String(repeating: "[", count: 100_000), "nested deeper"), (#"{"by":\#(String(repeating: "[", count: 100_000))"#, "nested deeper"),
+    (String(repeating: "[", count: 100_000), "nested deeper"),
+    (#"{"by":\#(String(repeating: "[", count: 100_000))"#, "nested deeper"),
     (#"{"a":1,"b":2}"#, "\"a\""),
   ])
   func saysWhatIsWrongWithABody(body: String, detail: String) async throws {
@@ -143,6 +146,19 @@ import Testing
     try await TestServer.run { server in
       let answer = await server.client.exchange(text)
       #expect(answer.status == 400 || answer.status == 0)
+      #expect(await server.client.get("/livez").status == 200)
+    }
+  }
+
+  @Test(arguments: ["zz\r\nhello\r\n", "5\r\nhel", "-1\r\n\r\n", "FFFFFFFFFFFFFFFFF\r\n"])
+  func survivesBrokenChunks(body: String) async throws {
+    try await TestServer.run { server in
+      server.push()
+      let answer = await server.client.exchange(
+        "POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\n"
+          + "transfer-encoding: chunked\r\n\r\n\(body)", closesAfterwards: true)
+      #expect(answer.status == 400 || answer.status == 0)
+      #expect(server.state.inbox.snapshot().count == 1)
       #expect(await server.client.get("/livez").status == 200)
     }
   }

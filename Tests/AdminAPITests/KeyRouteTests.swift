@@ -32,9 +32,11 @@ import Testing
       let message = Array("header.claims".utf8)
       let signature = try key.sign(message)
       let trusted = try #require(ring.keys["ACMEKEY001"])
-      #expect(message.withUnsafeBytes { message in signature.withUnsafeBytes { trusted.verifies(.es256, message, $0) } })
+      #expect(
+        message.withUnsafeBytes { message in signature.withUnsafeBytes { trusted.verifies(.es256, message, $0) } })
       let list = await client.get("/api/v1/keys")
-      #expect((list.object["items"] as? [[String: Any]])?.map { $0["key_id"] as? String } == ["ACMEKEY001", "MOCKKEY001"])
+      #expect(
+        (list.object["items"] as? [[String: Any]])?.map { $0["key_id"] as? String } == ["ACMEKEY001", "MOCKKEY001"])
       #expect(!list.text.contains("PRIVATE"))
       #expect(await client.request("DELETE", "/api/v1/keys/ACMEKEY001").status == 204)
       #expect(server.state.keys.load().keys["ACMEKEY001"] == nil)
@@ -74,10 +76,11 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (["topics": "com.acme"], "topics is not a list of texts"), (["topics": [1]], "topics is not a list of texts"),
-    (["environment": "moon"], "environment cannot be"), (["related_key_id": "x"], "related_key_id \"x\""),
-  ] as [([String: any Sendable], String)])
+  @Test(
+    arguments: [
+      (["topics": "com.acme"], "topics is not a list of texts"), (["topics": [1]], "topics is not a list of texts"),
+      (["environment": "moon"], "environment cannot be"), (["related_key_id": "x"], "related_key_id \"x\""),
+    ] as [([String: any Sendable], String)])
   func explainsWhatIsWrongAboutAGoodKey(further: [String: any Sendable], detail: String) async throws {
     let pem = try ES256PrivateKey().publicKey.pem
     try await TestServer.run { server in

@@ -1,4 +1,3 @@
-import Dispatch
 import Foundation
 
 #if canImport(Glibc)
@@ -34,7 +33,9 @@ struct RawClient: Sendable {
   }
 
   /// Makes a request. `host` and `content-length` are added unless they are given.
-  func request(_ method: String, _ path: String, _ headers: [(String, String)] = [], body: String? = nil) async -> Answer {
+  func request(_ method: String, _ path: String, _ headers: [(String, String)] = [], body: String? = nil) async
+    -> Answer
+  {
     var headers = headers
     if !headers.contains(where: { $0.0 == "host" }) { headers.append(("host", "127.0.0.1:\(port)")) }
     if let body, !headers.contains(where: { $0.0 == "content-length" || $0.0 == "transfer-encoding" }) {
@@ -53,14 +54,18 @@ struct RawClient: Sendable {
   }
 
   /// Sends `text` as it is and reads until the server closes.
-  func exchange(_ text: String) async -> Answer {
+  ///
+  /// - Parameter closesAfterwards: says that nothing more will come, by closing this side.
+  func exchange(_ text: String, closesAfterwards: Bool = false) async -> Answer {
     await withCheckedContinuation { continuation in
-      // Not on a thread of the concurrency pool: the server's handlers need those.
-      DispatchQueue.global().async { continuation.resume(returning: Self.parse(self.blockingExchange(text))) }
+      // On a thread of its own: those of the pools are few, and the server's handlers need them.
+      Thread.detachNewThread {
+        continuation.resume(returning: Self.parse(self.blockingExchange(text, closesAfterwards)))
+      }
     }
   }
 
-  private func blockingExchange(_ text: String) -> [UInt8] {
+  private func blockingExchange(_ text: String, _ closesAfterwards: Bool) -> [UInt8] {
     let connection = socket(AF_INET, streamSocket, 0)
     guard connection >= 0 else { return [] }
     defer { close(connection) }
@@ -84,6 +89,7 @@ struct RawClient: Sendable {
       guard count > 0 else { break }
       sent += count
     }
+    if closesAfterwards { shutdown(connection, Int32(SHUT_WR)) }
     var received: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {

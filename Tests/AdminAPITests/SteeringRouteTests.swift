@@ -29,7 +29,7 @@ import Testing
     ("PUT", "/api/v1/clock", #"{"mode":"real","now":"2026-01-31T12:00:00Z"}"#, "frozen clock", "/clock/advance"),
     ("PUT", "/api/v1/clock", #"{"mode":"frozen","now":"noon"}"#, "now cannot be", "RFC 3339"),
     ("PUT", "/api/v1/clock", #"{"mode":"frozen","now":5}"#, "now is not a text", "leave it out"),
-    ("PUT", "/api/v1/clock", #"{"mood":"frozen"}"#, "\"mood\"", "Did you mean mode?"),
+    ("PUT", "/api/v1/clock", #"{"mdoe":"frozen"}"#, "\"mdoe\"", "Did you mean mode?"),
     ("POST", "/api/v1/clock/advance", "{}", "lacks by", "20m"),
     ("POST", "/api/v1/clock/advance", #"{"by":"soon"}"#, "by cannot be \"soon\"", "20m"),
     ("POST", "/api/v1/clock/advance", #"{"by":3600}"#, "by is not a text", "leave it out"),
@@ -78,9 +78,11 @@ import Testing
   }
 
   @Test(arguments: [
-    ("PUT", "/api/v1/devices/xyz", "{}", "is no device token"), ("PUT", "/api/v1/devices/abc", "{}", "is no device token"),
+    ("PUT", "/api/v1/devices/xyz", "{}", "is no device token"),
+    ("PUT", "/api/v1/devices/abc", "{}", "is no device token"),
     ("PUT", "/api/v1/devices/\(String(repeating: "a", count: 402))", "{}", "is no device token"),
-    ("POST", "/api/v1/devices", "{}", "lacks token"), ("POST", "/api/v1/devices", #"{"token":"zz"}"#, "is no device token"),
+    ("POST", "/api/v1/devices", "{}", "lacks token"),
+    ("POST", "/api/v1/devices", #"{"token":"zz"}"#, "is no device token"),
     ("PUT", "/api/v1/devices/ab12", #"{"token":"ab13"}"#, "another device token"),
     ("PUT", "/api/v1/devices/ab12", #"{"state":"offline"}"#, "state cannot be \"offline\""),
     ("PUT", "/api/v1/devices/ab12", #"{"environment":"prod"}"#, "environment cannot be \"prod\""),
@@ -123,11 +125,13 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    (nil, ["inbox", "rules", "counters"]), ("", ["inbox", "rules", "counters"]), ("{}", ["inbox", "rules", "counters"]),
-    (#"{"clock":true}"#, ["clock"]), (#"{"devices":true,"inbox":true}"#, ["inbox", "devices"]),
-    (#"{"inbox":false}"#, []), (#"{"profile":true,"rules":true}"#, ["rules", "profile"]),
-  ] as [(String?, [String])])
+  @Test(
+    arguments: [
+      (nil, ["inbox", "rules", "counters"]), ("", ["inbox", "rules", "counters"]),
+      ("{}", ["inbox", "rules", "counters"]),
+      (#"{"clock":true}"#, ["clock"]), (#"{"devices":true,"inbox":true}"#, ["inbox", "devices"]),
+      (#"{"inbox":false}"#, []), (#"{"profile":true,"rules":true}"#, ["rules", "profile"]),
+    ] as [(String?, [String])])
   func resetsWhatIsNamed(body: String?, scopes: [String]) async throws {
     try await TestServer.run { server in
       server.push()

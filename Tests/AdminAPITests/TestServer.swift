@@ -41,11 +41,14 @@ struct TestServer {
 
   /// Puts a push into the inbox, without the way through TLS. Unless it has a provider token the rules reject it.
   @discardableResult
-  func push(topic: String = "com.acme.app", id: String? = nil, body: String = #"{"aps":{}}"#, bodySize: Int? = nil) -> Int {
+  func push(topic: String = "com.acme.app", id: String? = nil, body: String = #"{"aps":{}}"#, bodySize: Int? = nil)
+    -> Int
+  {
     let fields = [
       (":method", "POST"), (":path", "/3/device/ab12"), ("authorization", "bearer a.b.SECRET"), ("apns-topic", topic),
     ]
-    var request = HTTPRequest(headers: HeaderList(fields + (id.map { [("apns-id", $0)] } ?? [])), body: Array(body.utf8))
+    var request = HTTPRequest(
+      headers: HeaderList(fields + (id.map { [("apns-id", $0)] } ?? [])), body: Array(body.utf8))
     if let bodySize { request.bodySize = bodySize }
     var standing = ConnectionStanding(certificate: nil)
     let verdict = state.rulebook.judge(

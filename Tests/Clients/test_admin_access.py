@@ -9,7 +9,7 @@ def test_names_of_this_machine_are_hosts(server, host):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/status", "/ca.pem"])
-@pytest.mark.parametrize("host", ["evil.example", "evil.example:8197", "localhost.evil.example", "127.0.0.1.evil.example"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:8197", "localhost.evil.example", "127.0.0.1.evil.org"])
 def test_a_name_given_to_this_address_is_refused(server, path, host):
     """DNS rebinding: a page whose own name was made to lead here."""
     answer = server.request("GET", path, headers={"host": host})
@@ -64,5 +64,5 @@ def test_a_token_can_be_made_up_or_read_from_a_file(start, tmp_path):
 
 
 def test_an_admin_listener_for_everybody_without_a_token_warns(start):
-    server = start("--admin", "0.0.0.0:0")
+    server = start(admin="0.0.0.0:0")
     assert "--admin-token" in server.log()

@@ -85,7 +85,7 @@ SIZES = [
 
 @pytest.mark.parametrize(("topic", "push_type", "size", "status"), SIZES)
 def test_the_payload_limit_is_exact(server, device, topic, push_type, size, status):
-    body = b'{"aps":{"alert":"%s"}}' % (b"x" * (size - 21))
+    body = b'{"aps":{"alert":"%s"}}' % (b"x" * (size - 20))
     assert len(body) == size
     with connect(server) as wire:
         answer = wire.push(push_headers(server, device, apns_topic=topic, apns_push_type=push_type), body)

@@ -7,6 +7,7 @@ import pytest
 
 from support import drivers
 from support.drivers import Push
+from support.server import clean_environment
 
 ALERT = {"aps": {"alert": {"title": "Grüße", "body": "It has shipped"}, "sound": "default"}, "order": 17}
 BACKGROUND = {"aps": {"content-available": 1}, "sync": "inbox"}
@@ -108,3 +109,15 @@ def test_a_client_without_alpn_is_served(server, device):
     """aioapns, Pushy, apnotic and rpush offer no ALPN; here curl, so that TLS is not Python's."""
     assert drivers.curl(server, Push(device, ALERT), "--no-alpn", "--http2-prior-knowledge").status == 200
     assert server.record(device)["accepted"] is True
+
+
+def test_eight_connections_with_a_hundred_streams_each(server, device):
+    """h2load opens its hundred streams before it has read that one is allowed."""
+    payload = server.directory / "payload.json"
+    payload.write_text(Push(device, ALERT).body)
+    headers = [f"--header={name}: {value}" for name, value in Push(device, ALERT).headers(server).items()]
+    text = drivers.finished(
+        [drivers.tool("h2load"), "--requests=8000", "--clients=8", "--max-concurrent-streams=100", f"--data={payload}",
+         *headers, f"{server.url}/3/device/{device}"], env=clean_environment(SSL_CERT_FILE=server.ca))
+    assert "8000 succeeded, 0 failed" in text and "8000 2xx" in text, text
+    assert server.api("GET", "/pushes", device_token=device, accepted="true", limit=1)["matched"] == 8000

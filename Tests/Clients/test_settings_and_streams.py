@@ -4,8 +4,7 @@ import pathlib
 
 import pytest
 from hyperframe.frame import (
-    DataFrame, ExtensionFrame, GoAwayFrame, HeadersFrame, PriorityFrame, RstStreamFrame, SettingsFrame,
-    WindowUpdateFrame,
+    DataFrame, GoAwayFrame, HeadersFrame, PriorityFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame,
 )
 
 from support.wire import CANCEL, NO_ERROR, REFUSED_STREAM, Closed, connect, push_headers
@@ -126,7 +125,8 @@ def test_ping_is_answered_with_its_own_bytes(server):
 
 def test_priority_and_unknown_frames_change_nothing(server, device):
     with connect(server) as wire:
-        wire.send(PriorityFrame(3, depends_on=1, stream_weight=200), ExtensionFrame(type=0xBE, stream_id=0, body=b"x"))
+        wire.send(PriorityFrame(3, depends_on=1, stream_weight=200))
+        wire.write(b"\x00\x00\x01\xbe\x00\x00\x00\x00\x00x")  # type 0xbe on stream 0, one byte
         assert wire.push(push_headers(server, device)).status == 200
 
 

@@ -262,10 +262,22 @@ import Testing
       bytes += Frame.bytes(type: 9, stream: 1, payload: [UInt8](repeating: 97, count: 16000))
     }
     bytes += Frame.bytes(type: 9, flags: 4, stream: 1, payload: [UInt8](repeating: 97, count: 4000))
-    let events = try feed(server, bytes)
+    _ = try feed(server, bytes)
     sent = []
     server.drain(into: &sent)
-    let tooLarge = events.contains { if case .headerBlockTooLarge = $0 { true } else { false } }
-    #expect(tooLarge || Frame.all(in: sent).contains { $0.type == 7 })
+    let goAway = try #require(Frame.all(in: sent).last { $0.type == 7 })
+    #expect(goAway.payload[4..<8] == [0, 0, 0, 9], "COMPRESSION_ERROR")
+    #expect(String(decoding: goAway.payload[8...], as: UTF8.self).contains("header field over 65536 bytes"))
+    #expect(server.isFinished)
+  }
+
+  @Test func endlessContinuationIsFatal() throws {
+    let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
+    var sent: [UInt8] = []
+    server.drain(into: &sent)
+    var bytes = Frame.preface + settings + Frame.bytes(type: 1, flags: 1, stream: 1, payload: [0x83, 0x87, 0x84])
+    for _ in 0..<1000 { bytes += Frame.bytes(type: 9, stream: 1) }
+    let failure = #expect(throws: HTTP2Failure.self) { try feed(server, bytes) }
+    #expect(failure?.kind == .fatal)
   }
 }

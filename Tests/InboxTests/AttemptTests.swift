@@ -30,11 +30,17 @@ import Testing
         "pushes are counted apart",
         [Step(attempt: 1), Step(push: "b", attempt: 1), Step(attempt: 2), Step(push: "b", accepted: true, attempt: 2)]
       ),
-      ("just under ten minutes is no silence", [Step(attempt: 1), Step(wait: 599, attempt: 2), Step(wait: 599, attempt: 3)]),
+      (
+        "just under ten minutes is no silence",
+        [Step(attempt: 1), Step(wait: 599, attempt: 2), Step(wait: 599, attempt: 3)]
+      ),
       ("ten minutes of silence end the count", [Step(attempt: 1), Step(wait: 600, attempt: 1), Step(attempt: 2)]),
       (
         "others do not break the silence",
-        [Step(attempt: 1), Step(wait: 300, push: "b", attempt: 1), Step(wait: 300, attempt: 1), Step(push: "b", attempt: 2)]
+        [
+          Step(attempt: 1), Step(wait: 300, push: "b", attempt: 1), Step(wait: 300, attempt: 1),
+          Step(push: "b", attempt: 2),
+        ]
       ),
       (
         "an accepted push after long silence is a new one",
@@ -130,7 +136,8 @@ import Testing
       Change("apns-id", { $0.headers.append(("apns-id", "27cfdc15-e305-27e0-e290-8fc98e115899")) }),
       Change("priority", { $0.headers.append(("apns-priority", "5")) }),
       Change("order of the headers", { $0.headers.reverse() }),
-      Change("provider token", { $0.authorization = [PushFixture.authorization(issuedAt: PushFixture.noon / 1000 - 60)] }),
+      Change(
+        "provider token", { $0.authorization = [PushFixture.authorization(issuedAt: PushFixture.noon / 1000 - 60)] }),
     ] as [Change])
   func theSamePushHasTheSameKey(change: Change) {
     let (one, other) = (PushFixture().record, PushFixture(change.apply).record)

@@ -59,18 +59,20 @@ import Testing
     // Negation, in front of the value or of the name; a negated condition must hold whatever else does.
     ("status=!413", false), ("status=!200", true), ("!status=413", false), ("!status=!413", true),
     ("status=!200&status=!410", true), ("status=!200&status=!413", false), ("status=4*&status=!413", false),
-    ("topic=!com.acme.*", false), ("is=!retry", false), ("accepted=!true", true), ("!since=2026-01-31T12:00:00.001Z", true),
+    ("topic=!com.acme.*", false), ("is=!retry", false), ("accepted=!true", true),
+    ("!since=2026-01-31T12:00:00.001Z", true),
     ("size_gt=!4097", true),
   ])
   func selects(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
   }
 
-  @Test(arguments: [
-    ("collapse_id=*", false), ("!collapse_id=*", true), ("push_type=*", false), ("!push_type=*", true),
-    ("reason=*", false), ("!reason=*", true), ("key_id=*", false), ("status=200", false), ("priority=*", false),
-    ("is=first", true), ("topic=", nil),
-  ] as [(String, Bool?)])
+  @Test(
+    arguments: [
+      ("collapse_id=*", false), ("!collapse_id=*", true), ("push_type=*", false), ("!push_type=*", true),
+      ("reason=*", false), ("!reason=*", true), ("key_id=*", false), ("status=200", false), ("priority=*", false),
+      ("is=first", true), ("topic=", nil),
+    ] as [(String, Bool?)])
   func treatsWhatIsAbsentAsUnequalToEverything(query: String, expected: Bool?) throws {
     let record = PushFixture {
       $0.headers = [("apns-topic", "com.acme.app"), ("apns-priority", "7")]
@@ -105,23 +107,24 @@ import Testing
     #expect(try Self.matches("topic=com.acme.app&status=200", record))
   }
 
-  @Test(arguments: [
-    ("topik=x", "topik", nil, "there is no field \"topik\" to filter by", "did you mean topic?"),
-    ("!statsu=200", "statsu", nil, "there is no field \"statsu\" to filter by", "did you mean status?"),
-    ("colour=red", "colour", nil, "there is no field \"colour\" to filter by", "The fields are device_token, topic,"),
-    ("payload./aps=1", "payload./aps", nil, "there is no field \"payload./aps\"", "The fields are"),
-    ("status=abc", "status", "abc", "status cannot be \"abc\"", "a whole number such as 200"),
-    ("status=-1", "status", "-1", "status cannot be \"-1\"", "a whole number"),
-    ("status=", "status", "", "status cannot be \"\"", "!status=*"),
-    ("status=!", "status", "", "status cannot be \"\"", "Give it a value"),
-    ("outcome=acepted", "outcome", "acepted", "outcome cannot be \"acepted\"", "Did you mean accepted?"),
-    ("outcome=x", "outcome", "x", "outcome cannot be", "accepted, rejected, faulted, pending, aborted"),
-    ("is=duplicat", "is", "duplicat", "is cannot be", "retry, first, pending"),
-    ("accepted=yes", "accepted", "yes", "accepted cannot be \"yes\"", "true or false"),
-    ("since=yesterday", "since", "yesterday", "since cannot be \"yesterday\"", "RFC 3339"),
-    ("size_gt=big", "size_gt", "big", "size_gt cannot be \"big\"", "3.5KiB"),
-    ("size_lt=1*", "size_lt", "1*", "size_lt cannot be", "a number of bytes"),
-  ] as [(String, String, String?, String, String)])
+  @Test(
+    arguments: [
+      ("topik=x", "topik", nil, "there is no field \"topik\" to filter by", "did you mean topic?"),
+      ("!statsu=200", "statsu", nil, "there is no field \"statsu\" to filter by", "did you mean status?"),
+      ("colour=red", "colour", nil, "there is no field \"colour\" to filter by", "The fields are device_token, topic,"),
+      ("payload./aps=1", "payload./aps", nil, "there is no field \"payload./aps\"", "The fields are"),
+      ("status=abc", "status", "abc", "status cannot be \"abc\"", "a whole number such as 200"),
+      ("status=-1", "status", "-1", "status cannot be \"-1\"", "a whole number"),
+      ("status=", "status", "", "status cannot be \"\"", "!status=*"),
+      ("status=!", "status", "", "status cannot be \"\"", "Give it a value"),
+      ("outcome=acepted", "outcome", "acepted", "outcome cannot be \"acepted\"", "Did you mean accepted?"),
+      ("outcome=x", "outcome", "x", "outcome cannot be", "accepted, rejected, faulted, pending, aborted"),
+      ("is=duplicat", "is", "duplicat", "is cannot be", "retry, first, pending"),
+      ("accepted=yes", "accepted", "yes", "accepted cannot be \"yes\"", "true or false"),
+      ("since=yesterday", "since", "yesterday", "since cannot be \"yesterday\"", "RFC 3339"),
+      ("size_gt=big", "size_gt", "big", "size_gt cannot be \"big\"", "3.5KiB"),
+      ("size_lt=1*", "size_lt", "1*", "size_lt cannot be", "a number of bytes"),
+    ] as [(String, String, String?, String, String)])
   func namesWhatItCannotRead(query: String, field: String, value: String?, message: String, hint: String) {
     let error = #expect(throws: FilterError.self) { try Filter(Self.parameters(query)) }
     #expect(error?.field == field)

@@ -70,6 +70,19 @@ import Testing
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [4, 5])
   }
 
+  @Test func takesBatchesOfAnySize() {
+    let inbox = Inbox()
+    var expected = 0
+    for size in [1, 511, 1, 512, 513, 1300, 3] {
+      var batch = Array(repeating: PushFixture().record, count: size)
+      #expect(inbox.append(&batch) == expected + 1)
+      expected += size
+    }
+    var query = PageQuery()
+    query.limit = .max
+    #expect(inbox.snapshot().page(query).items.map(\.seq) == Array(1...expected))
+  }
+
   @Test func emptyingForgetsWhatWasEvicted() {
     let inbox = Inbox(maxRecords: 2)
     for _ in 0..<5 { inbox.append(PushFixture().record) }
@@ -104,8 +117,8 @@ import Testing
     for number in 0..<1300 {
       inbox.append(PushFixture { $0.headers[0].1 = number % 3 == 0 ? "com.acme.gone" : "com.acme.app" }.record)
     }
-    let gone = try Filter([(name: "topic", value: "*.gone")])
-    #expect(inbox.remove(gone, after: 600, before: 900) == 100)
+    let gone = try Selection([(name: "topic", value: "*.gone")])
+    #expect(inbox.remove(try Selection(FilterTests.parameters("topic=*.gone&after=600&before=900"))) == 100)
     #expect(inbox.remove(gone) == 334)
     #expect(inbox.remove(gone) == 0)
     var query = PageQuery()
@@ -157,7 +170,7 @@ import Testing
         var seen = 0
         while seen < total {
           var query = PageQuery()
-          query.after = seen
+          query.selection.after = seen
           query.limit = 100
           let items = inbox.snapshot().page(query).items
           #expect(items.map(\.seq) == Array(seen + 1..<seen + 1 + items.count))
@@ -172,14 +185,14 @@ import Testing
     #expect(snapshot.lastSeq == writers * batches * batchSize)
     for writer in 0..<writers {
       var query = PageQuery()
-      query.filter = try Filter([(name: "device_token", value: "0\(writer)")])
+      query.selection.filter = try Filter([(name: "device_token", value: "0\(writer)")])
       #expect(snapshot.page(query).matched == batches / 2 * batchSize)
     }
   }
 
   @Test func deletesAndEvictsWhileOthersAppend() async throws {
     let inbox = Inbox(maxRecords: 1000)
-    let all = Filter()
+    let all = Selection()
     try await withThrowingTaskGroup { group in
       for _ in 0..<3 {
         group.addTask {

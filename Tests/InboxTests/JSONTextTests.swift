@@ -18,7 +18,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("", "nothing at byte 0"), ("{", "no member name in quotes at byte 1"), ("{a:1}", "no member name in quotes at byte 1"),
+    ("", "nothing at byte 0"), ("{", "no member name in quotes at byte 1"),
+    ("{a:1}", "no member name in quotes at byte 1"),
     (#"{"a" 1}"#, "no colon after a member name at byte 5"), (#"{"a":1,}"#, "no member name in quotes at byte 7"),
     (#"{"a":1"#, "neither comma nor closing brace at byte 6"), ("[1 2]", "neither comma nor closing bracket at byte 3"),
     ("[1,]", "no JSON value at byte 3"), ("[", "the text ends where a value is expected at byte 1"),

@@ -51,7 +51,8 @@ struct PushFixture {
 
   var record: Record {
     let keys = ["MOCKKEY001", "OTHERKEY02"].map { keyID in
-      TrustedKey(keyID: keyID, teamID: keyID == "MOCKKEY001" ? "MOCKTEAM01" : "OTHERTEAM2", verifies: { _, _, _ in true })
+      TrustedKey(
+        keyID: keyID, teamID: keyID == "MOCKKEY001" ? "MOCKTEAM01" : "OTHERTEAM2", verifies: { _, _, _ in true })
     }
     var standing = ConnectionStanding(certificate: connection.certificate)
     let request = request

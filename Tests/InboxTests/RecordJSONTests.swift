@@ -20,22 +20,23 @@ import Testing
     #expect(checks.count > 10)
     let shown = checks.map { #"{"check":"\#($0.check.name)","ok":true}"# }.joined(separator: ",")
     #expect(
-      PushFixture.json(record) == [
-        #"{"seq":1,"accepted":true,"outcome":"accepted","listener":0,"received_at":"2026-01-31T12:12:03.000Z","#,
-        #""finished_at":"2026-01-31T12:12:03.002Z","push_key":"\#(record.pushKey)","attempt":1,"#,
-        #""connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3"},"#,
-        #""request":{"method":"POST","path":"/3/device/AB12","device_token":"ab12","headers":[[":scheme","https"],"#,
-        #"["authorization","\#(authorization)…"],["apns-topic","com.acme.app"],["apns-push-type","alert"],"#,
-        #"["apns-expiration","1769864400"],["apns-collapse-id","score"]],"payload":{"aps":{"alert":"hi"}},"#,
-        #""payload_error":null,"size":{"bytes":22,"limit":4096}},"#,
-        #""apns":{"id":"9D3220FE-444B-633E-D1F1-5D0DCB4F537A","id_origin":"server","topic":"com.acme.app","#,
-        #""push_type":"alert","priority":10,"expiration":"2026-01-31T13:00:00.000Z","collapse_id":"score"},"#,
-        #""auth":{"kind":"token","team_id":"MOCKTEAM01","key_id":"MOCKKEY001","issued_at":"2026-01-31T12:00:00.000Z","#,
-        #""age":"12m3s","signature":"valid"},"#,
-        #""verdict":{"status":200,"reason":null,"checks":[\#(shown)]},"fault":null,"#,
-        #""served":{"status":200,"reason":null,"reset":null,"goaway":null,"closed":null,"latency":"1.8ms"},"#,
-        #""findings":[]}"#,
-      ].joined())
+      PushFixture.json(record)
+        == [
+          #"{"seq":1,"accepted":true,"outcome":"accepted","listener":0,"received_at":"2026-01-31T12:12:03.000Z","#,
+          #""finished_at":"2026-01-31T12:12:03.002Z","push_key":"\#(record.pushKey)","attempt":1,"#,
+          #""connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3"},"#,
+          #""request":{"method":"POST","path":"/3/device/AB12","device_token":"ab12","headers":[[":scheme","https"],"#,
+          #"["authorization","\#(authorization)…"],["apns-topic","com.acme.app"],["apns-push-type","alert"],"#,
+          #"["apns-expiration","1769864400"],["apns-collapse-id","score"]],"payload":{"aps":{"alert":"hi"}},"#,
+          #""payload_error":null,"size":{"bytes":22,"limit":4096}},"#,
+          #""apns":{"id":"9D3220FE-444B-633E-D1F1-5D0DCB4F537A","id_origin":"server","topic":"com.acme.app","#,
+          #""push_type":"alert","priority":10,"expiration":"2026-01-31T13:00:00.000Z","collapse_id":"score"},"#,
+          #""auth":{"kind":"token","team_id":"MOCKTEAM01","key_id":"MOCKKEY001","issued_at":"2026-01-31T12:00:00.000Z","#,
+          #""age":"12m3s","signature":"valid"},"#,
+          #""verdict":{"status":200,"reason":null,"checks":[\#(shown)]},"fault":null,"#,
+          #""served":{"status":200,"reason":null,"reset":null,"goaway":null,"closed":null,"latency":"1.8ms"},"#,
+          #""findings":[]}"#,
+        ].joined())
   }
 
   /// The members of a record's JSON by their path.

@@ -8,7 +8,8 @@ import Testing
     ("*", "", true), ("*", "anything", true), ("a*", "a", true), ("a*", "ba", false), ("*c", "abc", true),
     ("a*c", "ac", true), ("a*c", "abbc", true), ("a*c", "abcb", false), ("a*a", "a", false), ("a*b*c", "aXbYc", true),
     ("a*b*c", "acb", false), ("*b*b*", "abab", true), ("*b*b*", "ab", false), ("**", "x", true),
-    ("com.acme.*", "com.acme.app", true), ("com.acme.*", "com.acmeX", false), ("ABC", "abc", false), ("a.c", "abc", false),
+    ("com.acme.*", "com.acme.app", true), ("com.acme.*", "com.acmeX", false), ("ABC", "abc", false),
+    ("a.c", "abc", false),
   ])
   func matches(pattern: String, text: String, expected: Bool) {
     #expect(TextPattern(pattern, foldsCase: false).matches(text) == expected)

@@ -4,11 +4,13 @@ import Testing
 @testable import Inbox
 
 @Suite struct WrittenTimeTests {
-  @Test(arguments: [
-    (0, "1970-01-01T00:00:00.000Z"), (1_454_948_015_990, "2016-02-08T16:13:35.990Z"), (-1, "1969-12-31T23:59:59.999Z"),
-    (951_782_400_000, "2000-02-29T00:00:00.000Z"), (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
-    (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"), (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
-  ] as [(Int64, String)])
+  @Test(
+    arguments: [
+      (0, "1970-01-01T00:00:00.000Z"), (1_454_948_015_990, "2016-02-08T16:13:35.990Z"),
+      (-1, "1969-12-31T23:59:59.999Z"),
+      (951_782_400_000, "2000-02-29T00:00:00.000Z"), (4_107_542_399_999, "2100-02-28T23:59:59.999Z"),
+      (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"), (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
+    ] as [(Int64, String)])
   func writesAndReadsBack(milliseconds: Int64, text: String) {
     #expect(WrittenTime.text(milliseconds) == text)
     #expect(WrittenTime.milliseconds(text) == milliseconds)
@@ -28,12 +30,13 @@ import Testing
     #expect(WrittenTime.text(milliseconds) == nil)
   }
 
-  @Test(arguments: [
-    ("2026-01-31T12:00:00Z", 1_769_860_800_000), ("2026-01-31t12:00:00z", 1_769_860_800_000),
-    ("2026-01-31 12:00:00Z", 1_769_860_800_000), ("2026-01-31T13:30:00+01:30", 1_769_860_800_000),
-    ("2026-01-31T11:00:00-01:00", 1_769_860_800_000), ("2026-01-31T12:00:00.5Z", 1_769_860_800_500),
-    ("2026-01-31T12:00:00.123999999Z", 1_769_860_800_123),
-  ] as [(String, Int64)])
+  @Test(
+    arguments: [
+      ("2026-01-31T12:00:00Z", 1_769_860_800_000), ("2026-01-31t12:00:00z", 1_769_860_800_000),
+      ("2026-01-31 12:00:00Z", 1_769_860_800_000), ("2026-01-31T13:30:00+01:30", 1_769_860_800_000),
+      ("2026-01-31T11:00:00-01:00", 1_769_860_800_000), ("2026-01-31T12:00:00.5Z", 1_769_860_800_500),
+      ("2026-01-31T12:00:00.123999999Z", 1_769_860_800_123),
+    ] as [(String, Int64)])
   func readsTheFormsOfRFC3339(text: String, milliseconds: Int64) {
     #expect(WrittenTime.milliseconds(text) == milliseconds)
   }
@@ -49,26 +52,31 @@ import Testing
 }
 
 @Suite struct WrittenDurationTests {
-  @Test(arguments: [
-    (.zero, "0s"), (.nanoseconds(12), "12ns"), (.nanoseconds(4700), "4.7us"), (.nanoseconds(999_999), "999.99us"),
-    (.microseconds(1800), "1.8ms"), (.nanoseconds(1_804_999), "1.8ms"), (.milliseconds(45), "45ms"),
-    (.milliseconds(1500), "1.5s"), (.seconds(5), "5s"), (.seconds(723), "12m3s"), (.seconds(3600), "1h"),
-    (.seconds(3600) + .milliseconds(1050), "1h1.05s"), (.seconds(86_400 * 3 + 61), "72h1m1s"),
-    (.seconds(-300), "-5m"), (.seconds(Int64.min), "-2562047788015215h30m7s"),
-  ] as [(Duration, String)])
+  @Test(
+    arguments: [
+      (.zero, "0s"), (.nanoseconds(12), "12ns"), (.nanoseconds(4700), "4.7us"), (.nanoseconds(999_999), "999.99us"),
+      (.microseconds(1800), "1.8ms"), (.nanoseconds(1_804_999), "1.8ms"), (.milliseconds(45), "45ms"),
+      (.milliseconds(1500), "1.5s"), (.seconds(5), "5s"), (.seconds(723), "12m3s"), (.seconds(3600), "1h"),
+      (.seconds(3600) + .milliseconds(1050), "1h1.05s"), (.seconds(86_400 * 3 + 61), "72h1m1s"),
+      (.seconds(-300), "-5m"), (.seconds(Int64.min), "-2562047788015215h30m7s"),
+    ] as [(Duration, String)])
   func writes(duration: Duration, text: String) {
     #expect(WrittenDuration.text(duration) == text)
   }
 
-  @Test(arguments: [
-    ("1h", .seconds(3600)), ("1.5s", .milliseconds(1500)), ("12m3s", .seconds(723)), ("250ms", .milliseconds(250)),
-    ("-5m", .seconds(-300)), ("0s", .zero), ("2d", .seconds(172_800)), ("10us", .microseconds(10)), ("7ns", .nanoseconds(7)),
-  ] as [(String, Duration)])
+  @Test(
+    arguments: [
+      ("1h", .seconds(3600)), ("1.5s", .milliseconds(1500)), ("12m3s", .seconds(723)), ("250ms", .milliseconds(250)),
+      ("-5m", .seconds(-300)), ("0s", .zero), ("2d", .seconds(172_800)), ("10us", .microseconds(10)),
+      ("7ns", .nanoseconds(7)),
+    ] as [(String, Duration)])
   func reads(text: String, duration: Duration) {
     #expect(WrittenDuration.duration(text) == duration)
   }
 
-  @Test(arguments: ["", "-", "5", "s", "1 h", "1hour", "--5s", "1.2.3s", "1e3s", "nan", "infs", "99999999999999999h", "5m-3s"])
+  @Test(arguments: [
+    "", "-", "5", "s", "1 h", "1hour", "--5s", "1.2.3s", "1e3s", "nan", "infs", "99999999999999999h", "5m-3s",
+  ])
   func refusesWhatIsNoDuration(text: String) {
     #expect(WrittenDuration.duration(text) == nil)
   }

@@ -82,7 +82,7 @@ enum JSONLayout {
         depth += 1
         return single(.open)
       case UInt8(ascii: "}"), UInt8(ascii: "]"):
-        depth -= 1
+        depth = max(0, depth - 1)
         return single(.close)
       case UInt8(ascii: ","): return single(.comma)
       case UInt8(ascii: ":"): return single(.colon)

@@ -20,6 +20,8 @@ struct ServerRun: Sendable {
       await server.stop()
       throw error
     }
+    let report = StartReport(state: server.state, settings: settings)
+    report.warn(logger: logger)
     server.state.phase = .ready
     let written: WrittenPortFile?
     do {
@@ -29,7 +31,7 @@ struct ServerRun: Sendable {
       await admin?.stop()
       throw error
     }
-    StartReport(state: server.state, settings: settings).announce(logger: logger)
+    report.announce(logger: logger)
 
     let signal = await signals.first { written?.remove() }
     logger.info("\(signal): stopping; a second signal ends at once")

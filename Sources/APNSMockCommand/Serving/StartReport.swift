@@ -14,6 +14,10 @@ struct StartReport {
     case .json:
       logger.info("ready", metadata: metadata)
     }
+  }
+
+  /// Warns of an admin listener that strangers can use.
+  func warn(logger: Logger) {
     if let admin = state.adminAddress, !admin.isLoopback, state.configuration.adminToken == nil {
       logger.warning(
         """
@@ -75,7 +79,7 @@ struct StartReport {
     let certificates = state.certificates
     let token = "\(program) token provider --certs \(certificates.path.shellQuoted)"
     return #"""
-        curl --http2 --cacert \#(certificates.caPath.shellQuoted) \
+        curl -i --http2 --cacert \#(certificates.caPath.shellQuoted) \
           -H "authorization: bearer $(\#(token))" \
           -H 'apns-topic: \#(CertificateFolder.topic)' -H 'apns-push-type: alert' \
           -d '{"aps":{"alert":"Hello"}}' \

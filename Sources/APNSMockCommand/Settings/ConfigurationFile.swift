@@ -20,13 +20,21 @@ struct ConfigurationFile: Sendable {
   enum Target: Sendable, Equatable {
     case setting(Setting)
     case rule(APNSSetting)
+
+    /// The key.
+    var key: String {
+      switch self {
+      case .setting(let setting): setting.key
+      case .rule(let rule): rule.rawValue
+      }
+    }
   }
 
   /// One key with its values.
   struct Entry: Sendable, Equatable {
     let target: Target
     let values: [String]
-    /// `FILE:LINE`.
+    /// `FILE:LINE: KEY`.
     let source: String
   }
 
@@ -102,9 +110,9 @@ struct ConfigurationFile: Sendable {
   private mutating func add(_ target: Target, _ values: [String], at mark: Mark?) {
     // The same key in both spellings, `max-bytes` and `max_bytes`, which YAML takes for two.
     guard !entries.contains(where: { $0.target == target }) else {
-      return fail("this is set above already", at: mark)
+      return fail("\(target.key) is set above already", at: mark)
     }
-    entries.append(Entry(target: target, values: values, source: place(mark)))
+    entries.append(Entry(target: target, values: values, source: "\(place(mark)): \(target.key)"))
   }
 
   private mutating func failUnknown(_ key: String, among names: [String], at mark: Mark?) {

@@ -101,7 +101,7 @@ def nghttp(server, push):
     arguments[arguments.index("-")] = str(payload)
     arguments.append(f"{server.url}/3/device/{push.device}")
     text = finished(arguments, env=clean_environment(SSL_CERT_FILE=server.ca))
-    received = dict(re.findall(r"recv \(stream_id=\d+\) (:?[a-z-]+): (.*)", text))
+    received = dict(re.findall(r"recv \(stream_id=\d+[^)]*\) (:?[a-z-]+): (.*)", text))
     assert received, text
     bodies = re.findall(r'^\{"reason".*?\}', text, re.MULTILINE)
     return Reply.of(received[":status"], received.get("apns-id"), bodies[0] if bodies else "")

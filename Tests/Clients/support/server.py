@@ -39,12 +39,12 @@ class Answer:
 class Server:
     """The running program. `certs` may be shared by several servers; everything else lies in a directory of its own."""
 
-    def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), environment=None):
+    def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), admin="127.0.0.1:0", environment=None):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="apns-mock-test-"))
         self.port_file = self.directory / "ports.json"
         self.binary = binary
         self.certs = certs
-        arguments = [str(binary), "serve", "--admin", "127.0.0.1:0"]
+        arguments = [str(binary), "serve", "--admin", admin]
         for address in apns:
             arguments += ["--apns", address]
         arguments += ["--certs", str(certs), "--port-file", str(self.port_file), *map(str, flags)]

@@ -34,3 +34,10 @@ def foreign_key():
     return ec.generate_private_key(ec.SECP256R1()).private_bytes(
         serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
     ).decode()
+
+
+def public_half(private_pem):
+    """The public key in PEM, as `openssl pkey -pubout` prints it."""
+    return serialization.load_pem_private_key(private_pem.encode(), password=None).public_key().public_bytes(
+        serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
+    ).decode()

@@ -91,6 +91,7 @@ class Wire:
         self.closed = False
         self.answers = {}
         self.next_stream = 1
+        self._goaways_taken = 0
         self._buffer = b""
         self._encoder = hpack.Encoder()
         self._decoder = hpack.Decoder()
@@ -255,8 +256,13 @@ class Wire:
         return self.answers[stream]
 
     def goaway(self):
-        """The next GOAWAY, also one already received and not asked for yet."""
-        return self.until(lambda frame: isinstance(frame, GoAwayFrame))
+        """The next GOAWAY; one that came while something else was waited for counts as well."""
+        while True:
+            received = [frame for frame in self.frames if isinstance(frame, GoAwayFrame)]
+            if len(received) > self._goaways_taken:
+                self._goaways_taken += 1
+                return received[self._goaways_taken - 1]
+            self.receive()
 
     def settings(self):
         """The next SETTINGS of the server's own (no ACK)."""

@@ -1,0 +1,123 @@
+"""Keys of the user's own, trusted by their public half and limited to an environment or to topics."""
+
+import pathlib
+
+import pytest
+
+from support.tokens import foreign_key, public_half
+from support.wire import connect, push_headers
+
+OWN, OTHER = "OWNKEY0001", "OTHERKEY01"
+
+
+@pytest.fixture
+def trusted(server):
+    """`trusted(key_id, topics=[...])` makes a key, trusts it over the API and returns the private half."""
+    made = []
+
+    def truster(key_id, **limits):
+        pem = foreign_key()
+        body = {"team_id": server.team_id, "public_key": public_half(pem), **limits}
+        server.api("PUT", f"/keys/{key_id}", body)
+        made.append(key_id)
+        return pem
+
+    yield truster
+    for key_id in made:
+        server.api("DELETE", f"/keys/{key_id}")
+
+
+def push(server, wire, device, key=None, key_id=None, team_id=None, **changes):
+    """A push with a token of that key, or of the server's own."""
+    named = {"key": key, "key_id": key_id, "team_id": team_id}
+    token = server.token(**{name: value for name, value in named.items() if value})
+    answer = wire.push(push_headers(server, device, authorization="bearer " + token, **changes))
+    return answer.status, answer.body.decode().removeprefix('{"reason":"').removesuffix('"}')
+
+
+def test_a_key_is_good_from_the_moment_it_is_trusted(server, trusted, device):
+    with connect(server) as wire:
+        pem = foreign_key()
+        assert push(server, wire, device, pem, OWN) == (403, "InvalidProviderToken")
+        pem = trusted(OWN)
+        assert push(server, wire, device, pem, OWN) == (200, "")
+    assert server.pushes(device_token=device)[-1]["auth"]["key_id"] == OWN
+
+
+def test_a_forgotten_key_is_no_longer_good_on_an_open_connection(server, device):
+    pem = foreign_key()
+    server.api("PUT", f"/keys/{OWN}", {"team_id": server.team_id, "public_key": public_half(pem)})
+    token = "bearer " + server.token(key=pem, key_id=OWN)
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device, authorization=token)).status == 200
+        server.api("DELETE", f"/keys/{OWN}")
+        assert wire.push(push_headers(server, device, authorization=token)).status == 403
+
+
+LIMITS = [
+    ({"environment": "sandbox"}, "com.example.app", (200, "")),
+    ({"environment": "production"}, "com.example.app", (403, "BadEnvironmentKeyInToken")),
+    ({"topics": ["com.example.app"]}, "com.example.app", (200, "")),
+    ({"topics": ["com.example.app"]}, "com.example.other", (400, "TopicDisallowed")),
+]
+
+
+@pytest.mark.parametrize(("limits", "topic", "expected"), LIMITS)
+def test_what_a_key_may_do(server, trusted, device, limits, topic, expected):
+    pem = trusted(OWN, **limits)
+    with connect(server) as wire:
+        assert push(server, wire, device, pem, OWN, apns_topic=topic) == expected
+
+
+def test_a_connection_belongs_to_the_team_that_spoke_first(server, trusted, device):
+    pem = trusted(OWN, team_id="OTHERTEAM1")
+    with connect(server) as wire:
+        assert push(server, wire, device) == (200, "")
+        assert push(server, wire, device, pem, OWN, "OTHERTEAM1") == (403, "InvalidProviderToken")
+    with connect(server) as wire:
+        assert push(server, wire, device, pem, OWN, "OTHERTEAM1") == (200, "")
+        assert push(server, wire, device) == (403, "InvalidProviderToken")
+
+
+@pytest.mark.parametrize(("related", "expected"), [(None, (403, "UnrelatedKeyIdInToken")), (OTHER, (200, ""))],
+                         ids=["unrelated", "related"])
+def test_topic_keys_share_a_connection_only_when_related(server, trusted, device, related, expected):
+    limits = {"topics": ["com.example.app"], "related_key_id": related}
+    first, second = trusted(OWN, **limits), trusted(OTHER, topics=["com.example.app"])
+    with connect(server) as wire:
+        assert push(server, wire, device, first, OWN) == (200, "")
+        assert push(server, wire, device, second, OTHER) == expected
+
+
+def test_keys_are_listed_without_private_halves(server):
+    listed = server.request("GET", "/api/v1/keys")
+    assert [key["key_id"] for key in listed.json["items"]] == [server.key_id]
+    assert b"PRIVATE" not in listed.body
+
+
+@pytest.mark.parametrize("change", [
+    {"public_key": foreign_key()}, {"public_key": "junk"}, {"public_key": None}, {"team_id": "short"},
+    {"environment": "staging"}, {"topics": "com.example.app"}, {"colour": "blue"},
+], ids=lambda change: next(iter(change)))
+def test_a_key_that_cannot_be_trusted_is_a_problem_with_a_hint(server, change):
+    body = {"team_id": server.team_id, "public_key": public_half(foreign_key()), **change}
+    answer = server.request("PUT", f"/api/v1/keys/{OWN}", body)
+    assert answer.status == 400 and answer.json["hint"]
+    assert len(server.api("GET", "/keys")["items"]) == 1
+
+
+def test_a_key_in_provider_yaml_is_trusted_from_the_start(start, tmp_path, device):
+    folder = tmp_path / "certs"
+    assert start(certs=folder).stop() == 0
+    pem = foreign_key()
+    public = "".join(f"      {line}\n" for line in public_half(pem).splitlines())
+    listed = pathlib.Path(folder / "provider.yaml")
+    listed.write_text(
+        "keys:\n"
+        "  - key_id: MOCKKEY001\n    team_id: MOCKTEAM01\n    file: AuthKey_MOCKKEY001.p8\n"
+        f"  - key_id: {OWN}\n    team_id: DEF123GHIJ\n    public_key: |\n{public}")
+    server = start(certs=folder)
+    with connect(server) as wire:
+        assert push(server, wire, device, pem, OWN, "DEF123GHIJ") == (200, "")
+    with connect(server) as wire:
+        assert push(server, wire, device) == (200, ""), "the server's own key is still there"

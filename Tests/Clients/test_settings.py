@@ -1,0 +1,148 @@
+"""The numbers under `apns:` in the configuration file, each seen from outside."""
+
+import secrets
+
+import pytest
+from hyperframe.frame import SettingsFrame
+
+from support.tokens import public_half
+from support.wire import connect, push_headers
+
+NOON = "2030-01-01T12:00:00.000Z"
+NOON_SECONDS = 1893499200
+MAX_CONCURRENT_STREAMS = SettingsFrame.MAX_CONCURRENT_STREAMS
+
+
+@pytest.fixture
+def configured(start, tmp_path):
+    """Starts a server with lines of the `apns:` map, its clock standing at noon."""
+
+    def starter(*lines):
+        config = tmp_path / "config.yaml"
+        config.write_text("apns:\n" + "".join(f"  {line}\n" for line in lines))
+        server = start("--config", config)
+        server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+        return server
+
+    return starter
+
+
+def pushing(server, wire, device):
+    """A function that pushes with a token of a given age in seconds; the status and the reason."""
+
+    def push(age=0, **changes):
+        authorization = "bearer " + server.token(issued_at=NOON_SECONDS - age)
+        answer = wire.push(push_headers(server, device, **{"authorization": authorization, **changes}))
+        return answer.status, answer.body.decode().removeprefix('{"reason":"').split('"')[0]
+
+    return push
+
+
+@pytest.mark.parametrize(("age", "expected"), [(600, (200, "")), (601, (403, "ExpiredProviderToken"))])
+def test_token_max_age(configured, device, age, expected):
+    server = configured("token_max_age: 10m")
+    with connect(server) as wire:
+        assert pushing(server, wire, device)(age) == expected
+
+
+@pytest.mark.parametrize(("age", "expected"), [(-60, (200, "")), (-61, (403, "ExpiredProviderToken"))])
+def test_token_future(configured, device, age, expected):
+    server = configured("token_future: 1m")
+    with connect(server) as wire:
+        assert pushing(server, wire, device)(age) == expected
+
+
+def test_free_token_updates(configured, device):
+    server = configured("free_token_updates: 3")
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert [push(age)[0] for age in range(6)] == [200, 200, 200, 200, 429, 429]
+
+
+def test_token_update_interval(configured, device):
+    server = configured("token_update_interval: 1m", "free_token_updates: 0")
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert push(0) == (200, "")
+        server.api("POST", "/clock/advance", {"by": "1m"})
+        assert push(1) == (200, "")
+        server.api("POST", "/clock/advance", {"by": "59s"})
+        assert push(2) == (429, "TooManyProviderTokenUpdates")
+
+
+def test_first_streams_and_max_streams(configured, device):
+    server = configured("first_streams: 7", "max_streams: 77")
+    with connect(server) as wire:
+        assert pushing(server, wire, device)()[0] == 200
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [7, 77]
+
+
+def test_throttle_on_4xx(configured, device):
+    server = configured("throttle_on_4xx: on")
+    gone = secrets.token_hex(32)
+    server.api("PUT", f"/devices/{gone}", {"state": "unregistered"})
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert push()[0] == 200
+        assert push(path_=f"/3/device/{gone}")[0] == 410
+        wire.ping()
+        assert len(wire.own_settings()) == 2, "a 410 never throttles"
+        assert push(apns_priority="7")[0] == 400
+        assert push()[0] == 200
+        wire.ping()
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1, 1000, 1, 1000]
+
+
+def test_error_content_type(configured, device):
+    server = configured("error_content_type: on")
+    with connect(server) as wire:
+        token = "bearer " + server.token(issued_at=NOON_SECONDS)
+        rejected = wire.push(push_headers(server, device, authorization=token, apns_priority="7"))
+        assert rejected.names == [":status", "apns-id", "content-type"]
+        assert rejected.header("content-type") == "application/json"
+        accepted = wire.push(push_headers(server, device, authorization=token))
+        assert accepted.names == [":status", "apns-id", "apns-unique-id"]
+
+
+def test_device_rate(configured, device):
+    server = configured("device_rate: 2/1h")
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert [push() for _ in range(3)] == [(200, ""), (200, ""), (429, "TooManyRequests")]
+        assert push(path_=f"/3/device/{device.upper()}") == (429, "TooManyRequests"), "the same device"
+        assert push(path_=f"/3/device/{secrets.token_hex(32)}") == (200, ""), "another device"
+
+
+def test_errors_before_goaway(configured, device):
+    server = configured("errors_before_goaway: 3")
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert [push(apns_priority="7")[0] for _ in range(3)] == [400, 400, 400]
+        assert wire.goaway().last_stream_id == 5
+        wire.read_to_end()
+        assert wire.closed
+
+
+def test_unregistered_after(configured, device):
+    server = configured("unregistered_after: 1m")
+    server.api("PUT", f"/devices/{device}", {"state": "unregistered"})
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert push() == (200, "")
+        server.api("POST", "/clock/advance", {"by": "1m"})
+        assert push() == (410, "Unregistered")
+
+
+@pytest.mark.parametrize(("spelling", "line"), [
+    ("BadEnvironmentKeyInToken", "first_streams: 1"),
+    ("BadEnvironmentKeyIdInToken", "environment_key_reason: BadEnvironmentKeyIdInToken"),
+])
+def test_environment_key_reason(configured, device, spelling, line):
+    server = configured(line)
+    key = {"team_id": server.team_id, "environment": "production", "public_key": public_half(server.key)}
+    server.api("PUT", "/keys/SCOPEDKEY1", key)
+    with connect(server) as wire:
+        token = server.token(issued_at=NOON_SECONDS, key_id="SCOPEDKEY1")
+        answer = wire.push(push_headers(server, device, authorization="bearer " + token))
+        assert answer.data == [b'{"reason":"%s"}' % spelling.encode()]
+        server.api("DELETE", "/keys/SCOPEDKEY1")
