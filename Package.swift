@@ -46,8 +46,10 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "Inbox", "MockAPNS",
+        "APNSRules", "Inbox", "MockAPNS", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
       ], swiftSettings: strict),
@@ -74,8 +76,13 @@ let package = Package(
       name: "AdminAPITests",
       dependencies: ["AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine"], swiftSettings: strict),
     .testTarget(
-      name: "APNSMockCommandTests", dependencies: ["APNSMockCommand", "APNSRules", "MockAPNS"],
-      swiftSettings: strict),
+      name: "APNSMockCommandTests",
+      dependencies: [
+        "AdminAPI", "APNSMockCommand", "APNSRules", "MockAPNS", "TLSEngine",
+        .product(name: "ArgumentParser", package: "swift-argument-parser"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
+      ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]
 )

@@ -76,6 +76,7 @@ public struct PushFacts: Sendable, Equatable {
   }
 
   private static func blank(_ range: ByteRange, in packed: UnsafeMutableRawBufferPointer) {
-    for index in range.indices where index < packed.count { packed[index] = 0 }
+    let part = UnsafeMutableRawBufferPointer(rebasing: packed[range.indices.clamped(to: packed.indices)])
+    part.initializeMemory(as: UInt8.self, repeating: 0)
   }
 }

@@ -20,7 +20,7 @@ struct PushPath {
   private var isWidened: Bool
   private var rejections = 0
   private var now: Int64 = 0
-  private var batchBegan: UInt64 = 0
+  private var batchBegan: Int64 = 0
   private var batch: [Record] = []
 
   init(state: ServerState, connection number: UInt64, facts: ConnectionFacts, certificate: ProviderCertificate?) {
@@ -37,7 +37,7 @@ struct PushPath {
   /// Reads the clocks, once for all requests of one read.
   mutating func beginBatch() {
     now = state.clock.now
-    batchBegan = ServerClock.monotonic
+    batchBegan = MachineTime.nanoseconds
   }
 
   /// Judges a request, submits its answer and keeps a record for `commit`.
@@ -120,7 +120,7 @@ struct PushPath {
   ) {
     let served = Record.Served(
       status: verdict.status, reason: verdict.reason,
-      latencyNanoseconds: Int64(ServerClock.monotonic - batchBegan))
+      latencyNanoseconds: MachineTime.nanoseconds - batchBegan)
     let isGenerated = verdict.facts.apnsID == nil || !verdict.facts.apnsIDIsUUID
     let generated = isGenerated ? answer : nil
     let made = (generated?.headers ?? HeaderList()).bytes.withUnsafeBytes { bytes in

@@ -75,11 +75,4 @@ public final class ServerClock: Sendable {
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
   }
-
-  /// The machine's monotonic time in nanoseconds, for what happens on the wire.
-  static var monotonic: UInt64 {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
-  }
 }

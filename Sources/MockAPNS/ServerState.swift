@@ -26,7 +26,7 @@ public final class ServerState: Sendable {
   /// The rules of the APNs that is mimicked.
   public let rulebook: Rulebook
   /// Machine time of the start, monotonic nanoseconds.
-  let startedAt = ServerClock.monotonic
+  private let startedAt = MachineTime.nanoseconds
 
   private let phaseNow = Mutex(Phase.starting)
   private let bound = Mutex(Addresses())
@@ -70,7 +70,7 @@ public final class ServerState: Sendable {
   }
 
   /// How long the server has been running.
-  public var uptime: Duration { .nanoseconds(Int64(ServerClock.monotonic - startedAt)) }
+  public var uptime: Duration { .nanoseconds(MachineTime.nanoseconds - startedAt) }
 
   /// The number of the next connection, from 1.
   func nextConnectionNumber() -> UInt64 {

@@ -1,4 +1,5 @@
 import APNSRules
+import Inbox
 import Synchronization
 
 /// The rate per device token that all connections count against, for the setting `device_rate`; off by default, and then
@@ -14,7 +15,7 @@ final class SharedDeviceRate: Sendable {
 
   /// Takes one push to this device token, unless it is over the rate.
   func admit(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
-    let now = Int64(ServerClock.monotonic)
+    let now = MachineTime.nanoseconds
     return buckets.withLock { $0.admit(deviceToken, now: now) }
   }
 }
