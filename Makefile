@@ -13,6 +13,8 @@ clients = .build/clients
 strict = -Xswiftc -warnings-as-errors
 
 .DEFAULT_GOAL = help
+# Two builds at once would wait for each other's lock.
+.NOTPARALLEL:
 .PHONY: help run build test test-swift test-clients lint format clean
 
 help:

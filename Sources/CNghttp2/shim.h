@@ -7,9 +7,9 @@
 
 static const uint8_t APNS_FRAME_DATA = NGHTTP2_DATA;
 static const uint8_t APNS_FRAME_HEADERS = NGHTTP2_HEADERS;
+static const uint8_t APNS_FRAME_RST_STREAM = NGHTTP2_RST_STREAM;
 static const uint8_t APNS_FRAME_SETTINGS = NGHTTP2_SETTINGS;
 static const uint8_t APNS_FRAME_GOAWAY = NGHTTP2_GOAWAY;
-static const uint8_t APNS_FRAME_CONTINUATION = NGHTTP2_CONTINUATION;
 
 static const uint8_t APNS_FLAG_END_STREAM = NGHTTP2_FLAG_END_STREAM;
 static const uint8_t APNS_FLAG_ACK = NGHTTP2_FLAG_ACK;
@@ -27,6 +27,7 @@ static const uint32_t APNS_DATA_FLAG_EOF = NGHTTP2_DATA_FLAG_EOF;
 
 // A union member: Swift reads it, but only through the frame's own type; named here so that each use says which.
 static inline uint32_t apns_goaway_error_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }
+static inline uint32_t apns_rst_stream_error_code(const nghttp2_frame *frame) { return frame->rst_stream.error_code; }
 static inline int apns_is_request_headers(const nghttp2_frame *frame) {
   return frame->hd.type == NGHTTP2_HEADERS && frame->headers.cat == NGHTTP2_HCAT_REQUEST;
 }

@@ -14,4 +14,24 @@ public enum HTTP2ErrorCode: UInt32, Sendable {
   case enhanceYourCalm = 11
   case inadequateSecurity = 12
   case http11Required = 13
+
+  /// The name in RFC 9113.
+  public var name: String {
+    switch self {
+    case .noError: "NO_ERROR"
+    case .protocolError: "PROTOCOL_ERROR"
+    case .internalError: "INTERNAL_ERROR"
+    case .flowControlError: "FLOW_CONTROL_ERROR"
+    case .settingsTimeout: "SETTINGS_TIMEOUT"
+    case .streamClosed: "STREAM_CLOSED"
+    case .frameSizeError: "FRAME_SIZE_ERROR"
+    case .refusedStream: "REFUSED_STREAM"
+    case .cancel: "CANCEL"
+    case .compressionError: "COMPRESSION_ERROR"
+    case .connectError: "CONNECT_ERROR"
+    case .enhanceYourCalm: "ENHANCE_YOUR_CALM"
+    case .inadequateSecurity: "INADEQUATE_SECURITY"
+    case .http11Required: "HTTP_1_1_REQUIRED"
+    }
+  }
 }

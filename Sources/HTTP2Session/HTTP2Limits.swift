@@ -9,5 +9,5 @@ public enum HTTP2Limits {
   /// Body bytes that are read of one request before it is answered without waiting for its end.
   public static let maxBodySize = 65536
   /// Streams one connection may have open before it has acknowledged our limit. nghttp2 refuses what is beyond it.
-  public static let hardStreamLimit: UInt32 = 10000
+  public static let hardStreamLimit: UInt32 = 4000
 }

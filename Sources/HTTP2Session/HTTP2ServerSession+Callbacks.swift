@@ -38,12 +38,12 @@ extension HTTP2ServerSession {
     }
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
       guard let frame, let user else { return 0 }
-      HTTP2ServerSession.from(user).sent(frame.pointee.hd)
+      HTTP2ServerSession.from(user).sent(frame)
       return 0
     }
-    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, code, user in
+    nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, _, user in
       guard let user else { return 0 }
-      HTTP2ServerSession.from(user).closed(stream, errorCode: code)
+      HTTP2ServerSession.from(user).closed(stream)
       return 0
     }
   }

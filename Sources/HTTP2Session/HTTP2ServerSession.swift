@@ -13,8 +13,10 @@ public final class HTTP2ServerSession {
   public enum Event {
     /// A request came in whole, or its body grew past `HTTP2Limits.maxBodySize` and need not be waited for.
     case request(RequestStream)
-    /// The stream ended before it was answered, with this error code: the client went away or broke the protocol.
-    case aborted(RequestStream, errorCode: UInt32)
+    /// The client went away from the stream before its request was whole.
+    case aborted(RequestStream)
+    /// nghttp2 ended the stream with this code, because its request broke the rules of HTTP/2.
+    case reset(RequestStream, HTTP2ErrorCode)
     /// The peer opened more streams than the limit it had acknowledged.
     case excessStreams(limit: UInt32)
     /// The peer sent GOAWAY with this code.
@@ -90,6 +92,9 @@ public final class HTTP2ServerSession {
     throw HTTP2Failure(
       kind: badPreface ? .badPreface : .fatal, description: String(cString: nghttp2_strerror(Int32(consumed))))
   }
+
+  /// Whether `nextEvent` has something.
+  public var hasEvents: Bool { eventsTaken < events.count }
 
   /// The next thing the peer did, or nil when all was taken.
   public func nextEvent() -> Event? {
@@ -289,15 +294,20 @@ public final class HTTP2ServerSession {
     events.append(.request(stream))
   }
 
-  func sent(_ header: nghttp2_frame_hd) {
-    guard header.type == APNS_FRAME_HEADERS || header.type == APNS_FRAME_DATA,
-      header.flags & APNS_FLAG_END_STREAM != 0,
-      let stream = stream(header.stream_id), !stream.isComplete
-    else { return }
-    unfinished.append(header.stream_id)
+  func sent(_ frame: UnsafePointer<nghttp2_frame>) {
+    let header = frame.pointee.hd
+    switch header.type {
+    case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
+      guard header.flags & APNS_FLAG_END_STREAM != 0, let stream = stream(header.stream_id), !stream.isComplete
+      else { return }
+      unfinished.append(header.stream_id)
+    case APNS_FRAME_RST_STREAM:
+      stream(header.stream_id)?.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame))
+    default: break
+    }
   }
 
-  func closed(_ id: Int32, errorCode: UInt32) {
+  func closed(_ id: Int32) {
     guard let stream = stream(id) else { return }
     nghttp2_session_set_stream_user_data(session, id, nil)
     if current === stream { current = nil }
@@ -308,7 +318,7 @@ public final class HTTP2ServerSession {
     }
     if !stream.isAnswered, !stream.isReported {
       stream.isReported = true
-      events.append(.aborted(stream, errorCode: errorCode))
+      events.append(stream.resetSent.map { .reset(stream, $0) } ?? .aborted(stream))
     } else if stream.isAnswered, pool.count < Self.poolSize {
       pool.append(stream)
     }

@@ -20,6 +20,9 @@ public final class RequestStream {
   /// It was handed out as an event and must not be handed out again.
   @exclusivity(unchecked) var isReported = false
 
+  /// The code of a RST_STREAM that went out for it.
+  @exclusivity(unchecked) var resetSent: HTTP2ErrorCode?
+
   /// Where it stands among its session's open streams.
   @exclusivity(unchecked) var index = 0
 
@@ -33,6 +36,7 @@ public final class RequestStream {
     isComplete = false
     isAnswered = false
     isReported = false
+    resetSent = nil
     responseBody = []
     responseSent = 0
   }

@@ -26,11 +26,14 @@ public struct Record: Sendable {
     public var status: Int16?
     /// The reason in the answer's body; nil without one.
     public var reason: Reason?
+    /// The HTTP/2 name of the error code the stream was reset with; nil if it was not.
+    public var reset: String?
     /// Nanoseconds of machine time from the end of the request to its answer; nil when no answer was sent.
     public var latencyNanoseconds: Int64?
 
     /// An answer, or none.
-    public init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
+    public init(status: Int? = nil, reason: Reason? = nil, reset: String? = nil, latencyNanoseconds: Int64? = nil) {
+      self.reset = reset
       self.status = status.map(Int16.init(clamping:))
       self.reason = reason
       self.latencyNanoseconds = latencyNanoseconds

@@ -122,7 +122,7 @@ extension Record {
   private func writeServed(_ writer: inout JSONWriter) {
     writer.member("status", served.status)
     writer.member("reason", served.reason?.text)
-    writer.nullMember("reset")
+    writer.member("reset", served.reset)
     writer.nullMember("goaway")
     writer.nullMember("closed")
     writer.member("latency", served.latencyNanoseconds.map { WrittenDuration.text(.nanoseconds($0)) })

@@ -1,5 +1,6 @@
 import APNSRules
 import HTTP2Session
+import HTTPMessage
 import Inbox
 import Logging
 import NIOCore
@@ -98,7 +99,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
     if let session {
-      for stream in session.unansweredStreams { path?.recordAborted(stream) }
+      for stream in session.unansweredStreams { path?.recordUnfinished(stream) }
       path?.commit()
     }
     session = nil
@@ -161,6 +162,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func handleEvents(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
+    guard session.hasEvents else { return }
     path?.beginBatch()
     while let event = session.nextEvent() {
       switch event {
@@ -169,8 +171,12 @@ final class ConnectionHandler: ChannelInboundHandler {
         if let reason = path?.goodbyeReason, !isLeaving {
           leave(context, code: .noError, debug: reason)
         }
-      case .aborted(let stream, _):
-        path?.recordAborted(stream)
+      case .aborted(let stream):
+        path?.recordUnfinished(stream)
+      case .reset(let stream, let code):
+        logger.notice(
+          "\(client): stream \(stream.request.stream) reset with \(code.name): its request is not valid HTTP/2")
+        path?.recordUnfinished(stream, reset: code)
       case .excessStreams(let limit):
         logger.notice("\(client): more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM")
         leave(context, code: .refusedStream, debug: "more active streams than this endpoint allows: \(limit)")
@@ -278,7 +284,10 @@ final class ConnectionHandler: ChannelInboundHandler {
     session.goAway(lastStream: lastStream, code: code, debugData: Array(debug.utf8))
     isLeaving = true
     flush(context)
-    if code != .noError || lastStream == 0 { close(context) }
+    if code != .noError || lastStream == 0 { return close(context) }
+    schedule(after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
+      handler.close(context)
+    }
   }
 
   /// Records first, then answers: a push is readable before its answer leaves.
@@ -288,6 +297,9 @@ final class ConnectionHandler: ChannelInboundHandler {
     let scratch = LoopScratch.current
     scratch.output.removeAll(keepingCapacity: true)
     session.drain(into: &scratch.output)
+    // What ended by a frame that just went out is recorded before that frame leaves.
+    handleEvents(of: session, context)
+    path?.commit()
     do {
       try scratch.output.withUnsafeBytes { try tls.write($0) }
     } catch {

@@ -59,15 +59,16 @@ struct PushPath {
     state.inbox.append(&batch)
   }
 
-  /// Keeps a record of a request whose client went away before it was whole.
-  mutating func recordAborted(_ stream: RequestStream) {
+  /// Keeps a record of a request that was not whole when its stream ended: the client went away, or the server reset the
+  /// stream because the request is not valid HTTP/2.
+  mutating func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil) {
     beginBatch()
-    let facts = PushFacts(stream.request.headers)
     batch.append(
       Record(
-        request: stream.request, verdict: nil, facts: facts, generatedID: UnsafeRawBufferPointer(start: nil, count: 0),
-        connection: connection, outcome: .aborted, accepted: false, served: Record.Served(), receivedAt: now,
-        finishedAt: now))
+        request: stream.request, verdict: nil, facts: PushFacts(stream.request.headers),
+        generatedID: UnsafeRawBufferPointer(start: nil, count: 0), connection: connection,
+        outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(reset: reset?.name),
+        receivedAt: now, finishedAt: now))
   }
 
   // MARK: - Answers
