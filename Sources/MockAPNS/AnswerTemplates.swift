@@ -50,6 +50,9 @@ struct AnswerTemplates {
     return made
   }
 
+  /// A reason as compact JSON, as answers and GOAWAY frames carry it.
+  static func text(reason: Reason) -> String { #"{"reason":"\#(reason.text)"}"# }
+
   /// The body of a rejection: compact JSON (APNS.md section 7.1, observed), with the time of a 410 in milliseconds.
   static func body(reason: Reason, timestamp: Int64?) -> [UInt8] {
     guard let timestamp else { return bodies[Int(reason.rawValue)] }
@@ -58,7 +61,7 @@ struct AnswerTemplates {
 
   private static let bodies: [[UInt8]] = {
     var bodies = [[UInt8]](repeating: [], count: Int(Reason.allCases.map(\.rawValue).max() ?? 0) + 1)
-    for reason in Reason.allCases { bodies[Int(reason.rawValue)] = Array(#"{"reason":"\#(reason.text)"}"#.utf8) }
+    for reason in Reason.allCases { bodies[Int(reason.rawValue)] = Array(text(reason: reason).utf8) }
     return bodies
   }()
 }

@@ -119,7 +119,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     session.announceShutdown()
     flush(context)
     schedule(after: Self.shutdownNotice, context) { handler, context in
-      handler.leave(context, code: .noError, debug: #"{"reason":"Shutdown"}"#)
+      handler.leave(context, .shutdown)
     }
   }
 
@@ -148,7 +148,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       switch try tls.read(into: scratch.input) {
       case .bytes(let count):
         let bytes = UnsafeRawBufferPointer(rebasing: scratch.input[..<count])
-        if beginning.isEmpty { beginning = Array(bytes.prefix(24)) }
+        if beginning.isEmpty { beginning = Array(bytes.prefix(Farewell.beginningSize)) }
         try session.receive(bytes)
         handleEvents(of: session, context)
       case .waiting:
@@ -168,9 +168,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       switch event {
       case .request(let stream):
         path?.take(stream, session: session)
-        if let reason = path?.goodbyeReason, !isLeaving {
-          leave(context, code: .noError, debug: reason)
-        }
+        if path?.hasTooManyErrors == true, !isLeaving { leave(context, .tooManyErrors) }
       case .aborted(let stream):
         path?.recordUnfinished(stream)
       case .reset(let stream, let code):
@@ -178,8 +176,7 @@ final class ConnectionHandler: ChannelInboundHandler {
           "\(client): stream \(stream.request.stream) reset with \(code.name): its request is not valid HTTP/2")
         path?.recordUnfinished(stream, reset: code)
       case .excessStreams(let limit):
-        logger.notice("\(client): more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM")
-        leave(context, code: .refusedStream, debug: "more active streams than this endpoint allows: \(limit)")
+        leave(context, .excessStreams(limit: limit))
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
@@ -204,11 +201,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     // The first SETTINGS go out at once, before anything of the client was read (APNS.md section 1.3).
     flush(context)
     if let certificate, !certificate.isUsable(in: state.configuration.environment) {
-      logger.notice(
-        "\(client): its certificate is for the other environment than \(state.configuration.environment.rawValue); GOAWAY BadCertificateEnvironment"
-      )
-      leave(context, lastStream: 0, code: .noError, debug: #"{"reason":"BadCertificateEnvironment"}"#)
-      return
+      return leave(context, .wrongEnvironment(state.configuration.environment))
     }
     watchIdleness(context)
   }
@@ -219,7 +212,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     schedule(after: quiet < limit ? limit - quiet : limit, context) { handler, context in
       guard handler.phase == .open, !handler.isLeaving else { return }
       if NIODeadline.now() - handler.lastActivity >= limit {
-        handler.leave(context, code: .noError, debug: #"{"reason":"IdleTimeout"}"#)
+        handler.leave(context, .idle)
       } else {
         handler.watchIdleness(context)
       }
@@ -234,16 +227,14 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func refusePlainText(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
-    let line = firstLine(of: Array(buffer.readableBytesView.prefix(80)))
-    logger.notice("\(client): plain text \(line) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)")
+    let farewell = Farewell.plainText(Array(buffer.readableBytesView.prefix(Farewell.beginningSize)))
+    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
     phase = .closing
-    guard
-      let session = try? HTTP2ServerSession(
-        maxConcurrentStreams: UInt32(clamping: state.configuration.settings.firstStreams))
-    else { return context.close(promise: nil) }
-    session.goAway(
-      lastStream: 0, code: .protocolError,
-      debugData: Array("TLS expected, but the connection began with plain text \(line)".utf8))
+    let streams = UInt32(clamping: state.configuration.settings.firstStreams)
+    guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
+      return context.close(promise: nil)
+    }
+    session.goAway(farewell)
     var frames: [UInt8] = []
     session.drain(into: &frames)
     context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: frames)), promise: nil)
@@ -252,39 +243,23 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func refuse(_ failure: HTTP2Failure, _ context: ChannelHandlerContext) {
     switch failure.kind {
-    case .badPreface:
-      let line = firstLine(of: beginning)
-      let mistake = beginning.contains(UInt8(ascii: "/")) ? "an HTTP/1.1 request" : "no HTTP/2 client preface"
-      logger.notice(
-        "\(client): \(mistake) (\(line)): APNs speaks HTTP/2 only; let the client negotiate h2 or use prior knowledge")
-      let hex = beginning.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-      leave(
-        context, lastStream: 0, code: .protocolError,
-        debug: "not an HTTP/2 client preface: \(mistake). First bytes received: \(hex)")
-    case .fatal:
-      logger.notice("\(client): connection ended: \(failure.description)")
-      leave(context, code: .enhanceYourCalm, debug: failure.description)
+    case .badPreface: leave(context, .notHTTP2(beginning))
+    case .fatal: leave(context, .broken(failure.description))
     }
     close(context)
   }
 
-  private func firstLine(of bytes: [UInt8]) -> String {
-    // No more than names the mistake: what follows in a path may be a device token.
-    let line = bytes.prefix { $0 != 13 && $0 != 10 }.prefix(15)
-    return "\"" + String(decoding: line.map { (32...126).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self) + "\""
-  }
-
   // MARK: - Ending
 
-  /// Sends GOAWAY; the connection closes as soon as no stream is open any more.
-  private func leave(
-    _ context: ChannelHandlerContext, lastStream: Int32? = nil, code: HTTP2ErrorCode, debug: String
-  ) {
+  /// Sends GOAWAY; the connection closes as soon as no stream is open any more, at the latest after the shutdown patience.
+  private func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
     guard phase == .open, let session else { return }
-    session.goAway(lastStream: lastStream, code: code, debugData: Array(debug.utf8))
+    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
+    session.goAway(farewell)
     isLeaving = true
     flush(context)
-    if code != .noError || lastStream == 0 { return close(context) }
+    if farewell.closesAtOnce { return close(context) }
+    guard phase == .open else { return }
     schedule(after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
       handler.close(context)
     }
@@ -343,5 +318,11 @@ final class ConnectionHandler: ChannelInboundHandler {
     // Handler and context belong to this loop and the task runs on it; the box checks that it does.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: delay) { work(bound.value.0, bound.value.1) }
+  }
+}
+
+extension HTTP2ServerSession {
+  fileprivate func goAway(_ farewell: Farewell) {
+    goAway(lastStream: farewell.lastStream, code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
   }
 }

@@ -6,8 +6,8 @@ import Inbox
 /// The way of a push through the server, from the request to its answer: judged by the rules of APNs, recorded,
 /// answered. One for each connection, used on its event loop only.
 struct PushPath {
-  /// Set when the provider made more mistakes than the settings allow: GOAWAY with this debug data is due.
-  private(set) var goodbyeReason: String?
+  /// The provider made more mistakes than the settings allow: the connection should end.
+  private(set) var hasTooManyErrors = false
 
   private let state: ServerState
   private let connection: ConnectionFacts
@@ -93,7 +93,7 @@ struct PushPath {
     // 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).
     if verdict.status != 410 { rejections += 1 }
     if let limit = state.configuration.settings.errorsBeforeGoaway, rejections >= limit {
-      goodbyeReason = #"{"reason":"Shutdown"}"#
+      hasTooManyErrors = true
     }
   }
 

@@ -45,16 +45,19 @@ extension CertificateFolder {
     let life = CertificateFolderSetup.leafLife
     let valid = expired ? (now - life)...(now - CertificateFolderSetup.day) : setup.life(life)
     try FolderLock.holding(path) {
-      let authority = try setup.authority(new: false)
-      let issuer = try setup.issuer(authority, for: files.certificate, "it was asked for")
-      let issued = try setup.making(files.certificate) { try issuer.issueProvider(request, valid: valid) }
-      try setup.saveBundle(issued, authority.certificate, topic: first, in: bundle)
-      try setup.save(issued, authority.certificate, in: files)
+      try CertificateFolderError.wrapping {
+        let authority = try setup.authority(new: false)
+        let issuer = try setup.issuer(authority, for: files.certificate, "it was asked for")
+        let issued = try setup.making(files.certificate) { try issuer.issueProvider(request, valid: valid) }
+        try setup.saveBundle(issued, authority.certificate, topic: first, in: bundle)
+        try setup.save(issued, authority.certificate, in: files)
+      }
     }
     return ClientCertificate(certificate: files.certificate.path, key: files.key.path, p12: bundle.path)
   }
 
-  private static func isTopic(_ topic: String) -> Bool {
+  /// Whether `topic` can be one: 1 to 255 bytes without spaces and control characters.
+  package static func isTopic(_ topic: String) -> Bool {
     (1...255).contains(topic.utf8.count) && topic.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x7F }
   }
 

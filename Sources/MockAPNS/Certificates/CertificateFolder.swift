@@ -73,14 +73,16 @@ public struct CertificateFolder: Sendable {
     let path = try makeFolder(path)
     var setup = CertificateFolderSetup(path: path, now: now, names: try ServerNames(extra: extraNames, host: hostName))
     return try FolderLock.holding(path) {
-      let authority = try setup.authority(new: newAuthority)
-      try setup.server(authority, renew: newAuthority)
-      try setup.providerKey()
-      try setup.client(authority, renew: newAuthority)
-      let keys = try setup.providerKeys()
-      return CertificateFolder(
-        path: path, caPEM: try setup.pem(of: authority.certificate), caFingerprint: authority.certificate.fingerprint,
-        providerKeys: keys, notices: setup.notices)
+      try CertificateFolderError.wrapping {
+        let authority = try setup.authority(new: newAuthority)
+        try setup.server(authority, renew: newAuthority)
+        try setup.providerKey()
+        try setup.client(authority, renew: newAuthority)
+        let keys = try setup.providerKeys()
+        return CertificateFolder(
+          path: path, caPEM: try setup.pem(of: authority.certificate), caFingerprint: authority.certificate.fingerprint,
+          providerKeys: keys, notices: setup.notices)
+      }
     }
   }
 

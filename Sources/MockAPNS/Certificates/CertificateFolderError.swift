@@ -16,4 +16,14 @@ public struct CertificateFolderError: Error, Equatable, Sendable, CustomStringCo
 
   /// All three.
   public var description: String { "\(place): \(problem); \(repair)" }
+
+  /// Does `work` on the folder's files; what cannot be read or written there is said as an error of the folder.
+  static func wrapping<Result>(_ work: () throws -> Result) throws -> Result {
+    do {
+      return try work()
+    } catch let error as FileError {
+      throw CertificateFolderError(
+        place: error.path, problem: error.problem, repair: error.repair + ", or name another folder with --certs")
+    }
+  }
 }

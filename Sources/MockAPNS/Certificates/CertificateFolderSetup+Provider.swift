@@ -23,7 +23,7 @@ extension CertificateFolderSetup {
 
   /// Writes certificate and key into one file under the password that everybody knows.
   func saveBundle(
-    _ issued: CertificateAuthority.Issued, _ authority: X509Certificate, topic: String, in file: FolderFile
+    _ issued: CertificateAuthority.Issued, _ authority: X509Certificate, topic: String, in file: WholeFile
   ) throws {
     let bytes = try making(file) {
       try PKCS12.encode(

@@ -19,8 +19,8 @@ struct CertificateFolderSetup {
 
   /// The two files of a server's or provider's certificate.
   struct LeafFiles {
-    let certificate: FolderFile
-    let key: FolderFile
+    let certificate: WholeFile
+    let key: WholeFile
   }
 
   /// What stands in them.
@@ -44,7 +44,7 @@ struct CertificateFolderSetup {
     self.names = names
   }
 
-  func file(_ name: String) -> FolderFile { FolderFile(path: "\(path)/\(name)") }
+  func file(_ name: String) -> WholeFile { WholeFile(path: "\(path)/\(name)") }
 
   /// A life that begins an hour ago, for clients in containers and simulators whose clocks are behind.
   func life(_ length: Int64) -> ClosedRange<Int64> {
@@ -60,7 +60,7 @@ struct CertificateFolderSetup {
   // MARK: - Reading
 
   /// The certificate that a PEM file begins with.
-  func firstCertificate(_ file: FolderFile, repair: String) throws -> X509Certificate {
+  func firstCertificate(_ file: WholeFile, repair: String) throws -> X509Certificate {
     let text = try file.text()
     do {
       let chain = try X509Certificate.chain(pem: text)
@@ -71,7 +71,7 @@ struct CertificateFolderSetup {
   }
 
   /// The private key in a file.
-  mutating func privateKey(_ file: FolderFile, repair: String) throws -> ES256PrivateKey {
+  mutating func privateKey(_ file: WholeFile, repair: String) throws -> ES256PrivateKey {
     let text = try file.text()
     if file.isOpenToOthers { notices.append("\(file.path) can be read by other users: chmod 600 '\(file.path)'") }
     do {
@@ -111,7 +111,7 @@ struct CertificateFolderSetup {
   // MARK: - Writing
 
   /// The authority as something that can issue.
-  func issuer(_ authority: Authority, for file: FolderFile, _ reason: String) throws -> CertificateAuthority {
+  func issuer(_ authority: Authority, for file: WholeFile, _ reason: String) throws -> CertificateAuthority {
     guard let key = authority.key else {
       throw CertificateFolderError(
         place: file.path, problem: "cannot be made (\(reason)) without \(path)/ca-key.pem",
@@ -129,7 +129,7 @@ struct CertificateFolderSetup {
   }
 
   /// Runs `make` and says which file it was for when OpenSSL cannot do it.
-  func making<Result>(_ file: FolderFile, _ make: () throws -> Result) throws -> Result {
+  func making<Result>(_ file: WholeFile, _ make: () throws -> Result) throws -> Result {
     do {
       return try make()
     } catch let error as TLSError {

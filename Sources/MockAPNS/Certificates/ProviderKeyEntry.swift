@@ -15,4 +15,23 @@ public struct ProviderKeyEntry: Sendable {
   public let topics: [String]?
   /// The key that a topic-specific key may share a connection with.
   public let relatedKeyID: String?
+
+  /// An entry from parts.
+  package init(
+    keyID: String, teamID: String, publicKey: ES256PublicKey, environment: PushEnvironment? = nil,
+    topics: [String]? = nil, relatedKeyID: String? = nil
+  ) {
+    self.keyID = keyID
+    self.teamID = teamID
+    self.publicKey = publicKey
+    self.environment = environment
+    self.topics = topics
+    self.relatedKeyID = relatedKeyID
+  }
+
+  /// Whether both trust the same key for the same things.
+  func isSame(as other: ProviderKeyEntry) -> Bool {
+    (keyID, teamID, environment, relatedKeyID) == (other.keyID, other.teamID, other.environment, other.relatedKeyID)
+      && topics == other.topics && publicKey.isSame(as: other.publicKey)
+  }
 }

@@ -3,9 +3,9 @@ internal import TLSEngine
 internal import Yams
 
 /// `provider.yaml`: the provider keys the server trusts, a file that people edit.
-struct ProviderKeysFile {
+package struct ProviderKeysFile: Sendable {
   /// Its name in the folder.
-  static let name = "provider.yaml"
+  package static let name = "provider.yaml"
   /// The key that is made at the first start.
   static let ownKeyFile = "AuthKey_\(CertificateFolder.keyID).p8"
 
@@ -21,21 +21,24 @@ struct ProviderKeysFile {
   /// The folder, absolute and without symbolic links.
   let folder: String
 
-  private var file: FolderFile { FolderFile(path: "\(folder)/\(Self.name)") }
+  /// The list in `folder`.
+  package init(folder: String) { self.folder = WholeFile(path: folder).resolved.path }
+
+  /// The list itself.
+  package var file: WholeFile { WholeFile(path: "\(folder)/\(Self.name)") }
 
   /// All entries, in their order.
   ///
   /// - Throws: `CertificateFolderError` with the line of the first mistake.
-  func entries() throws -> [ProviderKeyEntry] {
+  package func entries() throws -> [ProviderKeyEntry] {
+    try CertificateFolderError.wrapping { try entries(in: try file.text()) }
+  }
+
+  /// The entries that the file would have if `text` stood in it.
+  func entries(in text: String) throws -> [ProviderKeyEntry] {
     let document = YAMLDocument(path: file.path)
-    guard let root = try document.root(of: try file.text()) else { return [] }
-    let fields = try document.fields(of: root, allowed: ["keys"], what: "this file")
-    guard let list = fields["keys"], !document.isBlank(list) else { return [] }
-    guard let nodes = list.sequence else {
-      throw document.error(list, "'keys' is not a list", "begin each key with a hyphen: - key_id: …")
-    }
     var lines: [String: Int] = [:]
-    return try nodes.map { node in
+    return try list(in: text, document).map { node in
       let entry = try entry(node, document)
       if let line = lines.updateValue(document.line(node), forKey: entry.keyID) {
         throw document.error(node, "the key id \(entry.keyID) stands in line \(line) already", "remove one of the two")
@@ -44,12 +47,27 @@ struct ProviderKeysFile {
     }
   }
 
+  private func list(in text: String, _ document: YAMLDocument) throws -> [Node] {
+    guard let root = try document.root(of: text) else { return [] }
+    let fields = try document.fields(of: root, allowed: ["keys"], what: "this file")
+    guard let list = fields["keys"], !document.isBlank(list) else { return [] }
+    guard let nodes = list.sequence else {
+      throw document.error(list, "'keys' is not a list", "begin each key with a hyphen: - key_id: …")
+    }
+    return Array(nodes)
+  }
+
+  /// Whether `text` can be a key id or a team id.
+  package static func isIdentifier(_ text: String) -> Bool {
+    text.utf8.count == 10 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
+  }
+
   private func entry(_ node: Node, _ document: YAMLDocument) throws -> ProviderKeyEntry {
     let fields = try document.fields(of: node, allowed: Field.allCases.map(\.rawValue), what: "a key")
     func text(_ field: Field) throws -> String? { try document.text(fields[field.rawValue], field.rawValue) }
     func identifier(_ field: Field) throws -> String? {
       guard let text = try text(field) else { return nil }
-      guard text.utf8.count == 10, text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else {
+      guard Self.isIdentifier(text) else {
         throw document.error(
           fields[field.rawValue] ?? node, "\(field.rawValue) '\(text)' is not ten letters and digits",
           "take it as Apple's developer site shows it, or make one up of that length")
@@ -107,7 +125,7 @@ struct ProviderKeysFile {
   private func publicKey(
     _ keyID: String, inFile path: String, _ node: Node, _ document: YAMLDocument
   ) throws -> ES256PublicKey {
-    let file = FolderFile(path: path.hasPrefix("/") ? path : "\(folder)/\(path)")
+    let file = WholeFile(path: path.hasPrefix("/") ? path : "\(folder)/\(path)")
     guard file.exists else {
       throw document.error(node, "there is no file \(file.path)", "put it there, or give the key as public_key:")
     }

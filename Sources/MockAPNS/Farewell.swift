@@ -1,0 +1,91 @@
+import APNSRules
+import HTTP2Session
+
+/// Why the server ends a connection: the one table of what its GOAWAY says and what the log tells the user.
+enum Farewell {
+  /// The server stops.
+  case shutdown
+  /// Nothing came for the whole idle time.
+  case idle
+  /// The provider made more mistakes than the setting `errors_before_goaway` allows.
+  case tooManyErrors
+  /// The client certificate is for the other environment than this one.
+  case wrongEnvironment(PushEnvironment)
+  /// More streams were opened than the limit the client had acknowledged.
+  case excessStreams(limit: UInt32)
+  /// The connection did not begin with the HTTP/2 preface but with these bytes.
+  case notHTTP2([UInt8])
+  /// The connection did not begin with TLS but with these bytes.
+  case plainText([UInt8])
+  /// nghttp2 gave up, with these words.
+  case broken(String)
+
+  /// The error code of the GOAWAY (APNS.md section 9.2).
+  var errorCode: HTTP2ErrorCode {
+    switch self {
+    case .shutdown, .idle, .tooManyErrors, .wrongEnvironment: .noError
+    case .excessStreams: .refusedStream
+    case .notHTTP2, .plainText: .protocolError
+    case .broken: .enhanceYourCalm
+    }
+  }
+
+  /// The highest stream that was served: nil stands for the last one processed.
+  var lastStream: Int32? {
+    switch self {
+    case .wrongEnvironment, .notHTTP2, .plainText: 0
+    default: nil
+    }
+  }
+
+  /// Whether the connection closes at once; otherwise the open streams are finished first.
+  var closesAtOnce: Bool { errorCode != .noError || lastStream == 0 }
+
+  /// The debug data of the GOAWAY: JSON with a reason where APNs says so, else text (APNS.md sections 1.3 and 9.2).
+  var debugData: String {
+    switch self {
+    case .shutdown, .tooManyErrors: AnswerTemplates.text(reason: .shutdown)
+    case .idle: AnswerTemplates.text(reason: .idleTimeout)
+    case .wrongEnvironment: AnswerTemplates.text(reason: .badCertificateEnvironment)
+    case .excessStreams(let limit): "more active streams than this endpoint allows: \(limit)"
+    case .notHTTP2(let bytes):
+      "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Self.hexadecimal(bytes))"
+    case .plainText(let bytes): "TLS expected, but the connection began with plain text \(Self.beginning(bytes))"
+    case .broken(let words): words
+    }
+  }
+
+  /// What a user should read about it; nil for what is in order.
+  var complaint: String? {
+    switch self {
+    case .shutdown, .idle: nil
+    case .tooManyErrors: "more rejected pushes than errors_before_goaway allows; GOAWAY"
+    case .wrongEnvironment(let here):
+      "its certificate is for the other environment than \(here.rawValue); GOAWAY BadCertificateEnvironment"
+    case .excessStreams(let limit): "more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM"
+    case .notHTTP2(let bytes):
+      "\(Self.mistake(bytes)) (\(Self.beginning(bytes))): APNs speaks HTTP/2 only; "
+        + "let the client negotiate h2 or use prior knowledge"
+    case .plainText(let bytes):
+      "plain text \(Self.beginning(bytes)) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)"
+    case .broken(let words): "connection ended: \(words)"
+    }
+  }
+
+  /// How many bytes of a wrong beginning are worth keeping: as many as the HTTP/2 preface has.
+  static let beginningSize = 24
+
+  private static func mistake(_ bytes: [UInt8]) -> String {
+    bytes.contains(UInt8(ascii: "/")) ? "an HTTP/1.1 request" : "no HTTP/2 client preface"
+  }
+
+  /// As much of the first line as names the mistake, in quotes; what follows in a path may be a device token.
+  private static func beginning(_ bytes: [UInt8]) -> String {
+    let line = bytes.prefix { $0 != 13 && $0 != 10 }.prefix(15)
+    return "\"" + String(decoding: line.map { (32...126).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self) + "\""
+  }
+
+  private static func hexadecimal(_ bytes: [UInt8]) -> String {
+    bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+  }
+}
