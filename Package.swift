@@ -33,11 +33,16 @@ let package = Package(
     .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage"], swiftSettings: strict),
     .target(name: "APNSRules", dependencies: ["HTTPMessage"], swiftSettings: strict),
-    .target(name: "Inbox", dependencies: ["APNSRules", "HTTPMessage", "TLSEngine"], swiftSettings: strict),
+    .target(
+      name: "Inbox",
+      dependencies: [
+        "APNSRules", "HTTPMessage", "TLSEngine", .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+      ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
         "APNSRules", "HTTP2Session", "HTTPMessage", "Inbox", "TLSEngine",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),

@@ -1,24 +1,24 @@
 import NIOCore
-import Synchronization
+import NIOConcurrencyHelpers
 
 /// The connections that are open now, so that a shutdown reaches each.
 final class OpenConnections: Sendable {
   /// Tells a connection's handler to say goodbye: GOAWAY, finish what is open, close.
   struct Goodbye: Sendable {}
 
-  private let channels = Mutex<[UInt64: any Channel]>([:])
+  private let channels = NIOLockedValueBox<[UInt64: any Channel]>([:])
 
   func add(_ channel: any Channel, number: UInt64) {
-    channels.withLock { $0[number] = channel }
+    channels.withLockedValue { $0[number] = channel }
     channel.closeFuture.whenComplete { [self] _ in
-      channels.withLock { _ = $0.removeValue(forKey: number) }
+      channels.withLockedValue { _ = $0.removeValue(forKey: number) }
     }
   }
 
   /// Says goodbye to every connection and returns when all are closed, at the latest after `patience`, when the rest is
   /// cut off.
   func shutDown(patience: Duration) async {
-    let open = channels.withLock { Array($0.values) }
+    let open = channels.withLockedValue { Array($0.values) }
     for channel in open { channel.pipeline.fireUserInboundEventTriggered(Goodbye()) }
     await withTaskGroup(of: Bool.self) { group in
       group.addTask {

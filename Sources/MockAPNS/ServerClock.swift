@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 import Synchronization
 
 #if canImport(Glibc)
@@ -21,7 +22,7 @@ public final class ServerClock: Sendable {
   private static let running = Int64.min
   private let frozenAt = Atomic<Int64>(ServerClock.running)
   private let offset = Atomic<Int64>(0)
-  private let changing = Mutex(())
+  private let changing = NIOLockedValueBox(())
 
   /// A clock that shows the machine's time.
   public init() {}
@@ -39,12 +40,12 @@ public final class ServerClock: Sendable {
 
   /// Stops the clock at `time` (milliseconds since 1970), or at the present when nil.
   public func freeze(at time: Int64? = nil) {
-    changing.withLock { _ in frozenAt.store(time ?? now, ordering: .relaxed) }
+    changing.withLockedValue { _ in frozenAt.store(time ?? now, ordering: .relaxed) }
   }
 
   /// Moves the clock by `milliseconds`, forward or back, whether it runs or stands.
   public func advance(by milliseconds: Int64) {
-    changing.withLock { _ in
+    changing.withLockedValue { _ in
       let frozen = frozenAt.load(ordering: .relaxed)
       if frozen == Self.running {
         offset.store(Self.adding(offset.load(ordering: .relaxed), milliseconds), ordering: .relaxed)
@@ -56,7 +57,7 @@ public final class ServerClock: Sendable {
 
   /// Back to the machine's time.
   public func runReal() {
-    changing.withLock { _ in
+    changing.withLockedValue { _ in
       offset.store(0, ordering: .relaxed)
       frozenAt.store(Self.running, ordering: .relaxed)
     }

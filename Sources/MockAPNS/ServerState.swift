@@ -1,5 +1,6 @@
 public import APNSRules
 public import Inbox
+import NIOConcurrencyHelpers
 import Synchronization
 
 /// What all connections of a server and its admin side share.
@@ -28,8 +29,8 @@ public final class ServerState: Sendable {
   /// Machine time of the start, monotonic nanoseconds.
   private let startedAt = MachineTime.nanoseconds
 
-  private let phaseNow = Mutex(Phase.starting)
-  private let bound = Mutex(Addresses())
+  private let phaseNow = NIOLockedValueBox(Phase.starting)
+  private let bound = NIOLockedValueBox(Addresses())
   private let connectionsMade = Atomic<UInt64>(0)
   let deviceRate: SharedDeviceRate?
 
@@ -53,20 +54,20 @@ public final class ServerState: Sendable {
 
   /// How far the server is.
   public var phase: Phase {
-    get { phaseNow.withLock { $0 } }
-    set { phaseNow.withLock { $0 = newValue } }
+    get { phaseNow.withLockedValue { $0 } }
+    set { phaseNow.withLockedValue { $0 = newValue } }
   }
 
   /// Where providers connect, with the real ports, once the server listens.
   public internal(set) var apnsAddresses: [Endpoint] {
-    get { bound.withLock { $0.apns } }
-    set { bound.withLock { $0.apns = newValue } }
+    get { bound.withLockedValue { $0.apns } }
+    set { bound.withLockedValue { $0.apns = newValue } }
   }
 
   /// Where the inbox is read, once that is known.
   public var adminAddress: Endpoint? {
-    get { bound.withLock { $0.admin } }
-    set { bound.withLock { $0.admin = newValue } }
+    get { bound.withLockedValue { $0.admin } }
+    set { bound.withLockedValue { $0.admin = newValue } }
   }
 
   /// How long the server has been running.

@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 import Synchronization
 
 /// A value that every push reads and hardly anybody changes: trusted keys, devices, later the fault profile.
@@ -5,12 +6,12 @@ import Synchronization
 /// Readers keep a copy of their own (`SnapshotReader`) and look at one atomic number for each push, so no lock is taken
 /// on the way of a push. A change makes a new value under a lock.
 public final class Snapshot<Value: Sendable>: Sendable {
-  private let current: Mutex<Value>
+  private let current: NIOLockedValueBox<Value>
   private let changes = Atomic<UInt64>(0)
 
   /// Begins with `value`.
   public init(_ value: Value) {
-    current = Mutex(value)
+    current = NIOLockedValueBox(value)
   }
 
   /// How often it was changed.
@@ -18,12 +19,12 @@ public final class Snapshot<Value: Sendable>: Sendable {
 
   /// The value now.
   public func load() -> Value {
-    current.withLock { $0 }
+    current.withLockedValue { $0 }
   }
 
   /// Changes the value; one change at a time. Readers see it from their next push on.
   public func update<Result>(_ change: (inout Value) throws -> Result) rethrows -> Result {
-    try current.withLock { value in
+    try current.withLockedValue { value in
       defer { changes.add(1, ordering: .releasing) }
       return try change(&value)
     }
