@@ -5,6 +5,7 @@ SWIFT ?= swift
 PYTHON ?= python3
 ARGS ?=
 PYTEST_ARGS ?=
+BENCH_ARGS ?=
 
 program = .build/release/apns-mock
 clients = .build/clients
@@ -15,7 +16,7 @@ strict = -Xswiftc -warnings-as-errors
 .DEFAULT_GOAL = help
 # Two builds at once would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients lint format clean
+.PHONY: help run build test test-swift test-clients asan tsan bench lint format clean
 
 help:
 	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
@@ -23,6 +24,8 @@ help:
 	@echo 'make test-swift     the Swift tests alone'
 	@echo 'make test-clients   the client tests alone (PYTEST_ARGS="-k curl" selects)'
 	@echo 'make build          release build: $(program)'
+	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer'
+	@echo 'make bench         server CPU per push against nghttpd (BENCH_ARGS="--help" lists what can be varied)'
 	@echo 'make format, lint   swift format over Sources and Tests'
 	@echo 'make clean          remove .build'
 
@@ -55,6 +58,22 @@ $(clients)/ready: Tests/Clients/requirements.txt .ci/packages
 	$(PYTHON) -m venv --clear $(clients)
 	$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --requirement Tests/Clients/requirements.txt
 	@touch $@
+
+# Sanitized builds have folders of their own: their object files fit no other build.
+asan:
+	@.ci/packages build
+	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/asan
+	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/leaks.supp \
+	  $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/asan --disable-xctest
+
+tsan:
+	@.ci/packages build
+	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build/tsan
+	$(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan --disable-xctest
+
+bench: build
+	@.ci/packages bench
+	$(PYTHON) Benchmarks/bench.py --binary $(program) $(BENCH_ARGS)
 
 clean:
 	rm -rf .build
