@@ -53,10 +53,13 @@ test-clients: build $(clients)/ready
 	$(clients)/bin/python -m pytest Tests/Clients --binary $(program) $(PYTEST_ARGS)
 
 # A virtual environment of our own: nothing is installed into the machine's Python.
-$(clients)/ready: Tests/Clients/requirements.txt .ci/packages
+$(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns2.txt .ci/packages
 	@.ci/packages test
 	$(PYTHON) -m venv --clear $(clients)
 	$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --requirement Tests/Clients/requirements.txt
+	# apns2 wants versions of its own and an older Python: apart, and without it its tests are skipped with the reason.
+	-$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
+	  --target $(clients)/apns2 --requirement Tests/Clients/requirements-apns2.txt
 	@touch $@
 
 # Sanitized builds have folders of their own: their object files fit no other build.

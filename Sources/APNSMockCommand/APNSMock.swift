@@ -15,8 +15,8 @@ struct APNSMock: AsyncParsableCommand {
       """,
     version: Version.text,
     subcommands: [
-      Serve.self, Certs.self, Token.self, Send.self, List.self, Get.self, Remove.self, Clock.self, Healthcheck.self,
-      ShowVersion.self,
+      Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Remove.self, Clock.self,
+      Doctor.self, Healthcheck.self, ShowVersion.self,
     ],
     defaultSubcommand: Serve.self)
 }

@@ -32,6 +32,14 @@ extension String {
   }
 }
 
+extension String {
+  /// A device token that nobody has.
+  static func randomDeviceToken(digits count: Int) -> String {
+    let digits = Array("0123456789abcdef")
+    return String((0..<count).map { _ in digits[Int.random(in: 0..<16)] })
+  }
+}
+
 extension [String] {
   /// `a, b or c`.
   var spokenChoice: String {

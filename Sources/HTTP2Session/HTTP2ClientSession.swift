@@ -11,8 +11,8 @@ public final class HTTP2ClientSession {
     case response(stream: Int32, HTTPResponse)
     /// The stream ended without an answer: RST_STREAM, or GOAWAY that left it unprocessed.
     case reset(stream: Int32, errorCode: UInt32)
-    /// The server sent SETTINGS with this MAX_CONCURRENT_STREAMS, if it named one.
-    case settings(maxConcurrentStreams: UInt32?)
+    /// The server sent SETTINGS with these MAX_CONCURRENT_STREAMS and MAX_HEADER_LIST_SIZE, as far as it named them.
+    case settings(maxConcurrentStreams: UInt32?, maxHeaderListSize: UInt32?)
     /// The server said goodbye.
     case goAway(lastStream: Int32, errorCode: UInt32, debugData: [UInt8])
   }
@@ -155,9 +155,12 @@ public final class HTTP2ClientSession {
     switch frame.pointee.hd.type {
     case APNS_FRAME_SETTINGS where frame.pointee.hd.flags & APNS_FLAG_ACK == 0:
       let settings = frame.pointee.settings
-      let entry = UnsafeBufferPointer(start: settings.iv, count: settings.niv)
-        .first { $0.settings_id == APNS_SETTING_MAX_CONCURRENT_STREAMS }
-      events.append(.settings(maxConcurrentStreams: entry?.value))
+      let entries = UnsafeBufferPointer(start: settings.iv, count: settings.niv)
+      func value(_ id: Int32) -> UInt32? { entries.last { $0.settings_id == id }?.value }
+      events.append(
+        .settings(
+          maxConcurrentStreams: value(APNS_SETTING_MAX_CONCURRENT_STREAMS),
+          maxHeaderListSize: value(APNS_SETTING_MAX_HEADER_LIST_SIZE)))
     case APNS_FRAME_GOAWAY:
       let goAway = frame.pointee.goaway
       events.append(

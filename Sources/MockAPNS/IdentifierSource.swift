@@ -21,20 +21,37 @@ struct IdentifierSource {
   /// Writes the next id over `bytes`, which must be 36 bytes long.
   mutating func write(_ style: Style, over bytes: UnsafeMutableBufferPointer<UInt8>) {
     guard bytes.count == Self.length else { return }
-    let digits: StaticString = style == .upperCase ? "0123456789ABCDEF" : "0123456789abcdef"
-    var high = next()
-    var low = next()
-    var position = 0
-    for digit in 0..<32 {
-      if digit == 8 || digit == 12 || digit == 16 || digit == 20 {
-        bytes[position] = UInt8(ascii: "-")
-        position += 1
+    let lettersBegin: UInt64 = style == .upperCase ? 7 : 39
+    let (high, low) = (next(), next())
+    var digits = (
+      Self.hexadecimal(UInt32(truncatingIfNeeded: high >> 32), lettersBegin),
+      Self.hexadecimal(UInt32(truncatingIfNeeded: high), lettersBegin),
+      Self.hexadecimal(UInt32(truncatingIfNeeded: low >> 32), lettersBegin),
+      Self.hexadecimal(UInt32(truncatingIfNeeded: low), lettersBegin)
+    )
+    let target = UnsafeMutableRawBufferPointer(bytes)
+    withUnsafeBytes(of: &digits) { digits in
+      var taken = 0
+      for (position, count) in Self.groups {
+        target[position..<(position + count)].copyBytes(from: digits[taken..<(taken + count)])
+        taken += count
+        if position > 0 { target[position - 1] = UInt8(ascii: "-") }
       }
-      bytes[position] = digits.utf8Start[Int(high >> 60)]
-      position += 1
-      high = high << 4 | low >> 60
-      low <<= 4
     }
+  }
+
+  /// Where the groups of digits stand in an id, and how long they are.
+  private static let groups = [(0, 8), (9, 4), (14, 4), (19, 4), (24, 12)]
+
+  /// Eight hexadecimal digits at once, in the order of memory: the bytes of `value` are spread into half bytes, and each
+  /// becomes `0` to `9`, or a letter, which stands `lettersBegin` further on in ASCII.
+  private static func hexadecimal(_ value: UInt32, _ lettersBegin: UInt64) -> UInt64 {
+    var digits = UInt64(value)
+    digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
+    digits = (digits | digits << 8) & 0x00FF_00FF_00FF_00FF
+    digits = (digits | digits << 4) & 0x0F0F_0F0F_0F0F_0F0F
+    let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+    return (digits + 0x3030_3030_3030_3030 + letters * lettersBegin).bigEndian
   }
 
   /// SplitMix64 (Steele, Lea, Flood 2014): a public algorithm, fast and good enough for ids that only must differ.

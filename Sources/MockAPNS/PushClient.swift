@@ -60,11 +60,35 @@ public struct PushClient: Sendable {
 
   /// Sends all pushes over one connection, as many at once as the server allows, and gives their outcomes in order.
   ///
-  /// - Throws: `PushClientError` if no connection could be made.
+  /// - Throws: `TLSError` for files that cannot be used, `PushClientError` if no connection could be made.
   public func send(_ pushes: [Push]) async throws -> [Outcome] {
     let context = try TLSContext(clientTrusting: authorities, certificate: certificate)
+    let sighting: ServerSighting
+    do {
+      sighting = try await connection(context, pushes)
+    } catch {
+      throw PushClientError(description: "cannot connect to \(endpoint): \(error)", wasConnected: false)
+    }
+    switch sighting.ending {
+    case .failed(let reason): throw PushClientError(description: reason)
+    case .timedOut: throw PushClientError(description: "no answer from \(endpoint) within \(timeout)")
+    case .complete, .closed: return sighting.outcomes.map { $0 ?? .disconnected(reason: sighting.lastWords) }
+    }
+  }
+
+  /// Tries one push and says what was seen of the server, also of one that is not trusted: it is then looked at and sent
+  /// nothing.
+  ///
+  /// - Throws: `TLSError` for files that cannot be used, or NIO's error if no connection could be made.
+  package func look(sending push: Push?) async throws -> ServerSighting {
+    let context = try TLSContext(
+      clientTrusting: authorities, certificate: certificate, takesAnyCertificate: true)
+    return try await connection(context, push.map { [$0] } ?? [])
+  }
+
+  private func connection(_ context: TLSContext, _ pushes: [Push]) async throws -> ServerSighting {
     let group = MultiThreadedEventLoopGroup.singleton
-    let promise = group.any().makePromise(of: [Outcome].self)
+    let promise = group.any().makePromise(of: ServerSighting.self)
     let requests = pushes.map(request)
     let channel: any Channel
     do {
@@ -74,17 +98,17 @@ public struct PushClient: Sendable {
           channel.eventLoop.makeCompletedFuture {
             try channel.pipeline.syncOperations.addHandler(
               PushClientHandler(
-                tls: try TLSConnection(client: context, serverName: serverName), requests: requests, promise: promise))
+                tls: try TLSConnection(client: context, serverName: serverName), serverName: serverName,
+                requests: requests, promise: promise))
           }
         }
         .connect(host: endpoint.host, port: endpoint.port).get()
     } catch {
       promise.fail(error)
-      throw PushClientError(description: "cannot connect to \(endpoint): \(error)")
+      throw error
     }
     let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
-      promise.fail(PushClientError(description: "no answer from \(endpoint) within \(timeout)"))
-      channel.close(promise: nil)
+      channel.pipeline.fireUserInboundEventTriggered(PushClientHandler.TimeUp())
     }
     defer {
       limit.cancel()
@@ -106,102 +130,6 @@ public struct PushClient: Sendable {
 public struct PushClientError: Error, CustomStringConvertible, Sendable {
   /// For people.
   public let description: String
-}
-
-/// The client's end of the connection, on its event loop.
-private final class PushClientHandler: ChannelInboundHandler {
-  typealias InboundIn = ByteBuffer
-  typealias OutboundOut = ByteBuffer
-
-  private let tls: TLSConnection
-  private let requests: [(HeaderList, [UInt8])]
-  private let promise: EventLoopPromise<[PushClient.Outcome]>
-  private var session: HTTP2ClientSession?
-  private var places: [Int32: Int] = [:]
-  private var outcomes: [PushClient.Outcome?]
-  private var lastWords = "the server closed the connection"
-
-  init(
-    tls: TLSConnection, requests: [(HeaderList, [UInt8])], promise: EventLoopPromise<[PushClient.Outcome]>
-  ) {
-    self.tls = tls
-    self.requests = requests
-    self.promise = promise
-    outcomes = Array(repeating: nil, count: requests.count)
-  }
-
-  func channelActive(context: ChannelHandlerContext) { process(context) }
-
-  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    unwrapInboundIn(data).withUnsafeReadableBytes { tls.receive($0) }
-    process(context)
-  }
-
-  func channelInactive(context: ChannelHandlerContext) {
-    promise.succeed(outcomes.map { $0 ?? .disconnected(reason: lastWords) })
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    lastWords = "\(error)"
-    context.close(promise: nil)
-  }
-
-  private func process(_ context: ChannelHandlerContext) {
-    do {
-      if session == nil {
-        guard try tls.handshake() == .done else { return write(context) }
-        guard tls.negotiatedHTTP2 else {
-          throw PushClientError(description: "the server does not speak HTTP/2 (no h2 by ALPN)")
-        }
-        let session = try HTTP2ClientSession()
-        self.session = session
-        for (place, request) in requests.enumerated() {
-          places[try session.request(headers: request.0, body: request.1)] = place
-        }
-      }
-      try exchange(context)
-    } catch {
-      write(context)
-      promise.fail(PushClientError(description: "\(error)"))
-      context.close(promise: nil)
-    }
-  }
-
-  private func exchange(_ context: ChannelHandlerContext) throws {
-    guard let session else { return }
-    let scratch = LoopScratch.current
-    reading: while true {
-      switch try tls.read(into: scratch.input) {
-      case .bytes(let count):
-        for event in try session.receive(UnsafeRawBufferPointer(rebasing: scratch.input[..<count])) { note(event) }
-      case .waiting: break reading
-      case .closed:
-        context.close(promise: nil)
-        return
-      }
-    }
-    var frames: [UInt8] = []
-    session.drain(into: &frames)
-    try frames.withUnsafeBytes { try tls.write($0) }
-    write(context)
-    if !outcomes.contains(where: { $0 == nil }) { promise.succeed(outcomes.compactMap { $0 }) }
-  }
-
-  private func note(_ event: HTTP2ClientSession.Event) {
-    switch event {
-    case .response(let stream, let response):
-      if let place = places[stream] { outcomes[place] = .answered(response) }
-    case .reset(let stream, let code):
-      if let place = places[stream] { outcomes[place] = .reset(errorCode: code) }
-    case .goAway(_, let code, let debug):
-      lastWords = "GOAWAY code \(code) \(String(decoding: debug, as: UTF8.self))"
-    case .settings: break
-    }
-  }
-
-  private func write(_ context: ChannelHandlerContext) {
-    tls.takeOutput { bytes in
-      context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
-    }
-  }
+  /// Whether there was a TCP connection, and it came to nothing.
+  public var wasConnected = true
 }

@@ -33,7 +33,8 @@ public final class TLSConnection {
     SSL_set_accept_state(ssl)
   }
 
-  /// The client's side. `serverName` is sent as SNI and is the name, or the IP address, that the server's certificate must bear.
+  /// The client's side. `serverName` is sent as SNI and is the name, or the IP address, that the server's certificate must
+  /// bear, unless the context takes any certificate.
   ///
   /// - Throws: `TLSError` if the name cannot be used.
   public convenience init(client context: TLSContext, serverName: String) throws {
@@ -44,6 +45,11 @@ public final class TLSConnection {
       guard apns_SSL_set_tlsext_host_name(ssl, serverName) == 1,
         X509_VERIFY_PARAM_set1_host(parameters, serverName, serverName.utf8.count) == 1
       else { throw TLSError("cannot use \(serverName) as a server name") }
+    }
+    if context.takesAnyCertificate {
+      // The chain is judged alone then: `peerBears` tells of the name.
+      X509_VERIFY_PARAM_set1_host(parameters, nil, 0)
+      X509_VERIFY_PARAM_set1_ip(parameters, nil, 0)
     }
     ERR_clear_error()
   }
@@ -146,14 +152,17 @@ public final class TLSConnection {
   }
 
   /// Whether `h2` was agreed on by ALPN.
-  public var negotiatedHTTP2: Bool {
+  public var negotiatedHTTP2: Bool { negotiatedProtocol == "h2" }
+
+  /// What was agreed on by ALPN, if anything was.
+  public var negotiatedProtocol: String? {
     var name: UnsafePointer<UInt8>?
     var count: UInt32 = 0
     SSL_get0_alpn_selected(ssl, &name, &count)
-    return UnsafeBufferPointer(start: name, count: Int(count)).elementsEqual(TLSContext.alpn.dropFirst())
+    return name.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(count)), as: UTF8.self) }
   }
 
-  /// The certificate the peer proved to have, in DER, if it has one.
+  /// The certificate the peer showed, in DER, if it has one. It proved to have it once the handshake is done.
   public var peerCertificate: [UInt8]? {
     guard let certificate = SSL_get1_peer_certificate(ssl) else { return nil }
     defer { X509_free(certificate) }
@@ -165,9 +174,25 @@ public final class TLSConnection {
     }
   }
 
+  /// Whether the certificate the peer showed bears a name, or an IP address, among its alternative names.
+  public func peerBears(_ name: String) -> Bool {
+    guard let certificate = SSL_get1_peer_certificate(ssl) else { return false }
+    defer {
+      X509_free(certificate)
+      ERR_clear_error()
+    }
+    if X509_check_ip_asc(certificate, name, 0) == 1 { return true }
+    // Today's clients do not look at the subject's common name.
+    return X509_check_host(certificate, name, name.utf8.count, UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT), nil) == 1
+  }
+
+  /// What is wrong with the certificates the peer showed; nil if nothing was found, or none came.
+  public var peerFault: CertificateFault? {
+    let code = SSL_get_verify_result(ssl)
+    return code == Int(X509_V_OK) ? nil : CertificateFault(code: Int32(truncatingIfNeeded: code))
+  }
+
   private func failure(_ what: String) -> TLSError {
-    let verify = SSL_get_verify_result(ssl)
-    guard verify != Int(X509_V_OK), let text = X509_verify_cert_error_string(verify) else { return TLSError(what) }
-    return TLSError("\(what) (the peer's certificate: \(String(cString: text)))")
+    TLSError(peerFault.map { "\(what) (the peer's certificate: \($0.text))" } ?? what)
   }
 }

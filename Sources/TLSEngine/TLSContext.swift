@@ -8,6 +8,8 @@ public final class TLSContext: Sendable {
   // An SSL_CTX is reference counted and safe to use from many threads once it is set up, which is done when `init`
   // returns; freed in deinit, while each SSL made from it holds a reference of its own.
   nonisolated(unsafe) let pointer: OpaquePointer
+  /// Whether a connection goes on with a peer that is not trusted.
+  let takesAnyCertificate: Bool
 
   /// The server's side, as APNs does it (APNS.md section 1.2): TLS 1.2 and 1.3, ALPN `h2` and nothing else, a client
   /// certificate always asked for and never demanded.
@@ -19,6 +21,7 @@ public final class TLSContext: Sendable {
   ///     sent, so that a client shows whatever certificate it has and a foreign one is answered with a TLS alert.
   /// - Throws: `TLSError` that names the file.
   public init(serverCertificateChain certificateChain: String, privateKey: String, clientAuthorities: [String]) throws {
+    takesAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
     guard SSL_CTX_use_certificate_chain_file(pointer, certificateChain) == 1 else {
       throw TLSError("cannot use the certificate chain in \(certificateChain)")
@@ -57,9 +60,16 @@ public final class TLSContext: Sendable {
 
   /// A client's side that trusts `authorities` (paths of PEM files) and offers `h2`.
   ///
-  /// - Parameter certificate: paths of a client certificate chain and its key, for a provider that uses one.
+  /// - Parameters:
+  ///   - certificate: paths of a client certificate chain and its key, for a provider that uses one.
+  ///   - takesAnyCertificate: goes on with any server, only to look at it: `TLSConnection.peerFault` and `peerBears` then
+  ///     tell whether it is to be trusted. Nothing secret may be said before.
   /// - Throws: `TLSError` that names the file.
-  public init(clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil) throws {
+  public init(
+    clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil,
+    takesAnyCertificate: Bool = false
+  ) throws {
+    self.takesAnyCertificate = takesAnyCertificate
     pointer = try Self.make(TLS_client_method())
     for path in authorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
       throw TLSError("cannot read certificate authorities from \(path)")
@@ -72,7 +82,7 @@ public final class TLSContext: Sendable {
         throw TLSError("cannot use the private key in \(certificate.key) with the certificate in \(certificate.chain)")
       }
     }
-    SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
+    SSL_CTX_set_verify(pointer, takesAnyCertificate ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
     SSL_CTX_set_alpn_protos(pointer, Self.alpn, UInt32(Self.alpn.count))
   }
 

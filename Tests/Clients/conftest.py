@@ -1,11 +1,15 @@
 """Fixtures: the program under test, one server for the whole session, further ones with flags of their own."""
 
+import json
 import pathlib
 import secrets
+import socket
 
 import pytest
 
-from support.server import Server
+from support import drivers, hosts
+from support.server import Server, run
+from support.way import Way
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -42,6 +46,49 @@ def server(binary, certs):
     running = Server(binary, certs)
     yield running
     ended_well(running)
+
+
+@pytest.fixture(scope="session")
+def ipv6_server(binary, certs):
+    """A server that listens on ::1."""
+    try:
+        with socket.socket(socket.AF_INET6) as sock:
+            sock.bind(("::1", 0))
+    except OSError as error:
+        pytest.skip(f"this machine has no ::1: {error}")
+    running = Server(binary, certs, apns=("[::1]:0",))
+    running.way = Way(host="::1")
+    yield running
+    ended_well(running)
+
+
+@pytest.fixture(scope="session")
+def apple_server(binary, certs, tmp_path_factory):
+    """A server where Apple's sandbox is for a client: its host name, port 443. Fixed ports are for this one alone; the
+    address is of its own."""
+    address = hosts.free_https_address()
+    way = hosts.apple_here(address, tmp_path_factory.mktemp("hosts"))
+    running = Server(binary, certs, apns=(f"{address}:443",))
+    running.way = way
+    yield running
+    ended_well(running)
+
+
+@pytest.fixture
+def server_for(request, server):
+    """`server_for(client)`: a server which that client of `drivers.ALL` can be pointed at."""
+    return lambda client: request.getfixturevalue("apple_server") if client in drivers.FIXED else server
+
+
+@pytest.fixture(scope="session")
+def certificate(binary, server):
+    """A provider certificate for two topics, made by the command for it; the paths of its chain and its key."""
+    made = run(
+        binary, "certs", "client", "--topic", "com.example.app", "--topic", "com.example.app.voip", "--json",
+        "--certs", server.certs)
+    assert made.returncode == 0, made.stderr
+    paths = json.loads(made.stdout)
+    return paths["certificate"], paths["key"]
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """Answers as APNs gives them, byte for byte: header set, identifiers, error bodies, and the reasons end to end."""
 
 import re
-import time
 import uuid
 
 import pytest
@@ -13,28 +12,11 @@ UPPER_UUID = re.compile(r"[0-9A-F]{8}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-F]{4}-[0-9A-
 LOWER_UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
-def test_an_accepted_sandbox_push_is_three_headers_and_nothing_else(server, device):
-    with connect(server) as wire:
-        answer = wire.push(push_headers(server, device))
-    assert answer.names == [":status", "apns-id", "apns-unique-id"]
-    assert answer.status == 200
-    assert (answer.ended_by, answer.data, answer.reset) == ("HEADERS", [], None)
-    assert UPPER_UUID.fullmatch(answer.header("apns-id"))
-    assert LOWER_UUID.fullmatch(answer.header("apns-unique-id"))
-
-
 def test_production_sends_no_unique_id(start, device):
     server = start("--environment", "production")
     with connect(server) as wire:
         answer = wire.push(push_headers(server, device))
     assert (answer.status, answer.names) == (200, [":status", "apns-id"])
-
-
-def test_a_rejection_is_two_headers_and_one_data_frame(server, device):
-    with connect(server) as wire:
-        answer = wire.push(push_headers(server, device, apns_priority="7"))
-    assert answer.names == [":status", "apns-id"]
-    assert (answer.ended_by, answer.data) == ("DATA", [b'{"reason":"BadPriority"}'])
 
 
 def test_generated_ids_differ_and_stand_in_the_record(server, device):
@@ -48,32 +30,11 @@ def test_generated_ids_differ_and_stand_in_the_record(server, device):
     assert {record["apns"]["id_origin"] for record in records} == {"server"}
 
 
-@pytest.mark.parametrize("changes", [{}, {"apns_priority": "7"}, {"authorization": None}],
-                         ids=["accepted", "rejected", "forbidden"])
-@pytest.mark.parametrize("spelling", [str.lower, str.upper, lambda text: text[:18].upper() + text[18:]],
-                         ids=["lower", "upper", "mixed"])
-def test_a_given_id_comes_back_byte_for_byte(server, device, changes, spelling):
-    apns_id = spelling(str(uuid.uuid4()))
-    with connect(server) as wire:
-        assert wire.push(push_headers(server, device, apns_id=apns_id, **changes)).header("apns-id") == apns_id
-    assert server.record(device)["apns"]["id"] == apns_id
-    assert len(server.pushes(apns_id=apns_id.swapcase())) == 1, "ids are compared without case"
-
-
 def test_a_malformed_id_is_replaced_by_a_fresh_one(server, device):
     with connect(server) as wire:
         answer = wire.push(push_headers(server, device, apns_id="not-a-uuid"))
     assert (answer.status, answer.body) == (400, b'{"reason":"BadMessageId"}')
     assert UPPER_UUID.fullmatch(answer.header("apns-id"))
-
-
-@pytest.mark.parametrize(("state", "reason"), [("unregistered", "Unregistered"), ("expired", "ExpiredToken")])
-def test_a_dead_device_is_410_with_integer_milliseconds(server, device, state, reason):
-    server.api("PUT", f"/devices/{device}", {"state": state, "since": "2016-02-08T22:26:55.990Z"})
-    with connect(server) as wire:
-        answer = wire.push(push_headers(server, device))
-    assert answer.status == 410
-    assert answer.data == [b'{"reason":"%s","timestamp":1454970415990}' % reason.encode()]
 
 
 LONG = "x" * 65
@@ -150,51 +111,23 @@ def test_unknown_headers_and_any_content_type_are_ignored(server, device):
         assert wire.push(push_headers(server, device, *extra)).status == 200
 
 
-def test_host_does_instead_of_authority(server, device):
-    """aioapns sends `host` and no `:authority`."""
-    with connect(server) as wire:
-        headers = push_headers(server, device, ("host", "api.sandbox.push.apple.com"), authority_=None)
-        assert wire.push(headers).status == 200
-
-
-@pytest.mark.parametrize("length", [64, 108, 160, 400])
-def test_device_tokens_have_no_fixed_length_and_no_case(server, device, length):
-    token = (device * 7)[:length]
-    with connect(server) as wire:
-        assert wire.push(push_headers(server, token.upper())).status == 200
-    assert server.record(token)["request"]["device_token"] == token
-
-
-def variants(server):
-    facts = {"key": server.key, "key_id": server.key_id, "team_id": server.team_id}
-    fresh = server.token()
-    head, body, signature = fresh.split(".")
-    unsigned = tokens.base64url(b'{"alg":"none"}')
-    return {
-        "capital Bearer": ("Bearer " + fresh, 200),
-        "DER signature": ("bearer " + tokens.der_signed_token(**facts), 200),
-        "padding": (f"bearer {head}.{body}.{signature}==", 200),
-        "float iat": ("bearer " + server.token(claims={"iat": float(int(time.time())) + 0.5}), 200),
-        "iat as a string": ("bearer " + server.token(claims={"iat": str(int(time.time()))}), 200),
-        "extra claims": ("bearer " + server.token(claims={"aud": "x", "nested": {"a": [1]}}), 200),
-        "unknown key id": ("bearer " + server.token(key_id="OTHERKEY01"), 403),
-        "other team": ("bearer " + server.token(team_id="OTHERTEAM1"), 403),
-        "foreign key": ("bearer " + server.token(key=tokens.foreign_key()), 403),
-        "changed claims": (f"bearer {head}.{tokens.base64url(b'{}')}.{signature}", 403),
-        "unsigned": (f"bearer {unsigned}.{body}.", 403),
-        "two parts": (f"bearer {head}.{body}", 403),
-        "another scheme": ("basic " + fresh, 403),
-    }
-
-
-VARIANTS = [
-    "capital Bearer", "DER signature", "padding", "float iat", "iat as a string", "extra claims", "unknown key id",
-    "other team", "foreign key", "changed claims", "unsigned", "two parts", "another scheme",
+FORGERIES = [
+    ("unknown key id", lambda server: server.token(key_id="OTHERKEY01")),
+    ("other team", lambda server: server.token(team_id="OTHERTEAM1")),
+    ("foreign key", lambda server: server.token(key=tokens.foreign_key())),
+    ("changed claims", lambda server: "{0}.e30.{2}".format(*server.token().split("."))),
+    ("unsigned", lambda server: tokens.base64url(b'{"alg":"none"}') + ".{1}.".format(*server.token().split("."))),
+    ("two parts", lambda server: server.token().rpartition(".")[0]),
 ]
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_provider_tokens_as_the_libraries_make_them(server, device, variant):
-    authorization, status = variants(server)[variant]
+@pytest.mark.parametrize("make", [row[1] for row in FORGERIES], ids=[row[0] for row in FORGERIES])
+def test_provider_tokens_that_prove_nothing(server, device, make):
     with connect(server) as wire:
-        assert wire.push(push_headers(server, device, authorization=authorization)).status == status
+        answer = wire.push(push_headers(server, device, authorization="bearer " + make(server)))
+    assert (answer.status, answer.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
+
+
+def test_another_scheme_than_bearer_is_refused(server, device):
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device, authorization="basic " + server.token())).status == 403

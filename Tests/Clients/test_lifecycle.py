@@ -12,7 +12,7 @@ import pytest
 from hyperframe.frame import DataFrame, GoAwayFrame
 
 from support.server import Server, clean_environment, run
-from support.wire import NO_ERROR, Closed, connect, push_headers
+from support.wire import NO_ERROR, connect, push_headers
 
 
 def test_the_port_file_says_where_everything_is(server):
@@ -42,19 +42,6 @@ def test_the_first_start_makes_everything_and_the_second_keeps_it(binary, tmp_pa
     assert contents[0] == contents[1]
     for name in ("ca-key.pem", "server-key.pem", "AuthKey_MOCKKEY001.p8", "client-key.pem", "client.p12"):
         assert stat.S_IMODE((certs / name).stat().st_mode) == 0o600, name
-
-
-def test_an_idle_connection_ends_with_a_reason(start, tmp_path, device):
-    config = tmp_path / "config.yaml"
-    config.write_text("apns:\n  idle_timeout: 1s\n")
-    server = start("--config", config)
-    with connect(server) as wire:
-        assert wire.push(push_headers(server, device)).status == 200
-        goaway = wire.goaway()
-        assert (goaway.error_code, goaway.last_stream_id) == (NO_ERROR, 1)
-        assert goaway.additional_data == b'{"reason":"IdleTimeout"}'
-        wire.read_to_end()
-        assert wire.closed
 
 
 def test_a_connection_that_never_asked_anything_is_idle_as_well(start, tmp_path):

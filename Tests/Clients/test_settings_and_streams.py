@@ -66,19 +66,6 @@ def test_without_a_valid_provider_token_the_limit_stays_at_one(server, device, a
         assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1]
 
 
-@pytest.mark.parametrize("count", [200, 1000])
-def test_streams_opened_before_the_limit_was_acknowledged_are_served(server, device, count):
-    """@parse/node-apn and h2load open hundreds before they have read the first SETTINGS; aioapns assumes 1000."""
-    with connect(server, acknowledge=False) as wire:
-        requests = [wire.request_frames(push_headers(server, device), b"{}") for _ in range(count)]
-        wire.send(*(frame for _, frames in requests for frame in frames))
-        answers = [wire.answer(stream) for stream, _ in requests]
-        assert [answer.status for answer in answers] == [200] * count
-        wire.send(SettingsFrame(flags=["ACK"]), SettingsFrame(flags=["ACK"]))
-        assert wire.push(push_headers(server, device)).status == 200
-    assert server.api("GET", "/pushes", device_token=device, limit=1)["matched"] == count + 1
-
-
 def test_streams_opened_right_after_the_first_answer_are_served(server, device):
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
@@ -94,16 +81,6 @@ def refused_with_text(wire):
     assert "stream" in text.lower() and not text.startswith("{"), text
     wire.read_to_end()
     assert wire.closed
-
-
-def test_one_stream_too_many_after_the_acknowledgement_ends_the_connection(server, device):
-    with connect(server) as wire:
-        wire.settings()
-        wire.ping()  # its ACK says that the SETTINGS ACK sent before it has been read
-        wire.open(push_headers(server, device), end_stream=False)
-        wire.ping()
-        wire.open(push_headers(server, device), end_stream=False)
-        refused_with_text(wire)
 
 
 def test_a_certificate_may_have_a_thousand_streams_open_and_not_one_more(server, device):
@@ -127,12 +104,6 @@ def test_priority_and_unknown_frames_change_nothing(server, device):
     with connect(server) as wire:
         wire.send(PriorityFrame(3, depends_on=1, stream_weight=200))
         wire.write(b"\x00\x00\x01\xbe\x00\x00\x00\x00\x00x")  # type 0xbe on stream 0, one byte
-        assert wire.push(push_headers(server, device)).status == 200
-
-
-def test_pushys_first_stream_is_three(server, device):
-    with connect(server) as wire:
-        wire.next_stream = 3
         assert wire.push(push_headers(server, device)).status == 200
 
 

@@ -62,18 +62,8 @@ struct AdminClient: Sendable {
       promise.fail(error)
       throw CommandFailure(
         .unreachable,
-        "no apns-mock answers on \(endpoint)\(origin): \(Self.reason(of: error)); start one with apns-mock serve, "
+        "no apns-mock answers on \(endpoint)\(origin): \(ConnectFailure(error).text); start one with apns-mock serve, "
           + "or say where it is with --port-file PATH or --admin HOST:PORT")
-    }
-  }
-
-  private static func reason(of error: any Error) -> String {
-    switch error {
-    case let error as NIOConnectionError:
-      error.connectionErrors.first.map { reason(of: $0.error) } ?? "the host \(error.host) is unknown"
-    case let error as IOError where error.errnoCode == ECONNREFUSED: "connection refused"
-    case is ChannelError: "\(error)"
-    default: "\(error)"
     }
   }
 }

@@ -44,6 +44,21 @@ struct FrontDoor: Sendable {
 }
 
 extension Endpoint {
+  /// Where providers connect, as the flag says or else `APNS_MOCK_APNS`; nil if neither is given.
+  ///
+  /// - Throws: `CommandFailure` that names the one that cannot be used.
+  static func named(byFlag flag: String?, _ environment: [String: String]) throws -> Endpoint? {
+    let variable = environment.given(Setting.apns.variable).flatMap { Setting.list($0).first }
+    for case (let text?, let source) in [(flag, Setting.apns.flag), (variable, Setting.apns.variable)] {
+      do throws(BadValue) {
+        return try Value.endpoint(text)
+      } catch {
+        throw CommandFailure(.usage, SettingError(error, from: source).description)
+      }
+    }
+    return nil
+  }
+
   /// Whether the host is an IP address rather than a name.
   var isAddress: Bool { host.contains(":") || host.allSatisfy { $0 == "." || $0.isNumber } }
 }

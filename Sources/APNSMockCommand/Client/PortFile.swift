@@ -28,6 +28,9 @@ struct PortFile: Sendable, Equatable {
   /// What the admin listener wants to see, if anything.
   var adminToken: String?
 
+  /// The folder of certificates and keys, in which the CA lies.
+  var folder: String { String(ca[..<(ca.lastIndex(of: "/") ?? ca.startIndex)]) }
+
   /// The file's content.
   var json: [UInt8] {
     var writer = JSONWriter()

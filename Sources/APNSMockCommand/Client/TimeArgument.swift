@@ -1,6 +1,6 @@
 import Inbox
 
-/// Times as people give them to commands.
+/// Times as people give them to commands, and read them.
 enum TimeArgument {
   /// What `milliseconds(_:now:)` takes, in words.
   static let allowed = "give RFC 3339 (2026-01-31T12:00:00Z), seconds since 1970, or a duration from now (-10m, 5m)"
@@ -17,4 +17,9 @@ enum TimeArgument {
     let (seconds, attoseconds) = change.components
     return now + seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }
+
+  /// RFC 3339, or a number where there is no writing it down.
+  ///
+  /// - Parameter time: milliseconds since 1970.
+  static func text(_ time: Int64) -> String { WrittenTime.text(time) ?? "\(time) ms since 1970" }
 }

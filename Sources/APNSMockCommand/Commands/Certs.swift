@@ -64,11 +64,11 @@ struct CertsClient: ParsableCommand {
 
   /// Where a provider certificate may be used.
   enum Use: String, CaseIterable, ExpressibleByArgument {
-    case development, production, both
+    case development, sandbox, production, both
 
     var environments: Set<PushEnvironment> {
       switch self {
-      case .development: [.sandbox]
+      case .development, .sandbox: [.sandbox]
       case .production: [.production]
       case .both: [.sandbox, .production]
       }
@@ -110,9 +110,16 @@ struct CertsClient: ParsableCommand {
 }
 
 extension FolderFlags {
+  /// Where the folder is: as the flag says, or where the server has it that wrote a port file, or as a variable says.
+  func path(of portFile: PortFile? = nil) -> String {
+    certs ?? portFile?.folder ?? Environment.variables.given(Setting.certs.variable) ?? Configuration().certificates
+  }
+
   /// The folder, complete; what was made is said on standard error.
-  func opened(extraNames: [String] = [], newAuthority: Bool = false) throws -> CertificateFolder {
-    let path = certs ?? Environment.variables.given(Setting.certs.variable) ?? Configuration().certificates
+  func opened(
+    for portFile: PortFile? = nil, extraNames: [String] = [], newAuthority: Bool = false
+  ) throws -> CertificateFolder {
+    let path = path(of: portFile)
     let folder = try Self.failing {
       try CertificateFolder.open(path: path, extraNames: extraNames, newAuthority: newAuthority)
     }

@@ -45,19 +45,12 @@ struct PushTable {
   }
 
   /// A line each, its columns separated by tabs, without a header: for programs.
-  var lines: String {
-    rows.map { $0.joined(separator: "\t") + "\n" }.joined()
-  }
+  var lines: String { Table(header: Self.header, rows: rows).lines }
 
-  /// With a header, in columns of equal width, device tokens shortened: for people.
+  /// With a header, in columns of equal width, device tokens shortened, what was not accepted in red: for people.
   func aligned(coloured: Bool) -> String {
-    let shown = [Self.header] + rows.map(Self.shortened)
-    let widths = Self.header.indices.map { column in shown.map { $0[column].count }.max() ?? 0 }
-    return shown.enumerated().map { number, row in
-      let cells = zip(row, widths).map { cell, width in cell + String(repeating: " ", count: width - cell.count) }
-      let line = String(cells.joined(separator: "  ").trimmedEnd)
-      return (coloured ? Self.coloured(line, status: number == 0 ? nil : row[2]) : line) + "\n"
-    }.joined()
+    Table(header: Self.header, rows: rows.map(Self.shortened))
+      .aligned(coloured: coloured) { $0[2] == "200" ? nil : .red }
   }
 
   private static func shortened(_ row: [String]) -> [String] {
@@ -65,18 +58,5 @@ struct PushTable {
     if row[1].count > 12 { row[1] = String(row[1].dropFirst(11).dropLast()) }
     if row[6].count > 12 { row[6] = "\(row[6].prefix(6))…\(row[6].suffix(4))" }
     return row
-  }
-
-  private static func coloured(_ line: String, status: String?) -> String {
-    guard let status else { return "\u{1B}[1m\(line)\u{1B}[0m" }
-    return status == "200" ? line : "\u{1B}[31m\(line)\u{1B}[0m"
-  }
-}
-
-extension String {
-  fileprivate var trimmedEnd: Substring {
-    var text = self[...]
-    while text.last == " " { text.removeLast() }
-    return text
   }
 }

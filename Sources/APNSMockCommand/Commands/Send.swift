@@ -14,7 +14,9 @@ struct Send: AsyncParsableCommand {
   @Argument(help: "The device token.")
   var token: String
 
-  @Option(name: .long, help: "apns-topic. (default: com.example.app with the suffix of the push type)")
+  @Option(
+    name: .long,
+    help: "apns-topic. (default: com.example.app, or the certificate's own, with the suffix of the push type)")
   var topic: String?
 
   @Option(name: .long, help: "apns-push-type.")
@@ -52,36 +54,23 @@ struct Send: AsyncParsableCommand {
     let environment = Environment.variables
     let running = try RunningServer(server, environment: environment)
     let files = ServerFiles(certs: folder.certs, portFile: running.portFile, environment: environment)
-    let door = try await FrontDoor(of: running, named: try namedAddress(environment))
-    var headers = pushHeaders
-    if cert == nil {
+    let door = try await FrontDoor(of: running, named: try Endpoint.named(byFlag: apns, environment))
+    let certificate = try cert.map { try ProviderCertificateFiles(chain: $0, key: certKey) }
+    var headers = try pushHeaders(certificate)
+    if certificate == nil {
       let jwt = FreshToken(keyID: files.keyID, teamID: files.teamID, issuedAt: door.now / 1000)
       headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: files.key))), at: 0)
     }
     let push = PushClient.Push(deviceToken: token, headers: headers, payload: try body())
-    try report(await outcome(of: push, at: door.endpoint, files))
-  }
-
-  private func namedAddress(_ environment: [String: String]) throws -> Endpoint? {
-    let given = [
-      (apns, Setting.apns.flag),
-      (environment.given(Setting.apns.variable).flatMap { Setting.list($0).first }, Setting.apns.variable),
-    ]
-    for case (let text?, let source) in given {
-      do throws(BadValue) {
-        return try Value.endpoint(text)
-      } catch {
-        throw CommandFailure(.usage, SettingError(error, from: source).description)
-      }
-    }
-    return nil
+    try report(await outcome(of: push, at: door.endpoint, files, certificate))
   }
 
   private var knownType: PushType? { PushType.allCases.first { $0.text == pushType } }
 
-  private var pushHeaders: [(String, String)] {
+  private func pushHeaders(_ certificate: ProviderCertificateFiles?) throws -> [(String, String)] {
+    let bundleID = try certificate?.certificate().subjectUID ?? CertificateFolder.topic
     var headers = [
-      ("apns-topic", topic ?? CertificateFolder.topic + (knownType?.topicSuffix ?? "")), ("apns-push-type", pushType),
+      ("apns-topic", topic ?? bundleID + (knownType?.topicSuffix ?? "")), ("apns-push-type", pushType),
     ]
     // What APNs asks of a background push (APNS.md section 5, documented).
     if let priority = priority ?? (knownType == .background ? "5" : nil) { headers.append(("apns-priority", priority)) }
@@ -102,26 +91,21 @@ struct Send: AsyncParsableCommand {
   }
 
   private func outcome(
-    of push: PushClient.Push, at endpoint: Endpoint, _ files: ServerFiles
+    of push: PushClient.Push, at endpoint: Endpoint, _ files: ServerFiles, _ certificate: ProviderCertificateFiles?
   ) async throws -> PushClient.Outcome {
     let name = endpoint.isAddress ? "localhost" : endpoint.host
     let client = PushClient(
-      endpoint: endpoint, serverName: name, authorities: [files.ca], certificate: try cert.map(certificatePair))
+      endpoint: endpoint, serverName: name, authorities: [files.ca], certificate: certificate.map { ($0.chain, $0.key) }
+    )
     do {
       guard let outcome = try await client.send([push]).first else { return .disconnected(reason: "no outcome") }
       return outcome
     } catch let error as TLSError {
       throw CommandFailure(.usage, "\(error); apns-mock certs makes certificates, --certs DIR says where they are")
+    } catch let error as PushClientError where error.wasConnected {
+      throw CommandFailure(.failed, "\(error); apns-mock doctor --apns \(endpoint) says what is wrong")
     } catch {
-      throw CommandFailure(.unreachable, "\(error); is apns-mock serve running there, with the CA \(files.ca)?")
+      throw CommandFailure(.unreachable, "\(error); is apns-mock serve running there?")
     }
-  }
-
-  /// The certificate with its key: `client-key.pem` beside `client.pem`, `client.TOPIC.key` beside `client.TOPIC.pem`.
-  private func certificatePair(_ path: String) throws -> (chain: String, key: String) {
-    if let certKey { return (path, certKey) }
-    let stem = path.hasSuffix(".pem") ? String(path.dropLast(4)) : path
-    for key in [stem + "-key.pem", stem + ".key"] where (try? Files.contents(of: key)) != nil { return (path, key) }
-    throw CommandFailure(.usage, "--cert: no key lies beside \(path): name it with --cert-key FILE")
   }
 }

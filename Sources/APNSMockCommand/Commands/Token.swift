@@ -60,12 +60,10 @@ struct TokenProvider: ParsableCommand {
   private func chosenKeyID(_ files: ServerFiles) throws -> String {
     if let keyID { return keyID }
     guard let key else { return files.keyID }
-    // Apple names the download after the key.
-    let name = key.split(separator: "/").last ?? ""
-    guard name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else {
+    guard let keyID = AppleKeyFile.keyID(in: key) else {
       throw CommandFailure(.usage, "--key: the name of \(key) does not tell the key's id: give it with --key-id")
     }
-    return String(name.dropFirst("AuthKey_".count).dropLast(".p8".count))
+    return keyID
   }
 }
 
@@ -84,8 +82,7 @@ struct TokenDevice: ParsableCommand {
   }
 
   func run() {
-    let digits = Array("0123456789abcdef")
-    let text = String((0..<length).map { _ in digits[Int.random(in: 0..<16)] })
+    let text = String.randomDeviceToken(digits: length)
     output.print(text: text) { $0.member("token", text) }
   }
 }

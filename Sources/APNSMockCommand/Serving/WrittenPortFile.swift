@@ -29,7 +29,7 @@ struct WrittenPortFile: Sendable {
   }
 
   /// Removes it, unless another server's stands there by now.
-  func remove() { Files.remove(path, ifItHolds: bytes) }
+  func remove() { WholeFile(path: path).remove(ifItHolds: bytes) }
 }
 
 extension PortFile {

@@ -38,23 +38,13 @@ package struct ProviderKeysFile: Sendable {
   func entries(in text: String) throws -> [ProviderKeyEntry] {
     let document = YAMLDocument(path: file.path)
     var lines: [String: Int] = [:]
-    return try list(in: text, document).map { node in
+    return try ProviderKeysText(text, document).items.map { node in
       let entry = try entry(node, document)
       if let line = lines.updateValue(document.line(node), forKey: entry.keyID) {
         throw document.error(node, "the key id \(entry.keyID) stands in line \(line) already", "remove one of the two")
       }
       return entry
     }
-  }
-
-  private func list(in text: String, _ document: YAMLDocument) throws -> [Node] {
-    guard let root = try document.root(of: text) else { return [] }
-    let fields = try document.fields(of: root, allowed: ["keys"], what: "this file")
-    guard let list = fields["keys"], !document.isBlank(list) else { return [] }
-    guard let nodes = list.sequence else {
-      throw document.error(list, "'keys' is not a list", "begin each key with a hyphen: - key_id: …")
-    }
-    return Array(nodes)
   }
 
   /// Whether `text` can be a key id or a team id.

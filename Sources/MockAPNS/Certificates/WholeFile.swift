@@ -69,7 +69,8 @@ package struct WholeFile: Sendable {
       guard count > 0 else { throw failure("cannot be read") }
       bytes += chunk.prefix(count)
       guard bytes.count <= limit else {
-        throw FileError(path: path, problem: "is larger than \(limit >> 20) MiB", repair: "see whether it is the right file")
+        throw FileError(
+          path: path, problem: "is larger than \(limit >> 20) MiB", repair: "see whether it is the right file")
       }
     }
   }

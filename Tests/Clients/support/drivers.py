@@ -1,17 +1,15 @@
 """Real HTTP/2 clients behind one signature. Nothing but host, port, CA and credential is set on any of them."""
 
-import asyncio
 import dataclasses
+import importlib.util
 import json
 import pathlib
 import re
 import shutil
-import ssl
 import subprocess
+import sys
+from unittest.mock import ANY
 
-import aioapns
-import aioapns.connection
-import httpx
 import pytest
 
 from support.server import clean_environment
@@ -45,19 +43,25 @@ class Push:
         return json.dumps(self.payload)
 
 
+def unsaid():
+    return dataclasses.field(default_factory=lambda: ANY)
+
+
 @dataclasses.dataclass
 class Reply:
-    """What the client reports."""
+    """What the client reports; what it keeps to itself equals everything."""
 
-    status: int
-    apns_id: str | None
-    reason: str | None = None
-    timestamp: int | None = None
+    status: int = unsaid()
+    apns_id: str | None = unsaid()
+    reason: str | None = unsaid()
+    timestamp: int | None = unsaid()
+    alpn: str | None = unsaid()
+    statuses: list = unsaid()
 
     @staticmethod
-    def of(status, apns_id, body):
+    def of(status, apns_id, body, **more):
         error = json.loads(body) if body else {}
-        return Reply(int(status), apns_id, error.get("reason"), error.get("timestamp"))
+        return Reply(int(status), apns_id, error.get("reason"), error.get("timestamp"), **more)
 
 
 def tool(name):
@@ -70,19 +74,29 @@ def tool(name):
 
 def finished(arguments, **options):
     """Runs a client to its end; its standard output. A client that fails fails the test with its own words."""
+    options.setdefault("env", clean_environment(NO_PROXY="*"))
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=30, **options)
     assert done.returncode == 0, f"{arguments[0]} ended with {done.returncode}: {done.stderr}{done.stdout}"
     return done.stdout
 
 
-def curl(server, push, *flags):
-    arguments = [tool("curl"), "--silent", "--show-error", "--include", "--http2", "--cacert", server.ca]
+def curl(server, push, way=None, *flags):
+    way = way or server.way
+    authority = way.authority(server)
+    arguments = [
+        *way.hosts_file, tool("curl"), "--silent", "--show-error", "--include", "--cacert", server.ca,
+        *(["--http2"] if way.alpn else ["--no-alpn", "--http2-prior-knowledge"]),
+    ]
     for name, value in push.headers(server).items():
         arguments += ["--header", f"{name}: {value}"]
     if push.certificate:
         arguments += ["--cert", str(push.certificate[0]), "--key", str(push.certificate[1])]
-    arguments += ["--data", push.body, *flags, f"{server.url}/3/device/{push.device}"]
-    head, _, body = finished(arguments, env=clean_environment()).replace("\r\n", "\n").partition("\n\n")
+    if way.tls:
+        arguments += [f"--tlsv{way.tls}", "--tls-max", way.tls]
+    if way.address:
+        arguments += ["--connect-to", f"{authority}:{way.address}:{way.port or server.port}"]
+    arguments += ["--data", push.body, *flags, f"https://{authority}/3/device/{push.device}"]
+    head, _, body = finished(arguments).replace("\r\n", "\n").partition("\n\n")
     lines = head.split("\n")
     protocol, status = lines[0].split()[:2]
     assert protocol == "HTTP/2", lines[0]
@@ -90,16 +104,16 @@ def curl(server, push, *flags):
     return Reply.of(status, named.get("apns-id"), body)
 
 
-def nghttp(server, push):
-    arguments = [tool("nghttp"), "--verbose", "--data", "-"]
+def nghttp(server, push, way=None):
+    way = way or server.way
+    payload = server.directory / f"{push.device[:16]}.json"
+    payload.write_text(push.body)
+    arguments = [*way.hosts_file, tool("nghttp"), "--verbose", "--data", str(payload)]
     for name, value in push.headers(server).items():
         arguments += ["--header", f"{name}: {value}"]
     if push.certificate:
         arguments += ["--cert", str(push.certificate[0]), "--key", str(push.certificate[1])]
-    payload = server.directory / f"{push.device[:16]}.json"
-    payload.write_text(push.body)
-    arguments[arguments.index("-")] = str(payload)
-    arguments.append(f"{server.url}/3/device/{push.device}")
+    arguments.append(f"https://{way.authority(server)}/3/device/{push.device}")
     text = finished(arguments, env=clean_environment(SSL_CERT_FILE=server.ca))
     received = dict(re.findall(r"recv \(stream_id=\d+[^)]*\) (:?[a-z-]+): (.*)", text))
     assert received, text
@@ -107,69 +121,76 @@ def nghttp(server, push):
     return Reply.of(received[":status"], received.get("apns-id"), bodies[0] if bodies else "")
 
 
-def python_httpx(server, push):
-    context = ssl.create_default_context(cafile=server.ca)
-    if push.certificate:
-        context.load_cert_chain(*map(str, push.certificate))
-    with httpx.Client(http2=True, verify=context, trust_env=False) as client:
-        response = client.post(
-            f"{server.url}/3/device/{push.device}", headers=push.headers(server), content=push.body)
-    assert response.http_version == "HTTP/2"
-    return Reply.of(response.status_code, response.headers.get("apns-id"), response.text)
+def program(*command, **variables):
+    """A driver that runs one of `programs/` with a description on its standard input."""
+
+    def drive(server, push, way=None):
+        way = way or server.way
+        described = {
+            **dataclasses.asdict(way), **dataclasses.asdict(push), "port": way.port or server.port, "ca": server.ca,
+            "url": f"https://{way.authority(server)}", "headers": push.headers(server), "payload": push.body,
+            "key": server.key_path, "key_id": server.key_id, "team_id": server.team_id,
+        }
+        if push.certificate:
+            chain, key = map(str, push.certificate)
+            both = server.directory / "certificate-and-key.pem"
+            both.write_text(pathlib.Path(chain).read_text() + pathlib.Path(key).read_text())
+            described |= {"certificate": chain, "certificate_key": key, "certificate_and_key": str(both)}
+        environment = clean_environment(NO_PROXY="*", SSL_CERT_FILE=server.ca, **variables)
+        text = finished([*way.hosts_file, *command], input=json.dumps(described), env=environment)
+        told = json.loads(text)
+        if "body" in told:
+            return Reply.of(told.pop("status"), told.pop("apns_id"), told.pop("body"), **told)
+        return Reply(**{**told, "status": int(told["status"])} if "status" in told else told)
+
+    return drive
 
 
-def python_aioapns(server, push):
-    protocol = aioapns.connection.APNsDevelopmentClientProtocol
-    protocol.APNS_SERVER, protocol.APNS_PORT = "localhost", server.port
-    if push.certificate:
-        both = server.directory / "client-both.pem"
-        both.write_text("".join(pathlib.Path(path).read_text() for path in push.certificate))
-        credential = {"client_cert": str(both)}
-    else:
-        credential = {"key": server.key, "key_id": server.key_id, "team_id": server.team_id}
-
-    async def deliver():
-        client = aioapns.APNs(
-            **credential, topic=push.topic, use_sandbox=True,
-            ssl_context=ssl.create_default_context(cafile=server.ca))
-        try:
-            request = aioapns.NotificationRequest(
-                device_token=push.device, message=push.payload, notification_id=push.apns_id,
-                priority=push.priority, collapse_key=push.collapse_id, push_type=aioapns.PushType(push.push_type))
-            return await asyncio.wait_for(client.send_notification(request), 20)
-        finally:
-            client.pool.close()
-
-    result = asyncio.run(deliver())
-    return Reply(int(result.status), result.notification_id, result.description, result.timestamp)
+def python(name, **variables):
+    return program(sys.executable, str(PROGRAMS / f"push_{name}.py"), **variables)
 
 
-def described(server, push):
-    """The description the programs in `programs/` read from standard input."""
-    words = {
-        "url": server.url, "ca": server.ca, "device": push.device, "headers": push.headers(server),
-        "payload": push.body,
-    }
-    if push.certificate:
-        words |= {"certificate": str(push.certificate[0]), "certificateKey": str(push.certificate[1])}
-    return json.dumps(words)
+def node(server, push, way=None):
+    return program(tool("node"), str(PROGRAMS / "push.mjs"))(server, push, way)
 
 
-def node(server, push):
-    text = finished([tool("node"), str(PROGRAMS / "push.mjs")], input=described(server, push), env=clean_environment())
-    reply = json.loads(text)
-    return Reply.of(reply["status"], reply["apnsId"], reply["body"])
-
-
-def php(server, push):
-    program = tool("php")
-    if subprocess.run([program, "-r", 'exit(extension_loaded("curl") ? 0 : 1);']).returncode != 0:
+def php_with_curl():
+    """The command for PHP; skips where it has no curl."""
+    path = tool("php")
+    if subprocess.run([path, "-r", 'exit(extension_loaded("curl") ? 0 : 1);']).returncode != 0:
         pytest.skip("PHP has no curl extension here and `.ci/packages test` could not install it")
-    text = finished([program, str(PROGRAMS / "push.php")], input=described(server, push), env=clean_environment())
-    reply = json.loads(text)
-    return Reply.of(reply["status"], reply["apnsId"], reply["body"])
+    return [path]
+
+
+def php(server, push, way=None):
+    return program(*php_with_curl(), str(PROGRAMS / "push.php"))(server, push, way)
+
+
+def kalyke(server, push, way=None):
+    if importlib.util.find_spec("kalyke") is None:
+        pytest.skip("kalyke is not here: it needs Python 3.11 or newer")
+    return python("kalyke")(server, push, way)
+
+
+def apns2_folder():
+    """Where apns2 is: it wants an h2 and a PyJWT of its time, so it lives in a folder beside the other libraries."""
+    folder = pathlib.Path(sys.prefix) / "apns2"
+    if sys.version_info >= (3, 12):
+        pytest.skip("apns2 needs ssl.match_hostname, which Python 3.12 removed")
+    if not folder.exists():
+        pytest.skip(f"apns2 is not in {folder}; `make test-clients` puts it there")
+    return folder
+
+
+def apns2(server, push, way=None):
+    return python("apns2", PYTHONPATH=str(apns2_folder()))(server, push, way)
 
 
 ALL = {
-    "curl": curl, "nghttp": nghttp, "httpx": python_httpx, "aioapns": python_aioapns, "node": node, "php": php,
+    "curl": curl, "nghttp": nghttp, "httpx": python("httpx"), "aioapns": python("aioapns"), "apns2": apns2,
+    "kalyke": kalyke, "node": node, "php": php,
 }
+# Without a setting for host and port: the machine has to lead Apple's name, port 443, to the server.
+FIXED = {"kalyke"}
+# Without a way to choose the apns-id.
+NAMELESS = {"apns2"}

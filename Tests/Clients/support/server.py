@@ -12,6 +12,7 @@ import urllib.parse
 import urllib.request
 
 from support import tokens
+from support.way import Way
 
 START_PATIENCE = 30  # seconds until the port file must be there; a loaded machine makes keys slowly
 STOP_PATIENCE = 15
@@ -37,7 +38,10 @@ class Answer:
 
 
 class Server:
-    """The running program. `certs` may be shared by several servers; everything else lies in a directory of its own."""
+    """The running program. `certs` may be shared by several servers; everything else lies in a directory of its own.
+    `way` is how clients get to it unless a test says otherwise."""
+
+    way = Way()
 
     def __init__(self, binary, certs, *flags, apns=("127.0.0.1:0",), admin="127.0.0.1:0", environment=None):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="apns-mock-test-"))

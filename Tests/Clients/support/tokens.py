@@ -7,11 +7,16 @@ import time
 import jwt
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+
+def now():
+    return int(time.time())
 
 
 def provider_token(*, key, key_id, team_id, issued_at=None, headers=None, claims=None):
     """A signed ES256 token. `issued_at` in seconds since 1970, now unless given; `claims` win over the usual ones."""
-    usual = {"iss": team_id, "iat": int(time.time()) if issued_at is None else issued_at}
+    usual = {"iss": team_id, "iat": now() if issued_at is None else issued_at}
     return jwt.encode({**usual, **(claims or {})}, key, algorithm="ES256", headers={"kid": key_id, **(headers or {})})
 
 
@@ -19,14 +24,38 @@ def base64url(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
-def der_signed_token(*, key, key_id, team_id, issued_at=None):
-    """As Apple's own shell recipe makes it: `openssl dgst` leaves the signature in DER."""
-    issued_at = int(time.time()) if issued_at is None else issued_at
-    head = base64url(json.dumps({"alg": "ES256", "kid": key_id}).encode())
-    body = base64url(json.dumps({"iss": team_id, "iat": issued_at}).encode())
+def signed_by_hand(key, key_id, team_id, *, algorithm="ES256", digest=hashes.SHA256(), encode=base64url,
+                   shape=lambda signature: signature):
+    """A token put together piece by piece. `shape` turns the DER of the signature into what is sent."""
+    parts = [{"alg": algorithm, "kid": key_id}, {"iss": team_id, "iat": now()}]
+    signed = ".".join(encode(json.dumps(part).encode()) for part in parts)
     private = serialization.load_pem_private_key(key.encode(), password=None)
-    signature = private.sign(f"{head}.{body}".encode(), ec.ECDSA(hashes.SHA256()))
-    return f"{head}.{body}.{base64url(signature)}"
+    return f"{signed}.{encode(shape(private.sign(signed.encode(), ec.ECDSA(digest))))}"
+
+
+def raw(signature, width):
+    """The two numbers of a signature, each `width` bytes long."""
+    return b"".join(number.to_bytes(width, "big") for number in decode_dss_signature(signature))
+
+
+def der_signed_token(**facts):
+    """As Apple's own shell recipe makes it: `openssl dgst` leaves the signature in DER."""
+    return signed_by_hand(**facts)
+
+
+def standard_base64_token(**facts):
+    """Padded, and in the alphabet with + and /, of which there is at least one."""
+    while True:
+        token = signed_by_hand(
+            **facts, encode=lambda data: base64.b64encode(data).decode(), shape=lambda signature: raw(signature, 32))
+        if "+" in token or "/" in token:
+            return token
+
+
+def es512_token(**facts):
+    """ES512 belongs to P-521, whose signatures have 132 bytes; here the key is P-256 as ever."""
+    return signed_by_hand(
+        **facts, algorithm="ES512", digest=hashes.SHA512(), shape=lambda signature: raw(signature, 66))
 
 
 def foreign_key():

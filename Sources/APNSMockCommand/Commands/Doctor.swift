@@ -1,0 +1,125 @@
+import ArgumentParser
+import Inbox
+import MockAPNS
+import TLSEngine
+
+/// `apns-mock doctor`
+struct Doctor: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Go to a server as a provider does, say what is wrong, and how to repair it.",
+    discussion: """
+      Looks at name, connection, TLS, certificate, HTTP/2, clocks, and sends one push to a made-up device token. It trusts \
+      the folder's CA and signs with the folder's key unless told otherwise.
+
+      Exit code 0 if all is well, 1 if something is wrong, 4 if the server cannot be reached.
+      """)
+
+  @Option(name: .long, help: "Where providers connect, HOST:PORT. [APNS_MOCK_APNS] (default: the server's own address)")
+  var apns: String?
+
+  @Option(name: .long, help: "The name the server's certificate has to bear. (default: the host of --apns)")
+  var serverName: String?
+
+  @Option(name: .long, help: "The CA to trust, PEM. [APNS_MOCK_CA] (default: ca.pem of the certificate folder)")
+  var ca: String?
+
+  @OptionGroup var credential: DoctorCredentialFlags
+
+  @Option(name: .long, help: "apns-topic. (default: com.example.app, or the certificate's own)")
+  var topic: String?
+
+  @Option(name: .long, help: "How long the server may take.")
+  var timeout = "5s"
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var folder: FolderFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
+      throw ValidationError("--timeout: \"\(timeout)\" is no duration: give one such as 500ms, 5s or 1m")
+    }
+  }
+
+  private var patience: Duration { WrittenDuration.duration(timeout) ?? .seconds(5) }
+
+  func run() async throws {
+    let examination = try await examination(Environment.variables)
+    let findings: [DoctorFinding]
+    do {
+      findings = try await examination.findings()
+    } catch let error as TLSError {
+      throw CommandFailure(.usage, "\(error)")
+    }
+    report(findings, of: examination)
+    let failed = findings.first { $0.result == .failed }?.check
+    switch failed {
+    case nil: return
+    case .resolve, .connect: throw ExitCode(ExitStatus.unreachable.rawValue)
+    default: throw ExitCode(ExitStatus.failed.rawValue)
+    }
+  }
+
+  /// What is to be examined, by flags, variables, and what a running server tells of itself.
+  private func examination(_ environment: [String: String]) async throws -> Examination {
+    let named = try Endpoint.named(byFlag: apns, environment)
+    let (running, known) = try await runningServer(environment)
+    let files = ServerFiles(certs: folder.certs, portFile: running?.portFile, environment: environment)
+    let usual = Endpoint(host: "127.0.0.1", port: 2197)
+    let endpoint = (named ?? running?.portFile?.apns.first ?? known?.apns.first ?? usual).reachable
+    let own = try credential.chosen(files)
+    return Examination(
+      endpoint: endpoint, serverName: serverName ?? endpoint.host, authority: try authority(files), credential: own,
+      topic: topic ?? own?.topic ?? CertificateFolder.topic, known: known?.listens(on: endpoint) == true ? known : nil,
+      patience: patience)
+  }
+
+  /// The server that the client commands find, if there is one that answers. Its silence is no news: the way of a
+  /// provider does not lead by the admin API.
+  private func runningServer(_ environment: [String: String]) async throws -> (RunningServer?, KnownServer?) {
+    let isNamed = server.portFile != nil || server.admin != nil
+    let running: RunningServer
+    do {
+      running = try RunningServer(server, environment: environment)
+    } catch let failure as CommandFailure where failure.status == .unreachable && !isNamed {
+      return (nil, nil)
+    }
+    do {
+      let isKnown = isNamed || running.portFile != nil
+      return (running, try await KnownServer(running, isNamed: isKnown, patience: patience))
+    } catch let failure as CommandFailure {
+      if isNamed { StandardStream.error.line("admin API: \(failure)") }
+      return (running, nil)
+    }
+  }
+
+  /// The CA's file; nil if none was named and none is where it would be.
+  private func authority(_ files: ServerFiles) throws -> String? {
+    let path = ca ?? files.ca
+    do {
+      _ = try X509Certificate.chain(pem: try Files.text(of: path))
+      return path
+    } catch {
+      if ca == nil, !WholeFile(path: path).exists { return nil }
+      let file = error is TLSError ? "\(path): \(error)" : "\(error)"
+      throw CommandFailure(.usage, "\(file); --ca takes the server's CA in PEM, which curl http://ADMIN/ca.pem prints")
+    }
+  }
+
+  private func report(_ findings: [DoctorFinding], of examination: Examination) {
+    let isWell = !findings.contains { $0.result == .failed }
+    let authority = examination.authority ?? "nobody"
+    let head = "\(examination.endpoint) as \(examination.serverName), trusting \(authority)"
+    let isColoured = StandardStream.output.takesColours
+    let text = [head] + findings.map { $0.text(coloured: isColoured) }
+    output.print(text: text.joined(separator: "\n")) { writer in
+      writer.member("ok", isWell)
+      writer.member("apns", examination.endpoint.description)
+      writer.member("server_name", examination.serverName)
+      writer.member("ca", examination.authority)
+      writer.arrayMember("checks") { writer in
+        for finding in findings { writer.object(finding.write) }
+      }
+    }
+  }
+}

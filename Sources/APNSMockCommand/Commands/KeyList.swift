@@ -1,0 +1,88 @@
+import APNSRules
+import ArgumentParser
+import Inbox
+import MockAPNS
+import NIOHTTP1
+
+/// `apns-mock key ls`
+struct KeyList: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "List the provider keys that are trusted, now and from the next start on.",
+    discussion: "A table on a terminal; otherwise a line each, its columns separated by tabs, or JSON.")
+
+  @OptionGroup var flags: KeyFlags
+
+  func run() async throws {
+    let neighbour = try flags.neighbour()
+    let list = flags.list(beside: neighbour)
+    let entries = try FolderFlags.failing { list.file.exists ? try list.entries() : [] }
+    let present = try await neighbour.request(.GET, "/api/v1/keys")?.decoded(TrustedKeys.self).items
+    let keys = Self.together(entries, present)
+    if flags.output.json {
+      for key in keys { flags.output.print(text: "", key.write) }
+    } else {
+      Table(header: ["KEY ID", "TEAM", "ENVIRONMENT", "TOPICS", "TRUSTED"], rows: keys.map(\.row)).print()
+    }
+    if !list.file.exists { StandardStream.error.line("there is no \(list.file.path) yet: the first start makes it") }
+    if present == nil { StandardStream.error.line("no server is running: these are trusted from its start on") }
+  }
+
+  /// What the server says it trusts.
+  private struct TrustedKeys: Decodable {
+    var items: [Item]
+
+    struct Item: Decodable {
+      var key_id: String
+      var team_id: String
+      var environment: String?
+      var topics: [String]?
+    }
+  }
+
+  /// The entries of the list in their order, then what only the server trusts.
+  private static func together(_ entries: [ProviderKeyEntry], _ present: [TrustedKeys.Item]?) -> [Row] {
+    var rows = entries.map { entry in
+      Row(
+        keyID: entry.keyID, teamID: entry.teamID, environment: entry.environment?.rawValue, topics: entry.topics,
+        isTrustedNow: present.map { $0.contains { $0.key_id == entry.keyID } }, isTrustedAtStart: true)
+    }
+    for key in present ?? [] where !entries.contains(where: { $0.keyID == key.key_id }) {
+      rows.append(
+        Row(
+          keyID: key.key_id, teamID: key.team_id, environment: key.environment, topics: key.topics, isTrustedNow: true,
+          isTrustedAtStart: false))
+    }
+    return rows
+  }
+
+  /// One key.
+  private struct Row {
+    var keyID: String
+    var teamID: String
+    var environment: String?
+    var topics: [String]?
+    /// Nil if there is no server.
+    var isTrustedNow: Bool?
+    var isTrustedAtStart: Bool
+
+    /// Its cells.
+    var row: [String] {
+      let when =
+        switch (isTrustedNow, isTrustedAtStart) {
+        case (true, true): "now and at start"
+        case (true, false): "until the server ends"
+        default: "at the next start"
+        }
+      return [keyID, teamID, environment ?? "both", topics?.joined(separator: " ") ?? "all", when].map(\.onOneLine)
+    }
+
+    func write(to writer: inout JSONWriter) {
+      writer.member("key_id", keyID)
+      writer.member("team_id", teamID)
+      writer.member("environment", environment)
+      if let topics { writer.member("topics", topics) } else { writer.nullMember("topics") }
+      if let isTrustedNow { writer.member("trusted_now", isTrustedNow) } else { writer.nullMember("trusted_now") }
+      writer.member("trusted_at_start", isTrustedAtStart)
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import APNSRules
+import MockAPNS
+import NIOHTTP1
+import TLSEngine
+
+/// Goes to a server as a provider does, step by step, and says of each step what was seen.
+struct Examination: Sendable {
+  /// Where providers connect.
+  var endpoint: Endpoint
+  /// The name that the server's certificate has to bear.
+  var serverName: String
+  /// The file of the CA to trust; nil if there is none.
+  var authority: String?
+  /// By what to push; nil if there is nothing to push by.
+  var credential: Credential?
+  /// The topic to push to.
+  var topic: String
+  /// What its admin API tells, if it is reached.
+  var known: KnownServer?
+  /// How long the server may take, in all for one connection.
+  var patience = Duration.seconds(5)
+
+  /// A finding for each check, in order.
+  ///
+  /// - Throws: `TLSError` for certificate files that cannot be used.
+  func findings() async throws -> [DoctorFinding] {
+    var findings: [DoctorFinding] = []
+    let addresses: [String]
+    do {
+      addresses = try await self.addresses()
+      let names = addresses.joined(separator: ", ")
+      findings.append(.passed(.resolve, endpoint.isAddress ? "\(names), an address" : "\(endpoint.host) is \(names)"))
+    } catch {
+      findings.append(unresolved("\(error)"))
+      return Self.completed(findings)
+    }
+    guard let sighting = try await sighting(at: addresses, &findings) else { return Self.completed(findings) }
+    let server = ServerFindings(sighting: sighting, examination: self)
+    let tls = server.tls(plain: sighting.tls == nil ? await plainAnswer(at: addresses) : nil)
+    findings.append(tls)
+    guard tls.result == .passed else { return Self.completed(findings) }
+    findings += [server.chain, server.name, server.alpn, server.settings]
+    let clock = ClockFinding(known: known, credential: credential, now: ServerClock().now).finding
+    findings += [clock, PushFinding(sighting: sighting, examination: self, clock: clock).finding]
+    return findings
+  }
+
+  // MARK: - The way there
+
+  private func addresses() async throws -> [String] {
+    endpoint.isAddress ? [endpoint.host] : try await HostLookup.addresses(of: endpoint.host)
+  }
+
+  private func unresolved(_ reason: String) -> DoctorFinding {
+    .failed(
+      .resolve, "\(endpoint.host): \(reason)",
+      repair: "lead the name to the server by a line in the hosts file (127.0.0.1 \(endpoint.host)) or a container's "
+        + "alias, or connect to an address: --apns 127.0.0.1:\(endpoint.port) --server-name \(endpoint.host)")
+  }
+
+  /// Tries the addresses in their order and looks at the first server that takes a connection.
+  private func sighting(at addresses: [String], _ findings: inout [DoctorFinding]) async throws -> ServerSighting? {
+    var failures: [(address: String, failure: ConnectFailure)] = []
+    for address in addresses {
+      do {
+        let sighting = try await client(at: address).look(sending: push())
+        let others = failures.map { "; \($0.address): \($0.failure.text)" }.joined()
+        findings.append(.passed(.connect, Endpoint(host: address, port: endpoint.port).description + others))
+        return sighting
+      } catch let error as TLSError {
+        throw error
+      } catch {
+        failures.append((address, ConnectFailure(error)))
+      }
+    }
+    findings.append(unreached(failures))
+    return nil
+  }
+
+  private func client(at address: String) -> PushClient {
+    var client = PushClient(
+      endpoint: Endpoint(host: address, port: endpoint.port), serverName: serverName,
+      authorities: authority.map { [$0] } ?? [], certificate: credential?.certificateFiles)
+    client.timeout = patience
+    return client
+  }
+
+  private func unreached(_ failures: [(address: String, failure: ConnectFailure)]) -> DoctorFinding {
+    let seen = failures.map { "\(Endpoint(host: $0.address, port: endpoint.port)): \($0.failure.text)" }
+    let repair: String
+    if let known, !known.apns.isEmpty, !known.apns.contains(endpoint) {
+      let addresses = known.apns.map(\.description).joined(separator: ", ")
+      repair = "the server whose admin API is on \(known.admin) listens on \(addresses): connect there (--apns)"
+    } else if failures.contains(where: { $0.failure.kind == .refused }) {
+      repair =
+        "nothing listens there: start apns-mock serve --apns \(endpoint); in a container it has to listen on "
+        + "0.0.0.0:\(endpoint.port), with the port published"
+    } else {
+      repair =
+        "there is no route: see whether the address is right and no firewall is in between; a server for other machines "
+        + "and containers has to listen on 0.0.0.0:\(endpoint.port)"
+    }
+    return .failed(.connect, seen.joined(separator: ", "), repair: repair)
+  }
+
+  /// What answers to a plain HTTP request there, if anything does.
+  private func plainAnswer(at addresses: [String]) async -> AdminClient.Answer? {
+    for address in addresses {
+      var client = AdminClient(endpoint: Endpoint(host: address, port: endpoint.port), token: nil)
+      client.timeout = min(patience, .seconds(2))
+      if let answer = try? await client.request(.GET, "/livez") { return answer }
+    }
+    return nil
+  }
+
+  // MARK: - The push
+
+  private var pushType: PushType {
+    var topic = topic
+    return topic.withUTF8 { PushType(suffixOf: UnsafeRawBufferPointer($0)) } ?? .alert
+  }
+
+  private func push() -> PushClient.Push? {
+    guard let credential else { return nil }
+    var headers = [("apns-topic", topic), ("apns-push-type", pushType.text)]
+    if case .token(let jwt, _) = credential { headers.insert(("authorization", "bearer \(jwt)"), at: 0) }
+    return PushClient.Push(
+      deviceToken: String.randomDeviceToken(digits: 64), headers: headers,
+      payload: Array(#"{"aps":{"alert":"apns-mock doctor"}}"#.utf8))
+  }
+
+  // MARK: - The end
+
+  /// With a line for each check that there was no getting to.
+  private static func completed(_ findings: [DoctorFinding]) -> [DoctorFinding] {
+    guard let last = findings.last else { return [] }
+    return findings
+      + DoctorCheck.allCases.dropFirst(findings.count).map { .skipped($0, "not tried, as \(last.check.title) failed") }
+  }
+}

@@ -1,0 +1,71 @@
+internal import TLSEngine
+
+extension ProviderKeysFile {
+  /// Trusts one more key, from the next start on. Comments and order of the file stay.
+  ///
+  /// - Returns: false if the very same entry stands there already.
+  /// - Throws: `CertificateFolderError`, also if another entry has the key id.
+  package func add(_ entry: ProviderKeyEntry) throws -> Bool {
+    try edit { text, entries in
+      guard let index = entries.firstIndex(where: { $0.keyID == entry.keyID }) else {
+        return (try text.adding(entry), entries + [entry])
+      }
+      let present = entries[index]
+      guard present.isSame(as: entry) else {
+        throw CertificateFolderError(
+          place: "\(file.path):\(text.line(ofItem: index))",
+          problem: "the key id \(entry.keyID) stands here already, \(Self.difference(present, entry))",
+          repair: "see which of the two is right; apns-mock key rm \(entry.keyID) removes this one")
+      }
+      return nil
+    }
+  }
+
+  /// Trusts a key no longer, from the next start on. Comments and order of the file stay, and so do key files.
+  ///
+  /// - Returns: false if no entry has this key id.
+  /// - Throws: `CertificateFolderError`.
+  package func remove(_ keyID: String) throws -> Bool {
+    guard file.exists else { return false }
+    return try edit { text, entries in
+      guard let index = entries.firstIndex(where: { $0.keyID == keyID }) else { return nil }
+      return (try text.removing(at: index), entries.filter { $0.keyID != keyID })
+    }
+  }
+
+  /// Replaces the file by what `change` makes of it, if that really has the entries it should have.
+  ///
+  /// - Returns: whether there was a change.
+  private func edit(
+    _ change: (ProviderKeysText, [ProviderKeyEntry]) throws -> (text: String, entries: [ProviderKeyEntry])?
+  ) throws -> Bool {
+    try FolderLock.holding(folder) {
+      try CertificateFolderError.wrapping {
+        // A link, such as a container's to a mounted file, stays one.
+        let file = file.resolved
+        let bytes = try file.bytes()
+        guard let text = String(validating: bytes, as: UTF8.self) else {
+          throw CertificateFolderError(place: file.path, problem: "is not in UTF-8", repair: "save it as UTF-8")
+        }
+        let present = try entries(in: text)
+        guard let wanted = try change(try ProviderKeysText(text, YAMLDocument(path: file.path)), present) else {
+          return false
+        }
+        let found = try? entries(in: wanted.text)
+        guard let found, found.elementsEqual(wanted.entries, by: { $0.isSame(as: $1) }) else {
+          throw CertificateFolderError(
+            place: file.path, problem: "is written in a way that only a person can edit",
+            repair: "write 'keys:' and below it each key under a hyphen of its own (- key_id: …), then try again")
+        }
+        try file.replace(with: Array(wanted.text.utf8), isPrivate: !file.isOpenToOthers)
+        return true
+      }
+    }
+  }
+
+  private static func difference(_ present: ProviderKeyEntry, _ wanted: ProviderKeyEntry) -> String {
+    if !present.publicKey.isSame(as: wanted.publicKey) { return "for another key" }
+    if present.teamID != wanted.teamID { return "of the team \(present.teamID)" }
+    return "with another environment, or other topics"
+  }
+}

@@ -1,0 +1,141 @@
+internal import APNSRules
+internal import TLSEngine
+internal import Yams
+
+/// The text of `provider.yaml`, as something to add to and to remove from: what people wrote in it stays as it is.
+struct ProviderKeysText {
+  /// The text itself.
+  let text: String
+  /// Each entry of the list.
+  let items: [Node]
+  /// The value of `keys`; nil if there is no such field.
+  private let keys: Node?
+  private let document: YAMLDocument
+
+  /// - Parameter document: names the file in errors.
+  /// - Throws: `CertificateFolderError` if the text is not YAML or `keys` no list.
+  init(_ text: String, _ document: YAMLDocument) throws {
+    self.text = text
+    self.document = document
+    let fields = try document.root(of: text).map { try document.fields(of: $0, allowed: ["keys"], what: "this file") }
+    keys = fields?["keys"]
+    guard let keys, !document.isBlank(keys) else {
+      items = []
+      return
+    }
+    guard let list = keys.sequence else {
+      throw document.error(keys, "'keys' is not a list", "begin each key with a hyphen: - key_id: …")
+    }
+    items = Array(list)
+  }
+
+  /// The line that the entry at `index` begins on, from 1.
+  func line(ofItem index: Int) -> Int { document.line(items[index]) }
+
+  /// The text with an entry after the last one.
+  ///
+  /// - Throws: `CertificateFolderError` if there is no saying where it would have to stand.
+  func adding(_ entry: ProviderKeyEntry) throws -> String {
+    let lineEnd = text.unicodeScalars.contains("\r") ? "\r\n" : "\n"
+    var lines = self.lines
+    var added = try Self.lines(of: entry)
+    if let hyphen = try listColumn() {
+      added = added.map { String(repeating: " ", count: hyphen) + $0 }
+      if !items.isEmpty { added.insert("", at: 0) }
+    } else {
+      added = added.map { "  " + $0 }
+      if let keys {
+        removeMark(of: keys, in: &lines)
+      } else {
+        added.insert("keys:", at: 0)
+      }
+    }
+    // The last line is empty when the text ends with a line break, as it should; two empty ones need no third.
+    if lines.last?.isEmpty == true { lines.removeLast() }
+    if added.first == "", lines.last.map(Self.isBlank) == true { added.removeFirst() }
+    let kept = lines.map { String($0) }
+    return (kept + added.map { lineEnd == "\n" ? $0 : $0 + "\r" } + [""]).joined(separator: "\n")
+  }
+
+  /// The text without the entry at `index`. Comments above and below it stay.
+  ///
+  /// - Throws: `CertificateFolderError` if there is no saying which lines it has.
+  func removing(at index: Int) throws -> String {
+    guard let hyphen = try listColumn(), let line = items[index].mark?.line else { return text }
+    var lines = self.lines
+    // A hyphen may stand on a line of its own, above the entry.
+    let first = lines.prefix(line).lastIndex { $0.dropFirst(hyphen).first == "-" } ?? line - 1
+    let isOutside = { (line: Line) in !Self.isBlank(line) && !Self.isComment(line) && Self.indentation(line) <= hyphen }
+    var end = lines[(first + 1)...].firstIndex(where: isOutside) ?? lines.count
+    while end > first + 1, Self.isBlank(lines[end - 1]) || Self.isComment(lines[end - 1]) { end -= 1 }
+    let leavesGap = first > 0 && Self.isBlank(lines[first - 1]) && (end == lines.count || Self.isBlank(lines[end]))
+    lines.removeSubrange((leavesGap ? first - 1 : first)..<end)
+    return lines.map { String($0) }.joined(separator: "\n")
+  }
+
+  // MARK: - Lines
+
+  // Scalars, not characters: to Swift the end of a Windows line is one character, which a split would not find. A
+  // carriage return stays at the end of its line.
+  private typealias Line = Substring.UnicodeScalarView
+
+  private var lines: [Line] {
+    text[...].unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+  }
+
+  /// How far the hyphens of the list are indented; nil if the list has no entry.
+  private func listColumn() throws -> Int? {
+    guard let keys, case .sequence(let list) = keys, !list.isEmpty else { return nil }
+    // Yams knows a list's style but mixes it up: the character it begins with tells.
+    guard let mark = list.mark, lines.indices.contains(mark.line - 1),
+      lines[mark.line - 1].dropFirst(mark.column - 1).first == "-"
+    else {
+      throw document.error(
+        keys, "'keys' is a list in brackets, which only a person can edit",
+        "write each key under a hyphen of its own (- key_id: …), then try again")
+    }
+    return mark.column - 1
+  }
+
+  /// Takes away what stands for an empty list: `[]`, `~` or `null`.
+  private func removeMark(of keys: Node, in lines: inout [Line]) {
+    guard let mark = keys.mark, lines.indices.contains(mark.line - 1) else { return }
+    let line = lines[mark.line - 1]
+    let before = line.prefix(mark.column - 1)
+    let after = line.dropFirst(mark.column - 1)
+    for word in ["[]", "~", "null"] where after.starts(with: word.unicodeScalars) {
+      let rest = after.dropFirst(word.unicodeScalars.count)
+      let isAlone = rest.allSatisfy { $0.properties.isWhitespace }
+      let kept =
+        isAlone ? String(before.reversed().drop { $0 == " " }.reversed().map { Character($0) }) : String(before)
+      lines[mark.line - 1] = (kept + String(rest))[...].unicodeScalars
+    }
+  }
+
+  private static func isBlank(_ line: Line) -> Bool { line.allSatisfy { $0.properties.isWhitespace } }
+  private static func isComment(_ line: Line) -> Bool { line.first { !$0.properties.isWhitespace } == "#" }
+  private static func indentation(_ line: Line) -> Int { line.prefix { $0 == " " }.count }
+
+  // MARK: - Writing
+
+  /// An entry, beginning with its hyphen.
+  private static func lines(of entry: ProviderKeyEntry) throws -> [String] {
+    var lines = ["- key_id: \(quoted(entry.keyID))", "  team_id: \(quoted(entry.teamID))"]
+    if let environment = entry.environment { lines.append("  environment: \(environment.rawValue)") }
+    if let topics = entry.topics { lines.append("  topics: [\(topics.map(quoted).joined(separator: ", "))]") }
+    if let related = entry.relatedKeyID { lines.append("  related_key_id: \(quoted(related))") }
+    lines.append("  public_key: |")
+    return lines + (try entry.publicKey.pem).split(separator: "\n").map { "    " + $0 }
+  }
+
+  /// A text as YAML reads it back as itself, in quotes unless it needs none.
+  private static func quoted(_ text: String) -> String {
+    // What begins with a letter is no number, and no word with a meaning of its own is longer than five letters.
+    let isPlain =
+      text.utf8.count > 5 && text.first?.isLetter == true
+      && text.utf8.allSatisfy {
+        (0x61...0x7A).contains($0 | 0x20) || (0x30...0x39).contains($0) || ".-_".utf8.contains($0)
+      }
+    return isPlain ? text : "\"" + text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"") + "\""
+  }
+}

@@ -1,0 +1,137 @@
+import HTTP2Session
+import HTTPMessage
+import NIOCore
+import TLSEngine
+
+/// The client's end of the connection, on its event loop.
+final class PushClientHandler: ChannelInboundHandler {
+  typealias InboundIn = ByteBuffer
+  typealias OutboundOut = ByteBuffer
+
+  /// Told to the pipeline when the patience of whoever waits is at its end.
+  struct TimeUp: Sendable {}
+
+  private let tls: TLSConnection
+  private let serverName: String
+  private let requests: [(HeaderList, [UInt8])]
+  private let promise: EventLoopPromise<ServerSighting>
+  private var session: HTTP2ClientSession?
+  private var places: [Int32: Int] = [:]
+  private var sighting: ServerSighting
+
+  /// - Parameter promise: gets what was seen, when every request has its outcome or the connection has ended.
+  init(
+    tls: TLSConnection, serverName: String, requests: [(HeaderList, [UInt8])],
+    promise: EventLoopPromise<ServerSighting>
+  ) {
+    self.tls = tls
+    self.serverName = serverName
+    self.requests = requests
+    self.promise = promise
+    sighting = ServerSighting(pushes: requests.count)
+  }
+
+  func channelActive(context: ChannelHandlerContext) { process(context) }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    let buffer = unwrapInboundIn(data)
+    if sighting.firstBytes.isEmpty { sighting.firstBytes = Array(buffer.readableBytesView.prefix(64)) }
+    buffer.withUnsafeReadableBytes { tls.receive($0) }
+    process(context)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) { finish(.closed, context) }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) { finish(.failed("\(error)"), context) }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard event is TimeUp else { return context.fireUserInboundEventTriggered(event) }
+    finish(.timedOut, context)
+  }
+
+  private func process(_ context: ChannelHandlerContext) {
+    do {
+      if session == nil {
+        defer { lookAtServer() }
+        guard try tls.handshake() == .done else { return write(context) }
+        sighting.tls = tls.protocolVersion
+      }
+      if session == nil { try open() }
+      try exchange(context)
+    } catch {
+      write(context)
+      finish(.failed("\(error)"), context)
+    }
+  }
+
+  private func lookAtServer() {
+    guard sighting.certificate == nil, let certificate = tls.peerCertificate else { return }
+    sighting.certificate = certificate
+    sighting.certificateFault = tls.peerFault
+    sighting.bearsName = tls.peerBears(serverName)
+    sighting.negotiatedProtocol = tls.negotiatedProtocol
+  }
+
+  private func open() throws {
+    guard tls.negotiatedHTTP2 else {
+      throw PushClientError(description: "the server does not speak HTTP/2 (no h2 by ALPN)")
+    }
+    let session = try HTTP2ClientSession()
+    self.session = session
+    // Who is not trusted is shown no provider token.
+    guard sighting.isTrusted else { return }
+    for (place, request) in requests.enumerated() {
+      places[try session.request(headers: request.0, body: request.1)] = place
+    }
+  }
+
+  private func exchange(_ context: ChannelHandlerContext) throws {
+    guard let session else { return }
+    let scratch = LoopScratch.current
+    reading: while true {
+      switch try tls.read(into: scratch.input) {
+      case .bytes(let count):
+        for event in try session.receive(UnsafeRawBufferPointer(rebasing: scratch.input[..<count])) { note(event) }
+      case .waiting: break reading
+      case .closed: return finish(.closed, context)
+      }
+    }
+    var frames: [UInt8] = []
+    session.drain(into: &frames)
+    try frames.withUnsafeBytes { try tls.write($0) }
+    write(context)
+    let isAllKnown = sighting.isTrusted ? !sighting.outcomes.contains { $0 == nil } : true
+    if isAllKnown, sighting.settings != nil { finish(.complete, context) }
+  }
+
+  private func note(_ event: HTTP2ClientSession.Event) {
+    switch event {
+    case .response(let stream, let response):
+      if let place = places[stream] { sighting.outcomes[place] = .answered(response) }
+    case .reset(let stream, let code):
+      guard let place = places[stream] else { return }
+      // nghttp2 resets by itself what a GOAWAY left unserved: the GOAWAY's words say more.
+      sighting.outcomes[place] =
+        code == HTTP2ErrorCode.refusedStream.rawValue && sighting.goAway != nil
+        ? .disconnected(reason: sighting.lastWords) : .reset(errorCode: code)
+    case .goAway(_, let code, let debug):
+      sighting.goAway = .init(errorCode: code, text: String(decoding: debug, as: UTF8.self))
+    case .settings(let streams, let listSize):
+      guard sighting.settings == nil else { return }
+      sighting.settings = .init(maxConcurrentStreams: streams, maxHeaderListSize: listSize)
+    }
+  }
+
+  private func finish(_ ending: ServerSighting.Ending, _ context: ChannelHandlerContext) {
+    sighting.ending = ending
+    // Later calls find the promise kept.
+    promise.succeed(sighting)
+    context.close(promise: nil)
+  }
+
+  private func write(_ context: ChannelHandlerContext) {
+    tls.takeOutput { bytes in
+      context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
+    }
+  }
+}

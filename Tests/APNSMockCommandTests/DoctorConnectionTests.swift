@@ -1,0 +1,134 @@
+import ArgumentParser
+import Inbox
+import MockAPNS
+import NIOCore
+import NIOPosix
+import TLSEngine
+import Testing
+
+@testable import APNSMockCommand
+
+/// The usual mistakes on the way to a server, each made for real, and the repair that `doctor` names.
+@Suite struct DoctorConnectionTests {
+  /// What `doctor` does where `endpoint` is, as a client that trusts `authority`.
+  private static func examine(
+    _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String? = nil,
+    known: KnownServer? = nil, patience: Duration = .seconds(10)
+  ) async throws -> Diagnosis {
+    let examination = Examination(
+      endpoint: endpoint, serverName: name, authority: authority, topic: "com.example.app", known: known,
+      patience: patience)
+    return Diagnosis(findings: try await examination.findings())
+  }
+
+  @Test func allIsWell() async throws {
+    try await RunningMock.run { mock in
+      let diagnosis = try await mock.examine()
+      #expect(diagnosis.findings.map(\.check) == DoctorCheck.allCases)
+      #expect(diagnosis.findings.allSatisfy { $0.result == .passed }, "\(diagnosis)")
+      #expect(mock.server.state.inbox.record(seq: 1)?.accepted == true)
+    }
+  }
+
+  @Test func aNameThatLeadsNowhere() async throws {
+    let diagnosis = try await Self.examine(Endpoint(host: "nowhere.invalid", port: 2197), as: "nowhere.invalid")
+    #expect(diagnosis.failed == [.resolve])
+    #expect(diagnosis.repair(.resolve).contains("hosts file (127.0.0.1 nowhere.invalid)"))
+    #expect(diagnosis.repair(.resolve).contains("--apns 127.0.0.1:2197 --server-name nowhere.invalid"))
+    #expect(diagnosis.skipped == Array(DoctorCheck.allCases.dropFirst()))
+  }
+
+  /// A port on which nothing listens: it was free a moment ago.
+  private static func freePort() async throws -> Int {
+    let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .bind(host: "127.0.0.1", port: 0).get()
+    let port = channel.localAddress?.port ?? 0
+    try await channel.close()
+    return port
+  }
+
+  @Test func nothingListens() async throws {
+    let endpoint = Endpoint(host: "127.0.0.1", port: try await Self.freePort())
+    let diagnosis = try await Self.examine(endpoint)
+    #expect(diagnosis.failed == [.connect])
+    #expect(diagnosis.seen(.connect) == "\(endpoint): connection refused")
+    #expect(diagnosis.repair(.connect).contains("start apns-mock serve --apns \(endpoint)"))
+    #expect(diagnosis.repair(.connect).contains("in a container it has to listen on 0.0.0.0:\(endpoint.port)"))
+  }
+
+  @Test func aServerThatListensElsewhere() async throws {
+    try await RunningMock.run { mock in
+      let endpoint = Endpoint(host: "127.0.0.1", port: try await Self.freePort())
+      let diagnosis = try await Self.examine(endpoint, known: mock.known())
+      #expect(diagnosis.failed == [.connect])
+      #expect(diagnosis.repair(.connect).contains("on \(mock.admin) listens on \(mock.apns): connect there (--apns)"))
+    }
+  }
+
+  /// A listener whose queue is full takes no further connection, and says nothing about it, as a firewall does.
+  @Test func noRoute() async throws {
+    let full = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+      .serverChannelOption(ChannelOptions.backlog, value: 0)
+      .serverChannelOption(ChannelOptions.autoRead, value: false)
+      .bind(host: "127.0.0.1", port: 0).get()
+    let endpoint = Endpoint(host: "127.0.0.1", port: full.localAddress?.port ?? 0)
+    var waiting: [any Channel] = []
+    for _ in 0..<4 {
+      let channel = try? await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .connectTimeout(.milliseconds(100)).connect(host: endpoint.host, port: endpoint.port).get()
+      if let channel { waiting.append(channel) }
+    }
+    let diagnosis = try await Self.examine(endpoint, patience: .milliseconds(300))
+    #expect(diagnosis.failed == [.connect], "\(diagnosis)")
+    #expect(diagnosis.repair(.connect).contains("there is no route"))
+    #expect(diagnosis.repair(.connect).contains("0.0.0.0:\(endpoint.port)"))
+    for channel in waiting { try await channel.close() }
+    try await full.close()
+  }
+
+  @Test func theAdminListener() async throws {
+    try await RunningMock.run { mock in
+      let diagnosis = try await mock.examine { $0.endpoint = mock.admin }
+      #expect(diagnosis.failed == [.tls])
+      #expect(diagnosis.seen(.tls).contains("plain HTTP: this is the admin listener of apns-mock"))
+      #expect(diagnosis.repair(.tls) == "providers connect to \(mock.apns) (--apns)")
+    }
+  }
+
+  /// What answers in plain text, and what is said of it.
+  @Test(arguments: [
+    ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "plain HTTP", "APNs speaks TLS only"),
+    ("\0\0\u{6}\u{4}\0\0\0\0\0\0\u{3}\0\0\0\u{64}", "HTTP/2 without TLS", "APNs speaks TLS only"),
+    ("SSH-2.0-OpenSSH_9.6\r\n", "not TLS, beginning with 53 53 48", "another service has this port"),
+  ])
+  func plainText(answer: String, seen: String, repair: String) async throws {
+    try await OtherServer.run(.plain(Array(answer.utf8))) { endpoint in
+      let diagnosis = try await Self.examine(endpoint)
+      #expect(diagnosis.failed == [.tls])
+      #expect(diagnosis.seen(.tls).contains(seen))
+      #expect(diagnosis.repair(.tls).contains(repair))
+      #expect(diagnosis.skipped == Array(DoctorCheck.allCases.dropFirst(3)))
+    }
+  }
+
+  @Test func aPortThatLeadsNowhere() async throws {
+    for (manner, seen) in [(OtherServer.Manner.closing, "closes them"), (.silent, "says nothing")] {
+      try await OtherServer.run(manner) { endpoint in
+        let diagnosis = try await Self.examine(endpoint, patience: .milliseconds(300))
+        #expect(diagnosis.failed == [.tls])
+        #expect(diagnosis.seen(.tls).contains(seen), "\(diagnosis)")
+        #expect(diagnosis.repair(.tls).contains("no container listens"))
+        #expect(diagnosis.repair(.tls).contains("--apns 0.0.0.0:PORT"))
+      }
+    }
+  }
+
+  @Test func tooOldATLS() async throws {
+    let certificate = try ServerCertificate()
+    let server = try OpenSSLServer(
+      ["-cert", certificate.chain, "-key", certificate.key, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"])
+    let diagnosis = try await Self.examine(server.endpoint, trusting: certificate.authority)
+    #expect(diagnosis.failed == [.tls], "\(diagnosis)")
+    #expect(diagnosis.repair(.tls).contains("TLS 1.2 or 1.3"))
+  }
+}

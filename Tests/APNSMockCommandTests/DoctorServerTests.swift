@@ -1,0 +1,167 @@
+import Inbox
+import MockAPNS
+import TLSEngine
+import Testing
+
+@testable import APNSMockCommand
+
+/// The usual mistakes in what a server shows of itself: certificate, name, HTTP/2.
+@Suite struct DoctorServerTests {
+  /// SETTINGS as APNs begins with: 4096 / 1 / 16384 / 8000.
+  private static let settingsOfAPNs: [UInt8] =
+    [0, 0, 24, 4, 0, 0, 0, 0, 0]
+    + [0, 1, 0, 0, 0x10, 0, 0, 3, 0, 0, 0, 1, 0, 5, 0, 0, 0x40, 0, 0, 6, 0, 0, 0x1F, 0x40]
+
+  private static func examine(
+    _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String?,
+    patience: Duration = .seconds(10)
+  ) async throws -> Diagnosis {
+    let token = try Credential(jwt: "e30.e30.")
+    let examination = Examination(
+      endpoint: endpoint, serverName: name, authority: authority, credential: token, topic: "com.example.app",
+      patience: patience)
+    return Diagnosis(findings: try await examination.findings())
+  }
+
+  // MARK: - Chain
+
+  @Test func aCAThatIsNotTrusted() async throws {
+    let other = try ServerCertificate()
+    try await RunningMock.run { mock in
+      let diagnosis = try await mock.examine { $0.authority = other.authority }
+      #expect(diagnosis.failed == [.chain], "\(diagnosis)")
+      #expect(diagnosis.seen(.chain).contains("which is not in \(other.authority)"))
+      #expect(diagnosis.repair(.chain).contains("curl http://\(mock.admin)/ca.pem -o ca.pem"))
+      #expect(diagnosis.skipped == [.push])
+      #expect(diagnosis.seen(.push) == "nothing is sent to a server that is not trusted")
+      #expect(mock.server.state.inbox.record(seq: 1) == nil, "its provider token was shown to nobody")
+      let unknown = try await mock.examine(isKnown: false) { $0.authority = nil }
+      #expect(unknown.failed == [.chain])
+      #expect(unknown.seen(.chain).contains("there is no CA here to trust"))
+      #expect(unknown.repair(.chain).contains("ca.pem of the folder that server was started with"))
+    }
+  }
+
+  @Test func appleItself() async throws {
+    let folder = try TemporaryFolder()
+    let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
+    try openssl(
+      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", chain,
+      "-subj", "/CN=Apple Public Server RSA CA 12 - G1/O=Apple Inc./C=US", "-addext",
+      "subjectAltName=DNS:api.sandbox.push.apple.com")
+    let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
+    try await OtherServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
+      let diagnosis = try await Self.examine(endpoint, as: "api.sandbox.push.apple.com", trusting: nil)
+      #expect(diagnosis.failed == [.chain], "\(diagnosis)")
+      #expect(diagnosis.seen(.chain).contains("this is Apple's own server"))
+      #expect(diagnosis.repair(.chain).contains("lead api.sandbox.push.apple.com to the mock"))
+      #expect(diagnosis.skipped.contains(.push))
+    }
+  }
+
+  @Test func somebodyElsesServer() async throws {
+    let folder = try TemporaryFolder()
+    let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
+    try openssl(
+      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", chain,
+      "-subj", "/CN=proxy/O=Corporate", "-addext", "subjectAltName=DNS:localhost")
+    let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
+    try await OtherServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
+      let diagnosis = try await Self.examine(endpoint, trusting: nil)
+      #expect(diagnosis.failed == [.chain], "\(diagnosis)")
+      #expect(diagnosis.repair(.chain).contains("another service, or a proxy"))
+    }
+  }
+
+  /// The certificate's life in days from now, and what is said of it.
+  @Test(arguments: [(-10 as Int64, -1 as Int64, "expired"), (1, 10, "not yet valid")])
+  func aCertificateOutOfItsTime(from: Int64, to: Int64, words: String) async throws {
+    let certificate = try ServerCertificate(days: from...to)
+    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+      let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
+      #expect(diagnosis.failed == [.chain], "\(diagnosis)")
+      #expect(diagnosis.seen(.chain).contains(words))
+      #expect(diagnosis.seen(.chain).contains("this machine's clock shows"))
+      #expect(diagnosis.repair(.chain).contains("start apns-mock serve again"))
+      #expect(diagnosis.repair(.chain).contains("set the clock"))
+    }
+  }
+
+  @Test func aNameThatItsCAMayNotVouchFor() async throws {
+    let certificate = try ServerCertificate(permitted: ["internal"])
+    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+      let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
+      #expect(diagnosis.failed == [.chain], "\(diagnosis)")
+      #expect(diagnosis.repair(.chain).contains("apns-mock certs --new-ca --san NAME"))
+    }
+  }
+
+  // MARK: - Name
+
+  @Test(arguments: ["push.example.com", "10.1.2.3"])
+  func aNameThatTheCertificateDoesNotBear(name: String) async throws {
+    try await RunningMock.run { mock in
+      let diagnosis = try await mock.examine { $0.serverName = name }
+      #expect(diagnosis.failed == [.name], "\(diagnosis)")
+      #expect(diagnosis.seen(.name).contains("does not bear \(name), but localhost, 127.0.0.1"))
+      #expect(diagnosis.repair(.name).contains("--san \(name)"))
+      #expect(diagnosis.skipped == [.push])
+      #expect(mock.server.state.inbox.record(seq: 1) == nil)
+    }
+  }
+
+  @Test(arguments: ["127.0.0.1", "::1", "apns-mock", "api.push.apple.com"])
+  func namesThatItBears(name: String) async throws {
+    try await RunningMock.run { mock in
+      let diagnosis = try await mock.examine { $0.serverName = name }
+      #expect(diagnosis.failed.isEmpty, "\(diagnosis)")
+    }
+  }
+
+  // MARK: - HTTP/2
+
+  /// How the server is told not to speak h2, and what is seen of it.
+  @Test(arguments: [(["-alpn", "http/1.1"], "refused h2"), ([], "chose nothing")])
+  func aServerWithoutHTTP2(flags: [String], seen: String) async throws {
+    let certificate = try ServerCertificate()
+    let server = try OpenSSLServer(["-cert", certificate.chain, "-key", certificate.key, "-www"] + flags)
+    let diagnosis = try await Self.examine(server.endpoint, trusting: certificate.authority)
+    #expect(diagnosis.failed == [.alpn], "\(diagnosis)")
+    #expect(diagnosis.seen(.alpn).contains(seen))
+    #expect(diagnosis.repair(.alpn).contains("pass TCP on as it comes, or offer h2 by ALPN"))
+    #expect(diagnosis.skipped.contains(.settings))
+    #expect(diagnosis.skipped.contains(.push))
+  }
+
+  @Test func settingsThatAreNotThoseOfAPNs() async throws {
+    let certificate = try ServerCertificate()
+    let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]
+    try await OtherServer.run(.tls(try certificate.context, settings)) { endpoint in
+      let diagnosis = try await Self.examine(
+        endpoint, trusting: certificate.authority, patience: .milliseconds(500))
+      #expect(diagnosis.failed.first == .settings, "\(diagnosis)")
+      #expect(diagnosis.seen(.settings).contains("MAX_CONCURRENT_STREAMS 100, MAX_HEADER_LIST_SIZE unlimited"))
+      #expect(diagnosis.repair(.settings).contains("connect to apns-mock itself"))
+    }
+  }
+
+  @Test func noSettings() async throws {
+    let certificate = try ServerCertificate()
+    try await OtherServer.run(.tls(try certificate.context, [])) { endpoint in
+      let diagnosis = try await Self.examine(
+        endpoint, trusting: certificate.authority, patience: .milliseconds(500))
+      #expect(diagnosis.failed == [.settings], "\(diagnosis)")
+      #expect(diagnosis.seen(.settings) == "none came")
+    }
+  }
+
+  @Test func noAnswer() async throws {
+    let certificate = try ServerCertificate()
+    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+      let diagnosis = try await Self.examine(
+        endpoint, trusting: certificate.authority, patience: .milliseconds(500))
+      #expect(diagnosis.failed == [.push], "\(diagnosis)")
+      #expect(diagnosis.seen(.push) == "no answer within 500ms")
+    }
+  }
+}

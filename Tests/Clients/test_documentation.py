@@ -1,0 +1,158 @@
+"""What the documentation tells people to paste is pasted here, and what it points to is there."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from support import drivers, tokens
+from support.server import clean_environment
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGES = ROOT / "Sources" / "MockAPNS" / "Documentation.docc"
+
+LIBRARIES = {
+    "A2": "a2", "APNSwift": "APNSwift", "Aioapns": "aioapns", "AndrewBarbaAPNS2": "AndrewBarba/apns2",
+    "Apns4erl": "apns4erl", "ApnsPHP": "ApnsPHP", "Apnotic": "apnotic", "CorePush": "CorePush", "Curl": "curl",
+    "DotAPNS": "dotAPNS", "FitomadAPNS": "fitomad/apns-dotnet", "Gaurun": "gaurun", "Gorush": "gorush",
+    "Httpx": "httpx", "Kalyke": "kalyke", "NodeAPN": "@parse/node-apn", "NodeHTTP2": "Node http2",
+    "PHPCurl": "PHP curl", "Pigeon": "pigeon", "Pushok": "pushok", "Pushy": "Pushy", "PyAPNs2": "PyAPNs2",
+    "Rpush": "rpush", "SideshowAPNS2": "sideshow/apns2",
+}
+
+
+def blocks(text, language):
+    """The fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def section(title):
+    """One section of the README."""
+    return (ROOT / "README.md").read_text().split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+@pytest.fixture
+def paste(binary, certs, tmp_path):
+    """`paste(server, text, *command)` puts a text from the documentation into a file and runs it where a reader would:
+    beside the folder `Certs`, the program at hand. Only the default ports are exchanged for those of the server."""
+    tools = tmp_path / ".build" / "release"
+    tools.mkdir(parents=True)
+    (tools / "apns-mock").symlink_to(binary)
+    (tmp_path / "Certs").symlink_to(certs)
+
+    def paster(server, text, *command, suffix="", **variables):
+        if server is not None:
+            text = text.replace("2197", str(server.port)).replace("8197", str(server.admin_port))
+            variables["APNS_MOCK_PORT_FILE"] = str(server.port_file)
+        script = tmp_path / f"pasted{suffix}"
+        script.write_text(text)
+        environment = clean_environment(NO_PROXY="*", **variables)
+        environment["PATH"] = f"{tools}:{environment['PATH']}"
+        done = subprocess.run(
+            [*command, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=40)
+        assert done.returncode == 0, f"{text}\nended with {done.returncode}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    return paster
+
+
+def test_the_first_push_of_the_readme(start, paste):
+    server = start()
+    words = paste(server, "\n".join(blocks(section("A first push"), "sh")), "sh", "-e")
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+    assert "HTTP/2 200" in words
+    assert words.count(push["apns"]["id"]) >= 2, "the answer and the API show it"
+    assert words.count(push["request"]["device_token"]) >= 2, "so do `ls` and the API"
+
+
+def test_the_test_suite_lines_of_the_readme(paste):
+    lines = blocks(section("In a test suite"), "sh")[0]
+    assert paste(None, lines + "test -s ports.json; kill $!; wait $! && echo ended\n", "sh", "-e").endswith("ended\n")
+
+
+@pytest.mark.parametrize("number", range(3), ids=["by token", "by certificate", "nghttp"])
+def test_the_lines_for_the_shell(start, paste, number):
+    server = start()
+    drivers.tool("nghttp" if number == 2 else "curl")
+    paste(server, blocks((PAGES / "Clients" / "Curl.md").read_text(), "sh")[number], "sh", "-e")
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+
+
+PROGRAMS = [
+    ("Httpx", "python", lambda: [sys.executable], ""), ("Aioapns", "python", lambda: [sys.executable], ""),
+    ("NodeHTTP2", "js", lambda: [drivers.tool("node")], ".mjs"), ("PHPCurl", "php", drivers.php_with_curl, ""),
+]
+
+
+@pytest.mark.parametrize(("page", "language", "command", "suffix"), PROGRAMS, ids=[row[0] for row in PROGRAMS])
+def test_the_lines_of_a_page_push(start, paste, page, language, command, suffix):
+    server = start()
+    paste(server, blocks((PAGES / "Clients" / f"{page}.md").read_text(), language)[0], *command(), suffix=suffix)
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+
+
+def test_the_lines_for_pyapns2_push(start, paste):
+    folder = drivers.apns2_folder()
+    server = start()
+    text = blocks((PAGES / "Clients" / "PyAPNs2.md").read_text(), "python")[0]
+    assert paste(server, text, sys.executable, PYTHONPATH=str(folder), SSL_CERT_FILE=server.ca) == "accepted\n"
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+
+
+def test_the_lines_for_kalyke_push(apple_server, paste):
+    pytest.importorskip("kalyke", reason="kalyke needs Python 3.11 or newer")
+    text = blocks((PAGES / "Clients" / "Kalyke.md").read_text(), "python")[0]
+    apns_id = paste(
+        None, text, *apple_server.way.hosts_file, sys.executable, SSL_CERT_FILE=apple_server.ca).strip()
+    (push,) = apple_server.pushes(apns_id=apns_id)
+    assert push["accepted"] is True
+
+
+def test_the_lines_on_clock_and_devices(start, paste):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "ClockAndDevices.md").read_text(), "sh")), "sh", "-e")
+    assert '"unregistered"' in words and "2030-01-01T13:01:00" in words, words
+    assert server.api("GET", "/devices")["items"] == []
+    assert server.api("GET", "/clock")["mode"] == "real"
+
+
+def test_the_lines_on_certificates_and_keys(start, paste, tmp_path):
+    server = start(certs=tmp_path / "own")
+    (tmp_path / "AuthKey_ABC123DEFG.p8").write_text(tokens.foreign_key())
+    page = blocks((PAGES / "CertificatesAndKeys.md").read_text(), "sh")
+    lines = [block for block in page if block.startswith("apns-mock")]
+    assert len(lines) == 3
+    words = paste(server, "\n".join(lines), "sh", "-e")
+    assert "ABC123DEFG" in words and "com.acme.app" in words
+    assert words.splitlines()[-1].count(".") == 2, "the provider token"
+    assert [key["key_id"] for key in server.api("GET", "/keys")["items"]] == [server.key_id], "added and removed"
+
+
+@pytest.mark.parametrize(("page", "library"), LIBRARIES.items(), ids=LIBRARIES)
+def test_every_library_has_a_page_that_says_all(page, library):
+    text = (PAGES / "Clients" / f"{page}.md").read_text()
+    assert text.startswith(f"# {library}\n")
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## What to paste", "## When things go wrong", "## Known traps"]
+    assert re.search(r"^\*\*(Run|Read)\*\* ", text, re.MULTILINE), "whether it was run or only read"
+    for word in ("GOAWAY", "410", "429"):
+        assert word in text.split("## When things go wrong")[1], word
+    assert f"- <doc:{page}>\n" in (PAGES / "MockAPNS.md").read_text(), "in the contents"
+    assert f"(Clients/{page}.md)" in (PAGES / "PointingYourLibraryHere.md").read_text(), "in the table"
+
+
+@pytest.mark.parametrize("path", [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")), *sorted(PAGES.rglob("*.md"))],
+    ids=lambda path: path.name)
+def test_every_link_leads_somewhere(path):
+    text = path.read_text()
+    articles = {page.stem for page in PAGES.rglob("*.md")}
+    assert set(re.findall(r"<doc:([^>]+)>", text)) <= articles
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (path.parent / target).exists(), target
