@@ -18,7 +18,7 @@ public final class HTTP2ClientSession {
   }
 
   // As in `HTTP2ServerSession`: owned until deinit, with this object as unretained user data of its callbacks.
-  private var session: OpaquePointer?
+  private let session: OpaquePointer
   private var events: [Event] = []
   private var exchanges: [Int32: Exchange] = [:]
 
@@ -39,9 +39,12 @@ public final class HTTP2ClientSession {
     }
     defer { nghttp2_session_callbacks_del(callbacks) }
     Self.install(callbacks)
-    guard nghttp2_session_client_new(&session, callbacks, Unmanaged.passUnretained(self).toOpaque()) == 0 else {
+    var made: OpaquePointer?
+    guard nghttp2_session_client_new(&made, callbacks, nil) == 0, let made else {
       throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
     }
+    session = made
+    nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
     var settings = [nghttp2_settings_entry(settings_id: APNS_SETTING_ENABLE_PUSH, value: 0)]
     nghttp2_submit_settings(session, 0, &settings, settings.count)
   }

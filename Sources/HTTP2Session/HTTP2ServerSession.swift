@@ -25,7 +25,7 @@ public final class HTTP2ServerSession {
 
   // nghttp2 owns what this points to until `nghttp2_session_del` in deinit. Its user data is this object, unretained:
   // callbacks run only inside calls that this object makes, hence only while it lives.
-  private var session: OpaquePointer?
+  private let session: OpaquePointer
 
   // Callbacks run inside calls of this object on the same thread, and none of those holds one of these properties while
   // it calls nghttp2: the run-time checks for overlapping access would cost much and find nothing.
@@ -61,10 +61,12 @@ public final class HTTP2ServerSession {
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1)
     // Without it nghttp2 keeps closed streams for a priority tree that nobody uses.
     nghttp2_option_set_no_closed_streams(options, 1)
-    let user = Unmanaged.passUnretained(self).toOpaque()
-    guard nghttp2_session_server_new2(&session, callbacks, user, options) == 0 else {
+    var made: OpaquePointer?
+    guard nghttp2_session_server_new2(&made, callbacks, nil, options) == 0, let made else {
       throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
     }
+    session = made
+    nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
     var settings = [
       nghttp2_settings_entry(settings_id: APNS_SETTING_HEADER_TABLE_SIZE, value: HTTP2Limits.headerTableSize),
       nghttp2_settings_entry(settings_id: APNS_SETTING_MAX_CONCURRENT_STREAMS, value: HTTP2Limits.hardStreamLimit),
@@ -264,7 +266,7 @@ public final class HTTP2ServerSession {
   func body(on id: Int32, _ bytes: UnsafeRawBufferPointer) {
     guard let stream = stream(id) else { return }
     let room = HTTPRequest.bodyLimit - stream.request.body.count
-    if room > 0 { stream.request.body.append(contentsOf: bytes.prefix(room)) }
+    if room > 0 { stream.request.body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(room))) }
     stream.request.bodySize += bytes.count
     if stream.request.bodySize > HTTP2Limits.maxBodySize { report(stream) }
   }

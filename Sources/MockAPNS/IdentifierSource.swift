@@ -23,35 +23,29 @@ struct IdentifierSource {
     guard bytes.count == Self.length else { return }
     let lettersBegin: UInt64 = style == .upperCase ? 7 : 39
     let (high, low) = (next(), next())
-    var digits = (
-      Self.hexadecimal(UInt32(truncatingIfNeeded: high >> 32), lettersBegin),
-      Self.hexadecimal(UInt32(truncatingIfNeeded: high), lettersBegin),
-      Self.hexadecimal(UInt32(truncatingIfNeeded: low >> 32), lettersBegin),
-      Self.hexadecimal(UInt32(truncatingIfNeeded: low), lettersBegin)
-    )
+    let second = Self.digits(of: high, lettersBegin)
+    let third = Self.digits(of: low >> 32, lettersBegin)
+    let hyphen = UInt8(ascii: "-")
     let target = UnsafeMutableRawBufferPointer(bytes)
-    withUnsafeBytes(of: &digits) { digits in
-      var taken = 0
-      for (position, count) in Self.groups {
-        target[position..<(position + count)].copyBytes(from: digits[taken..<(taken + count)])
-        taken += count
-        if position > 0 { target[position - 1] = UInt8(ascii: "-") }
-      }
-    }
+    // 8-4-4-4-12 digits; where digits are stored over a hyphen's place, the hyphen is stored after them.
+    target.storeBytes(of: Self.digits(of: high >> 32, lettersBegin), as: UInt64.self)
+    target.storeBytes(of: second, toByteOffset: 9, as: UInt64.self)
+    target.storeBytes(of: UInt32(truncatingIfNeeded: second >> 32), toByteOffset: 14, as: UInt32.self)
+    target.storeBytes(of: third, toByteOffset: 19, as: UInt64.self)
+    target.storeBytes(of: UInt32(truncatingIfNeeded: third >> 32), toByteOffset: 24, as: UInt32.self)
+    target.storeBytes(of: Self.digits(of: low, lettersBegin), toByteOffset: 28, as: UInt64.self)
+    (target[8], target[13], target[18], target[23]) = (hyphen, hyphen, hyphen, hyphen)
   }
 
-  /// Where the groups of digits stand in an id, and how long they are.
-  private static let groups = [(0, 8), (9, 4), (14, 4), (19, 4), (24, 12)]
-
-  /// Eight hexadecimal digits at once, in the order of memory: the bytes of `value` are spread into half bytes, and each
-  /// becomes `0` to `9`, or a letter, which stands `lettersBegin` further on in ASCII.
-  private static func hexadecimal(_ value: UInt32, _ lettersBegin: UInt64) -> UInt64 {
-    var digits = UInt64(value)
+  /// The eight hexadecimal digits of the lower half of `value` as ASCII, the first one in the lowest byte: half bytes are
+  /// spread into bytes, and each becomes `0` to `9`, or a letter, which stands `lettersBegin` further on.
+  private static func digits(of value: UInt64, _ lettersBegin: UInt64) -> UInt64 {
+    var digits = value & 0xFFFF_FFFF
     digits = (digits | digits << 16) & 0x0000_FFFF_0000_FFFF
     digits = (digits | digits << 8) & 0x00FF_00FF_00FF_00FF
     digits = (digits | digits << 4) & 0x0F0F_0F0F_0F0F_0F0F
     let letters = (digits + 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
-    return (digits + 0x3030_3030_3030_3030 + letters * lettersBegin).bigEndian
+    return (digits + 0x3030_3030_3030_3030 + letters * lettersBegin).byteSwapped.littleEndian
   }
 
   /// SplitMix64 (Steele, Lea, Flood 2014): a public algorithm, fast and good enough for ids that only must differ.

@@ -16,6 +16,8 @@ struct PushPath {
   private var standing: ConnectionStanding
   private var answers: AnswerTemplates
   private var ids: IdentifierSource
+  /// Read for each push, so not looked up in the configuration each time.
+  private let throttlesOnErrors: Bool
   /// Whether the full number of streams is announced.
   private var isWidened: Bool
   private var rejections = 0
@@ -31,6 +33,7 @@ struct PushPath {
     standing = ConnectionStanding(certificate: certificate)
     answers = AnswerTemplates(environment: state.configuration.environment, settings: state.configuration.settings)
     ids = IdentifierSource(seed: state.seed, connection: number)
+    throttlesOnErrors = state.configuration.settings.throttleOn4xx
     isWidened = certificate != nil
   }
 
@@ -139,13 +142,13 @@ struct PushPath {
   /// One stream until the first valid provider token, then the full number, in SETTINGS that leave before the answer; and,
   /// if so configured, one stream again after a rejection (APNS.md section 9.1, observed).
   private mutating func announceStreams(after verdict: Verdict, _ session: HTTP2ServerSession) {
-    let settings = state.configuration.settings
+    if isWidened, !throttlesOnErrors { return }
     if !isWidened {
       guard standing.providerTokenAccepted || standing.certificate != nil else { return }
-      if settings.throttleOn4xx, !verdict.isAccepted { return }
+      if throttlesOnErrors, !verdict.isAccepted { return }
       isWidened = true
-      session.announce(maxConcurrentStreams: UInt32(clamping: settings.maxStreams))
-    } else if settings.throttleOn4xx, (400..<500).contains(verdict.status), verdict.status != 410 {
+      session.announce(maxConcurrentStreams: UInt32(clamping: state.configuration.settings.maxStreams))
+    } else if (400..<500).contains(verdict.status), verdict.status != 410 {
       isWidened = false
       session.announce(maxConcurrentStreams: 1)
     }
