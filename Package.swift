@@ -83,10 +83,12 @@ let package = Package(
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "AdminAPI", "APNSMockCommand", "APNSRules", "MockAPNS", "TLSEngine",
+        "AdminAPI", "APNSMockCommand", "APNSRules", "Inbox", "MockAPNS", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
   ],
   swiftLanguageModes: [.v6]

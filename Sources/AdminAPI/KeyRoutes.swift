@@ -59,7 +59,7 @@ struct KeyRoutes: Sendable {
   }
 
   private static func identifier(_ text: String, _ name: String) throws(Problem) -> String {
-    guard text.utf8.count == 10, text.allSatisfy({ $0.isASCII && ($0.isLetter || $0.isNumber) }) else {
+    guard ProviderKeysFile.isIdentifier(text) else {
       throw .badRequest(
         "\(name) \"\(text.prefix(80))\" is not ten letters and digits",
         hint: "Take it as Apple's developer site shows it.")

@@ -112,23 +112,27 @@ import Testing
   }
 
   @Test func aPortThatLeadsNowhere() async throws {
-    for (manner, seen) in [(OtherServer.Manner.closing, "closes them"), (.silent, "says nothing")] {
+    for (manner, seen) in [(OtherServer.Manner.closing, "closes them again"), (.silent, "says nothing")] {
       try await OtherServer.run(manner) { endpoint in
         let diagnosis = try await Self.examine(endpoint, patience: .milliseconds(300))
         #expect(diagnosis.failed == [.tls])
         #expect(diagnosis.seen(.tls).contains(seen), "\(diagnosis)")
-        #expect(diagnosis.repair(.tls).contains("no container listens"))
+        #expect(diagnosis.repair(.tls).contains("no TLS 1.2 or 1.3 is behind this port"))
         #expect(diagnosis.repair(.tls).contains("--apns 0.0.0.0:PORT"))
       }
     }
   }
 
-  @Test func tooOldATLS() async throws {
+  @Test func aTLSWithNothingInCommon() async throws {
     let certificate = try ServerCertificate()
-    let server = try OpenSSLServer(
-      ["-cert", certificate.chain, "-key", certificate.key, "-tls1_1", "-cipher", "ALL:@SECLEVEL=0"])
-    let diagnosis = try await Self.examine(server.endpoint, trusting: certificate.authority)
-    #expect(diagnosis.failed == [.tls], "\(diagnosis)")
-    #expect(diagnosis.repair(.tls).contains("TLS 1.2 or 1.3"))
+    let flags = [
+      "-cert", certificate.chain, "-key", certificate.key, "-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256",
+    ]
+    try await OpenSSLTool.serve(flags) { endpoint in
+      let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
+      #expect(diagnosis.failed == [.tls], "\(diagnosis)")
+      #expect(diagnosis.seen(.tls).contains("handshake failure"))
+      #expect(diagnosis.repair(.tls).contains("TLS 1.2 or 1.3"))
+    }
   }
 }

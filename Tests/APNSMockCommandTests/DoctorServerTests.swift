@@ -45,10 +45,9 @@ import Testing
   @Test func appleItself() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
-    try openssl(
-      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", chain,
-      "-subj", "/CN=Apple Public Server RSA CA 12 - G1/O=Apple Inc./C=US", "-addext",
-      "subjectAltName=DNS:api.sandbox.push.apple.com")
+    try await OpenSSLTool.makeCertificate(
+      subject: "/CN=Apple Public Server RSA CA 12 - G1/O=Apple Inc./C=US", name: "api.sandbox.push.apple.com",
+      chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
     try await OtherServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, as: "api.sandbox.push.apple.com", trusting: nil)
@@ -62,9 +61,8 @@ import Testing
   @Test func somebodyElsesServer() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
-    try openssl(
-      "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", chain,
-      "-subj", "/CN=proxy/O=Corporate", "-addext", "subjectAltName=DNS:localhost")
+    try await OpenSSLTool.makeCertificate(
+      subject: "/CN=proxy/O=Corporate", name: "localhost", chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
     try await OtherServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, trusting: nil)
@@ -124,13 +122,14 @@ import Testing
   @Test(arguments: [(["-alpn", "http/1.1"], "refused h2"), ([], "chose nothing")])
   func aServerWithoutHTTP2(flags: [String], seen: String) async throws {
     let certificate = try ServerCertificate()
-    let server = try OpenSSLServer(["-cert", certificate.chain, "-key", certificate.key, "-www"] + flags)
-    let diagnosis = try await Self.examine(server.endpoint, trusting: certificate.authority)
-    #expect(diagnosis.failed == [.alpn], "\(diagnosis)")
-    #expect(diagnosis.seen(.alpn).contains(seen))
-    #expect(diagnosis.repair(.alpn).contains("pass TCP on as it comes, or offer h2 by ALPN"))
-    #expect(diagnosis.skipped.contains(.settings))
-    #expect(diagnosis.skipped.contains(.push))
+    try await OpenSSLTool.serve(["-cert", certificate.chain, "-key", certificate.key] + flags) { endpoint in
+      let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
+      #expect(diagnosis.failed == [.alpn], "\(diagnosis)")
+      #expect(diagnosis.seen(.alpn).contains(seen))
+      #expect(diagnosis.repair(.alpn).contains("pass TCP on as it comes, or offer h2 by ALPN"))
+      #expect(diagnosis.skipped.contains(.settings))
+      #expect(diagnosis.skipped.contains(.push))
+    }
   }
 
   @Test func settingsThatAreNotThoseOfAPNs() async throws {

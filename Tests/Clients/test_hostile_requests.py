@@ -106,7 +106,17 @@ def test_a_body_a_little_too_long_is_413_with_the_stream_ended_normally(server, 
 def test_an_upper_case_header_name_is_a_stream_error(server, wire, other):
     answer = wire.push(push_headers(server, other, ("Apns-Topic", "com.example.app"), apns_topic=None))
     assert (answer.headers, answer.reset) == (None, PROTOCOL_ERROR)
-    assert server.pushes(device_token=other, accepted="true") == []
+    record = server.record(other)
+    assert (record["outcome"], record["accepted"], record["verdict"]) == ("rejected", False, None)
+    assert (record["served"]["status"], record["served"]["reset"]) == (None, "PROTOCOL_ERROR")
+
+
+def test_a_client_that_goes_away_leaves_a_record(server, wire, other):
+    stream = wire.open(push_headers(server, other), end_stream=False)
+    wire.send(RstStreamFrame(stream, error_code=CANCEL))
+    wire.ping(b"recorded")
+    record = server.record(other)
+    assert (record["outcome"], record["served"]["status"], record["served"]["reset"]) == ("aborted", None, None)
 
 
 @pytest.mark.parametrize("topic", [

@@ -25,7 +25,8 @@ extension AdminClient.Answer {
     case 401:
       throw CommandFailure(
         .usage,
-        "\(words). The token stands in the server's port file (--port-file), or set \(Setting.adminToken.variable)")
+        "\(words)\(words.hasSuffix(".") ? "" : ".") The token stands in the server's port file (--port-file), or set \(Setting.adminToken.variable)"
+      )
     default: throw CommandFailure(.failed, words)
     }
   }

@@ -39,6 +39,10 @@ struct Doctor: AsyncParsableCommand {
     guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
       throw ValidationError("--timeout: \"\(timeout)\" is no duration: give one such as 500ms, 5s or 1m")
     }
+    // More does not fit into a certificate, nor into SNI.
+    if let serverName, !(1...253).contains(serverName.utf8.count) {
+      throw ValidationError("--server-name: give a host name or an IP address")
+    }
   }
 
   private var patience: Duration { WrittenDuration.duration(timeout) ?? .seconds(5) }

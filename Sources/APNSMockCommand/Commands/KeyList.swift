@@ -28,7 +28,7 @@ struct KeyList: AsyncParsableCommand {
   }
 
   /// What the server says it trusts.
-  private struct TrustedKeys: Decodable {
+  struct TrustedKeys: Decodable {
     var items: [Item]
 
     struct Item: Decodable {
@@ -40,7 +40,7 @@ struct KeyList: AsyncParsableCommand {
   }
 
   /// The entries of the list in their order, then what only the server trusts.
-  private static func together(_ entries: [ProviderKeyEntry], _ present: [TrustedKeys.Item]?) -> [Row] {
+  static func together(_ entries: [ProviderKeyEntry], _ present: [TrustedKeys.Item]?) -> [Row] {
     var rows = entries.map { entry in
       Row(
         keyID: entry.keyID, teamID: entry.teamID, environment: entry.environment?.rawValue, topics: entry.topics,
@@ -56,7 +56,7 @@ struct KeyList: AsyncParsableCommand {
   }
 
   /// One key.
-  private struct Row {
+  struct Row: Equatable {
     var keyID: String
     var teamID: String
     var environment: String?

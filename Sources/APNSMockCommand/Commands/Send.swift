@@ -103,7 +103,8 @@ struct Send: AsyncParsableCommand {
     } catch let error as TLSError {
       throw CommandFailure(.usage, "\(error); apns-mock certs makes certificates, --certs DIR says where they are")
     } catch let error as PushClientError where error.wasConnected {
-      throw CommandFailure(.failed, "\(error); apns-mock doctor --apns \(endpoint) says what is wrong")
+      let flag = certificate.map { " --cert \($0.chain.shellQuoted)" } ?? ""
+      throw CommandFailure(.failed, "\(error); apns-mock doctor --apns \(endpoint)\(flag) says what is wrong")
     } catch {
       throw CommandFailure(.unreachable, "\(error); is apns-mock serve running there?")
     }

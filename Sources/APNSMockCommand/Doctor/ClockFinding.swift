@@ -66,10 +66,10 @@ struct ClockFinding {
         : "set the clock of the machine that signed it (NTP)")
   }
 
-  /// A distance in time, without its sign; below a minute to the millisecond, from there to the second.
+  /// A distance in time, without its sign; below a minute to the millisecond, from there to the nearest second.
   private static func text(_ milliseconds: Int64) -> String {
     let distance = abs(milliseconds)
-    return WrittenDuration.text(.milliseconds(distance < 60_000 ? distance : distance / 1000 * 1000))
+    return WrittenDuration.text(.milliseconds(distance < 60_000 ? distance : (distance + 500) / 1000 * 1000))
   }
 }
 

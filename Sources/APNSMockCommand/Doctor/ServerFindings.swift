@@ -43,12 +43,13 @@ struct ServerFindings {
         .tls, "an answer that is not TLS, beginning with \(Self.shown(first))",
         repair: "another service has this port: connect to the one that apns-mock says at its start (--apns)")
     }
-    let seen = sighting.ending == .timedOut ? "takes connections and says nothing" : "takes connections and closes them"
+    let seen =
+      sighting.ending == .timedOut ? "takes connections and says nothing" : "takes connections and closes them again"
     return .failed(
       .tls, seen,
       repair:
-        "the port leads nowhere, as a published one does behind which no container listens: there the server has to "
-        + "listen on all addresses (--apns 0.0.0.0:PORT), on the port that is published")
+        "no TLS 1.2 or 1.3 is behind this port; a published one that leads to a container takes connections even if "
+        + "nothing listens in there: the server has to listen on all its addresses (--apns 0.0.0.0:PORT)")
   }
 
   private func plainHTTP(_ plain: AdminClient.Answer) -> DoctorFinding {

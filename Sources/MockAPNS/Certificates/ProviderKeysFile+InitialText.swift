@@ -2,6 +2,7 @@ extension ProviderKeysFile {
   /// What the file says when it is made: the key of the first start, and how to add one's own.
   static let initialText = """
     # The provider keys this server trusts. It needs their public halves only, and reads this file when it starts.
+    # apns-mock key add FILE.p8 --key-id K --team-id T writes an entry, and tells a server that is running.
     #
     #   key_id          the key's id, ten characters: the `kid` of a provider token
     #   team_id         the team's id, ten characters: its `iss`

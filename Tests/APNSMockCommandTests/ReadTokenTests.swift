@@ -1,0 +1,39 @@
+import Foundation
+import Testing
+
+@testable import APNSMockCommand
+
+/// What `doctor` reads in a provider token that was made elsewhere.
+@Suite struct ReadTokenTests {
+  private static func jwt(_ header: String, _ claims: String) -> String {
+    [header, claims, "signature"].map { part in
+      Data(part.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }.joined(separator: ".")
+  }
+
+  /// The claims, and the `iss` and `iat` in them.
+  @Test(arguments: [
+    (#"{"iss":"DEF123GHIJ","iat":1700000000}"#, "DEF123GHIJ", 1_700_000_000 as Double?),
+    (#"{"iat":1700000000.5,"iss":"T","sub":"~~~???"}"#, "T", 1_700_000_000.5),
+    (#"{"iat":"1700000000"}"#, nil, 1_700_000_000),
+    (#"{"iat":"yesterday"}"#, nil, nil), ("{}", nil, nil),
+  ])
+  func claims(text: String, teamID: String?, issuedAt: Double?) {
+    let token = ReadToken(Self.jwt(#"{"alg":"ES256","kid":"ABC123DEFG"}"#, text))
+    #expect(token == ReadToken(keyID: "ABC123DEFG", teamID: teamID, issuedAt: issuedAt))
+  }
+
+  @Test(arguments: ["", "a.b", "a.b.c", "..", "e30.e30", "not a token at all", "e30.W10.x"])
+  func whatIsNoToken(text: String) {
+    #expect(ReadToken(text) == nil)
+    #expect(throws: CommandFailure.self) { try Credential(jwt: text) }
+  }
+
+  @Test func aTokenWithALineBreakBehindIt() throws {
+    guard case .token(let jwt, _) = try Credential(jwt: "e30.e30.x\n") else {
+      Issue.record("no token")
+      return
+    }
+    #expect(jwt == "e30.e30.x")
+  }
+}

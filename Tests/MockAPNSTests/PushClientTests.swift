@@ -1,0 +1,71 @@
+import APNSRules
+import HTTPMessage
+import Inbox
+import MockAPNS
+import TLSEngine
+import Testing
+
+/// What a client is told when a push cannot be made, and what it does not tell a server that is not trusted.
+@Suite struct PushClientTests {
+  private static func certificate(
+    _ test: TestServer, _ environments: Set<PushEnvironment> = [.sandbox], expired: Bool = false
+  ) throws -> PushClient {
+    let made = try test.server.state.certificates.makeClientCertificate(
+      topics: ["com.example.app"], environments: environments, expired: expired)
+    var client = test.client()
+    client.certificate = (made.certificate, made.key)
+    return client
+  }
+
+  @Test func aCertificateOfTheOtherEnvironmentIsDismissedInTheServersWords() async throws {
+    try await TestServer.run { test in
+      let outcomes = try await Self.certificate(test, [.production]).send([test.push(token: nil)])
+      #expect(
+        outcomes == [.disconnected(reason: #"GOAWAY code 0 {"reason":"BadCertificateEnvironment"}"#)])
+    }
+  }
+
+  @Test func aCertificateThatHasExpiredIsAFailureOfTheConnection() async throws {
+    try await TestServer.run { test in
+      let client = try Self.certificate(test, expired: true)
+      let error = try await #require(throws: PushClientError.self) { try await client.send([test.push(token: nil)]) }
+      #expect(error.wasConnected)
+      #expect(error.description.contains("certificate expired"))
+    }
+  }
+
+  @Test func nobodyThere() async throws {
+    // Port 1 is tcpmux, which nothing here serves.
+    let client = PushClient(endpoint: Endpoint(host: "127.0.0.1", port: 1), authorities: [])
+    let error = try await #require(throws: PushClientError.self) { try await client.send([]) }
+    #expect(!error.wasConnected)
+    #expect(error.description.contains("127.0.0.1:1"))
+  }
+
+  @Test func aServerThatIsNotTrustedIsRefusedOrOnlyLookedAt() async throws {
+    try await TestServer.run { test in
+      let push = test.push(token: try test.providerToken())
+      var stranger = test.client()
+      stranger.authorities = []
+      var misnamed = test.client()
+      misnamed.serverName = "push.example.com"
+      for client in [stranger, misnamed] {
+        await #expect(throws: PushClientError.self) { try await client.send([push]) }
+        let sighting = try await client.look(sending: push)
+        #expect(!sighting.isTrusted)
+        #expect(sighting.outcomes == [nil])
+        #expect(sighting.settings?.areAsAPNs == true)
+        #expect(sighting.ending == .complete)
+      }
+      #expect(try await stranger.look(sending: nil).certificateFault?.kind == .unknownAuthority)
+      #expect(try await stranger.look(sending: nil).bearsName)
+      #expect(try await misnamed.look(sending: nil).certificateFault == nil)
+      #expect(try await misnamed.look(sending: nil).bearsName == false)
+      #expect(test.server.state.inbox.record(seq: 1) == nil, "nobody saw the push")
+      let sighting = try await test.client().look(sending: push)
+      #expect(sighting.isTrusted)
+      #expect(sighting.negotiatedProtocol == "h2")
+      #expect(test.server.state.inbox.record(seq: 1)?.accepted == true)
+    }
+  }
+}
