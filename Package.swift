@@ -29,19 +29,28 @@ let package = Package(
     .systemLibrary(
       name: "COpenSSL", pkgConfig: "openssl",
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .target(name: "Notation", swiftSettings: strict),
     .target(name: "HTTPMessage", swiftSettings: strict),
     .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage"], swiftSettings: strict),
-    .target(name: "APNSRules", dependencies: ["HTTPMessage"], swiftSettings: strict),
+    .target(name: "APNSRules", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
+    .target(
+      name: "Faults",
+      dependencies: [
+        "APNSRules", "HTTPMessage", "Notation", "TLSEngine",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+        .product(name: "Yams", package: "Yams"),
+      ], swiftSettings: strict),
     .target(
       name: "Inbox",
       dependencies: [
-        "APNSRules", "HTTPMessage", "TLSEngine", .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+        "APNSRules", "Faults", "HTTPMessage", "Notation", "TLSEngine",
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
-        "APNSRules", "HTTP2Session", "HTTPMessage", "Inbox", "TLSEngine",
+        "APNSRules", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -51,7 +60,7 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "Inbox", "MockAPNS", "TLSEngine",
+        "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -61,7 +70,7 @@ let package = Package(
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine",
+        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
@@ -70,20 +79,28 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
+    .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
     .testTarget(name: "TLSEngineTests", dependencies: ["TLSEngine"], swiftSettings: strict),
     .testTarget(name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage"], swiftSettings: strict),
     .testTarget(name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage"], swiftSettings: strict),
-    .testTarget(name: "InboxTests", dependencies: ["APNSRules", "HTTPMessage", "Inbox"], swiftSettings: strict),
+    .testTarget(
+      name: "FaultsTests", dependencies: ["APNSRules", "Faults", "HTTPMessage", "Notation"], swiftSettings: strict),
+    .testTarget(
+      name: "InboxTests", dependencies: ["APNSRules", "Faults", "HTTPMessage", "Inbox", "Notation"],
+      swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",
-      dependencies: ["APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine"], swiftSettings: strict),
+      dependencies: ["APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine"],
+      swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",
-      dependencies: ["AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine"], swiftSettings: strict),
+      dependencies: [
+        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+      ], swiftSettings: strict),
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "AdminAPI", "APNSMockCommand", "APNSRules", "Inbox", "MockAPNS", "TLSEngine",
+        "AdminAPI", "APNSMockCommand", "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),

@@ -40,14 +40,6 @@ extension String {
   }
 }
 
-extension [String] {
-  /// `a, b or c`.
-  var spokenChoice: String {
-    guard let last, count > 1 else { return first ?? "" }
-    return dropLast().joined(separator: ", ") + " or " + last
-  }
-}
-
 extension UInt8 {
   /// A letter, a digit, or one of `-._~` (RFC 3986 section 2.3).
   fileprivate var isUnreserved: Bool {

@@ -1,7 +1,7 @@
 internal import Hummingbird
-internal import Inbox
 internal import Logging
 internal import MockAPNS
+internal import Notation
 
 /// One thing the admin API does.
 struct Route: Sendable {

@@ -1,6 +1,6 @@
 internal import Hummingbird
-internal import Inbox
 internal import MockAPNS
+internal import Notation
 
 /// Showing and moving the server's clock.
 struct ClockRoutes: Sendable {

@@ -1,7 +1,7 @@
 internal import APNSRules
 internal import Hummingbird
-internal import Inbox
 internal import MockAPNS
+internal import Notation
 
 /// The registry of device tokens about which more is known than that they are well formed.
 struct DeviceRoutes: Sendable {

@@ -1,6 +1,6 @@
 internal import Hummingbird
-internal import Inbox
 internal import NIOCore
+internal import Notation
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials

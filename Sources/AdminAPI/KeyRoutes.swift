@@ -1,8 +1,8 @@
 internal import APNSRules
 internal import Hummingbird
-internal import Inbox
 internal import MockAPNS
 internal import TLSEngine
+internal import Notation
 
 /// The provider keys that are trusted, by their public halves.
 struct KeyRoutes: Sendable {

@@ -1,7 +1,7 @@
 internal import APNSRules
 internal import Hummingbird
-internal import Inbox
 internal import MockAPNS
+internal import Notation
 
 /// What stands outside `/api/v1`: health, the certificate authority, and a word of welcome.
 struct OutsideRoutes: Sendable {

@@ -1,5 +1,6 @@
 internal import Hummingbird
 internal import Inbox
+internal import Notation
 
 /// An error as the admin API tells it: a problem document (RFC 9457) with a `hint` how to repair it.
 struct Problem: Error {

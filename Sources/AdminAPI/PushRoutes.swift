@@ -1,6 +1,7 @@
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
+internal import Notation
 
 /// Reading the inbox, and emptying it.
 struct PushRoutes: Sendable {

@@ -2,6 +2,7 @@ internal import APNSRules
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
+internal import Notation
 
 /// The server as a whole: its state, and setting it back for the next test.
 struct ServerRoutes: Sendable {

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Notation
 
 /// Which records are meant: conditions on fields, as in a query string.
 ///

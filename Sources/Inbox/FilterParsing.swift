@@ -1,3 +1,5 @@
+internal import Notation
+
 /// Why a filter cannot be read.
 public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The name of the field.

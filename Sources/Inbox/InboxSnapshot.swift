@@ -1,3 +1,5 @@
+internal import Notation
+
 /// What was in the inbox at one moment. Copying it costs nothing; it keeps the records alive that it shows.
 public struct InboxSnapshot: Sendable {
   let records: RecordStorage

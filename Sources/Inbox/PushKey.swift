@@ -1,5 +1,6 @@
 internal import APNSRules
 internal import TLSEngine
+internal import Notation
 
 extension Record {
   /// What makes attempts the same push: 32 hexadecimal digits, the first half of the SHA-256 over device token (lower
@@ -22,9 +23,4 @@ extension Record {
     parts.append(contentsOf: body)
     return String(SHA256.hexDigest(parts).prefix(32))
   }
-}
-
-/// The byte with an ASCII capital made small.
-func asciiLowercased(_ byte: UInt8) -> UInt8 {
-  (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

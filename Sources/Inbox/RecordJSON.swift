@@ -1,5 +1,6 @@
 public import APNSRules
 internal import HTTPMessage
+public import Notation
 
 /// The record as JSON: members, names and order as the documentation of the admin API shows them.
 extension Record {

@@ -2,6 +2,7 @@ import APNSRules
 import Testing
 
 @testable import APNSMockCommand
+import Notation
 
 /// The numbers behind the rules, as they are written in the config file.
 @Suite struct APNSSettingTests {

@@ -4,6 +4,7 @@ import MockAPNS
 import Testing
 
 @testable import APNSMockCommand
+import Notation
 
 /// How `apns-mock doctor` finds what to look at, and how it ends.
 @Suite struct DoctorCommandTests {

@@ -5,6 +5,7 @@ import MockAPNS
 import Testing
 
 @testable import APNSMockCommand
+import Notation
 
 /// What each setting takes, and what it does.
 @Suite struct ServeSettingsTests {

@@ -167,7 +167,10 @@ final class TestClock: Sendable {
 
 /// Fingerprints that all differ, without making a push for each.
 struct HashFiller {
-  private var generator = SplitMix(state: 4)
+  private var state: UInt64 = 4
 
-  mutating func next() -> PushFingerprint { PushFingerprint(state: generator.next()) }
+  mutating func next() -> PushFingerprint {
+    state += 1
+    return PushFingerprint(state: state)
+  }
 }

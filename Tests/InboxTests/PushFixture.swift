@@ -3,6 +3,7 @@ import Foundation
 import HTTPMessage
 
 @testable import Inbox
+import Notation
 
 /// A push as tests describe it: everything has a valid default, a test changes what it is about.
 struct PushFixture {

@@ -1,5 +1,5 @@
-import Inbox
 import TLSEngine
+import Notation
 
 /// A provider token, freshly signed (APNS.md section 3).
 struct FreshToken: Sendable {

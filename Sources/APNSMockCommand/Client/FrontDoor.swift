@@ -1,6 +1,6 @@
-import Inbox
 import MockAPNS
 import NIOHTTP1
+import Notation
 
 /// Where a push goes in: the listener for providers of a running server, and what its clock shows.
 struct FrontDoor: Sendable {

@@ -1,6 +1,7 @@
 import APNSRules
 import Inbox
 import MockAPNS
+import Notation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

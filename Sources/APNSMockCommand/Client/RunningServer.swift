@@ -1,5 +1,6 @@
 import ArgumentParser
 import MockAPNS
+import Notation
 
 /// The flags by which client commands find a server.
 struct ServerFlags: ParsableArguments {

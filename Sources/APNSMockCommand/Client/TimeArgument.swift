@@ -1,4 +1,4 @@
-import Inbox
+import Notation
 
 /// Times as people give them to commands, and read them.
 enum TimeArgument {

@@ -1,6 +1,6 @@
+import Notation
 import APNSRules
 import ArgumentParser
-import Inbox
 import MockAPNS
 
 /// `apns-mock certs`

@@ -1,7 +1,7 @@
 import ArgumentParser
-import Inbox
 import MockAPNS
 import TLSEngine
+import Notation
 
 /// `apns-mock doctor`
 struct Doctor: AsyncParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
-import Inbox
 import NIOHTTP1
+import Notation
 
 /// `apns-mock healthcheck`
 struct Healthcheck: AsyncParsableCommand {

@@ -1,9 +1,9 @@
 import APNSRules
 import ArgumentParser
-import Inbox
 import MockAPNS
 import NIOHTTP1
 import TLSEngine
+import Notation
 
 /// `apns-mock key add`
 struct KeyAdd: AsyncParsableCommand {

@@ -1,8 +1,8 @@
 import APNSRules
 import ArgumentParser
-import Inbox
 import MockAPNS
 import NIOHTTP1
+import Notation
 
 /// `apns-mock key ls`
 struct KeyList: AsyncParsableCommand {

@@ -1,5 +1,5 @@
+import Notation
 import ArgumentParser
-import Inbox
 import MockAPNS
 import NIOHTTP1
 

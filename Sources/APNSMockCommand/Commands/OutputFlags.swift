@@ -1,5 +1,5 @@
 import ArgumentParser
-import Inbox
+import Notation
 
 /// How a command prints its result: for people, or for programs.
 struct OutputFlags: ParsableArguments {

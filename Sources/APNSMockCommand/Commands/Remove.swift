@@ -1,3 +1,4 @@
+import Notation
 import ArgumentParser
 import Inbox
 import NIOHTTP1

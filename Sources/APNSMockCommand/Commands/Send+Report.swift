@@ -1,6 +1,6 @@
+import Notation
 import ArgumentParser
 import HTTPMessage
-import Inbox
 import MockAPNS
 
 #if canImport(FoundationEssentials)

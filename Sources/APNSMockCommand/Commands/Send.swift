@@ -1,7 +1,6 @@
 import APNSRules
 import ArgumentParser
 import HTTPMessage
-import Inbox
 import MockAPNS
 import TLSEngine
 

@@ -1,5 +1,5 @@
+import Notation
 import ArgumentParser
-import Inbox
 
 /// `apns-mock version`
 struct ShowVersion: ParsableCommand {

@@ -1,6 +1,6 @@
 import ArgumentParser
-import Inbox
 import MockAPNS
+import Notation
 
 /// `apns-mock token`
 struct Token: ParsableCommand {

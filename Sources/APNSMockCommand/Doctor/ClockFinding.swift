@@ -1,4 +1,4 @@
-import Inbox
+import Notation
 
 /// Whether the times fit together by which a provider token is judged.
 struct ClockFinding {

@@ -1,4 +1,4 @@
-import Inbox
+import Notation
 
 /// What `doctor` looks at, in its order: each check needs the ones before it.
 enum DoctorCheck: String, CaseIterable, Sendable {

@@ -1,7 +1,7 @@
-import Inbox
 import MockAPNS
 import NIOHTTP1
 import TLSEngine
+import Notation
 
 /// What the admin API tells of a server, as far as `doctor` can use it.
 struct KnownServer: Sendable {

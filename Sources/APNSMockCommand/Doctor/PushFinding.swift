@@ -1,8 +1,8 @@
 import APNSRules
 import HTTPMessage
-import Inbox
 import MockAPNS
 import TLSEngine
+import Notation
 
 #if canImport(FoundationEssentials)
   import FoundationEssentials

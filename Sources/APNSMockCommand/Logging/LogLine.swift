@@ -1,5 +1,5 @@
-import Inbox
 import Logging
+import Notation
 
 /// One thing that was logged, as text for people or as a JSON object for programs.
 struct LogLine {

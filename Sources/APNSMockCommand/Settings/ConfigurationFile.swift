@@ -1,6 +1,7 @@
-import Inbox
+import APNSRules
 import MockAPNS
 import Yams
+import Notation
 
 /// The config file: YAML whose keys are the names of the flags with `_` (or `-`), and an `apns:` map with the numbers
 /// behind the rules.

@@ -1,6 +1,7 @@
 import APNSRules
 import Logging
 import MockAPNS
+import Notation
 
 /// How log lines are written.
 enum LogFormat: String, CaseIterable, Sendable {

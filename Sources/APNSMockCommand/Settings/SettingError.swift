@@ -1,10 +1,4 @@
-/// A value that a setting cannot have. Who catches it knows where the value stood.
-struct BadValue: Error, Equatable {
-  /// What was given.
-  let value: String
-  /// What can be given: words that go on after "it takes".
-  let allowed: String
-}
+import Notation
 
 /// Something that keeps the server from being configured, in one line: where it stands, what, and how to repair it.
 struct SettingError: Error, Equatable, CustomStringConvertible {

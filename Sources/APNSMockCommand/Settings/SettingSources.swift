@@ -1,4 +1,6 @@
+import APNSRules
 import MockAPNS
+import Notation
 
 /// Where settings come from. Flags win over variables, variables over the config file, the file over the defaults.
 struct SettingSources {

@@ -1,4 +1,4 @@
-import Inbox
+import Notation
 
 /// The environment variables of the program.
 enum Variables {

@@ -1,7 +1,7 @@
 import Foundation
 import Testing
 
-@testable import Inbox
+@testable import Notation
 
 @Suite struct JSONTextTests {
   static func problem(_ bytes: some Sequence<UInt8>) -> JSONText.Problem? {

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Inbox
+@testable import Notation
 
 @Suite struct TextPatternTests {
   @Test(arguments: [
@@ -34,16 +34,22 @@ import Testing
 }
 
 @Suite struct SpellingTests {
+  private static let names = [
+    "device_token", "topic", "status", "reason", "outcome", "push_type", "priority", "apns_id", "collapse_id",
+    "push_key",
+    "attempt", "accepted", "connection", "listener", "since", "until", "size_gt", "size_lt",
+  ]
+
   @Test(arguments: [
     ("topik", "topic"), ("statsu", "status"), ("device-token", "device_token"), ("devicetoken", "device_token"),
     ("token", "device_token"), ("Topic", "topic"), ("collapse", "collapse_id"),
   ])
   func guesses(word: String, name: String) {
-    #expect(Spelling.nearest(to: word, among: FilterField.names) == name)
+    #expect(Spelling.nearest(to: word, among: Self.names) == name)
   }
 
   @Test(arguments: ["", "zzzzzz", "q", "payload"])
   func doesNotGuessWildly(word: String) {
-    #expect(Spelling.nearest(to: word, among: FilterField.names) == nil)
+    #expect(Spelling.nearest(to: word, among: Self.names) == nil)
   }
 }

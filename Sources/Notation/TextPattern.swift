@@ -1,11 +1,11 @@
 /// A value of a filter that is compared with text: literal but for `*`, which stands for any bytes, also none.
-struct TextPattern: Sendable, Equatable {
+public struct TextPattern: Sendable, Equatable {
   // The stretches between the stars; one piece alone is a text without a star.
   private let pieces: [[UInt8]]
   private let foldsCase: Bool
 
   /// - Parameter foldsCase: compare ASCII letters without case; other letters are never folded.
-  init(_ text: some StringProtocol, foldsCase: Bool) {
+  public init(_ text: some StringProtocol, foldsCase: Bool) {
     self.foldsCase = foldsCase
     pieces = text.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false).map { piece in
       foldsCase ? piece.map(asciiLowercased) : Array(piece)
@@ -13,13 +13,13 @@ struct TextPattern: Sendable, Equatable {
   }
 
   /// Just this text, whatever it contains, ASCII letters without case.
-  init(literal text: String) {
+  public init(literal text: String) {
     foldsCase = true
     pieces = [text.utf8.map(asciiLowercased)]
   }
 
   /// Whether the whole of `text` is as the pattern says.
-  func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+  public func matches(_ text: UnsafeRawBufferPointer) -> Bool {
     guard let first = pieces.first, let last = pieces.last, pieces.count > 1 else {
       return pieces.first.map { $0.count == text.count && has($0, in: text, at: 0) } ?? false
     }
@@ -38,7 +38,7 @@ struct TextPattern: Sendable, Equatable {
   }
 
   /// Whether the whole of `text` is as the pattern says.
-  func matches(_ text: String) -> Bool {
+  public func matches(_ text: String) -> Bool {
     var text = text
     return text.withUTF8 { matches(UnsafeRawBufferPointer($0)) }
   }
@@ -50,4 +50,10 @@ struct TextPattern: Sendable, Equatable {
     }
     return true
   }
+}
+
+/// The byte with an ASCII capital made small.
+@inlinable
+public func asciiLowercased(_ byte: UInt8) -> UInt8 {
+  (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

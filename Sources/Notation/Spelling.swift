@@ -36,3 +36,11 @@ public enum Spelling {
     return last[other.count]
   }
 }
+
+extension [String] {
+  /// `a, b or c`.
+  public var spokenChoice: String {
+    guard let last, count > 1 else { return first ?? "" }
+    return dropLast().joined(separator: ", ") + " or " + last
+  }
+}

@@ -1,7 +1,7 @@
-import APNSRules
+public import Notation
 
 /// The keys of the `apns:` map in the config file: numbers behind the rules (CONTRACT.md, end).
-enum APNSSetting: String, CaseIterable, Sendable {
+public enum APNSSetting: String, CaseIterable, Sendable {
   case tokenMaxAge = "token_max_age"
   case tokenFuture = "token_future"
   case tokenUpdateInterval = "token_update_interval"
@@ -19,7 +19,7 @@ enum APNSSetting: String, CaseIterable, Sendable {
 
 extension APNSSettings {
   /// Sets one thing.
-  mutating func set(_ setting: APNSSetting, to value: String) throws(BadValue) {
+  public mutating func set(_ setting: APNSSetting, to value: String) throws(BadValue) {
     switch setting {
     case .tokenMaxAge: tokenMaxAge = try Value.duration(value, isPositive: true)
     case .tokenFuture: tokenFuture = try Value.duration(value)
@@ -39,7 +39,7 @@ extension APNSSettings {
       }
       environmentKeyReason = reason
     case .errorContentType: errorContentType = try Value.flag(value)
-    case .deviceRate: deviceRate = Value.isOff(value) ? nil : try Value.deviceRate(value)
+    case .deviceRate: deviceRate = Value.isOff(value) ? nil : try Self.rate(value)
     case .errorsBeforeGoaway:
       guard !Value.isOff(value) else { return errorsBeforeGoaway = nil }
       do {
@@ -53,4 +53,13 @@ extension APNSSettings {
 
   /// What fits into SETTINGS_MAX_CONCURRENT_STREAMS as everybody reads it (RFC 9113 section 5.1.1: half of the 31 bits).
   private static let mostStreams = 1 << 30
+
+  /// A number of pushes within a time: `5/1s`.
+  private static func rate(_ text: String) throws(BadValue) -> DeviceRate {
+    let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+    guard parts.count == 2, let count = Int(parts[0]), count > 0, let per = WrittenDuration.duration(parts[1]),
+      per > .zero
+    else { throw BadValue(value: text, allowed: "a number of pushes in a time such as 5/1s, or off") }
+    return DeviceRate(count: count, per: per)
+  }
 }

@@ -1,6 +1,6 @@
 import Testing
 
-@testable import Inbox
+@testable import Notation
 
 @Suite struct JSONWriterTests {
   static func text(_ write: (inout JSONWriter) -> Void) -> String {

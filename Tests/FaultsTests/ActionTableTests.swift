@@ -1,0 +1,23 @@
+import Testing
+
+@testable import Faults
+
+@Suite struct ActionTableTests {
+  /// FAULTS.md, the table of actions: at which moments each can be done, and whether the walk goes on.
+  @Test(
+    arguments: [
+      (.respond, [.request], false), (.delay, [.request, .response], true), (.hang, [.request, .response], false),
+      (.resetStream, [.request, .response], false), (.resetConnection, [.request, .connection], false),
+      (.goAway, [.request, .response, .connection], false), (.close, [.request, .response, .connection], false),
+      (.drain, [.connection], false), (.loseAnswer, [.response], false), (.dribble, [.response], true),
+      (.splitBody, [.response], true), (.truncateBody, [.response], true), (.garbleBody, [.response], true),
+      (.dropHeader, [.response], true), (.emptyErrorBody, [.response], true),
+      (.starveWindow, [.request, .connection], true), (.settings, [.settings, .connection], true),
+      (.ignorePings, [.connection], true), (.refuse, [.accept], false), (.silence, [.accept], false),
+      (.stall, [.tls], false), (.alert, [.tls], false), (.certificate, [.tls], true), (.pass, [.request], false),
+    ] as [(Action.Name, Set<Moment>, Bool)])
+  func isAsDocumented(name: Action.Name, moments: Set<Moment>, continues: Bool) {
+    #expect(name.moments == moments)
+    #expect(name.continues == continues)
+  }
+}
