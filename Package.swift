@@ -7,6 +7,14 @@ let strict: [SwiftSetting] = [
   .enableUpcomingFeature("MemberImportVisibility"),
 ]
 
+// The files of FaultProfiles/, which become part of the program.
+let builtInProfiles = [
+  "healthy", "flaky-503", "rate-limited-429", "unregistered-410", "expired-jwt-403", "token-update-storm",
+  "bad-token-400", "wrong-environment-key", "brownout", "goaway-storm", "connection-reset", "shutdown-rolling",
+  "tls-handshake-stall", "tls-bad-certificate", "single-stream", "stream-throttle", "half-open", "ack-lost",
+  "odd-answers", "chaos-mix",
+]
+
 let package = Package(
   name: "apns-mock",
   platforms: [.macOS(.v15)],
@@ -34,10 +42,14 @@ let package = Package(
     .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage"], swiftSettings: strict),
     .target(name: "APNSRules", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
+    // The built-in profiles, which users copy, and so stand where they are found.
+    .target(
+      name: "FaultProfiles", path: "FaultProfiles", exclude: ["README.md"],
+      resources: builtInProfiles.map { .embedInCode("\($0).yaml") }, swiftSettings: strict),
     .target(
       name: "Faults",
       dependencies: [
-        "APNSRules", "HTTPMessage", "Notation", "TLSEngine",
+        "APNSRules", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),

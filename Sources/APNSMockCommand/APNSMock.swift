@@ -10,13 +10,15 @@ struct APNSMock: AsyncParsableCommand {
       Without a command it serves. Every flag of serve has a variable (APNS_MOCK_ and its name) and a key in the --config \
       file; flags win over variables, variables over the file.
 
-      Exit codes: 0 done, 1 a push was rejected or an unexpected error, 2 a mistake in flags or settings, 3 a wait timed \
+      Exit codes: 0 done, 1 a push was rejected or an unexpected error, 2 a mistake in flags, settings or a fault profile, 3 a wait timed \
       out, 4 no server there or not ready, 6 port in use, 130 stopped by a second signal.
       """,
     version: Version.text,
     subcommands: [
-      Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Remove.self, Clock.self,
-      Doctor.self, Healthcheck.self, ShowVersion.self,
+      Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Remove.self,
+      ProfileCommand.self, RuleCommand.self, Halt.self, Resume.self, Reset.self, Clock.self, Doctor.self,
+      Healthcheck.self,
+      ShowVersion.self,
     ],
     defaultSubcommand: Serve.self)
 }

@@ -3,7 +3,7 @@ enum ExitStatus: Int32, Sendable {
   case done = 0
   /// An unexpected error, or a push that was rejected.
   case failed = 1
-  /// A mistake in flags, variables or the config file, or in what lies in the certificate folder.
+  /// A mistake in flags, variables, the config file or a fault profile, or in what lies in the certificate folder.
   case usage = 2
   /// A wait ended without what it waited for.
   case timedOut = 3
@@ -20,9 +20,21 @@ struct CommandFailure: Error, CustomStringConvertible {
   let status: ExitStatus
   /// One line, or one for each of several errors.
   let description: String
+  /// What the program says at its end.
+  let lines: [String]
 
   init(_ status: ExitStatus, _ description: String) {
+    self.init(status, description.split(separator: "\n").map { "error: \($0)" }, description)
+  }
+
+  /// A failure whose lines say by themselves what they are, as those of a compiler do: `file:12:7: …`.
+  init(_ status: ExitStatus, lines: [String]) {
+    self.init(status, lines, lines.joined(separator: "\n"))
+  }
+
+  private init(_ status: ExitStatus, _ lines: [String], _ description: String) {
     self.status = status
+    self.lines = lines
     self.description = description
   }
 }

@@ -41,7 +41,7 @@ extension Ending {
   init(of error: any Error) {
     switch error {
     case let failure as CommandFailure:
-      self.init(status: failure.status, lines: failure.description.split(separator: "\n").map { "error: \($0)" })
+      self.init(status: failure.status, lines: failure.lines)
     case let code as ExitCode:
       self.init(status: ExitStatus(rawValue: code.rawValue) ?? .failed)
     default:

@@ -51,10 +51,10 @@ public struct DeviceRate: Sendable, Equatable {
 
 extension Duration {
   /// Whole milliseconds, as the settable clock counts them.
-  var milliseconds: Int64 { parts(perSecond: 1000) }
+  package var milliseconds: Int64 { parts(perSecond: 1000) }
 
   /// Whole nanoseconds, as the machine's monotonic clock counts them.
-  var nanoseconds: Int64 { parts(perSecond: 1_000_000_000) }
+  package var nanoseconds: Int64 { parts(perSecond: 1_000_000_000) }
 
   /// A negative duration counts as none, one too long for the number as the longest there is.
   private func parts(perSecond: Int64) -> Int64 {

@@ -17,6 +17,12 @@ public struct ConnectionStanding: Sendable {
   var updates = TokenUpdates()
   var known = KnownTokens()
 
+  /// Answers every push with 429 `TooManyProviderTokenUpdates` until the update interval has passed from `now` on
+  /// (milliseconds since 1970): what a fault asks for.
+  public mutating func latchTokenUpdates(now: Int64) {
+    updates.latch(now: now)
+  }
+
   /// A new connection, with the client certificate if it showed one.
   public init(certificate: ProviderCertificate? = nil) {
     self.certificate = certificate

@@ -1,7 +1,7 @@
 internal import Foundation
 
 /// Values and times as an explanation shows them: hidden characters visible, long values cut, no provider token ever.
-enum Explanation {
+package enum Explanation {
   /// The most characters of a value that are shown.
   static let valueLimit = 80
 
@@ -17,7 +17,7 @@ enum Explanation {
   }
 
   /// A text in quotation marks.
-  static func quoted(_ text: String) -> String {
+  package static func quoted(_ text: String) -> String {
     var text = text
     return text.withUTF8 { quoted(UnsafeRawBufferPointer($0)) }
   }

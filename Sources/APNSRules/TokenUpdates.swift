@@ -46,6 +46,12 @@ struct TokenUpdates: Sendable {
     return true
   }
 
+  /// Closes the latch as if a change had come too early.
+  mutating func latch(now: Int64) {
+    lastChange = now
+    isLatched = true
+  }
+
   /// A clock that was turned back must not hold a connection for longer than the interval.
   private mutating func lastChangeNotAfter(_ now: Int64) -> Int64? {
     if let change = lastChange, change > now { lastChange = now }

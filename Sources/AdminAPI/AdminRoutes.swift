@@ -21,6 +21,9 @@ struct Route: Sendable {
   static func put(_ path: String, _ answer: @escaping Answer) -> Route {
     Route(method: .put, path: path, answer: answer)
   }
+  static func patch(_ path: String, _ answer: @escaping Answer) -> Route {
+    Route(method: .patch, path: path, answer: answer)
+  }
   static func delete(_ path: String, _ answer: @escaping Answer) -> Route {
     Route(method: .delete, path: path, answer: answer)
   }
@@ -43,6 +46,9 @@ struct AdminRoutes: Sendable {
     let api =
       PushRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
+      + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes
+      + RuleRoutes(state: state).routes + FaultRoutes(faults: state.faults).routes
+      + ConnectionRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes
     return api.map { Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer) }
       + OutsideRoutes(state: state, version: version).routes
@@ -98,7 +104,9 @@ private struct Surroundings: RouterMiddleware {
 
   private func missing(_ request: Request) -> Problem {
     let path = request.uri.path
-    let here = routes.filter { $0.matches(path) }
+    // As in the router, what stands there literally goes before what varies.
+    let literal = routes.filter { $0.path == path }
+    let here = literal.isEmpty ? routes.filter { $0.matches(path) } : literal
     guard here.isEmpty else {
       var methods = here.map(\.method.rawValue)
       if methods.contains("GET") { methods.append("HEAD") }

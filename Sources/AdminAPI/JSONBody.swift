@@ -2,73 +2,65 @@ internal import Hummingbird
 internal import NIOCore
 internal import Notation
 
-#if canImport(FoundationEssentials)
-  internal import FoundationEssentials
-#else
-  internal import Foundation
-#endif
-
 /// The JSON object in the body of a request. A body that is absent counts as `{}`.
 struct JSONBody {
+  /// The content type it has to have.
+  static let type = "application/json"
+
   private let members: [String: JSONValue]
 
   /// Reads the body.
   ///
   /// - Parameter names: the members it may have.
-  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for anything but an object of these members.
+  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for anything but an object with these.
   init(_ request: Request, allowing names: [String]) async throws {
-    let bytes = try await Self.bytes(of: request)
-    guard bytes.readableBytes > 0 else {
-      members = [:]
-      return
-    }
-    try Self.checkType(of: request)
-    members = try Self.object(bytes)
+    try await self.init(request)
+    try allow(names)
+  }
+
+  /// Reads the body, whatever its members are called.
+  ///
+  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for anything but an object.
+  init(_ request: Request) async throws {
+    let bytes = try await RequestBody.bytes(of: request)
+    if bytes.readableBytes > 0 { try RequestBody.type(of: request, among: [Self.type]) }
+    try self.init(bytes)
+  }
+
+  /// Reads bytes that are said to be JSON; none of them count as `{}`.
+  ///
+  /// - Throws: `Problem` (400) for anything but an object.
+  init(_ bytes: ByteBuffer) throws(Problem) {
+    members = bytes.readableBytes > 0 ? try Self.object(bytes) : [:]
+  }
+
+  /// Sees to it that there are no other members than these.
+  ///
+  /// - Throws: `Problem` (400).
+  func allow(_ names: [String]) throws(Problem) {
     for name in members.keys.sorted() where !names.contains(name) {
       let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
-      throw Problem.badRequest(
+      throw .badRequest(
         "the body has a member \"\(name)\" that means nothing here",
-        hint: "\(guess)What there is: \(names.joined(separator: ", ")).")
-    }
-  }
-
-  private static func bytes(of request: Request) async throws -> ByteBuffer {
-    let tooLarge = Problem(
-      status: .contentTooLarge, detail: "the body is over \(Limits.body) bytes", hint: "Send less in one request.")
-    if let length = request.headers[.contentLength].flatMap(Int.init), length > Limits.body { throw tooLarge }
-    do {
-      return try await request.body.collect(upTo: Limits.body)
-    } catch is NIOTooManyBytesError {
-      throw tooLarge
-    } catch {
-      // Broken chunks, or a client that went away.
-      throw Problem.badRequest("the body did not come whole: \(error)", hint: "Send it again.")
-    }
-  }
-
-  private static func checkType(of request: Request) throws(Problem) {
-    // A form can be posted from any web page without asking; JSON cannot.
-    let type = request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? ""
-    guard type.filter({ !$0.isWhitespace }) == "application/json" else {
-      throw Problem(
-        status: .unsupportedMediaType,
-        detail: type.isEmpty ? "the body has no content-type" : "the body's content-type is \(type)",
-        hint: "Send it with content-type: application/json.")
+        hint: names.isEmpty ? "Send {}, or nothing." : "\(guess)What there is: \(names.joined(separator: ", ")).")
     }
   }
 
   private static func object(_ bytes: ByteBuffer) throws(Problem) -> [String: JSONValue] {
-    // Checked first: the decoder is lenient, and says neither what is wrong nor where.
-    if let problem = bytes.readableBytesView.withUnsafeBytes({ JSONText.problem(in: $0) }) {
+    let bytes = Array(bytes.readableBytesView)
+    if let problem = bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) {
       throw .badRequest("the body is not JSON: \(problem)", hint: "Send an object, such as {}.")
     }
-    guard let object = try? JSONDecoder().decode([String: JSONValue].self, from: Data(bytes.readableBytesView)) else {
+    guard case .object(let object) = JSONValue(bytes[...]) else {
       throw .badRequest("the body is JSON but no object", hint: "Send an object, such as {}.")
     }
-    return object
+    return object.members
   }
 
   // MARK: - Members
+
+  /// The names of the members, in their alphabetical order.
+  var names: [String] { members.keys.sorted() }
 
   /// The text under `name`; nil if it is absent or null.
   func text(_ name: String) throws(Problem) -> String? {
@@ -100,13 +92,19 @@ struct JSONBody {
     case .null: return nil
     case .list(let list):
       var texts: [String] = []
-      for element in list {
+      for element in list.elements {
         guard case .text(let text) = element else { throw wrong(name, "a list of texts") }
         texts.append(text)
       }
       return texts
     default: throw wrong(name, "a list of texts")
     }
+  }
+
+  /// The texts under `name`: one, or an array of them; nil if it is absent or null.
+  func textOrTexts(_ name: String) throws(Problem) -> [String]? {
+    if case .text(let text)? = members[name] { return [text] }
+    return try texts(name)
   }
 
   /// The time under `name`, in milliseconds since 1970; nil if it is absent or null.
@@ -131,34 +129,70 @@ struct JSONBody {
     return word
   }
 
-  private func wrong(_ name: String, _ wanted: String) -> Problem {
-    .badRequest("\(name) is not \(wanted)", hint: "Make it \(wanted), or leave it out.")
-  }
-}
-
-/// A JSON value of any kind.
-enum JSONValue: Decodable, Equatable {
-  case null
-  case flag(Bool)
-  case number(Double)
-  case text(String)
-  case list([JSONValue])
-  case object([String: JSONValue])
-
-  init(from decoder: any Decoder) throws {
-    let container = try decoder.singleValueContainer()
-    if container.decodeNil() {
-      self = .null
-    } else if let flag = try? container.decode(Bool.self) {
-      self = .flag(flag)
-    } else if let text = try? container.decode(String.self) {
-      self = .text(text)
-    } else if let number = try? container.decode(Double.self) {
-      self = .number(number)
-    } else if let list = try? container.decode([JSONValue].self) {
-      self = .list(list)
-    } else {
-      self = .object(try container.decode([String: JSONValue].self))
+  /// The whole number under `name`; nil if it is absent or null.
+  func whole(_ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
+    switch members[name] ?? .null {
+    case .null: return nil
+    case .number(let text):
+      if let number = Int64(text), range.contains(number) { return number }
+    default: break
     }
+    throw wrong(name, "a whole number from \(range.lowerBound) to \(range.upperBound)")
+  }
+
+  /// The duration under `name`, longer than zero; nil if it is absent or null.
+  func duration(_ name: String) throws(Problem) -> Duration? {
+    guard let text = try text(name) else { return nil }
+    do {
+      return try Value.duration(text, isPositive: true)
+    } catch {
+      throw .badRequest("\(name) cannot be \"\(error.value.prefix(80))\"", hint: "It takes \(error.allowed).")
+    }
+  }
+
+  /// The scalars in the object under `name`, as they would be written in a query; nil for one that is null. Empty if
+  /// the object is absent or null.
+  func scalars(_ name: String) throws(Problem) -> [String: String?] {
+    switch members[name] ?? .null {
+    case .null: return [:]
+    case .object(let object): return try Self.scalars(object.members, in: name + ".")
+    default: throw wrong(name, "an object")
+    }
+  }
+
+  /// The same for the whole body.
+  func scalars() throws(Problem) -> [String: String?] { try Self.scalars(members, in: "") }
+
+  private static func scalars(_ object: [String: JSONValue], in path: String) throws(Problem) -> [String: String?] {
+    var scalars: [String: String?] = [:]
+    for (name, value) in object.sorted(by: { $0.key < $1.key }) {
+      switch value {
+      case .null: scalars[name] = .some(nil)
+      case .flag(let flag): scalars[name] = String(flag)
+      case .number(let text), .text(let text): scalars[name] = text
+      case .list, .object:
+        throw .badRequest(
+          "\(path)\(name) is neither a number nor a text, true or false", hint: "Make it one of these.")
+      }
+    }
+    return scalars
+  }
+
+  /// An object with those of the named members that are there and not null, each as it came.
+  func excerpt(of names: [String]) -> String {
+    var writer = JSONWriter()
+    writer.object { writer in
+      for name in names {
+        guard let value = members[name], value != .null else { continue }
+        writer.name(name)
+        value.write(to: &writer)
+      }
+    }
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  /// The problem that `name` is not what it should be.
+  func wrong(_ name: String, _ wanted: String) -> Problem {
+    .badRequest("\(name) is not \(wanted)", hint: "Make it \(wanted), or leave it out.")
   }
 }

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Faults
 internal import Hummingbird
 internal import MockAPNS
 internal import Notation
@@ -9,7 +10,10 @@ struct OutsideRoutes: Sendable {
   let version: String
 
   var routes: [Route] {
-    [.get("/livez", live), .get("/readyz", ready), .get("/ca.pem", authority), .get("/", welcome)]
+    [
+      .get("/livez", live), .get("/readyz", ready), .get("/ca.pem", authority), .get(ProfileSchema.path, schema),
+      .get("/", welcome),
+    ]
   }
 
   private func live(_ request: Request, _ context: BasicRequestContext) -> Response {
@@ -23,6 +27,10 @@ struct OutsideRoutes: Sendable {
 
   private func authority(_ request: Request, _ context: BasicRequestContext) -> Response {
     .text(state.certificates.caPEM, type: "application/x-pem-file")
+  }
+
+  private func schema(_ request: Request, _ context: BasicRequestContext) -> Response {
+    .text(ProfileSchema.text, type: "application/schema+json")
   }
 
   private func welcome(_ request: Request, _ context: BasicRequestContext) -> Response {

@@ -1,3 +1,4 @@
+internal import Faults
 internal import Hummingbird
 internal import Inbox
 internal import Notation
@@ -12,6 +13,8 @@ struct Problem: Error {
   var hint: String
   /// Further fields of the answer's header.
   var headers: HTTPFields = [:]
+  /// Everything that is wrong with a profile or a rule; nil where it is about none.
+  var problems: [ProfileProblem]?
 
   /// 400: a query or a body that cannot be understood.
   static func badRequest(_ detail: String, hint: String) -> Problem {
@@ -48,6 +51,7 @@ struct Problem: Error {
       writer.member("status", status.code)
       writer.member("detail", detail)
       writer.member("hint", hint)
+      if let problems { writer.arrayMember("problems") { problems.write(to: &$0) } }
     }
     response.headers[.contentType] = "application/problem+json"
     response.headers.append(contentsOf: headers)
@@ -58,8 +62,13 @@ struct Problem: Error {
 extension Response {
   /// An answer whose body is a JSON object.
   static func json(status: HTTPResponse.Status = .ok, _ members: (inout JSONWriter) -> Void) -> Response {
+    jsonValue(status: status) { $0.object(members) }
+  }
+
+  /// An answer whose body is JSON; `value` writes the one value that it is.
+  static func jsonValue(status: HTTPResponse.Status = .ok, _ value: (inout JSONWriter) -> Void) -> Response {
     var writer = JSONWriter()
-    writer.object(members)
+    value(&writer)
     return Response(
       status: status, headers: [.contentType: "application/json"],
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: writer.bytes)))
@@ -69,5 +78,12 @@ extension Response {
   static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
     Response(
       status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+  }
+}
+
+extension [ProfileProblem] {
+  /// Writes them as the elements of an array.
+  func write(to writer: inout JSONWriter) {
+    for problem in self { problem.write(to: &writer) }
   }
 }

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Faults
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
@@ -14,6 +15,7 @@ struct ServerRoutes: Sendable {
   private func status(_ request: Request, _ context: BasicRequestContext) -> Response {
     let configuration = state.configuration
     let inbox = state.inbox.snapshot()
+    let faults = state.faults.selection
     return .json { writer in
       writer.member("version", version)
       writer.member("phase", state.phase.name)
@@ -21,6 +23,9 @@ struct ServerRoutes: Sendable {
       writer.member("seed", state.seed)
       writer.member("environment", configuration.environment.rawValue)
       writer.member("rules", configuration.rules.rawValue)
+      writer.member("profile", faults.chosen.reference)
+      writer.member("halted", faults.isHalted)
+      writer.member("added_rules", faults.added.count)
       writer.objectMember("addresses") { writer in
         writer.arrayMember("apns") { writer in
           for address in state.apnsAddresses { writer.object { address.write(to: &$0) } }
@@ -56,11 +61,14 @@ struct ServerRoutes: Sendable {
       warnings.append(
         "\(inbox.evicted) pushes were dropped to keep the inbox in bounds: raise --max-records or --max-bytes")
     }
+    if state.faults.selection.isHalted {
+      warnings.append("faults are halted: neither the profile nor rules nor magic device tokens do anything")
+    }
+    for problem in state.faults.folderProblems where problem.severity == .error { warnings.append("\(problem)") }
     return warnings
   }
 
-  /// What can be set back. Rules and the profile come with faults, counters with statistics: nothing of them exists yet,
-  /// so there is nothing to do for them.
+  /// What can be set back.
   private static let scopes = ["inbox", "rules", "profile", "counters", "clock", "devices"]
 
   private func reset(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -74,6 +82,9 @@ struct ServerRoutes: Sendable {
     }
     if isEmpty { chosen = ["inbox", "rules", "counters"] }
     if chosen.contains("inbox") { state.inbox.removeAll() }
+    if chosen.contains("rules") { state.faults.removeRules() }
+    if chosen.contains("profile") { state.faults.useHealthy() }
+    if chosen.contains("counters") { state.faults.resetCounters() }
     if chosen.contains("clock") { state.clock.runReal() }
     if chosen.contains("devices") { state.devices.update { $0.removeAll() } }
     return .json { $0.member("reset", chosen) }

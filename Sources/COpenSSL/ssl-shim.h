@@ -27,6 +27,12 @@ static inline void apns_SSL_CTX_no_session_cache(SSL_CTX *context) {
 static inline int apns_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
   return (int)SSL_set_tlsext_host_name(ssl, name);
 }
+// The chain of the certificate that was set last, without that certificate itself; it stays the context's.
+static inline STACK_OF(X509) *apns_SSL_CTX_get0_chain_certs(SSL_CTX *context) {
+  STACK_OF(X509) *chain = NULL;
+  SSL_CTX_get0_chain_certs(context, &chain);
+  return chain;
+}
 
 // Macro over BIO_ctrl with an out parameter.
 static inline long apns_BIO_get_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }

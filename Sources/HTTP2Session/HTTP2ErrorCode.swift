@@ -15,6 +15,9 @@ public enum HTTP2ErrorCode: UInt32, Sendable {
   case inadequateSecurity = 12
   case http11Required = 13
 
+  /// The name of any code; the number of one that RFC 9113 does not name.
+  public static func name(of code: UInt32) -> String { HTTP2ErrorCode(rawValue: code)?.name ?? String(code) }
+
   /// The name in RFC 9113.
   public var name: String {
     switch self {

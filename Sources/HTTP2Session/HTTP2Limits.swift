@@ -10,4 +10,6 @@ public enum HTTP2Limits {
   public static let maxBodySize = 65536
   /// Streams one connection may have open before it has acknowledged our limit. nghttp2 refuses what is beyond it.
   public static let hardStreamLimit: UInt32 = 4000
+  /// The largest window there is (RFC 9113 section 6.9.1).
+  static let maxWindowSize: UInt32 = 0x7FFF_FFFF
 }

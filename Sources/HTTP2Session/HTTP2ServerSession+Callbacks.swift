@@ -2,6 +2,10 @@ internal import CNghttp2
 
 /// The C side: each callback finds its session in the user data and calls one method of it.
 extension HTTP2ServerSession {
+  static func from(_ user: UnsafeMutableRawPointer) -> HTTP2ServerSession {
+    Unmanaged<HTTP2ServerSession>.fromOpaque(user).takeUnretainedValue()
+  }
+
   /// Sets the callbacks of a server session.
   static func install(_ callbacks: OpaquePointer?) {
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
@@ -26,15 +30,15 @@ extension HTTP2ServerSession {
         value: UnsafeRawBufferPointer(start: value, count: valueCount))
       return 0
     }
-    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, _, stream, data, count, user in
+    nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, flags, stream, data, count, user in
       guard let user else { return 0 }
-      HTTP2ServerSession.from(user).body(on: stream, UnsafeRawBufferPointer(start: data, count: count))
+      HTTP2ServerSession.from(user).body(
+        on: stream, UnsafeRawBufferPointer(start: data, count: count), isLast: flags & APNS_FLAG_END_STREAM != 0)
       return 0
     }
     nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks) { _, frame, user in
       guard let frame, let user else { return 0 }
-      HTTP2ServerSession.from(user).received(frame)
-      return 0
+      return HTTP2ServerSession.from(user).received(frame)
     }
     nghttp2_session_callbacks_set_on_frame_send_callback(callbacks) { _, frame, user in
       guard let frame, let user else { return 0 }

@@ -5,8 +5,9 @@ public import HTTPMessage
 /// Its properties are not checked for overlapping access at run time: only its session's callbacks and the one who handles
 /// its event touch it, one after the other on one thread, and the checks would be a twentieth of a push's cost.
 ///
-/// The session owns it and uses it again for a later stream once this one is closed: whoever gets it from an event reads
-/// it then and keeps nothing of it. Not Sendable; it lives where its session lives.
+/// The session owns it and uses it again for a later stream once this one is answered and closed: whoever gets it from an
+/// event reads it then and keeps nothing of it but the stream's number, by which `HTTP2ServerSession.stream(withID:)` finds
+/// it as long as it is open. Not Sendable; it lives where its session lives.
 public final class RequestStream {
   /// The request as far as it has come.
   @exclusivity(unchecked) public internal(set) var request = HTTPRequest()
@@ -18,7 +19,7 @@ public final class RequestStream {
   @exclusivity(unchecked) public internal(set) var isAnswered = false
 
   /// It was handed out as an event and must not be handed out again.
-  @exclusivity(unchecked) var isReported = false
+  @exclusivity(unchecked) public internal(set) var isReported = false
 
   /// The code of a RST_STREAM that went out for it.
   @exclusivity(unchecked) var resetSent: HTTP2ErrorCode?
@@ -26,9 +27,11 @@ public final class RequestStream {
   /// Where it stands among its session's open streams.
   @exclusivity(unchecked) var index = 0
 
-  /// What is left to send of the answer's body.
-  @exclusivity(unchecked) var responseBody: [UInt8] = []
-  @exclusivity(unchecked) var responseSent = 0
+  /// The answer's body, while it has one.
+  @exclusivity(unchecked) var answer: AnswerBody?
+
+  /// Body bytes for which the window was not opened again.
+  @exclusivity(unchecked) var heldBack = 0
 
   func reset(stream: Int32) {
     request.reset()
@@ -37,15 +40,7 @@ public final class RequestStream {
     isAnswered = false
     isReported = false
     resetSent = nil
-    responseBody = []
-    responseSent = 0
-  }
-
-  /// Gives nghttp2 the next bytes of the answer's body.
-  func copyResponseBody(to buffer: UnsafeMutableBufferPointer<UInt8>) -> (count: Int, isLast: Bool) {
-    let count = min(buffer.count, responseBody.count - responseSent)
-    _ = buffer.update(fromContentsOf: responseBody[responseSent..<responseSent + count])
-    responseSent += count
-    return (count, responseSent == responseBody.count)
+    answer = nil
+    heldBack = 0
   }
 }

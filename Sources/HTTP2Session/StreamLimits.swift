@@ -7,14 +7,16 @@ private import CNghttp2
 /// the moment it is announced.
 struct StreamLimits {
   private var unsent: [UInt32] = []
-  private var unacknowledged: [UInt32] = []
+  /// One for each SETTINGS frame; nil for one that says nothing of the limit.
+  private var unacknowledged: [UInt32?] = []
   private var acknowledgedLimit: UInt32?
 
   /// The largest number of open streams that is no violation now; nil before the first acknowledgement.
   private(set) var enforced: UInt32?
 
-  mutating func announce(_ limit: UInt32) {
-    unsent.append(limit)
+  /// A SETTINGS frame is going to be sent, with this limit if it has one.
+  mutating func announce(_ limit: UInt32?) {
+    if let limit { unsent.append(limit) }
     unacknowledged.append(limit)
     update()
   }
@@ -22,12 +24,12 @@ struct StreamLimits {
   /// A SETTINGS acknowledgement came: it is for the oldest one outstanding.
   mutating func acknowledged() {
     guard !unacknowledged.isEmpty else { return }
-    acknowledgedLimit = unacknowledged.removeFirst()
+    acknowledgedLimit = unacknowledged.removeFirst() ?? acknowledgedLimit
     update()
   }
 
   private mutating func update() {
-    enforced = acknowledgedLimit.map { max($0, unacknowledged.max() ?? 0) }
+    enforced = acknowledgedLimit.map { max($0, unacknowledged.compactMap(\.self).max() ?? 0) }
   }
 
   /// Writes the announced number into the MAX_CONCURRENT_STREAMS entry of the SETTINGS frame at `start..<end`.

@@ -48,6 +48,18 @@ struct AttemptCounter {
     return attempt
   }
 
+  /// The number that the next attempt will have.
+  func peek(_ push: PushFingerprint, now: Int64) -> Int32 {
+    guard let earlier = young[push] ?? old[push], now - earlier.last < Self.silence else { return 1 }
+    return earlier.attempts &+ 1
+  }
+
+  /// Ends the story of one push.
+  mutating func forget(_ push: PushFingerprint) {
+    young[push] = nil
+    old[push] = nil
+  }
+
   /// Forgets everything.
   mutating func removeAll() {
     young = [:]

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Faults
 internal import Notation
 
 /// Which records are meant: conditions on fields, as in a query string.
@@ -84,7 +85,9 @@ extension Record {
     case .pushType: withHeader(facts.pushTypeText) { $0.map(pattern.matches) ?? false }
     case .apnsID: withID { $0.map(pattern.matches) ?? false }
     case .collapseID: withHeader(facts.collapseID) { $0.map(pattern.matches) ?? false }
-    case .reason: served.reason.map { pattern.matches($0.text) } ?? false
+    case .reason: servedReason.map(pattern.matches) ?? false
+    case .rule: aftermath?.injections.contains { pattern.matches($0.rule) } ?? false
+    case .profile: aftermath?.injections.contains { $0.profile.map(pattern.matches) ?? false } ?? false
     case .outcome: pattern.matches(outcome.rawValue)
     case .connection: pattern.matches(connection.id)
     case .keyID: verdict?.token?.keyID.map(pattern.matches) ?? false

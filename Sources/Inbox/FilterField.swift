@@ -10,6 +10,8 @@ enum FilterField: String, CaseIterable, Sendable {
   case priority
   case apnsID = "apns_id"
   case collapseID = "collapse_id"
+  case rule
+  case profile
   case connection
   case listener
   case keyID = "key_id"
@@ -42,7 +44,7 @@ enum FilterField: String, CaseIterable, Sendable {
     switch self {
     // Device tokens and ids are hexadecimal: clients differ in how they write the digits.
     case .deviceToken, .apnsID, .pushKey: .text(foldsCase: true)
-    case .topic, .reason, .pushType, .collapseID, .connection, .keyID, .teamID: .text(foldsCase: false)
+    case .topic, .reason, .pushType, .collapseID, .rule, .profile, .connection, .keyID, .teamID: .text(foldsCase: false)
     case .outcome: .word(Record.Outcome.allCases.map(\.rawValue))
     case .is: .word(["retry", "first", "pending"])
     case .status, .priority, .listener, .attempt: .number

@@ -7,7 +7,6 @@ internal import NIOConcurrencyHelpers
 public final class Inbox: Sendable {
   private struct State {
     var records = RecordStorage()
-    var attempts = AttemptCounter()
     var nextSeq = 1
     var evicted = 0
     var lastEvicted = 0
@@ -20,18 +19,16 @@ public final class Inbox: Sendable {
 
   // Not Synchronization's Mutex: ThreadSanitizer does not see its futex on Linux and takes every waiting thread for a race.
   private let state = NIOLockedValueBox(State())
-  private let machineTime: @Sendable () -> Int64
+  /// Tells retries from new pushes.
+  public let attempts: Attempts
 
   /// An empty inbox. The limits are at least one record; the newest record is kept however large it is.
-  ///
-  /// - Parameter machineTime: monotonic nanoseconds, for telling a retry from a repetition.
   public init(
-    maxRecords: Int = 100_000, maxBytes: Int = 256 << 20,
-    machineTime: @escaping @Sendable () -> Int64 = { MachineTime.nanoseconds }
+    maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, attempts: Attempts = Attempts()
   ) {
     self.maxRecords = max(1, maxRecords)
     self.maxBytes = maxBytes
-    self.machineTime = machineTime
+    self.attempts = attempts
   }
 
   // MARK: - Writing
@@ -46,7 +43,8 @@ public final class Inbox: Sendable {
     guard !records.isEmpty else { return 0 }
     let first = state.withLockedValue { state in
       let first = state.nextSeq
-      for index in records.indices { number(&records[index], in: &state) }
+      for index in records.indices { records[index].seq = first + index }
+      state.nextSeq += records.count
       state.records.append(records)
       evict(from: &state)
       return first
@@ -62,13 +60,13 @@ public final class Inbox: Sendable {
     return append(&batch)
   }
 
-  private func number(_ record: inout Record, in state: inout State) {
-    record.seq = state.nextSeq
-    state.nextSeq += 1
-    // An accepted push is the first attempt of itself while nothing waits for a retry: no need to look closer.
-    if !record.accepted || !state.attempts.isEmpty {
-      record.attempt = state.attempts.count(
-        PushFingerprint(record), accepted: record.accepted, now: machineTime())
+  /// Says how the story of a pending record ended.
+  ///
+  /// - Returns: the record as it is now; nil if it is not there any more.
+  @discardableResult
+  public func finish(_ seq: Int, with ending: Record.End) -> Record? {
+    state.withLockedValue { state in
+      state.records.update(seq) { $0.end(ending) }
     }
   }
 
@@ -88,6 +86,7 @@ public final class Inbox: Sendable {
   @discardableResult
   public func removeAll() -> Int {
     // What was in it is freed after the lock is released: with a million records that takes a while.
+    attempts.removeAll()
     let former = state.withLockedValue { state in
       let former = state
       state = State()

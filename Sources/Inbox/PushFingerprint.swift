@@ -1,28 +1,47 @@
-internal import APNSRules
-internal import HTTPMessage
+public import APNSRules
+public import HTTPMessage
 
 /// Tells whether two attempts are of the same push: a hash over device token, topic, push type, collapse id and body.
 ///
 /// It stays inside the program and lives for minutes, so it is as quick as can be: a seventh of the time of the SHA-256
 /// that is shown as `push_key`. The mixing step (multiply, then fold the halves of the product) is the one of wyhash,
 /// which is in the public domain.
-struct PushFingerprint: Hashable {
+public struct PushFingerprint: Hashable, Sendable {
   private var state: UInt64
 
   /// A fingerprint from its number.
   init(state: UInt64) { self.state = state }
 
-  init(_ record: borrowing Record) {
+  /// The fingerprint of a request.
+  ///
+  /// - Parameters:
+  ///   - facts: what its headers say.
+  ///   - defaultTopic: the topic of a push that names none.
+  ///   - usesID: whether the `apns-id` that the client gave tells it, where there is one.
+  public init(
+    _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: String?, usesID: Bool = false
+  ) {
     self.init(state: 0x9E37_79B9_7F4A_7C15)
-    let facts = record.facts
-    // Device tokens are compared without case: the bit that this sets is set in digits and small letters already.
-    record.withHeader(facts.deviceToken) { mix($0, or: 0x2020_2020_2020_2020) }
-    record.withTopic { mix($0) }
-    record.withHeader(facts.pushTypeText) { mix($0) }
-    record.withHeader(facts.collapseID) { mix($0) }
-    record.withBody { mix($0) }
-    mix(UInt64(record.bodySize))
+    request.headers.bytes.withUnsafeBytes { packed in
+      func part(_ range: ByteRange?) -> UnsafeRawBufferPointer? {
+        range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
+      }
+      if usesID, facts.apnsID != nil { return mix(part(facts.apnsID), or: Self.smallLetters) }
+      mix(part(facts.deviceToken), or: Self.smallLetters)
+      if facts.topic == nil, var topic = defaultTopic {
+        topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
+      } else {
+        mix(part(facts.topic))
+      }
+      mix(part(facts.pushTypeText))
+      mix(part(facts.collapseID))
+      request.body.withUnsafeBytes { mix($0) }
+      mix(UInt64(request.bodySize))
+    }
   }
+
+  /// Device tokens and ids are compared without case: the bit that this sets is set in digits and small letters already.
+  private static let smallLetters: UInt64 = 0x2020_2020_2020_2020
 
   /// Mixes in a part and its length, so that two parts cannot trade their bytes.
   private mutating func mix(_ part: UnsafeRawBufferPointer?, or bits: UInt64 = 0) {

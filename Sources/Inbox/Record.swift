@@ -26,24 +26,44 @@ public struct Record: Sendable {
     public var status: Int16?
     /// The reason in the answer's body; nil without one.
     public var reason: Reason?
-    /// The HTTP/2 name of the error code the stream was reset with; nil if it was not.
-    public var reset: String?
     /// Nanoseconds of machine time from the end of the request to its answer; nil when no answer was sent.
     public var latencyNanoseconds: Int64?
 
     /// An answer, or none.
-    public init(status: Int? = nil, reason: Reason? = nil, reset: String? = nil, latencyNanoseconds: Int64? = nil) {
-      self.reset = reset
+    public init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
       self.status = status.map(Int16.init(clamping:))
       self.reason = reason
       self.latencyNanoseconds = latencyNanoseconds
     }
   }
 
+  /// How the story of an attempt ends.
+  public struct End: Sendable {
+    /// How it ended.
+    public var outcome: Outcome
+    /// Whether APNs took the push.
+    public var accepted: Bool
+    /// What went out.
+    public var served: Served
+    /// What else there is to tell.
+    public var aftermath: Aftermath?
+    /// When, in milliseconds since 1970 of the server's clock; nil while it has not ended.
+    public var finishedAt: Int64?
+
+    /// An end, or that there is none yet.
+    public init(outcome: Outcome, accepted: Bool, served: Served, aftermath: Aftermath? = nil, finishedAt: Int64?) {
+      self.outcome = outcome
+      self.accepted = accepted
+      self.served = served
+      self.aftermath = aftermath
+      self.finishedAt = finishedAt
+    }
+  }
+
   /// The record's only key: 1, 2, 3 … in the order of arrival, never used twice. 0 before the inbox has it.
   public internal(set) var seq = 0
-  /// How often this push came until now, from 1. Set by the inbox.
-  public internal(set) var attempt: Int32 = 1
+  /// How often this push came until now, from 1.
+  public internal(set) var attempt: Int32
   /// The HTTP/2 stream it came on.
   public let stream: Int32
   /// The connection it came on.
@@ -51,14 +71,16 @@ public struct Record: Sendable {
   /// When it was complete, in milliseconds since 1970 of the server's clock.
   public let receivedAt: Int64
   /// When its story ended, by the same clock; nil while it is pending.
-  public let finishedAt: Int64?
+  public private(set) var finishedAt: Int64?
   /// How it ended.
-  public let outcome: Outcome
+  public private(set) var outcome: Outcome
   /// Whether APNs took the push, whatever the client was told.
-  public let accepted: Bool
+  public private(set) var accepted: Bool
   private let judgement: Judgement
   /// What went out.
-  public let served: Served
+  public private(set) var served: Served
+  /// What there is to tell beyond an ordinary answer; nil for most.
+  public private(set) var aftermath: Aftermath?
   /// How many bytes of body came in all; what is beyond `HTTPRequest.bodyLimit` was not kept.
   public let bodySize: Int
 
@@ -96,22 +118,34 @@ public struct Record: Sendable {
   ///   - verdict: What APNs would say to it; nil if it did not come whole.
   ///   - facts: What its headers say; the verdict's when there is one.
   ///   - generatedID: The `apns-id` the server made, in ASCII; empty when the client gave one.
+  ///   - attempt: How often this push came until now, from 1.
+  ///   - end: How it ended, or that it is pending.
   public init(
     request: borrowing HTTPRequest, verdict: Verdict?, facts: PushFacts, generatedID: UnsafeRawBufferPointer,
-    connection: ConnectionFacts, outcome: Outcome, accepted: Bool, served: Served, receivedAt: Int64,
-    finishedAt: Int64?
+    connection: ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64, end: End
   ) {
     stream = request.stream
     self.connection = connection
+    self.attempt = attempt
     self.receivedAt = receivedAt
-    self.finishedAt = finishedAt
-    self.outcome = outcome
-    self.accepted = accepted
+    finishedAt = end.finishedAt
+    outcome = end.outcome
+    accepted = end.accepted
+    served = end.served
+    aftermath = end.aftermath
     if let verdict { judgement = .verdict(verdict) } else { judgement = .unjudged(facts) }
-    self.served = served
     bodySize = request.bodySize
     headerSize = UInt16(truncatingIfNeeded: request.headers.bytes.count)
     idSize = UInt8(truncatingIfNeeded: generatedID.count)
     bytes = Self.pack(request, facts, generatedID)
+  }
+
+  /// Tells how the story of a pending record ended.
+  mutating func end(_ end: End) {
+    finishedAt = end.finishedAt
+    outcome = end.outcome
+    accepted = end.accepted
+    served = end.served
+    aftermath = end.aftermath
   }
 }

@@ -1,4 +1,5 @@
 public import APNSRules
+internal import Faults
 internal import HTTPMessage
 public import Notation
 
@@ -27,7 +28,7 @@ extension Record {
     writer.objectMember("auth", writeAuth)
     writer.name("verdict")
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
-    writer.nullMember("fault")
+    writeFault(to: &writer)
     writer.objectMember("served", writeServed)
     writer.member("findings", findings(rulebook))
   }
@@ -120,12 +121,44 @@ extension Record {
     }
   }
 
+  /// The rule that decided what happened, and those that had a part in it.
+  private func writeFault(to writer: inout JSONWriter) {
+    guard let injections = aftermath?.injections, let first = injections.first else {
+      return writer.nullMember("fault")
+    }
+    writer.objectMember("fault") { writer in
+      writer.member("profile", first.profile)
+      writer.member("rule", first.rule)
+      writer.member("action", first.action.name.rawValue)
+      writer.member("draw", first.draw)
+      writer.member("p", first.probability)
+      writer.member("ordinal", first.ordinal)
+      guard injections.count > 1 else { return }
+      writer.arrayMember("also") { writer in
+        for injection in injections.dropFirst() {
+          writer.object { writer in
+            writer.member("rule", injection.rule)
+            writer.member("action", injection.action.name.rawValue)
+          }
+        }
+      }
+    }
+  }
+
   private func writeServed(_ writer: inout JSONWriter) {
     writer.member("status", served.status)
-    writer.member("reason", served.reason?.text)
-    writer.member("reset", served.reset)
-    writer.nullMember("goaway")
-    writer.nullMember("closed")
+    writer.member("reason", servedReason)
+    writer.member("reset", aftermath?.reset)
+    if let goAway = aftermath?.goAway {
+      writer.objectMember("goaway") { writer in
+        writer.member("code", goAway.code)
+        writer.member("last_stream", goAway.lastStream)
+        writer.member("debug", goAway.debugData)
+      }
+    } else {
+      writer.nullMember("goaway")
+    }
+    writer.member("closed", aftermath?.closed?.rawValue)
     writer.member("latency", served.latencyNanoseconds.map { WrittenDuration.text(.nanoseconds($0)) })
   }
 }
@@ -134,6 +167,9 @@ extension Record {
 extension Record {
   /// The device token of the path in lower case, well formed or not; nil when the path has no place for one.
   public var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
+
+  /// The reason in the answer that went out; nil without one.
+  public var servedReason: String? { served.reason?.text ?? aftermath?.unusualReason }
 
   /// The push's priority, 10 unless it says another one; nil if what it says is none.
   public var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }

@@ -96,6 +96,16 @@ struct RecordStorage: Sendable {
     return record.seq == seq ? record : nil
   }
 
+  /// Changes the record with this number, but neither its number nor its bytes.
+  ///
+  /// - Returns: what it is then; nil if it is not there.
+  mutating func update(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
+    let position = position(from: seq)
+    guard position.chunk < chunks.count, chunks[position.chunk][position.index].seq == seq else { return nil }
+    change(&chunks[position.chunk][position.index])
+    return chunks[position.chunk][position.index]
+  }
+
   /// Calls `body` with each selected record, in order or newest first, until it returns false.
   func forEach(in selection: Selection, newestFirst: Bool = false, _ body: (borrowing Record) -> Bool) {
     guard selection.after < .max else { return }

@@ -1,5 +1,6 @@
 import APNSRules
 import HTTPMessage
+import Notation
 
 /// The headers and bodies of APNs' answers, prepared once for each connection; only ids and times are filled in.
 ///
@@ -48,6 +49,16 @@ struct AnswerTemplates {
     let made = Template(status: status, withUniqueID: false, contentType: contentType)
     rejected[status] = made
     return made
+  }
+
+  /// The body for a reason that need not be one of APNs'.
+  static func body(reason: String, timestamp: Int64?) -> [UInt8] {
+    var writer = JSONWriter(capacity: 64)
+    writer.object { writer in
+      writer.member("reason", reason)
+      if let timestamp { writer.member("timestamp", timestamp) }
+    }
+    return writer.bytes
   }
 
   /// A reason as compact JSON, as answers and GOAWAY frames carry it.

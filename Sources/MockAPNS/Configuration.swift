@@ -1,4 +1,6 @@
 public import APNSRules
+public import Faults
+import NIOCore
 
 /// Where to listen, or where a server listens.
 public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
@@ -35,6 +37,33 @@ public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
   public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
 }
 
+extension Endpoint {
+  /// The endpoint of an IP address with its port; nil for any other kind of address.
+  init?(_ address: SocketAddress) {
+    guard let host = address.ipAddress, let port = address.port else { return nil }
+    self.init(host: host, port: port)
+  }
+}
+
+/// A fault profile that somebody chose: ready to run, and the text it was made from, so that its knobs can be turned.
+public struct ChosenProfile: Sendable, Equatable {
+  /// The text.
+  public let source: ProfileSource
+  /// The profile with its knobs as they are.
+  public internal(set) var profile: Profile
+
+  /// A choice.
+  public init(source: ProfileSource, profile: Profile) {
+    self.source = source
+    self.profile = profile
+  }
+
+  /// How it is asked for with its knobs as they are: `flaky-503?rate=0.4`.
+  public var reference: String {
+    ProfileReference(.name(profile.name), parameters: profile.turnedKnobs).description
+  }
+}
+
 /// Everything that can be set about a server. The defaults need no set-up.
 public struct Configuration: Sendable {
   /// Where providers connect (TLS and HTTP/2), one or more.
@@ -61,6 +90,14 @@ public struct Configuration: Sendable {
   public var threads: Int?
   /// Makes generated ids repeatable; nil draws one.
   public var seed: UInt64?
+  /// The fault profiles there are: the built-in ones, and those of a user's folder.
+  public var profiles = ProfileLibrary()
+  /// The folder with the user's profiles, to be read again on demand; nil for none.
+  public var profilesFolder: String?
+  /// The fault profile in force from the start; nil for `healthy`.
+  public var profile: ChosenProfile?
+  /// Whether device tokens that ask for an outcome get it.
+  public var magicTokens = true
   /// A bearer token for the admin listener; nil for none.
   public var adminToken: String?
   /// Admin host names accepted besides loopback names, IP addresses and `apns-mock`.

@@ -1,3 +1,4 @@
+import Faults
 import APNSRules
 import HTTP2Session
 import HTTPMessage
@@ -14,11 +15,13 @@ final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  private enum Phase {
+  enum Phase {
     /// No byte came yet: it will tell TLS from plain text.
     case firstByte
     case handshake
     case open
+    /// A fault keeps us from saying anything; what comes is thrown away.
+    case mute
     /// Our last bytes are written; what still comes is thrown away.
     case closing
   }
@@ -30,50 +33,56 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// Between the two GOAWAY frames of a shutdown, for the streams that are on their way.
   private static let shutdownNotice = TimeAmount.milliseconds(50)
 
-  private let number: UInt64
-  private let listener: Int
-  private let tls: TLSConnection
-  private let state: ServerState
-  private let logger: Logger
+  let log: ConnectionLog
+  let tls: TLSConnection
+  let state: ServerState
+  let logger: Logger
 
   // Unchecked at run time for overlapping access: everything here runs on the connection's event loop, and no method
   // holds one of these properties while it calls another that changes it.
-  @exclusivity(unchecked) private var phase = Phase.firstByte
-  @exclusivity(unchecked) private var session: HTTP2ServerSession?
-  @exclusivity(unchecked) private var path: PushPath?
+  @exclusivity(unchecked) var phase = Phase.firstByte
+  @exclusivity(unchecked) var session: HTTP2ServerSession?
+  @exclusivity(unchecked) var path: PushPath?
   @exclusivity(unchecked) private var lastActivity = NIODeadline.now()
   private var timer: Scheduled<Void>?
+  /// A fault ends the connection: what was answered still leaves, what comes is not taken any more.
+  @exclusivity(unchecked) var isCut = false
+  /// What faults have planned on this connection, by numbers of their own.
+  var plannedFaults: [Int: Scheduled<Void>] = [:]
+  var faultsPlanned = 0
+  /// When the rules of the moment `connection` will be looked at next.
+  var nextLook: Scheduled<Void>?
   /// GOAWAY is out: the connection ends with its last open stream.
   @exclusivity(unchecked) private var isLeaving = false
   @exclusivity(unchecked) private var beginning: [UInt8] = []
-  private var client = "unknown"
 
-  init(number: UInt64, listener: Int, tls: TLSConnection, state: ServerState, logger: Logger) {
-    self.number = number
-    self.listener = listener
+  /// The provider's address, for the log.
+  var client: String { log.client }
+
+  init(log: ConnectionLog, tls: TLSConnection, state: ServerState, logger: Logger) {
+    self.log = log
     self.tls = tls
     self.state = state
     var logger = logger
-    logger[metadataKey: "connection"] = "c\(number)"
+    logger[metadataKey: "connection"] = "\(log.id)"
     self.logger = logger
   }
 
   // MARK: - Channel events
 
   func channelActive(context: ChannelHandlerContext) {
-    if let address = context.remoteAddress, let host = address.ipAddress, let port = address.port {
-      client = Endpoint(host: host, port: port).description
-    }
+    log.add(.accepted, "listener=\(log.listener)", at: state.clock.now)
     schedule(after: Self.handshakeTimeout, context) { handler, context in
       handler.logger.notice("\(handler.client): no TLS handshake within 10 s, closed")
       context.close(promise: nil)
     }
+    meetFaultsOfAccept(context)
     context.fireChannelActive()
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let buffer = unwrapInboundIn(data)
-    if phase == .closing { return }
+    if phase == .closing || phase == .mute { return }
     lastActivity = .now()
     if phase == .firstByte, let first = buffer.getInteger(at: buffer.readerIndex, as: UInt8.self) {
       if Self.looksLikePlainText(first) {
@@ -81,6 +90,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         return
       }
       phase = .handshake
+      tls.stopsAfterGreeting = state.behaviour.load().plan.isActive(at: .tls)
     }
     buffer.withUnsafeReadableBytes { tls.receive($0) }
   }
@@ -98,10 +108,14 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
+    forgetFaults()
     if let session {
-      for stream in session.unansweredStreams { path?.recordUnfinished(stream) }
+      path?.beginBatch()
+      path?.abandonAll()
+      for stream in session.unansweredStreams where !stream.isReported { path?.recordUnfinished(stream) }
       path?.commit()
     }
+    log.add(.closed, "", at: state.clock.now)
     session = nil
     path = nil
     phase = .closing
@@ -114,7 +128,9 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    guard event is OpenConnections.Goodbye else { return context.fireUserInboundEventTriggered(event) }
+    if let order = event as? ConnectionOrder { return carryOut(order, context) }
+    if event is Connections.RulesChanged { return lookAtConnectionRules(context) }
+    guard event is Connections.Goodbye else { return context.fireUserInboundEventTriggered(event) }
     guard phase == .open, let session, !isLeaving else { return close(context) }
     session.announceShutdown()
     flush(context)
@@ -125,17 +141,23 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // MARK: - Bytes to events
 
-  private func process(_ context: ChannelHandlerContext) {
+  func process(_ context: ChannelHandlerContext) {
     do {
       if phase == .handshake {
-        guard try tls.handshake() == .done else { return writeCipherText(context) }
-        try open(context)
+        switch try tls.handshake() {
+        case .waiting: return writeCipherText(context)
+        case .greeted:
+          guard try meetFaultsOfTLS(context) else { return }
+          return process(context)
+        case .done: try open(context)
+        }
       }
       if phase == .open { try receive(context) }
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
     } catch {
       logger.notice("\(client): \(error)\(handshakeAdvice(for: "\(error)"))")
+      if phase == .handshake { log.add(.handshake, "\(error)", at: state.clock.now) }
       writeCipherText(context)
       close(context)
     }
@@ -151,6 +173,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         if beginning.isEmpty { beginning = Array(bytes.prefix(Farewell.beginningSize)) }
         try session.receive(bytes)
         handleEvents(of: session, context)
+        if path?.behaviour.plan.isActive(at: .connection) == true { lookAtConnectionRules(context) }
       case .waiting:
         break reading
       case .closed:
@@ -166,15 +189,21 @@ final class ConnectionHandler: ChannelInboundHandler {
     path?.beginBatch()
     while let event = session.nextEvent() {
       switch event {
+      case .request(let stream) where phase != .open || isCut:
+        // A push before it in the same read ended the connection.
+        path?.recordUnfinished(stream)
       case .request(let stream):
         path?.take(stream, session: session)
-        if path?.hasTooManyErrors == true, !isLeaving { leave(context, .tooManyErrors) }
+        if path?.effects.isEmpty == false { carryOutEffects(context) }
       case .aborted(let stream):
         path?.recordUnfinished(stream)
+      case .cancelled(let stream):
+        path?.abandon(stream.request.stream)
       case .reset(let stream, let code):
         logger.notice(
           "\(client): stream \(stream.request.stream) reset with \(code.name): its request is not valid HTTP/2")
         path?.recordUnfinished(stream, reset: code)
+        log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
       case .excessStreams(let limit):
         leave(context, .excessStreams(limit: limit))
       case .goAway(let code):
@@ -189,14 +218,24 @@ final class ConnectionHandler: ChannelInboundHandler {
     timer?.cancel()
     let certificate = try tls.peerCertificate.map { try ProviderCertificate(PeerCertificate(der: $0)) }
     let facts = ConnectionFacts(
-      id: "c\(number)", listener: listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
+      id: log.id, listener: log.listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
       certificate: certificate)
-    let settings = state.configuration.settings
     let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
-    let session = try HTTP2ServerSession(maxConcurrentStreams: UInt32(clamping: streams))
+    var path = PushPath(state: state, facts: facts, log: log, certificate: certificate)
+    let order = settingsByFaults(path.traffic, context)
+    if let limit = order?.maxConcurrentStreams { path.streams.fix(limit) }
+    let session = try HTTP2ServerSession(
+      maxConcurrentStreams: order?.maxConcurrentStreams ?? UInt32(clamping: streams), settings: HTTP2Settings(order))
+    if let order { session.acknowledgesSettings = order.acknowledgesClient }
     self.session = session
-    path = PushPath(state: state, connection: number, facts: facts, certificate: certificate)
+    self.path = path
     phase = .open
+    log.opened(facts)
+    log.add(
+      .handshake,
+      "\(facts.tls)\(facts.sni.map { " sni=\($0)" } ?? "")\(certificate == nil ? "" : " client certificate")",
+      at: state.clock.now)
+    log.add(.settings, "max_concurrent_streams=\(path.streams.limit)", at: state.clock.now)
     logger.debug("\(client): \(facts.tls)\(certificate == nil ? "" : ", client certificate"), open")
     // The first SETTINGS go out at once, before anything of the client was read (APNS.md section 1.3).
     flush(context)
@@ -204,10 +243,14 @@ final class ConnectionHandler: ChannelInboundHandler {
       return leave(context, .wrongEnvironment(state.configuration.environment))
     }
     watchIdleness(context)
+    lookAtConnectionRules(context)
   }
 
+  /// The numbers in force.
+  private var settings: APNSSettings { state.behaviour.load().settings }
+
   private func watchIdleness(_ context: ChannelHandlerContext) {
-    let limit = TimeAmount(state.configuration.settings.idleTimeout)
+    let limit = TimeAmount(settings.idleTimeout)
     let quiet = NIODeadline.now() - lastActivity
     schedule(after: quiet < limit ? limit - quiet : limit, context) { handler, context in
       guard handler.phase == .open, !handler.isLeaving else { return }
@@ -230,7 +273,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let farewell = Farewell.plainText(Array(buffer.readableBytesView.prefix(Farewell.beginningSize)))
     if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
     phase = .closing
-    let streams = UInt32(clamping: state.configuration.settings.firstStreams)
+    let streams = UInt32(clamping: settings.firstStreams)
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
       return context.close(promise: nil)
     }
@@ -252,11 +295,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: - Ending
 
   /// Sends GOAWAY; the connection closes as soon as no stream is open any more, at the latest after the shutdown patience.
-  private func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
-    guard phase == .open, let session else { return }
+  func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
+    guard phase == .open, !isLeaving, let session else { return }
     if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
     session.goAway(farewell)
     isLeaving = true
+    log.add(.goAway, "\(farewell.errorCode.name) \(farewell.debugData)", at: state.clock.now)
     flush(context)
     if farewell.closesAtOnce { return close(context) }
     guard phase == .open else { return }
@@ -266,7 +310,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   /// Records first, then answers: a push is readable before its answer leaves.
-  private func flush(_ context: ChannelHandlerContext) {
+  func flush(_ context: ChannelHandlerContext) {
     guard phase == .open, let session else { return }
     path?.commit()
     let scratch = LoopScratch.current
@@ -285,16 +329,16 @@ final class ConnectionHandler: ChannelInboundHandler {
     if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
       logger.notice("\(client): HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
     }
-    if session.isFinished || (isLeaving && session.openStreamCount == 0) { close(context) }
+    if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
   }
 
-  private func writeCipherText(_ context: ChannelHandlerContext) {
+  func writeCipherText(_ context: ChannelHandlerContext) {
     tls.takeOutput { bytes in
       context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
     }
   }
 
-  private func close(_ context: ChannelHandlerContext) {
+  func close(_ context: ChannelHandlerContext) {
     guard phase != .closing else { return }
     phase = .closing
     tls.close()
@@ -304,13 +348,17 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// Sends FIN and gives the client a moment to read: closing with unread bytes would reset the connection, and a reset
   /// may overtake the GOAWAY.
-  private func endOutput(_ context: ChannelHandlerContext) {
+  func endOutput(_ context: ChannelHandlerContext) {
     context.flush()
     context.close(mode: .output, promise: nil)
     schedule(after: Self.lingering, context) { _, context in context.close(promise: nil) }
   }
 
-  private func schedule(
+  func cancelTimer() {
+    timer?.cancel()
+  }
+
+  func schedule(
     after delay: TimeAmount, _ context: ChannelHandlerContext,
     _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
   ) {

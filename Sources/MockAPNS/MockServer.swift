@@ -1,6 +1,7 @@
 public import Logging
 import NIOCore
 import NIOPosix
+import Synchronization
 import TLSEngine
 
 /// A mock of APNs that listens for providers.
@@ -20,8 +21,8 @@ public final class MockServer: Sendable {
 
   private let group: MultiThreadedEventLoopGroup
   private let listeners: [any Channel]
-  private let connections: OpenConnections
   private let logger: Logger
+  private let wasStopped = Atomic<Bool>(false)
 
   /// Where providers connect, with the real ports.
   public var addresses: [Endpoint] { state.apnsAddresses }
@@ -35,19 +36,17 @@ public final class MockServer: Sendable {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
     for notice in folder.notices { logger.notice("\(notice)") }
-    let state = ServerState(configuration: configuration, certificates: folder)
+    let state = ServerState(configuration: configuration, certificates: folder, logger: logger)
     let tls = try TLSContext(
       serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath,
       clientAuthorities: [folder.caPath] + configuration.clientAuthorities)
     let group = MultiThreadedEventLoopGroup(numberOfThreads: configuration.threads ?? System.coreCount)
-    let connections = OpenConnections()
     var listeners: [any Channel] = []
     do {
       for (index, endpoint) in configuration.apns.enumerated() {
         listeners.append(
           try await listen(
-            on: endpoint, listener: index, group: group, tls: tls, state: state, connections: connections,
-            logger: logger))
+            on: endpoint, listener: index, group: group, tls: tls, state: state, logger: logger))
       }
     } catch {
       for listener in listeners { try? await listener.close() }
@@ -57,24 +56,21 @@ public final class MockServer: Sendable {
     state.apnsAddresses = zip(configuration.apns, listeners).map { endpoint, channel in
       Endpoint(host: endpoint.host, port: channel.localAddress?.port ?? endpoint.port)
     }
-    return MockServer(
-      state: state, group: group, listeners: listeners, connections: connections, logger: logger)
+    return MockServer(state: state, group: group, listeners: listeners, logger: logger)
   }
 
   private init(
-    state: ServerState, group: MultiThreadedEventLoopGroup, listeners: [any Channel], connections: OpenConnections,
-    logger: Logger
+    state: ServerState, group: MultiThreadedEventLoopGroup, listeners: [any Channel], logger: Logger
   ) {
     self.state = state
     self.group = group
     self.listeners = listeners
-    self.connections = connections
     self.logger = logger
   }
 
   private static func listen(
     on endpoint: Endpoint, listener: Int, group: MultiThreadedEventLoopGroup, tls: TLSContext, state: ServerState,
-    connections: OpenConnections, logger: Logger
+    logger: Logger
   ) async throws -> any Channel {
     do {
       return try await ServerBootstrap(group: group)
@@ -83,11 +79,12 @@ public final class MockServer: Sendable {
         .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
         .childChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
-            let number = state.nextConnectionNumber()
-            connections.add(channel, number: number)
+            let log = ConnectionLog(
+              number: state.nextConnectionNumber(), listener: listener,
+              client: channel.remoteAddress.flatMap(Endpoint.init(_:))?.description ?? "unknown")
+            state.connections.add(channel, log: log)
             try channel.pipeline.syncOperations.addHandler(
-              ConnectionHandler(
-                number: number, listener: listener, tls: try TLSConnection(server: tls), state: state, logger: logger))
+              ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))
           }
         }
         .bind(host: endpoint.host, port: endpoint.port).get()
@@ -97,11 +94,12 @@ public final class MockServer: Sendable {
   }
 
   /// Ends as a planned shutdown of APNs does: no new connections, GOAWAY on the open ones, open streams finished up to
-  /// the configured patience, then everything closed.
+  /// the configured patience, then everything closed. Only the first call does something.
   public func stop() async {
+    guard !wasStopped.exchange(true, ordering: .relaxed) else { return }
     state.phase = .stopping
     for listener in listeners { try? await listener.close() }
-    await connections.shutDown(patience: state.configuration.shutdownTimeout)
+    await state.connections.shutDown(patience: state.configuration.shutdownTimeout)
     try? await group.shutdownGracefully()
     logger.debug("all connections closed")
   }

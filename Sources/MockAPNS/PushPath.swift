@@ -1,55 +1,83 @@
 import APNSRules
+import Faults
 import HTTP2Session
 import HTTPMessage
 import Inbox
 
-/// The way of a push through the server, from the request to its answer: judged by the rules of APNs, recorded,
-/// answered. One for each connection, used on its event loop only.
+/// The way of a push through the server, from the request to its answer: judged by the rules of APNs, met by the faults in
+/// force, recorded, answered. One for each connection, used on its event loop only.
+///
+/// What a fault does to a push is in `PushPath+Faults.swift`; here is what happens to all others.
 struct PushPath {
-  /// The provider made more mistakes than the settings allow: the connection should end.
-  private(set) var hasTooManyErrors = false
+  /// What has to happen to the connection: the handler takes it after each push and does it.
+  var effects: [ConnectionEffect] = []
 
-  private let state: ServerState
-  private let connection: ConnectionFacts
+  let state: ServerState
+  let connection: ConnectionFacts
+  /// The client's address without its port, as rules match it.
+  let clientAddress: String
+  let log: ConnectionLog
+  var standing: ConnectionStanding
+  var answers: AnswerTemplates
+  var streams: AnnouncedStreams
+  /// Pushes that wait for something, by their streams.
+  var held: [Int32: HeldPush] = [:]
+  /// A GOAWAY told the client that no stream after this one is served.
+  var lastServedStream = Int32.max
+  /// What every push is answered while the connection is drained.
+  var draining: Injection?
+  private(set) var behaviour: Behaviour
+  private(set) var now: Int64 = 0
+  /// How many requests came whole.
+  private(set) var streamsTaken = 0
+
+  private var behaviours: SnapshotReader<Behaviour>
   private var keys: SnapshotReader<KeyRing>
   private var devices: SnapshotReader<DeviceTable>
-  private var standing: ConnectionStanding
-  private var answers: AnswerTemplates
   private var ids: IdentifierSource
-  /// Read for each push, so not looked up in the configuration each time.
-  private let throttlesOnErrors: Bool
-  /// Whether the full number of streams is announced.
-  private var isWidened: Bool
   private var rejections = 0
-  private var now: Int64 = 0
   private var batchBegan: Int64 = 0
   private var batch: [Record] = []
+  /// Streams of the pushes in `batch` that are held, and where their records stand in it.
+  private var batchHeld: [(stream: Int32, index: Int)] = []
 
-  init(state: ServerState, connection number: UInt64, facts: ConnectionFacts, certificate: ProviderCertificate?) {
+  init(
+    state: ServerState, facts: ConnectionFacts, log: ConnectionLog, certificate: ProviderCertificate?
+  ) {
     self.state = state
+    self.log = log
     connection = facts
+    clientAddress = Endpoint(facts.client)?.host ?? facts.client
     keys = SnapshotReader(state.keys)
     devices = SnapshotReader(state.devices)
+    behaviours = SnapshotReader(state.behaviour)
+    behaviour = behaviours.current()
     standing = ConnectionStanding(certificate: certificate)
-    answers = AnswerTemplates(environment: state.configuration.environment, settings: state.configuration.settings)
-    ids = IdentifierSource(seed: state.seed, connection: number)
-    throttlesOnErrors = state.configuration.settings.throttleOn4xx
-    isWidened = certificate != nil
+    answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
+    streams = AnnouncedStreams(isWidened: certificate != nil, settings: behaviour.settings)
+    ids = IdentifierSource(seed: state.seed, connection: log.number)
   }
 
-  /// Reads the clocks, once for all requests of one read.
+  /// Reads the clocks, and what is in force, once for all requests of one read.
   mutating func beginBatch() {
     now = state.clock.now
     batchBegan = MachineTime.nanoseconds
+    if behaviours.isStale {
+      behaviour = behaviours.current()
+      answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
+    }
   }
 
   /// Judges a request, submits its answer and keeps a record for `commit`.
   mutating func take(_ stream: RequestStream, session: HTTP2ServerSession) {
-    var verdict = state.rulebook.judge(
+    streamsTaken += 1
+    if stream.request.stream > lastServedStream { return ignore(stream) }
+    var verdict = behaviour.rulebook.judge(
       stream.request, standing: &standing, keys: keys.current(), devices: devices.current(), now: now)
-    if verdict.isAccepted, let rate = state.deviceRate { limit(&verdict, of: stream.request, to: rate) }
-    announceStreams(after: verdict, session)
-    if verdict.isAccepted {
+    if verdict.isAccepted, let rate = behaviour.deviceRate { limit(&verdict, of: stream.request, to: rate) }
+    if draining != nil || isConcernedByFaults(stream.request, verdict) {
+      takeUnderFaults(stream, verdict, session)
+    } else if verdict.isAccepted {
       accept(stream, verdict, session)
     } else {
       reject(stream, verdict, session)
@@ -59,48 +87,67 @@ struct PushPath {
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
   mutating func commit() {
     guard !batch.isEmpty else { return }
-    state.inbox.append(&batch)
+    log.count(pushes: batch.count)
+    let first = state.inbox.append(&batch)
+    for (stream, index) in batchHeld { held[stream]?.seq = first + index }
+    batchHeld.removeAll(keepingCapacity: true)
   }
 
   /// Keeps a record of a request that was not whole when its stream ended: the client went away, or the server reset the
   /// stream because the request is not valid HTTP/2.
   mutating func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil) {
-    beginBatch()
-    batch.append(
-      Record(
-        request: stream.request, verdict: nil, facts: PushFacts(stream.request.headers),
-        generatedID: UnsafeRawBufferPointer(start: nil, count: 0), connection: connection,
-        outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(reset: reset?.name),
-        receivedAt: now, finishedAt: now))
+    record(
+      stream.request, nil, PushFacts(stream.request.headers), generatedID: nil,
+      Record.End(
+        outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
+        aftermath: reset.map { Aftermath(reset: $0.name) }, finishedAt: now))
   }
 
   // MARK: - Answers
 
+  /// Says how many streams there may be, if that changes, in SETTINGS that leave before the answer.
+  mutating func announceStreams(before status: Int?, _ session: HTTP2ServerSession) {
+    guard let limit = streams.change(before: status, standing, behaviour.settings) else { return }
+    session.announce(maxConcurrentStreams: limit)
+    log.add(.settings, "max_concurrent_streams=\(limit)", at: now)
+  }
+
   private mutating func accept(_ stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession) {
+    announceStreams(before: 200, session)
     Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: stream.request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
     record(stream.request, verdict, answer: answers.accepted, outcome: .accepted)
   }
 
   private mutating func reject(_ stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession) {
+    announceStreams(before: verdict.status, session)
+    countRejection(verdict.status)
     guard let reason = verdict.reason else {
       session.respond(to: stream, headers: answers.headersTooLarge)
       record(stream.request, verdict, answer: nil, outcome: .rejected)
       return
     }
     var answer = answers.rejected(status: verdict.status)
-    Self.fillIdentifiers(of: &answer, from: &ids, for: stream.request, verdict.facts)
+    fillIdentifiers(of: &answer, for: stream.request, verdict.facts)
     session.respond(
       to: stream, headers: answer.headers, body: AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
     record(stream.request, verdict, answer: answer, outcome: .rejected)
-    // 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).
-    if verdict.status != 410 { rejections += 1 }
-    if let limit = state.configuration.settings.errorsBeforeGoaway, rejections >= limit {
-      hasTooManyErrors = true
-    }
+  }
+
+  /// 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).
+  mutating func countRejection(_ status: Int) {
+    guard let limit = behaviour.settings.errorsBeforeGoaway, status != 200, status != 410, status != 431 else { return }
+    rejections += 1
+    if rejections >= limit { effects.append(.leave(.tooManyErrors)) }
   }
 
   /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).
+  mutating func fillIdentifiers(of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts)
+  {
+    Self.fillIdentifiers(of: &answer, from: &ids, for: request, facts)
+  }
+
+  // Static, so that `answers.accepted` can be filled in place.
   private static func fillIdentifiers(
     of answer: inout AnswerTemplates.Template, from ids: inout IdentifierSource, for request: HTTPRequest,
     _ facts: PushFacts
@@ -119,39 +166,55 @@ struct PushPath {
     }
   }
 
+  // MARK: - Records
+
   private mutating func record(
     _ request: HTTPRequest, _ verdict: Verdict, answer: AnswerTemplates.Template?, outcome: Record.Outcome
   ) {
-    let served = Record.Served(
-      status: verdict.status, reason: verdict.reason,
-      latencyNanoseconds: MachineTime.nanoseconds - batchBegan)
-    let isGenerated = verdict.facts.apnsID == nil || !verdict.facts.apnsIDIsUUID
-    let generated = isGenerated ? answer : nil
+    let attempt = countAttempt(of: request, verdict.facts, accepted: verdict.isAccepted)
+    record(
+      request, verdict, verdict.facts, generatedID: answer, attempt: attempt,
+      Record.End(
+        outcome: outcome, accepted: verdict.isAccepted,
+        served: Record.Served(
+          status: verdict.status, reason: verdict.reason, latencyNanoseconds: MachineTime.nanoseconds - batchBegan),
+        finishedAt: now))
+  }
+
+  /// Keeps a record of a push for `commit`.
+  ///
+  /// - Parameters:
+  ///   - generatedID: the answer whose `apns-id` is the push's if the client gave none.
+  ///   - isHeld: the push waits for something, so its record will be brought to its end later.
+  mutating func record(
+    _ request: HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, generatedID answer: AnswerTemplates.Template?,
+    attempt: Int32 = 1, isHeld: Bool = false, _ end: Record.End
+  ) {
+    let generated = facts.apnsID == nil || !facts.apnsIDIsUUID ? answer : nil
     let made = (generated?.headers ?? HeaderList()).bytes.withUnsafeBytes { bytes in
       Record(
-        request: request, verdict: verdict, facts: verdict.facts,
+        request: request, verdict: verdict, facts: facts,
         generatedID: UnsafeRawBufferPointer(rebasing: bytes[generated?.apnsID.indices ?? 0..<0]),
-        connection: connection, outcome: outcome, accepted: verdict.isAccepted, served: served, receivedAt: now,
-        finishedAt: now)
+        connection: connection, attempt: attempt, receivedAt: now, end: end)
     }
+    if isHeld { batchHeld.append((request.stream, batch.count)) }
     batch.append(made)
   }
 
-  // MARK: - Limits
+  /// The number of this attempt of a push.
+  ///
+  /// While nobody waits for a retry, an accepted push is the first attempt of itself: no need to look closer.
+  func countAttempt(of request: HTTPRequest, _ facts: PushFacts, accepted: Bool) -> Int32 {
+    let attempts = state.inbox.attempts
+    if accepted, attempts.isEmpty { return 1 }
+    return attempts.count(fingerprint(of: request, facts), accepted: accepted)
+  }
 
-  /// One stream until the first valid provider token, then the full number, in SETTINGS that leave before the answer; and,
-  /// if so configured, one stream again after a rejection (APNS.md section 9.1, observed).
-  private mutating func announceStreams(after verdict: Verdict, _ session: HTTP2ServerSession) {
-    if isWidened, !throttlesOnErrors { return }
-    if !isWidened {
-      guard standing.providerTokenAccepted || standing.certificate != nil else { return }
-      if throttlesOnErrors, !verdict.isAccepted { return }
-      isWidened = true
-      session.announce(maxConcurrentStreams: UInt32(clamping: state.configuration.settings.maxStreams))
-    } else if (400..<500).contains(verdict.status), verdict.status != 410 {
-      isWidened = false
-      session.announce(maxConcurrentStreams: 1)
-    }
+  /// What tells this push from others while its attempts are counted.
+  func fingerprint(of request: HTTPRequest, _ facts: PushFacts) -> PushFingerprint {
+    PushFingerprint(
+      request, facts, defaultTopic: connection.certificate?.defaultTopic,
+      usesID: behaviour.plan.profile.pushIdentity == .apnsID)
   }
 
   private func limit(_ verdict: inout Verdict, of request: HTTPRequest, to rate: SharedDeviceRate) {

@@ -1,5 +1,6 @@
 public import APNSRules
 public import Inbox
+import Logging
 import NIOConcurrencyHelpers
 import Synchronization
 
@@ -24,33 +25,41 @@ public final class ServerState: Sendable {
   public let certificates: CertificateFolder
   /// Makes generated ids repeatable.
   public let seed: UInt64
-  /// The rules of the APNs that is mimicked.
-  public let rulebook: Rulebook
+  /// Which faults are in force.
+  public let faults: FaultControl
+  /// Connections that are open, and some that were.
+  public let connections = Connections()
+  /// Certificates for faults of the TLS handshake.
+  let badCertificates: BadCertificates
   /// Machine time of the start, monotonic nanoseconds.
   private let startedAt = MachineTime.nanoseconds
 
   private let phaseNow = NIOLockedValueBox(Phase.starting)
   private let bound = NIOLockedValueBox(Addresses())
   private let connectionsMade = Atomic<UInt64>(0)
-  let deviceRate: SharedDeviceRate?
 
   struct Addresses {
     var apns: [Endpoint] = []
     var admin: Endpoint?
   }
 
-  init(configuration: Configuration, certificates: CertificateFolder) {
+  init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
     self.configuration = configuration
     self.certificates = certificates
+    badCertificates = BadCertificates(folder: certificates, extraNames: configuration.certificateNames)
     clock = ServerClock()
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
     keys = Snapshot(KeyRing(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = Snapshot(DeviceTable())
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes)
-    rulebook = Rulebook(
-      mode: configuration.rules, environment: configuration.environment, settings: configuration.settings)
-    deviceRate = configuration.settings.deviceRate.map(SharedDeviceRate.init)
+    faults = FaultControl(configuration: configuration, seed: seed, connections: connections, logger: logger)
   }
+
+  /// The rules and faults in force.
+  var behaviour: Snapshot<Behaviour> { faults.behaviour }
+
+  /// The rules of the APNs that is mimicked, with the numbers in force.
+  public var rulebook: Rulebook { behaviour.load().rulebook }
 
   /// How far the server is.
   public var phase: Phase {

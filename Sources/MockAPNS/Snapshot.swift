@@ -1,7 +1,7 @@
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// A value that every push reads and hardly anybody changes: trusted keys, devices, later the fault profile.
+/// A value that every push reads and hardly anybody changes: trusted keys, devices, rules and faults.
 ///
 /// Readers keep a copy of their own (`SnapshotReader`) and look at one atomic number for each push, so no lock is taken
 /// on the way of a push. A change makes a new value under a lock.
@@ -42,6 +42,9 @@ struct SnapshotReader<Value: Sendable> {
     version = source.version
     value = source.load()
   }
+
+  /// Whether the value changed since it was looked at.
+  var isStale: Bool { source.version != version }
 
   /// The value as of now.
   mutating func current() -> Value {

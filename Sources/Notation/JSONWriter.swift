@@ -55,6 +55,11 @@ public struct JSONWriter: Sendable {
     bytes.append(contentsOf: String(value).utf8)
   }
 
+  private mutating func number(_ value: Double) {
+    separate()
+    bytes.append(contentsOf: "\(value)".utf8)
+  }
+
   /// Writes `true` or `false` as the next value.
   public mutating func bool(_ value: Bool) {
     separate()
@@ -89,6 +94,12 @@ public struct JSONWriter: Sendable {
   public mutating func member(_ name: String, _ value: (some BinaryInteger)?) {
     self.name(name)
     if let value { integer(value) } else { null() }
+  }
+
+  /// Writes a member whose value is a number, or null; what is not finite is null too, for JSON has no word for it.
+  public mutating func member(_ name: String, _ value: Double?) {
+    self.name(name)
+    if let value, value.isFinite { number(value) } else { null() }
   }
 
   /// Writes a member whose value is true or false.

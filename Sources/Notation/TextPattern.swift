@@ -18,6 +18,9 @@ public struct TextPattern: Sendable, Equatable {
     pieces = [text.utf8.map(asciiLowercased)]
   }
 
+  /// The pattern as it is compared: written as it came, in small letters where it folds case.
+  public var text: String { pieces.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "*") }
+
   /// Whether the whole of `text` is as the pattern says.
   public func matches(_ text: UnsafeRawBufferPointer) -> Bool {
     guard let first = pieces.first, let last = pieces.last, pieces.count > 1 else {

@@ -7,7 +7,7 @@ public enum SHA256 {
 
   // Looked up once: asking OpenSSL for an algorithm by name with each call takes longer than hashing a push.
   // An EVP_MD is immutable and reference counted, so any thread may use it; it lives as long as the program.
-  nonisolated(unsafe) private static let algorithm: OpaquePointer? = EVP_MD_fetch(nil, "SHA2-256", nil) ?? EVP_sha256()
+  nonisolated(unsafe) static let algorithm: OpaquePointer? = EVP_MD_fetch(nil, "SHA2-256", nil) ?? EVP_sha256()
 
   /// The digest of `parts` put one after the other: 32 bytes. Any thread may call it.
   public static func digest(_ parts: UnsafeRawBufferPointer...) -> [UInt8] {

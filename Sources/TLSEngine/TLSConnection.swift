@@ -8,6 +8,8 @@ public final class TLSConnection {
   public enum Handshake {
     /// More bytes of the peer are needed.
     case waiting
+    /// The client's greeting came and `stopsAfterGreeting` is set: it goes on with `proceed`. Nothing was said yet.
+    case greeted
     /// Plain text can flow.
     case done
   }
@@ -84,8 +86,11 @@ public final class TLSConnection {
     ERR_clear_error()
     let result = SSL_do_handshake(ssl)
     if result == 1 { return .done }
-    guard SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ else { throw failure("TLS handshake failed") }
-    return .waiting
+    switch SSL_get_error(ssl, result) {
+    case SSL_ERROR_WANT_READ: return .waiting
+    case SSL_ERROR_WANT_X509_LOOKUP: return .greeted
+    default: throw failure("TLS handshake failed")
+    }
   }
 
   /// Fills `buffer` with plain text as far as what came allows.
@@ -139,6 +144,77 @@ public final class TLSConnection {
     guard count > 0, let data else { return }
     body(UnsafeRawBufferPointer(start: data, count: count))
     _ = apns_BIO_reset(output)
+  }
+
+  // MARK: - Between the client's greeting and the answer
+
+  /// Whether the handshake of a server stops when the client's greeting was read, so that somebody can decide what becomes
+  /// of it by `serverName` and `offeredProtocols`. To be set before the handshake; false at first.
+  public var stopsAfterGreeting = false {
+    didSet {
+      guard SSL_is_server(ssl) == 1 else { return }
+      // Unretained: OpenSSL calls back only inside calls of this object.
+      let owner = stopsAfterGreeting ? Unmanaged.passUnretained(self).toOpaque() : nil
+      SSL_set_ex_data(ssl, Self.ownerIndex, owner)
+      SSL_set_cert_cb(
+        ssl,
+        owner.map { _ in
+          { _, owner in
+            guard let owner else { return 1 }
+            // 1 goes on, anything negative makes the handshake wait.
+            return Unmanaged<TLSConnection>.fromOpaque(owner).takeUnretainedValue().mayProceed ? 1 : -1
+          }
+        }, owner)
+    }
+  }
+
+  /// The names the client offered by ALPN, in its order, from `.greeted` on: the first 64 of them. Empty without ALPN, or if
+  /// the handshake does not stop. Bytes that are not UTF-8 are replaced.
+  public private(set) var offeredProtocols: [String] = []
+
+  /// Goes on with a handshake that stopped at `.greeted`.
+  ///
+  /// - Parameter context: whose certificate and key are shown; nil for those of the connection's own context. Everything
+  ///   else stays as that says: which client certificates are taken, versions, ALPN.
+  /// - Returns: as `handshake`.
+  /// - Throws: `TLSError`, also if the context has no certificate.
+  @discardableResult
+  public func proceed(with context: TLSContext? = nil) throws -> Handshake {
+    if let context { try show(context) }
+    mayProceed = true
+    return try handshake()
+  }
+
+  private func show(_ context: TLSContext) throws {
+    ERR_clear_error()
+    guard let certificate = SSL_CTX_get0_certificate(context.pointer) else {
+      throw TLSError("the other context has no certificate to show")
+    }
+    // All of them: a certificate of another kind (RSA) would stay beside the new one and might be taken.
+    SSL_certs_clear(ssl)
+    let key = SSL_CTX_get0_privatekey(context.pointer)
+    guard SSL_use_cert_and_key(ssl, certificate, key, apns_SSL_CTX_get0_chain_certs(context.pointer), 1) == 1 else {
+      throw TLSError("cannot show another certificate")
+    }
+  }
+
+  private var mayProceed = false
+  /// OpenSSL's place for an application's own pointer (SSL_set_app_data).
+  private static let ownerIndex: Int32 = 0
+  /// ALPN among the extensions (RFC 7301 section 3.1).
+  private static let protocolNames: UInt32 = 16
+
+  /// A client's greeting was read by OpenSSL and is looked at before it is worked on.
+  static func greetingCame(_ ssl: OpaquePointer?) {
+    guard let owner = SSL_get_ex_data(ssl, ownerIndex) else { return }
+    var data: UnsafePointer<UInt8>?
+    var count = 0
+    guard SSL_client_hello_get0_ext(ssl, protocolNames, &data, &count) == 1, count > 2 else { return }
+    // Two bytes of length, which OpenSSL checks later, then the names.
+    let names = ProtocolNames(UnsafeBufferPointer(start: data, count: count).dropFirst(2))
+    Unmanaged<TLSConnection>.fromOpaque(owner).takeUnretainedValue().offeredProtocols = names.prefix(64).map {
+      String(decoding: $0, as: UTF8.self)
+    }
   }
 
   // MARK: - Facts about the handshake

@@ -1,5 +1,19 @@
 internal import COpenSSL
 
+/// A certificate that a server shows, and the key that goes with it.
+public struct ServerIdentity: Sendable {
+  /// The certificate first, then those above it. At least one.
+  public let chain: [X509Certificate]
+  /// The first certificate's private key.
+  public let key: ES256PrivateKey
+
+  /// An identity from parts.
+  public init(chain: [X509Certificate], key: ES256PrivateKey) {
+    self.chain = chain
+    self.key = key
+  }
+}
+
 /// What all connections of one side share: certificate, key, trusted authorities and options. Immutable once made.
 public final class TLSContext: Sendable {
   /// The ALPN name of HTTP/2.
@@ -29,6 +43,30 @@ public final class TLSContext: Sendable {
     guard SSL_CTX_use_PrivateKey_file(pointer, privateKey, SSL_FILETYPE_PEM) == 1 else {
       throw TLSError("cannot use the private key in \(privateKey) with the certificate in \(certificateChain)")
     }
+    try setUpServer(clientAuthorities: clientAuthorities)
+  }
+
+  /// The server's side with a certificate that is in no file: as above, or only to be shown by
+  /// `TLSConnection.proceed(with:)`, for which `clientAuthorities` do not matter.
+  ///
+  /// - Throws: `TLSError` if certificate and key do not belong together, or for a file.
+  public init(server identity: ServerIdentity, clientAuthorities: [String] = []) throws {
+    takesAnyCertificate = false
+    pointer = try Self.make(TLS_server_method())
+    guard let leaf = identity.chain.first, let others = OPENSSL_sk_new_null() else {
+      throw TLSError("a server cannot do without a certificate")
+    }
+    // Frees the stack only: the context takes references of its own to the certificates in it.
+    defer { OPENSSL_sk_free(others) }
+    for certificate in identity.chain.dropFirst() { OPENSSL_sk_push(others, UnsafeRawPointer(certificate.pointer)) }
+    guard SSL_CTX_use_cert_and_key(pointer, leaf.pointer, identity.key.key.pointer, others, 1) == 1 else {
+      throw TLSError("cannot use the certificate \(leaf.subject) with this key")
+    }
+    try setUpServer(clientAuthorities: clientAuthorities)
+  }
+
+  /// What every server's side has but its certificate.
+  private func setUpServer(clientAuthorities: [String]) throws {
     for path in clientAuthorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
       throw TLSError("cannot read certificate authorities from \(path)")
     }
@@ -42,19 +80,21 @@ public final class TLSContext: Sendable {
       pointer,
       { _, selected, selectedCount, offered, offeredCount, _ in
         guard let selected, let selectedCount, let offered else { return SSL_TLSEXT_ERR_NOACK }
-        var rest = UnsafeBufferPointer(start: offered, count: Int(offeredCount))[...]
-        while let length = rest.first, rest.count > Int(length) {
-          let name = rest.dropFirst().prefix(Int(length))
-          if name.elementsEqual(TLSContext.alpn.dropFirst()) {
-            // Points into the client's offer, as OpenSSL allows.
-            selected.pointee = offered + name.startIndex
-            selectedCount.pointee = length
-            return SSL_TLSEXT_ERR_OK
-          }
-          rest = rest.dropFirst(Int(length) + 1)
+        let names = ProtocolNames(UnsafeBufferPointer(start: offered, count: Int(offeredCount))[...])
+        for name in names where name.elementsEqual(TLSContext.alpn.dropFirst()) {
+          // Points into the client's offer, as OpenSSL allows.
+          selected.pointee = offered + name.startIndex
+          selectedCount.pointee = UInt8(name.count)
+          return SSL_TLSEXT_ERR_OK
         }
         // A client that offers something else only gets a handshake without ALPN and then HTTP/2, as at APNs.
         return SSL_TLSEXT_ERR_NOACK
+      }, nil)
+    SSL_CTX_set_client_hello_cb(
+      pointer,
+      { ssl, _, _ in
+        TLSConnection.greetingCame(ssl)
+        return SSL_CLIENT_HELLO_SUCCESS
       }, nil)
   }
 

@@ -27,11 +27,15 @@ import Testing
     try await RunningMock.run { mock in
       let list = ProviderKeysFile(folder: mock.certificates.path)
       try await Self.add(
-        file, ["--team-id", "DEF123GHIJ", "--environment", "development", "--topic", "a.b"] + Self.flags(mock))
+        file,
+        ["--team-id", "DEF123GHIJ", "--environment", "development", "--topic", "a.b", "--related-key-id", "GHI123JKLM"]
+          + Self.flags(mock))
       let trusted = try #require(mock.server.state.keys.load().keys["ABC123DEFG"])
       #expect(trusted.teamID == "DEF123GHIJ")
       #expect(trusted.environment == .sandbox)
       #expect(trusted.topics == ["a.b"])
+      #expect(trusted.relatedKeyID == "GHI123JKLM")
+      #expect(try list.entries().last?.relatedKeyID == "GHI123JKLM")
       #expect(try list.entries().map(\.keyID) == ["MOCKKEY001", "ABC123DEFG"])
       #expect(try !list.file.text().contains("PRIVATE KEY-----\n"), "the private half stays where it is")
       // Pushes by it are taken, without a restart.
@@ -141,6 +145,7 @@ import Testing
     (["--key-id", "SHORT", "--team-id", "DEF123GHIJ"], "--key-id: \"SHORT\""),
     (["--key-id", "ABC123DEFG", "--team-id", "DEF-123-GH"], "--team-id: \"DEF-123-GH\""),
     (["--team-id", "DEF123GHIJ"], "give it with --key-id"),
+    (ids + ["--related-key-id", "short"], "--related-key-id: \"short\""),
     (ids + ["--topic", "a b"], "--topic: \"a b\""), (ids + ["--topic", ""], "--topic: \"\""),
   ])
   func badArguments(arguments: [String], words: String) async throws {

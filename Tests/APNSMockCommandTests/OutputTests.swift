@@ -93,6 +93,9 @@ import Testing
     (["ls", "--limit", "x"], .usage, .error, "--limit"), (["rm"], .usage, .error, "--all"),
     (["get"], .usage, .error, "<id>"),
     (["token", "device", "--length", "7"], .usage, .error, "--length is 64 or 160"),
+    (["send", "ab", "--cert-key", "k.pem"], .usage, .error, "--cert-key goes with --cert"),
+    (["doctor", "--cert-key", "k.pem"], .usage, .error, "--cert-key goes with --cert"),
+    (["doctor", "--cert", "c.pem", "--key", "k.p8"], .usage, .error, "one of them: --key, --cert"),
     (["clock", "advance", "far"], .usage, .error, "90s, 20m"), (["--help"], .done, .output, "SUBCOMMANDS"),
     (["--version"], .done, .output, Version.text),
   ])

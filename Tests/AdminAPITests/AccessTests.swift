@@ -13,6 +13,15 @@ import Testing
     ("GET", "/api/v1/devices"), ("POST", "/api/v1/devices"), ("GET", "/api/v1/devices/ab"),
     ("PUT", "/api/v1/devices/ab"),
     ("DELETE", "/api/v1/devices/ab"), ("GET", "/api/v1/keys"), ("PUT", "/api/v1/keys/K"), ("DELETE", "/api/v1/keys/K"),
+    ("GET", "/schema/fault-profile.json"), ("GET", "/api/v1/profiles"), ("GET", "/api/v1/profiles/flaky-503"),
+    ("PUT", "/api/v1/profiles/mine"), ("DELETE", "/api/v1/profiles/mine"), ("POST", "/api/v1/profiles/lint"),
+    ("POST", "/api/v1/profiles/simulate"), ("POST", "/api/v1/profiles/reload"), ("GET", "/api/v1/profile"),
+    ("PUT", "/api/v1/profile"), ("DELETE", "/api/v1/profile"), ("PATCH", "/api/v1/profile/params"),
+    ("GET", "/api/v1/rules"), ("POST", "/api/v1/rules"), ("GET", "/api/v1/rules/mine"), ("PUT", "/api/v1/rules/mine"),
+    ("DELETE", "/api/v1/rules/mine"), ("GET", "/api/v1/rules/mine/explain"), ("POST", "/api/v1/faults/halt"),
+    ("POST", "/api/v1/faults/resume"), ("GET", "/api/v1/connections"), ("GET", "/api/v1/connections/c1"),
+    ("POST", "/api/v1/connections/goaway"), ("POST", "/api/v1/connections/reset"),
+    ("POST", "/api/v1/connections/close"),
     ("GET", "/api/v1/nothing"), ("PATCH", "/api/v1/clock"),
   ]
 

@@ -55,6 +55,8 @@ import Testing
     ("POST", "/api/v1/pushes", "GET, DELETE, HEAD"), ("DELETE", "/api/v1/clock", "GET, PUT, HEAD"),
     ("GET", "/api/v1/reset", "POST"), ("PATCH", "/api/v1/devices/ab", "GET, PUT, DELETE, HEAD"),
     ("PURGE", "/livez", "GET, HEAD"), ("OPTIONS", "/api/v1/status", "GET, HEAD"), ("HEAD", "/api/v1/reset", "POST"),
+    ("PUT", "/api/v1/profiles/lint", "POST"), ("GET", "/api/v1/connections/goaway", "POST"),
+    ("POST", "/api/v1/profile/params", "PATCH"), ("POST", "/api/v1/profiles/mine", "GET, PUT, DELETE, HEAD"),
   ])
   func saysWhichMethodsAPathTakes(method: String, path: String, allow: String) async throws {
     try await TestServer.run { server in
@@ -80,7 +82,12 @@ import Testing
 
   static let changes = [
     ("POST", "/api/v1/reset"), ("PUT", "/api/v1/clock"), ("POST", "/api/v1/clock/advance"), ("POST", "/api/v1/devices"),
-    ("PUT", "/api/v1/devices/ab12"), ("PUT", "/api/v1/keys/ACMEKEY001"),
+    ("PUT", "/api/v1/devices/ab12"), ("PUT", "/api/v1/keys/ACMEKEY001"), ("PUT", "/api/v1/profiles/mine"),
+    ("POST", "/api/v1/profiles/lint"), ("POST", "/api/v1/profiles/simulate"), ("POST", "/api/v1/profiles/reload"),
+    ("PUT", "/api/v1/profile"), ("PATCH", "/api/v1/profile/params"), ("POST", "/api/v1/rules"),
+    ("PUT", "/api/v1/rules/mine"), ("POST", "/api/v1/faults/halt"), ("POST", "/api/v1/faults/resume"),
+    ("POST", "/api/v1/connections/goaway"), ("POST", "/api/v1/connections/reset"),
+    ("POST", "/api/v1/connections/close"),
   ]
 
   @Test(arguments: changes)

@@ -58,8 +58,10 @@ struct TestServer {
         request: request, verdict: verdict, facts: verdict.facts,
         generatedID: UnsafeRawBufferPointer(start: nil, count: 0),
         connection: ConnectionFacts(id: "c1", listener: 0, client: "127.0.0.1:9", sni: nil, tls: "TLSv1.3"),
-        outcome: .rejected, accepted: false,
-        served: Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1),
-        receivedAt: state.clock.now, finishedAt: state.clock.now))
+        receivedAt: state.clock.now,
+        end: Record.End(
+          outcome: .rejected, accepted: false,
+          served: Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1),
+          finishedAt: state.clock.now)))
   }
 }

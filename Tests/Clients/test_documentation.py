@@ -122,6 +122,17 @@ def test_the_lines_on_clock_and_devices(start, paste):
     assert server.api("GET", "/clock")["mode"] == "real"
 
 
+def test_the_lines_on_faults(start, paste, tmp_path):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "Faults.md").read_text(), "sh")), "sh", "-e", "-x")
+    assert "chaos-mix" in words and "10000 pushes" in words and "feedfacefeedface4100" in words, words
+    assert server.api("GET", "/profile")["name"] == "healthy"
+    assert server.api("GET", "/rules")["items"] == []
+    table = (PAGES / "Faults.md").read_text().split("## A rule")[0]
+    shown = re.findall(r"^\| `([a-z0-9-]+)` \|", table, re.MULTILINE)
+    assert shown == [item["name"] for item in server.api("GET", "/profiles")["items"]]
+
+
 def test_the_lines_on_certificates_and_keys(start, paste, tmp_path):
     server = start(certs=tmp_path / "own")
     (tmp_path / "AuthKey_ABC123DEFG.p8").write_text(tokens.foreign_key())

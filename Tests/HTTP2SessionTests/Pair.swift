@@ -9,8 +9,8 @@ final class Pair {
   /// Everything the server sent.
   var fromServer: [UInt8] = []
 
-  init(maxConcurrentStreams: UInt32 = 1000) throws {
-    server = try HTTP2ServerSession(maxConcurrentStreams: maxConcurrentStreams)
+  init(maxConcurrentStreams: UInt32 = 1000, settings: HTTP2Settings = HTTP2Settings()) throws {
+    server = try HTTP2ServerSession(maxConcurrentStreams: maxConcurrentStreams, settings: settings)
     client = try HTTP2ClientSession()
   }
 
@@ -38,37 +38,4 @@ final class Pair {
         [(":method", "POST"), (":scheme", "https"), (":path", "/3/device/00"), (":authority", "localhost")] + extra),
       body: body)
   }
-}
-
-/// A frame header and the bytes after it.
-struct Frame: Equatable {
-  let type: UInt8
-  let flags: UInt8
-  let stream: Int32
-  let payload: [UInt8]
-
-  /// Cuts frames out of a byte stream.
-  static func all(in bytes: [UInt8]) -> [Frame] {
-    var frames: [Frame] = []
-    var rest = bytes[...]
-    while rest.count >= 9 {
-      let head = Array(rest.prefix(9))
-      let length = Int(head[0]) << 16 | Int(head[1]) << 8 | Int(head[2])
-      guard rest.count >= 9 + length else { break }
-      let stream = head[5...8].reduce(Int32(0)) { $0 << 8 | Int32($1) }
-      frames.append(
-        Frame(type: head[3], flags: head[4], stream: stream, payload: Array(rest.dropFirst(9).prefix(length))))
-      rest = rest.dropFirst(9 + length)
-    }
-    return frames
-  }
-
-  /// The bytes of a frame.
-  static func bytes(type: UInt8, flags: UInt8 = 0, stream: Int32 = 0, payload: [UInt8] = []) -> [UInt8] {
-    let count = payload.count
-    return [UInt8(count >> 16 & 255), UInt8(count >> 8 & 255), UInt8(count & 255), type, flags]
-      + (0..<4).map { UInt8(truncatingIfNeeded: stream >> (24 - 8 * $0)) } + payload
-  }
-
-  static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8)
 }

@@ -78,30 +78,14 @@ import Testing
     #expect(served == 200)
   }
 
-  /// A client of raw frames: the library's own client would obey the limit.
-  private func rawRequest(_ stream: Int32, endStream: Bool) -> [UInt8] {
-    // :method POST, :scheme https, :path /, :authority "a", from HPACK's static table and one literal.
-    Frame.bytes(type: 1, flags: endStream ? 5 : 4, stream: stream, payload: [0x83, 0x87, 0x84, 0x01, 0x01, 0x61])
-  }
-
-  private func feed(_ server: HTTP2ServerSession, _ bytes: [UInt8]) throws -> [HTTP2ServerSession.Event] {
-    try bytes.withUnsafeBytes { try server.receive($0) }
-    var events: [HTTP2ServerSession.Event] = []
-    while let event = server.nextEvent() { events.append(event) }
-    return events
-  }
-
-  private let settings = Frame.bytes(type: 4)
-  private let settingsAck = Frame.bytes(type: 4, flags: 1)
-
   @Test func moreStreamsThanTheAcknowledgedLimitAreReportedOnce() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
-    _ = try feed(server, Frame.preface + settings + rawRequest(1, endStream: false))
-    #expect(try feed(server, rawRequest(3, endStream: false)).isEmpty)
-    let events = try feed(
-      server, settingsAck + rawRequest(5, endStream: false) + rawRequest(7, endStream: false))
+    _ = try server.feed(Frame.preface + Frame.settings + Frame.request(1, endStream: false))
+    #expect(try server.feed(Frame.request(3, endStream: false)).isEmpty)
+    let events = try server.feed(
+      Frame.settingsAck + Frame.request(5, endStream: false) + Frame.request(7, endStream: false))
     #expect(events.count == 1)
     guard case .excessStreams(limit: 1)? = events.first else {
       Issue.record("no excess reported")
@@ -113,13 +97,13 @@ import Testing
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
-    _ = try feed(server, Frame.preface + settings + settingsAck)
+    _ = try server.feed(Frame.preface + Frame.settings + Frame.settingsAck)
     server.announce(maxConcurrentStreams: 1000)
     sent = []
     server.drain(into: &sent)
     let raised = Frame.all(in: sent).first { $0.type == 4 && $0.flags == 0 }
     #expect(raised?.payload == [0, 3, 0, 0, 0x03, 0xE8])
-    let events = try feed(server, rawRequest(1, endStream: false) + rawRequest(3, endStream: false))
+    let events = try server.feed(Frame.request(1, endStream: false) + Frame.request(3, endStream: false))
     #expect(events.isEmpty)
   }
 
@@ -183,8 +167,8 @@ import Testing
     var sent: [UInt8] = []
     server.drain(into: &sent)
     let upperCase: [UInt8] = [0x83, 0x87, 0x84, 0x01, 0x01, 0x61, 0x00, 0x01, UInt8(ascii: "X"), 0x01, 0x61]
-    let events = try feed(
-      server, Frame.preface + settings + Frame.bytes(type: 1, flags: 5, stream: 1, payload: upperCase))
+    let events = try server.feed(
+      Frame.preface + Frame.settings + Frame.bytes(type: 1, flags: 5, stream: 1, payload: upperCase))
     #expect(!events.contains { if case .request = $0 { true } else { false } })
     sent = []
     server.drain(into: &sent)
@@ -200,8 +184,8 @@ import Testing
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
-    _ = try feed(server, Frame.preface + settings + rawRequest(1, endStream: false))
-    let events = try feed(server, Frame.bytes(type: 3, stream: 1, payload: [0, 0, 0, 8]))
+    _ = try server.feed(Frame.preface + Frame.settings + Frame.request(1, endStream: false))
+    let events = try server.feed(Frame.bytes(type: 3, stream: 1, payload: [0, 0, 0, 8]))
     guard case .aborted(let stream)? = events.first else {
       Issue.record("not reported as aborted")
       return
@@ -232,7 +216,7 @@ import Testing
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
-    _ = try feed(server, Frame.preface + settings + Frame.bytes(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8]))
+    _ = try server.feed(Frame.preface + Frame.settings + Frame.bytes(type: 6, payload: [1, 2, 3, 4, 5, 6, 7, 8]))
     sent = []
     server.drain(into: &sent)
     #expect(Frame.all(in: sent).contains(Frame(type: 6, flags: 1, stream: 0, payload: [1, 2, 3, 4, 5, 6, 7, 8])))
@@ -261,13 +245,13 @@ import Testing
     server.drain(into: &sent)
     // Literal without indexing, name "x", value length 100000 as a 7-bit-prefix integer, then the value.
     let field: [UInt8] = [0x83, 0x87, 0x84, 0x00, 0x01, 0x78, 0x7F, 0xA1, 0x8C, 0x06]
-    var bytes = Frame.preface + settings
+    var bytes = Frame.preface + Frame.settings
     bytes += Frame.bytes(type: 1, flags: 1, stream: 1, payload: field + [UInt8](repeating: 97, count: 16000))
     for _ in 0..<5 {
       bytes += Frame.bytes(type: 9, stream: 1, payload: [UInt8](repeating: 97, count: 16000))
     }
     bytes += Frame.bytes(type: 9, flags: 4, stream: 1, payload: [UInt8](repeating: 97, count: 4000))
-    _ = try feed(server, bytes)
+    _ = try server.feed(bytes)
     sent = []
     server.drain(into: &sent)
     let goAway = try #require(Frame.all(in: sent).last { $0.type == 7 })
@@ -280,9 +264,9 @@ import Testing
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
-    var bytes = Frame.preface + settings + Frame.bytes(type: 1, flags: 1, stream: 1, payload: [0x83, 0x87, 0x84])
+    var bytes = Frame.preface + Frame.settings + Frame.bytes(type: 1, flags: 1, stream: 1, payload: [0x83, 0x87, 0x84])
     for _ in 0..<1000 { bytes += Frame.bytes(type: 9, stream: 1) }
-    let failure = #expect(throws: HTTP2Failure.self) { try feed(server, bytes) }
+    let failure = #expect(throws: HTTP2Failure.self) { try server.feed(bytes) }
     #expect(failure?.kind == .fatal)
   }
 }

@@ -1,3 +1,4 @@
+import APNSRules
 import HTTPMessage
 import Synchronization
 import Testing
@@ -49,42 +50,52 @@ import Testing
     ] as [(String, [Step])])
   func timeline(name: String, steps: [Step]) {
     let clock = TestClock()
-    let inbox = Inbox(machineTime: { clock.nanoseconds })
-    for step in steps {
+    let attempts = Attempts(machineTime: { clock.nanoseconds })
+    for (index, step) in steps.enumerated() {
       clock.advance(seconds: step.wait)
-      let record = PushFixture {
-        $0.body = Array(step.push.utf8)
-        $0.outcome = step.accepted ? .accepted : .faulted
-      }.record
-      let seq = inbox.append(record)
-      #expect(inbox.record(seq: seq)?.attempt == step.attempt, "seq \(seq)")
+      let push = PushFixture { $0.body = Array(step.push.utf8) }.fingerprint
+      #expect(attempts.count(push, accepted: step.accepted) == step.attempt, "step \(index)")
     }
   }
 
-  @Test func acceptedForTheServerAndLostForTheClientEndsTheCount() {
-    let inbox = Inbox()
-    inbox.append(PushFixture { $0.outcome = .faulted }.record)
-    inbox.append(
-      PushFixture {
-        $0.outcome = .faulted
-        $0.accepted = true
-      }.record)
-    inbox.append(PushFixture { $0.outcome = .faulted }.record)
-    #expect(inbox.snapshot().page(PageQuery()).items.map(\.attempt) == [1, 2, 1])
+  @Test func acceptingLaterEndsTheCount() {
+    let attempts = Attempts()
+    let push = PushFixture().fingerprint
+    #expect(attempts.isEmpty)
+    #expect(attempts.count(push, accepted: false) == 1)
+    #expect(!attempts.isEmpty)
+    #expect(attempts.count(push, accepted: false) == 2)
+    attempts.accept(push)
+    #expect(attempts.isEmpty)
+    #expect(attempts.count(push, accepted: false) == 1)
   }
 
   @Test func emptyingTheInboxForgetsAttempts() {
     let inbox = Inbox()
-    inbox.append(PushFixture { $0.outcome = .faulted }.record)
+    let push = PushFixture().fingerprint
+    _ = inbox.attempts.count(push, accepted: false)
     inbox.removeAll()
-    let seq = inbox.append(PushFixture { $0.outcome = .faulted }.record)
-    #expect(inbox.record(seq: seq)?.attempt == 1)
+    #expect(inbox.attempts.count(push, accepted: false) == 1)
+  }
+
+  @Test func theIDTellsThePushWhereThatIsAskedFor() {
+    func fingerprint(id: String?, body: String) -> PushFingerprint {
+      let request = PushFixture {
+        if let id { $0.headers.append(("apns-id", id)) }
+        $0.body = Array(body.utf8)
+      }.request
+      return PushFingerprint(request, PushFacts(request.headers), defaultTopic: nil, usesID: true)
+    }
+    let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
+    #expect(fingerprint(id: id, body: "a") == fingerprint(id: id.uppercased(), body: "b"))
+    #expect(fingerprint(id: id, body: "a") != fingerprint(id: "a" + id.dropFirst(), body: "a"))
+    #expect(fingerprint(id: nil, body: "a") != fingerprint(id: nil, body: "b"))
   }
 
   @Test func theTableIsBoundedAndForgetsTheOldestFirst() {
     var counter = AttemptCounter()
     func fingerprint(_ number: Int) -> PushFingerprint {
-      PushFingerprint(PushFixture { $0.body = Array("\(number)".utf8) }.record)
+      PushFixture { $0.body = Array("\(number)".utf8) }.fingerprint
     }
     let (oldest, newest) = (fingerprint(-1), fingerprint(-2))
     #expect(counter.count(oldest, accepted: false, now: 1) == 1)
@@ -127,7 +138,7 @@ import Testing
   func anotherPushHasAnotherKey(change: Change) {
     let (one, other) = (PushFixture().record, PushFixture(change.apply).record)
     #expect(one.pushKey != other.pushKey)
-    #expect(PushFingerprint(one) != PushFingerprint(other))
+    #expect(PushFixture().fingerprint != PushFixture(change.apply).fingerprint)
   }
 
   @Test(
@@ -142,7 +153,7 @@ import Testing
   func theSamePushHasTheSameKey(change: Change) {
     let (one, other) = (PushFixture().record, PushFixture(change.apply).record)
     #expect(one.pushKey == other.pushKey)
-    #expect(PushFingerprint(one) == PushFingerprint(other))
+    #expect(PushFixture().fingerprint == PushFixture(change.apply).fingerprint)
   }
 
   @Test func thePushKeyIsWhatItsDocumentationSays() {

@@ -2,24 +2,22 @@ import APNSRules
 import HTTPMessage
 import Testing
 
+@testable import Faults
 @testable import Inbox
 
 @Suite struct FilterTests {
   /// A push about which every field says something.
   static let record: Record = {
-    let inbox = Inbox()
-    let fixture = PushFixture {
+    PushFixture {
       $0.deviceToken = "AB12cd34"
       $0.headers += [
         ("apns-priority", "5"), ("apns-collapse-id", "Score-7"), ("apns-id", "27cfdc15-E305-27e0-e290-8fc98e115899"),
       ]
       $0.body = Array(repeating: 0x20, count: 4097)
       $0.generatedID = ""
+      $0.attempt = 2
       $0.connection = ConnectionFacts(id: "c17", listener: 1, client: "[::1]:5", sni: nil, tls: "TLSv1.2")
-    }
-    inbox.append(fixture.record)
-    inbox.append(fixture.record)
-    return inbox.record(seq: 2) ?? fixture.record
+    }.record
   }()
 
   static func matches(_ query: String, _ record: Record = record) throws -> Bool {
@@ -32,6 +30,32 @@ import Testing
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
       return (String(parts[0]), parts.count > 1 ? String(parts[1]) : "")
     }
+  }
+
+  @Test(arguments: [
+    ("rule=flaky", true), ("rule=fla*", true), ("rule=Flaky", false), ("rule=long-tail", true),
+    ("profile=flaky-503", true), ("profile=healthy", false), ("reason=Sideways", true),
+    ("status=503", true), ("outcome=faulted", true),
+  ])
+  func selectsByFault(query: String, expected: Bool) throws {
+    let record = PushFixture {
+      $0.outcome = .faulted
+      $0.served = Record.Served(status: 503)
+      $0.aftermath = Aftermath(
+        injections: [
+          Injection(
+            profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: "Sideways")),
+            continues: false),
+          Injection(rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true),
+        ], unusualReason: "Sideways")
+    }.record
+    #expect(try Self.matches(query, record) == expected)
+    #expect(try !Self.matches("!" + query, record) == expected)
+  }
+
+  @Test func aPushWithoutFaultHasNoRule() throws {
+    #expect(try !Self.matches("rule=*"))
+    #expect(try !Self.matches("profile=*"))
   }
 
   @Test(arguments: [

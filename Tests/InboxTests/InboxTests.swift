@@ -3,6 +3,22 @@ import Testing
 @testable import Inbox
 
 @Suite struct InboxTests {
+  @Test func aPendingRecordIsBroughtToItsEndInItsPlace() {
+    let inbox = Inbox()
+    let seqs = (0..<3).map { _ in inbox.append(PushFixture { $0.outcome = .pending }.record) }
+    let before = inbox.snapshot()
+    let end = Record.End(
+      outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: PushFixture.noon + 5)
+    #expect(inbox.finish(seqs[1], with: end)?.outcome == .accepted)
+    #expect(inbox.snapshot().page(PageQuery()).items.map(\.outcome) == [.pending, .accepted, .pending])
+    #expect(inbox.record(seq: seqs[1])?.finishedAt == PushFixture.noon + 5)
+    // Who read before still sees what was then.
+    #expect(before.page(PageQuery()).items.map(\.outcome) == [.pending, .pending, .pending])
+    #expect(inbox.finish(99, with: end) == nil)
+    inbox.removeAll()
+    #expect(inbox.finish(seqs[1], with: end) == nil)
+  }
+
   @Test func numbersFromOneAndReadsBack() {
     let inbox = Inbox()
     var batch = (0..<3).map { number in PushFixture { $0.body = Array("\(number)".utf8) }.record }

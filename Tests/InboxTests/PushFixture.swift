@@ -21,6 +21,9 @@ struct PushFixture {
   var connection = ConnectionFacts(id: "c17", listener: 0, client: "127.0.0.1:52114", sni: "localhost", tls: "TLSv1.3")
   var outcome: Record.Outcome?
   var accepted: Bool?
+  var served: Record.Served?
+  var aftermath: Aftermath?
+  var attempt: Int32 = 1
   var isComplete = true
   var now = PushFixture.noon
 
@@ -61,16 +64,26 @@ struct PushFixture {
       request, standing: &standing, keys: KeyRing(version: 1, keys: keys), devices: DeviceTable(), now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
     let isAnswered = outcome != .pending && outcome != .aborted
+    let end = Record.End(
+      outcome: outcome, accepted: accepted ?? (outcome == .accepted),
+      served: served
+        ?? (isAnswered
+          ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
+          : Record.Served()),
+      aftermath: aftermath, finishedAt: outcome == .pending ? nil : now + 2)
     return generatedID.withCString { id in
       Record(
         request: request, verdict: isComplete ? verdict : nil, facts: verdict.facts,
         generatedID: UnsafeRawBufferPointer(start: id, count: generatedID.utf8.count), connection: connection,
-        outcome: outcome, accepted: accepted ?? (outcome == .accepted),
-        served: isAnswered
-          ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
-          : Record.Served(),
-        receivedAt: now, finishedAt: outcome == .pending ? nil : now + 2)
+        attempt: attempt, receivedAt: now, end: end)
     }
+  }
+
+  /// What tells this push from others while it is counted.
+  var fingerprint: PushFingerprint {
+    let request = request
+    return PushFingerprint(
+      request, PushFacts(request.headers), defaultTopic: connection.certificate?.defaultTopic)
   }
 
   /// The record as JSON text.

@@ -3,6 +3,7 @@ import Foundation
 import HTTPMessage
 import Testing
 
+@testable import Faults
 @testable import Inbox
 
 @Suite struct RecordJSONTests {
@@ -145,9 +146,48 @@ import Testing
     let record = Record(
       request: request, verdict: nil, facts: PushFixture().record.facts,
       generatedID: UnsafeRawBufferPointer(start: nil, count: 0), connection: PushFixture().connection,
-      outcome: .aborted, accepted: false, served: Record.Served(), receivedAt: 0, finishedAt: 0)
+      receivedAt: 0, end: Record.End(outcome: .aborted, accepted: false, served: Record.Served(), finishedAt: 0))
     let shown = try #require(try Self.member("request.headers", of: record) as? [[String]])
     #expect(shown.last == ["x-bad", "a\u{FFFD}b"])
+  }
+
+  @Test func showsWhatAFaultDid() throws {
+    let record = PushFixture {
+      $0.outcome = .faulted
+      $0.served = Record.Served(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_800_000)
+      $0.aftermath = Aftermath(
+        injections: [
+          Injection(
+            profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: nil)),
+            continues: false, draw: 0.125, probability: 0.2, ordinal: 2),
+          Injection(rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true),
+        ], goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: 37, debugData: "bye"))
+    }.record
+    let json = PushFixture.json(record)
+    #expect(
+      json.contains(
+        #""fault":{"profile":"flaky-503","rule":"flaky","action":"respond","draw":0.125,"p":0.2,"ordinal":2,"#
+          + #""also":[{"rule":"long-tail","action":"delay"}]},"served":{"status":503,"reason":"ServiceUnavailable","#
+          + #""reset":null,"goaway":{"code":"NO_ERROR","last_stream":37,"debug":"bye"},"closed":null,"latency":"1.8ms"}"#
+      ))
+  }
+
+  @Test func showsHowAPushEndedWithoutAnswer() throws {
+    let record = PushFixture {
+      $0.outcome = .faulted
+      $0.served = Record.Served()
+      $0.aftermath = Aftermath(
+        injections: [
+          Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: false), continues: false)
+        ], reset: "CANCEL", closed: .reset)
+    }.record
+    let json = PushFixture.json(record)
+    #expect(
+      json.contains(
+        #""fault":{"profile":null,"rule":"magic-0903","action":"reset_connection","draw":null,"p":null,"ordinal":0}"#))
+    #expect(
+      json.contains(
+        #""served":{"status":null,"reason":null,"reset":"CANCEL","goaway":null,"closed":"reset","latency":null}"#))
   }
 
   @Test func showsAHeldPush() throws {

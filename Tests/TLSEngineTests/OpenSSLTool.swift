@@ -25,6 +25,9 @@ struct OpenSSLTool {
 
   func write(_ name: String, _ text: String) throws { try write(name, Array(text.utf8)) }
 
+  /// Where a file of the folder is.
+  func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
+
   /// A file of the folder.
   func bytes(_ name: String) throws -> [UInt8] { Array(try Data(contentsOf: folder.appendingPathComponent(name))) }
 
@@ -32,7 +35,10 @@ struct OpenSSLTool {
 
   /// Runs `openssl` in the folder. Output and errors come together.
   @discardableResult
-  func run(_ arguments: String...) throws -> Outcome {
+  func run(_ arguments: String...) throws -> Outcome { try run(arguments) }
+
+  @discardableResult
+  func run(_ arguments: [String]) throws -> Outcome {
     let process = Process()
     process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     process.arguments = ["openssl"] + arguments

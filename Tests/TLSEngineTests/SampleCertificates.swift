@@ -5,6 +5,8 @@ import Foundation
 /// An authority with a server and a provider certificate, made anew for each test that wants them.
 struct SampleCertificates {
   static let day: Int64 = 86_400_000
+  /// Milliseconds since 1970, full seconds.
+  static var now: Int64 { Int64(Date().timeIntervalSince1970) * 1000 }
 
   let authority: CertificateAuthority
   let server: CertificateAuthority.Issued
@@ -12,7 +14,7 @@ struct SampleCertificates {
   let valid: ClosedRange<Int64>
 
   init(serverNames: [String] = ["localhost", "127.0.0.1", "::1"], topics: [String] = ["com.example.app"]) throws {
-    let now = Int64(Date().timeIntervalSince1970) * 1000
+    let now = Self.now
     valid = (now - Self.day)...(now + 100 * Self.day)
     var permitted = PermittedNames()
     for name in ["localhost", "test"].compactMap({ CertificateName($0) }) { permitted.add(name) }

@@ -24,9 +24,11 @@ struct AdminClient: Sendable {
   ///
   /// - Parameters:
   ///   - path: with its query, percent-encoded.
-  ///   - body: JSON.
+  ///   - type: the content type of the body.
   /// - Throws: `CommandFailure` with status `unreachable` if there is no answer.
-  func request(_ method: HTTPMethod, _ path: String, body: [UInt8]? = nil) async throws -> Answer {
+  func request(
+    _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
+  ) async throws -> Answer {
     let group = MultiThreadedEventLoopGroup.singleton
     let promise = group.any().makePromise(of: Answer.self)
     do {
@@ -51,7 +53,7 @@ struct AdminClient: Sendable {
       head.headers.add(name: "connection", value: "close")
       if let token { head.headers.add(name: "authorization", value: "Bearer \(token)") }
       if let body {
-        head.headers.add(name: "content-type", value: "application/json")
+        head.headers.add(name: "content-type", value: type)
         head.headers.add(name: "content-length", value: String(body.count))
       }
       channel.write(HTTPClientRequestPart.head(head), promise: nil)

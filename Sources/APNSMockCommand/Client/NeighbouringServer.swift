@@ -1,7 +1,8 @@
 import MockAPNS
 import NIOHTTP1
 
-/// The server that may be running beside the folder of certificates: what is changed in the folder is told to it too.
+/// The server that may be running, for commands that also do without: what is changed in the folder of certificates is
+/// told to it too, and it knows more fault profiles than this program.
 struct NeighbouringServer: Sendable {
   /// What is found where a server would be; nil if not even that.
   private let running: RunningServer?

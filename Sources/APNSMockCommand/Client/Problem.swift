@@ -9,15 +9,21 @@ struct Problem: Decodable {
   var title: String?
   var detail: String?
   var hint: String?
+  /// What is wrong with a fault profile or a rule.
+  var problems: [ToldProblem]?
 }
 
 extension AdminClient.Answer {
   /// The body, if the server did what it was asked.
   ///
+  /// - Parameter file: the file that was sent, whose problems the server says by another name.
   /// - Throws: `CommandFailure` with the server's words otherwise.
-  func succeeded() throws -> [UInt8] {
+  func succeeded(about file: String? = nil) throws -> [UInt8] {
     guard !(200..<300).contains(status) else { return body }
     let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
+    if status == 422, let problems = problem?.problems, problems.contains(where: { $0.line != nil }) {
+      throw CommandFailure(.usage, lines: problems.map { $0.text(file: file) })
+    }
     var words = problem?.detail ?? problem?.title ?? "the server answered \(status)"
     if let hint = problem?.hint { words += ". " + hint }
     switch status {

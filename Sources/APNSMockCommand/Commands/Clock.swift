@@ -18,13 +18,11 @@ struct Clock: ParsableCommand {
 
 /// What the clock commands have in common: each asks the server one thing and prints what the clock then shows.
 struct ClockFlags: ParsableArguments {
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: AdminFlags
 
   func ask(_ method: HTTPMethod, _ path: String, _ body: [UInt8]? = nil) async throws {
-    let client = try RunningServer(server, environment: Environment.variables).client
-    let state = try await client.request(method, "/api/v1\(path)", body: body).decoded(Clock.State.self)
-    output.print(text: "\(state.now) \(state.mode)") { writer in
+    let state = try await flags.ask(method, path, body: body).decoded(Clock.State.self)
+    flags.output.print(text: "\(state.now) \(state.mode)") { writer in
       writer.member("mode", state.mode)
       writer.member("now", state.now)
     }

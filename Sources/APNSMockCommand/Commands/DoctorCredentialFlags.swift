@@ -15,22 +15,17 @@ struct DoctorCredentialFlags: ParsableArguments {
   @Option(name: .long, help: "The team's id. (default: the server's)")
   var teamID: String?
 
-  @Option(name: .long, help: "Push with this provider certificate (PEM) instead.")
-  var cert: String?
-
-  @Option(name: .long, help: "The certificate's private key. (default: beside it, as apns-mock certs names it)")
-  var certKey: String?
+  @OptionGroup var certificate: ProviderCertificateFlags
 
   func validate() throws {
-    let given = [("--token", token), ("--key", key), ("--cert", cert)].filter { $0.1 != nil }.map(\.0)
+    let given = [("--token", token), ("--key", key), ("--cert", certificate.cert)].filter { $0.1 != nil }.map(\.0)
     guard given.count < 2 else { throw ValidationError("Push by one of them: \(given.joined(separator: ", "))") }
-    guard cert != nil || certKey == nil else { throw ValidationError("--cert-key goes with --cert") }
   }
 
   /// What was given, or what the server's files hold; nil if they hold nothing.
   func chosen(_ files: ServerFiles) throws -> Credential? {
     if let token { return try Credential(jwt: token) }
-    if let cert { return try Credential(ProviderCertificateFiles(chain: cert, key: certKey)) }
+    if let files = try certificate.files() { return try Credential(files) }
     let keyID = keyID ?? key.flatMap(AppleKeyFile.keyID) ?? files.keyID
     let path = key ?? files.key
     if key == nil, !WholeFile(path: path).exists { return nil }

@@ -33,6 +33,9 @@ struct KeyAdd: AsyncParsableCommand {
   @Option(name: .long, help: "A topic of a topic-specific key; repeatable. (default: all topics)")
   var topic: [String] = []
 
+  @Option(name: .long, help: "The id of the key that a topic-specific key may share a connection with. (default: none)")
+  var relatedKeyID: String?
+
   @OptionGroup var flags: KeyFlags
 
   func run() async throws {
@@ -73,13 +76,15 @@ struct KeyAdd: AsyncParsableCommand {
     }
     try AppleKeyFile.checkIdentifier(keyID, flag: "--key-id")
     try AppleKeyFile.checkIdentifier(teamID, flag: "--team-id")
+    if let relatedKeyID { try AppleKeyFile.checkIdentifier(relatedKeyID, flag: "--related-key-id") }
     for topic in topic where !CertificateFolder.isTopic(topic) {
       throw CommandFailure(
         .usage, "--topic: \"\(topic.onOneLine)\" is not 1 to 255 characters without spaces and control characters")
     }
     return ProviderKeyEntry(
       keyID: keyID, teamID: teamID, publicKey: try AppleKeyFile.publicKey(at: file),
-      environment: environment?.environment, topics: topic.isEmpty ? nil : topic)
+      environment: environment?.environment, topics: topic.isEmpty ? nil : topic,
+      relatedKeyID: relatedKeyID)
   }
 
   /// What the server is told.
@@ -91,6 +96,7 @@ struct KeyAdd: AsyncParsableCommand {
       writer.member("public_key", pem)
       if let environment = entry.environment { writer.member("environment", environment.rawValue) }
       if let topics = entry.topics { writer.member("topics", topics) }
+      if let related = entry.relatedKeyID { writer.member("related_key_id", related) }
     }
     return writer.bytes
   }
@@ -103,5 +109,6 @@ extension ProviderKeyEntry {
     writer.member("team_id", teamID)
     writer.member("environment", environment?.rawValue)
     if let topics { writer.member("topics", topics) } else { writer.nullMember("topics") }
+    writer.member("related_key_id", relatedKeyID)
   }
 }

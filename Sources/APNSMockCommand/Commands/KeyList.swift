@@ -36,6 +36,7 @@ struct KeyList: AsyncParsableCommand {
       var team_id: String
       var environment: String?
       var topics: [String]?
+      var related_key_id: String?
     }
   }
 
@@ -44,13 +45,14 @@ struct KeyList: AsyncParsableCommand {
     var rows = entries.map { entry in
       Row(
         keyID: entry.keyID, teamID: entry.teamID, environment: entry.environment?.rawValue, topics: entry.topics,
-        isTrustedNow: present.map { $0.contains { $0.key_id == entry.keyID } }, isTrustedAtStart: true)
+        relatedKeyID: entry.relatedKeyID, isTrustedNow: present.map { $0.contains { $0.key_id == entry.keyID } },
+        isTrustedAtStart: true)
     }
     for key in present ?? [] where !entries.contains(where: { $0.keyID == key.key_id }) {
       rows.append(
         Row(
-          keyID: key.key_id, teamID: key.team_id, environment: key.environment, topics: key.topics, isTrustedNow: true,
-          isTrustedAtStart: false))
+          keyID: key.key_id, teamID: key.team_id, environment: key.environment, topics: key.topics,
+          relatedKeyID: key.related_key_id, isTrustedNow: true, isTrustedAtStart: false))
     }
     return rows
   }
@@ -61,6 +63,7 @@ struct KeyList: AsyncParsableCommand {
     var teamID: String
     var environment: String?
     var topics: [String]?
+    var relatedKeyID: String?
     /// Nil if there is no server.
     var isTrustedNow: Bool?
     var isTrustedAtStart: Bool
@@ -81,6 +84,7 @@ struct KeyList: AsyncParsableCommand {
       writer.member("team_id", teamID)
       writer.member("environment", environment)
       if let topics { writer.member("topics", topics) } else { writer.nullMember("topics") }
+      writer.member("related_key_id", relatedKeyID)
       if let isTrustedNow { writer.member("trusted_now", isTrustedNow) } else { writer.nullMember("trusted_now") }
       writer.member("trusted_at_start", isTrustedAtStart)
     }

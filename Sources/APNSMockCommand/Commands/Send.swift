@@ -36,11 +36,7 @@ struct Send: AsyncParsableCommand {
   @Option(name: .long, help: "The body: JSON text, a file, or - for standard input. (default: a short greeting)")
   var payload: String?
 
-  @Option(name: .long, help: "Push with this provider certificate (PEM) instead of a provider token.")
-  var cert: String?
-
-  @Option(name: .long, help: "The certificate's private key. (default: beside it, as apns-mock certs names it)")
-  var certKey: String?
+  @OptionGroup var providerCertificate: ProviderCertificateFlags
 
   @Option(name: .long, help: "Where providers connect, HOST:PORT. [APNS_MOCK_APNS] (default: the server is asked)")
   var apns: String?
@@ -54,7 +50,7 @@ struct Send: AsyncParsableCommand {
     let running = try RunningServer(server, environment: environment)
     let files = ServerFiles(certs: folder.certs, portFile: running.portFile, environment: environment)
     let door = try await FrontDoor(of: running, named: try Endpoint.named(byFlag: apns, environment))
-    let certificate = try cert.map { try ProviderCertificateFiles(chain: $0, key: certKey) }
+    let certificate = try providerCertificate.files()
     var headers = try pushHeaders(certificate)
     if certificate == nil {
       let jwt = FreshToken(keyID: files.keyID, teamID: files.teamID, issuedAt: door.now / 1000)

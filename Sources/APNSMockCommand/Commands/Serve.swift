@@ -7,17 +7,21 @@ struct Serve: AsyncParsableCommand {
     abstract: "Take pushes as APNs does, until a signal comes.",
     discussion: """
       Each flag can also be given as a variable (--max-records is APNS_MOCK_MAX_RECORDS) and in the --config file \
-      (max_records); flags win over variables, variables over the file.
+      (max_records); flags win over variables, variables over the file. APNS_MOCK_PROFILE_INLINE can hold the text of a \
+      fault profile in place of its name. SIGHUP has the profiles read again.
       """)
 
   @OptionGroup var flags: ServeFlags
 
   func run() async throws {
-    let (settings, warnings) = try gathered(Environment.variables)
+    var (settings, warnings) = try gathered(Environment.variables)
+    let remarks = try settings.readProfiles()
+    let (format, level) = (settings.logFormat, settings.logLevel)
     let logger = Logger(label: "apns-mock") { _ in
-      LineLogHandler(format: settings.logFormat, level: settings.logLevel)
+      LineLogHandler(format: format, level: level)
     }
-    for warning in warnings { logger.warning("\(warning)") }
+    for warning in warnings + remarks.warnings { logger.warning("\(warning)") }
+    for notice in remarks.notices { logger.notice("\(notice)") }
     do {
       try await ServerRun(settings: settings, logger: logger).run()
     } catch let failure as CommandFailure where settings.logFormat == .json {

@@ -11,7 +11,13 @@ struct ServeFlags: ParsableArguments {
   @Option(help: "The folder of certificates and keys, filled at the first start. (default: Certs)")
   var certs: String?
 
-  @Option(help: "Makes generated ids repeatable. (default: random, printed)")
+  @Option(help: "A folder with fault profiles, *.yaml, besides the built-in ones. (default: none)")
+  var profiles: String?
+
+  @Option(help: "The fault profile to begin with: 'flaky-503?rate=0.5' or a file. (default: healthy)")
+  var profile: String?
+
+  @Option(help: "Makes generated ids and faults repeatable. (default: random, printed)")
   var seed: String?
 
   @Option(help: "The environment that is mimicked: sandbox or production. (default: sandbox)")
@@ -53,6 +59,9 @@ struct ServeFlags: ParsableArguments {
   @Option(help: "The least important log lines: trace, debug, info, notice, warning or error. (default: info)")
   var logLevel: String?
 
+  @Flag(name: .customLong("no-magic-tokens"), help: "Take device tokens that ask for an outcome for ordinary ones.")
+  var noMagicTokens = false
+
   @Option(
     help: "A YAML file with settings: the names of these flags with _ for -, and apns: for the numbers of the rules.")
   var config: String?
@@ -63,9 +72,11 @@ struct ServeFlags: ParsableArguments {
       (.apns, apns), (.san, san), (.allowHost, allowHost), (.clientCA, clientCA),
     ]
     let texts: [(Setting, String?)] = [
-      (.admin, admin), (.certs, certs), (.seed, seed), (.environment, environment), (.rules, rules),
+      (.admin, admin), (.certs, certs), (.profiles, profiles), (.profile, profile), (.seed, seed),
+      (.environment, environment), (.rules, rules),
       (.maxRecords, maxRecords), (.maxBytes, maxBytes), (.threads, threads), (.portFile, portFile),
       (.adminToken, adminToken), (.shutdownTimeout, shutdownTimeout), (.logFormat, logFormat), (.logLevel, logLevel),
+      (.magicTokens, noMagicTokens ? "off" : nil),
     ]
     var given: [Setting: [String]] = [:]
     for (setting, values) in lists where !values.isEmpty { given[setting] = values }

@@ -66,23 +66,3 @@ struct TokenProvider: ParsableCommand {
     return keyID
   }
 }
-
-/// `apns-mock token device`
-struct TokenDevice: ParsableCommand {
-  static let configuration = CommandConfiguration(
-    commandName: "device", abstract: "Print a random device token, which the server takes for an online device.")
-
-  @Option(name: .long, help: "How many hexadecimal digits: 64 as iOS has them, or 160 as newer ones may have.")
-  var length = 64
-
-  @OptionGroup var output: OutputFlags
-
-  func validate() throws {
-    guard length == 64 || length == 160 else { throw ValidationError("--length is 64 or 160") }
-  }
-
-  func run() {
-    let text = String.randomDeviceToken(digits: length)
-    output.print(text: text) { $0.member("token", text) }
-  }
-}

@@ -10,6 +10,7 @@ struct ServerRun: Sendable {
 
   func run() async throws {
     let signals = await StopSignals()
+    let reloads = await ReloadSignals()
     var configuration = settings.configuration
     if settings.drawsAdminToken { configuration.adminToken = Self.drawnToken() }
     let server = try await Self.starting { try await MockServer.start(configuration, logger: logger) }
@@ -33,8 +34,16 @@ struct ServerRun: Sendable {
     }
     report.announce(logger: logger)
 
+    let faults = server.state.faults
+    let hasFolder = configuration.profilesFolder != nil
+    let reloading = Task {
+      await reloads.forEach {
+        if hasFolder { faults.reload() } else { logger.notice("SIGHUP: there is no folder of profiles to read again") }
+      }
+    }
     let signal = await signals.first { written?.remove() }
     logger.info("\(signal): stopping; a second signal ends at once")
+    reloading.cancel()
     // The admin listener outlives the other one: it tells whoever asks that the server is going.
     await server.stop()
     await admin?.stop()

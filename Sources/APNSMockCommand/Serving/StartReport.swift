@@ -27,11 +27,15 @@ struct StartReport {
     }
   }
 
+  /// The fault profile in force, with its seed.
+  private var profile: FaultControl.Selection { state.faults.selection }
+
   private var metadata: Logger.Metadata {
     var metadata: Logger.Metadata = [
       "apns": .array(state.apnsAddresses.map { .string($0.description) }),
       "ca": .string(state.certificates.caPath), "environment": .string(state.configuration.environment.rawValue),
       "rules": .string(state.configuration.rules.rawValue), "seed": .string(String(state.seed)),
+      "profile": .string(profile.chosen.reference), "profile_seed": .string(String(profile.seed)),
     ]
     if let admin = state.adminAddress { metadata["admin"] = .string(admin.description) }
     if let untoldToken { metadata["admin_token"] = .string(untoldToken) }
@@ -56,6 +60,7 @@ struct StartReport {
       ("key", "\(CertificateFolder.keyID) of team \(CertificateFolder.teamID): \(certificates.providerKeyPath)"),
       ("environment", state.configuration.environment.rawValue),
       ("rules", state.configuration.rules.rawValue),
+      ("profile", "\(profile.chosen.reference), seed \(profile.seed)"),
       ("seed", String(state.seed)),
     ]
     if let untoldToken { rows.insert(("admin token", untoldToken), at: 2) }

@@ -15,6 +15,8 @@ enum LogFormat: String, CaseIterable, Sendable {
 struct ServeSettings: Sendable {
   /// The server itself.
   var configuration = Configuration()
+  /// The fault profile to begin with; nil for the one without faults.
+  var profile: ProfileChoice?
   /// Whether to make up an admin token (`--admin-token auto`).
   var drawsAdminToken = false
   /// Where to write down where the server listens.
@@ -41,6 +43,9 @@ extension ServeSettings {
     case .apns: configuration.apns = try Self.endpoints(values)
     case .admin: configuration.admin = try Value.endpoint(value)
     case .certs: configuration.certificates = try Value.notEmpty(value, allowed: "a folder")
+    case .profiles: configuration.profilesFolder = try Value.notEmpty(value, allowed: "a folder with fault profiles")
+    case .profile:
+      profile = try ProfileChoice(try Value.notEmpty(value, allowed: ProfileChoice.allowed), from: setting.flag)
     case .seed: configuration.seed = try Value.seed(value)
     case .environment: configuration.environment = try Value.word(value, of: PushEnvironment.self)
     case .rules: configuration.rules = try Value.word(value, of: RuleMode.self)
@@ -57,6 +62,7 @@ extension ServeSettings {
     case .shutdownTimeout: configuration.shutdownTimeout = try Value.duration(value)
     case .logFormat: logFormat = try Value.word(value, of: LogFormat.self)
     case .logLevel: logLevel = try Value.word(value, of: Logger.Level.self)
+    case .magicTokens: configuration.magicTokens = try Value.onOrOff(value)
     }
   }
 

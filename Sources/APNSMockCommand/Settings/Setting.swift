@@ -1,6 +1,6 @@
 /// What `serve` can be told. Each has one name, which makes its flag, its variable and its key in the config file.
 enum Setting: String, CaseIterable, Sendable {
-  case apns, admin, certs, seed, environment, rules
+  case apns, admin, certs, profiles, profile, seed, environment, rules
   case maxRecords = "max_records"
   case maxBytes = "max_bytes"
   case threads
@@ -12,12 +12,13 @@ enum Setting: String, CaseIterable, Sendable {
   case shutdownTimeout = "shutdown_timeout"
   case logFormat = "log_format"
   case logLevel = "log_level"
+  case magicTokens = "magic_tokens"
 
   /// The key in the config file.
   var key: String { rawValue }
 
-  /// `--max-records`.
-  var flag: String { "--" + rawValue.replacing("_", with: "-") }
+  /// `--max-records`; what is on unless somebody says no has a flag for that alone.
+  var flag: String { (self == .magicTokens ? "--no-" : "--") + rawValue.replacing("_", with: "-") }
 
   /// `APNS_MOCK_MAX_RECORDS`.
   var variable: String { Variables.prefix + rawValue.uppercased() }

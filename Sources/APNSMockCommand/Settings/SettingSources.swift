@@ -41,6 +41,7 @@ struct SettingSources {
       guard let value = environment.given(setting.variable) else { continue }
       result.apply(.setting(setting), setting.isList ? Setting.list(value) : [value], from: setting.variable)
     }
+    applyInlineProfile(to: &result)
     if let path = environment.given(Variables.adminTokenFile) {
       if environment.given(Setting.adminToken.variable) != nil {
         result.errors.append(
@@ -62,13 +63,24 @@ struct SettingSources {
       }
     }
   }
+
+  private func applyInlineProfile(to result: inout Result) {
+    guard let text = environment.given(Variables.profileInline) else { return }
+    if environment.given(Setting.profile.variable) != nil {
+      result.errors.append(
+        SettingError("\(Setting.profile.variable) and \(Variables.profileInline) are both set: keep one of them"))
+    }
+    result.settings.profile = ProfileChoice(text: text, from: Variables.profileInline)
+  }
 }
 
 extension SettingSources.Result {
   fileprivate mutating func apply(_ target: ConfigurationFile.Target, _ values: [String], from source: String) {
     do throws(BadValue) {
       switch target {
-      case .setting(let setting): try settings.set(setting, to: values)
+      case .setting(let setting):
+        try settings.set(setting, to: values)
+        if setting == .profile { settings.profile?.source = source }
       case .rule(let rule): try settings.configuration.settings.set(rule, to: values.first ?? "")
       }
     } catch {

@@ -16,4 +16,15 @@ extension Value {
     }
     return seed
   }
+
+  /// A switch, which variables mostly have as 0 or 1.
+  static func onOrOff(_ text: String) throws(BadValue) -> Bool {
+    switch text {
+    case "0": return false
+    case "1": return true
+    default:
+      guard let isOn = try? flag(text) else { throw BadValue(value: text, allowed: "0 or 1, off or on") }
+      return isOn
+    }
+  }
 }

@@ -8,6 +8,8 @@ enum Variables {
   static let config = prefix + "CONFIG"
   /// Names a file that holds the admin token, so that it need not stand in the environment.
   static let adminTokenFile = prefix + "ADMIN_TOKEN_FILE"
+  /// Holds the text of a fault profile, in place of the name that `APNS_MOCK_PROFILE` would hold.
+  static let profileInline = prefix + "PROFILE_INLINE"
   /// The CA of a running server, given to the children of `exec`.
   static let ca = prefix + "CA"
   /// The provider key of a running server, likewise, with its two ids.
@@ -16,12 +18,13 @@ enum Variables {
   static let teamID = prefix + "TEAM_ID"
 
   /// Every name that means something to some command of this program.
-  static let known = Setting.allCases.map(\.variable) + [config, adminTokenFile, ca, key, keyID, teamID]
+  static let known =
+    Setting.allCases.map(\.variable) + [
+      config, adminTokenFile, profileInline, ca, key, keyID, teamID,
+    ]
 
   /// Names of the contract that belong to abilities this version does not have: no spelling mistakes.
-  static let ofLaterVersions = ["PROFILES", "PROFILE", "PROFILE_INLINE", "MAGIC_TOKENS", "EXPORT_ON_EXIT"].map {
-    prefix + $0
-  }
+  static let ofLaterVersions = [prefix + "EXPORT_ON_EXIT"]
 
   /// The known name that was probably meant by `name`. What all begin with does not count towards likeness.
   static func nearest(to name: String) -> String? {

@@ -67,16 +67,21 @@ public indirect enum Action: Sendable, Equatable {
     public var headers: [Field]
     /// The whole body instead of a reason.
     public var body: String?
+    /// With 429 `TooManyProviderTokenUpdates`: whether the connection keeps answering so until the update interval has
+    /// passed, as APNs does.
+    public var latches: Bool
 
     /// An answer; by default with the present as the time of a 410.
     public init(
-      status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil
+      status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil,
+      latches: Bool = false
     ) {
       self.status = status
       self.reason = reason
       self.timestamp = timestamp
       self.headers = headers
       self.body = body
+      self.latches = latches
     }
   }
 

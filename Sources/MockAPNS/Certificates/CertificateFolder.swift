@@ -103,7 +103,7 @@ public struct CertificateFolder: Sendable {
   }
 
   /// The machine's name, if the system tells one.
-  private static var currentHostName: String? {
+  static var currentHostName: String? {
     var name = [CChar](repeating: 0, count: 256)
     guard gethostname(&name, name.count - 1) == 0 else { return nil }
     return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)

@@ -1,0 +1,84 @@
+import ArgumentParser
+import Faults
+import Notation
+
+/// `apns-mock profile lint`
+struct ProfileLint: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "lint", abstract: "Say everything that is wrong in profile files.",
+    discussion: """
+      All problems of all files, FILE:LINE:COLUMN: … on standard error. The files may extend each other. Exit code 2 if \
+      a profile cannot run, 0 if there are only warnings.
+      """)
+
+  @Argument(help: ArgumentHelp("Profile files; - for standard input.", valueName: "file"))
+  var files: [String]
+
+  @OptionGroup var library: LibraryFlags
+  @OptionGroup var output: OutputFlags
+
+  func run() throws {
+    let reports = Self.reports(files, library.library())
+    for report in reports {
+      output.print(text: report.text, report.write)
+      if !output.json { for problem in report.problems { StandardStream.error.line(problem.description) } }
+    }
+    guard reports.allSatisfy(\.isValid) else { throw ExitCode(ExitStatus.usage.rawValue) }
+  }
+
+  /// What is wrong in one file.
+  struct Report {
+    let file: String
+    let problems: [ProfileProblem]
+
+    /// Whether the profile can run.
+    var isValid: Bool { count(.error) == 0 }
+
+    private func count(_ severity: ProfileProblem.Severity) -> Int { problems.count { $0.severity == severity } }
+
+    /// `my.yaml: 2 errors, 1 warning`.
+    var text: String {
+      let counts = [(count(.error), "error"), (count(.warning), "warning")].filter { $0.0 > 0 }
+      let words = counts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }
+      return "\(file): \(words.isEmpty ? "good" : words.joined(separator: ", "))"
+    }
+
+    func write(to writer: inout JSONWriter) {
+      writer.member("file", file)
+      writer.member("valid", isValid)
+      writer.arrayMember("problems") { writer in
+        for problem in problems { problem.write(to: &writer) }
+      }
+    }
+  }
+
+  /// Looks at files, each of which may extend another one of them.
+  static func reports(_ files: [String], _ library: ProfileLibrary) -> [Report] {
+    let sources = files.map { file in (file: file, source: Result { try source(file) }) }
+    var library = library
+    var waiting = sources.compactMap { try? $0.source.get() }
+    while true {
+      let before = waiting.count
+      waiting.removeAll { source in
+        guard let loaded = try? library.profile(of: source),
+          let next = try? library.setting(name: loaded.profile.name, text: source.text)
+        else { return false }
+        library = next.library
+        return true
+      }
+      if waiting.count == before || waiting.isEmpty { break }
+    }
+    return sources.map { file, source in
+      do {
+        return Report(file: file, problems: library.problems(in: try source.get()))
+      } catch {
+        return Report(file: file, problems: (error as? ProfileFailure)?.problems ?? [])
+      }
+    }
+  }
+
+  private static func source(_ file: String) throws -> ProfileSource {
+    guard file == "-" else { return try ProfileLibrary.file(file) }
+    return ProfileSource(name: "stdin", text: try Files.text(of: file), origin: .inline)
+  }
+}

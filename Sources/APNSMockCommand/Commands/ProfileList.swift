@@ -1,0 +1,24 @@
+import ArgumentParser
+import NIOHTTP1
+
+/// `apns-mock profile ls`
+struct ProfileList: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "List the fault profiles a server knows, with their knobs.",
+    discussion: "A table on a terminal; otherwise a line each, its columns separated by tabs, or with --json an object."
+  )
+
+  @OptionGroup var flags: AdminFlags
+
+  private struct Profiles: Decodable {
+    var items: [ListedProfile]
+    var problems: [ToldProblem]?
+  }
+
+  func run() async throws {
+    let answer = try await flags.ask(.GET, "/profiles")
+    let profiles = try answer.decoded(Profiles.self)
+    flags.print(itemsOf: answer, ListedProfile.table(profiles.items))
+    for problem in profiles.problems ?? [] { StandardStream.error.line(problem.description) }
+  }
+}

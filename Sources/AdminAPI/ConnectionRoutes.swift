@@ -1,0 +1,135 @@
+internal import APNSRules
+internal import Faults
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// Providers' connections: what happened on each, and things to do to them at once.
+struct ConnectionRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] {
+    [
+      .get("/connections", list), .get("/connections/:id", show), .post("/connections/goaway", goAway),
+      .post("/connections/reset") { request, _ in try await end(.reset, request) },
+      .post("/connections/close") { request, _ in try await end(.close, request) },
+    ]
+  }
+
+  /// Which connections a list shows.
+  private enum Standing: String, CaseIterable {
+    case open, closed
+  }
+
+  // MARK: - Showing
+
+  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    var parameters = try QueryParameters(request)
+    let text = try parameters.take("state")
+    if let other = parameters.all.first {
+      throw Problem.badRequest(
+        "the query has a name \"\(other.name)\" that means nothing here", hint: "It takes state.")
+    }
+    let standing: Standing?
+    do {
+      standing = try text.map { text throws(BadValue) in try Value.word(text, of: Standing.self) }
+    } catch {
+      throw Problem.badRequest("state cannot be \"\(error.value.prefix(80))\"", hint: "It is \(error.allowed).")
+    }
+    let logs = state.connections.logs.filter { log in standing.map { $0 == (log.isClosed ? .closed : .open) } ?? true }
+    return .json { writer in
+      writer.arrayMember("items") { writer in
+        for log in logs { writer.object { log.write(to: &$0) } }
+      }
+      writer.member("total", logs.count)
+      writer.member("open", state.connections.openCount)
+    }
+  }
+
+  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let id = context.parameters.get("id") ?? ""
+    guard let log = state.connections.logs.first(where: { $0.id == id }) else {
+      throw Problem.notFound("there is no connection \(id)", hint: "\(openOnes) Of closed ones the last 200 are known.")
+    }
+    return .json { log.write(to: &$0) }
+  }
+
+  private var openOnes: String {
+    let open = state.connections.logs.filter { !$0.isClosed }.map(\.id)
+    guard !open.isEmpty else { return "None is open." }
+    let more = open.count > 20 ? " and \(open.count - 20) more" : ""
+    return "Open are \(open.prefix(20).joined(separator: ", "))\(more)."
+  }
+
+  // MARK: - Doing
+
+  private func goAway(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let fields = Action.goAwayFields
+    let body = try await JSONBody(request, allowing: ConnectionScope.members + fields)
+    let scope = try ConnectionScope(body, listeners: state.apnsAddresses.count)
+    return try carryOut(.goAway(try Self.order(body.excerpt(of: fields))), scope)
+  }
+
+  private func end(_ order: ConnectionOrder, _ request: Request) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ConnectionScope.members)
+    return try carryOut(order, try ConnectionScope(body, listeners: state.apnsAddresses.count))
+  }
+
+  /// Reads the fields of the action `goaway` as a rule has them.
+  private static func order(_ fields: String) throws(Problem) -> Action.GoAwayOrder {
+    let failure: ProfileFailure
+    do {
+      let file = try RuleFile.parse(#"{"at":"connection","do":{"goaway":\#(fields)}}"#)
+      if case .goAway(let order) = file.rule.action { return order }
+      return Action.GoAwayOrder()
+    } catch {
+      failure = error
+    }
+    let first = failure.problems.first { $0.severity == .error }
+    let field = first?.path.split(separator: ".").dropFirst(2).joined(separator: ".") ?? ""
+    let message = first?.message ?? "the fields cannot be read"
+    throw .badRequest(
+      field.isEmpty ? message : "\(field): \(message)",
+      hint: first?.hint ?? "They are those of the action goaway: \(Action.goAwayFields.joined(separator: ", ")).")
+  }
+
+  private func carryOut(_ order: ConnectionOrder, _ scope: ConnectionScope) throws(Problem) -> Response {
+    if let ids = scope.ids, !state.connections.logs.contains(where: { ids.contains($0.id) && !$0.isClosed }) {
+      throw .notFound("not open: \(ids.sorted().prefix(20).joined(separator: ", "))", hint: openOnes)
+    }
+    let reached = state.connections.carryOut(order, where: scope.contains)
+    return .json { $0.member("connections", reached.map(\.id)) }
+  }
+}
+
+extension Action {
+  /// The fields of the action `goaway`.
+  fileprivate static let goAwayFields = ["code", "last_stream", "debug", "twice", "close_after"]
+}
+
+extension ConnectionLog {
+  /// Writes the connection's members.
+  fileprivate func write(to writer: inout JSONWriter) {
+    let (facts, events) = (facts, events)
+    writer.member("id", id)
+    writer.member("number", number)
+    writer.member("state", isClosed ? "closed" : "open")
+    writer.member("listener", listener)
+    writer.member("client", client)
+    writer.member("sni", facts?.sni)
+    writer.member("tls", facts?.tls)
+    writer.member("certificate", facts?.certificate?.subjectUID)
+    writer.member("pushes", pushes)
+    writer.arrayMember("events") { writer in
+      for event in events.kept {
+        writer.object { writer in
+          writer.member("at", WrittenTime.text(event.at))
+          writer.member("event", event.kind.rawValue)
+          writer.member("detail", event.detail)
+        }
+      }
+    }
+    writer.member("events_dropped", events.dropped)
+  }
+}

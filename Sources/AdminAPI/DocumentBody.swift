@@ -1,0 +1,66 @@
+internal import Hummingbird
+internal import NIOCore
+
+/// The body of a request that is a profile or a rule: YAML, or the same as JSON.
+enum DocumentBody {
+  /// The content types it can have. None of them is one that a web page may post without asking.
+  private static let types = [JSONBody.type, "application/yaml", "application/x-yaml", "text/yaml"]
+
+  /// The text, for the reader of profile files, which takes both.
+  ///
+  /// - Parameter wrapper: the member of a JSON object that has the text of a file in it, if there may be one.
+  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for nothing, for what is not UTF-8, and for
+  ///   bad JSON.
+  static func text(of request: Request, wrapper: String? = nil) async throws -> String {
+    let bytes = try await RequestBody.bytes(of: request)
+    guard bytes.readableBytes > 0 else {
+      throw Problem.badRequest("the body is empty", hint: "Send \(types[0]) or \(types[1]).")
+    }
+    let type = try RequestBody.type(of: request, among: types)
+    guard let text = String(validating: bytes.readableBytesView, as: UTF8.self) else {
+      throw Problem.badRequest("the body is not UTF-8", hint: "Send it in that encoding.")
+    }
+    guard type == JSONBody.type else { return text }
+    let body = try JSONBody(bytes)
+    if let wrapper, body.names.contains(wrapper) {
+      try body.allow([wrapper])
+      return try body.required(wrapper, hint: "It is the text of a profile file.")
+    }
+    return joiningSurrogates(in: text)
+  }
+
+  /// JSON with each pair of escaped surrogates as one escape, as YAML has it. Nothing else of JSON is unknown to YAML.
+  ///
+  /// - Parameter json: in which `JSONText.problem` finds nothing, so that no surrogate is without its other half.
+  private static func joiningSurrogates(in json: String) -> String {
+    let bytes = Array(json.utf8)
+    var joined: [UInt8] = []
+    joined.reserveCapacity(bytes.count)
+    var position = 0
+    while position < bytes.count {
+      guard bytes[position] == UInt8(ascii: "\\") else {
+        joined.append(bytes[position])
+        position += 1
+        continue
+      }
+      if let high = unit(bytes, at: position), (0xD800...0xDBFF).contains(high), let low = unit(bytes, at: position + 6)
+      {
+        let scalar = 0x10000 + (high - 0xD800) << 10 + (low - 0xDC00)
+        let digits = String(scalar, radix: 16)
+        joined += "\\U\(String(repeating: "0", count: 8 - digits.utf8.count))\(digits)".utf8
+        position += 12
+      } else {
+        joined += bytes[position..<min(position + 2, bytes.count)]
+        position += 2
+      }
+    }
+    return String(decoding: joined, as: UTF8.self)
+  }
+
+  /// The number in the escape `\uXXXX` at a position; nil if there is none.
+  private static func unit(_ bytes: [UInt8], at position: Int) -> Int? {
+    guard position + 6 <= bytes.count, bytes[position] == UInt8(ascii: "\\"), bytes[position + 1] == UInt8(ascii: "u")
+    else { return nil }
+    return Int(String(decoding: bytes[position + 2..<position + 6], as: UTF8.self), radix: 16)
+  }
+}

@@ -1,0 +1,38 @@
+internal import Hummingbird
+internal import NIOCore
+
+/// The body of a request as it came, bounded, and what it says it is.
+enum RequestBody {
+  /// Its bytes; none for an absent body.
+  ///
+  /// - Throws: `Problem`: 413 over 1 MiB, 400 if it does not come whole.
+  static func bytes(of request: Request) async throws -> ByteBuffer {
+    let tooLarge = Problem(
+      status: .contentTooLarge, detail: "the body is over \(Limits.body) bytes", hint: "Send less in one request.")
+    if let length = request.headers[.contentLength].flatMap(Int.init), length > Limits.body { throw tooLarge }
+    do {
+      return try await request.body.collect(upTo: Limits.body)
+    } catch is NIOTooManyBytesError {
+      throw tooLarge
+    } catch {
+      // Broken chunks, or a client that went away.
+      throw Problem.badRequest("the body did not come whole: \(error)", hint: "Send it again.")
+    }
+  }
+
+  /// Its content type without parameters, in lower case, which has to be one of a few. A form can be posted from any
+  /// web page without asking, and so can plain text; what is listed here cannot.
+  ///
+  /// - Throws: `Problem` (415) for another one.
+  @discardableResult
+  static func type(of request: Request, among types: [String]) throws(Problem) -> String {
+    let type = (request.headers[.contentType]?.prefix { $0 != ";" }.lowercased() ?? "").filter { !$0.isWhitespace }
+    guard types.contains(type) else {
+      throw Problem(
+        status: .unsupportedMediaType,
+        detail: type.isEmpty ? "the body has no content-type" : "the body's content-type is \(type)",
+        hint: "Send it with content-type: \(types.joined(separator: " or ")).")
+    }
+    return type
+  }
+}

@@ -1,0 +1,133 @@
+internal import Faults
+internal import Hummingbird
+internal import MockAPNS
+internal import Notation
+
+/// Rules beside the profile, and why a rule of either kind fired or did not.
+struct RuleRoutes: Sendable {
+  let state: ServerState
+
+  private var faults: FaultControl { state.faults }
+
+  var routes: [Route] {
+    [
+      .get("/rules", list), .post("/rules", add), .get("/rules/:name", show), .put("/rules/:name", set),
+      .delete("/rules/:name", remove), .get("/rules/:name/explain", explain),
+    ]
+  }
+
+  /// How many there may be: each is looked at for each push.
+  private static let limit = 1000
+
+  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let added = faults.selection.added
+    let counts = RuleCounts(faults.counters)
+    return .json { writer in
+      writer.arrayMember("items") { writer in
+        for rule in added { rule.write(counts, to: &writer) }
+      }
+      writer.member("total", added.count)
+    }
+  }
+
+  private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let text = try await DocumentBody.text(of: request)
+    var file = try Self.read(text, usualName: "rule-1")
+    if !file.isNamed { file = try Self.read(text, usualName: faults.nextRuleName()) }
+    return try put(file)
+  }
+
+  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    if let problem = ProfileName.problem(with: name) {
+      throw Problem.badRequest("\"\(name.prefix(80))\" cannot be the name of a rule", hint: "In the path, \(problem).")
+    }
+    let file = try Self.read(try await DocumentBody.text(of: request), usualName: name)
+    guard file.rule.name == name else {
+      throw Problem.badRequest("the body is about another rule than the path", hint: "Leave name out of the body.")
+    }
+    return try put(file)
+  }
+
+  private static func read(_ text: String, usualName: String) throws(Problem) -> RuleFile {
+    do {
+      return try RuleFile.parse(text, usualName: usualName)
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  private func put(_ file: RuleFile) throws(Problem) -> Response {
+    let name = file.rule.name
+    let added = faults.selection.added
+    guard added.count < Self.limit || added.contains(where: { $0.rule.name == name }) else {
+      throw Problem(
+        status: .conflict, detail: "there are \(Self.limit) rules already",
+        hint: "Remove some, or all of them with POST /api/v1/reset {\"rules\": true}.")
+    }
+    let isNew = faults.add(file.rule, timeToLive: file.ttl)
+    // Gone again already only if its time was shorter than this.
+    guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else {
+      throw .notFound("the rule \(name) is gone already", hint: "Give it a longer ttl.")
+    }
+    var response = Response.jsonValue(status: isNew ? .created : .ok) { writer in
+      rule.write(RuleCounts(faults.counters), warnings: file.warnings, to: &writer)
+    }
+    if isNew { response.headers[.location] = "/api/v1/rules/\(name)" }
+    return response
+  }
+
+  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else { throw unknown(name) }
+    return .jsonValue { rule.write(RuleCounts(faults.counters), to: &$0) }
+  }
+
+  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    guard faults.removeRule(name) else { throw unknown(name) }
+    return Response(status: .noContent)
+  }
+
+  private func unknown(_ name: String) -> Problem {
+    let selection = faults.selection
+    if selection.profile.rules.contains(where: { $0.name == name }) {
+      return .notFound(
+        "the rule \(name) is one of the profile \(selection.profile.name)",
+        hint: "GET /api/v1/profile shows it, GET /api/v1/rules/\(name)/explain tells what it did.")
+    }
+    return missing(name, among: selection.added.map(\.rule.name))
+  }
+
+  private func missing(_ name: String, among names: [String]) -> Problem {
+    let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
+    let list = names.prefix(20).joined(separator: ", ")
+    return .notFound(
+      "there is no rule \"\(name.prefix(80))\"",
+      hint: names.isEmpty ? "There is none now; one with a ttl goes by itself." : "\(guess)Those that are: \(list).")
+  }
+
+  private func explain(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    guard let explanation = faults.counters.explain(name) else {
+      let selection = faults.selection
+      throw missing(name, among: selection.added.map(\.rule.name) + selection.profile.rules.map(\.name))
+    }
+    return .jsonValue(explanation.write)
+  }
+}
+
+extension FaultControl.AddedRule {
+  /// Writes the rule and how it stands as the next value.
+  ///
+  /// - Parameter warnings: what was odd about it when it was read, for whoever sent it.
+  fileprivate func write(
+    _ counts: RuleCounts, warnings: [ProfileProblem]? = nil, to writer: inout JSONWriter
+  ) {
+    rule.write(to: &writer) { writer in
+      writer.member("ends_in", RemainingTime.text(until: endsAt))
+      counts.write(rule.name, of: nil, to: &writer)
+      if let warnings { writer.arrayMember("problems") { warnings.write(to: &$0) } }
+    }
+  }
+}

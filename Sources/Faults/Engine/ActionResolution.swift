@@ -1,0 +1,75 @@
+/// Finds out what a rule does that has fired: one action of a choice, the next step of a sequence, a delay of a fixed
+/// length.
+struct ActionResolution {
+  private let candidate: Candidate
+  private let rule: PreparedRule
+  private let plan: FaultPlan
+  /// Where the sequences stand once the action is done.
+  private(set) var next: [(key: Int, position: Int)] = []
+
+  init(candidate: Candidate, rule: PreparedRule, plan: FaultPlan) {
+    self.candidate = candidate
+    self.rule = rule
+    self.plan = plan
+  }
+
+  /// What is left of an action.
+  ///
+  /// - Parameters:
+  ///   - positions: where the sequences stand.
+  ///   - place: where in the rule's action it is, so that two sequences in it stand apart.
+  ///   - depth: in how many choices it is.
+  mutating func resolve(
+    _ action: Action, _ positions: KeyedTable<Int>, _ reading: inout Reading, place: [Int] = [], depth: Int = 1
+  ) throws(TriggerPart) -> Action {
+    switch action {
+    case .choose(let choices):
+      let number = draw(String(repeating: "#choose", count: depth)).number
+      guard let index = Self.pick(choices, number) else { return .pass }
+      return try resolve(choices[index].action, positions, &reading, place: place + [index], depth: depth + 1)
+    case .sequence(let key, let steps, let onEnd):
+      var hasher = Hasher()
+      hasher.combine(reading.hash(of: key))
+      hasher.combine(place)
+      let hash = hasher.finalize()
+      guard let index = try step(at: positions[hash] ?? 0, of: steps.count, onEnd, key: hash) else { return .pass }
+      return try resolve(steps[index], positions, &reading, place: place + [index], depth: depth)
+    case .delay(let delay):
+      return .delay(.fixed(held(delay.length { draw("#delay") })))
+    case .hang(let duration, let ending):
+      return .hang(for: held(duration), endWith: ending)
+    default: return action
+    }
+  }
+
+  private func draw(_ what: String) -> Draw {
+    plan.draw(rule, what, key: candidate.drawKey, ordinal: candidate.ordinal)
+  }
+
+  /// A time within the profile's limit.
+  private func held(_ duration: Duration?) -> Duration {
+    let limit = plan.profile.limits.maxHold
+    return max(.zero, min(duration ?? limit, limit))
+  }
+
+  private static func pick(_ choices: [Action.Choice], _ number: Double) -> Int? {
+    var rest = number * choices.reduce(0) { $0 + $1.weight }
+    for (index, choice) in choices.enumerated() {
+      rest -= choice.weight
+      if rest < 0 { return index }
+    }
+    return choices.indices.last
+  }
+
+  /// Which step comes now; nil for one of a sequence without steps.
+  private mutating func step(
+    at position: Int, of count: Int, _ onEnd: Action.SequenceEnd, key: Int
+  ) throws(TriggerPart) -> Int? {
+    guard position < count else {
+      if onEnd == .pass { throw .sequence }
+      return count > 0 ? count - 1 : nil
+    }
+    next.append((key, onEnd == .cycle ? (position + 1) % count : position + 1))
+    return position
+  }
+}

@@ -1,0 +1,73 @@
+internal import APNSRules
+internal import Notation
+
+/// A condition in words, for explanations.
+extension Condition.Subject {
+  /// How a profile file calls it.
+  var name: String {
+    switch self {
+    case .payload(let pointer): "\(ConditionKey.payload.rawValue) \(pointer)"
+    case .header(let name): "\(ConditionKey.header.rawValue) \(name)"
+    case .tokenAge, .teamID, .keyID: "\(ConditionKey.providerToken.rawValue).\(key(of: ProviderTokenKey.self))"
+    default: key(of: ConditionKey.self)
+    }
+  }
+
+  private func key(of keys: ProviderTokenKey.Type) -> String {
+    keys.allCases.first { $0.subject == self }?.rawValue ?? ""
+  }
+
+  private func key(of keys: ConditionKey.Type) -> String {
+    keys.allCases.first { $0.subject == self }?.rawValue ?? ""
+  }
+}
+
+extension Condition.Test {
+  /// How many values of a list are shown.
+  private static var shown: Int { 5 }
+
+  /// What the value must be.
+  var wanted: String {
+    switch match {
+    case .equals(let text): return Explanation.quoted(text)
+    case .prefix(let text): return "prefix \(Explanation.quoted(text))"
+    case .glob(let pattern): return "glob \(Explanation.quoted(pattern.text))"
+    case .oneOf(let texts):
+      let shown = texts.sorted().prefix(Self.shown).map { Explanation.quoted($0) }.joined(separator: ", ")
+      return "one of \(shown)" + (texts.count > Self.shown ? ", … (\(texts.count))" : "")
+    case .present(let isPresent): return isPresent ? "any value" : "no value"
+    case .between(let above, let below):
+      let bounds = [above.map { "> \(written($0))" }, below.map { "< \(written($0))" }]
+      return bounds.compactMap { $0 }.joined(separator: " and ")
+    }
+  }
+
+  private func written(_ number: Double) -> String {
+    if subject == .tokenAge, number.magnitude < 1e12 {
+      return WrittenDuration.text(.milliseconds(Int64(number * 1000)))
+    }
+    return Int64(exactly: number).map { String($0) } ?? String(number)
+  }
+}
+
+extension Condition.Match {
+  /// In what little a value differs from what is wanted; nil if it is not little.
+  func hint(for value: String?) -> String? {
+    guard let value else { return nil }
+    let wanted: [String] =
+      switch self {
+      case .equals(let text): [text]
+      case .oneOf(let texts): texts.sorted()
+      case .prefix, .glob, .present, .between: []
+      }
+    // Scalars, because a line break of two of them is one character.
+    let spaceless = value.unicodeScalars.filter { !$0.properties.isWhitespace }
+    for text in wanted {
+      if text.lowercased() == value.lowercased() { return "differs by case" }
+      if spaceless.elementsEqual(text.unicodeScalars.filter { !$0.properties.isWhitespace }) {
+        return "differs by white space"
+      }
+    }
+    return nil
+  }
+}

@@ -1,0 +1,193 @@
+internal import APNSRules
+internal import HTTPMessage
+
+/// The rules in force: a value. What they count is in `tallies`, shared between successive plans.
+///
+/// What a decision depends on besides: the traffic, the time it is given, and for draws the seed. Nothing is random.
+public struct FaultPlan: Sendable {
+  /// The profile.
+  public let profile: Profile
+  /// The rules in force beside the profile, newest first.
+  public let adHoc: [Rule]
+  /// What all draws depend on.
+  public let seed: UInt64
+  /// Whether magic device tokens do what they say.
+  public let magicTokens: Bool
+  /// Whether nothing is done at all.
+  public let halted: Bool
+  /// When the profile was activated, in monotonic nanoseconds.
+  public let activatedAt: Int64
+  /// When each ad-hoc rule was, by its name, in monotonic nanoseconds.
+  public let adHocActivatedAt: [String: Int64]
+  /// What is counted.
+  public let tallies: Tallies
+  /// Whether any rule looks at attempt numbers or push keys.
+  public let needsAttempts: Bool
+
+  /// The rules by the moment they are for, in the order they are looked at.
+  private let rules: [[PreparedRule]]
+  /// One bit for each moment with rules.
+  private let moments: UInt8
+
+  /// A plan. Making it puts it in force: `tallies` drops the counters of rules that are not in it or have changed.
+  ///
+  /// - Parameters:
+  ///   - adHoc: newest first.
+  ///   - activatedAt: monotonic nanoseconds; windows and ramps of the profile's rules count from there.
+  ///   - adHocActivatedAt: the same for ad-hoc rules; one that is not in it has the profile's.
+  public init(
+    profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, halted: Bool = false,
+    activatedAt: Int64, adHocActivatedAt: [String: Int64] = [:], tallies: Tallies
+  ) {
+    self.profile = profile
+    self.adHoc = adHoc
+    self.seed = seed
+    self.magicTokens = magicTokens
+    self.halted = halted
+    self.activatedAt = activatedAt
+    self.adHocActivatedAt = adHocActivatedAt
+    self.tallies = tallies
+    let all = adHoc.map { (rule: $0, profile: String?.none) } + profile.rules.map { ($0, profile.name) }
+    let prepared = zip(all, tallies.adopt(all)).map { entry, slot in
+      let activated = entry.profile == nil ? adHocActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
+      return PreparedRule(entry.rule, profile: entry.profile, slot: slot, activatedAt: activated)
+    }
+    let rules = Moment.allCases.map { moment in halted ? [] : prepared.filter { $0.rule.moment == moment } }
+    self.rules = rules
+    moments = rules.enumerated().reduce(0) { $1.element.isEmpty ? $0 : $0 | 1 << UInt8($1.offset) }
+    needsAttempts = rules.joined().contains(where: \.needsAttempts)
+  }
+
+  /// Whether anything may be done at this moment. At `request` ask `concerns` too.
+  @inline(__always)
+  public func isActive(at moment: Moment) -> Bool {
+    hasRules(at: moment) || moment == .request && magicTokens && !halted
+  }
+
+  /// Whether anything may be done at `request` for a push to this device token, its bytes in any case: without rules
+  /// only if it is a magic one.
+  public func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
+    if hasRules(at: .request) { return true }
+    guard magicTokens, !halted, let deviceToken else { return false }
+    return MagicToken.isMarked(deviceToken)
+  }
+
+  /// When the rules of `connection` have to be looked at again, because a window opens; nil for never. Both in
+  /// monotonic nanoseconds.
+  public func nextLook(after now: Int64) -> Int64? {
+    rules(at: .connection).compactMap { rule -> Int64? in
+      guard let window = rule.rule.trigger.window else { return nil }
+      return window.nextOpening(after: now &- rule.activatedAt).map { $0 &+ rule.activatedAt }
+    }.min()
+  }
+
+  /// What the rules do. Takes one lock once at most, and none if there is nothing to count.
+  ///
+  /// - Parameters:
+  ///   - now: monotonic nanoseconds.
+  ///   - excludingOutcomes: an outcome was injected before, so only what adds to it may be.
+  public func decide(
+    _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false
+  ) -> Decision {
+    guard isActive(at: moment) else { return Decision() }
+    var reading = Reading(traffic, identity: profile.pushIdentity)
+    var looks: [(rule: PreparedRule, look: RuleLook)] = []
+    for rule in rules(at: moment) where !excludingOutcomes || rule.alwaysContinues {
+      let look = look(at: rule, &reading, now: now)
+      looks.append((rule, look))
+      // The rules after one that surely ends the walk need no look.
+      if case .met(let candidate) = look, rule.isStateless, rule.alwaysStops, candidate.isDrawn {
+        break
+      }
+    }
+    let magic = moment == .request ? magicToken(&reading) : nil
+    if looks.isEmpty, magic == nil { return Decision() }
+    return tallies.settle(looks, magic: magic, in: self, &reading)
+  }
+
+  private func magicToken(_ reading: inout Reading) -> MagicToken? {
+    guard magicTokens, let push = reading.traffic.push, push.verdict.isAccepted else { return nil }
+    let isMarked = push.request.headers.bytes.withUnsafeBytes { bytes in
+      bytes.field(push.verdict.facts.deviceToken).map { MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: $0)) }
+    }
+    return isMarked == true ? MagicToken(reading.text(of: .deviceToken)) : nil
+  }
+
+  // MARK: - Rules
+
+  private func rules(at moment: Moment) -> [PreparedRule] { rules[Int(moment.ordinal)] }
+
+  private func hasRules(at moment: Moment) -> Bool { moments & (1 << moment.ordinal) != 0 }
+
+  private func look(at rule: PreparedRule, _ reading: inout Reading, now: Int64) -> RuleLook {
+    // APNs' own rejections stay as they are: a fault never hides a malformed push. What only changes how an answer
+    // leaves may be done to any.
+    if rule.rule.stage == .afterValidation, let verdict = reading.traffic.push?.verdict, !verdict.isAccepted,
+      rule.rule.moment == .request || !rule.alwaysContinues
+    {
+      return .refused
+    }
+    if let miss = rule.condition.miss(&reading) { return .missed(miss) }
+    let trigger = rule.rule.trigger
+    if let streams = trigger.afterStreams, reading.traffic.connection.streamsOpened < streams {
+      return .stopped(.afterStreams)
+    }
+    var opening: Int64 = 0
+    let elapsed = now &- rule.activatedAt
+    if let window = trigger.window {
+      guard let begin = window.opening(at: elapsed) else { return .stopped(.window) }
+      opening = begin
+    }
+    return .met(candidate(rule, &reading, opening: opening, elapsed: elapsed, now: now))
+  }
+
+  private func candidate(
+    _ rule: PreparedRule, _ reading: inout Reading, opening: Int64, elapsed: Int64, now: Int64
+  ) -> Candidate {
+    let trigger = rule.rule.trigger
+    var candidate = Candidate(
+      opening: rule.activatedAt &+ opening, countKey: 0, rateKey: 0, drawKey: "", ordinal: 0, now: now)
+    if trigger.counts || trigger.times != nil { candidate.countKey = reading.hash(of: trigger.countKey) }
+    if let key = trigger.overLimit?.key { candidate.rateKey = reading.hash(of: key) }
+    candidate.probability = trigger.probability?.value(at: elapsed)
+    let isDrawn = candidate.probability.map { $0 > 0 && $0 < 1 } ?? false
+    guard isDrawn || rule.drawsForAction else { return candidate }
+    candidate.drawKey = reading.text(of: trigger.drawKey)
+    if trigger.drawKey == .attempt {
+      // Where there is no push yet, each opening of the window is an attempt.
+      candidate.ordinal = reading.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
+    }
+    if isDrawn { candidate.draw = draw(rule, "", key: candidate.drawKey, ordinal: candidate.ordinal).number }
+    return candidate
+  }
+
+  func draw(_ rule: PreparedRule, _ what: String, key: String, ordinal: Int) -> Draw {
+    Draw(seed: seed, profile: rule.profile ?? "", rule: rule.rule.name + what, key: key, ordinal: ordinal)
+  }
+}
+
+extension Trigger.Probability {
+  /// How likely it is so long after the activation, from 0 to 1.
+  fileprivate func value(at elapsed: Int64) -> Double {
+    switch self {
+    case .fixed(let number): return number
+    case .ramp(let from, let to, let over):
+      let whole = Double(over.nanoseconds)
+      guard Double(elapsed) < whole else { return to }
+      return from + (to - from) * max(0, Double(elapsed)) / whole
+    }
+  }
+}
+
+extension Moment {
+  fileprivate var ordinal: UInt8 {
+    switch self {
+    case .accept: 0
+    case .tls: 1
+    case .settings: 2
+    case .request: 3
+    case .response: 4
+    case .connection: 5
+    }
+  }
+}

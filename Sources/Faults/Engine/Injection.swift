@@ -1,0 +1,70 @@
+/// One rule that fired, and what it does.
+public struct Injection: Sendable, Equatable {
+  /// The profile it is of; nil for ad-hoc rules and magic device tokens.
+  public let profile: String?
+  /// The rule's name; `magic-` and the code for a magic device token.
+  public let rule: String
+  /// What is done: never `choose` or `sequence`, delays always of a fixed length, within the profile's limits.
+  public let action: Action
+  /// What is done right after it: the GOAWAY that follows a 503 `Shutdown` of a magic device token.
+  public var followedBy: Action?
+  /// Whether the rules after it were looked at.
+  public let continues: Bool
+  /// The number that was drawn, at least 0 and below `probability`; nil when nothing was drawn.
+  public let draw: Double?
+  /// How likely it was; nil for a rule without a probability.
+  public let probability: Double?
+  /// Of the draw: the attempt number, or 0.
+  public let ordinal: Int
+  /// The rule's counters, to which a held push is given back.
+  let slot: Int?
+
+  init(
+    profile: String? = nil, rule: String, action: Action, followedBy: Action? = nil, continues: Bool,
+    draw: Double? = nil, probability: Double? = nil, ordinal: Int = 0, slot: Int? = nil
+  ) {
+    self.profile = profile
+    self.rule = rule
+    self.action = action
+    self.followedBy = followedBy
+    self.continues = continues
+    self.draw = draw
+    self.probability = probability
+    self.ordinal = ordinal
+    self.slot = slot
+  }
+
+  /// The same rule doing something else: what a connection that is being drained does to each push.
+  public func doing(_ action: Action) -> Injection {
+    Injection(
+      profile: profile, rule: rule, action: action, continues: false, draw: draw, probability: probability,
+      ordinal: ordinal)
+  }
+
+  /// Whether it holds the push back, so that it counts against `max_active` until `Tallies.release`.
+  public var holds: Bool { action.holds }
+}
+
+extension Action {
+  /// Whether it holds a push back for a time.
+  var holds: Bool {
+    switch self {
+    case .delay, .hang: true
+    default: false
+    }
+  }
+}
+
+/// What the rules do at one moment.
+public struct Decision: Sendable, Equatable {
+  /// What is added to whatever happens, in the order of the rules.
+  public var additions: [Injection] = []
+  /// What happens instead; nil for what APNs would do. With the action `pass` a rule asked for just that.
+  public var outcome: Injection?
+
+  /// Nothing is done.
+  public init() {}
+
+  /// Whether nothing is done.
+  public var isEmpty: Bool { additions.isEmpty && outcome == nil }
+}

@@ -1,0 +1,165 @@
+internal import APNSRules
+internal import Notation
+
+/// A device token that says what becomes of pushes to it: 64 hexadecimal digits, of which the first 16 are a marker,
+/// four a code, four an argument, and 40 are free.
+public struct MagicToken: Sendable, Equatable {
+  /// What may become of a push, by the digits that say so.
+  public enum Code: String, CaseIterable, Sendable {
+    case badDeviceToken = "4000"
+    case deviceTokenNotForTopic = "4001"
+    case topicDisallowed = "4002"
+    case expiredProviderToken = "4030"
+    case invalidProviderToken = "4031"
+    case unregistered = "4100"
+    case expiredToken = "4101"
+    case payloadTooLarge = "4130"
+    case tooManyRequests = "4290"
+    case tooManyProviderTokenUpdates = "4291"
+    case internalServerError = "5000"
+    case serviceUnavailable = "5030"
+    case shutdown = "5031"
+    case unavailableAtFirst = "0503"
+    case tooManyAtFirst = "0429"
+    case late = "0001"
+    case unanswered = "0900"
+    case reset = "0901"
+    case refused = "0902"
+    case disconnected = "0903"
+    case answerLost = "0904"
+  }
+
+  /// What stands in front of all of them.
+  public static let marker = "feedfacefeedface"
+
+  /// What becomes of a push.
+  public let code: Code
+  /// How many hours, attempts or tenths of a second, from 0 to 9999; without a meaning for the other codes.
+  public let argument: Int
+
+  /// A token for one outcome.
+  ///
+  /// - Parameter argument: what is outside of 0 to 9999 is taken for the nearer one of these.
+  public static func make(code: Code, argument: Int = 0) -> MagicToken {
+    MagicToken(code: code, argument: min(max(argument, 0), 9999))
+  }
+
+  /// Each kind of token once, with an argument where one has a meaning, in the order of the documentation.
+  public static var list: [MagicToken] {
+    Code.allCases.map { make(code: $0, argument: $0.exampleArgument) }
+  }
+
+  private init(code: Code, argument: Int) {
+    self.code = code
+    self.argument = argument
+  }
+
+  /// The outcome that a device token in any case asks for; nil if it is not a magic one.
+  public init?(_ deviceToken: String) {
+    let digits = Array(deviceToken.utf8)
+    guard digits.count == 64, digits.withUnsafeBytes(Self.isMarked),
+      let code = Code(rawValue: Self.text(digits[16..<20])),
+      digits[20..<24].allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }),
+      let argument = Int(Self.text(digits[20..<24]))
+    else { return nil }
+    self.init(code: code, argument: argument)
+  }
+
+  private static func text(_ digits: ArraySlice<UInt8>) -> String { String(decoding: digits, as: UTF8.self) }
+
+  /// Whether the bytes of a device token begin as those of all magic ones.
+  static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
+    deviceToken.count >= marker.utf8.count && zip(deviceToken, marker.utf8).allSatisfy { asciiLowercased($0) == $1 }
+  }
+
+  /// The device token, its free digits zero.
+  public var text: String {
+    let digits = String(argument)
+    return Self.marker + code.rawValue + String(repeating: "0", count: 4 - digits.utf8.count) + digits
+      + String(repeating: "0", count: 40)
+  }
+
+  /// The name of the rule it stands for, in records.
+  public var rule: String { "magic-\(code.rawValue)" }
+
+  /// What becomes of a push, in words for people.
+  public var outcome: String {
+    switch code {
+    case .unregistered: "410 Unregistered, timestamp \(argument) h before now"
+    case .shutdown: "503 Shutdown, then GOAWAY"
+    case .unavailableAtFirst: "503 ServiceUnavailable on the first \(argument) attempts, then 200"
+    case .tooManyAtFirst: "429 TooManyRequests on the first \(argument) attempts, then 200"
+    case .late: "200 after \(WrittenDuration.text(.milliseconds(100 * argument)))"
+    case .unanswered: "never answers"
+    case .reset: "RST_STREAM INTERNAL_ERROR"
+    case .refused: "GOAWAY, this stream refused"
+    case .disconnected: "TCP RST"
+    case .answerLost: "accepted and recorded, answer lost"
+    default: code.reason.map { "\($0.status) \($0.text)" } ?? ""
+    }
+  }
+
+  /// On how many pushes it does anything; nil for all.
+  var firstAttempts: Int? {
+    switch code {
+    case .unavailableAtFirst, .tooManyAtFirst: argument
+    default: nil
+    }
+  }
+
+  /// What it does to a push.
+  func injection(within limits: Profile.Limits) -> Injection {
+    let action = action(within: limits)
+    var next: Action?
+    // The push is answered, so the GOAWAY names it as the last one.
+    if code == .shutdown { next = .goAway(Action.GoAwayOrder(lastStream: .this)) }
+    return Injection(rule: rule, action: action, followedBy: next, continues: action.name.continues ?? false)
+  }
+
+  private func action(within limits: Profile.Limits) -> Action {
+    if let reason = code.reason {
+      let before: Duration = code == .unregistered ? .seconds(3600 * argument) : .zero
+      return .respond(
+        Action.Answer(status: reason.status, reason: reason.text, timestamp: .relative(.zero - before)))
+    }
+    switch code {
+    case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxHold)))
+    case .unanswered: return .hang(for: limits.maxHold, endWith: .nothing)
+    case .reset: return .resetStream(code: 2)
+    case .refused: return .goAway(Action.GoAwayOrder())
+    case .disconnected: return .resetConnection(afterAccepting: false)
+    case .answerLost: return .loseAnswer(endWith: .nothing)
+    default: return .pass
+    }
+  }
+}
+
+extension MagicToken.Code {
+  fileprivate var exampleArgument: Int {
+    switch self {
+    case .unregistered: 24
+    case .unavailableAtFirst, .tooManyAtFirst: 2
+    case .late: 10
+    default: 0
+    }
+  }
+
+  fileprivate var reason: Reason? {
+    switch self {
+    case .badDeviceToken: .badDeviceToken
+    case .deviceTokenNotForTopic: .deviceTokenNotForTopic
+    case .topicDisallowed: .topicDisallowed
+    case .expiredProviderToken: .expiredProviderToken
+    case .invalidProviderToken: .invalidProviderToken
+    case .unregistered: .unregistered
+    case .expiredToken: .expiredToken
+    case .payloadTooLarge: .payloadTooLarge
+    case .tooManyRequests, .tooManyAtFirst: .tooManyRequests
+    case .tooManyProviderTokenUpdates: .tooManyProviderTokenUpdates
+    case .internalServerError: .internalServerError
+    case .serviceUnavailable, .unavailableAtFirst: .serviceUnavailable
+    case .shutdown: .shutdown
+    case .late, .unanswered, .reset, .refused, .disconnected, .answerLost: nil
+    }
+  }
+}

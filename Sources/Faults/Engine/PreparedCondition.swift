@@ -1,0 +1,79 @@
+internal import APNSRules
+internal import Notation
+
+/// A condition as decisions look at it: pointers taken apart, and small letters where case does not count.
+struct PreparedCondition: Sendable {
+  struct Test: Sendable {
+    let subject: Condition.Subject
+    let match: Condition.Match
+    /// Of a subject `payload`; nil if it is none, and then nothing is found.
+    let pointer: JSONPointer?
+  }
+
+  /// What kept a condition from holding.
+  enum Miss {
+    /// The test at this place, and what was there instead.
+    case test(Int, seen: SubjectValue?)
+    /// An exception that held.
+    case exception
+  }
+
+  private let tests: [Test]
+  private let exceptions: [PreparedCondition]
+
+  init(_ condition: Condition) {
+    tests = condition.tests.map { test in
+      var pointer: JSONPointer?
+      if case .payload(let text) = test.subject { pointer = JSONPointer(text) }
+      return Test(
+        subject: test.subject, match: test.subject.foldsCase ? test.match.lowercased : test.match, pointer: pointer)
+    }
+    exceptions = condition.exceptions.map { PreparedCondition($0) }
+  }
+
+  /// What keeps it from holding; nil if it holds.
+  func miss(_ reading: inout Reading) -> Miss? {
+    for (index, test) in tests.enumerated() {
+      let value = reading.value(of: test)
+      if !test.match.holds(for: value) { return .test(index, seen: value) }
+    }
+    for exception in exceptions where exception.miss(&reading) == nil { return .exception }
+    return nil
+  }
+}
+
+extension Condition.Match {
+  fileprivate var lowercased: Condition.Match {
+    switch self {
+    case .equals(let text): .equals(text.lowercased())
+    case .prefix(let text): .prefix(text.lowercased())
+    case .oneOf(let texts): .oneOf(Set(texts.map { $0.lowercased() }))
+    case .glob, .present, .between: self
+    }
+  }
+
+  func holds(for value: SubjectValue?) -> Bool {
+    if case .present(let isPresent) = self { return (value != nil) == isPresent }
+    return switch value {
+    case .text(let text): holds(for: text)
+    case .number(let text): holds(for: text) || isWithin(Double(text))
+    case .duration(let duration): isWithin(duration / .seconds(1))
+    case .structure, nil: false
+    }
+  }
+
+  private func holds(for text: String) -> Bool {
+    switch self {
+    case .equals(let wanted): text == wanted
+    case .prefix(let wanted): text.utf8.starts(with: wanted.utf8)
+    case .glob(let pattern): pattern.matches(text)
+    case .oneOf(let wanted): wanted.contains(text)
+    case .present, .between: false
+    }
+  }
+
+  private func isWithin(_ number: Double?) -> Bool {
+    guard case .between(let above, let below) = self, let number, number.isFinite else { return false }
+    return above.map { number > $0 } ?? true && below.map { number < $0 } ?? true
+  }
+}

@@ -1,0 +1,86 @@
+/// A rule as decisions look at it. An object, because decisions hand it on, and that should cost little.
+final class PreparedRule: Sendable {
+  let rule: Rule
+  let condition: PreparedCondition
+  /// The profile it is of; nil for an ad-hoc rule.
+  let profile: String?
+  /// Its counters.
+  let slot: Int
+  /// In monotonic nanoseconds.
+  let activatedAt: Int64
+  /// Whether the walk goes on whatever it does.
+  let alwaysContinues: Bool
+  /// Whether the walk ends whatever it does.
+  let alwaysStops: Bool
+  /// Whether what it does may need a draw.
+  let drawsForAction: Bool
+  /// Whether it fires for the same traffic in the same way, however often it is asked.
+  let isStateless: Bool
+
+  init(_ rule: Rule, profile: String?, slot: Int, activatedAt: Int64) {
+    self.rule = rule
+    self.profile = profile
+    self.slot = slot
+    self.activatedAt = activatedAt
+    condition = PreparedCondition(rule.condition)
+    alwaysContinues = rule.continues ?? rule.action.leaves.allSatisfy { $0.name.continues == true }
+    alwaysStops = rule.continues.map { !$0 } ?? rule.action.leaves.allSatisfy { $0.name.continues != true }
+    drawsForAction = rule.action.draws
+    let trigger = rule.trigger
+    isStateless =
+      rule.moment != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
+      && rule.action.isStateless
+  }
+
+  /// Whether it asks for the attempt number or the push key.
+  var needsAttempts: Bool {
+    let trigger = rule.trigger
+    let draws = trigger.probability.map(\.draws) ?? false || drawsForAction
+    var keys = rule.action.sequenceKeys
+    if draws { keys.append(trigger.drawKey) }
+    if trigger.counts || trigger.times != nil, trigger.countKey == .push { keys.append(.push) }
+    if let key = trigger.overLimit?.key { keys.append(key) }
+    return keys.contains { $0 == .attempt || $0 == .push } || rule.condition.looksAtAttempts
+  }
+}
+
+extension Condition {
+  fileprivate var looksAtAttempts: Bool {
+    tests.contains { $0.subject == .attempt } || exceptions.contains { $0.looksAtAttempts }
+  }
+}
+
+extension Trigger {
+  /// Whether anything is counted but injections.
+  var counts: Bool { first != nil || after != nil || every != nil }
+}
+
+extension Trigger.Probability {
+  fileprivate var draws: Bool {
+    switch self {
+    case .fixed(let number): number > 0 && number < 1
+    case .ramp: true
+    }
+  }
+}
+
+extension Action {
+  /// Neither a position nor a held push depends on it.
+  fileprivate var isStateless: Bool { sequenceKeys.isEmpty && !leaves.contains(where: \.holds) }
+
+  fileprivate var draws: Bool {
+    switch self {
+    case .choose, .delay(.uniform), .delay(.lognormal): true
+    case .sequence(_, let steps, _): steps.contains(where: \.draws)
+    default: false
+    }
+  }
+
+  fileprivate var sequenceKeys: [Trigger.Key] {
+    switch self {
+    case .choose(let choices): choices.flatMap(\.action.sequenceKeys)
+    case .sequence(let key, let steps, _): [key] + steps.flatMap(\.sequenceKeys)
+    default: []
+    }
+  }
+}

@@ -1,0 +1,190 @@
+internal import APNSRules
+public import Notation
+
+/// What became of the traffic a rule looked at: why it fired, or why it did not.
+public struct RuleExplanation: Sendable, Equatable {
+  /// A value that was not what a test wants.
+  public struct Seen: Sendable, Equatable {
+    /// The value, cut, device tokens abbreviated; nil for none.
+    public let value: String?
+    /// How often it was there.
+    public let count: Int
+    /// In what little it differs, if it is but little.
+    public let hint: String?
+  }
+
+  /// One test of the condition.
+  public struct Test: Sendable, Equatable {
+    /// What is looked at, in the words of a profile file.
+    public let name: String
+    /// What it must be, in words.
+    public let wanted: String
+    /// How often the tests before it held, so that this one was made.
+    public let reached: Int
+    /// How often it held.
+    public let matched: Int
+    /// The values it met otherwise, the most common first. At most 32; further ones are in `others`.
+    public let seen: [Seen]
+    /// How often it met a value that is not in `seen`.
+    public let others: Int
+  }
+
+  /// A part of the trigger that kept the rule from firing.
+  public struct Stop: Sendable, Equatable {
+    /// The part, in the words of a profile file.
+    public let part: String
+    /// How often it was what stopped the rule.
+    public let count: Int
+  }
+
+  /// The rule's name.
+  public let rule: String
+  /// The profile it is of; nil for an ad-hoc rule.
+  public let profile: String?
+  /// When it looks.
+  public let moment: Moment
+  /// How often it looked at something. What an earlier rule ended is not among it.
+  public let looks: Int
+  /// How often it fired.
+  public let fired: Int
+  /// How often it was not for a push because APNs itself rejects that one.
+  public let refused: Int
+  /// The tests of its condition, in the order they are made.
+  public let tests: [Test]
+  /// How often all tests held.
+  public let passedTests: Int
+  /// How often an exception kept it from a push; nil without exceptions.
+  public let excepted: Int?
+  /// What stopped it after its condition held, in the order it is asked.
+  public let stops: [Stop]
+  /// How many pushes it holds now.
+  public let active: Int
+
+  /// How often its condition held, so that the trigger was asked.
+  public var triggered: Int { passedTests - (excepted ?? 0) }
+
+  init(_ rule: Rule, profile: String?, count: RuleTally.Count, active: Int) {
+    self.rule = rule.name
+    self.profile = profile
+    self.active = active
+    moment = rule.moment
+    looks = count.looks
+    fired = count.fired
+    refused = count.refused
+    var reached = count.looks - count.refused
+    tests = zip(rule.condition.tests, zip(count.misses, count.seen)).map { test, missed in
+      let (misses, seen) = missed
+      defer { reached -= misses }
+      return Test(
+        name: test.subject.name, wanted: test.wanted, reached: reached, matched: reached - misses,
+        seen: seen.common.map { Seen(value: $0.value, count: $0.count, hint: test.match.hint(for: $0.value)) },
+        others: seen.others)
+    }
+    passedTests = reached
+    excepted = rule.condition.exceptions.isEmpty ? nil : count.excepted
+    stops = TriggerPart.allCases.compactMap { part in
+      let stopped = count.stops[part.rawValue]
+      return stopped > 0 ? Stop(part: part.name, count: stopped) : nil
+    }
+  }
+
+  // MARK: - Text
+
+  /// A few lines for people.
+  public var text: String {
+    var rows: [(name: String, text: String)] = []
+    if refused > 0 {
+      rows.append(
+        ("verdict", "\(looks - refused) of \(looks) match   APNs itself rejects the others: stage before_validation"))
+    }
+    rows += tests.map { ($0.name, $0.text) }
+    if let excepted {
+      rows.append(("not", passedTests == 0 ? "not reached" : "\(triggered) of \(passedTests) match"))
+      if excepted > 0 { rows[rows.count - 1].text += "   \(excepted) kept out" }
+    }
+    rows.append(("trigger", triggerText))
+    let width = rows.reduce(0) { max($0, $1.name.count) }
+    return rows.reduce(into: "rule \(Explanation.quoted(rule)): \(looks) \(looked), \(fired) fired") { text, row in
+      text += "\n  " + row.name + String(repeating: " ", count: width - row.name.count) + "  " + row.text
+    }
+  }
+
+  private var looked: String {
+    switch moment {
+    case .request, .response: looks == 1 ? "push looked at" : "pushes looked at"
+    case .accept, .tls, .settings: looks == 1 ? "connection looked at" : "connections looked at"
+    case .connection: looks == 1 ? "look at a connection" : "looks at connections"
+    }
+  }
+
+  private var triggerText: String {
+    guard triggered > 0 else { return "not reached" }
+    let stopped = stops.map { "\($0.part) (\($0.count))" }.joined(separator: ", ")
+    return "\(fired) of \(triggered) fired" + (stopped.isEmpty ? "" : "   stopped by \(stopped)")
+  }
+
+  // MARK: - JSON
+
+  /// Writes it as the next value.
+  public func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("rule", rule)
+      writer.member("profile", profile)
+      writer.member("at", moment.rawValue)
+      writer.member("looked_at", looks)
+      writer.member("fired", fired)
+      writer.member("active", active)
+      writer.member("rejected_by_apns", refused)
+      writer.arrayMember("when") { writer in
+        for test in tests { test.write(to: &writer) }
+      }
+      writer.member("excepted", excepted)
+      writer.objectMember("trigger") { writer in
+        writer.member("reached", triggered)
+        writer.member("fired", fired)
+        writer.objectMember("stopped") { writer in
+          for stop in stops { writer.member(stop.part, stop.count) }
+        }
+      }
+      writer.member("text", text)
+    }
+  }
+}
+
+extension RuleExplanation.Test {
+  /// How many of the values an explanation in words shows.
+  private static let shown = 3
+
+  fileprivate var text: String {
+    guard reached > 0 else { return "not reached" }
+    var text = "\(matched) of \(reached) match"
+    guard matched < reached else { return text }
+    text += "   wanted \(wanted)"
+    guard !seen.isEmpty else { return text }
+    text += "   most common seen: "
+    text += seen.prefix(Self.shown).map { seen in
+      let value = seen.value.map { Explanation.quoted($0) } ?? "nothing"
+      return "\(value) (\(seen.count)\(seen.hint.map { ", \($0)" } ?? ""))"
+    }.joined(separator: ", ")
+    return text
+  }
+
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("test", name)
+      writer.member("wanted", wanted)
+      writer.member("reached", reached)
+      writer.member("matched", matched)
+      writer.arrayMember("seen") { writer in
+        for seen in seen {
+          writer.object { writer in
+            writer.member("value", seen.value)
+            writer.member("count", seen.count)
+            writer.member("hint", seen.hint)
+          }
+        }
+      }
+      writer.member("others", others)
+    }
+  }
+}

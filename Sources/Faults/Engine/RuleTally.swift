@@ -1,0 +1,120 @@
+/// What is counted for one rule. Lives behind the lock of `Tallies`.
+struct RuleTally {
+  let rule: Rule
+  let profile: String?
+  private(set) var count = Count()
+  /// How many pushes it holds now.
+  var active = 0
+
+  private var matched = KeyedTable<Int>()
+  private var injected = KeyedTable<Int>()
+  private var buckets = RateBuckets()
+  private var positions = KeyedTable<Int>()
+  private var openings = KeyedTable<Int64>()
+
+  /// What an explanation tells.
+  struct Count {
+    var looks = 0
+    var fired = 0
+    var refused = 0
+    /// For each test how often it was the first that failed.
+    var misses: [Int] = []
+    var seen: [SeenValues] = []
+    var excepted = 0
+    /// For each part of the trigger how often it was what stopped the rule.
+    var stops = [Int](repeating: 0, count: TriggerPart.allCases.count)
+  }
+
+  init(_ rule: Rule, profile: String?) {
+    self.rule = rule
+    self.profile = profile
+    count.misses = [Int](repeating: 0, count: rule.condition.tests.count)
+    count.seen = [SeenValues](repeating: SeenValues(), count: rule.condition.tests.count)
+  }
+
+  /// Forgets everything but the pushes it holds.
+  mutating func reset() {
+    let active = active
+    self = RuleTally(rule, profile: profile)
+    self.active = active
+  }
+
+  /// How many keys its tables remember.
+  var remembered: Int {
+    matched.count + injected.count + buckets.count + positions.count + openings.count
+  }
+
+  /// Counts what was found, and says what the rule does; nil if it does not fire.
+  mutating func settle(
+    _ look: RuleLook, of prepared: PreparedRule, in plan: FaultPlan, _ reading: inout Reading, held: Int
+  ) -> Injection? {
+    count.looks &+= 1
+    switch look {
+    case .refused: count.refused &+= 1
+    case .missed(.exception): count.excepted &+= 1
+    case .missed(.test(let index, let seen)):
+      count.misses[index] &+= 1
+      count.seen[index].add(seen, of: rule.condition.tests[index].subject)
+    case .stopped(let part): count.stops[part.rawValue] &+= 1
+    case .met(let candidate):
+      do throws(TriggerPart) {
+        let injection = try fire(candidate, of: prepared, in: plan, &reading, held: held)
+        count.fired &+= 1
+        return injection
+      } catch {
+        count.stops[error.rawValue] &+= 1
+      }
+    }
+    return nil
+  }
+
+  private mutating func fire(
+    _ candidate: Candidate, of prepared: PreparedRule, in plan: FaultPlan, _ reading: inout Reading, held: Int
+  ) throws(TriggerPart) -> Injection {
+    let trigger = rule.trigger
+    if rule.moment == .connection {
+      try takeChance(on: reading.traffic.connection.number, opening: candidate.opening)
+    }
+    if trigger.counts { try checkCount(candidate, attempt: reading.traffic.push?.attempt) }
+    if let rate = trigger.overLimit, buckets.admit(candidate.rateKey, rate: rate, now: candidate.now) {
+      throw .overLimit
+    }
+    if !candidate.isDrawn { throw .probability }
+    let before = trigger.times == nil ? 0 : injected[candidate.countKey] ?? 0
+    if let times = trigger.times, before >= times { throw .times }
+    var resolution = ActionResolution(candidate: candidate, rule: prepared, plan: plan)
+    let action = try resolution.resolve(rule.action, positions, &reading)
+    if action.holds {
+      if let limit = trigger.maxActive, active >= limit { throw .maxActive }
+      if held >= plan.profile.limits.maxActive { throw .profileMaxActive }
+      active += 1
+    }
+    for (key, position) in resolution.next { positions[key] = position }
+    if trigger.times != nil { injected[candidate.countKey] = before &+ 1 }
+    return Injection(
+      profile: prepared.profile, rule: rule.name, action: action,
+      continues: rule.continues ?? action.name.continues ?? false, draw: candidate.draw,
+      probability: candidate.probability, ordinal: candidate.ordinal, slot: prepared.slot)
+  }
+
+  private mutating func takeChance(on connection: UInt64, opening: Int64) throws(TriggerPart) {
+    let key = connection.hashValue
+    let taken = openings[key]
+    // Set even if it does not change, so that a connection that is still looked at is not forgotten.
+    openings[key] = opening
+    if taken == opening { throw .once }
+  }
+
+  private mutating func checkCount(_ candidate: Candidate, attempt: Int?) throws(TriggerPart) {
+    let trigger = rule.trigger
+    let number: Int
+    if trigger.countKey == .push, let attempt {
+      number = attempt
+    } else {
+      number = (matched[candidate.countKey] ?? 0) &+ 1
+      matched[candidate.countKey] = number
+    }
+    let after = number - (trigger.after ?? 0)
+    guard after > 0, after <= trigger.first ?? .max, after % max(trigger.every ?? 1, 1) == 0 else { throw .count }
+  }
+}

@@ -1,0 +1,157 @@
+internal import Notation
+
+/// The definition of a knob as one text has it. A profile that extends another may say a part of it anew.
+struct KnobDraft {
+  /// A field with the place it stands at.
+  struct Field {
+    let scalar: FileNode.Scalar
+    let place: ProfileReading.Located
+    let reading: ProfileReading
+  }
+
+  let name: String
+  let position: FilePosition
+  let path: String
+  let reading: ProfileReading
+  var kind: Profile.Parameter.Kind?
+  var defaultValue: Field?
+  var minimum: Field?
+  var maximum: Field?
+  var help: String?
+  /// Whether a field is there that cannot be read.
+  var isBroken = false
+
+  /// With what it lacks taken from the one that it overrides.
+  func completed(by base: KnobDraft) -> KnobDraft {
+    var draft = self
+    // Values of another type mean nothing here.
+    guard kind == nil || kind == base.kind else { return self }
+    draft.kind = base.kind
+    draft.defaultValue = defaultValue ?? base.defaultValue
+    draft.minimum = minimum ?? base.minimum
+    draft.maximum = maximum ?? base.maximum
+    draft.help = help ?? base.help
+    draft.isBroken = isBroken || base.isBroken
+    return draft
+  }
+
+  /// The knob, broken if there is a problem with it, which is in the list then.
+  func knob() -> Knobs.Knob {
+    var isBroken = isBroken
+    func fail(_ field: Field?, _ message: String, hint: String? = nil) {
+      isBroken = true
+      if let field { return field.reading.fail(field.place, message, hint: hint) }
+      reading.fail(at: position, path, message, hint: hint)
+    }
+    if kind == nil, !isBroken { fail(nil, "type is missing", hint: "{type: int, default: 5}") }
+    if defaultValue == nil, !isBroken { fail(nil, "default is missing") }
+    var parameter = Profile.Parameter(
+      name: name, kind: kind ?? .string, defaultValue: defaultValue?.scalar.text ?? "", help: help ?? "")
+    for (field, set) in [(minimum, \Profile.Parameter.minimum), (maximum, \.maximum)] {
+      guard let field, !isBroken else { continue }
+      if !parameter.kind.hasBounds {
+        fail(field, "a \(parameter.kind.rawValue) has neither min nor max")
+      } else if let problem = parameter.problem(with: field.scalar.text) {
+        fail(field, problem)
+      } else {
+        parameter[keyPath: set] = field.scalar.text
+      }
+    }
+    if let field = defaultValue, !isBroken {
+      if parameter.kind == .string {
+        if field.reading.text(field.scalar, at: field.place) == nil { isBroken = true }
+      } else if let problem = parameter.problem(with: field.scalar.text) {
+        fail(field, problem)
+      }
+    }
+    return Knobs.Knob(
+      parameter: parameter, isBroken: isBroken, file: reading.file, position: position, path: path)
+  }
+}
+
+extension ProfileReading {
+  /// The knobs that one text defines.
+  func knobs(in place: Located) -> [KnobDraft] {
+    (entries(place) ?? []).compactMap { entry in
+      let value = place.member(entry)
+      guard Knobs.isName(entry.key) else {
+        fail(
+          at: entry.position, value.path.shortened,
+          "a knob's name is lower-case letters, digits and _, at most 64")
+        return nil
+      }
+      var draft = KnobDraft(name: entry.key, position: entry.position, path: value.path, reading: self)
+      // `rate: 0.5` changes the default of a knob that a base profile has.
+      if case .scalar = entry.value.content, !entry.value.isEmpty {
+        draft.defaultValue = field(value)
+        draft.isBroken = draft.defaultValue == nil
+        return draft
+      }
+      guard let map = map(value, ParameterKey.self) else {
+        draft.isBroken = true
+        return draft
+      }
+      draft.kind = map[.type].flatMap { word($0) }
+      draft.defaultValue = map[.defaultValue].flatMap(field)
+      draft.minimum = map[.min].flatMap(field)
+      draft.maximum = map[.max].flatMap(field)
+      draft.help = map[.help].flatMap { text($0) }
+      draft.isBroken =
+        draft.kind == nil && map.has(.type) || draft.defaultValue == nil && map.has(.defaultValue)
+        || draft.minimum == nil && map.has(.min) || draft.maximum == nil && map.has(.max)
+      return draft
+    }
+  }
+
+  /// A value as it is written, which no knob can stand for.
+  private func field(_ place: Located) -> KnobDraft.Field? {
+    guard case .scalar(let scalar) = place.node.content, !place.node.isEmpty else {
+      fail(place, "one value stands here, not \(place.node.kind)")
+      return nil
+    }
+    guard !scalar.text.contains("${") else {
+      fail(place, "a knob cannot stand for a part of another")
+      return nil
+    }
+    return KnobDraft.Field(scalar: scalar, place: place, reading: self)
+  }
+}
+
+extension Profile.Parameter.Kind {
+  /// Whether its values can be put in order.
+  var hasBounds: Bool { self == .int || self == .probability || self == .duration }
+
+  /// A value of this kind as a number; nil if it is none.
+  func number(_ text: String) -> Double? {
+    switch self {
+    case .int: Int(text) == nil ? nil : WrittenNumber.value(text)
+    case .probability: WrittenNumber.value(text).flatMap { (0...1).contains($0) ? $0 : nil }
+    case .duration: (try? Value.duration(text))?.inSeconds
+    case .string, .bool: nil
+    }
+  }
+}
+
+extension Profile.Parameter {
+  /// What keeps a text from being its value, in words; nil if nothing does.
+  public func problem(with text: String) -> String? {
+    let shown = text.shortened
+    switch kind {
+    case .string: return text.utf8.count <= 1024 ? nil : "longer than 1024 bytes"
+    case .bool: return (try? Value.flag(text)) == nil ? "\(shown) is neither true nor false" : nil
+    case .int, .probability, .duration: break
+    }
+    guard let value = kind.number(text) else {
+      return switch kind {
+      case .int: "\(shown) is not a whole number"
+      case .probability: "\(shown) is not a number in 0..1"
+      default:
+        "\(shown) is not a duration"
+          + (WrittenNumber.value(text) == nil ? " such as 500ms, 5s or 2m" : ", did you mean \(shown)s?")
+      }
+    }
+    if let minimum, let least = kind.number(minimum), value < least { return "\(shown) is less than \(minimum)" }
+    if let maximum, let most = kind.number(maximum), value > most { return "\(shown) is more than \(maximum)" }
+    return nil
+  }
+}

@@ -1,0 +1,194 @@
+internal import APNSRules
+internal import Notation
+
+/// Makes a profile of a text, the texts it extends and the values of its knobs.
+struct ProfileAssembly {
+  /// How many rules a profile may have: each is looked at for each push, and compared with the others once.
+  static let ruleLimit = 1000
+
+  let problems = ProblemList()
+  private let knobs = Knobs()
+  private let find: (String) -> ProfileSource?
+  private let names: [String]
+  private var layers: [ProfileLayer] = []
+
+  /// - Parameters:
+  ///   - names: of all profiles there are, for guesses.
+  ///   - find: the text of a base profile by its name.
+  init(names: [String], find: @escaping (String) -> ProfileSource?) {
+    self.names = names
+    self.find = find
+  }
+
+  /// The profile of a text; problems of all severities are in `problems` then.
+  ///
+  /// - Parameter values: of its knobs, as they are written; the others have their defaults.
+  mutating func profile(of source: ProfileSource, values: [String: String] = [:]) -> Profile? {
+    var path: [String] = []
+    guard addLayer(source, extended: &path) else { return nil }
+    defineKnobs()
+    apply(values, to: source)
+    var profile = Profile(name: layers.first?.name ?? source.name)
+    // From the last base on, so that each text goes over what it extends.
+    for layer in layers.reversed() { layer.readHeader(into: &profile) }
+    var placed: [PlacedRule] = []
+    for layer in layers { add(layer.rules(), to: &placed) }
+    warnOfUnusedKnobs()
+    profile.parameters = knobs.order.compactMap { knobs.all[$0]?.parameter }
+    profile.rules = placed.map(\.rule)
+    check(placed, profile)
+    return problems.hasErrors ? nil : profile
+  }
+
+  // MARK: - Bases
+
+  /// Adds a text and all it extends. False if not even its structure could be read.
+  private mutating func addLayer(_ source: ProfileSource, extended path: inout [String]) -> Bool {
+    guard let root = ProfileText.read(source.text, file: source.file, problems: problems) else { return false }
+    let reading = ProfileReading(file: source.file, problems: problems, knobs: knobs)
+    guard let map = reading.map(ProfileReading.Located(node: root, path: ""), ProfileKey.self) else { return false }
+    let layer = ProfileLayer(source: source, reading: reading, map: map)
+    layers.append(layer)
+    path.append(layer.name)
+    defer { path.removeLast() }
+    guard let extends = map[.extends] else { return true }
+    for place in reading.listOrOne(extends) ?? [] {
+      guard let name = reading.text(place, thing: "names") else { continue }
+      if let start = path.firstIndex(of: name) {
+        reading.fail(place, "goes in a circle: \((path[start...] + [name]).joined(separator: " → "))")
+      } else if layers.contains(where: { $0.name == name }) {
+        continue  // Two bases with a common base: its rules come once.
+      } else if layers.count >= 32 {
+        reading.fail(place, "more than 32 profiles extend each other")
+      } else if let base = find(name) {
+        _ = addLayer(base, extended: &path)
+      } else {
+        reading.fail(
+          place, "there is no profile \"\(name.shortened)\"", hint: ProfileReading.guess(name, among: names))
+      }
+    }
+    return true
+  }
+
+  /// Adds the rules of one text after those there are.
+  private func add(_ rules: [PlacedRule], to placed: inout [PlacedRule]) {
+    let known = placed.reduce(into: [String: PlacedRule]()) { $0[$1.rule.name] = $1 }
+    var own: [String: PlacedRule] = [:]
+    for rule in rules {
+      if let twin = own[rule.rule.name] {
+        problems.add(
+          ProfileProblem(
+            file: rule.file, at: rule.position, path: rule.path,
+            "there is a rule \"\(rule.rule.name)\" above already, in line \(twin.position.line)",
+            hint: "give it another name"))
+        continue
+      }
+      own[rule.rule.name] = rule
+      // The rule of the profile that extends this one stands for it.
+      if known[rule.rule.name] == nil { placed.append(rule) }
+    }
+    if placed.count > Self.ruleLimit, let last = placed.last {
+      problems.add(
+        ProfileProblem(file: last.file, at: last.position, path: last.path, "more than \(Self.ruleLimit) rules"))
+      placed.removeLast(placed.count - Self.ruleLimit)
+    }
+  }
+
+  // MARK: - Knobs
+
+  private func defineKnobs() {
+    var drafts: [String: KnobDraft] = [:]
+    var order: [String] = []
+    for layer in layers {
+      for draft in layer.map[.params].map(layer.reading.knobs(in:)) ?? [] {
+        if drafts[draft.name] == nil { order.append(draft.name) }
+        drafts[draft.name] = drafts[draft.name]?.completed(by: draft) ?? draft
+      }
+    }
+    for name in order { drafts[name].map { knobs.define($0.knob()) } }
+  }
+
+  private func apply(_ values: [String: String], to source: ProfileSource) {
+    for (name, value) in values.sorted(by: { $0.key < $1.key }) {
+      let path = "params.\(name.shortened)"
+      guard let knob = knobs.all[name] else {
+        let hint =
+          ProfileReading.guess(name, among: knobs.order)
+          ?? (knobs.order.isEmpty ? "it has none" : "there are \(knobs.order.joined(separator: ", "))")
+        problems.add(ProfileProblem(file: source.name, path: path, "there is no such knob", hint: hint))
+        continue
+      }
+      guard !knob.isBroken else { continue }
+      if let problem = knob.parameter.problem(with: value) {
+        problems.add(ProfileProblem(file: source.name, path: path, problem))
+        knobs.change(name) { $0.isBroken = true }
+      } else {
+        knobs.change(name) { $0.parameter.value = value }
+      }
+    }
+  }
+
+  private func warnOfUnusedKnobs() {
+    guard !problems.hasErrors else { return }
+    for name in knobs.order {
+      guard let knob = knobs.all[name], !knob.isUsed else { continue }
+      problems.add(
+        ProfileProblem(
+          .warning, file: knob.file, at: knob.position, path: knob.path, "this knob turns nothing",
+          hint: "use it as \"${\(name)}\""))
+    }
+  }
+
+  // MARK: - Rules together
+
+  private func check(_ placed: [PlacedRule], _ profile: Profile) {
+    for (index, later) in placed.enumerated() {
+      if let earlier = placed[..<index].first(where: { $0.rule.shadows(later.rule) }) {
+        problems.add(
+          ProfileProblem(
+            .warning, file: later.file, at: later.position, path: later.path,
+            "never looked at: \"\(earlier.rule.name)\" in line \(earlier.position.line) takes everything before it",
+            hint: "put it above, or give the other one a when"))
+      }
+      checkAge(later, profile)
+      checkHold(later, profile)
+    }
+  }
+
+  /// A push that would be held longer than the profile allows.
+  private func checkHold(_ placed: PlacedRule, _ profile: Profile) {
+    let most = profile.limits.maxHold
+    guard placed.rule.action.leaves.contains(where: { $0.longestHold > most }) else { return }
+    problems.add(
+      ProfileProblem(
+        .warning, file: placed.file, at: placed.position, path: placed.path + ".\(RuleKey.action.rawValue)",
+        "a push is held for \(WrittenDuration.text(most)) at most", hint: "raise limits: {max_hold: …}"))
+  }
+
+  /// A rule for provider tokens that APNs has rejected already.
+  private func checkAge(_ placed: PlacedRule, _ profile: Profile) {
+    let rule = placed.rule
+    guard rule.moment == .request, rule.stage == .afterValidation,
+      let limit = WrittenDuration.duration(profile.settings[.tokenMaxAge] ?? "1h")?.inSeconds
+    else { return }
+    for test in rule.condition.tests where test.subject == .tokenAge {
+      guard case .between(let above?, _) = test.match, above >= limit else { continue }
+      problems.add(
+        ProfileProblem(
+          .warning, file: placed.file, at: placed.position, path: placed.path + ".when.jwt.age",
+          "this never fires: provider tokens older than \(profile.settings[.tokenMaxAge] ?? "1h") are rejected before",
+          hint: "raise apns: {token_max_age: …}, or say stage: before_validation"))
+    }
+  }
+}
+
+extension Action {
+  /// How long it may hold a push, as far as it says so.
+  fileprivate var longestHold: Duration {
+    switch self {
+    case .delay(.fixed(let length)), .hang(let length?, _): length
+    case .delay(.uniform(_, let max)), .delay(.lognormal(_, _, let max)): max
+    default: .zero
+    }
+  }
+}

@@ -1,0 +1,237 @@
+internal import APNSRules
+internal import Notation
+
+extension ProfileReading {
+  /// The word `when`.
+  ///
+  /// - Parameters:
+  ///   - moment: at which the condition is asked; nil if that is not known because it has a problem of its own.
+  ///   - stage: whether APNs' own checks come before.
+  func condition(_ place: Located, at moment: Moment?, stage: Rule.Stage) -> Condition? {
+    guard let map = map(place, ConditionKey.self) else { return nil }
+    var condition = Condition()
+    var isWhole = true
+    func add(_ subject: Condition.Subject, _ value: Located, at position: FilePosition) {
+      if let moment, !subject.isKnown(at: moment) {
+        fail(
+          at: position, value.path, "not known at \(moment.rawValue)",
+          hint: subject.isAnswer
+            ? "it is at response"
+            : "it is at \(Moment.allCases.filter(subject.isKnown).map(\.rawValue).spokenChoice)")
+        isWhole = false
+      } else if let match = match(value, of: subject, isJudged: stage == .afterValidation && moment == .request) {
+        condition.tests.append(Condition.Test(subject, match))
+      } else {
+        isWhole = false
+      }
+    }
+    for key in ConditionKey.allCases {
+      guard let value = map[key] else { continue }
+      switch key {
+      case .payload:
+        for entry in entries(value) ?? [] {
+          guard let pointer = pointer(entry, in: value) else { continue }
+          add(.payload(pointer: pointer), value.member(entry), at: entry.position)
+        }
+      case .header:
+        for entry in entries(value) ?? [] {
+          guard let name = fieldName(entry.key, at: entry.position, path: value.member(entry).path) else { continue }
+          add(.header(name: name), value.member(entry), at: entry.position)
+        }
+      case .providerToken:
+        guard let token = self.map(value, ProviderTokenKey.self) else { continue }
+        for key in ProviderTokenKey.allCases {
+          guard let value = token[key] else { continue }
+          add(key.subject, value, at: token.position(of: key))
+        }
+      case .not:
+        for element in listOrOne(value) ?? [] {
+          guard let exception = self.condition(element, at: moment, stage: stage) else {
+            isWhole = false
+            continue
+          }
+          if exception == Condition() {
+            fail(element, "nothing is excluded here, which is everything", hint: "leave it out, or say what is")
+          } else {
+            condition.exceptions.append(exception)
+          }
+        }
+      default:
+        if let subject = key.subject { add(subject, value, at: map.position(of: key)) }
+      }
+    }
+    // A condition of which a part is missing would say something else than its writer meant.
+    return isWhole ? condition : nil
+  }
+
+  private func pointer(_ entry: FileNode.Entry, in place: Located) -> String? {
+    if JSONPointer(entry.key) != nil { return entry.key }
+    let guess = "/" + entry.key.replacing(".", with: "/")
+    fail(
+      at: entry.position, place.member(entry).path.shortened, "no JSON pointer",
+      hint: entry.key.contains("~") || entry.key.hasPrefix("/")
+        ? "~ is written ~0 and / in a name ~1" : "did you mean \"\(guess.shortened)\"?")
+    return nil
+  }
+
+  /// The name of a header field, in small letters.
+  func fieldName(_ text: String, at position: FilePosition, path: String) -> String? {
+    let name = text.lowercased()
+    guard (1...256).contains(name.utf8.count),
+      name.utf8.allSatisfy({ $0.isLetterOrDigit || "!#$%&'*+-.^_`|~".utf8.contains($0) })
+    else {
+      fail(at: position, path.shortened, "\"\(text.shortened)\" cannot be the name of a header field")
+      return nil
+    }
+    return name
+  }
+
+  // MARK: - What a value must be
+
+  private func match(
+    _ place: Located, of subject: Condition.Subject, isJudged: Bool
+  ) -> Condition.Match? {
+    switch place.node.content {
+    case .scalar:
+      guard subject != .tokenAge else {
+        fail(place, "an age is hardly ever just that", hint: "write {gt: 30m} or {lt: 30m}")
+        return nil
+      }
+      return value(place, of: subject, isJudged: isJudged).map(Condition.Match.equals)
+    case .list:
+      fail(place, "a list stands here", hint: "write {in: […]}")
+      return nil
+    case .map: break
+    }
+    guard let map = map(place, MatchKey.self) else { return nil }
+    let forms = MatchKey.allCases.filter { map.has($0) }
+    guard let form = forms.first else {
+      fail(place, "what must it be?", hint: "one of \(subject.forms.map(\.rawValue).joined(separator: ", "))")
+      return nil
+    }
+    if let other = forms.dropFirst().first, !(form == .above && other == .below) {
+      fail(
+        at: map.position(of: other), map.path(of: other), "\(form.rawValue) stands here already",
+        hint: "one of the two says it; a second test of the same value goes under not, or into a rule of its own")
+      return nil
+    }
+    for form in forms where !subject.forms.contains(form) {
+      fail(
+        at: map.position(of: form), map.path(of: form), "\(form.rawValue) cannot be asked of it",
+        hint: "\(subject.forms.map(\.rawValue).spokenChoice) can")
+      return nil
+    }
+    return match(map, form, of: subject, isJudged: isJudged)
+  }
+
+  private func match(
+    _ map: Map<MatchKey>, _ form: MatchKey, of subject: Condition.Subject, isJudged: Bool
+  ) -> Condition.Match? {
+    switch form {
+    case .equals:
+      return map[.equals].flatMap { value($0, of: subject, isJudged: isJudged) }.map(Condition.Match.equals)
+    case .prefix:
+      return map[.prefix].flatMap { text($0, thing: subject.thing) }.map { .prefix(subject.folded($0)) }
+    case .glob:
+      return map[.glob].flatMap { text($0, thing: subject.thing) }
+        .map { .glob(TextPattern($0, foldsCase: subject.foldsCase)) }
+    case .oneOf:
+      guard let place = map[.oneOf], let elements = list(place) else { return nil }
+      guard !elements.isEmpty else {
+        fail(place, "an empty list: this can never match")
+        return nil
+      }
+      let values = elements.map { value($0, of: subject, isJudged: isJudged) }
+      let good = values.compactMap { $0 }
+      return good.count == values.count ? .oneOf(Set(good)) : nil
+    case .present: return map[.present].flatMap { flag($0) }.map(Condition.Match.present)
+    case .above, .below: return bounds(map, of: subject)
+    }
+  }
+
+  private func bounds(_ map: Map<MatchKey>, of subject: Condition.Subject) -> Condition.Match? {
+    func bound(_ key: MatchKey) -> (value: Double?, isFine: Bool) {
+      guard let place = map[key] else { return (nil, true) }
+      let value =
+        switch subject {
+        case .tokenAge: duration(place)?.inSeconds
+        case .size: bytes(place).map(Double.init)
+        case .payload: number(place, from: -1e12, inclusive: true)
+        default: whole(place, in: 0...Int(Int32.max)).map(Double.init)
+        }
+      return (value, value != nil)
+    }
+    let above = bound(.above)
+    let below = bound(.below)
+    guard above.isFine, below.isFine else { return nil }
+    if Condition.isEmpty(above: above.value, below: below.value, of: subject) {
+      fail(map.place, "nothing lies between these bounds: this can never match")
+      return nil
+    }
+    return .between(above: above.value, below: below.value)
+  }
+
+  /// A number of bytes, with or without a unit.
+  private func bytes(_ place: Located) -> Int? {
+    guard let scalar = scalar(place, for: .whole) else { return nil }
+    if let bytes = WrittenSize.bytes(scalar.text), bytes <= 1 << 40 { return bytes }
+    fail(place, scalar, "\(scalar.text.shortened) is not a number of bytes", hint: "sizes are written 4096 or 4K")
+    return nil
+  }
+
+  /// A value to compare with, as the traffic has it.
+  private func value(_ place: Located, of subject: Condition.Subject, isJudged: Bool) -> String? {
+    switch subject {
+    case .priority:
+      guard let number = whole(place, in: 0...255) else { return nil }
+      if ![1, 5, 10].contains(number) { neverComes(place, "\(number)", "priorities are 10, 5 and 1", isJudged) }
+      return String(number)
+    case .listener: return whole(place, in: 0...65_535).map(String.init)
+    case .attempt: return whole(place, in: 1...Int(Int32.max)).map(String.init)
+    case .status: return whole(place, in: 200...599).map(String.init)
+    case .size: return bytes(place).map(String.init)
+    case .payload: return jsonValue(place)
+    case .pushType:
+      guard let text = text(place) else { return nil }
+      let types = PushType.allCases.map(\.text)
+      if !types.contains(text) {
+        neverComes(
+          place, text,
+          Self.guess(text, among: types) ?? "the push types are \(types.joined(separator: ", "))", isJudged)
+      }
+      return text
+    case .reason:
+      guard let text = text(place) else { return nil }
+      if Reason(text: text) == nil {
+        warn(
+          place, "APNs has no reason \"\(text.shortened)\" that is known",
+          hint: Self.guess(text, among: Reason.allCases.map(\.text)))
+      }
+      return text
+    case .deviceToken:
+      guard let text = text(place, thing: subject.thing) else { return nil }
+      if !text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
+        neverComes(place, text, "device tokens are hexadecimal digits", isJudged)
+      }
+      return subject.folded(text)
+    default: return text(place, thing: subject.thing).map(subject.folded)
+    }
+  }
+
+  /// A value that no push has, or none that APNs takes.
+  private func neverComes(_ place: Located, _ value: String, _ hint: String, _ isJudged: Bool) {
+    if isJudged {
+      fail(place, "\"\(value.shortened)\" can never match: APNs rejects it before this rule is looked at", hint: hint)
+    } else {
+      warn(place, "APNs knows no \"\(value.shortened)\"", hint: hint)
+    }
+  }
+
+  /// A text, number or truth value of JSON, as JSON writes it.
+  private func jsonValue(_ place: Located) -> String? {
+    guard let scalar = scalar(place, for: .any) else { return nil }
+    if scalar.isText || scalar.text == "true" || scalar.text == "false" { return scalar.text }
+    if WrittenNumber.value(scalar.text) != nil { return scalar.text }
+    return text(scalar, at: place)
+  }
+}

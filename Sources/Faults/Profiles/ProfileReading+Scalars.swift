@@ -1,0 +1,249 @@
+internal import Notation
+
+extension ProfileReading {
+  /// What a value is wanted for, and so which knobs may stand there.
+  enum Use {
+    case text, word, whole, number, probability, duration, flag, any
+
+    var kinds: [Profile.Parameter.Kind] {
+      switch self {
+      case .text, .word: [.string]
+      case .whole: [.int]
+      case .number: [.int, .probability]
+      case .probability: [.probability]
+      case .duration: [.duration]
+      case .flag: [.bool]
+      case .any: Profile.Parameter.Kind.allCases
+      }
+    }
+
+    var spoken: String {
+      switch self {
+      case .text: "a text"
+      case .word: "a word"
+      case .whole: "a whole number"
+      case .number: "a number"
+      case .probability: "a probability"
+      case .duration: "a duration"
+      case .flag: "true or false"
+      case .any: "one value"
+      }
+    }
+  }
+
+  /// The scalar that stands there, or the value of the knob that does.
+  func scalar(_ place: Located, for use: Use) -> FileNode.Scalar? {
+    guard case .scalar(let scalar) = place.node.content else {
+      fail(place, "\(use.spoken) stands here, not \(place.node.kind)")
+      return nil
+    }
+    guard !place.node.isEmpty else {
+      fail(place, "\(use.spoken) is missing")
+      return nil
+    }
+    guard scalar.text.contains("${") else { return scalar }
+    guard let name = Knobs.name(in: scalar.text) else {
+      fail(
+        place, "\"\(scalar.text.shortened)\": a knob is a whole value, \"${name}\", and not a part of one",
+        hint: "let the knob have the whole value")
+      return nil
+    }
+    return value(ofKnob: name, at: place, for: use)
+  }
+
+  private func value(ofKnob name: String, at place: Located, for use: Use) -> FileNode.Scalar? {
+    guard let knob = knobs.all[name] else {
+      if let absence = knobs.absence {
+        fail(place, "\"${\(name.shortened)}\": \(absence)")
+      } else {
+        let hint =
+          Self.guess(name, among: knobs.order).map {
+            $0.replacing("\"?", with: "}\"?").replacing("\"", with: "\"${", maxReplacements: 1)
+          }
+          ?? (knobs.order.isEmpty ? "there are none under params" : "there are \(knobs.order.joined(separator: ", "))")
+        fail(place, "there is no knob \"\(name.shortened)\"", hint: hint)
+      }
+      return nil
+    }
+    knobs.change(name) { $0.isUsed = true }
+    guard !knob.isBroken else { return nil }
+    let kind = knob.parameter.kind
+    guard use.kinds.contains(kind) else {
+      fail(
+        place, "the knob \"\(name)\" is of type \(kind.rawValue), and \(use.spoken) stands here",
+        hint: "make its type \(use.kinds.map(\.rawValue).spokenChoice)")
+      return nil
+    }
+    return FileNode.Scalar(text: knob.parameter.value, isText: kind == .string, knob: name)
+  }
+
+  /// Says that a value is not as it should be, with the knob it came from.
+  func fail(_ place: Located, _ scalar: FileNode.Scalar, _ message: String, hint: String? = nil) {
+    fail(place, scalar.knob.map { "\(message) (knob \"\($0)\")" } ?? message, hint: hint)
+  }
+
+  // MARK: - Numbers
+
+  /// A whole number.
+  func whole(_ place: Located, in range: ClosedRange<Int>) -> Int? {
+    guard let scalar = scalar(place, for: .whole) else { return nil }
+    let text = scalar.text.shortened
+    if scalar.isText {
+      fail(
+        place, scalar, "\"\(text)\" is a text, and a whole number stands here",
+        hint: Int(text) == nil ? nil : "leave out the quotation marks")
+      return nil
+    }
+    if let value = Int(scalar.text), range.contains(value), WrittenNumber.value(scalar.text) != nil { return value }
+    let limits =
+      range.upperBound >= Int(Int32.max)
+      ? "a whole number from \(range.lowerBound)" : "a whole number from \(range.lowerBound) to \(range.upperBound)"
+    var hint: String?
+    if let value = WrittenNumber.value(scalar.text), let rounded = Int(exactly: value.rounded()),
+      range.contains(rounded)
+    {
+      hint = "did you mean \(rounded)?"
+    } else if scalar.text.first == "0", scalar.text != "0", let octal = Int(scalar.text, radix: 8) {
+      hint = "readers of YAML 1.1 take the 0 in front for octal, \(octal)"
+    }
+    fail(place, scalar, "\(text) is not \(limits)", hint: hint)
+    return nil
+  }
+
+  /// A number of at least `least`, or above it.
+  func number(_ place: Located, from least: Double, inclusive: Bool, to most: Double = 1e12) -> Double? {
+    guard let scalar = scalar(place, for: .number) else { return nil }
+    if !scalar.isText, let value = WrittenNumber.value(scalar.text), value <= most,
+      inclusive ? value >= least : value > least
+    {
+      return value
+    }
+    let least = Int(exactly: least).map { String($0) } ?? String(least)
+    fail(place, scalar, "\(scalar.text.shortened) is not a number \(inclusive ? "from" : "above") \(least)")
+    return nil
+  }
+
+  /// A probability.
+  func probability(_ place: Located) -> Double? {
+    guard let scalar = scalar(place, for: .probability) else { return nil }
+    let value = WrittenNumber.value(scalar.text)
+    if let value, (0...1).contains(value), !scalar.isText { return value }
+    var hint: String?
+    let percent = scalar.text.hasSuffix("%") ? WrittenNumber.value(String(scalar.text.dropLast())) : value
+    if let percent, percent > 1 || scalar.text.hasSuffix("%"), (0...100).contains(percent) {
+      hint = "did you mean \(percent / 100)?"
+    } else if scalar.isText, value != nil {
+      hint = "leave out the quotation marks"
+    }
+    fail(place, scalar, "\(scalar.text.shortened) is not a number in 0..1", hint: hint)
+    return nil
+  }
+
+  // MARK: - Words
+
+  /// A duration, zero or longer unless `isPositive`.
+  func duration(_ place: Located, isPositive: Bool = false) -> Duration? {
+    guard let scalar = scalar(place, for: .duration) else { return nil }
+    if let duration = WrittenDuration.duration(scalar.text) {
+      if isPositive ? duration > .zero : duration >= .zero { return duration }
+      fail(place, scalar, "\(scalar.text.shortened) is \(isPositive ? "not longer than zero" : "less than zero")")
+      return nil
+    }
+    if WrittenNumber.value(scalar.text) != nil {
+      fail(place, scalar, "\(scalar.text.shortened) has no unit", hint: "did you mean \(scalar.text.shortened)s?")
+    } else {
+      fail(
+        place, scalar, "\"\(scalar.text.shortened)\" is not a duration",
+        hint: "durations are written 500ms, 5s, 2m, 1h, 1h30m")
+    }
+    return nil
+  }
+
+  /// True or false.
+  func flag(_ place: Located) -> Bool? {
+    guard let scalar = scalar(place, for: .flag) else { return nil }
+    if !scalar.isText, let value = try? Value.flag(scalar.text) { return value }
+    fail(place, scalar, "\(scalar.text.shortened) is neither true nor false")
+    return nil
+  }
+
+  /// One of the values of an enumeration.
+  func word<Choice: RawRepresentable<String> & CaseIterable & Equatable>(
+    _ place: Located, of type: Choice.Type = Choice.self, allowed: [Choice] = Array(Choice.allCases)
+  ) -> Choice? {
+    guard let scalar = scalar(place, for: .word) else { return nil }
+    if let choice = Choice(rawValue: scalar.text), allowed.contains(choice) { return choice }
+    failWord(place, scalar, among: allowed.map(\.rawValue))
+    return nil
+  }
+
+  /// Says that a word is none of those that can stand there.
+  func failWord(_ place: Located, _ scalar: FileNode.Scalar, among names: [String]) {
+    guard !problems.isFull else { return }
+    fail(
+      place, scalar, "there is no \"\(scalar.text.shortened)\" here",
+      hint: Self.guess(scalar.text, among: names) ?? "it is one of \(names.joined(separator: ", "))")
+  }
+
+  /// A text. What YAML reads as something else is a problem: what it reads depends on the reader.
+  ///
+  /// - Parameter thing: what the text is, for the hint.
+  func text(_ place: Located, thing: String? = nil) -> String? {
+    guard let scalar = scalar(place, for: .text) else { return nil }
+    return text(scalar, at: place, thing: thing)
+  }
+
+  /// The text of a scalar.
+  func text(_ scalar: FileNode.Scalar, at place: Located, thing: String? = nil) -> String? {
+    if scalar.isText { return scalar.text }
+    let quoted = "\"\(scalar.text.shortened)\""
+    let seen: String
+    switch PlainKind(scalar.text) {
+    case .text: return scalar.text
+    case .null: seen = "nothing"
+    case .boolean: seen = "true or false"
+    case .number: seen = "a number"
+    case .time: seen = "a time"
+    }
+    fail(
+      place, scalar, "\(scalar.text.shortened) without quotation marks is \(seen) to YAML",
+      hint: thing.map { "quote \($0): \(quoted)" } ?? "quote it: \(quoted)")
+    return nil
+  }
+
+  /// A name of a profile or a rule.
+  func name(_ place: Located) -> String? {
+    guard let text = text(place, thing: "names") else { return nil }
+    if let problem = ProfileName.problem(with: text) {
+      fail(
+        place, "\"\(text.shortened)\": \(problem)", hint: ProfileName.repaired(text).map { "did you mean \"\($0)\"?" })
+      return nil
+    }
+    return text
+  }
+}
+
+/// Names of profiles and of rules: they stand in addresses, on command lines and in records.
+public enum ProfileName {
+  /// What keeps a text from being a name, in words; nil if nothing does.
+  public static func problem(with text: String) -> String? {
+    let isFine =
+      (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed($0) }
+      && text.utf8.first != UInt8(ascii: "-")
+    return isFine ? nil : "a name is lower-case letters, digits and hyphens, at most 64, and no hyphen in front"
+  }
+
+  private static func isAllowed(_ byte: UInt8) -> Bool {
+    byte == UInt8(ascii: "-") || byte.isLetterOrDigit && asciiLowercased(byte) == byte
+  }
+
+  /// The name nearest to a text that is none.
+  static func repaired(_ text: String) -> String? {
+    let bytes = text.utf8.prefix(64).map { byte in
+      let small = asciiLowercased(byte)
+      return isAllowed(small) ? small : UInt8(ascii: "-")
+    }
+    let name = String(decoding: bytes.drop { $0 == UInt8(ascii: "-") }, as: UTF8.self)
+    return problem(with: name) == nil ? name : nil
+  }
+}

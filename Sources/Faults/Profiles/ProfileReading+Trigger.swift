@@ -1,0 +1,135 @@
+internal import Notation
+
+extension ProfileReading {
+  /// The word `trigger`.
+  func trigger(_ place: Located, at moment: Moment?) -> Trigger {
+    var trigger = Trigger()
+    guard let map = map(place, TriggerKey.self) else { return trigger }
+    let most = Int(Int32.max)
+    if let value = map[.probability] { trigger.probability = likelihood(value) }
+    if let value = map[.drawPer], let key: Trigger.Key = key(value, at: moment) { trigger.drawKey = key }
+    if let value = map[.first] { trigger.first = whole(value, in: 1...most) }
+    if let value = map[.after] { trigger.after = whole(value, in: 0...most) }
+    if let value = map[.every] { trigger.every = whole(value, in: 1...most) }
+    if let value = map[.times] { trigger.times = whole(value, in: 1...most) }
+    if let value = map[.timesPer], let key = countKey(value, at: moment) { trigger.countKey = key }
+    if let value = map[.overLimit] { trigger.overLimit = rate(value, at: moment) }
+    if let value = map[.window] { trigger.window = window(value, at: moment) }
+    if let value = map[.afterStreams] {
+      if let moment, moment.isBeforeStreams {
+        fail(
+          at: map.position(of: .afterStreams), value.path, "no stream can be open at \(moment.rawValue)",
+          hint: "at connection, request or response it can")
+      }
+      trigger.afterStreams = whole(value, in: 1...most)
+    }
+    if let value = map[.maxActive] { trigger.maxActive = whole(value, in: 1...most) }
+    if trigger.overLimit != nil, let moment, !moment.hasPush, moment != .accept, moment != .tls {
+      fail(
+        at: map.position(of: .overLimit), map.path(of: .overLimit), "what has a rate are pushes and new connections",
+        hint: "it can stand at accept, tls, request or response")
+    }
+    check(trigger, map)
+    return trigger
+  }
+
+  private func check(_ trigger: Trigger, _ map: Map<TriggerKey>) {
+    if let first = trigger.first, let every = trigger.every, every > first {
+      fail(
+        at: map.position(of: .every), map.path(of: .every),
+        "\(every) is more than first, \(first): this never fires",
+        hint: "both must agree")
+    }
+    if map.has(.drawPer), !map.has(.probability) {
+      warn(
+        at: map.position(of: .drawPer), map.path(of: .drawPer), "nothing is drawn without a probability",
+        hint: "leave it out, or say how likely")
+    }
+    if map.has(.timesPer), ![.first, .after, .every, .times].contains(where: map.has) {
+      warn(
+        at: map.position(of: .timesPer), map.path(of: .timesPer), "nothing is counted",
+        hint: "it belongs to first, after, every and times")
+    }
+    if case .fixed(0) = trigger.probability, knobName(map[.probability]) == nil {
+      warn(at: map.position(of: .probability), map.path(of: .probability), "this never fires")
+    }
+  }
+
+  /// The knob a value comes from.
+  func knobName(_ place: Located?) -> String? {
+    guard case .scalar(let scalar)? = place?.node.content else { return nil }
+    return Knobs.name(in: scalar.text)
+  }
+
+  private func likelihood(_ place: Located) -> Trigger.Probability? {
+    guard case .map = place.node.content else { return probability(place).map(Trigger.Probability.fixed) }
+    guard let map = map(place, ProbabilityKey.self), let value = map[.ramp],
+      let ramp = self.map(value, RampKey.self), let to = ramp[.to].flatMap(probability),
+      let over = ramp[.over].flatMap({ duration($0, isPositive: true) })
+    else { return nil }
+    return .ramp(from: ramp[.from].flatMap(probability) ?? 0, to: to, over: over)
+  }
+
+  /// Whose draw or count it is.
+  private func key(_ place: Located, at moment: Moment?, allowed: [Trigger.Key] = Trigger.Key.allCases) -> Trigger.Key?
+  {
+    guard let key = word(place, of: Trigger.Key.self, allowed: allowed) else { return nil }
+    if let moment, !moment.hasPush, !key.isKnownWithoutPush {
+      fail(
+        place, "there is no push at \(moment.rawValue)",
+        hint: "here it is \(allowed.filter(\.isKnownWithoutPush).map(\.rawValue).spokenChoice)")
+      return nil
+    }
+    return key
+  }
+
+  /// By what is counted.
+  func countKey(_ place: Located, at moment: Moment?) -> Trigger.Key? {
+    if case .scalar(let scalar) = place.node.content, scalar.text == Trigger.Key.attempt.rawValue {
+      fail(place, "an attempt comes once, so nothing can be counted by it", hint: "did you mean \"push\"?")
+      return nil
+    }
+    return key(place, at: moment, allowed: Trigger.Key.counting)
+  }
+
+  private func rate(_ place: Located, at moment: Moment?) -> Trigger.Rate? {
+    guard let map = map(place, RateKey.self),
+      let limit = map[.limit].flatMap({ number($0, from: 0, inclusive: false) })
+    else { return nil }
+    let per = map[.per].map { duration($0, isPositive: true) } ?? .seconds(1)
+    let burst = map[.burst].map { number($0, from: 1, inclusive: true) } ?? max(1, limit)
+    let key = map[.key].map { countKey($0, at: moment) } ?? .rule
+    guard let per, let burst, let key else { return nil }
+    return Trigger.Rate(limit: limit, per: per, burst: burst, key: key)
+  }
+
+  private func window(_ place: Located, at moment: Moment?) -> Trigger.Window? {
+    guard let map = map(place, WindowKey.self) else { return nil }
+    if map.isEmpty {
+      fail(place, "when does it open, and for how long?", hint: "{after: 30s, for: 10s} or {every: 60s, for: 5s}")
+      return nil
+    }
+    let after = map[.after].map { duration($0) } ?? .zero
+    let length = map[.length].flatMap { duration($0, isPositive: true) }
+    let every = map[.every].flatMap { duration($0, isPositive: true) }
+    guard let after, length != nil || !map.has(.length), every != nil || !map.has(.every) else { return nil }
+    if let every {
+      guard let length else {
+        fail(place, "a window that opens again has to close", hint: "say for how long it stays open: for: 5s")
+        return nil
+      }
+      if length >= every, moment != .connection {
+        warn(place, "open for as long as until it opens again: it never closes")
+      }
+    }
+    return Trigger.Window(after: after, length: length, every: every)
+  }
+}
+
+extension Moment {
+  /// Whether a push is there.
+  var hasPush: Bool { self == .request || self == .response }
+
+  /// Whether no stream can have been opened.
+  var isBeforeStreams: Bool { self == .accept || self == .tls || self == .settings }
+}

@@ -1,0 +1,152 @@
+internal import Notation
+
+/// Takes values out of one file, and notes everything that is wrong with them.
+///
+/// Each reader gives nil for what is not there as it should be, after adding a problem; whoever asked goes on with the
+/// next value, so that one pass finds everything.
+final class ProfileReading {
+  /// A value and the way to it.
+  struct Located {
+    let node: FileNode
+    let path: String
+
+    /// The value of a key of it.
+    func member(_ entry: FileNode.Entry) -> Located {
+      Located(node: entry.value, path: path.isEmpty ? entry.key : "\(path).\(entry.key)")
+    }
+
+    /// An element of it.
+    func element(_ index: Int, _ node: FileNode) -> Located { Located(node: node, path: "\(path)[\(index)]") }
+  }
+
+  /// A map with known keys.
+  struct Map<Key: FileKey> {
+    let place: Located
+    private let entries: [Key: FileNode.Entry]
+
+    init(_ place: Located, _ entries: [Key: FileNode.Entry]) {
+      self.place = place
+      self.entries = entries
+    }
+
+    /// The value of a key.
+    subscript(key: Key) -> Located? { entries[key].map(place.member) }
+
+    /// Whether a key is there.
+    func has(_ key: Key) -> Bool { entries[key] != nil }
+
+    /// Where a key stands, or the map itself.
+    func position(of key: Key) -> FilePosition { entries[key]?.position ?? place.node.position }
+
+    /// The way to a key.
+    func path(of key: Key) -> String { place.path.isEmpty ? key.rawValue : "\(place.path).\(key.rawValue)" }
+
+    /// Whether nothing is in it.
+    var isEmpty: Bool { entries.isEmpty }
+  }
+
+  /// What the problems call the file.
+  let file: String
+  let problems: ProblemList
+  let knobs: Knobs
+
+  init(file: String, problems: ProblemList, knobs: Knobs) {
+    self.file = file
+    self.problems = problems
+    self.knobs = knobs
+  }
+
+  // MARK: - Problems
+
+  func fail(_ place: Located, _ message: String, hint: String? = nil) {
+    fail(at: place.node.position, place.path, message, hint: hint)
+  }
+
+  func fail(at position: FilePosition, _ path: String, _ message: String, hint: String? = nil) {
+    problems.add(ProfileProblem(file: file, at: position, path: path, message, hint: hint))
+  }
+
+  func warn(_ place: Located, _ message: String, hint: String? = nil) {
+    warn(at: place.node.position, place.path, message, hint: hint)
+  }
+
+  func warn(at position: FilePosition, _ path: String, _ message: String, hint: String? = nil) {
+    problems.add(ProfileProblem(.warning, file: file, at: position, path: path, message, hint: hint))
+  }
+
+  // MARK: - Structure
+
+  /// The entries of a map; none for nothing at all, as in `close:`.
+  func entries(_ place: Located) -> [FileNode.Entry]? {
+    switch place.node.content {
+    case .map(let entries): return entries
+    case .scalar where place.node.isEmpty: return []
+    default:
+      fail(place, "a map stands here, not \(place.node.kind)")
+      return nil
+    }
+  }
+
+  /// A map with keys of one kind. An unknown key is a problem, and a missing one that is required.
+  func map<Key: FileKey>(_ place: Located, _ type: Key.Type = Key.self, without refused: [Key] = []) -> Map<Key>? {
+    guard let entries = entries(place) else { return nil }
+    var known: [Key: FileNode.Entry] = [:]
+    for entry in entries {
+      if let key = Key(rawValue: entry.key), !refused.contains(key), Key.allCases.contains(key) {
+        known[key] = entry
+      } else {
+        failUnknown(entry, in: place, among: Key.allCases.filter { !refused.contains($0) }.map(\.rawValue))
+      }
+    }
+    for key in Key.required where known[key] == nil {
+      fail(place, "\(key.rawValue) is missing")
+    }
+    return Map(place, known)
+  }
+
+  /// Says that a key does not exist.
+  func failUnknown(_ entry: FileNode.Entry, in place: Located, among names: [String]) {
+    guard !problems.isFull else { return }
+    fail(
+      at: entry.position, place.member(entry).path.shortened, "unknown",
+      hint: Self.guess(entry.key, among: names)
+        ?? (names.isEmpty ? "nothing can stand here" : "it is one of \(names.joined(separator: ", "))"))
+  }
+
+  /// `did you mean "probability"?`, if anything is near enough.
+  static func guess(_ word: String, among names: some Sequence<String>) -> String? {
+    if let meant = foreignWords[word.lowercased()], names.contains(meant) { return "did you mean \"\(meant)\"?" }
+    return Spelling.nearest(to: word, among: names).map { "did you mean \"\($0)\"?" }
+  }
+
+  /// What people of other tools write. `on` is also what YAML 1.1 takes for true.
+  private static let foreignWords = [
+    "on": "at", "true": "at", "if": "when", "match": "when", "action": "do", "actions": "do", "parameters": "params",
+    "knobs": "params", "include": "extends", "description": "summary", "chance": "probability", "rate": "probability",
+    "token": "device_token", "rst_stream": "reset_stream", "go_away": "goaway", "sleep": "delay", "timeout": "hang",
+    "server_name": "sni", "equal": "equals", "regex": "glob", "<<": "extends",
+  ]
+
+  /// The elements of a list.
+  func list(_ place: Located) -> [Located]? {
+    guard case .list(let nodes) = place.node.content else {
+      fail(place, "a list stands here, not \(place.node.kind)")
+      return nil
+    }
+    return nodes.enumerated().map(place.element)
+  }
+
+  /// The elements of a list, or the one thing that stands there instead.
+  func listOrOne(_ place: Located) -> [Located]? {
+    guard case .list = place.node.content else { return [place] }
+    return list(place)
+  }
+}
+
+extension String {
+  /// A text that fits into a message: at most 80 characters, and no line breaks.
+  var shortened: String {
+    let line = String(map { $0.isNewline ? " " : $0 })
+    return line.count <= 80 ? line : line.prefix(79) + "…"
+  }
+}

@@ -1,0 +1,95 @@
+public import Notation
+
+/// Which profile, and how its knobs stand: `black-friday?limit=2&rate=0.5`. In place of the name there can be the path
+/// of a file.
+public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
+  /// Where the profile is.
+  public enum Place: Sendable, Equatable {
+    /// In the library, by this name.
+    case name(String)
+    /// A file, by its path.
+    case file(String)
+  }
+
+  /// Where the profile is.
+  public var place: Place
+  /// Values of its knobs, as they are written.
+  public var parameters: [String: String]
+
+  /// A reference from parts.
+  public init(_ place: Place, parameters: [String: String] = [:]) {
+    self.place = place
+    self.parameters = parameters
+  }
+
+  /// Reads a reference. Names and values of knobs are percent-decoded. It is a file if there is a slash in it, or if it
+  /// ends with `.yaml` or `.yml`.
+  ///
+  /// - Throws: `BadValue`.
+  public init(_ text: String) throws(BadValue) {
+    guard text.utf8.count <= 8192 else { throw BadValue(value: text.shortened, allowed: "at most 8192 bytes") }
+    let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts[0])
+    if name.contains("/") || ProfileFolder.endings.contains(where: name.hasSuffix) {
+      place = .file(name)
+    } else if let problem = ProfileName.problem(with: name) {
+      throw BadValue(value: name.shortened, allowed: "a profile such as flaky-503?rate=0.5, or a file; \(problem)")
+    } else {
+      place = .name(name)
+    }
+    parameters = [:]
+    guard parts.count == 2 else { return }
+    for pair in parts[1].split(separator: "&") {
+      let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard sides.count == 2, let knob = Self.decoded(sides[0]), let value = Self.decoded(sides[1]), !knob.isEmpty,
+        parameters.updateValue(value, forKey: knob) == nil
+      else {
+        throw BadValue(
+          value: String(pair).shortened, allowed: "knobs with their values, each once, such as ?rate=0.5&streak=2")
+      }
+    }
+  }
+
+  /// As it is written.
+  public var description: String {
+    var text =
+      switch place {
+      case .name(let name), .file(let name): name
+      }
+    for (index, pair) in parameters.sorted(by: { $0.key < $1.key }).enumerated() {
+      text += (index == 0 ? "?" : "&") + Self.encoded(pair.key) + "=" + Self.encoded(pair.value)
+    }
+    return text
+  }
+
+  private static func decoded(_ text: Substring) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      let digits = rest.prefix(2)
+      guard digits.count == 2, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+        let value = UInt8(String(Substring(digits)), radix: 16)
+      else { return nil }
+      bytes.append(value)
+      rest = rest.dropFirst(2)
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static func encoded(_ text: String) -> String {
+    var encoded = ""
+    for byte in text.utf8 {
+      if byte.isLetterOrDigit || "-._~:/".utf8.contains(byte) {
+        encoded.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        let digits = String(byte, radix: 16, uppercase: true)
+        encoded += "%" + (digits.count == 1 ? "0" : "") + digits
+      }
+    }
+    return encoded
+  }
+}

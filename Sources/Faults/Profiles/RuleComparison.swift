@@ -1,0 +1,86 @@
+internal import Notation
+
+// Whether one rule leaves anything for another. The answers are on the safe side: "no" may mean "not known".
+
+extension Rule {
+  /// Whether `later`, further down in the list, can never fire because this rule always fires first and ends the walk.
+  func shadows(_ later: Rule) -> Bool {
+    // At `connection` a rule fires once on each connection and is out of the way then.
+    guard moment == later.moment, moment != .connection, trigger.alwaysFires, endsWalk,
+      stage == .beforeValidation || later.stage == .afterValidation || !moment.hasPush
+    else { return false }
+    return later.condition.implies(condition)
+  }
+
+  /// Whether nothing after it is looked at, whatever part of its action it comes to.
+  private var endsWalk: Bool {
+    if action.canEnd { return false }
+    if let continues { return !continues }
+    return action.leaves.allSatisfy { $0.name.continues == false }
+  }
+}
+
+extension Action {
+  /// Whether it is a sequence after whose last step it is as if the rule were not there, or has one in it.
+  fileprivate var canEnd: Bool {
+    switch self {
+    case .sequence(_, let steps, let onEnd): onEnd == .pass || steps.contains(where: \.canEnd)
+    case .choose(let choices): choices.contains(where: \.action.canEnd)
+    default: false
+    }
+  }
+}
+
+extension Trigger {
+  /// Whether it fires for all traffic that its condition holds for.
+  fileprivate var alwaysFires: Bool {
+    (probability == nil || probability == .fixed(1)) && first == nil && (after ?? 0) == 0 && (every ?? 1) == 1
+      && times == nil && overLimit == nil && window == nil && afterStreams == nil && maxActive == nil
+  }
+}
+
+extension Condition {
+  /// Whether everything this holds for is something `other` holds for.
+  func implies(_ other: Condition) -> Bool {
+    other.tests.allSatisfy { wanted in tests.contains { $0.implies(wanted) } }
+      && other.exceptions.allSatisfy { excluded in exceptions.contains { excluded.implies($0) } }
+  }
+}
+
+extension Condition.Test {
+  fileprivate func implies(_ other: Condition.Test) -> Bool {
+    subject == other.subject && match.implies(other.match, foldsCase: subject.foldsCase)
+  }
+}
+
+extension Condition.Match {
+  /// Whether every value this takes is one that `other` takes.
+  fileprivate func implies(_ other: Condition.Match, foldsCase: Bool) -> Bool {
+    if self == other { return true }
+    switch (self, other) {
+    case (.present(let one), .present(let two)): return one == two
+    case (.present, _): return false
+    case (_, .present(let isPresent)): return isPresent
+    case (.equals(let text), _): return other.takes(text)
+    case (.oneOf(let texts), _): return texts.allSatisfy(other.takes)
+    case (.prefix(let long), .prefix(let short)): return long.hasPrefix(short)
+    case (.between(let above, let below), .between(let otherAbove, let otherBelow)):
+      return (otherAbove.map { wanted in above.map { $0 >= wanted } ?? false } ?? true)
+        && (otherBelow.map { wanted in below.map { $0 <= wanted } ?? false } ?? true)
+    default: return false
+    }
+  }
+
+  private func takes(_ text: String) -> Bool {
+    switch self {
+    case .equals(let other): return text == other
+    case .prefix(let prefix): return text.hasPrefix(prefix)
+    case .glob(let pattern): return pattern.matches(text)
+    case .oneOf(let texts): return texts.contains(text)
+    case .present(let isPresent): return isPresent
+    case .between(let above, let below):
+      guard let value = Double(text) else { return false }
+      return (above.map { value > $0 } ?? true) && (below.map { value < $0 } ?? true)
+    }
+  }
+}

@@ -1,0 +1,78 @@
+public import Notation
+
+extension Condition {
+  /// Writes it as an object with the words of a profile file.
+  public func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      for key in ConditionKey.allCases {
+        switch key {
+        case .payload:
+          write(key, of: tests, to: &writer) { if case .payload(let pointer) = $0 { pointer } else { nil } }
+        case .header: write(key, of: tests, to: &writer) { if case .header(let name) = $0 { name } else { nil } }
+        case .providerToken:
+          write(key, of: tests, to: &writer) { subject in
+            ProviderTokenKey.allCases.first { $0.subject == subject }?.rawValue
+          }
+        case .not:
+          guard !exceptions.isEmpty else { continue }
+          writer.arrayMember(key.rawValue) { writer in
+            for exception in exceptions { exception.write(to: &writer) }
+          }
+        default:
+          guard let test = tests.first(where: { $0.subject == key.subject }) else { continue }
+          writer.name(key.rawValue)
+          test.write(to: &writer)
+        }
+      }
+    }
+  }
+
+  /// Writes the tests that stand in a map of their own, each under the name that `name` gives it.
+  private func write(
+    _ key: ConditionKey, of tests: [Test], to writer: inout JSONWriter, name: (Subject) -> String?
+  ) {
+    let named = tests.compactMap { test in name(test.subject).map { (name: $0, test: test) } }
+    guard !named.isEmpty else { return }
+    writer.objectMember(key.rawValue) { writer in
+      for entry in named {
+        writer.name(entry.name)
+        entry.test.write(to: &writer)
+      }
+    }
+  }
+}
+
+extension Condition.Test {
+  /// Writes what the value must be.
+  fileprivate func write(to writer: inout JSONWriter) {
+    switch match {
+    case .equals(let text): write(text, to: &writer)
+    case .prefix(let text): writer.object { $0.member(MatchKey.prefix.rawValue, text) }
+    case .glob(let pattern): writer.object { $0.member(MatchKey.glob.rawValue, pattern.text) }
+    case .oneOf(let texts):
+      writer.object { writer in
+        writer.arrayMember(MatchKey.oneOf.rawValue) { writer in
+          for text in texts.sorted() { write(text, to: &writer) }
+        }
+      }
+    case .present(let isPresent): writer.object { $0.member(MatchKey.present.rawValue, isPresent) }
+    case .between(let above, let below):
+      writer.object { writer in
+        if let above { write(above, as: .above, to: &writer) }
+        if let below { write(below, as: .below, to: &writer) }
+      }
+    }
+  }
+
+  private func write(_ text: String, to writer: inout JSONWriter) {
+    if subject.wholeRange != nil, let number = Int(text) { writer.integer(number) } else { writer.string(text) }
+  }
+
+  private func write(_ bound: Double, as key: MatchKey, to writer: inout JSONWriter) {
+    if subject == .tokenAge, bound.magnitude < 1e12 {
+      writer.member(key.rawValue, Duration.milliseconds(Int64(bound * 1000)))
+    } else {
+      writer.numberMember(key.rawValue, bound)
+    }
+  }
+}

@@ -1,0 +1,108 @@
+internal import APNSRules
+public import Notation
+
+extension Profile {
+  /// Writes it as an object with the words of a profile file. Knobs have a further member, `value`, and have done their
+  /// work: the rules hold their values.
+  public func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member(ProfileKey.name.rawValue, name)
+      writer.member(ProfileKey.summary.rawValue, summary)
+      if let seed { writer.member(ProfileKey.seed.rawValue, seed) }
+      writer.objectMember(ProfileKey.params.rawValue) { writer in
+        for parameter in parameters {
+          writer.name(parameter.name)
+          parameter.write(to: &writer)
+        }
+      }
+      writer.objectMember(ProfileKey.apns.rawValue) { writer in
+        for (setting, value) in settings.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+          writer.member(setting.rawValue, value)
+        }
+      }
+      writer.objectMember(ProfileKey.limits.rawValue) { writer in
+        writer.member(LimitsKey.maxActive.rawValue, limits.maxActive)
+        writer.member(LimitsKey.maxHold.rawValue, limits.maxHold)
+      }
+      if let stopAfter {
+        writer.objectMember(ProfileKey.stop.rawValue) { $0.member(StopKey.after.rawValue, stopAfter) }
+      }
+      writer.member(ProfileKey.pushKey.rawValue, pushIdentity.rawValue)
+      writer.arrayMember(ProfileKey.rules.rawValue) { writer in
+        for rule in rules { rule.write(to: &writer) }
+      }
+    }
+  }
+}
+
+extension Profile.Parameter {
+  /// Writes it as an object: `type`, `default`, `value`, `min`, `max`, `help`.
+  public func write(to writer: inout JSONWriter) {
+    writer.object(writeMembers)
+  }
+
+  /// Writes the members of that object.
+  public func writeMembers(to writer: inout JSONWriter) {
+    writer.member(ParameterKey.type.rawValue, kind.rawValue)
+    write(defaultValue, as: ParameterKey.defaultValue.rawValue, to: &writer)
+    write(value, as: "value", to: &writer)
+    if let minimum { write(minimum, as: ParameterKey.min.rawValue, to: &writer) }
+    if let maximum { write(maximum, as: ParameterKey.max.rawValue, to: &writer) }
+    writer.member(ParameterKey.help.rawValue, help)
+  }
+
+  /// Writes its value as a member of its name.
+  public func writeValue(to writer: inout JSONWriter) { write(value, as: name, to: &writer) }
+
+  private func write(_ text: String, as name: String, to writer: inout JSONWriter) {
+    switch kind {
+    case .bool where (try? Value.flag(text)) != nil: writer.member(name, (try? Value.flag(text)) == true)
+    case .int, .probability:
+      guard WrittenNumber.value(text) != nil else { return writer.member(name, text) }
+      writer.name(name)
+      var text = text
+      text.withUTF8 { writer.verbatim(UnsafeRawBufferPointer($0)) }
+    case .bool, .duration, .string: writer.member(name, text)
+    }
+  }
+}
+
+extension Rule {
+  /// Writes it as an object with the words of a profile file, those that say nothing left out.
+  public func write(to writer: inout JSONWriter) {
+    write(to: &writer) { _ in }
+  }
+
+  /// The same with further members at its end.
+  public func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
+    writer.object { writer in
+      writer.member(RuleKey.name.rawValue, name)
+      writer.member(RuleKey.at.rawValue, moment.rawValue)
+      if condition != Condition() {
+        writer.name(RuleKey.when.rawValue)
+        condition.write(to: &writer)
+      }
+      if trigger != Trigger() {
+        writer.name(RuleKey.trigger.rawValue)
+        trigger.write(to: &writer)
+      }
+      writer.name(RuleKey.action.rawValue)
+      action.write(to: &writer)
+      if let continues {
+        writer.member(RuleKey.then.rawValue, (continues ? Continuation.goOn : .stop).rawValue)
+      }
+      if stage != .afterValidation { writer.member(RuleKey.stage.rawValue, stage.rawValue) }
+      members(&writer)
+    }
+  }
+}
+
+extension JSONWriter {
+  /// Writes a member whose value is a duration.
+  mutating func member(_ name: String, _ duration: Duration) { member(name, WrittenDuration.text(duration)) }
+
+  /// Writes a member whose value is a number, without a fraction if it has none.
+  mutating func numberMember(_ name: String, _ value: Double) {
+    if let whole = Int64(exactly: value) { member(name, whole) } else { member(name, Optional(value)) }
+  }
+}

@@ -1,0 +1,369 @@
+/// The fields of `respond`, and of the answer within `drain`.
+enum AnswerKey: String, FileKey {
+  case status, reason, timestamp, headers, body, latch, unreal
+
+  static let schemaName = "answer"
+
+  var shape: FileShape {
+    switch self {
+    case .status: .whole(200...599)
+    case .reason: .text
+    case .timestamp: .time
+    case .headers: .named(.scalar)
+    case .body: .either(.text, .json)
+    case .latch, .unreal: .flag
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .status: "HTTP status; the one that goes with the reason, if absent."
+    case .reason: "The reason in the body; the usual one of the status, if absent."
+    case .timestamp: "The time of a 410: now, -24h, a time, or {ago: 24h}; now, if absent."
+    case .headers: "Further header fields."
+    case .body: "The whole body instead of a reason; a map is written as JSON."
+    case .latch: "With TooManyProviderTokenUpdates: the connection keeps answering so for the update interval."
+    case .unreal: "Allows a status and a reason that do not belong together, or that APNs does not have."
+    }
+  }
+}
+
+/// A time of the past.
+enum AgoKey: String, FileKey {
+  case ago
+
+  static let schemaName = "ago"
+  static let required = [ago]
+
+  var shape: FileShape { .duration }
+
+  var about: String { "How long before the push came." }
+}
+
+/// The fields of `delay`: one of the three.
+enum DelayKey: String, FileKey {
+  case fixed, uniform, lognormal
+
+  static let schemaName = "delay"
+
+  var shape: FileShape {
+    switch self {
+    case .fixed: .duration
+    case .uniform: .map(UniformKey.self)
+    case .lognormal: .map(LognormalKey.self)
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .fixed: "Always the same."
+    case .uniform: "Anything between two, each as likely as the other."
+    case .lognormal: "Many short ones, few long ones."
+    }
+  }
+}
+
+/// A delay between two.
+enum UniformKey: String, FileKey {
+  case min, max
+
+  static let schemaName = "uniform"
+  static let required = [min, max]
+
+  var shape: FileShape { .duration }
+
+  var about: String {
+    switch self {
+    case .min: "The shortest."
+    case .max: "The longest."
+    }
+  }
+}
+
+/// A delay as networks have it.
+enum LognormalKey: String, FileKey {
+  case median, sigma, max
+
+  static let schemaName = "lognormal"
+  static let required = [median, sigma, max]
+
+  var shape: FileShape {
+    switch self {
+    case .median, .max: .duration
+    case .sigma: .number
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .median: "Half of them are shorter."
+    case .sigma: "How far they spread: 0 not at all, 1 a lot."
+    case .max: "None is longer."
+    }
+  }
+}
+
+/// The fields of `hang` and `stall`.
+enum HoldKey: String, FileKey {
+  case length = "for"
+  case endWith = "end_with"
+
+  static let schemaName = "hold"
+
+  var shape: FileShape {
+    switch self {
+    case .length: .duration
+    case .endWith: .word(Action.Ending.allCases.map(\.rawValue))
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .length: "How long; as long as the limits allow, if absent."
+    case .endWith: "What ends it."
+    }
+  }
+}
+
+/// The field of `lose_answer`.
+enum LossKey: String, FileKey {
+  case endWith = "end_with"
+
+  static let schemaName = "loss"
+
+  var shape: FileShape { .word(endings.map(\.rawValue)) }
+
+  var about: String { "What the client sees of the stream; nothing, if absent." }
+
+  private var endings: [Action.Ending] { Action.Ending.afterLoss }
+}
+
+extension Action.Ending {
+  /// How a push whose answer is lost can end.
+  static let afterLoss: [Action.Ending] = [.nothing, .resetStream]
+  /// How a TLS handshake that was held up can end.
+  static let afterStall: [Action.Ending] = [.close, .nothing, .answer]
+}
+
+/// The field of `reset_stream`.
+enum ResetKey: String, FileKey {
+  case code
+
+  static let schemaName = "reset"
+
+  var shape: FileShape { .either(.word(ErrorNames.http2), .whole(0...Int(UInt32.max))) }
+
+  var about: String { "Error code of RFC 9113; INTERNAL_ERROR, if absent." }
+}
+
+/// The field of `reset_connection`.
+enum ConnectionResetKey: String, FileKey {
+  case afterAccepting = "after_accepting"
+
+  static let schemaName = "connection_reset"
+
+  var shape: FileShape { .flag }
+
+  var about: String { "Whether the push is accepted first; false, if absent." }
+}
+
+/// The fields of `goaway`.
+enum GoAwayKey: String, FileKey {
+  case code
+  case lastStream = "last_stream"
+  case debug, twice
+  case closeAfter = "close_after"
+
+  static let schemaName = "goaway"
+
+  var shape: FileShape {
+    switch self {
+    case .code: ResetKey.code.shape
+    case .lastStream: .word(Action.LastStream.allCases.map(\.rawValue))
+    case .debug: .either(.text, .json)
+    case .twice: .flag
+    case .closeAfter: .either(.duration, .word(["never"]))
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .code: "Error code of RFC 9113; NO_ERROR, if absent."
+    case .lastStream: "The last stream that is answered; the one before this, if absent."
+    case .debug: "Debug data; a map is written as JSON."
+    case .twice: "First with every stream allowed, then with the real last one; false, if absent."
+    case .closeAfter: "When the connection is closed; 1s, if absent."
+    }
+  }
+}
+
+/// The fields of `drain`.
+enum DrainKey: String, FileKey {
+  case length = "for"
+  case respond
+
+  static let schemaName = "drain"
+  static let required = [length]
+
+  var shape: FileShape {
+    switch self {
+    case .length: .duration
+    case .respond: .map(AnswerKey.self)
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .length: "How long, before GOAWAY and the end."
+    case .respond: "What every push is told; 503 Shutdown, if absent."
+    }
+  }
+}
+
+/// The fields of `dribble`.
+enum DribbleKey: String, FileKey {
+  case chunks, over
+
+  static let schemaName = "dribble"
+  static let required = [chunks, over]
+
+  var shape: FileShape {
+    switch self {
+    case .chunks: .whole(2...1000)
+    case .over: .duration
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .chunks: "In how many pieces."
+    case .over: "How long from the first to the last."
+    }
+  }
+}
+
+/// The field of `drop_header`.
+enum DropHeaderKey: String, FileKey {
+  case name
+
+  static let schemaName = "drop_header"
+  static let required = [name]
+
+  var shape: FileShape { .text }
+
+  var about: String { "Which header field of the answer is left out." }
+}
+
+/// The field of `change_id`.
+enum ChangeIDKey: String, FileKey {
+  case to
+
+  static let schemaName = "change_id"
+  static let required = [to]
+
+  var shape: FileShape { .word(Action.IDChange.allCases.map(\.rawValue)) }
+
+  var about: String { "What becomes of apns-id in the answer." }
+}
+
+/// The field of `silence`, `starve_window` and `ignore_pings`.
+enum TimeKey: String, FileKey {
+  case length = "for"
+
+  static let schemaName = "time"
+
+  var shape: FileShape { .duration }
+
+  var about: String { "How long; for ever, if absent." }
+}
+
+/// The fields of `settings`.
+enum SettingsKey: String, FileKey {
+  case maxConcurrentStreams = "max_concurrent_streams"
+  case initialWindowSize = "initial_window_size"
+  case maxHeaderListSize = "max_header_list_size"
+  case after
+  case acknowledgesClient = "ack_client"
+
+  static let schemaName = "settings"
+
+  var shape: FileShape {
+    switch self {
+    case .maxConcurrentStreams, .maxHeaderListSize: .whole(0...Int(UInt32.max))
+    case .initialWindowSize: .whole(0...Int(Int32.max))
+    case .after: .duration
+    case .acknowledgesClient: .flag
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .maxConcurrentStreams: "SETTINGS_MAX_CONCURRENT_STREAMS."
+    case .initialWindowSize: "SETTINGS_INITIAL_WINDOW_SIZE."
+    case .maxHeaderListSize: "SETTINGS_MAX_HEADER_LIST_SIZE."
+    case .after: "How long after the moment; 0s, if absent."
+    case .acknowledgesClient: "Whether the client's SETTINGS are acknowledged from then on; true, if absent."
+    }
+  }
+}
+
+/// The field of `alert`.
+enum AlertKey: String, FileKey {
+  case name
+
+  static let schemaName = "alert"
+
+  var shape: FileShape { .either(.word(ErrorNames.alerts), .whole(0...255)) }
+
+  var about: String { "The alert by its name in RFC 8446; handshake_failure, if absent." }
+}
+
+/// The field of `certificate`.
+enum CertificateKey: String, FileKey {
+  case use
+
+  static let schemaName = "certificate"
+  static let required = [use]
+
+  var shape: FileShape { .word(Action.BadCertificate.allCases.map(\.rawValue)) }
+
+  var about: String { "What is wrong with it." }
+}
+
+/// The fields of `sequence`.
+enum SequenceKey: String, FileKey {
+  case key, steps
+  case onEnd = "on_end"
+
+  static let schemaName = "sequence"
+  static let required = [steps]
+
+  var shape: FileShape {
+    switch self {
+    case .key: .word(Trigger.Key.counting.map(\.rawValue))
+    case .steps: .list(.action)
+    case .onEnd: .word(Action.SequenceEnd.allCases.map(\.rawValue))
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .key: "Who goes through the steps: the rule as a whole, if absent."
+    case .steps: "One action after the other, each time the rule fires."
+    case .onEnd: "What follows the last step: it stays, it cycles, or the rule passes; stay, if absent."
+    }
+  }
+}
+
+/// An action without fields.
+enum NoKey: String, FileKey {
+  // An enumeration without a case has no raw value.
+  case none
+
+  static let schemaName = "nothing"
+  static let allCases: [NoKey] = []
+
+  var shape: FileShape { .text }
+
+  var about: String { "" }
+}

@@ -1,0 +1,110 @@
+internal import APNSRules
+
+/// The word `when`.
+enum ConditionKey: String, FileKey {
+  case deviceToken = "device_token"
+  case topic
+  case pushType = "push_type"
+  case priority
+  case collapseID = "collapse_id"
+  case apnsID = "apns_id"
+  case payload, header, size
+  case providerToken = "jwt"
+  case client, listener
+  case serverName = "sni"
+  case certificate, attempt, status, reason, not
+
+  static let schemaName = "condition"
+
+  var shape: FileShape {
+    switch self {
+    case .deviceToken, .topic, .collapseID, .apnsID, .client, .serverName, .certificate: .match(.text([]))
+    case .pushType: .match(.text(PushType.allCases.map(\.text)))
+    case .reason: .match(.text(Reason.allCases.map(\.text)))
+    case .priority, .size, .listener, .attempt, .status: .match(.number)
+    case .payload: .named(.match(.json))
+    case .header: .named(.match(.text([])))
+    case .providerToken: .map(ProviderTokenKey.self)
+    case .not: .either(.map(ConditionKey.self), .list(.map(ConditionKey.self)))
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .deviceToken: "The device token, in any case. Quote it: YAML reads some as numbers."
+    case .topic: "apns-topic, or the only topic of the provider certificate."
+    case .pushType: "apns-push-type."
+    case .priority: "apns-priority, 10 when absent."
+    case .collapseID: "apns-collapse-id."
+    case .apnsID: "apns-id as the client gave it."
+    case .payload: "Values of the payload by JSON pointer: /aps/alert/title."
+    case .header: "Header fields by name."
+    case .size: "How many bytes the payload has."
+    case .providerToken: "The provider token."
+    case .client: "The client's address, without its port."
+    case .listener: "Which of the server's APNs listeners, from 0."
+    case .serverName: "The host name the client asked for in its TLS handshake."
+    case .certificate: "The UID of the client certificate."
+    case .attempt: "How often this push came until now, from 1."
+    case .status: "The status of the answer; at response alone."
+    case .reason: "The reason of the answer; at response alone."
+    case .not: "What must not hold: one condition, or a list of which none may hold."
+    }
+  }
+}
+
+/// The provider token in a condition.
+enum ProviderTokenKey: String, FileKey {
+  case age
+  case teamID = "team_id"
+  case keyID = "key_id"
+
+  static let schemaName = "provider_token"
+
+  var shape: FileShape {
+    switch self {
+    case .age: .match(.duration)
+    case .teamID, .keyID: .match(.text([]))
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .age: "How long ago it was issued."
+    case .teamID: "Its team id (iss)."
+    case .keyID: "Its key id (kid)."
+    }
+  }
+}
+
+/// What a value must be, where that is more than equality.
+enum MatchKey: String, FileKey {
+  case equals, prefix, glob
+  case oneOf = "in"
+  case present
+  case above = "gt"
+  case below = "lt"
+
+  static let schemaName = "match"
+
+  var shape: FileShape {
+    switch self {
+    case .equals, .above, .below: .scalar
+    case .prefix, .glob: .text
+    case .oneOf: .list(.scalar)
+    case .present: .flag
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .equals: "Just this."
+    case .prefix: "A text that begins so."
+    case .glob: "A text with * for anything."
+    case .oneOf: "One of these."
+    case .present: "Whether there is a value at all."
+    case .above: "More than this."
+    case .below: "Less than this."
+    }
+  }
+}

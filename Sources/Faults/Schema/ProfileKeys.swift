@@ -1,0 +1,143 @@
+internal import APNSRules
+
+/// A profile.
+enum ProfileKey: String, FileKey {
+  case name, summary, extends, seed, params, apns, limits, stop
+  case pushKey = "push_key"
+  case rules
+
+  static let schemaName = "profile"
+
+  var shape: FileShape {
+    switch self {
+    case .name: .name
+    case .summary: .text
+    case .extends: .either(.name, .list(.name))
+    case .seed: .whole(0...Int.max)
+    case .params: .named(.map(ParameterKey.self))
+    case .apns: .settings
+    case .limits: .map(LimitsKey.self)
+    case .stop: .map(StopKey.self)
+    case .pushKey: .word(Profile.PushIdentity.allCases.map(\.rawValue))
+    case .rules: .list(.map(RuleKey.self))
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .name: "What the profile is called; the file's name without its ending, if absent."
+    case .summary: "One sentence about it."
+    case .extends: "Profiles whose rules come after these, and whose settings and knobs hold where this one has none."
+    case .seed: "What all draws depend on; random, and printed, if absent."
+    case .params: "Knobs. A value \"${name}\" anywhere below is replaced by the knob's."
+    case .apns: "Settings of the server that this profile overrides."
+    case .limits: "What all rules together may use up."
+    case .stop: "When the profile ends by itself."
+    case .pushKey: "What makes two attempts the same push: what is in it, or its apns-id."
+    case .rules: "The faults, looked at from top to bottom."
+    }
+  }
+}
+
+/// A knob.
+enum ParameterKey: String, FileKey {
+  case type
+  case defaultValue = "default"
+  case min, max, help
+
+  static let schemaName = "parameter"
+
+  var shape: FileShape {
+    switch self {
+    case .type: .word(Profile.Parameter.Kind.allCases.map(\.rawValue))
+    case .defaultValue, .min, .max: .scalar
+    case .help: .text
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .type: "What kind of value it has."
+    case .defaultValue: "Its value unless somebody turns it."
+    case .min: "The least value it can have."
+    case .max: "The largest value it can have."
+    case .help: "What it does, in a few words."
+    }
+  }
+}
+
+/// What a profile may use up.
+enum LimitsKey: String, FileKey {
+  case maxActive = "max_active"
+  case maxHold = "max_hold"
+
+  static let schemaName = "limits"
+
+  var shape: FileShape {
+    switch self {
+    case .maxActive: .whole(1...Int.max)
+    case .maxHold: .duration
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .maxActive: "How many pushes may be held at once."
+    case .maxHold: "How long a push may be held."
+    }
+  }
+}
+
+/// The end of a profile.
+enum StopKey: String, FileKey {
+  case after
+
+  static let schemaName = "stop"
+  static let required = [after]
+
+  var shape: FileShape { .duration }
+
+  var about: String { "How long after its activation." }
+}
+
+/// A rule.
+enum RuleKey: String, FileKey {
+  case name, at, when, trigger
+  case action = "do"
+  case then, stage, ttl
+
+  static let schemaName = "rule"
+  static let required = [action]
+
+  var shape: FileShape {
+    switch self {
+    case .name: .name
+    case .at: .word(Moment.allCases.map(\.rawValue))
+    case .when: .map(ConditionKey.self)
+    case .trigger: .map(TriggerKey.self)
+    case .action: .action
+    case .then: .word(Continuation.allCases.map(\.rawValue))
+    case .stage: .word(Rule.Stage.allCases.map(\.rawValue))
+    case .ttl: .duration
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .name: "What the rule is called; rule- and its number, if absent."
+    case .at: "At which moment of the exchange; request, if absent."
+    case .when: "For which traffic; for all, if absent."
+    case .trigger: "How often; each time, if absent."
+    case .action: "What is done."
+    case .then: "Whether the rules after it are looked at when it has fired."
+    case .stage: "Whether a push that APNs would reject meets it."
+    case .ttl: "How long the rule stays; for rules that are sent, not for files."
+    }
+  }
+}
+
+/// The word `then`.
+enum Continuation: String, CaseIterable {
+  case goOn = "continue"
+  case stop
+}

@@ -1,0 +1,44 @@
+internal import APNSRules
+internal import Notation
+
+/// The JSON Schema (draft 2020-12) of profile files, made of the same keys that the parser knows. Editors complete and
+/// check files with it; what only several values together show is the lint's.
+public enum ProfileSchema {
+  /// The schema, JSON in one line.
+  public static let text = String(decoding: written.bytes, as: UTF8.self)
+
+  /// Where servers have it.
+  public static let path = "/schema/fault-profile.json"
+
+  private static var written: JSONWriter {
+    var schema = SchemaWriter()
+    var definitions: [(name: String, bytes: [UInt8])] = []
+    schema.need(ProfileKey.self)
+    schema.need(MatchKey.self)
+    schema.need(AgoKey.self)
+    for name in Action.Name.allCases { name.keys.map { schema.need($0) } }
+    while let next = schema.nextNeeded() {
+      var writer = JSONWriter()
+      schema.writeObject(next, to: &writer)
+      definitions.append((next.schemaName, writer.bytes))
+    }
+    var writer = JSONWriter(capacity: 65_536)
+    writer.object { writer in
+      writer.member("$schema", "https://json-schema.org/draft/2020-12/schema")
+      writer.member("$id", path)
+      writer.member("title", "Fault profile of apns-mock")
+      writer.member("$ref", SchemaWriter.reference(ProfileKey.schemaName))
+      writer.objectMember("$defs") { writer in
+        for definition in definitions {
+          writer.name(definition.name)
+          definition.bytes.withUnsafeBytes { writer.verbatim($0) }
+        }
+        SchemaWriter.writeScalars(to: &writer)
+        schema.writeActions(to: &writer)
+        schema.writeMatchers(to: &writer)
+        SchemaWriter.writeSettings(to: &writer)
+      }
+    }
+    return writer
+  }
+}

@@ -1,0 +1,133 @@
+/// The word `trigger`.
+enum TriggerKey: String, FileKey {
+  case probability
+  case drawPer = "draw_per"
+  case first, after, every, times
+  case timesPer = "times_per"
+  case overLimit = "over_limit"
+  case window
+  case afterStreams = "after_streams"
+  case maxActive = "max_active"
+
+  static let schemaName = "trigger"
+
+  var shape: FileShape {
+    switch self {
+    case .probability: .either(.probability, .map(ProbabilityKey.self))
+    case .drawPer: .word(Trigger.Key.allCases.map(\.rawValue))
+    case .timesPer: .word(Trigger.Key.counting.map(\.rawValue))
+    case .first, .every, .times, .afterStreams, .maxActive: .whole(1...Int.max)
+    case .after: .whole(0...Int.max)
+    case .overLimit: .map(RateKey.self)
+    case .window: .map(WindowKey.self)
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .probability: "How likely, from 0 to 1, or a ramp."
+    case .drawPer: "Whose draw it is: anew for each attempt, or once for each push, token, topic or connection."
+    case .first: "Only the first so many."
+    case .after: "Not the first so many."
+    case .every: "Only each so-many-th."
+    case .times: "At most so many times."
+    case .timesPer: "By what first, after, every and times count."
+    case .overLimit: "Only what is over a rate."
+    case .window: "Only while a window is open."
+    case .afterStreams: "Only once so many streams were opened on the connection."
+    case .maxActive: "At most so many pushes held at once."
+    }
+  }
+}
+
+extension Trigger.Key {
+  /// Those that can be counted by: an attempt is itself a count.
+  static let counting = allCases.filter { $0 != .attempt }
+
+  /// Whether it is known without a push. An attempt of a connection is the opening of a window.
+  var isKnownWithoutPush: Bool {
+    switch self {
+    case .rule, .attempt, .connection: true
+    case .push, .deviceToken, .topic: false
+    }
+  }
+}
+
+/// A probability that changes.
+enum ProbabilityKey: String, FileKey {
+  case ramp
+
+  static let schemaName = "probability"
+  static let required = [ramp]
+
+  var shape: FileShape { .map(RampKey.self) }
+
+  var about: String { "From one probability to another." }
+}
+
+/// How it changes.
+enum RampKey: String, FileKey {
+  case from, to, over
+
+  static let schemaName = "ramp"
+  static let required = [to, over]
+
+  var shape: FileShape {
+    switch self {
+    case .from, .to: .probability
+    case .over: .duration
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .from: "How likely at the activation; 0, if absent."
+    case .to: "How likely at the end, and from then on."
+    case .over: "How long it takes."
+    }
+  }
+}
+
+/// A token bucket.
+enum RateKey: String, FileKey {
+  case limit, per, burst, key
+
+  static let schemaName = "rate"
+  static let required = [limit]
+
+  var shape: FileShape {
+    switch self {
+    case .limit, .burst: .number
+    case .per: .duration
+    case .key: .word(Trigger.Key.counting.map(\.rawValue))
+    }
+  }
+
+  var about: String {
+    switch self {
+    case .limit: "How many pushes."
+    case .per: "In which time; 1s, if absent."
+    case .burst: "How many may come at once; as many as the limit, if absent."
+    case .key: "Whose rate it is: one for the rule, if absent."
+    }
+  }
+}
+
+/// A window of time.
+enum WindowKey: String, FileKey {
+  case after
+  case length = "for"
+  case every
+
+  static let schemaName = "window"
+
+  var shape: FileShape { .duration }
+
+  var about: String {
+    switch self {
+    case .after: "How long after the activation it opens."
+    case .length: "How long it stays open; for ever, if absent."
+    case .every: "It opens again each time this has passed."
+    }
+  }
+}

@@ -1,0 +1,128 @@
+internal import CNghttp2
+internal import HTTPMessage
+
+/// What nghttp2's callbacks call.
+extension HTTP2ServerSession {
+  func beginRequest(on id: Int32) {
+    let stream = pool.popLast() ?? RequestStream()
+    stream.reset(stream: id)
+    stream.index = open.count
+    open.append(stream)
+    current = stream
+    nghttp2_session_set_stream_user_data(session, id, Unmanaged.passUnretained(stream).toOpaque())
+    if let limit = streamLimits.enforced, open.count > limit, !excessReported {
+      excessReported = true
+      events.append(.excessStreams(limit: limit))
+    }
+  }
+
+  func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+    guard let stream = current, stream.request.stream == id else { return }
+    if stream.request.headers.listSize + name.count + value.count + 32 > HTTP2Limits.maxHeaderListSize {
+      stream.request.headersTooLarge = true
+    } else if !stream.request.headersTooLarge {
+      stream.request.headers.append(name: name, value: value)
+    }
+  }
+
+  func body(on id: Int32, _ bytes: UnsafeRawBufferPointer, isLast: Bool) {
+    let stream = stream(withID: id)
+    took(bytes.count, of: stream, id, isLast: isLast)
+    guard let stream else { return }
+    let room = HTTPRequest.bodyLimit - stream.request.body.count
+    if room > 0 { stream.request.body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(room))) }
+    stream.request.bodySize += bytes.count
+    if stream.request.bodySize > HTTP2Limits.maxBodySize { report(stream) }
+  }
+
+  /// Returns what the callback returns.
+  func received(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+    let header = frame.pointee.hd
+    switch header.type {
+    case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
+      guard let stream = stream(withID: header.stream_id) else { return 0 }
+      if header.flags & APNS_FLAG_END_STREAM != 0 {
+        stream.isComplete = true
+        report(stream)
+      } else if stream.request.headersTooLarge {
+        report(stream)
+      }
+    case APNS_FRAME_SETTINGS:
+      if header.flags & APNS_FLAG_ACK != 0 { streamLimits.acknowledged() }
+    case APNS_FRAME_PING:
+      if header.flags & APNS_FLAG_ACK == 0, acknowledgesPings {
+        // Refused when too many acknowledgements wait to be read: the session ends as if nghttp2 acknowledged by itself.
+        refusal = nghttp2_submit_ping(session, APNS_FLAG_ACK, apns_ping_opaque_data(frame))
+        if refusal != 0 { return APNS_CALLBACK_FAILURE }
+      }
+    case APNS_FRAME_GOAWAY:
+      events.append(.goAway(errorCode: apns_goaway_error_code(frame)))
+    default: break
+    }
+    return 0
+  }
+
+  /// Body bytes were taken in, so the client may send as many more, unless its window is held.
+  private func took(_ count: Int, of stream: RequestStream?, _ id: Int32, isLast: Bool) {
+    if windowIsHeld {
+      heldBack += count
+      stream?.heldBack += count
+    } else if isLast {
+      nghttp2_session_consume_connection(session, count)
+    } else {
+      nghttp2_session_consume(session, id, count)
+    }
+  }
+
+  /// Gives what was held back. nghttp2 says so where it is half of a window or more.
+  func openWindows() {
+    nghttp2_session_consume_connection(session, heldBack)
+    heldBack = 0
+    for stream in open where stream.heldBack > 0 && !stream.isComplete {
+      nghttp2_session_consume_stream(session, stream.request.stream, stream.heldBack)
+      stream.heldBack = 0
+    }
+  }
+
+  private func report(_ stream: RequestStream) {
+    guard !stream.isReported else { return }
+    stream.isReported = true
+    events.append(.request(stream))
+  }
+
+  func sent(_ frame: UnsafePointer<nghttp2_frame>) {
+    let header = frame.pointee.hd
+    switch header.type {
+    case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
+      guard header.flags & APNS_FLAG_END_STREAM != 0, let stream = stream(withID: header.stream_id),
+        !stream.isComplete
+      else { return }
+      // The answer to a request that is still coming: tell the client to stop sending it (RFC 9113 section 8.1).
+      resetsDue.append((header.stream_id, HTTP2ErrorCode.noError.rawValue))
+    case APNS_FRAME_RST_STREAM:
+      stream(withID: header.stream_id)?.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame))
+    default: break
+    }
+  }
+
+  func closed(_ id: Int32) {
+    guard let stream = stream(withID: id) else { return }
+    nghttp2_session_set_stream_user_data(session, id, nil)
+    if current === stream { current = nil }
+    let last = open.removeLast()
+    if last !== stream {
+      open[stream.index] = last
+      last.index = stream.index
+    }
+    if stream.isAnswered {
+      // One whose answer is held is not used again: a part may yet be let go by somebody who does not know.
+      if pool.count < Self.poolSize, stream.answer?.isHeld != true { pool.append(stream) }
+    } else if stream.isReported {
+      // Not for the pool: the event holds it, and maybe the one that handed it out is not taken yet either.
+      events.append(.cancelled(stream))
+    } else {
+      stream.isReported = true
+      events.append(stream.resetSent.map { .reset(stream, $0) } ?? .aborted(stream))
+    }
+  }
+}

@@ -1,0 +1,52 @@
+internal import NIOConcurrencyHelpers
+internal import Synchronization
+
+/// Numbers the attempts of each push, for all connections of a server.
+///
+/// Most pushes are accepted at once and never come again. While nothing waits for a retry, one is known to be a first
+/// attempt by a look at `isEmpty`, without a lock and without reading it.
+public final class Attempts: Sendable {
+  private let counter = NIOLockedValueBox(AttemptCounter())
+  private let remembersSome = Atomic<Bool>(false)
+  private let machineTime: @Sendable () -> Int64
+
+  /// - Parameter machineTime: monotonic nanoseconds, for telling a retry from a repetition.
+  public init(machineTime: @escaping @Sendable () -> Int64 = { MachineTime.nanoseconds }) {
+    self.machineTime = machineTime
+  }
+
+  /// Whether no push waits for a retry.
+  public var isEmpty: Bool { !remembersSome.load(ordering: .acquiring) }
+
+  /// The number that the next attempt of a push will have, without counting it.
+  public func peek(_ push: PushFingerprint) -> Int32 {
+    isEmpty ? 1 : counter.withLockedValue { $0.peek(push, now: machineTime()) }
+  }
+
+  /// The number of this attempt, from 1.
+  ///
+  /// - Parameter accepted: APNs takes it, so the next one like it is a new push.
+  public func count(_ push: PushFingerprint, accepted: Bool) -> Int32 {
+    counter.withLockedValue { counter in
+      let attempt = counter.count(push, accepted: accepted, now: machineTime())
+      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+      return attempt
+    }
+  }
+
+  /// Says that an attempt counted before was taken by APNs after all.
+  public func accept(_ push: PushFingerprint) {
+    counter.withLockedValue { counter in
+      counter.forget(push)
+      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+    }
+  }
+
+  /// Begins anew for every push.
+  public func removeAll() {
+    counter.withLockedValue { counter in
+      counter.removeAll()
+      remembersSome.store(false, ordering: .releasing)
+    }
+  }
+}

@@ -1,0 +1,44 @@
+import APNSRules
+
+/// Which MAX_CONCURRENT_STREAMS a connection was told, and when it is told another one: a small number until the first
+/// valid provider token, then the full one, in SETTINGS that leave before the answer; and, if so configured, one stream
+/// after a rejection (APNS.md section 9.1, observed).
+struct AnnouncedStreams {
+  /// What the client was told last.
+  private(set) var limit: Int
+
+  private var isWidened: Bool
+  private var isThrottled = false
+  /// A fault said another number, which stands.
+  private var isFixed = false
+
+  /// - Parameter isWidened: whether the full number is announced from the beginning, as in certificate mode.
+  init(isWidened: Bool, settings: APNSSettings) {
+    self.isWidened = isWidened
+    limit = isWidened ? settings.maxStreams : settings.firstStreams
+  }
+
+  /// A fault announced another number: nothing is announced by itself from now on.
+  mutating func fix(_ limit: UInt32) {
+    self.limit = Int(limit)
+    isFixed = true
+  }
+
+  /// The number to announce now; nil if it stays as it is.
+  ///
+  /// - Parameter status: of the answer that is about to leave; nil while none is.
+  mutating func change(
+    before status: Int?, _ standing: borrowing ConnectionStanding, _ settings: APNSSettings
+  ) -> UInt32? {
+    if settings.throttleOn4xx, let status {
+      isThrottled = isThrottled && status != 200 || (400..<500).contains(status) && status != 410
+    } else if !settings.throttleOn4xx {
+      isThrottled = false
+    }
+    if !isWidened, !isThrottled { isWidened = standing.providerTokenAccepted || standing.certificate != nil }
+    let wanted = isThrottled ? 1 : isWidened ? settings.maxStreams : settings.firstStreams
+    guard wanted != limit, !isFixed else { return nil }
+    limit = wanted
+    return UInt32(clamping: wanted)
+  }
+}

@@ -1,0 +1,42 @@
+import Faults
+import NIOConcurrencyHelpers
+import TLSEngine
+
+/// Server certificates that a careful client refuses, each made when a fault first wants it and kept in memory only.
+final class BadCertificates: Sendable {
+  private let folder: CertificateFolder
+  private let extraNames: [String]
+  private let made = NIOLockedValueBox<[Action.BadCertificate: TLSContext]>([:])
+
+  /// - Parameter extraNames: what the server is called besides the usual names.
+  init(folder: CertificateFolder, extraNames: [String]) {
+    self.folder = folder
+    self.extraNames = extraNames
+  }
+
+  /// The context whose certificate is bad in this way.
+  ///
+  /// - Throws: `CertificateFolderError` or `TLSError`, also where the folder holds no key of the authority.
+  func context(for kind: Action.BadCertificate) throws -> TLSContext {
+    try made.withLockedValue { made in
+      if let known = made[kind] { return known }
+      let context = try TLSContext(server: try folder.badIdentity(kind, extraNames: extraNames))
+      made[kind] = context
+      return context
+    }
+  }
+}
+
+extension CertificateFolder {
+  fileprivate func badIdentity(_ kind: Action.BadCertificate, extraNames: [String]) throws -> ServerIdentity {
+    let now = Self.currentTime
+    var setup = CertificateFolderSetup(
+      path: path, now: now, names: try ServerNames(extra: extraNames, host: Self.currentHostName))
+    let names = setup.names.demanded
+    if kind == .untrusted { return try CertificateAuthority.issueUntrustedServer(names: names, now: now) }
+    let authority = try setup.authority(new: false)
+    let issuer = try setup.issuer(authority, for: setup.file("server.pem"), "a fault shows another certificate")
+    return try kind == .expired
+      ? issuer.issueExpiredServer(names: names, now: now) : issuer.issueMisnamedServer(names: names, now: now)
+  }
+}

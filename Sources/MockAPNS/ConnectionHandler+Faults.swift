@@ -1,0 +1,326 @@
+import TLSEngine
+import Logging
+import Faults
+import HTTP2Session
+import Inbox
+import NIOCore
+import TLSEngine
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// Where the decision of a fault becomes what happens to a whole connection: handshakes, SETTINGS, GOAWAY, resets, silence.
+extension ConnectionHandler {
+  private var plan: FaultPlan { state.behaviour.load().plan }
+
+  // MARK: - Before HTTP/2
+
+  /// A connection was accepted.
+  func meetFaultsOfAccept(_ context: ChannelHandlerContext) {
+    let plan = plan
+    guard plan.isActive(at: .accept) else { return }
+    let decision = plan.decide(Traffic(connection: beginning()), at: .accept, now: MachineTime.nanoseconds)
+    guard let outcome = decision.outcome else { return }
+    note(outcome)
+    switch outcome.action {
+    case .refuse: reset(context)
+    case .silence(let time): stayMute(for: time, thenEnd: .close, context)
+    default: break
+    }
+  }
+
+  /// The client's TLS greeting is here.
+  ///
+  /// - Returns: whether the handshake goes on.
+  func meetFaultsOfTLS(_ context: ChannelHandlerContext) throws -> Bool {
+    let traffic = Traffic(connection: beginning())
+    let decision = plan.decide(traffic, at: .tls, now: MachineTime.nanoseconds)
+    var badCertificate: Action.BadCertificate?
+    for injection in decision.additions {
+      note(injection)
+      if case .certificate(let kind) = injection.action { badCertificate = kind }
+    }
+    if let outcome = decision.outcome {
+      note(outcome)
+      switch outcome.action {
+      case .stall(let time, .answer):
+        goOnLater(time, badCertificate, context)
+        return false
+      case .stall(let time, let ending):
+        stayMute(for: time, thenEnd: ending, context)
+        return false
+      case .alert(let code):
+        phase = .closing
+        let alert = context.channel.allocator.buffer(bytes: TLSAlert.record(code: code))
+        context.write(wrapOutboundOut(alert), promise: nil)
+        endOutput(context)
+        return false
+      default: break
+      }
+    }
+    try proceed(showing: badCertificate)
+    return true
+  }
+
+  private func proceed(showing badCertificate: Action.BadCertificate?) throws {
+    try tls.proceed(with: badCertificate.map { try state.badCertificates.context(for: $0) })
+  }
+
+  /// Lets the client wait before the handshake goes on. Nothing is read meanwhile, so nothing of it piles up.
+  private func goOnLater(
+    _ time: Duration?, _ badCertificate: Action.BadCertificate?, _ context: ChannelHandlerContext
+  ) {
+    phase = .mute
+    cancelTimer()
+    guard let time else { return }
+    _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
+    later(time, context) { handler, context in
+      handler.phase = .handshake
+      _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
+      do {
+        try handler.proceed(showing: badCertificate)
+        handler.process(context)
+      } catch {
+        handler.logger.notice("\(handler.client): \(error)")
+        context.close(promise: nil)
+      }
+    }
+  }
+
+  /// What the first SETTINGS say by the will of a rule; nil if none has one.
+  func settingsByFaults(_ connection: Traffic.Connection, _ context: ChannelHandlerContext) -> Action.SettingsOrder? {
+    let plan = plan
+    guard plan.isActive(at: .settings) else { return nil }
+    var first: Action.SettingsOrder?
+    let decision = plan.decide(Traffic(connection: connection), at: .settings, now: MachineTime.nanoseconds)
+    for injection in decision.additions {
+      guard case .settings(let order) = injection.action else { continue }
+      note(injection)
+      if order.after > .zero {
+        later(order.after, context) { handler, context in handler.announce(order, context) }
+      } else {
+        first = order
+      }
+    }
+    return first
+  }
+
+  /// The connection as it is known before HTTP/2 is spoken on it.
+  private func beginning() -> Traffic.Connection {
+    Traffic.Connection(
+      number: log.number, client: Endpoint(log.client)?.host ?? log.client, listener: log.listener,
+      serverName: tls.serverName)
+  }
+
+  // MARK: - On an open connection
+
+  /// Looks at the rules of the moment `connection`, now and whenever one of them could fire.
+  func lookAtConnectionRules(_ context: ChannelHandlerContext) {
+    nextLook?.cancel()
+    nextLook = nil
+    guard phase == .open, let path else { return }
+    let plan = plan
+    guard plan.isActive(at: .connection) else { return }
+    let now = MachineTime.nanoseconds
+    let decision = plan.decide(Traffic(connection: path.traffic), at: .connection, now: now)
+    for injection in decision.additions + [decision.outcome].compactMap(\.self) {
+      note(injection)
+      self.path?.effects += effects(of: injection)
+    }
+    carryOutEffects(context)
+    flush(context)
+    guard phase == .open, let next = plan.nextLook(after: now) else { return }
+    let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+    nextLook = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
+      bound.value.0.lookAtConnectionRules(bound.value.1)
+    }
+  }
+
+  private func effects(of injection: Injection) -> [ConnectionEffect] {
+    switch injection.action {
+    case .goAway(let order): [.goAway(order, lastStream: lastStream(of: order))]
+    case .resetConnection: [.reset]
+    case .close: [.close]
+    case .drain(let time, _): [.drain(injection, for: time)]
+    case .starveWindow(let time): [.starveWindow(for: time)]
+    case .settings(let order): [.announce(order)]
+    case .ignorePings(let time): [.ignorePings(for: time)]
+    default: []
+    }
+  }
+
+  /// Does what somebody asked for over the admin API.
+  func carryOut(_ order: ConnectionOrder, _ context: ChannelHandlerContext) {
+    switch order {
+    case .reset: reset(context)
+    case .close: close(context)
+    case .goAway(let order):
+      guard phase == .open else { return close(context) }
+      path?.effects.append(.goAway(order, lastStream: lastStream(of: order)))
+      carryOutEffects(context)
+      flush(context)
+    }
+  }
+
+  /// Without a push that triggered it, a GOAWAY names the last stream that came, or all.
+  private func lastStream(of order: Action.GoAwayOrder) -> Int32 {
+    order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0
+  }
+
+  /// Does what pushes and rules want of the connection.
+  func carryOutEffects(_ context: ChannelHandlerContext) {
+    guard let effects = path?.effects, !effects.isEmpty else { return }
+    path?.effects = []
+    for effect in effects where phase == .open { carryOut(effect, context) }
+  }
+
+  private func carryOut(_ effect: ConnectionEffect, _ context: ChannelHandlerContext) {
+    switch effect {
+    case .leave(let farewell): leave(context, farewell)
+    case .goAway(let order, let lastStream): sendGoAway(order, lastStream: lastStream, context)
+    case .close:
+      log.add(.fault, "closed without GOAWAY", at: state.clock.now)
+      isCut = true
+      flush(context)
+      close(context)
+    case .reset:
+      isCut = true
+      flush(context)
+      reset(context)
+    case .starveWindow(let time):
+      session?.isWindowHeld = true
+      guard let time else { return }
+      later(time, context) { handler, context in
+        handler.session?.isWindowHeld = false
+        handler.flush(context)
+      }
+    case .ignorePings(let time):
+      session?.acknowledgesPings = false
+      guard let time else { return }
+      later(time, context) { handler, _ in handler.session?.acknowledgesPings = true }
+    case .announce(let order):
+      if order.after > .zero {
+        later(order.after, context) { handler, context in handler.announce(order, context) }
+      } else {
+        announce(order, context)
+      }
+    case .drain(let injection, let time):
+      guard case .drain(_, let answer) = injection.action else { return }
+      path?.drain(by: injection, answer)
+      later(time, context) { handler, context in handler.leave(context, .shutdown) }
+    case .wake(let stream, let time):
+      later(time, context) { handler, context in
+        guard let session = handler.session, handler.phase == .open else { return }
+        handler.path?.wake(stream, session: session)
+        handler.carryOutEffects(context)
+        handler.flush(context)
+      }
+    }
+  }
+
+  private func sendGoAway(_ order: Action.GoAwayOrder, lastStream: Int32, _ context: ChannelHandlerContext) {
+    let debugData = Array(order.debugData.utf8)
+    if order.twice, lastStream != .max {
+      session?.sendGoAway(lastStream: .max, rawCode: order.code, debugData: debugData)
+    }
+    session?.sendGoAway(lastStream: lastStream, rawCode: order.code, debugData: debugData)
+    path?.lastServedStream = min(path?.lastServedStream ?? .max, lastStream)
+    log.add(
+      .goAway, "\(HTTP2ErrorCode.name(of: order.code)) last_stream=\(lastStream) \(order.debugData)",
+      at: state.clock.now)
+    guard let time = order.closeAfter else { return }
+    later(time, context) { handler, context in handler.close(context) }
+  }
+
+  private func announce(_ order: Action.SettingsOrder, _ context: ChannelHandlerContext) {
+    guard let session, phase == .open else { return }
+    session.acknowledgesSettings = order.acknowledgesClient
+    session.announce(HTTP2Settings(order))
+    if let limit = order.maxConcurrentStreams { path?.streams.fix(limit) }
+    log.add(.settings, order.words, at: state.clock.now)
+    flush(context)
+  }
+
+  // MARK: - Ends
+
+  /// Ends the connection with TCP RST.
+  private func reset(_ context: ChannelHandlerContext) {
+    log.add(.reset, "TCP RST", at: state.clock.now)
+    phase = .closing
+    // With no time to linger, closing throws away what is unsent and resets the connection (RFC 9293 section 3.6). On
+    // its own event loop the option is set when the call returns.
+    _ = (context.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
+    context.close(promise: nil)
+  }
+
+  /// Says nothing more for a time, nil for ever, whatever comes.
+  private func stayMute(for time: Duration?, thenEnd ending: Action.Ending, _ context: ChannelHandlerContext) {
+    phase = .mute
+    cancelTimer()
+    guard let time else { return }
+    later(time, context) { handler, context in
+      switch ending {
+      case .resetStream: handler.reset(context)
+      case .close: context.close(promise: nil)
+      case .nothing, .answer: break
+      }
+    }
+  }
+
+  /// Keeps in the timeline and in the log that a rule did something to the connection.
+  private func note(_ injection: Injection) {
+    let words = "rule \(injection.rule): \(injection.action.name.rawValue)"
+    log.add(.fault, words, at: state.clock.now)
+    logger.debug("\(client): \(words)")
+  }
+
+  // MARK: - Later
+
+  private func later(
+    _ time: Duration, _ context: ChannelHandlerContext,
+    _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
+  ) {
+    let number = faultsPlanned
+    faultsPlanned += 1
+    // Handler and context belong to this loop and the task runs on it; the box checks that it does.
+    let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
+    plannedFaults[number] = context.eventLoop.scheduleTask(in: TimeAmount(time)) {
+      let (handler, context) = bound.value
+      handler.plannedFaults[number] = nil
+      work(handler, context)
+    }
+  }
+
+  /// Drops what faults have planned, for a connection that has ended.
+  func forgetFaults() {
+    nextLook?.cancel()
+    nextLook = nil
+    for task in plannedFaults.values { task.cancel() }
+    plannedFaults = [:]
+  }
+}
+
+extension HTTP2Settings {
+  /// The part of an order that goes over the wire.
+  init(_ order: Action.SettingsOrder?) {
+    self.init(
+      maxConcurrentStreams: order?.maxConcurrentStreams, initialWindowSize: order?.initialWindowSize,
+      maxHeaderListSize: order?.maxHeaderListSize)
+  }
+}
+
+extension Action.SettingsOrder {
+  /// For the timeline.
+  fileprivate var words: String {
+    let parts: [(String, UInt32?)] = [
+      ("max_concurrent_streams", maxConcurrentStreams), ("initial_window_size", initialWindowSize),
+      ("max_header_list_size", maxHeaderListSize),
+    ]
+    return parts.compactMap { name, value in value.map { "\(name)=\($0)" } }.joined(separator: " ")
+  }
+}

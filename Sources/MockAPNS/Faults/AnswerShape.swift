@@ -1,0 +1,69 @@
+import Faults
+import HTTPMessage
+
+/// How an answer goes out: in which pieces, and what is wrong with it.
+struct AnswerShape {
+  /// In how many pieces, over which time; nil for all at once.
+  private(set) var dribble: (chunks: Int, over: Duration)?
+  /// Between two pieces.
+  var interval: Duration? { dribble.map { $0.over / $0.chunks } }
+
+  private var pieces = 1
+  private var isTruncated = false
+  private var isGarbled = false
+  private var dropsErrorBody = false
+  private var dropped: [String] = []
+  private var idChange: Action.IDChange?
+
+  /// Whether the answer goes out as APNs would send it.
+  private(set) var isPlain = true
+
+  /// Adds one action; those that are not about an answer's shape change nothing.
+  mutating func add(_ action: Action) {
+    switch action {
+    case .dribble(let chunks, let time):
+      dribble = (max(1, chunks), time)
+      pieces = max(1, chunks)
+    case .splitBody: pieces = max(2, pieces)
+    case .truncateBody: isTruncated = true
+    case .garbleBody: isGarbled = true
+    case .emptyErrorBody: dropsErrorBody = true
+    case .dropHeader(let name): dropped.append(name)
+    case .changeID(let change): idChange = change
+    default: return
+    }
+    isPlain = false
+  }
+
+  /// The body in the pieces it goes out in; none for no body.
+  func parts(of body: [UInt8], status: Int) -> [[UInt8]] {
+    if dropsErrorBody, status != 200 { return [] }
+    var body = body
+    if isTruncated { body.removeLast(body.count - body.count / 2) }
+    // Neither UTF-8 nor JSON any more.
+    if isGarbled { body = body.map { ~$0 } }
+    guard pieces > 1, body.count > 1 else { return body.isEmpty ? [] : [body] }
+    let count = min(pieces, body.count)
+    return (0..<count).map { piece in Array(body[body.count * piece / count..<body.count * (piece + 1) / count]) }
+  }
+
+  /// The header fields as they go out.
+  func headers(_ headers: HeaderList) -> HeaderList {
+    guard !dropped.isEmpty || idChange != nil else { return headers }
+    var changed = HeaderList()
+    headers.forEachField { name, value in
+      let name = headers.string(name)
+      guard !dropped.contains(name) else { return }
+      var value = headers.string(value)
+      if name == "apns-id" || name == "apns-unique-id" {
+        switch idChange {
+        case .upperCase: value = value.uppercased()
+        case .lowerCase: value = value.lowercased()
+        case nil: break
+        }
+      }
+      changed.append(name: name, value: value)
+    }
+    return changed
+  }
+}

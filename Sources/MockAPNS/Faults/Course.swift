@@ -1,0 +1,201 @@
+import APNSRules
+import Faults
+import HTTP2Session
+import Inbox
+
+/// What will happen to one push under the faults in force: decided in one go, done now or later.
+struct Course {
+  /// How it ends for the client.
+  enum End {
+    /// It gets the answer.
+    case answer
+    /// It waits for the rest of the time and then this happens.
+    case hang(Action.Ending)
+    /// RST_STREAM with this error code.
+    case resetStream(UInt32)
+    /// TCP RST.
+    case resetConnection
+    /// FIN.
+    case close
+    /// GOAWAY; the push that triggered it is answered unless the frame says that it was not processed.
+    case goAway(Action.GoAwayOrder)
+    /// APNs took the push and the client never hears of it.
+    case loseAnswer(Action.Ending)
+  }
+
+  /// The rules that fired, the one that decided first.
+  private(set) var injections: [Injection] = []
+  /// What goes out if an answer does.
+  private(set) var answer: Answer
+  /// Whether APNs takes the push.
+  private(set) var isAccepted: Bool
+  /// Whether a rule decided the end, and not APNs' rules.
+  private(set) var isFaulted = false
+  /// Before anything happens.
+  private(set) var delay = Duration.zero
+  /// How the answer goes out.
+  private(set) var shape = AnswerShape()
+  private(set) var end = End.answer
+  /// A GOAWAY after the answer.
+  private(set) var followedBy: Action.GoAwayOrder?
+  /// What happens to the connection besides.
+  private(set) var effects: [ConnectionEffect] = []
+  /// The standing of the connection's provider token is spoilt too.
+  private(set) var latches = false
+
+  /// What APNs would do.
+  init(_ verdict: Verdict) {
+    answer = Answer(status: verdict.status, reason: verdict.reason, timestamp: verdict.timestamp)
+    isAccepted = verdict.isAccepted
+  }
+
+  /// Whether it takes time, so that the push is pending until then.
+  var takesTime: Bool {
+    if case .hang = end { return true }
+    return delay > .zero
+  }
+
+  /// Works in what was decided at a moment.
+  ///
+  /// - Parameter now: the settable clock, in milliseconds since 1970.
+  mutating func follow(_ decision: Decision, at moment: Moment, now: Int64) {
+    for injection in decision.additions {
+      injections.append(injection)
+      add(injection.action)
+    }
+    guard let outcome = decision.outcome else { return }
+    // A rule may end the walk with something that only adds: then there is no outcome but APNs' own.
+    guard outcome.action.name.continues != true else {
+      injections.append(outcome)
+      return add(outcome.action)
+    }
+    injections.insert(outcome, at: 0)
+    decide(outcome.action, at: moment, now: now)
+    if case .goAway(let order) = outcome.followedBy { followedBy = order }
+  }
+
+  private mutating func add(_ action: Action) {
+    switch action {
+    case .delay(.fixed(let time)): delay += time
+    case .starveWindow(let time): effects.append(.starveWindow(for: time))
+    default: shape.add(action)
+    }
+  }
+
+  private mutating func decide(_ action: Action, at moment: Moment, now: Int64) {
+    if case .pass = action { return }
+    isFaulted = true
+    // At the response APNs has made up its mind, whatever the client learns of it.
+    if moment == .request { isAccepted = false }
+    switch action {
+    case .respond(let injected):
+      isAccepted = injected.status == 200 && answer.status == 200
+      answer = Answer(injected, now: now)
+      latches = injected.latches
+    case .hang(let time, let ending):
+      delay += time ?? .zero
+      if ending == .answer { isAccepted = answer.status == 200 }
+      end = .hang(ending)
+    case .resetStream(let code): end = .resetStream(code)
+    case .resetConnection(let afterAccepting):
+      isAccepted = afterAccepting && answer.status == 200
+      end = .resetConnection
+    case .close: end = .close
+    case .goAway(let order):
+      isAccepted = answer.status == 200 && order.lastStream != .beforeThis
+      end = .goAway(order)
+    case .loseAnswer(let ending):
+      isAccepted = answer.status == 200
+      end = .loseAnswer(ending)
+    default: shape.add(action)
+    }
+  }
+}
+
+extension Course {
+  /// The content of an answer.
+  struct Answer {
+    var status: Int
+    /// A reason that APNs has; nil for none.
+    var reason: Reason?
+    /// A reason that APNs has not.
+    var unusualReason: String?
+    var body: [UInt8]
+    var headers: [Action.Field] = []
+
+    /// The reason in its body.
+    var reasonText: String? { reason?.text ?? unusualReason }
+
+    /// What APNs answers.
+    init(status: Int, reason: Reason?, timestamp: Int64?) {
+      self.status = status
+      self.reason = reason
+      body = reason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
+    }
+
+    /// What a rule answers.
+    init(_ injected: Action.Answer, now: Int64) {
+      status = injected.status
+      headers = injected.headers
+      reason = injected.reason.flatMap(Reason.init(text:))
+      unusualReason = reason == nil ? injected.reason : nil
+      let timestamp: Int64? =
+        switch injected.timestamp {
+        case _ where injected.status != 410: nil
+        case .relative(let time): now.addingReportingOverflow(time.wholeMilliseconds).partialValue
+        case .absolute(let time): time
+        }
+      if let body = injected.body {
+        self.body = Array(body.utf8)
+      } else {
+        body = injected.reason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
+      }
+    }
+  }
+}
+
+extension Duration {
+  /// Whole milliseconds, also negative ones; as far as the number goes.
+  fileprivate var wholeMilliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    guard !overflow else { return seconds < 0 ? .min : .max }
+    return product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000).partialValue
+  }
+}
+
+/// What a record tells of it.
+extension Course {
+  /// Whether the client gets an answer.
+  var isAnswered: Bool {
+    switch end {
+    case .answer, .hang(.answer): true
+    case .goAway(let order): order.lastStream != .beforeThis
+    default: false
+    }
+  }
+
+  /// The name of the error code of the RST_STREAM that ends it.
+  var resetName: String? {
+    switch end {
+    case .resetStream(let code): HTTP2ErrorCode.name(of: code)
+    case .hang(.resetStream), .loseAnswer(.resetStream): HTTP2ErrorCode.internalError.name
+    default: nil
+    }
+  }
+
+  /// The GOAWAY that goes out.
+  var goAway: Action.GoAwayOrder? {
+    if case .goAway(let order) = end { return order }
+    return followedBy
+  }
+
+  /// How the connection ends.
+  var closing: Aftermath.Closing? {
+    switch end {
+    case .resetConnection: .reset
+    case .close, .hang(.close), .loseAnswer(.close): .fin
+    default: nil
+    }
+  }
+}

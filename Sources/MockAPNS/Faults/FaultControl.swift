@@ -1,0 +1,348 @@
+import APNSRules
+public import Faults
+import Inbox
+import Logging
+import NIOConcurrencyHelpers
+import Synchronization
+
+/// Which faults are in force, and changing that while the server runs.
+///
+/// Each change makes a new `Behaviour`, which connections meet from their next push on.
+public final class FaultControl: Sendable {
+  /// A rule that was added beside the profile.
+  public struct AddedRule: Sendable {
+    /// The rule.
+    public let rule: Rule
+    /// When it was added, in monotonic nanoseconds.
+    public let addedAt: Int64
+    /// When it goes by itself, in monotonic nanoseconds; nil for never.
+    public let endsAt: Int64?
+  }
+
+  /// What is in force.
+  public struct Selection: Sendable {
+    /// The profile and its text.
+    public internal(set) var chosen: ChosenProfile
+    /// The seed of the draws.
+    public internal(set) var seed: UInt64
+    /// When the profile was chosen, in monotonic nanoseconds.
+    public internal(set) var activatedAt: Int64
+    /// When it ends by itself, in monotonic nanoseconds; nil for never.
+    public internal(set) var endsAt: Int64?
+    /// Rules beside the profile, newest first.
+    public internal(set) var added: [AddedRule] = []
+    /// Whether everything stands still.
+    public internal(set) var isHalted = false
+
+    /// The profile, with its knobs as they are.
+    public var profile: Profile { chosen.profile }
+  }
+
+  /// The profiles there are.
+  public let library: Snapshot<ProfileLibrary>
+  /// What providers meet.
+  let behaviour: Snapshot<Behaviour>
+
+  private struct State {
+    var selection: Selection
+    var expiry: Task<Void, Never>?
+    var folderProblems: [ProfileProblem] = []
+  }
+
+  private let state: NIOLockedValueBox<State>
+  private let tallies = Tallies()
+  private let namesGiven = Atomic<Int>(0)
+  private let configuration: Configuration
+  private let seed: UInt64
+  private let connections: Connections
+  private let logger: Logger
+
+  init(configuration: Configuration, seed: UInt64, connections: Connections, logger: Logger) {
+    self.configuration = configuration
+    self.seed = seed
+    self.connections = connections
+    self.logger = logger
+    library = Snapshot(configuration.profiles)
+    let chosen = configuration.profile ?? Self.healthy(in: configuration.profiles)
+    let selection = Selection(
+      chosen: chosen, seed: configuration.seed ?? chosen.profile.seed ?? seed, activatedAt: MachineTime.nanoseconds)
+    state = NIOLockedValueBox(State(selection: selection))
+    behaviour = Snapshot(
+      Self.behaviour(selection, configuration: configuration, tallies: tallies, before: nil))
+    change { $0.endsAt = selection.profile.stopAfter.map { selection.activatedAt + $0.nanoseconds } }
+  }
+
+  /// The profile without faults: the library's, or, if a user's file of that name is bad, one without anything.
+  private static func healthy(in library: ProfileLibrary) -> ChosenProfile {
+    let source = library.source(named: "healthy") ?? ProfileSource(name: "healthy", text: "", origin: .builtIn)
+    let profile = try? library.profile(of: source).profile
+    return ChosenProfile(source: source, profile: profile ?? Profile(name: source.name))
+  }
+
+  /// What is in force now.
+  public var selection: Selection { state.withLockedValue { $0.selection } }
+
+  /// What the rules counted.
+  public var counters: Tallies { tallies }
+
+  // MARK: - Profile
+
+  /// Puts a profile in force; rules beside it stay.
+  ///
+  /// - Parameters:
+  ///   - seed: of the draws; nil takes the server's, else the profile's.
+  ///   - timeToLive: after which `healthy` is in force again; nil for never, or for as long as the profile says.
+  public func use(_ chosen: ChosenProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
+    let profile = chosen.profile
+    change { selection in
+      selection.chosen = chosen
+      selection.seed = seed ?? configuration.seed ?? profile.seed ?? self.seed
+      selection.activatedAt = MachineTime.nanoseconds
+      let lifetimes = [timeToLive, profile.stopAfter].compactMap(\.self)
+      selection.endsAt = lifetimes.min().map { selection.activatedAt.addingClamped($0.nanoseconds) }
+    }
+    logger.notice("profile \(profile.name) in force, seed \(selection.seed)")
+  }
+
+  /// Takes the profile out of force; rules beside it stay.
+  public func useHealthy() {
+    use(Self.healthy(in: library.load()))
+  }
+
+  /// Turns knobs of the profile in force. Counters of rules that stay as they are go on.
+  ///
+  /// - Throws: `ProfileFailure` for a knob that does not exist or a value it cannot have.
+  public func turn(_ knobs: [String: String]) throws(ProfileFailure) {
+    let turned = try changeChosen { current throws(ProfileFailure) in
+      let values = current.profile.turnedKnobs.merging(knobs) { $1 }
+      let loaded = try library.load().profile(of: current.source, parameters: values)
+      return ChosenProfile(source: current.source, profile: loaded.profile)
+    }
+    let words = knobs.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", ")
+    logger.notice("profile \(turned.profile.name): \(words)")
+  }
+
+  // MARK: - Library
+
+  /// Reads the folder of profiles again, and the profile in force with it.
+  ///
+  /// - Returns: what is wrong there; where a file is bad, what was read before stays in force.
+  @discardableResult
+  public func reload() -> [ProfileProblem] {
+    guard let folder = configuration.profilesFolder else { return [] }
+    let problems = library.update { library in
+      let reading = library.reloading(folder: folder)
+      var problems = reading.problems
+      do throws(ProfileFailure) {
+        try follow(from: library, to: reading.library)
+      } catch {
+        problems += error.problems.filter { !problems.contains($0) }
+      }
+      library = reading.library
+      return problems
+    }
+    state.withLockedValue { $0.folderProblems = problems }
+    for problem in problems {
+      logger.log(level: problem.severity == .error ? .error : .warning, "\(problem)")
+    }
+    logger.notice("profiles read again from \(folder)")
+    return problems
+  }
+
+  /// What was wrong in the folder of profiles when it was last read again.
+  public var folderProblems: [ProfileProblem] { state.withLockedValue { $0.folderProblems } }
+
+  /// Puts a profile into the library. The one in force follows at once if it is that one or extends it.
+  ///
+  /// - Returns: the profile with its defaults, and whether there was none of its name.
+  /// - Throws: `ProfileFailure` if the text is bad, or if the profile in force could not go on with it. Then nothing
+  ///   has changed.
+  public func store(name: String, text: String) throws(ProfileFailure) -> (loaded: LoadedProfile, isNew: Bool) {
+    let result = library.update { library in
+      Result { () throws(ProfileFailure) in
+        let isNew = library.source(named: name) == nil
+        let (changed, loaded) = try library.setting(name: name, text: text)
+        try follow(from: library, to: changed)
+        library = changed
+        return (loaded: loaded, isNew: isNew)
+      }
+    }
+    return try result.get()
+  }
+
+  /// Takes a profile that was stored out of the library; what had its name before has it again.
+  ///
+  /// - Throws: `ProfileFailure` if it was not stored, or if the profile in force could not go on without it. Then
+  ///   nothing has changed.
+  public func removeProfile(_ name: String) throws(ProfileFailure) {
+    let result = library.update { library in
+      Result { () throws(ProfileFailure) in
+        let changed = try library.removing(name: name)
+        try follow(from: library, to: changed)
+        library = changed
+      }
+    }
+    try result.get()
+  }
+
+  /// Makes the profile in force anew if it is another one in another library.
+  private func follow(from old: ProfileLibrary, to new: ProfileLibrary) throws(ProfileFailure) {
+    try changeChosen { current throws(ProfileFailure) in
+      var source = current.source
+      // One that was given as a text or a file of its own only shares its name with one of the library.
+      if old.source(named: source.name) == source { source = new.source(named: source.name) ?? source }
+      let loaded = try new.profile(of: source, parameters: current.profile.turnedKnobs)
+      return ChosenProfile(source: source, profile: loaded.profile)
+    }
+  }
+
+  /// Puts in force what is made of the profile in force. Making it takes its time and happens without the lock; should
+  /// somebody be quicker, it is made again.
+  @discardableResult
+  private func changeChosen(
+    _ make: (ChosenProfile) throws(ProfileFailure) -> ChosenProfile
+  ) throws(ProfileFailure) -> ChosenProfile {
+    while true {
+      let current = selection.chosen
+      let made = try make(current)
+      if made == current { return made }
+      let isDone = change { selection in
+        guard selection.chosen == current else { return false }
+        selection.chosen = made
+        return true
+      }
+      if isDone { return made }
+    }
+  }
+
+  // MARK: - Rules beside the profile
+
+  /// Adds a rule, or replaces the one of its name.
+  ///
+  /// - Returns: whether there was none of its name.
+  @discardableResult
+  public func add(_ rule: Rule, timeToLive: Duration?) -> Bool {
+    let now = MachineTime.nanoseconds
+    let added = AddedRule(rule: rule, addedAt: now, endsAt: timeToLive.map { now.addingClamped($0.nanoseconds) })
+    return change { selection in
+      let before = selection.added.count
+      selection.added.removeAll { $0.rule.name == rule.name }
+      let isNew = selection.added.count == before
+      selection.added.insert(added, at: 0)
+      return isNew
+    }
+  }
+
+  /// A name for a rule that has none, which no other rule in force has, nor one that was named so before.
+  public func nextRuleName() -> String {
+    let current = selection
+    let taken = Set(current.added.map(\.rule.name) + current.profile.rules.map(\.name))
+    while true {
+      let name = "rule-\(namesGiven.add(1, ordering: .relaxed).newValue)"
+      if !taken.contains(name) { return name }
+    }
+  }
+
+  /// Removes the rule of this name.
+  ///
+  /// - Returns: whether there was one.
+  @discardableResult
+  public func removeRule(_ name: String) -> Bool {
+    change { selection in
+      let before = selection.added.count
+      selection.added.removeAll { $0.rule.name == name }
+      return selection.added.count < before
+    }
+  }
+
+  /// Removes all rules beside the profile.
+  public func removeRules() {
+    change { $0.added = [] }
+  }
+
+  // MARK: - All together
+
+  /// Stops all faults at once, or lets them go on; what is selected stays.
+  public func halt(_ isHalted: Bool) {
+    change { $0.isHalted = isHalted }
+    logger.notice(isHalted ? "faults halted" : "faults resumed")
+  }
+
+  /// Begins counting anew, for draws by attempt too.
+  public func resetCounters() {
+    tallies.reset()
+    // Windows that every connection met once are met again.
+    change { $0.activatedAt = MachineTime.nanoseconds }
+  }
+
+  @discardableResult
+  private func change<Result>(_ change: (inout Selection) -> Result) -> Result {
+    let result = state.withLockedValue { state in
+      let result = change(&state.selection)
+      let selection = state.selection
+      behaviour.update { current in
+        current = Self.behaviour(selection, configuration: configuration, tallies: tallies, before: current)
+      }
+      state.expiry?.cancel()
+      state.expiry = expiry(of: selection)
+      return result
+    }
+    connections.lookAtRules()
+    return result
+  }
+
+  /// Waits for the first thing that ends by itself.
+  private func expiry(of selection: Selection) -> Task<Void, Never>? {
+    let ends = selection.added.compactMap(\.endsAt) + [selection.endsAt].compactMap(\.self)
+    guard let first = ends.min() else { return nil }
+    return Task { [weak self] in
+      try? await Task.sleep(for: .nanoseconds(max(0, first - MachineTime.nanoseconds)))
+      if !Task.isCancelled { self?.expire() }
+    }
+  }
+
+  private func expire() {
+    let now = MachineTime.nanoseconds
+    let current = selection
+    if let end = current.endsAt, end <= now {
+      logger.notice("profile \(current.profile.name) has had its time")
+      useHealthy()
+    }
+    change { selection in selection.added.removeAll { $0.endsAt.map { $0 <= now } ?? false } }
+  }
+
+  private static func behaviour(
+    _ selection: Selection, configuration: Configuration, tallies: Tallies, before: Behaviour?
+  ) -> Behaviour {
+    var settings = configuration.settings
+    // What the profile file says was looked at when it was read.
+    for (setting, value) in selection.profile.settings { try? settings.set(setting, to: value) }
+    let rate =
+      before?.deviceRate?.rate == settings.deviceRate
+      ? before?.deviceRate : settings.deviceRate.map(SharedDeviceRate.init)
+    return Behaviour(
+      rulebook: Rulebook(mode: configuration.rules, environment: configuration.environment, settings: settings),
+      plan: FaultPlan(
+        profile: selection.profile, adHoc: selection.added.map(\.rule), seed: selection.seed,
+        magicTokens: configuration.magicTokens, halted: selection.isHalted, activatedAt: selection.activatedAt,
+        adHocActivatedAt: Dictionary(
+          selection.added.map { ($0.rule.name, $0.addedAt) }, uniquingKeysWith: { first, _ in first }),
+        tallies: tallies),
+      deviceRate: rate)
+  }
+}
+
+extension Profile {
+  /// The knobs that are not at their defaults, as they are written.
+  var turnedKnobs: [String: String] {
+    parameters.reduce(into: [:]) { if $1.value != $1.defaultValue { $0[$1.name] = $1.value } }
+  }
+}
+
+extension Int64 {
+  /// The sum, or the largest number.
+  fileprivate func addingClamped(_ other: Int64) -> Int64 {
+    let (sum, isTooLarge) = addingReportingOverflow(other)
+    return isTooLarge ? .max : sum
+  }
+}

@@ -1,0 +1,225 @@
+import APNSRules
+import Faults
+import HTTP2Session
+import HTTPMessage
+import Inbox
+
+/// Where the decision of a fault becomes what happens to a push: an answer, its delay, a reset, silence.
+extension PushPath {
+  /// Whether a rule could do something to this push. For a server without rules this is all that faults cost.
+  func isConcernedByFaults(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
+    if behaviour.plan.isActive(at: .response) { return true }
+    guard behaviour.plan.isActive(at: .request) else { return false }
+    return request.headers.bytes.withUnsafeBytes { packed in
+      behaviour.plan.concerns(
+        deviceToken: verdict.facts.deviceToken.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) })
+    }
+  }
+
+  /// Decides what happens to a push and does it, or as much of it as is due.
+  mutating func takeUnderFaults(_ stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession) {
+    let began = MachineTime.nanoseconds
+    let attempts = state.inbox.attempts
+    let fingerprint = fingerprint(of: stream.request, verdict.facts)
+    let course = course(for: stream.request, verdict, attempt: attempts.peek(fingerprint), at: began)
+    announceStreams(before: nil, session)
+    if course.latches { standing.latchTokenUpdates(now: now) }
+    effects += course.effects
+
+    var answer = verdict.reason == nil && !verdict.isAccepted && !course.isFaulted ? nil : template(for: course.answer)
+    if var filled = answer {
+      fillIdentifiers(of: &filled, for: stream.request, verdict.facts)
+      answer = filled
+    }
+    let isDone = !course.takesTime
+    // Where the client does not hear that APNs took the push, its next try is a retry.
+    let attempt = attempts.count(fingerprint, accepted: isDone && course.isAccepted && course.isAnswered)
+    record(
+      stream.request, verdict, verdict.facts, generatedID: answer, attempt: attempt, isHeld: !isDone,
+      isDone ? ending(of: course, on: stream, began: began) : pending(course))
+    let push = HeldPush(stream: stream, course: course, answer: answer, fingerprint: fingerprint, began: began)
+    if isDone {
+      perform(push, session)
+    } else {
+      held[stream.request.stream] = push
+      effects.append(.wake(stream: stream.request.stream, after: course.delay))
+    }
+  }
+
+  /// Goes on with a held push when its time has come.
+  mutating func wake(_ id: Int32, session: HTTP2ServerSession) {
+    guard var push = held[id] else { return }
+    if push.piecesLeft > 0 {
+      session.releasePart(of: push.stream)
+      push.piecesLeft -= 1
+      held[id] = push.piecesLeft > 0 ? push : nil
+      if push.piecesLeft > 0, let interval = push.course.shape.interval {
+        effects.append(.wake(stream: id, after: interval))
+      }
+      return
+    }
+    held[id] = nil
+    beginBatch()
+    finish(push, with: ending(of: push.course, on: push.stream, began: push.began))
+    perform(push, session)
+  }
+
+  /// A client gave up a stream that was held, or the connection is over.
+  mutating func abandon(_ id: Int32) {
+    guard let push = held.removeValue(forKey: id), push.piecesLeft == 0 else { return }
+    release(push)
+    finish(
+      push,
+      with: Record.End(
+        outcome: .aborted, accepted: false, served: Record.Served(),
+        aftermath: Aftermath(injections: push.course.injections), finishedAt: now))
+  }
+
+  /// The connection is over: the story of every push that is held ends here.
+  mutating func abandonAll() {
+    for id in held.keys.sorted() { abandon(id) }
+  }
+
+  /// From now on every push gets this answer.
+  mutating func drain(by injection: Injection, _ answer: Action.Answer) {
+    draining = injection.doing(.respond(answer))
+  }
+
+  /// Keeps a record of a push that came after a GOAWAY which said that it will not be served.
+  mutating func ignore(_ stream: RequestStream) {
+    record(
+      stream.request, nil, PushFacts(stream.request.headers), generatedID: nil,
+      Record.End(outcome: .faulted, accepted: false, served: Record.Served(), aftermath: nil, finishedAt: now))
+  }
+
+  // MARK: - Deciding
+
+  private func course(for request: HTTPRequest, _ verdict: Verdict, attempt: Int32, at time: Int64) -> Course {
+    var course = Course(verdict)
+    if let draining {
+      var decision = Decision()
+      decision.outcome = draining
+      course.follow(decision, at: .request, now: now)
+      return course
+    }
+    let plan = behaviour.plan
+    var traffic = Traffic(
+      connection: traffic,
+      push: Traffic.Push(
+        request: request, verdict: verdict, defaultTopic: connection.certificate?.defaultTopic, attempt: Int(attempt),
+        now: now))
+    if plan.isActive(at: .request) {
+      course.follow(plan.decide(traffic, at: .request, now: time), at: .request, now: now)
+    }
+    if plan.isActive(at: .response), course.isAnswered {
+      traffic.answer = Traffic.Answer(status: course.answer.status, reason: course.answer.reasonText)
+      course.follow(
+        plan.decide(traffic, at: .response, now: time, excludingOutcomes: course.isFaulted), at: .response, now: now)
+    }
+    return course
+  }
+
+  /// The connection as rules see it.
+  var traffic: Traffic.Connection {
+    Traffic.Connection(
+      number: log.number, client: clientAddress, listener: connection.listener, serverName: connection.sni,
+      certificateUID: connection.certificate?.subjectUID, streamsOpened: streamsTaken)
+  }
+
+  // MARK: - Doing
+
+  private mutating func template(for answer: Course.Answer) -> AnswerTemplates.Template {
+    var template = answer.status == 200 ? answers.accepted : answers.rejected(status: answer.status)
+    for field in answer.headers { template.headers.append(name: field.name, value: field.value) }
+    return template
+  }
+
+  private mutating func perform(_ push: HeldPush, _ session: HTTP2ServerSession) {
+    let stream = push.stream
+    let id = stream.request.stream
+    release(push)
+    switch push.course.end {
+    case .answer:
+      give(push, session)
+      if let order = push.course.followedBy { effects.append(.goAway(order, lastStream: id)) }
+    case .hang(.answer): give(push, session)
+    case .hang(.nothing), .loseAnswer(.nothing), .loseAnswer(.answer): break
+    case .hang(.resetStream), .loseAnswer(.resetStream): session.reset(stream, code: .internalError)
+    case .hang(.close), .loseAnswer(.close), .close: effects.append(.close)
+    case .resetStream(let code): session.reset(stream, rawCode: code)
+    case .resetConnection: effects.append(.reset)
+    case .goAway(let order):
+      let last = lastStream(of: order, on: id)
+      if order.lastStream != .beforeThis { give(push, session) }
+      effects.append(.goAway(order, lastStream: last))
+    }
+  }
+
+  /// It is not held any more.
+  private func release(_ push: HeldPush) {
+    for injection in push.course.injections where injection.holds { behaviour.plan.tallies.release(injection) }
+  }
+
+  private mutating func give(_ push: HeldPush, _ session: HTTP2ServerSession) {
+    let course = push.course
+    announceStreams(before: course.answer.status, session)
+    countRejection(course.answer.status)
+    guard let answer = push.answer else { return session.respond(to: push.stream, headers: answers.headersTooLarge) }
+    guard !course.shape.isPlain else {
+      return session.respond(to: push.stream, headers: answer.headers, body: course.answer.body)
+    }
+    let parts = course.shape.parts(of: course.answer.body, status: course.answer.status)
+    session.respond(
+      to: push.stream, headers: course.shape.headers(answer.headers), parts: parts, isHeld: course.shape.dribble != nil)
+    guard let interval = course.shape.interval else { return }
+    var waiting = push
+    // Without a body there is still the end of the stream to wait for.
+    waiting.piecesLeft = max(1, parts.count)
+    held[push.stream.request.stream] = waiting
+    effects.append(.wake(stream: push.stream.request.stream, after: interval))
+  }
+
+  private func lastStream(of order: Action.GoAwayOrder, on id: Int32) -> Int32 {
+    switch order.lastStream {
+    case .beforeThis: max(0, id - 2)
+    case .this: id
+    case .all: .max
+    }
+  }
+
+  // MARK: - Records
+
+  private func pending(_ course: Course) -> Record.End {
+    Record.End(
+      outcome: .pending, accepted: false, served: Record.Served(),
+      aftermath: Aftermath(injections: course.injections), finishedAt: nil)
+  }
+
+  private func ending(of course: Course, on stream: RequestStream, began: Int64) -> Record.End {
+    var served = Record.Served()
+    if course.isAnswered {
+      served = Record.Served(
+        status: course.answer.status, reason: course.answer.reason, latencyNanoseconds: MachineTime.nanoseconds - began)
+    }
+    let outcome: Record.Outcome = course.isFaulted ? .faulted : course.isAccepted ? .accepted : .rejected
+    var aftermath: Aftermath?
+    if !course.injections.isEmpty {
+      aftermath = Aftermath(
+        injections: course.injections, unusualReason: course.isAnswered ? course.answer.unusualReason : nil,
+        reset: course.resetName, goAway: course.goAway.map { told($0, on: stream.request.stream) },
+        closed: course.closing)
+    }
+    return Record.End(
+      outcome: outcome, accepted: course.isAccepted, served: served, aftermath: aftermath, finishedAt: now)
+  }
+
+  private func told(_ order: Action.GoAwayOrder, on id: Int32) -> Aftermath.GoAway {
+    Aftermath.GoAway(
+      code: HTTP2ErrorCode.name(of: order.code), lastStream: lastStream(of: order, on: id), debugData: order.debugData)
+  }
+
+  private func finish(_ push: HeldPush, with end: Record.End) {
+    if end.accepted, end.served.status == 200, let fingerprint = push.fingerprint { state.inbox.attempts.accept(fingerprint) }
+    if let seq = push.seq { state.inbox.finish(seq, with: end) }
+  }
+}

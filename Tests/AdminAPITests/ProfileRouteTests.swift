@@ -1,0 +1,359 @@
+import Foundation
+import MockAPNS
+import Testing
+
+@Suite struct ProfileRouteTests {
+  static let good = """
+    name: mine
+    summary: One of mine
+    params:
+      rate: {type: probability, default: 0.5, help: how many}
+    rules:
+      - name: flaky
+        trigger: {probability: "${rate}"}
+        do: {respond: {status: 503}}
+    """
+  static let bad = """
+    name: mine
+    rules:
+      - name: flaky
+        trigger: {probabilty: 0.5}
+        do: {respond: {status: 503}}
+    """
+
+  @Test func listsWhatThereIs() async throws {
+    try await TestServer.run { server in
+      let list = await server.client.get("/api/v1/profiles")
+      #expect(list.status == 200)
+      #expect(list.object["total"] as? Int == 20)
+      #expect(list.items.first?["name"] as? String == "healthy")
+      #expect(list.items.filter { $0["active"] as? Bool == true }.map { $0["name"] as? String } == ["healthy"])
+      #expect(list.problems.isEmpty)
+      let flaky = try #require(list.items.first { $0["name"] as? String == "flaky-503" })
+      #expect(flaky["origin"] as? String == "built-in")
+      #expect((flaky["summary"] as? String)?.isEmpty == false)
+      let rate = try #require((flaky["params"] as? [[String: Any]])?.first { $0["name"] as? String == "rate" })
+      #expect(rate["type"] as? String == "probability")
+      #expect(rate["default"] as? Double == 0.2)
+      #expect(rate["value"] as? Double == 0.2)
+      #expect((rate["help"] as? String)?.isEmpty == false)
+    }
+  }
+
+  @Test func storesShowsAndRemoves() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      let made = await client.sendYAML("PUT", "/api/v1/profiles/mine", Self.good)
+      #expect(made.status == 201)
+      #expect(made.headers["location"] == "/api/v1/profiles/mine")
+      #expect(made.object["origin"] as? String == "api")
+      #expect(made.object["source"] as? String == Self.good)
+      let profile = try #require(made.object["profile"] as? [String: Any])
+      let rule = try #require((profile["rules"] as? [[String: Any]])?.first)
+      #expect((rule["trigger"] as? [String: Any])?["probability"] as? Double == 0.5)
+      #expect(await client.get("/api/v1/profiles/mine").text == made.text)
+      #expect(await client.get("/api/v1/profiles").object["total"] as? Int == 21)
+      #expect(await client.request("DELETE", "/api/v1/profiles/mine").status == 204)
+      let gone = await client.request("DELETE", "/api/v1/profiles/mine")
+      #expect(gone.status == 404)
+      #expect(!gone.hint.isEmpty)
+    }
+  }
+
+  @Test(arguments: [
+    ("application/json", #"{"name":"mine","rules":[{"do":{"respond":{"status":503}}}]}"#),
+    ("application/json", #"{"source":"rules: [{do: {respond: {status: 503}}}]"}"#),
+    ("application/json; charset=utf-8", #"{"summary":"\ud83d\ude00 \/","rules":[{"do":{"close":{}}}]}"#),
+    ("application/yaml", "rules: [{do: {close: {}}}]"), ("Application/X-YAML", "rules: [{do: {close: {}}}]"),
+    ("text/yaml;charset=utf-8", "summary: ünter\nrules: [{do: {close: {}}}]"),
+  ])
+  func takesEveryForm(type: String, body: String) async throws {
+    try await TestServer.run { server in
+      for status in [201, 200] {
+        let answer = await server.client.request(
+          "PUT", "/api/v1/profiles/mine", [("content-type", type)], body: body)
+        #expect(answer.status == status, "\(answer.text)")
+        #expect(answer.object["name"] as? String == "mine")
+      }
+    }
+  }
+
+  @Test func storingOverABuiltInOneHidesItUntilItIsRemoved() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      let before = await client.get("/api/v1/profiles/ack-lost")
+      #expect(await client.sendYAML("PUT", "/api/v1/profiles/ack-lost", "summary: other").status == 200)
+      #expect(await client.get("/api/v1/profiles/ack-lost").object["summary"] as? String == "other")
+      #expect(await client.get("/api/v1/profiles").object["total"] as? Int == 20)
+      #expect(await client.request("DELETE", "/api/v1/profiles/ack-lost").status == 204)
+      #expect(await client.get("/api/v1/profiles/ack-lost").text == before.text)
+      let refused = await client.request("DELETE", "/api/v1/profiles/ack-lost")
+      #expect(refused.status == 409)
+      #expect(refused.detail.contains("built-in"))
+      #expect(!refused.hint.isEmpty)
+    }
+  }
+
+  @Test func aBadProfileLeavesTheRunningOneUntouched() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      _ = await client.sendYAML("PUT", "/api/v1/profiles/mine", Self.good)
+      let running = await client.send("PUT", "/api/v1/profile", #"{"name":"mine?rate=1"}"#)
+      let stored = await client.get("/api/v1/profiles/mine")
+      let refused = await client.sendYAML("PUT", "/api/v1/profiles/mine", Self.bad)
+      #expect(refused.status == 422)
+      #expect(refused.headers["content-type"] == "application/problem+json")
+      #expect(refused.detail.contains("mine:4:15: rules[0].trigger.probabilty: unknown"), "\(refused.detail)")
+      #expect(refused.hint.contains("Did you mean \"probability\"?"), "\(refused.hint)")
+      let problem = try #require(refused.problems.first)
+      #expect(problem["path"] as? String == "rules[0].trigger.probabilty")
+      #expect(problem["line"] as? Int == 4)
+      #expect(problem["column"] as? Int == 15)
+      #expect(problem["severity"] as? String == "error")
+      #expect(await client.get("/api/v1/profile").text == running.text)
+      #expect(await client.get("/api/v1/profiles/mine").text == stored.text)
+      #expect(await server.statuses() == [503])
+    }
+  }
+
+  @Test func whatIsInForceFollowsWhatIsStored() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      let base = "rules: [{name: answer, do: {respond: {status: 503}}}]"
+      _ = await client.sendYAML("PUT", "/api/v1/profiles/base", base)
+      _ = await client.sendYAML("PUT", "/api/v1/profiles/mine", "extends: [base]")
+      _ = await client.send("PUT", "/api/v1/profile", #"{"name":"mine"}"#)
+      #expect(await server.statuses() == [503])
+      _ = await client.sendYAML("PUT", "/api/v1/profiles/base", base.replacing("503", with: "500"))
+      #expect(await server.statuses() == [500])
+      let active = await client.request("DELETE", "/api/v1/profiles/mine")
+      #expect(active.status == 409)
+      #expect(active.hint.contains("DELETE /api/v1/profile"))
+      let needed = await client.request("DELETE", "/api/v1/profiles/base")
+      #expect(needed.status == 409)
+      #expect(needed.detail.contains("cannot go on without it"))
+      #expect(await server.statuses() == [500])
+      _ = await client.request("DELETE", "/api/v1/profile")
+      #expect(await client.request("DELETE", "/api/v1/profiles/base").status == 204)
+      let broken = await client.get("/api/v1/profiles/mine")
+      #expect(broken.status == 200)
+      #expect(broken.object["profile"] is NSNull)
+      #expect(broken.problems.count == 1)
+      #expect(await client.get("/api/v1/profiles").problems.count == 1)
+    }
+  }
+
+  @Test func aKnobThatIsTurnedKeepsTheProfileFromLosingIt() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      _ = await client.sendYAML("PUT", "/api/v1/profiles/mine", Self.good)
+      _ = await client.send("PUT", "/api/v1/profile", #"{"name":"mine?rate=1"}"#)
+      let refused = await client.sendYAML("PUT", "/api/v1/profiles/mine", "rules: [{do: {close: {}}}]")
+      #expect(refused.status == 422)
+      #expect(refused.detail.contains("rate"))
+      #expect(await client.get("/api/v1/profiles/mine").object["source"] as? String == Self.good)
+      #expect(await server.statuses() == [503])
+    }
+  }
+
+  @Test(arguments: [
+    ("PUT", "mine", "text/plain", "rules: []", 415, "application/yaml"),
+    ("PUT", "mine", "application/yaml", "", 400, "application/yaml"),
+    ("PUT", "mine", "application/json", "{", 400, "object"),
+    ("PUT", "mine", "application/json", #"{"source":5}"#, 400, "a text"),
+    ("PUT", "mine", "application/json", #"{"source":"rules: []","name":"mine"}"#, 400, "source"),
+    ("PUT", "mine", "application/json", #"{"nmae":"mine"}"#, 422, "Did you mean \"name\"?"),
+    ("PUT", "mine", "application/yaml", "name: yours", 422, "leave the name out"),
+    ("PUT", "mine", "application/yaml", "extends: [mine]", 422, "See problems."),
+    ("PUT", "Mine", "application/yaml", "rules: []", 400, "lower-case letters"),
+    ("PUT", String(repeating: "m", count: 65), "application/yaml", "rules: []", 400, "at most 64"),
+    ("GET", "flaky-504", "application/yaml", "", 404, "Did you mean flaky-503?"),
+    ("GET", "..%2F..%2Fetc", "application/yaml", "", 404, "healthy, flaky-503"),
+    ("DELETE", "flaky-504", "application/yaml", "", 404, "Did you mean \"flaky-503\"?"),
+  ])
+  func explainsWhatItCannotDo(
+    method: String, name: String, type: String, body: String, status: Int, hint: String
+  ) async throws {
+    try await TestServer.run { server in
+      let answer = await server.client.request(
+        method, "/api/v1/profiles/\(name)", [("content-type", type)], body: body)
+      #expect(answer.status == status, "\(answer.text)")
+      #expect(answer.headers["content-type"] == "application/problem+json")
+      #expect(answer.hint.localizedCaseInsensitiveContains(hint), "\(answer.hint)")
+      #expect(!answer.detail.isEmpty)
+      #expect(await server.client.get("/api/v1/profiles").object["total"] as? Int == 20)
+    }
+  }
+}
+
+@Suite struct ProfileLintTests {
+  @Test func findsNothingWrongWithAGoodOne() async throws {
+    try await TestServer.run { server in
+      let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", ProfileRouteTests.good)
+      #expect(answer.status == 200)
+      #expect(answer.text == #"{"valid":true,"problems":[]}"#)
+      #expect(await server.client.get("/api/v1/profiles/mine").status == 404)
+    }
+  }
+
+  @Test func warnsAndStillFindsItValid() async throws {
+    try await TestServer.run { server in
+      let text = #"{"rules":[{"do":{"respond":{"status":400,"reason":"NeverHeardOf"}}}]}"#
+      let answer = await server.client.send("POST", "/api/v1/profiles/lint", text)
+      #expect(answer.status == 200)
+      #expect(answer.object["valid"] as? Bool == true)
+      #expect(answer.problems.map { $0["severity"] as? String } == ["warning"])
+    }
+  }
+
+  /// Texts that shall cost their reader neither its stack nor its time, by what they are.
+  static let hostileTexts = [
+    "lists in lists": String(repeating: "[", count: 200_000), "dashes": String(repeating: "- ", count: 100_000),
+    "maps in maps": String(repeating: "{a: ", count: 60_000), "question marks": String(repeating: "? ", count: 100_000),
+    "stairs": (0..<20_000).map { String(repeating: " ", count: $0 % 12) + "a:" }.joined(separator: "\n"),
+    "aliases": "a: &a [1,2]\n" + (0..<40).map { "b\($0): &b\($0) [*a, *a, *a]" }.joined(separator: "\n"),
+    "one key": String(repeating: "rules: []\n", count: 20_000), "one word": String(repeating: "x", count: 1 << 20),
+    "a zero byte": "\u{0}", "another version": "%YAML 9.9\n---\n",
+    "bad rules": "rules:\n" + String(repeating: "  - {do: {}}\n", count: 18_000),
+  ]
+
+  @Test(arguments: hostileTexts.keys.sorted())
+  func survivesHostileTexts(name: String) async throws {
+    let text = try #require(Self.hostileTexts[name])
+    try await TestServer.run { server in
+      let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", text)
+      #expect(answer.status == 422)
+      #expect((1...202).contains(answer.problems.count))
+      #expect(await server.client.get("/livez").status == 200)
+    }
+  }
+
+  @Test func survivesDeepJSON() async throws {
+    try await TestServer.run { server in
+      // Decoders that keep the way to each value take seconds for one such list, and here are a thousand.
+      let list = String(repeating: "[", count: 500) + String(repeating: "]", count: 500)
+      let many = "{" + (0..<1000).map { #""a\#($0)":\#(list)"# }.joined(separator: ",") + "}"
+      #expect(await server.client.send("PATCH", "/api/v1/profile/params", many).status == 400)
+      let deep = #"{"a":"# + String(repeating: "[", count: 500) + String(repeating: "]", count: 500) + "}"
+      #expect(await server.client.send("POST", "/api/v1/profiles/lint", deep).status == 422)
+      #expect(await server.client.send("POST", "/api/v1/rules", deep).status == 422)
+      #expect(await server.client.get("/livez").status == 200)
+    }
+  }
+
+  @Test func tellsEverythingInOnePass() async throws {
+    try await TestServer.run { server in
+      let text = """
+        rules:
+          - do: {respond: {status: 503}}
+            triger: {}
+          - do: {delay: {fixed: 5}}
+        """
+      let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", text)
+      #expect(answer.status == 422)
+      #expect(answer.problems.map { $0["line"] as? Int } == [3, 4])
+      #expect(answer.detail.hasSuffix(", and 1 more"), "\(answer.detail)")
+    }
+  }
+}
+
+@Suite struct ProfileSimulationTests {
+  @Test func countsOutcomesTheSameForTheSameSeed() async throws {
+    try await TestServer.run { server in
+      let body = #"{"name":"flaky-503?rate=0.4","params":{"streak":1},"seed":7,"pushes":1000}"#
+      let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
+      #expect(answer.status == 200)
+      #expect(answer.object["seed"] as? Int == 7)
+      let outcomes = try #require(answer.object["outcomes"] as? [String: Int])
+      #expect(outcomes.values.reduce(0, +) == 1000)
+      #expect((300...500).contains(outcomes["503 ServiceUnavailable"] ?? 0))
+      #expect((answer.object["text"] as? String)?.contains("1000 pushes") == true)
+      #expect(await server.client.send("POST", "/api/v1/profiles/simulate", body).text == answer.text)
+      #expect(await server.client.get("/api/v1/profile").object["name"] as? String == "healthy")
+    }
+  }
+
+  @Test func takesAText() async throws {
+    try await TestServer.run { server in
+      let body = #"{"source":"rules: [{do: {respond: {status: 500}}}]","pushes":3}"#
+      let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
+      #expect(answer.object["outcomes"] as? [String: Int] == ["500 InternalServerError": 3])
+    }
+  }
+
+  @Test(arguments: [
+    ("{}", 400, "name is one of the library"), (#"{"name":"healthy","source":"a: b"}"#, 400, "name is one"),
+    (#"{"name":"flaky"}"#, 422, "Did you mean flaky-503?"), (#"{"name":"/etc/passwd"}"#, 400, "PUT"),
+    (#"{"name":"flaky-503","params":{"rte":1}}"#, 422, "Did you mean \"rate\"?"),
+    (#"{"name":"flaky-503","params":{"rate":[1]}}"#, 400, "one of these"),
+    (#"{"name":"flaky-503","params":[]}"#, 400, "an object"), (#"{"name":"healthy","pushes":0}"#, 400, "1 to 100000"),
+    (#"{"name":"healthy","pushes":1000000000}"#, 400, "1 to 100000"), (#"{"name":"healthy","seed":-1}"#, 400, "from 0"),
+    (#"{"name":"healthy","seed":1.5}"#, 400, "whole number"), (#"{"source":"rules: 5"}"#, 422, "See problems"),
+    (#"{"nam":"healthy"}"#, 400, "Did you mean name?"),
+  ])
+  func explainsWhatItCannotSimulate(body: String, status: Int, hint: String) async throws {
+    try await TestServer.run { server in
+      let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
+      #expect(answer.status == status, "\(answer.text)")
+      #expect(answer.hint.contains(hint), "\(answer.hint)")
+      #expect(!answer.hint.isEmpty)
+    }
+  }
+}
+
+@Suite struct ProfileReloadTests {
+  /// Runs `body` with a server that has a folder of profiles.
+  static func run(_ body: (TestServer, String) async throws -> Void) async throws {
+    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("profiles-\(UUID().uuidString)").path
+    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+    defer { try? FileManager.default.removeItem(atPath: folder) }
+    try await TestServer.run({ $0.profilesFolder = folder }) { try await body($0, folder) }
+  }
+
+  static func write(_ text: String, _ folder: String) throws {
+    try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/mine.yaml"))
+  }
+
+  @Test func readsTheFolderAgain() async throws {
+    try await Self.run { server, folder in
+      try Self.write(ProfileRouteTests.good, folder)
+      #expect(await server.client.get("/api/v1/profiles/mine").status == 404)
+      let answer = await server.client.request("POST", "/api/v1/profiles/reload")
+      #expect(answer.text == #"{"problems":[]}"#)
+      #expect(await server.client.get("/api/v1/profiles/mine").object["origin"] as? String == "\(folder)/mine.yaml")
+      let refused = await server.client.request("DELETE", "/api/v1/profiles/mine")
+      #expect(refused.status == 409)
+      #expect(refused.detail.contains("mine.yaml"))
+    }
+  }
+
+  @Test func aBadFileLeavesTheOldOneRunningAndTheStatusSaysSo() async throws {
+    try await Self.run { server, folder in
+      let client = server.client
+      try Self.write(ProfileRouteTests.good, folder)
+      _ = await client.request("POST", "/api/v1/profiles/reload")
+      _ = await client.send("PUT", "/api/v1/profile", #"{"name":"mine?rate=1"}"#)
+      try Self.write(ProfileRouteTests.bad, folder)
+      let answer = await client.request("POST", "/api/v1/profiles/reload")
+      #expect(answer.status == 200)
+      #expect(answer.problems.first?["line"] as? Int == 4)
+      #expect(await server.statuses() == [503])
+      let warnings = try #require(await client.get("/api/v1/status").object["warnings"] as? [String])
+      #expect(warnings.contains { $0.contains("mine.yaml:4:15") }, "\(warnings)")
+      #expect(await client.get("/api/v1/profiles").problems.count == 1)
+      try Self.write(ProfileRouteTests.good.replacing("503", with: "500"), folder)
+      #expect(await client.request("POST", "/api/v1/profiles/reload").problems.isEmpty)
+      #expect(await server.statuses() == [500])
+      #expect(await client.get("/api/v1/profile").object["reference"] as? String == "mine?rate=1")
+      #expect((await client.get("/api/v1/status").object["warnings"] as? [String])?.isEmpty == true)
+    }
+  }
+
+  @Test func takesNoMembers() async throws {
+    try await TestServer.run { server in
+      let answer = await server.client.send("POST", "/api/v1/profiles/reload", #"{"folder":"/etc"}"#)
+      #expect(answer.status == 400)
+      #expect(answer.hint == "Send {}, or nothing.")
+    }
+  }
+}

@@ -1,0 +1,215 @@
+import Faults
+import Foundation
+import MockAPNS
+import Testing
+
+@Suite struct RuleRouteTests {
+  @Test func addsShowsReplacesAndRemoves() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      let made = await client.send("POST", "/api/v1/rules", #"{"do":{"respond":{"status":503}}}"#)
+      #expect(made.status == 201)
+      #expect(made.headers["location"] == "/api/v1/rules/rule-1")
+      #expect(made.object["name"] as? String == "rule-1")
+      #expect(made.object["at"] as? String == "request")
+      #expect((made.object["do"] as? [String: [String: Any]])?["respond"]?["status"] as? Int == 503)
+      #expect(made.object["ends_in"] is NSNull)
+      #expect(made.problems.isEmpty)
+      #expect(await server.statuses(2) == [503, 503])
+      let shown = await client.get("/api/v1/rules/rule-1").object
+      #expect(shown["looked_at"] as? Int == 2)
+      #expect(shown["fired"] as? Int == 2)
+
+      let second = await client.send("POST", "/api/v1/rules", #"{"do":{"respond":{"status":500}},"ttl":"10m"}"#)
+      #expect(second.object["name"] as? String == "rule-2")
+      #expect(["10m", "9m59s", "9m58s"].contains(second.object["ends_in"] as? String))
+      #expect(await server.statuses() == [500])
+      let replaced = await client.send("POST", "/api/v1/rules", #"{"name":"rule-1","do":{"respond":{"status":429}}}"#)
+      #expect(replaced.status == 200)
+      #expect(replaced.headers["location"] == nil)
+      let list = await client.get("/api/v1/rules")
+      #expect(list.items.map { $0["name"] as? String } == ["rule-1", "rule-2"])
+      #expect(list.object["total"] as? Int == 2)
+      #expect(await server.statuses() == [429])
+
+      #expect(await client.request("DELETE", "/api/v1/rules/rule-1").status == 204)
+      #expect(await server.statuses() == [500])
+      let gone = await client.request("DELETE", "/api/v1/rules/rule-1")
+      #expect(gone.status == 404)
+      #expect(gone.hint.contains("Did you mean rule-2?"))
+      let third = await client.send("POST", "/api/v1/rules", #"{"do":{"respond":{"status":500}}}"#)
+      #expect(third.object["name"] as? String == "rule-3")
+    }
+  }
+
+  @Test func putsARuleUnderItsName() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      let body = #"{"when":{"topic":"com.example.app"},"do":{"reset_stream":{}}}"#
+      #expect(await client.send("PUT", "/api/v1/rules/mine", body).status == 201)
+      let replaced = await client.send("PUT", "/api/v1/rules/mine", #"{"name":"mine","do":{"close":{}}}"#)
+      #expect(replaced.status == 200)
+      #expect((replaced.object["do"] as? [String: Any])?.keys.sorted() == ["close"])
+      let other = await client.send("PUT", "/api/v1/rules/mine", #"{"name":"yours","do":{"pass":{}}}"#)
+      #expect(other.status == 400)
+      #expect(other.hint.contains("Leave name out"))
+      #expect(await client.get("/api/v1/rules/mine").text.contains("close"))
+    }
+  }
+
+  @Test func takesYAML() async throws {
+    try await TestServer.run { server in
+      let answer = await server.client.sendYAML("POST", "/api/v1/rules", "name: mine\ndo: {respond: {status: 503}}")
+      #expect(answer.status == 201)
+      #expect(answer.object["name"] as? String == "mine")
+    }
+  }
+
+  @Test func leavesTheNamesOfAProfilesRulesAlone() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      _ = await client.sendYAML("PUT", "/api/v1/profiles/mine", "rules: [{do: {close: {}}}]")
+      let profile = await client.send("PUT", "/api/v1/profile", #"{"name":"mine"}"#)
+      #expect((profile.object["rules"] as? [[String: Any]])?.first?["name"] as? String == "rule-1")
+      let added = await client.send("POST", "/api/v1/rules", #"{"do":{"pass":{}}}"#)
+      #expect(added.object["name"] as? String == "rule-2")
+      let missing = await client.get("/api/v1/rules/rule-1")
+      #expect(missing.status == 404)
+      #expect(missing.detail.contains("one of the profile mine"))
+      #expect(missing.hint.contains("/api/v1/rules/rule-1/explain"))
+    }
+  }
+
+  @Test func aTimeToLiveTakesARuleAway() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      _ = await client.send("POST", "/api/v1/rules", #"{"name":"stays","do":{"delay":{"fixed":"1ms"}}}"#)
+      let made = await client.send(
+        "POST", "/api/v1/rules", #"{"name":"goes","do":{"respond":{"status":503}},"ttl":"200ms"}"#)
+      #expect(made.status == 201)
+      #expect((made.object["ends_in"] as? String)?.hasSuffix("ms") == true)
+      #expect(await TestServer.eventually { await client.get("/api/v1/rules/goes").status == 404 })
+      #expect(await client.get("/api/v1/rules").items.map { $0["name"] as? String } == ["stays"])
+      #expect(await server.statuses() == [200])
+    }
+  }
+
+  @Test func warnsOfWhatIsOdd() async throws {
+    try await TestServer.run { server in
+      let made = await server.client.send(
+        "POST", "/api/v1/rules", #"{"do":{"respond":{"status":400,"reason":"NeverHeardOf"}}}"#)
+      #expect(made.status == 201)
+      #expect(made.problems.map { $0["severity"] as? String } == ["warning"])
+    }
+  }
+
+  @Test(arguments: [
+    (#"{"do":{"respond":{"status":503}},"trigger":{"probabilty":1}}"#, 422, "trigger.probabilty", "\"probability\""),
+    (#"{"do":{"respond":{"status":503}},"ttl":"5"}"#, 422, "ttl", ""),
+    (#"{"do":{"respond":{"status":503}},"ttl":"-5s"}"#, 422, "ttl", ""),
+    (#"{"do":{"respond":{"status":299}}}"#, 422, "do.respond", ""), ("{}", 422, "do is missing", ""),
+    (#"{"at":"tls","when":{"topic":"a"},"do":{"alert":{}}}"#, 422, "when.topic", ""),
+    (#"{"name":"magic-4100","do":{"close":{}}}"#, 422, "magic-", ""),
+    (#"{"name":"My Rule","do":{"close":{}}}"#, 422, "name", ""),
+    (#"{"do":{"close":{}},"trigger":{"first":"${n}"}}"#, 422, "trigger.first", ""),
+    ("[]", 400, "no object", "object"), ("{", 400, "not JSON", "object"),
+  ])
+  func explainsWhatItCannotAdd(body: String, status: Int, detail: String, hint: String) async throws {
+    try await TestServer.run { server in
+      for (method, path) in [("POST", "/api/v1/rules"), ("PUT", "/api/v1/rules/mine")] {
+        let answer = await server.client.send(method, path, body)
+        #expect(answer.status == status)
+        #expect(answer.headers["content-type"] == "application/problem+json")
+        #expect(answer.detail.contains(detail), "\(answer.detail)")
+        #expect(hint.isEmpty || answer.hint.contains(hint), "\(answer.hint)")
+        #expect(!answer.hint.isEmpty)
+        #expect((status == 422) == !answer.problems.isEmpty)
+      }
+      #expect(await server.client.get("/api/v1/rules").object["total"] as? Int == 0)
+    }
+  }
+
+  @Test func pointsIntoTheJSONThatWasSent() async throws {
+    try await TestServer.run { server in
+      let body = "{\n  \"do\": {\"respond\": {\"status\": 503}},\n  \"trigger\": {\"probability\": 20}\n}"
+      let answer = await server.client.send("POST", "/api/v1/rules", body)
+      #expect(answer.problems.first?["line"] as? Int == 3)
+      #expect(answer.problems.first?["column"] as? Int == 30)
+    }
+  }
+
+  @Test func refusesMoreThanAThousand() async throws {
+    try await TestServer.run { server in
+      let made = await server.client.send("POST", "/api/v1/rules", #"{"name":"mine","do":{"pass":{}}}"#)
+      #expect(made.status == 201)
+      let rule = try #require(server.state.faults.selection.added.first?.rule)
+      for number in 0..<999 {
+        var copy = rule
+        copy.name = "copy-\(number)"
+        server.state.faults.add(copy, timeToLive: nil)
+      }
+      let refused = await server.client.send("POST", "/api/v1/rules", #"{"do":{"pass":{}}}"#)
+      #expect(refused.status == 409)
+      #expect(refused.hint.contains("/api/v1/reset"))
+      #expect(await server.client.send("PUT", "/api/v1/rules/mine", #"{"do":{"close":{}}}"#).status == 200)
+    }
+  }
+
+  @Test(arguments: ["GET /api/v1/rules/mien", "DELETE /api/v1/rules/mien", "GET /api/v1/rules/mien/explain"])
+  func saysWhichRulesThereAre(request: String) async throws {
+    try await TestServer.run { server in
+      let parts = request.split(separator: " ").map(String.init)
+      let none = await server.client.request(parts[0], parts[1])
+      #expect(none.status == 404)
+      #expect(none.hint.contains("ttl"))
+      _ = await server.client.send("PUT", "/api/v1/rules/mine", #"{"do":{"pass":{}}}"#)
+      let answer = await server.client.request(parts[0], parts[1])
+      #expect(answer.status == 404)
+      #expect(answer.hint.contains("Did you mean mine?"), "\(answer.hint)")
+    }
+  }
+}
+
+@Suite struct RuleExplanationRouteTests {
+  @Test func explainsARuleThatNeverFires() async throws {
+    try await TestServer.run { server in
+      let client = server.client
+      _ = await client.send(
+        "PUT", "/api/v1/rules/mine", #"{"when":{"topic":"com.example.App"},"do":{"respond":{"status":503}}}"#)
+      #expect(await server.statuses(3) == [200, 200, 200])
+      let answer = await client.get("/api/v1/rules/mine/explain")
+      #expect(answer.status == 200)
+      #expect(answer.object["rule"] as? String == "mine")
+      #expect(answer.object["profile"] is NSNull)
+      #expect(answer.object["looked_at"] as? Int == 3)
+      #expect(answer.object["fired"] as? Int == 0)
+      let text = try #require(answer.object["text"] as? String)
+      #expect(text.hasPrefix("rule \"mine\": 3 pushes looked at, 0 fired"))
+      #expect(text.contains("differs by case"))
+    }
+  }
+
+  @Test func explainsARuleOfTheProfile() async throws {
+    try await TestServer.run { server in
+      _ = await server.client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503?rate=1"}"#)
+      #expect(await server.statuses() == [503])
+      let answer = await server.client.get("/api/v1/rules/flaky/explain")
+      #expect(answer.object["profile"] as? String == "flaky-503")
+      #expect(answer.object["fired"] as? Int == 1)
+    }
+  }
+
+  @Test func explainsAMagicDeviceToken() async throws {
+    try await TestServer.run { server in
+      let before = await server.client.get("/api/v1/rules/magic-0503/explain")
+      #expect(before.status == 200)
+      #expect(before.object["looked_at"] as? Int == 0)
+      let token = "feedfacefeedface05030001" + String(repeating: "0", count: 40)
+      #expect(await server.statuses(to: token) + server.statuses(to: token) == [503, 200])
+      let answer = await server.client.get("/api/v1/rules/magic-0503/explain")
+      #expect(answer.object["looked_at"] as? Int == 2)
+      #expect(answer.object["fired"] as? Int == 1)
+      #expect(await server.client.get("/api/v1/rules/magic-9999/explain").status == 404)
+    }
+  }
+}

@@ -1,0 +1,393 @@
+"""Faults of a running server: setting them, and comparing what its records tell of them with what a client saw.
+
+Test modules that set faults have a server of their own (`mock`) and undo what they did after each test (`faults`)."""
+
+import contextlib
+import dataclasses
+import secrets
+import socket
+import ssl
+import time
+
+import h2.config
+import h2.connection
+import h2.events
+import h2.exceptions
+import h2.settings
+import pytest
+from hyperframe.frame import GoAwayFrame, HeadersFrame
+
+from support.server import Server
+from support.wire import PATIENCE, Wire, client_context, push_headers, tls_socket
+
+BODY = b'{"aps":{"alert":"hello"}}'
+EVERY_STREAM = 2**31 - 1
+SHORT = 0.4  # seconds of silence that count as silence; nothing is asserted to be faster than anything
+
+# APNS.md section 7.2: all reasons with their statuses.
+REASONS = [
+    (400, "BadCollapseId"), (400, "BadDeviceToken"), (400, "BadExpirationDate"), (400, "BadMessageId"),
+    (400, "BadPriority"), (400, "BadTopic"), (400, "DeviceTokenNotForTopic"), (400, "DuplicateHeaders"),
+    (400, "IdleTimeout"), (400, "InvalidPushType"), (400, "MissingDeviceToken"), (400, "MissingTopic"),
+    (400, "PayloadEmpty"), (400, "TopicDisallowed"), (403, "BadCertificate"), (403, "BadCertificateEnvironment"),
+    (403, "BadEnvironmentKeyIdInToken"), (403, "BadEnvironmentKeyInToken"), (403, "ExpiredProviderToken"),
+    (403, "Forbidden"), (403, "InvalidProviderToken"), (403, "MissingProviderToken"), (403, "UnrelatedKeyIdInToken"),
+    (404, "BadPath"), (405, "MethodNotAllowed"), (410, "ExpiredToken"), (410, "Unregistered"),
+    (413, "PayloadTooLarge"), (429, "TooManyProviderTokenUpdates"), (429, "TooManyRequests"),
+    (500, "InternalServerError"), (503, "ServiceUnavailable"), (503, "Shutdown"),
+]
+
+# RFC 9113 section 7, by number.
+CODES = [
+    "NO_ERROR", "PROTOCOL_ERROR", "INTERNAL_ERROR", "FLOW_CONTROL_ERROR", "SETTINGS_TIMEOUT", "STREAM_CLOSED",
+    "FRAME_SIZE_ERROR", "REFUSED_STREAM", "CANCEL", "COMPRESSION_ERROR", "CONNECT_ERROR", "ENHANCE_YOUR_CALM",
+    "INADEQUATE_SECURITY", "HTTP_1_1_REQUIRED",
+]
+
+
+def new_device():
+    return secrets.token_hex(32)
+
+
+def await_that(truth, what):
+    """Waits until `truth()` holds anything true, which is returned. For what has no answer to wait for."""
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        if found := truth():
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"never: {what() if callable(what) else what}")
+
+
+# Setting faults
+
+class Faults:
+    """The faults of one server."""
+
+    def __init__(self, server):
+        self.server = server
+
+    def add(self, do, **fields):
+        """Adds a rule; its name. `do` is the action; the other fields of a rule, `name` among them, by their names."""
+        return self.server.api("POST", "/rules", {"do": do, **fields})["name"]
+
+    def remove(self, name):
+        self.server.api("DELETE", f"/rules/{name}")
+
+    def clear(self):
+        self.server.api("POST", "/reset", {"rules": True, "profile": True, "counters": True})
+
+    def use(self, rules, *, name="of-a-test", seed=None, params=None, **fields):
+        """Puts a profile of these rules in force; what `GET /profile` says of it."""
+        self.server.api("PUT", f"/profiles/{name}", {"name": name, "rules": rules, **fields})
+        chosen = {"name": name, "seed": seed, "params": params}
+        return self.server.api("PUT", "/profile", {key: value for key, value in chosen.items() if value is not None})
+
+    def explain(self, rule):
+        return self.server.api("GET", f"/rules/{rule}/explain")
+
+    def fired(self, rule):
+        return self.server.api("GET", f"/rules/{rule}")["fired"]
+
+
+@pytest.fixture(scope="module")
+def mock(binary, certs):
+    """A server of the module's own, whose seed is 7."""
+    running = Server(binary, certs, "--seed", "7")
+    yield running
+    try:
+        assert running.stop() == 0, f"serve ended with {running.process.returncode}:\n{running.log()[-4000:]}"
+    finally:
+        running.kill()
+
+
+@pytest.fixture
+def faults(mock):
+    """The server's faults. After the test there are none, and an ordinary push is served: whatever was done to one
+    connection, the server lives."""
+    mine = Faults(mock)
+    yield mine
+    mock.api("POST", "/faults/resume")
+    mine.clear()
+    serves(mock)
+
+
+def serves(server):
+    """An ordinary push on a new connection is answered 200 and accepted."""
+    device = new_device()
+    with line(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+    record = server.record(device)
+    assert (record["outcome"], record["fault"]) == ("accepted", None)
+
+
+# What a record tells
+
+@dataclasses.dataclass
+class Story:
+    """What the record of a push tells about its fault; the defaults are those of a push that an action made fail at
+    the request, and that APNs would have accepted."""
+
+    action: str | None
+    outcome: str = "faulted"
+    accepted: bool = False
+    status: int | None = None
+    reason: str | None = None
+    reset: str | None = None
+    goaway: dict | None = None
+    closed: str | None = None
+    verdict: int | None = 200
+
+    @staticmethod
+    def of(record):
+        served, fault, verdict = record["served"], record["fault"], record["verdict"]
+        return Story(
+            fault and fault["action"], record["outcome"], record["accepted"], served["status"], served["reason"],
+            served["reset"], served["goaway"], served["closed"], verdict and verdict["status"])
+
+
+ACCEPTED = Story(None, "accepted", True, 200)
+
+
+def story(server, device):
+    """The story of the device's one record."""
+    return Story.of(server.record(device))
+
+
+def await_story(server, device, expected):
+    """Waits until the device's one record tells this, for what happens without a word to the client."""
+    try:
+        await_that(lambda: story(server, device) == expected, "")
+    except AssertionError:
+        assert story(server, device) == expected
+
+
+def timeline(server, wire):
+    """The events of the connection as [(event, detail)], and its state."""
+    port = wire.sock.getsockname()[1]
+    items = server.api("GET", "/connections")["items"]
+    mine = [item for item in items if item["client"].endswith(f":{port}")]
+    return [(event["event"], event["detail"]) for event in mine[-1]["events"]], mine[-1]["state"]
+
+
+# Clients
+
+class Line:
+    """A TLS connection of which every read of the socket is seen: Python's own TLS sockets report a reset as an end of
+    file. Just enough of a socket for `Wire`."""
+
+    def __init__(self, sock, context, name):
+        self.sock = sock
+        self.ended = None  # "fin" or "reset", once the kernel said so
+        self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+        self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
+        while True:
+            try:
+                self.tls.do_handshake()
+                break
+            except ssl.SSLWantReadError:
+                self._send_out()
+                self._fetch()
+            except ssl.SSLError:
+                self._send_out()
+                raise
+        self._send_out()
+
+    def _send_out(self):
+        try:
+            if data := self._outgoing.read():
+                self.sock.sendall(data)
+        except ConnectionResetError:  # after a FIN it would be a broken pipe
+            self.ended = "reset"
+            raise
+
+    def _fetch(self):
+        try:
+            data = self.sock.recv(65536)
+        except ConnectionResetError:
+            self.ended = "reset"
+            raise
+        if data:
+            self._incoming.write(data)
+        else:
+            self.ended = "fin"
+            self._incoming.write_eof()
+
+    def recv(self, _):
+        """All that can be read now, so that nothing waits where `select` does not see it."""
+        read = b""
+        while True:
+            try:
+                piece = self.tls.read(65536)
+                read += piece
+                if not piece:
+                    return read
+            except ssl.SSLWantReadError:
+                if read:
+                    return read
+                self._send_out()
+                self._fetch()
+            except ssl.SSLEOFError:
+                return read
+
+    def sendall(self, data):
+        self.tls.write(data)
+        self._send_out()
+
+    def read_to_end(self):
+        """Reads what TLS does not care for any more, until the kernel says how it ended."""
+        with contextlib.suppress(ConnectionResetError):
+            while self.ended is None:
+                self._fetch()
+        return self.ended
+
+    def settimeout(self, seconds):
+        self.sock.settimeout(seconds)
+
+    def fileno(self):
+        return self.sock.fileno()
+
+    def getsockname(self):
+        return self.sock.getsockname()
+
+    def getpeercert(self):
+        return self.tls.getpeercert()
+
+    def close(self):
+        self.sock.close()
+
+
+def line(server, *, preface=True, acknowledge=True, settings=None, host="127.0.0.1", port=None, name="localhost",
+         **options):
+    """As `wire.connect`; afterwards `ending` tells how the connection ended."""
+    sock = socket.create_connection((host, port or server.port), timeout=PATIENCE)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    tls = Line(sock, options.pop("context", None) or client_context(server.ca, **options), name)
+    return Wire(tls, preface=preface, acknowledge=acknowledge, settings=settings)
+
+
+def widened(server, **options):
+    """A connection on which many streams are allowed: one push was accepted."""
+    wire = line(server, **options)
+    assert wire.push(push_headers(server, new_device())).status == 200
+    return wire
+
+
+def ending(wire):
+    """Reads to the end of the connection; "fin" or "reset"."""
+    wire.read_to_end()
+    return wire.sock.read_to_end()
+
+
+def pushed(wire, server, device, body=BODY, **changes):
+    """Opens a stream with a push and does not wait; its id."""
+    return wire.open(push_headers(server, device, **changes), body)
+
+
+def is_silent(wire, seconds=SHORT):
+    """Whether nothing but frames of the connection (SETTINGS, WINDOW_UPDATE) arrives for so long."""
+    before = len(wire.frames)
+    wire.sock.settimeout(seconds)
+    try:
+        while True:
+            wire.receive()
+    except TimeoutError:
+        return not [frame for frame in wire.frames[before:] if frame.stream_id or isinstance(frame, GoAwayFrame)]
+    finally:
+        wire.sock.settimeout(PATIENCE)
+
+
+def answers_in_order(wire):
+    """The streams whose answers came, in the order of their HEADERS."""
+    return [frame.stream_id for frame in wire.frames if isinstance(frame, HeadersFrame)]
+
+
+class Provider:
+    """A provider written with the library h2, as one writes it: it keeps to the limits it is told and believes what
+    it hears."""
+
+    def __init__(self, server, **tls):
+        self.server = server
+        self.sock = tls_socket(server, **tls)
+        self.h2 = h2.connection.H2Connection(h2.config.H2Configuration(client_side=True, header_encoding="utf-8"))
+        self.statuses = {}  # by stream
+        self.bodies = {}
+        self.resets = {}  # error codes by stream
+        self.ended = set()
+        self.limits = []  # each MAX_CONCURRENT_STREAMS that was announced
+        self.goaway = None  # (code, last stream, debug data)
+        self.closed = False
+        self.h2.initiate_connection()
+        self.flush()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.sock.close()
+
+    def flush(self):
+        if data := self.h2.data_to_send():
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError, ssl.SSLError):
+                self.sock.sendall(data)
+
+    def open(self, device, body=BODY, **changes):
+        """Queues a push; its stream. Raises `h2.exceptions.TooManyStreamsError` beyond the limit."""
+        stream = self.h2.get_next_available_stream_id()
+        self.h2.send_headers(stream, push_headers(self.server, device, **changes))
+        self.h2.send_data(stream, body, end_stream=True)
+        return stream
+
+    def pump(self):
+        """Reads once and takes in what happened."""
+        self.flush()
+        try:
+            data = self.sock.recv(65536)
+        except (ConnectionResetError, ssl.SSLError):
+            data = b""
+        if not data:
+            self.closed = True
+            return
+        for event in self.h2.receive_data(data):
+            self._take(event)
+        self.flush()
+
+    def _take(self, event):
+        match event:
+            case h2.events.ResponseReceived():
+                self.statuses[event.stream_id] = int(dict(event.headers)[":status"])
+            case h2.events.DataReceived():
+                self.bodies[event.stream_id] = self.bodies.get(event.stream_id, b"") + event.data
+                self.h2.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+            case h2.events.StreamEnded():
+                self.ended.add(event.stream_id)
+            case h2.events.StreamReset():
+                self.resets[event.stream_id] = int(event.error_code)
+                self.ended.add(event.stream_id)
+            case h2.events.RemoteSettingsChanged():
+                changed = event.changed_settings.get(h2.settings.SettingCodes.MAX_CONCURRENT_STREAMS)
+                if changed is not None:
+                    self.limits.append(changed.new_value)
+            case h2.events.ConnectionTerminated():
+                self.goaway = (int(event.error_code), event.last_stream_id, event.additional_data)
+
+    def until(self, truth):
+        """Reads until `truth()` or the connection is over."""
+        self.flush()
+        while not truth() and not self.closed:
+            self.pump()
+        return self
+
+    def push(self, device, body=BODY, **changes):
+        """Sends a push and waits for its end; the status, or None if it was reset or lost."""
+        stream = self.open(device, body, **changes)
+        self.until(lambda: stream in self.ended or self.goaway)
+        return self.statuses.get(stream)
+
+
+def warmed(server, **tls):
+    """A provider of which one push was accepted, so that it may open many streams."""
+    provider = Provider(server, **tls)
+    assert provider.push(new_device()) == 200
+    provider.until(lambda: 1000 in provider.limits)
+    return provider

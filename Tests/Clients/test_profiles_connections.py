@@ -1,0 +1,270 @@
+"""The built-in fault profiles that reach for the connection, or that answer late or not at all; the others are in
+test_profiles.py. For each: a provider with the bug it is there to find shows the bug, a careful one does not."""
+
+import asyncio
+import concurrent.futures
+import contextlib
+import re
+import time
+
+import httpx
+import pytest
+
+from support.campaigns import (  # noqa: F401 (a fixture)
+    again, attempts, campaign, faulted, growing, numbers, once, records, served, shown, under,
+)
+from support.careful import CarefulProvider
+from support.faults import await_that
+from support.naive import Careless, Flooder, Hasty, Naive, Trusting
+
+
+@contextlib.contextmanager
+def at_work(workers=1):
+    """Threads for providers that may never come to an end by themselves."""
+    with concurrent.futures.ThreadPoolExecutor(workers) as pool:
+        yield pool
+
+
+def end_all_connections(server):
+    """What gets a stuck provider away."""
+    server.api("POST", "/connections/reset", {"all": True})
+
+
+def events(server):
+    """The names of what happened on each connection, oldest connection first."""
+    items = sorted(server.api("GET", "/connections")["items"], key=lambda item: item["number"])
+    return [[event["event"] for event in item["events"]] for item in items]
+
+
+def test_brownout(under):
+    """brownout: one has no deadline. Its workers wait, all of them, and the pushes behind them are not even sent."""
+    server = under("brownout?p50=10s&ramp=1s")
+    pushes = campaign(12)
+    time.sleep(1.1)  # the ramp is over: every answer is slow
+
+    patient = Naive(server, patience=None)
+    with at_work(4) as workers:
+        waiting = [workers.submit(patient.deliver, push) for push in pushes]
+        await_that(lambda: len(attempts(server, outcome="pending")) == 4, "four pushes that wait")
+        time.sleep(0.5)
+        stuck = set(attempts(server))
+        assert len(stuck) == 4 and not any(one.done() for one in waiting)
+        server.api("DELETE", "/profile")
+        time.sleep(0.5)
+        assert set(attempts(server)) == stuck, "the end of the brownout does not free them"
+        end_all_connections(server)
+    assert {n for n, one in enumerate(waiting) if one.exception()} == stuck
+    again(server)
+
+    server.api("PUT", "/profile", {"name": "brownout?p50=10s&ramp=1s", "seed": 7})
+    time.sleep(1.1)
+    careful = CarefulProvider(server, deadline=0.3, width=8)
+    with at_work() as worker:
+        done = worker.submit(careful.run, pushes)
+        await_that(lambda: careful.timed_out >= 12, "twelve time-outs")
+        server.api("DELETE", "/profile")
+        done.result()
+    assert set(careful.delivered) == numbers(pushes)
+    assert shown(server) == once(pushes)
+    assert careful.narrowest == 1 < careful.limit, "it sends less, then more again"
+    assert all(growing(pauses) for pauses in careful.pauses.values())
+
+
+def test_goaway_storm(under):
+    """goaway-storm: one stays on the connection after GOAWAY, and loses the streams above the last one."""
+    server = under("goaway-storm?streams=5&grace=1s")
+    pushes = campaign(23)
+
+    flooder = Flooder(server)
+    flooder.run(pushes)
+    assert flooder.delivered == [0, 1, 2, 3]
+    assert shown(server) == once(pushes[:4])
+    assert len(attempts(server)) > 5 and len(events(server)) == 1, "it went on where nobody listened"
+    again(server)
+
+    careful = CarefulProvider(server)
+    careful.run(pushes)
+    assert set(careful.delivered) == numbers(pushes)
+    assert attempts(server, accepted="true") == once(pushes), "only what was not processed was sent again"
+    assert careful.connections_opened >= 6
+
+
+def test_connection_reset(under):
+    """connection-reset: to one the reset is the end of the campaign; one sends again what had been taken."""
+    server = under("connection-reset?rate=0.3")
+    pushes = campaign(30)
+
+    naive = Naive(server)
+    with pytest.raises(httpx.TransportError):
+        naive.run(pushes)
+    assert len(attempts(server)) < 30, "the rest was never sent"
+    again(server)
+
+    hasty = Hasty(server)
+    hasty.run(pushes)
+    met, taken = faulted(server), set(records(server, outcome="faulted", accepted="true"))
+    assert taken and met - taken
+    assert shown(server) == {n: 2 if n in taken else 1 for n in numbers(pushes)}
+    again(server)
+
+    careful = CarefulProvider(server)
+    careful.run(pushes)
+    assert faulted(server) == met
+    assert set(careful.delivered) == numbers(pushes)
+    assert shown(server) == once(pushes)
+    assert careful.reconnect_pauses and min(careful.reconnect_pauses) > 0
+
+
+def test_shutdown_rolling(under):
+    """shutdown-rolling: one takes 503 Shutdown for the end of its push, and asks the server that goes away again and
+    again."""
+    server = under("shutdown-rolling?every=2s&drain=1s")
+
+    naive = [Naive(server) for _ in range(3)]
+    count = 0
+    while not all(len(one.failed) > 1 for one in naive):
+        for one, push in zip(naive, campaign(3, start=count)):
+            one.run([push])
+        count += 3
+    lost = {n for one in naive for n in one.failed}
+    assert served(server)[503, "Shutdown"] == len(lost)
+    assert shown(server) == {n: 1 for n in range(count) if n not in lost}
+
+    server = under("shutdown-rolling?every=2s&drain=1s")
+    careful = CarefulProvider(server, connections=3)
+    pushes = []
+
+    async def until_all_have_moved():
+        async with careful:
+            while careful.connections_opened < 6:
+                pushes.extend(more := campaign(3, start=len(pushes)))
+                await careful.deliver(more)
+                await asyncio.sleep(0.02)
+
+    asyncio.run(until_all_have_moved())
+    assert careful.shutdowns > 0
+    assert set(careful.delivered) == numbers(pushes)
+    assert shown(server) == once(pushes)
+    pauses = careful.reconnect_pauses
+    assert len(set(pauses)) == len(pauses) >= 3, "not all at the same moment"
+
+
+def test_tls_handshake_stall(under):
+    """tls-handshake-stall: one has no deadline for its handshake."""
+    server = under("tls-handshake-stall?hold=10m")
+    pushes = campaign(5)
+
+    with at_work() as worker:
+        done = worker.submit(Naive(server, patience=None).run, pushes)
+        await_that(lambda: any("fault" in one for one in events(server)), lambda: events(server))
+        time.sleep(0.5)
+        assert not done.done() and not attempts(server)
+        end_all_connections(server)
+        assert isinstance(done.exception(), httpx.TransportError)
+    again(server)
+
+    careful = CarefulProvider(server)
+    careful.run(pushes)
+    assert shown(server) == once(pushes)
+    assert len(careful.reconnect_pauses) >= 3 and growing(careful.reconnect_pauses)
+
+
+@pytest.mark.parametrize(("use", "why"), [
+    ("expired", "expired"), ("wrong_name", "Hostname mismatch"), ("untrusted", "issuer|self-signed"),
+])
+def test_tls_bad_certificate(under, use, why):
+    """tls-bad-certificate: one takes any certificate, and gives its provider token to whoever shows one."""
+    server = under(f"tls-bad-certificate?use={use}")
+    pushes = campaign(5)
+
+    trusting = Trusting(server)
+    trusting.run(pushes)
+    assert shown(server) == once(pushes)
+    again(server)
+
+    careful = CarefulProvider(server)
+    careful.run(pushes)
+    assert attempts(server) == {}
+    assert len(careful.alarms) == 1 and re.search(why, careful.alarms[0]), careful.alarms
+    assert numbers(careful.waiting) == numbers(pushes)
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_single_stream(under, most):
+    """single-stream: one takes it for granted that the first answer opens the way for a thousand streams."""
+    server = under(f"single-stream?max={most}")
+    pushes = campaign(20)
+
+    flooder = Flooder(server)
+    flooder.run(pushes)
+    assert len(flooder.delivered) < 20
+    assert "goaway" in events(server)[0]
+    again(server)
+
+    careful = CarefulProvider(server)
+    careful.run(pushes)
+    assert attempts(server) == once(pushes)
+    assert careful.connections_opened == 1
+
+
+def test_stream_throttle(under):
+    """stream-throttle: one goes on with five streams after SETTINGS has said one."""
+    server = under("stream-throttle")
+    pushes = campaign(30)
+
+    flooder = Flooder(server, width=5)
+    flooder.run(pushes)
+    assert len(attempts(server)) < 30, "the connection was ended before all were sent"
+    assert "goaway" in events(server)[0]
+    again(server)
+
+    careful = CarefulProvider(server)
+    careful.run(pushes)
+    assert shown(server) == once(pushes)
+    assert careful.connections_opened == 1
+    assert served(server)[429, "TooManyRequests"] >= 3
+
+
+def test_half_open(under):
+    """half-open: one has no deadline for its requests and waits on a connection whose other end is silent."""
+    server = under("half-open")
+    pushes = campaign(25)
+
+    with at_work() as worker:
+        done = worker.submit(Naive(server, patience=None).run, pushes)
+        await_that(lambda: attempts(server, outcome="pending"), "a push that waits")
+        time.sleep(0.5)
+        assert set(attempts(server)) == set(range(11)) and not done.done()
+        end_all_connections(server)
+        assert isinstance(done.exception(), httpx.TransportError)
+    again(server)
+
+    careful = CarefulProvider(server, deadline=0.3)
+    careful.run(pushes)
+    assert set(careful.delivered) == numbers(pushes)
+    assert shown(server) == once(pushes)
+    assert careful.connections_opened >= 3
+
+
+def test_chaos_mix(under):
+    """chaos-mix: one that does not retry loses pushes, one that retries blindly doubles them."""
+    server = under("chaos-mix?intensity=0.5")
+    pushes = campaign(100)
+
+    careless = Careless(server, patience=0.3)
+    careless.run(pushes)
+    assert careless.failed
+    assert len(shown(server)) < 100
+    again(server)
+
+    hasty = Hasty(server, patience=0.3)
+    hasty.run(pushes)
+    assert max(shown(server).values()) > 1
+    again(server)
+
+    careful = CarefulProvider(server, deadline=0.3, width=20)
+    careful.run(pushes)
+    assert set(careful.delivered) == numbers(pushes)
+    assert shown(server) == once(pushes)
+    met = set(served(server))
+    assert {(503, "ServiceUnavailable"), (500, "InternalServerError"), (429, "TooManyRequests")} <= met

@@ -1,0 +1,105 @@
+import Faults
+import Testing
+
+/// The moment `connection`: a rule gets one chance on each connection, or one for each opening of its window.
+@Suite struct EngineConnectionTests {
+  static let blips = Trigger.Window(length: .seconds(5), every: .seconds(60))
+
+  @Test(
+    arguments: [
+      (Trigger(), [(0, 1, 1, true), (1, 1, 5, false), (99, 1, 5, false), (99, 2, 0, true)]),
+      (Trigger(afterStreams: 20), [(0, 1, 19, false), (1, 1, 20, true), (2, 1, 40, false), (3, 2, 25, true)]),
+      (
+        Trigger(window: blips),
+        [
+          (0, 1, 1, false), (60, 1, 1, true), (61, 1, 1, false), (61, 2, 1, true), (66, 3, 1, false), (120, 1, 1, true),
+          (124, 1, 1, false), (185, 1, 1, false), (241, 1, 1, true),
+        ]
+      ),
+      (
+        Trigger(window: .init(every: .seconds(10))),
+        [(9, 1, 1, false), (10, 1, 1, true), (19, 1, 1, false), (20, 1, 1, true), (45, 1, 1, true)]
+      ),
+      (Trigger(every: 2), [(0, 1, 1, false), (0, 1, 1, false), (0, 2, 1, true), (0, 3, 1, false), (0, 4, 1, true)]),
+      (Trigger(times: 1), [(0, 1, 1, true), (0, 2, 1, false)]),
+      (Trigger(probability: .fixed(0)), [(0, 1, 1, false), (1, 1, 1, false)]),
+    ] as [(Trigger, [(Double, UInt64, Int, Bool)])])
+  func chances(trigger: Trigger, looks: [(at: Double, connection: UInt64, streams: Int, fires: Bool)]) {
+    let plan = FaultPlan([Rule(name: "rule", moment: .connection, trigger: trigger, action: .close)])
+    for look in looks {
+      let fixture = EngineFixture {
+        ($0.connection.number, $0.connection.streamsOpened) = (look.connection, look.streams)
+      }
+      #expect(plan.fires(fixture, at: .connection, now: .seconds(look.at)) == look.fires, "at \(look.at)")
+    }
+  }
+
+  /// A rule that is activated anew gets a new chance on connections that were open before.
+  @Test func chanceAfterActivation() {
+    let tallies = Tallies()
+    let profile = Profile(name: "test", rules: [Rule(name: "rule", moment: .connection, action: .close)])
+    let connection = EngineFixture().connecting
+    for activation in [Int64.seconds(1), .seconds(1), .seconds(5)] {
+      let plan = FaultPlan(profile: profile, seed: 1, activatedAt: activation, tallies: tallies)
+      let isFirst = tallies.explain("rule")?.fired == (activation == .seconds(1) ? 0 : 1)
+      #expect(plan.decide(connection, at: .connection, now: .seconds(9)).isEmpty != isFirst)
+    }
+  }
+
+  /// The draw is of the connection and the opening, so looking more often changes nothing.
+  @Test func drawsOncePerOpening() {
+    let trigger = Trigger(probability: .fixed(0.5), window: Self.blips)
+    func fired(looksPerOpening: Int) -> [Bool] {
+      let plan = FaultPlan([Rule(name: "rule", moment: .connection, trigger: trigger, action: .close)])
+      return (1...40).flatMap { opening in
+        (1...5 as ClosedRange<UInt64>).map { connection in
+          (0..<looksPerOpening).contains { look in
+            plan.fires(
+              EngineFixture { $0.connection.number = connection }, at: .connection,
+              now: .seconds(Double(opening) * 60 + Double(look)))
+          }
+        }
+      }
+    }
+    let once = fired(looksPerOpening: 1)
+    #expect(once == fired(looksPerOpening: 4))
+    #expect((60...140).contains(once.count { $0 }))
+    #expect(Set((0..<5).map { connection in stride(from: connection, to: 200, by: 5).map { once[$0] } }).count == 5)
+  }
+
+  @Test(
+    arguments: [
+      ([], 0, nil), ([nil], 0, nil), ([.init(after: .seconds(30), length: .seconds(10))], 0, 30),
+      ([.init(after: .seconds(30), length: .seconds(10))], 30, nil), ([.init(length: .seconds(10))], 0, nil),
+      ([blips], 0, 60), ([blips], 59.5, 60), ([blips], 60, 120), ([blips], 61, 120), ([blips], 6000, 6060),
+      ([.init(after: .seconds(10), every: .seconds(60))], 0, 10),
+      ([.init(after: .seconds(10), every: .seconds(60))], 10, 70),
+      ([nil, blips, .init(after: .seconds(30))], 0, 30), ([blips, .init(after: .seconds(30))], 40, 60),
+    ] as [([Trigger.Window?], Double, Double?)])
+  func nextLook(windows: [Trigger.Window?], after now: Double, expected: Double?) {
+    let rules = windows.enumerated().map { number, window in
+      Rule(name: "rule\(number)", moment: .connection, trigger: Trigger(window: window), action: .close)
+    }
+    #expect(FaultPlan(rules).nextLook(after: .seconds(now)) == expected.map { .seconds($0) })
+    #expect(FaultPlan(rules, halted: true).nextLook(after: .seconds(now)) == nil)
+    let requests = rules.map { rule in
+      var rule = rule
+      rule.moment = .request
+      return rule
+    }
+    #expect(FaultPlan(requests).nextLook(after: .seconds(now)) == nil)
+  }
+
+  /// Windows of ad-hoc rules count from their own activation.
+  @Test func activationOfAdHocRules() {
+    let rule = Rule(
+      name: "mine", moment: .connection, trigger: Trigger(window: .init(after: .seconds(10), length: .seconds(5))),
+      action: .close)
+    let plan = FaultPlan(
+      profile: Profile(name: "healthy"), adHoc: [rule], seed: 1, activatedAt: 0,
+      adHocActivatedAt: ["mine": .seconds(100)], tallies: Tallies())
+    #expect(!plan.fires(at: .connection, now: .seconds(12)))
+    #expect(plan.nextLook(after: .seconds(12)) == .seconds(110))
+    #expect(plan.fires(at: .connection, now: .seconds(110)))
+  }
+}

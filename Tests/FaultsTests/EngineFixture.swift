@@ -1,0 +1,115 @@
+import APNSRules
+import Faults
+import Foundation
+import HTTPMessage
+
+/// Traffic as tests of the engine describe it: a push that APNs accepts, of which a test changes what it is about.
+struct EngineFixture: Sendable {
+  static let deviceToken = String(repeating: "ab12", count: 16)
+  /// 2026-01-31T12:00:00.000Z.
+  static let noon: Int64 = 1_769_860_800_000
+
+  var deviceToken = Self.deviceToken
+  var fields = [("apns-topic", "com.acme.shop"), ("apns-push-type", "alert"), ("apns-priority", "10")]
+  var tokenAge: Int64 = 0
+  var body = #"{"aps":{"alert":"hi"}}"#
+  var bodySize: Int?
+  var attempt = 1
+  var connection = Traffic.Connection(number: 7, client: "127.0.0.1", streamsOpened: 1)
+  /// With one there is no provider token.
+  var certificate: ProviderCertificate?
+  var answer: Traffic.Answer?
+
+  init(_ change: (inout EngineFixture) -> Void = { _ in }) { change(&self) }
+
+  /// A device token of its own for each number.
+  static func deviceToken(_ number: Int) -> String {
+    let digits = String(number, radix: 16)
+    return String(repeating: "0", count: 64 - digits.count) + digits
+  }
+
+  var request: HTTPRequest {
+    var all = [(":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(deviceToken)")]
+    if certificate == nil { all.append(("authorization", Self.authorization(age: tokenAge))) }
+    var request = HTTPRequest(headers: HeaderList(all + fields), body: Array(body.utf8))
+    if let bodySize { request.bodySize = bodySize }
+    return request
+  }
+
+  var push: Traffic.Push {
+    var standing = ConnectionStanding(certificate: certificate)
+    let request = request
+    let verdict = Self.rulebook.judge(
+      request, standing: &standing, keys: Self.keys, devices: DeviceTable(), now: Self.noon)
+    return Traffic.Push(
+      request: request, verdict: verdict, defaultTopic: certificate?.defaultTopic, attempt: attempt, now: Self.noon)
+  }
+
+  var traffic: Traffic { Traffic(connection: connection, push: push, answer: answer) }
+
+  /// Before there is a push.
+  var connecting: Traffic { Traffic(connection: connection) }
+
+  private static let rulebook = Rulebook()
+  private static let keys = KeyRing(
+    version: 1, keys: [TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })])
+
+  static func authorization(age: Int64) -> String {
+    func base64URL(_ text: String) -> String {
+      Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+    return "bearer " + base64URL(#"{"alg":"ES256","kid":"MOCKKEY001"}"#) + "."
+      + base64URL(#"{"iss":"MOCKTEAM01","iat":\#(noon / 1000 - age)}"#) + "." + String(repeating: "A", count: 86)
+  }
+}
+
+extension Int64 {
+  /// Nanoseconds.
+  static func seconds(_ seconds: Double) -> Int64 { Int64((seconds * 1e9).rounded()) }
+}
+
+extension Action {
+  static let unavailable = Action.respond(Answer(status: 503, reason: "ServiceUnavailable"))
+
+  static func answer(_ status: Int) -> Action { .respond(Answer(status: status, reason: nil)) }
+}
+
+extension FaultPlan {
+  /// The rules of a profile, activated at 0.
+  init(
+    _ rules: [Rule], adHoc: [Rule] = [], seed: UInt64 = 1, limits: Profile.Limits = Profile.Limits(),
+    pushIdentity: Profile.PushIdentity = .content, magicTokens: Bool = false, halted: Bool = false,
+    tallies: Tallies = Tallies()
+  ) {
+    self.init(
+      profile: Profile(name: "test", limits: limits, pushIdentity: pushIdentity, rules: rules), adHoc: adHoc,
+      seed: seed, magicTokens: magicTokens, halted: halted, activatedAt: 0, tallies: tallies)
+  }
+
+  /// Whether a push meets any fault.
+  func fires(_ fixture: EngineFixture = EngineFixture(), at moment: Moment = .request, now: Int64 = 0) -> Bool {
+    !decide(moment == .request || moment == .response ? fixture.traffic : fixture.connecting, at: moment, now: now)
+      .isEmpty
+  }
+}
+
+extension Rule {
+  /// One that answers 503.
+  static func unavailable(
+    _ name: String = "rule", when tests: [Condition.Test] = [], trigger: Trigger = Trigger()
+  ) -> Rule {
+    Rule(name: name, condition: Condition(tests), trigger: trigger, action: .unavailable)
+  }
+}
+
+extension HeaderList {
+  /// Writes another device token over the one in the path, which has to be of the same length.
+  mutating func setDeviceToken(_ token: String) {
+    var path: ByteRange?
+    forEachField { name, value in if string(name) == ":path" { path = value } }
+    guard let path else { return }
+    withMutableValue(path) { bytes in
+      for (index, byte) in "/3/device/\(token)".utf8.enumerated() where index < bytes.count { bytes[index] = byte }
+    }
+  }
+}

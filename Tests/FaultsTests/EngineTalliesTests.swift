@@ -1,0 +1,140 @@
+import HTTPMessage
+import Testing
+
+@testable import Faults
+
+/// What is counted, how long it lasts, and that it stays bounded.
+@Suite struct EngineTalliesTests {
+  static let twice = Rule.unavailable("a", trigger: Trigger(first: 2))
+
+  /// Counters of rules that stay equal survive a new plan, the others begin anew.
+  @Test(arguments: [
+    ([twice], true), ([.unavailable("b"), twice], true), ([.unavailable("a", trigger: Trigger(first: 3))], false),
+    ([.unavailable("a", when: [Condition.Test(.pushType, .equals("alert"))], trigger: Trigger(first: 2))], false),
+  ])
+  func survival(rules: [Rule], survives: Bool) {
+    let tallies = Tallies()
+    let one = FaultPlan([Self.twice], tallies: tallies)
+    #expect((0..<3).map { _ in one.fires() } == [true, true, false])
+    // Looked at first, so that it is looked at at all.
+    let other = FaultPlan(rules.filter { $0.name == "a" } + rules.filter { $0.name != "a" }, tallies: tallies)
+    _ = other.fires()
+    #expect(tallies.explain("a")?.looks == (survives ? 4 : 1))
+    #expect(tallies.explain("a")?.fired == (survives ? 2 : 1))
+  }
+
+  /// A rule that was taken out and put in again begins anew, and one of another profile is another rule.
+  @Test func droppedCounters() {
+    let tallies = Tallies()
+    func plan(_ profile: String, _ rules: [Rule]) -> FaultPlan {
+      FaultPlan(
+        profile: Profile(name: profile, rules: rules), seed: 1, magicTokens: false, activatedAt: 0, tallies: tallies)
+    }
+    _ = plan("one", [Self.twice]).fires()
+    #expect(plan("two", [Self.twice]).tallies.explain("a")?.looks == 0)
+    _ = plan("one", [])
+    #expect(tallies.explain("a") == nil)
+    #expect(plan("one", [Self.twice]).tallies.explain("a")?.looks == 0)
+  }
+
+  /// A plan that is not in force any more, which a connection may still have for a moment, does no harm.
+  @Test func oldPlan() {
+    let tallies = Tallies()
+    let old = FaultPlan([Self.twice], tallies: tallies)
+    _ = FaultPlan([.unavailable("b")], tallies: tallies)
+    #expect(!old.fires())
+    #expect(tallies.explanations.map(\.rule) == ["b"])
+  }
+
+  @Test func sameNames() {
+    let tallies = Tallies()
+    let plan = FaultPlan([Self.twice, Self.twice], adHoc: [Self.twice], tallies: tallies)
+    #expect((0..<7).map { _ in plan.fires() } == [true, true, true, true, true, true, false])
+    #expect(tallies.explain("a")?.profile == nil)
+    #expect(tallies.explanations.map(\.fired) == [2, 2, 2])
+  }
+
+  @Test func reset() throws {
+    let hang = Rule(name: "hang", trigger: Trigger(times: 1), action: .hang(for: nil, endWith: .close))
+    let plan = FaultPlan([Self.twice, hang], magicTokens: true)
+    let token = MagicToken.make(code: .unavailableAtFirst, argument: 1).text
+    let held = (0..<3).compactMap { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome }
+    #expect(held.map(\.rule) == ["a", "a", "hang"])
+    #expect(plan.fires(EngineFixture { $0.deviceToken = token }))
+    #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
+    plan.tallies.reset()
+    #expect(plan.tallies.explain("a")?.looks == 0)
+    // Held pushes are still held.
+    #expect(plan.tallies.held == 1)
+    #expect(plan.tallies.explain("hang")?.active == 1)
+    plan.tallies.release(try #require(held.last))
+    #expect(plan.tallies.held == 0)
+    #expect((0..<4).map { _ in plan.fires(EngineFixture { $0.deviceToken = token }) } == [true, true, true, true])
+    #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
+  }
+
+  /// Too many releases, or one of a rule that is gone, do not make room that is not there.
+  @Test func releasesTooOften() throws {
+    let rules = [Rule(name: "hang", action: .hang(for: nil, endWith: .close))]
+    let plan = FaultPlan(rules, limits: .init(maxActive: 1))
+    let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
+    for _ in 0..<3 { plan.tallies.release(injection) }
+    #expect(plan.tallies.held == 0)
+    #expect(plan.fires())
+    #expect(!plan.fires())
+    let tallies = plan.tallies
+    _ = FaultPlan([], tallies: tallies)
+    tallies.release(injection)
+    #expect(tallies.held == 0)
+  }
+
+  /// The tables stay bounded whatever comes.
+  @Test func tablesAreBounded() {
+    let triggers = [
+      Trigger(first: 1, countKey: .deviceToken), Trigger(times: 1, countKey: .deviceToken),
+      Trigger(overLimit: .init(limit: 1, per: .seconds(1), burst: 1, key: .deviceToken)), Trigger(),
+    ]
+    let sequence = Action.sequence(key: .deviceToken, steps: [.dropHeader(name: "apns-id")], onEnd: .stay)
+    let plan = FaultPlan(
+      triggers.enumerated().map { number, trigger in
+        Rule(name: "rule\(number)", trigger: trigger, action: number == 3 ? sequence : .splitBody)
+      })
+    var traffic = EngineFixture().traffic
+    for number in 0..<100_000 {
+      // The same push but for the token in its path: judging each anew would take the time of this test.
+      traffic.push?.request.headers.setDeviceToken(EngineFixture.deviceToken(number))
+      _ = plan.decide(traffic, at: .request, now: 0)
+    }
+    let limit = KeyedTable<Int>.generationLimit
+    #expect((4 * limit...8 * limit).contains(plan.tallies.remembered))
+  }
+
+  @Test func tablesOfConnectionsAreBounded() {
+    let plan = FaultPlan([
+      Rule(name: "rule", moment: .connection, trigger: Trigger(first: 1, countKey: .connection), action: .close)
+    ])
+    var traffic = EngineFixture().connecting
+    for number in 0..<100_000 {
+      traffic.connection.number = UInt64(number)
+      _ = plan.decide(traffic, at: .connection, now: 0)
+    }
+    let limit = KeyedTable<Int>.generationLimit
+    #expect((2 * limit...4 * limit).contains(plan.tallies.remembered))
+  }
+
+  @Test func keyedTable() {
+    var table = KeyedTable<Int>()
+    let limit = KeyedTable<Int>.generationLimit
+    for key in 0..<10 * limit {
+      table[key] = key
+      // Used all the time, so never forgotten.
+      table[-1] = (table[-1] ?? 0) + 1
+    }
+    #expect(table.count <= 2 * limit)
+    #expect(table[-1] == 10 * limit)
+    #expect(table[10 * limit - 1] == 10 * limit - 1)
+    #expect(table[0] == nil)
+    table[-1] = nil
+    #expect(table[-1] == nil)
+  }
+}

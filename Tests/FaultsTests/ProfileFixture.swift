@@ -1,0 +1,40 @@
+import Notation
+
+@testable import Faults
+
+/// Profiles and rules out of small texts.
+enum ProfileFixture {
+  static func source(_ text: String) -> ProfileSource {
+    ProfileSource(name: "p", text: text, origin: .file("p.yaml"))
+  }
+
+  static func profile(_ text: String, _ parameters: [String: String] = [:]) throws -> Profile {
+    try ProfileLibrary().profile(of: source(text), parameters: parameters).profile
+  }
+
+  /// What the lint says about a text, each problem in a line.
+  static func lint(_ text: String) -> [String] {
+    ProfileLibrary().problems(in: source(text)).map(\.description)
+  }
+
+  /// A rule whose fields are written as one line of flow style.
+  static func rule(_ fields: String) throws -> Rule { try RuleFile.parse("{\(fields)}").rule }
+
+  static func condition(_ fields: String, at moment: Moment = .request) throws -> Condition {
+    let action = moment == .response ? "split_body" : "close"
+    return try rule("at: \(moment.rawValue), when: {\(fields)}, do: {\(action): {}}").condition
+  }
+
+  static func trigger(_ fields: String) throws -> Trigger { try rule("trigger: {\(fields)}, do: {close: {}}").trigger }
+
+  static func action(_ fields: String, at moment: Moment = .request) throws -> Action {
+    try rule("at: \(moment.rawValue), do: {\(fields)}").action
+  }
+
+  /// What something writes as JSON.
+  static func json(_ write: (inout JSONWriter) -> Void) -> String {
+    var writer = JSONWriter()
+    write(&writer)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+}

@@ -1,0 +1,166 @@
+import APNSRules
+import Notation
+import Testing
+
+@testable import Faults
+
+/// What is written can be read, and means the same.
+@Suite struct ProfileWritingTests {
+  @Test(arguments: ProfileLibrary().names)
+  func builtInRules(name: String) throws {
+    for rule in try ProfileLibrary().profile(named: name).profile.rules { try Self.expectSame(rule) }
+  }
+
+  @Test(
+    arguments: [
+      Condition(),
+      Condition([
+        .init(.deviceToken, .oneOf(["ab12", "0410"])), .init(.topic, .glob(TextPattern("*.voip", foldsCase: false))),
+      ]),
+      Condition([.init(.priority, .equals("10")), .init(.size, .between(above: 100, below: 4096))]),
+      Condition([
+        .init(.payload(pointer: "/aps/badge"), .between(above: -2.5, below: nil)),
+        .init(.payload(pointer: "/x"), .equals("3")), .init(.header(name: "user-agent"), .prefix("p")),
+      ]),
+      Condition([.init(.tokenAge, .between(above: 1800, below: 3600.5)), .init(.teamID, .present(true))]),
+      Condition(
+        [.init(.attempt, .oneOf(["1", "3"]))],
+        exceptions: [
+          Condition([.init(.topic, .equals("a"))]),
+          Condition([.init(.client, .equals("::1"))], exceptions: [Condition([.init(.listener, .equals("0"))])]),
+        ]),
+    ])
+  func conditions(condition: Condition) throws {
+    try Self.expectSame(Rule(name: "x", condition: condition, action: .close))
+  }
+
+  @Test(
+    arguments: [
+      Trigger(probability: .fixed(0.123), drawKey: .topic, first: 3, after: 1, every: 2, times: 4, countKey: .push),
+      Trigger(probability: .fixed(1)),
+      Trigger(probability: .ramp(from: 0.1, to: 0.9, over: .milliseconds(1500))),
+      Trigger(overLimit: .init(limit: 0.5, per: .seconds(90), burst: 2, key: .deviceToken)),
+      Trigger(window: .init(after: .seconds(30), length: .seconds(10))),
+      Trigger(window: .init(length: .seconds(5), every: .seconds(60))),
+      Trigger(window: .init()), Trigger(afterStreams: 7, maxActive: 9),
+    ])
+  func triggers(trigger: Trigger) throws {
+    try Self.expectSame(Rule(name: "x", trigger: trigger, action: .hang(for: nil, endWith: .nothing)))
+  }
+
+  @Test(
+    arguments: [
+      (.request, .respond(.init(status: 200, reason: nil))),
+      (.request, .respond(.init(status: 503, reason: nil))),
+      (.request, .respond(.init(status: 418, reason: "Teapot"))),
+      (.request, .respond(.init(status: 400, reason: "ReasonOfTheFuture"))),
+      (.request, .respond(.init(status: 410, reason: "Unregistered", timestamp: .relative(.seconds(-86_400))))),
+      (.request, .respond(.init(status: 410, reason: "ExpiredToken", timestamp: .absolute(1_769_860_800_123)))),
+      (.request, .respond(.init(status: 503, reason: "Shutdown", timestamp: .relative(.seconds(1))))),
+      (
+        .request,
+        .respond(.init(status: 500, reason: nil, headers: [.init(name: "retry-after", value: "5")], body: "{\"a\":1}"))
+      ),
+      (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", latches: true))),
+      (.request, .delay(.fixed(.milliseconds(20)))),
+      (.request, .delay(.lognormal(median: .milliseconds(40), sigma: 0.6, max: .seconds(2)))),
+      (.request, .hang(for: .seconds(45), endWith: .answer)),
+      (.request, .resetStream(code: 7)), (.request, .resetStream(code: 1234)),
+      (.request, .resetConnection(afterAccepting: true)),
+      (.request, .goAway(.init(code: 11, lastStream: .all, debugData: "x\"y", twice: true, closeAfter: nil))),
+      (.request, .starveWindow(for: nil)), (.request, .starveWindow(for: .seconds(1))),
+      (.request, .choose([.init(weight: 1.5, action: .close), .init(weight: 2, action: .pass)])),
+      (
+        .request,
+        .sequence(key: .deviceToken, steps: [.choose([.init(weight: 1, action: .close)]), .pass], onEnd: .cycle)
+      ),
+      (.response, .loseAnswer(endWith: .resetStream)), (.response, .dribble(chunks: 3, over: .seconds(1))),
+      (.response, .splitBody), (.response, .truncateBody), (.response, .garbleBody), (.response, .emptyErrorBody),
+      (.response, .dropHeader(name: "apns-id")), (.response, .changeID(.lowerCase)),
+      (.connection, .drain(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))),
+      (.connection, .ignorePings(for: .seconds(1))),
+      (
+        .connection,
+        .settings(
+          .init(
+            maxConcurrentStreams: 1, initialWindowSize: 0, maxHeaderListSize: .max, after: .seconds(1),
+            acknowledgesClient: false))
+      ),
+      (.accept, .refuse), (.accept, .silence(for: nil)), (.tls, .stall(for: .seconds(1), endWith: .answer)),
+      (.tls, .alert(code: 112)), (.tls, .alert(code: 250)), (.tls, .certificate(.wrongName)),
+    ] as [(Moment, Action)])
+  func actions(moment: Moment, action: Action) throws {
+    try Self.expectSame(Rule(name: "x", moment: moment, action: action))
+  }
+
+  @Test func wordsOfARule() throws {
+    try Self.expectSame(
+      Rule(
+        name: "x", moment: .response, action: .delay(.fixed(.zero)), continues: false, stage: .beforeValidation))
+    try Self.expectSame(Rule(name: "x", moment: .response, action: .splitBody, continues: true))
+  }
+
+  @Test func aRuleInWords() throws {
+    let rule = try ProfileFixture.rule(
+      "name: down, when: {device_token: {in: ['ab', 'aa']}, priority: 5}, trigger: {probability: 0.5}, "
+        + "do: {respond: {status: 503}}")
+    #expect(
+      ProfileFixture.json { rule.write(to: &$0) }
+        == #"{"name":"down","at":"request","when":{"device_token":{"in":["aa","ab"]},"priority":5},"#
+        + #""trigger":{"probability":0.5},"do":{"respond":{"status":503,"reason":"ServiceUnavailable"}}}"#)
+    #expect(
+      ProfileFixture.json { writer in
+        Rule(name: "x", action: .close).write(to: &writer) { $0.member("ttl", "5m") }
+      } == #"{"name":"x","at":"request","do":{"close":{}},"ttl":"5m"}"#)
+  }
+
+  @Test func aProfileInWords() throws {
+    let profile = try ProfileLibrary().profile(named: "flaky-503", parameters: ["rate": "0.5"]).profile
+    #expect(
+      ProfileFixture.json(profile.write)
+        == #"{"name":"flaky-503","summary":"Some pushes get 503 ServiceUnavailable on their first attempts","params":"#
+        + #"{"rate":{"type":"probability","default":0.2,"value":0.5,"#
+        + #""help":"how many of the pushes are refused at first"},"#
+        + #""streak":{"type":"int","default":1,"value":1,"min":1,"max":10,"#
+        + #""help":"how many attempts of such a push are refused"}},"apns":{},"#
+        + #""limits":{"max_active":100000,"max_hold":"10m"},"push_key":"content","#
+        + #""rules":[{"name":"flaky","at":"request","#
+        + #""trigger":{"probability":0.5,"draw_per":"push","first":1,"times_per":"push"},"#
+        + #""do":{"respond":{"status":503,"reason":"ServiceUnavailable"}}}]}"#)
+  }
+
+  /// But for the knobs, which have done their work, a profile that was written is a profile file.
+  @Test func aWholeProfile() throws {
+    var profile = try ProfileLibrary().profile(named: "stream-throttle").profile
+    profile.seed = .max
+    profile.stopAfter = .seconds(600)
+    profile.pushIdentity = .apnsID
+    profile.limits = .init(maxActive: 5, maxHold: .seconds(61))
+    let text = ProfileFixture.json(profile.write)
+    let loaded = try ProfileLibrary().profile(of: ProfileSource(name: "x", text: text, origin: .inline))
+    #expect(loaded == LoadedProfile(profile: profile, warnings: []))
+  }
+
+  @Test func knobsKeepTheirTypes() throws {
+    let profile = try ProfileFixture.profile(
+      """
+      params:
+        a: {type: bool, default: on}
+        b: {type: duration, default: 5s, min: 1s}
+        c: {type: string, default: "7"}
+      """)
+    #expect(
+      profile.parameters.map { parameter in ProfileFixture.json(parameter.write) } == [
+        #"{"type":"bool","default":true,"value":true,"help":""}"#,
+        #"{"type":"duration","default":"5s","value":"5s","min":"1s","help":""}"#,
+        #"{"type":"string","default":"7","value":"7","help":""}"#,
+      ])
+  }
+
+  private static func expectSame(_ rule: Rule) throws {
+    let text = ProfileFixture.json { rule.write(to: &$0) }
+    let read = try RuleFile.parse(text)
+    #expect(read.rule == rule, "\(text)")
+    #expect(read.warnings.map(\.description) == [])
+  }
+}

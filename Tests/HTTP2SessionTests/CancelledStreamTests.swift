@@ -1,0 +1,104 @@
+import HTTP2Session
+import HTTPMessage
+import Testing
+
+/// Streams that are held without an answer until their client gives up.
+@Suite struct CancelledStreamTests {
+  private func cancelled(_ events: [HTTP2ServerSession.Event]) -> [RequestStream] {
+    events.compactMap { if case .cancelled(let stream) = $0 { stream } else { nil } }
+  }
+
+  @Test func aHeldStreamThatTheClientResetsIsReported() throws {
+    let session = try HTTP2ServerSession.begun()
+    let stream = try #require(try session.requests(Frame.request(1)).first)
+    #expect(session.stream(withID: 1) === stream)
+    let events = try session.feed(Frame.rst(1))
+    #expect(events.count == 1)
+    #expect(cancelled(events).first === stream)
+    #expect(stream.request.stream == 1)
+    #expect(stream.request.headers[":method"] == "POST")
+    #expect(session.stream(withID: 1) == nil)
+    #expect(session.openStreamCount == 0)
+  }
+
+  @Test func anAnsweredOneIsNot() throws {
+    let session = try HTTP2ServerSession.begun()
+    let stream = try #require(try session.requests(Frame.request(1)).first)
+    session.respond(to: stream, headers: HeaderList([(":status", "200")]))
+    #expect(try session.feed(Frame.rst(1)).isEmpty)
+    #expect(session.openStreamCount == 0)
+  }
+
+  /// Both in one batch of bytes: who answers at once hears nothing of it, who holds it does.
+  @Test(arguments: [true, false]) func requestAndResetTogether(isAnswered: Bool) throws {
+    let session = try HTTP2ServerSession.begun()
+    try (Frame.request(1) + Frame.rst(1)).withUnsafeBytes { try session.receive($0) }
+    guard case .request(let stream)? = session.nextEvent() else {
+      Issue.record("the request is not handed out")
+      return
+    }
+    #expect(stream.request.stream == 1)
+    if isAnswered { session.respond(to: stream, headers: HeaderList([(":status", "200")])) }
+    #expect(cancelled(session.takeEvents()).count == (isAnswered ? 0 : 1))
+    #expect(session.drained().filter { $0.stream != 0 }.isEmpty)
+  }
+
+  /// Events wait while more streams come: none of them may get an object that an event still holds.
+  @Test func anObjectInAnEventIsNotUsedAgain() throws {
+    let session = try HTTP2ServerSession.begun()
+    // Fills the pool first.
+    for stream in try session.requests(Frame.request(1) + Frame.request(3)) {
+      session.respond(to: stream, headers: HeaderList([(":status", "200")]))
+    }
+    _ = session.drained()
+    var bytes: [UInt8] = []
+    for id in stride(from: Int32(5), to: 25, by: 2) { bytes += Frame.request(id) + Frame.rst(id) }
+    let events = try session.feed(bytes)
+    #expect(cancelled(events).map(\.request.stream) == Array(stride(from: 5, to: 25, by: 2)))
+    let later = try session.requests(Frame.request(25) + Frame.request(27))
+    #expect(later.map(\.request.stream) == [25, 27])
+    #expect(cancelled(events).map(\.request.stream) == Array(stride(from: 5, to: 25, by: 2)))
+  }
+
+  /// What nghttp2's own GOAWAY leaves out it closes.
+  @Test func streamsAboveAGoAwayAreReported() throws {
+    let session = try HTTP2ServerSession.begun()
+    let streams = try session.requests(Frame.request(1) + Frame.request(3))
+    session.goAway(lastStream: 1, code: .noError)
+    _ = session.drained()
+    #expect(cancelled(session.takeEvents()).map(\.request.stream) == [3])
+    #expect(session.unansweredStreams.map(\.request.stream) == [1])
+    #expect(streams.count == 2)
+  }
+
+  @Test func whatWasNotHandedOutIsAbortedAsBefore() throws {
+    let session = try HTTP2ServerSession.begun()
+    let events = try session.feed(Frame.request(1, endStream: false) + Frame.rst(1))
+    guard case .aborted? = events.first, events.count == 1 else {
+      Issue.record("\(events)")
+      return
+    }
+  }
+
+  @Test func unknownStreamsAreNone() throws {
+    let session = try HTTP2ServerSession.begun()
+    for id: Int32 in [0, 1, 2, -1, .max, .min] { #expect(session.stream(withID: id) == nil) }
+  }
+
+  @Test func aStreamThatIsHeldOnPurposeIsOwedNothing() throws {
+    let session = try HTTP2ServerSession.begun()
+    #expect(!session.owesAnswers)
+    let held = try #require(try session.requests(Frame.request(1)).first)
+    #expect(!session.owesAnswers)
+    _ = try session.feed(Frame.request(3, endStream: false))
+    #expect(session.owesAnswers, "a request is coming")
+    _ = try session.feed(Frame.rst(3))
+    #expect(!session.owesAnswers)
+    session.respond(to: held, headers: HeaderList([(":status", "400")]), parts: [[1]], isHeld: true)
+    _ = session.drained()
+    #expect(session.owesAnswers, "an answer is not wholly out")
+    session.releasePart(of: held)
+    _ = session.drained()
+    #expect(!session.owesAnswers)
+  }
+}

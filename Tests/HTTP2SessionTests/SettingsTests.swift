@@ -1,0 +1,114 @@
+import HTTP2Session
+import HTTPMessage
+import Testing
+
+/// SETTINGS that differ from those of APNs, at the beginning and later.
+@Suite struct SettingsTests {
+  private func entries(_ frame: Frame?) -> [[UInt32]] {
+    guard let frame, frame.type == 4, frame.flags == 0 else { return [] }
+    return stride(from: 0, to: frame.payload.count, by: 6).map { start in
+      [UInt32(frame.payload[start]) << 8 | UInt32(frame.payload[start + 1]), frame.number(at: start + 2)]
+    }
+  }
+
+  @Test(
+    arguments: [
+      (HTTP2Settings(), [[1, 4096], [3, 7], [5, 16384], [6, 8000]]),
+      (HTTP2Settings(maxConcurrentStreams: 2), [[1, 4096], [3, 2], [5, 16384], [6, 8000]]),
+      (HTTP2Settings(initialWindowSize: 10), [[1, 4096], [3, 7], [4, 10], [5, 16384], [6, 8000]]),
+      (HTTP2Settings(maxHeaderListSize: 0), [[1, 4096], [3, 7], [5, 16384], [6, 0]]),
+      (
+        HTTP2Settings(maxConcurrentStreams: 0, initialWindowSize: .max, maxHeaderListSize: .max),
+        [[1, 4096], [3, 0], [4, 0x7FFF_FFFF], [5, 16384], [6, UInt32.max]]
+      ),
+    ] as [(HTTP2Settings, [[UInt32]])])
+  func firstSettings(settings: HTTP2Settings, expected: [[UInt32]]) throws {
+    let session = try HTTP2ServerSession(maxConcurrentStreams: 7, settings: settings)
+    let frames = session.drained()
+    #expect(frames.count == 1)
+    #expect(entries(frames.first) == expected)
+  }
+
+  @Test(
+    arguments: [
+      (HTTP2Settings(maxConcurrentStreams: 1), [[3, 1]]), (HTTP2Settings(initialWindowSize: 0), [[4, 0]]),
+      (HTTP2Settings(maxHeaderListSize: 100), [[6, 100]]),
+      (
+        HTTP2Settings(maxConcurrentStreams: 5, initialWindowSize: 6, maxHeaderListSize: 7), [[3, 5], [4, 6], [6, 7]]
+      ),
+    ] as [(HTTP2Settings, [[UInt32]])])
+  func laterSettings(settings: HTTP2Settings, expected: [[UInt32]]) throws {
+    let session = try HTTP2ServerSession.begun()
+    session.announce(settings)
+    let frames = session.drained()
+    #expect(frames.count == 1)
+    #expect(entries(frames.first) == expected)
+  }
+
+  @Test func settingsThatSayNothingAreNotSent() throws {
+    let session = try HTTP2ServerSession.begun()
+    session.announce(HTTP2Settings())
+    #expect(session.drained().isEmpty)
+  }
+
+  @Test func eachAcknowledgementIsForItsOwnSettings() throws {
+    let session = try HTTP2ServerSession.begun(maxConcurrentStreams: 10)
+    session.announce(HTTP2Settings(maxHeaderListSize: 100))
+    session.announce(HTTP2Settings(maxConcurrentStreams: 1))
+    #expect(session.drained().flatMap { entries($0) } == [[6, 100], [3, 1]])
+    // The first acknowledgement says nothing of the limit, so ten streams are still in order.
+    let early = try session.feed(Frame.settingsAck + Frame.request(1) + Frame.request(3))
+    #expect(!early.contains { if case .excessStreams = $0 { true } else { false } })
+    let late = try session.feed(Frame.settingsAck + Frame.request(5))
+    #expect(late.contains { if case .excessStreams(limit: 1) = $0 { true } else { false } })
+  }
+
+  @Test func aSmallWindowHoldsOnceItIsAcknowledged() throws {
+    let session = try HTTP2ServerSession.begun()
+    session.announce(HTTP2Settings(initialWindowSize: 100))
+    _ = session.drained()
+    // Not acknowledged yet: the old window holds.
+    #expect(
+      try session.requests(Frame.request(1, endStream: false) + Frame.data(1, count: 2000, endStream: true)).count == 1)
+    #expect(session.drained().isEmpty)
+    _ = try session.feed(Frame.settingsAck + Frame.request(3, endStream: false) + Frame.data(3, count: 101))
+    let reset = session.drained().filter { $0.type == 3 || $0.type == 7 }
+    #expect(reset.map { $0.number(at: $0.type == 7 ? 4 : 0) } == [3], "FLOW_CONTROL_ERROR")
+  }
+
+  @Test func aSmallWindowIsGivenAgainAndAgain() throws {
+    let pair = try Pair(settings: HTTP2Settings(initialWindowSize: 100))
+    try pair.pump()
+    let id = try pair.push(body: [UInt8](repeating: 32, count: 4000))
+    var sizes: [Int] = []
+    try pair.pump { event in
+      guard case .request(let stream) = event else { return }
+      sizes.append(stream.request.bodySize)
+    }
+    #expect(sizes == [4000])
+    let updates = Frame.all(in: pair.fromServer).filter { $0.type == 8 && $0.stream == id }
+    #expect(updates.count >= 20)
+  }
+
+  /// The client has sent 2000 bytes when it hears that 1000 are allowed: without a word it could never send again.
+  @Test func aWindowThatShrinksUnderAnOpenStreamIsOpened() throws {
+    let session = try HTTP2ServerSession.begun()
+    _ = try session.feed(Frame.request(1, endStream: false) + Frame.data(1, count: 2000))
+    session.announce(HTTP2Settings(initialWindowSize: 1000))
+    #expect(session.drained().map(\.type) == [4])
+    _ = try session.feed(Frame.settingsAck)
+    #expect(session.drained() == [Frame(type: 8, flags: 0, stream: 1, payload: [0, 0, 0x07, 0xD0])])
+  }
+
+  @Test func unlessItIsHeld() throws {
+    let session = try HTTP2ServerSession.begun()
+    session.isWindowHeld = true
+    _ = try session.feed(Frame.request(1, endStream: false) + Frame.data(1, count: 2000))
+    session.announce(HTTP2Settings(initialWindowSize: 1000))
+    _ = session.drained()
+    _ = try session.feed(Frame.settingsAck)
+    #expect(session.drained().isEmpty)
+    session.isWindowHeld = false
+    #expect(session.drained() == [Frame(type: 8, flags: 0, stream: 1, payload: [0, 0, 0x07, 0xD0])])
+  }
+}

@@ -1,0 +1,238 @@
+import APNSRules
+import Faults
+import HTTPMessage
+import Inbox
+import MockAPNS
+import Testing
+
+/// What rules do to pushes, over real sockets: what the client sees, and what the record tells.
+@Suite struct FaultTests {
+  /// Puts a rule in force beside the profile.
+  static func add(
+    _ test: TestServer, _ action: Action, at moment: Moment = .request, _ trigger: Trigger = Trigger(),
+    when condition: Condition = Condition(), stage: Rule.Stage = .afterValidation, name: String = "fault"
+  ) {
+    test.server.state.faults.add(
+      Rule(
+        name: name, moment: moment, condition: condition, trigger: trigger, action: action, stage: stage),
+      timeToLive: nil)
+  }
+
+  /// What a push under a rule comes to.
+  struct Ending: Sendable, CustomTestStringConvertible {
+    var testDescription: String
+    var action: Action
+    var moment = Moment.request
+    /// What the client sees: `200`, `503 ServiceUnavailable`, `reset 2`, `disconnected`.
+    var seen: String
+    var outcome: Record.Outcome
+    var accepted = false
+    var reset: String?
+    var closed: Aftermath.Closing?
+  }
+
+  @Test(
+    arguments: [
+      Ending(
+        testDescription: "respond", action: .respond(Action.Answer(status: 503, reason: "ServiceUnavailable")),
+        seen: "503 ServiceUnavailable", outcome: .faulted),
+      Ending(
+        testDescription: "an unknown reason", action: .respond(Action.Answer(status: 400, reason: "Sideways")),
+        seen: "400 Sideways", outcome: .faulted),
+      Ending(testDescription: "pass", action: .pass, seen: "200", outcome: .accepted, accepted: true),
+      Ending(
+        testDescription: "delay", action: .delay(.fixed(.milliseconds(5))), seen: "200", outcome: .accepted,
+        accepted: true),
+      Ending(
+        testDescription: "hang, then reset", action: .hang(for: .milliseconds(5), endWith: .resetStream),
+        seen: "reset 2", outcome: .faulted, reset: "INTERNAL_ERROR"),
+      Ending(
+        testDescription: "hang, then close", action: .hang(for: .milliseconds(5), endWith: .close),
+        seen: "disconnected", outcome: .faulted, closed: .fin),
+      Ending(
+        testDescription: "hang, then answer", action: .hang(for: .milliseconds(5), endWith: .answer), seen: "200",
+        outcome: .faulted, accepted: true),
+      Ending(
+        testDescription: "reset_stream", action: .resetStream(code: 7), seen: "reset 7", outcome: .faulted,
+        reset: "REFUSED_STREAM"),
+      Ending(
+        testDescription: "reset_stream at the response", action: .resetStream(code: 11), moment: .response,
+        seen: "reset 11", outcome: .faulted, accepted: true, reset: "ENHANCE_YOUR_CALM"),
+      Ending(
+        testDescription: "reset_connection", action: .resetConnection(afterAccepting: false), seen: "disconnected",
+        outcome: .faulted, closed: .reset),
+      Ending(
+        testDescription: "reset_connection after accepting", action: .resetConnection(afterAccepting: true),
+        seen: "disconnected", outcome: .faulted, accepted: true, closed: .reset),
+      Ending(
+        testDescription: "close", action: .close, seen: "disconnected", outcome: .faulted, closed: .fin),
+      Ending(
+        testDescription: "lose_answer with a reset", action: .loseAnswer(endWith: .resetStream), moment: .response,
+        seen: "reset 2", outcome: .faulted, accepted: true, reset: "INTERNAL_ERROR"),
+      Ending(
+        testDescription: "goaway before this", action: .goAway(Action.GoAwayOrder(closeAfter: .milliseconds(5))),
+        seen: "disconnected", outcome: .faulted),
+      Ending(
+        testDescription: "goaway after this", action: .goAway(Action.GoAwayOrder(lastStream: .this)), seen: "200",
+        outcome: .faulted, accepted: true),
+    ] as [Ending])
+  func ends(_ ending: Ending) async throws {
+    try await TestServer.run { test in
+      Self.add(test, ending.action, at: ending.moment)
+      let push = test.push(token: try test.providerToken())
+      #expect(Self.words(try await test.client().send([push])[0]) == ending.seen)
+      let record = try #require(test.server.state.inbox.record(seq: 1))
+      #expect(record.outcome == ending.outcome)
+      #expect(record.accepted == ending.accepted)
+      #expect(record.aftermath?.reset == ending.reset)
+      #expect(record.aftermath?.closed == ending.closed)
+      #expect(record.aftermath?.injections.map(\.rule) == ["fault"])
+      #expect(record.finishedAt != nil)
+      #expect(record.verdict?.isAccepted == true, "what APNs would say stays")
+    }
+  }
+
+  private static func words(_ outcome: PushClient.Outcome) -> String {
+    switch outcome {
+    case .answered(let response):
+      let reason = response.text.firstMatch(of: /"reason":"(\w+)"/).map { " \($0.1)" } ?? ""
+      return "\(response.status)\(reason)"
+    case .reset(let code): return "reset \(code)"
+    case .disconnected: return "disconnected"
+    }
+  }
+
+  @Test func aFaultNeverHidesAMalformedPushUnlessItIsAskedTo() async throws {
+    try await TestServer.run { test in
+      let answer = Action.respond(Action.Answer(status: 503, reason: "ServiceUnavailable"))
+      Self.add(test, answer)
+      let bad = test.push(token: try test.providerToken(), deviceToken: "zz")
+      #expect(try await test.send(bad)?.status == 400)
+      Self.add(test, answer, stage: .beforeValidation)
+      #expect(try await test.send(bad)?.status == 503)
+      #expect(test.server.state.inbox.record(seq: 2)?.verdict?.status == 400)
+    }
+  }
+
+  @Test func aHeldPushIsListedAtOnceAndDoesNotDelayTheEnd() async throws {
+    try await TestServer.run { test in
+      Self.add(test, .hang(for: .seconds(600), endWith: .nothing))
+      let push = test.push(token: try test.providerToken())
+      let sending = Task { try await test.client().send([push]) }
+      while test.server.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      let held = try #require(test.server.state.inbox.record(seq: 1))
+      #expect(held.outcome == .pending)
+      #expect(held.finishedAt == nil)
+      #expect(held.served.status == nil)
+      await test.server.stop()
+      let record = try #require(test.server.state.inbox.record(seq: 1))
+      #expect(record.outcome == .aborted)
+      #expect(record.finishedAt != nil)
+      #expect(try await sending.value.map(Self.words) == ["disconnected"])
+    }
+  }
+
+  /// Thousands of pushes wait without a thread of their own, and each gets its answer.
+  @Test func manyHeldPushesAreAllAnswered() async throws {
+    try await TestServer.run { test in
+      Self.add(test, .delay(.fixed(.milliseconds(200))))
+      let push = test.push(token: try test.providerToken())
+      let outcomes = try await test.client().send(Array(repeating: push, count: 2000))
+      #expect(outcomes.allSatisfy { Self.words($0) == "200" })
+      #expect(test.server.state.inbox.snapshot().page(PageQuery()).total == 2000)
+    }
+  }
+
+  @Test func goAwayTellsTheTruth() async throws {
+    try await TestServer.run { test in
+      // The fifth push of the connection: it and all after it are neither accepted nor answered.
+      Self.add(
+        test, .goAway(Action.GoAwayOrder(debugData: "bye", closeAfter: .milliseconds(20))),
+        Trigger(every: 5, countKey: .connection))
+      let push = test.push(token: try test.providerToken())
+      let outcomes = try await test.client().send(Array(repeating: push, count: 20)).map(Self.words)
+      #expect(outcomes.prefix(4).allSatisfy { $0 == "200" })
+      #expect(outcomes.dropFirst(4).allSatisfy { $0 == "disconnected" })
+      let records = test.server.state.inbox.snapshot().page(PageQuery()).items
+      #expect(records.filter(\.accepted).count == 4)
+      #expect(records.filter(\.accepted).allSatisfy { $0.stream <= 7 })
+      let told = try #require(records.first { $0.aftermath?.goAway != nil })
+      #expect(
+        told.aftermath?.goAway == Aftermath.GoAway(code: "NO_ERROR", lastStream: told.stream - 2, debugData: "bye"))
+    }
+  }
+
+  @Test func theLatchOfTooManyTokenUpdatesHoldsUntilTheIntervalHasPassed() async throws {
+    try await TestServer.run { test in
+      Self.add(
+        test,
+        .respond(Action.Answer(status: 429, reason: "TooManyProviderTokenUpdates", latches: true)), Trigger(times: 1))
+      let push = test.push(token: try test.providerToken())
+      let outcomes = try await test.client().send([push, push, push]).map(Self.words)
+      #expect(outcomes == Array(repeating: "429 TooManyProviderTokenUpdates", count: 3))
+    }
+  }
+
+  @Test(
+    arguments: [(Duration.seconds(-86_400), -86_400_000), (.zero, 0), (.seconds(60), 60_000)] as [(Duration, Int64)])
+  func a410HasItsTime(offset: Duration, milliseconds: Int64) async throws {
+    try await TestServer.run { test in
+      test.server.state.clock.freeze(at: 1_800_000_000_000)
+      Self.add(test, .respond(Action.Answer(status: 410, reason: "Unregistered", timestamp: .relative(offset))))
+      let answer = try #require(try await test.send(test.push(token: try test.providerToken())))
+      #expect(answer.text == #"{"reason":"Unregistered","timestamp":\#(1_800_000_000_000 + milliseconds)}"#)
+    }
+  }
+
+  @Test func answersGoOutInOddShapes() async throws {
+    try await TestServer.run { test in
+      let push = test.push(token: try test.providerToken())
+      Self.add(test, .respond(Action.Answer(status: 400, reason: "BadTopic")), name: "no")
+      func answer(_ action: Action) async throws -> HTTPResponse {
+        Self.add(test, action, at: .response, name: "shape")
+        return try #require(try await test.send(push))
+      }
+      #expect(try await answer(.splitBody).text == #"{"reason":"BadTopic"}"#)
+      #expect(try await answer(.dribble(chunks: 4, over: .milliseconds(20))).text == #"{"reason":"BadTopic"}"#)
+      #expect(try await answer(.truncateBody).text == #"{"reason":"#)
+      #expect(try await answer(.garbleBody).body.count == 21)
+      #expect(try await answer(.garbleBody).text != #"{"reason":"BadTopic"}"#)
+      #expect(try await answer(.emptyErrorBody).body.isEmpty)
+      #expect(try await answer(.dropHeader(name: "apns-id")).headers["apns-id"] == nil)
+      let lower = try #require(try await answer(.changeID(.lowerCase)).headers["apns-id"])
+      #expect(lower == lower.lowercased())
+    }
+  }
+
+  @Test func retriesAreCountedAndSeenByRules() async throws {
+    try await TestServer.run { test in
+      Self.add(
+        test, .respond(Action.Answer(status: 503, reason: "ServiceUnavailable")), Trigger(first: 2, countKey: .push))
+      let push = test.push(token: try test.providerToken())
+      var seen: [Int] = []
+      for _ in 0..<4 { seen.append(try await test.send(push)?.status ?? 0) }
+      #expect(seen == [503, 503, 200, 503], "after an accepted attempt it is a new push")
+      #expect(test.server.state.inbox.snapshot().page(PageQuery()).items.map(\.attempt) == [1, 2, 3, 1])
+    }
+  }
+
+  @Test func magicDeviceTokensDoWhatTheySay() async throws {
+    func token(_ code: String, _ argument: String = "0000") -> String {
+      "feedfacefeedface" + code + argument + String(repeating: "0", count: 40)
+    }
+    try await TestServer.run { test in
+      let provider = try test.providerToken()
+      for (code, status) in [("4000", 400), ("4030", 403), ("4100", 410), ("4130", 413), ("4290", 429), ("5000", 500)] {
+        #expect(try await test.send(test.push(token: provider, deviceToken: token(code)))?.status == status)
+      }
+      let twice = test.push(token: provider, deviceToken: token("0503", "0002"))
+      var seen: [Int] = []
+      for _ in 0..<3 { seen.append(try await test.send(twice)?.status ?? 0) }
+      #expect(seen == [503, 503, 200])
+    }
+    try await TestServer.run({ $0.magicTokens = false }) { test in
+      let push = test.push(token: try test.providerToken(), deviceToken: token("4000"))
+      #expect(try await test.send(push)?.status == 200)
+    }
+  }
+}

@@ -1,0 +1,233 @@
+import Testing
+
+@testable import TLSEngine
+
+/// The stop between the client's greeting and the server's answer.
+@Suite struct GreetingTests {
+  @Test func withoutBeingAskedNothingStops() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let pair = try TLSPair(server: fixture.server, client: fixture.client)
+    #expect(try pair.shakeHands() == .done)
+    #expect(pair.server.offeredProtocols.isEmpty)
+    #expect(try pair.say("hello") == "hello")
+  }
+
+  @Test func theHandshakeStopsBeforeAWordIsSaid() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let pair = try TLSPair(server: fixture.server, client: fixture.client)
+    pair.server.stopsAfterGreeting = true
+    #expect(try pair.server.handshake() == .waiting, "no greeting yet")
+    #expect(try pair.shakeHands() == .greeted)
+    #expect(pair.fromServer.isEmpty)
+    #expect(pair.server.serverName == "localhost")
+    #expect(pair.server.offeredProtocols == ["h2"])
+    #expect(try pair.server.handshake() == .greeted, "not by itself")
+    #expect(try pair.server.proceed() == .waiting)
+    #expect(try pair.shakeHands() == .done)
+    #expect(pair.server.protocolVersion == "TLSv1.3")
+    #expect(pair.server.negotiatedHTTP2)
+    #expect(try pair.say("hello") == "hello")
+  }
+
+  /// A server that got this greeting, where its handshake stands, and what it has said.
+  private func greeted(_ greeting: RawGreeting, _ context: TLSContext) throws -> TLSConnection {
+    let server = try TLSConnection(server: context)
+    server.stopsAfterGreeting = true
+    greeting.bytes.withUnsafeBytes { server.receive($0) }
+    #expect(try server.handshake() == .greeted)
+    #expect(output(of: server).isEmpty)
+    return server
+  }
+
+  private func output(of connection: TLSConnection) -> [UInt8] {
+    var output: [UInt8] = []
+    connection.takeOutput { output = Array($0) }
+    return output
+  }
+
+  @Test func soItDoesInTLS12() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let server = try greeted(RawGreeting(protocols: ["h2"]), fixture.server)
+    #expect(server.serverName == "localhost")
+    #expect(try server.proceed() == .waiting)
+    let answer = output(of: server)
+    #expect(answer.starts(with: [22, 3, 3]) && answer.dropFirst(5).first == 2, "a ServerHello")
+    #expect(server.protocolVersion == "TLSv1.2")
+    #expect(server.negotiatedHTTP2)
+  }
+
+  /// The greeting in pieces, byte by byte.
+  @Test func aGreetingThatComesSlowly() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let pair = try TLSPair(server: fixture.server, client: fixture.client)
+    pair.server.stopsAfterGreeting = true
+    _ = try pair.client.handshake()
+    let greeting = output(of: pair.client)
+    var states: [TLSConnection.Handshake] = []
+    for byte in greeting {
+      withUnsafeBytes(of: byte) { pair.server.receive($0) }
+      states.append(try pair.server.handshake())
+    }
+    #expect(states.last == .greeted)
+    #expect(states.dropLast().allSatisfy { $0 == .waiting })
+  }
+
+  /// What asks a client for another greeting is an answer too.
+  @Test func soItDoesBeforeAHelloRetryRequest() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let server = try greeted(RawGreeting(asksForRetry: true), fixture.server)
+    #expect(try server.proceed() == .waiting)
+    #expect(output(of: server).starts(with: [22, 3, 3]))
+    #expect(server.protocolVersion == "TLSv1.3")
+  }
+
+  @Test func ofAVastOfferTheBeginningIsKept() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let server = try greeted(RawGreeting(protocols: [String](repeating: "x", count: 5000)), fixture.server)
+    #expect(server.offeredProtocols == [String](repeating: "x", count: 64))
+  }
+
+  @Test(
+    arguments: [
+      nil, ["http/1.1"], ["h2"], ["spdy/3", "h2", "http/1.1"], ["\u{e9}", String(repeating: "x", count: 255)],
+    ] as [[String]?])
+  func allOffersAreRead(names: [String]?) throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let server = try greeted(RawGreeting(serverName: nil, protocols: names), fixture.server)
+    #expect(server.serverName == nil)
+    #expect(server.offeredProtocols == names ?? [])
+    try server.proceed()
+    #expect(!output(of: server).isEmpty)
+    #expect(server.negotiatedProtocol == (names?.contains("h2") == true ? "h2" : nil))
+  }
+
+  @Test func anotherCertificateIsShown() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let other = try fixture.samples.authority.issueServer(
+      names: [.domain("localhost"), .domain("other.test")], valid: fixture.samples.valid)
+    let context = try TLSContext(
+      server: ServerIdentity(chain: [other.certificate, fixture.samples.authority.certificate], key: other.key))
+    let pair = try TLSPair(server: fixture.server, client: fixture.client)
+    pair.server.stopsAfterGreeting = true
+    #expect(try pair.shakeHands() == .greeted)
+    try pair.server.proceed(with: context)
+    #expect(try pair.shakeHands() == .done)
+    #expect(pair.client.peerBears("other.test"))
+    #expect(try pair.say("hello") == "hello")
+    // The context itself is as it was.
+    let next = try TLSPair(server: fixture.server, client: fixture.client)
+    #expect(try next.shakeHands() == .done)
+    #expect(!next.client.peerBears("other.test"))
+  }
+
+  /// What the connection's own context says of client certificates holds beside another server certificate.
+  @Test(arguments: [true, false]) func clientCertificatesAreJudgedAsEver(isOurs: Bool) throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    if !isOurs {
+      let stranger = try SampleCertificates()
+      try fixture.tool.write("client.pem", try stranger.provider.certificate.pem)
+      try fixture.tool.write("client-key.pem", try stranger.provider.key.pem)
+    }
+    let client = try TLSContext(
+      clientTrusting: [fixture.path("ca.pem")],
+      certificate: (chain: fixture.path("client.pem"), key: fixture.path("client-key.pem")))
+    let other = try fixture.samples.authority.issueServer(names: [.domain("localhost")], valid: fixture.samples.valid)
+    let context = try TLSContext(server: ServerIdentity(chain: [other.certificate], key: other.key))
+    let pair = try TLSPair(server: fixture.server, client: client)
+    pair.server.stopsAfterGreeting = true
+    #expect(try pair.shakeHands() == .greeted)
+    try pair.server.proceed(with: context)
+    if isOurs {
+      #expect(try pair.shakeHands() == .done)
+      let shown = try PeerCertificate(der: try #require(pair.server.peerCertificate))
+      #expect(shown.subjectUID == "com.example.app")
+    } else {
+      #expect(throws: TLSError.self) { try pair.shakeHands() }
+      #expect(pair.server.peerFault?.kind == .unknownAuthority)
+    }
+  }
+
+  /// With a certificate of another kind in the connection's own context, that one must not be chosen.
+  @Test func anRSACertificateGivesWay() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    try fixture.tool.run(
+      "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "rsa-key.pem", "-out", "rsa.pem", "-days", "3",
+      "-subj", "/CN=rsa.test")
+    let context = try TLSContext(
+      serverCertificateChain: fixture.path("rsa.pem"), privateKey: fixture.path("rsa-key.pem"), clientAuthorities: [])
+    let samples = fixture.samples
+    let other = try TLSContext(server: ServerIdentity(chain: [samples.server.certificate], key: samples.server.key))
+    func shown(_ proceed: (TLSConnection) throws -> Void) throws -> String {
+      let server = try greeted(RawGreeting(), context)
+      try proceed(server)
+      return String(decoding: output(of: server), as: UTF8.self)
+    }
+    #expect(try shown { try $0.proceed() }.contains("rsa.test"))
+    let answer = try shown { try $0.proceed(with: other) }
+    #expect(!answer.contains("rsa.test"))
+    #expect(answer.contains("Sample CA"))
+    // A client of TLS 1.3 takes it as well.
+    let pair = try TLSPair(server: context, client: fixture.client)
+    pair.server.stopsAfterGreeting = true
+    #expect(try pair.shakeHands() == .greeted)
+    try pair.server.proceed(with: other)
+    #expect(try pair.shakeHands() == .done)
+  }
+
+  @Test func aContextWithoutCertificateIsRefused() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let pair = try TLSPair(server: fixture.server, client: fixture.client)
+    pair.server.stopsAfterGreeting = true
+    #expect(try pair.shakeHands() == .greeted)
+    #expect(throws: TLSError.self) { try pair.server.proceed(with: fixture.client) }
+    #expect(TLSError("nothing failed").description == "nothing failed")
+  }
+
+  /// One flipped byte anywhere in a greeting ends in an error or an answer, not in a crash.
+  @Test func alteredGreetingsDoNoHarm() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let client = try TLSConnection(client: fixture.client, serverName: "localhost")
+    _ = try client.handshake()
+    let modern = output(of: client)
+    var greeted = 0
+    for greeting in [modern, RawGreeting(protocols: ["h2", "http/1.1"]).bytes] {
+      for (index, flip) in greeting.indices.flatMap({ index in [0x01, 0x80, 0xFF].map { (index, UInt8($0)) } }) {
+        var altered = greeting
+        altered[index] ^= flip
+        let server = try TLSConnection(server: fixture.server)
+        server.stopsAfterGreeting = true
+        altered.withUnsafeBytes { server.receive($0) }
+        guard (try? server.handshake()) == .greeted else { continue }
+        greeted += 1
+        _ = try? server.proceed()
+      }
+    }
+    #expect(greeted > 0)
+  }
+
+  @Test func aConnectionThatIsLeftAtTheStop() throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    weak var left: TLSConnection?
+    do {
+      let pair = try TLSPair(server: fixture.server, client: fixture.client)
+      pair.server.stopsAfterGreeting = true
+      #expect(try pair.shakeHands() == .greeted)
+      pair.server.close()
+      left = pair.server
+    }
+    #expect(left == nil)
+  }
+}

@@ -1,0 +1,34 @@
+/// A ClientHello written by hand (RFC 5246 section 7.4.1.2, RFC 8446 section 4.1.2), for what our own client never says. A
+/// server of TLS 1.2 answers it in plain text up to its certificate.
+struct RawGreeting {
+  var serverName: String? = "localhost"
+  /// ALPN names; nil for no such extension.
+  var protocols: [String]?
+  /// Offers TLS 1.3 as well, and no key: the server has to ask for one first (HelloRetryRequest).
+  var asksForRetry = false
+
+  /// The record.
+  var bytes: [UInt8] {
+    var extensions: [[UInt8]] = []
+    if let serverName { extensions.append([0, 0] + counted(2, counted(2, [0] + counted(2, Array(serverName.utf8))))) }
+    if let protocols {
+      extensions.append([0, 16] + counted(2, counted(2, protocols.flatMap { counted(1, Array($0.utf8)) })))
+    }
+    if asksForRetry {
+      extensions += [[0, 43] + counted(2, counted(1, [3, 4])), [0, 51] + counted(2, counted(2, []))]
+    }
+    // Groups x25519 and P-256; signatures RSA-PSS and ECDSA with SHA-256.
+    extensions.append([0, 10] + counted(2, counted(2, [0, 29, 0, 23])))
+    extensions.append([0, 13] + counted(2, counted(2, [8, 4, 4, 3])))
+    // Version, random, no session, AES-128-GCM with TLS 1.3, ECDHE and RSA, ECDHE and ECDSA, no compression.
+    let body =
+      [3, 3] + [UInt8](repeating: 7, count: 32) + [0] + counted(2, [0x13, 1, 0xC0, 0x2F, 0xC0, 0x2B]) + [1, 0]
+      + counted(2, extensions.flatMap(\.self))
+    return [22, 3, 1] + counted(2, [1] + counted(3, body))
+  }
+
+  /// Bytes with their count before them.
+  private func counted(_ size: Int, _ bytes: [UInt8]) -> [UInt8] {
+    (0..<size).map { UInt8(truncatingIfNeeded: bytes.count >> (8 * (size - 1 - $0))) } + bytes
+  }
+}
