@@ -71,7 +71,7 @@ extension PushPath {
     finish(
       push,
       with: Record.End(
-        outcome: .aborted, accepted: false, served: Record.Served(),
+        outcome: .aborted, accepted: push.course.isAccepted && !push.course.waitsToBeTaken, served: Record.Served(),
         aftermath: Aftermath(injections: push.course.injections), finishedAt: now))
   }
 
@@ -219,7 +219,9 @@ extension PushPath {
   }
 
   private func finish(_ push: HeldPush, with end: Record.End) {
-    if end.accepted, end.served.status == 200, let fingerprint = push.fingerprint { state.inbox.attempts.accept(fingerprint) }
+    if end.accepted, end.served.status == 200, let fingerprint = push.fingerprint {
+      state.inbox.attempts.accept(fingerprint)
+    }
     if let seq = push.seq { state.inbox.finish(seq, with: end) }
   }
 }

@@ -247,6 +247,15 @@ def test_sighup_reads_the_folder_again_and_a_bad_file_keeps_the_old_one(start, w
     assert status(server, device) == 503
 
 
+def test_sighup_reads_a_profile_that_is_a_file_again(start, device, written):
+    path = written("mine.yaml", ALWAYS_503)
+    server = start("--profile", str(path))
+    assert status(server, device) == 503
+    written("mine.yaml", ALWAYS_500)
+    server.signal(signal.SIGHUP)
+    soon(lambda: status(server, device) == 500, "the new rule")
+
+
 def test_sighup_without_a_folder_harms_nothing(start, device):
     server = start()
     for _ in range(3):

@@ -35,11 +35,8 @@ struct ServerRun: Sendable {
     report.announce(logger: logger)
 
     let faults = server.state.faults
-    let hasFolder = configuration.profilesFolder != nil
     let reloading = Task {
-      await reloads.forEach {
-        if hasFolder { faults.reload() } else { logger.notice("SIGHUP: there is no folder of profiles to read again") }
-      }
+      await reloads.forEach { faults.reload() }
     }
     let signal = await signals.first { written?.remove() }
     logger.info("\(signal): stopping; a second signal ends at once")

@@ -38,6 +38,10 @@ struct ActionResolution {
       return .delay(.fixed(held(delay.length { draw("#delay") })))
     case .hang(let duration, let ending):
       return .hang(for: held(duration), endWith: ending)
+    // Whatever keeps a client waiting ends within the profile's limit.
+    case .stall(let duration, let ending): return .stall(for: held(duration), endWith: ending)
+    case .silence(let duration): return .silence(for: held(duration))
+    case .drain(let duration, let answer): return .drain(for: held(duration), respond: answer)
     default: return action
     }
   }

@@ -33,6 +33,8 @@ struct Course {
   private(set) var isFaulted = false
   /// Before anything happens.
   private(set) var delay = Duration.zero
+  /// It waits before APNs takes it, and not only before its answer.
+  private(set) var waitsToBeTaken = false
   /// How the answer goes out.
   private(set) var shape = AnswerShape()
   private(set) var end = End.answer
@@ -61,22 +63,24 @@ struct Course {
   mutating func follow(_ decision: Decision, at moment: Moment, now: Int64) {
     for injection in decision.additions {
       injections.append(injection)
-      add(injection.action)
+      add(injection.action, at: moment)
     }
     guard let outcome = decision.outcome else { return }
     // A rule may end the walk with something that only adds: then there is no outcome but APNs' own.
     guard outcome.action.name.continues != true else {
       injections.append(outcome)
-      return add(outcome.action)
+      return add(outcome.action, at: moment)
     }
     injections.insert(outcome, at: 0)
     decide(outcome.action, at: moment, now: now)
     if case .goAway(let order) = outcome.followedBy { followedBy = order }
   }
 
-  private mutating func add(_ action: Action) {
+  private mutating func add(_ action: Action, at moment: Moment) {
     switch action {
-    case .delay(.fixed(let time)): delay += time
+    case .delay(.fixed(let time)):
+      delay += time
+      if moment == .request { waitsToBeTaken = true }
     case .starveWindow(let time): effects.append(.starveWindow(for: time))
     default: shape.add(action)
     }
@@ -94,6 +98,7 @@ struct Course {
       latches = injected.latches
     case .hang(let time, let ending):
       delay += time ?? .zero
+      if moment == .request { waitsToBeTaken = true }
       if ending == .answer { isAccepted = answer.status == 200 }
       end = .hang(ending)
     case .resetStream(let code): end = .resetStream(code)

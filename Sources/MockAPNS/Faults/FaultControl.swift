@@ -124,28 +124,27 @@ public final class FaultControl: Sendable {
 
   // MARK: - Library
 
-  /// Reads the folder of profiles again, and the profile in force with it.
+  /// Reads the folder of profiles again, and the profile in force with it, also one that was chosen as a file.
   ///
   /// - Returns: what is wrong there; where a file is bad, what was read before stays in force.
   @discardableResult
   public func reload() -> [ProfileProblem] {
-    guard let folder = configuration.profilesFolder else { return [] }
     let problems = library.update { library in
-      let reading = library.reloading(folder: folder)
-      var problems = reading.problems
+      let reading = configuration.profilesFolder.map { library.reloading(folder: $0) }
+      var problems = reading?.problems ?? []
       do throws(ProfileFailure) {
-        try follow(from: library, to: reading.library)
+        try follow(from: library, to: reading?.library ?? library, readingFileAgain: true)
       } catch {
         problems += error.problems.filter { !problems.contains($0) }
       }
-      library = reading.library
+      library = reading?.library ?? library
       return problems
     }
     state.withLockedValue { $0.folderProblems = problems }
     for problem in problems {
       logger.log(level: problem.severity == .error ? .error : .warning, "\(problem)")
     }
-    logger.notice("profiles read again from \(folder)")
+    logger.notice("profiles read again")
     return problems
   }
 
@@ -186,11 +185,17 @@ public final class FaultControl: Sendable {
   }
 
   /// Makes the profile in force anew if it is another one in another library.
-  private func follow(from old: ProfileLibrary, to new: ProfileLibrary) throws(ProfileFailure) {
+  private func follow(
+    from old: ProfileLibrary, to new: ProfileLibrary, readingFileAgain: Bool = false
+  ) throws(ProfileFailure) {
     try changeChosen { current throws(ProfileFailure) in
       var source = current.source
       // One that was given as a text or a file of its own only shares its name with one of the library.
-      if old.source(named: source.name) == source { source = new.source(named: source.name) ?? source }
+      if old.source(named: source.name) == source {
+        source = new.source(named: source.name) ?? source
+      } else if readingFileAgain, case .file(let path) = source.origin {
+        source = try ProfileLibrary.file(path)
+      }
       let loaded = try new.profile(of: source, parameters: current.profile.turnedKnobs)
       return ChosenProfile(source: source, profile: loaded.profile)
     }

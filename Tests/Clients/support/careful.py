@@ -155,7 +155,7 @@ class Line:
             self.close()
 
     def _flush(self):
-        if data := self.http.data_to_send():
+        if (data := self.http.data_to_send()) and not self._writer.is_closing():
             self._writer.write(data)
 
     async def _read(self):

@@ -1,0 +1,659 @@
+"""Which traffic a fault meets and how often: conditions, counters, draws, rates, windows, limits. Decided inside, counted
+outside."""
+
+import concurrent.futures
+import json
+import pathlib
+import random
+import time
+import uuid
+
+import pytest
+
+from support import tokens
+from support.faults import (  # noqa: F401 (fixtures)
+    BODY, CODES, Faults, Provider, Story, await_that, ending, faults, is_silent, line, mock, new_device, pushed, story,
+    widened,
+)
+from support.wire import connect, push_headers
+
+DOWN = {"respond": {"status": 503}}
+
+
+def statuses(wire, server, devices, **changes):
+    """One push to each device, one after the other."""
+    return [wire.push(push_headers(server, one, **changes)).status for one in devices]
+
+
+def many(count):
+    return [new_device() for _ in range(count)]
+
+
+# Conditions
+
+TOKEN = "ab" * 32
+ID = "7f7d8b2e-0b1a-4c7d-9a55-0f5b9d9a4d11"
+PAYLOAD = {"aps": {"alert": {"title": "Sale today"}, "badge": 7, "mutable-content": 1}, "a/b": {"m~n": "odd"},
+           "list": ["x", {"y": True}], "nothing": None, "empty": "", "number": 1.5}
+BOTH = [  # condition, what the pushes have that meet it, what those have that do not
+    ("device_token", TOKEN, {"device": TOKEN}, {"device": "ab" * 31 + "ac"}),
+    ("device_token", TOKEN.upper(), {"device": TOKEN}, {"device": "cd" * 32}),
+    ("device_token", TOKEN, {"device": TOKEN.upper()}, {"device": "cd" * 32}),
+    ("device_token", {"in": ["cd" * 32, TOKEN]}, {"device": TOKEN}, {"device": "ef" * 32}),
+    ("device_token", {"prefix": "ABAB"}, {"device": TOKEN}, {"device": "cd" * 32}),
+    ("device_token", {"glob": "*abab"}, {"device": TOKEN}, {"device": "cd" * 32}),
+    ("topic", "com.example.app", {}, {"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}),
+    ("topic", {"prefix": "com.example.app."}, {"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}, {}),
+    ("topic", {"glob": "*.voip"}, {"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}, {}),
+    ("topic", {"in": ["a.b", "com.example.app"]}, {}, {"apns_topic": "com.example.App"}),
+    ("push_type", "background", {"apns_push_type": "background", "apns_priority": "5"}, {}),
+    ("push_type", {"in": ["alert", "voip"]}, {}, {"apns_push_type": "background", "apns_priority": "5"}),
+    ("push_type", {"present": False}, {"apns_push_type": None}, {}),
+    ("priority", 5, {"apns_priority": "5"}, {"apns_priority": "10"}),
+    ("priority", 10, {}, {"apns_priority": "5"}),
+    ("priority", {"lt": 10}, {"apns_priority": "1"}, {}),
+    ("priority", {"gt": 5}, {"apns_priority": "10"}, {"apns_priority": "5"}),
+    ("priority", {"in": [1, 5]}, {"apns_priority": "1"}, {}),
+    ("collapse_id", "score", {"apns_collapse_id": "score"}, {"apns_collapse_id": "Score"}),
+    ("collapse_id", {"present": True}, {"apns_collapse_id": "x"}, {}),
+    ("collapse_id", {"present": False}, {}, {"apns_collapse_id": "x"}),
+    ("apns_id", ID, {"apns_id": ID}, {"apns_id": "7f7d8b2e-0b1a-4c7d-9a55-0f5b9d9a4d12"}),
+    ("apns_id", {"present": False}, {}, {"apns_id": ID}),
+    ("payload", {"/aps/alert/title": "Sale today"}, {}, {"body": {"aps": {"alert": {"title": "Sale"}}}}),
+    ("payload", {"/aps/alert/title": {"glob": "Sale*"}}, {}, {"body": {"aps": {"alert": {"title": "A Sale"}}}}),
+    ("payload", {"/aps/badge": 7}, {}, {"body": {"aps": {"badge": 8}}}),
+    ("payload", {"/aps/badge": {"gt": 6, "lt": 8}}, {}, {"body": {"aps": {"badge": 8}}}),
+    ("payload", {"/number": {"gt": 1.25}}, {}, {"body": {"aps": {}, "number": 1.25}}),
+    ("payload", {"/a~1b/m~0n": "odd"}, {}, {"body": {"aps": {}, "a": {"b": "odd"}}}),
+    ("payload", {"/list/1/y": True}, {}, {"body": {"aps": {}, "list": ["x", {"y": False}]}}),
+    ("payload", {"/list/0": {"in": ["w", "x"]}}, {}, {"body": {"aps": {}, "list": []}}),
+    ("payload", {"/aps/alert": {"present": True}}, {}, {"body": {"aps": {"badge": 1}}}),
+    ("payload", {"/aps/alert": {"present": False}}, {"body": {"aps": {"badge": 1}}}, {}),
+    ("payload", {"/aps/alert/title": {"prefix": "Sale"}, "/aps/badge": {"lt": 9}}, {},
+     {"body": {"aps": {"alert": {"title": "Sale"}, "badge": 9}}}),
+    ("header", {"user-agent": {"prefix": "Go-"}}, {"extra": [("user-agent", "Go-http-client/2.0")]},
+     {"extra": [("user-agent", "curl/8")]}),
+    ("header", {"x-trace": {"present": False}}, {}, {"extra": [("x-trace", "1")]}),
+    ("size", {"gt": 1000}, {"body": {"aps": {}, "x": "y" * 1000}}, {}),
+    ("size", {"lt": 20}, {"body": {"aps": {}}}, {}),
+    ("jwt", {"age": {"gt": "5m"}}, {"issued": -600}, {"issued": -10}),
+    ("jwt", {"age": {"lt": "5m"}}, {"issued": -10}, {"issued": -600}),
+    ("jwt", {"team_id": "MOCKTEAM01", "key_id": "MOCKKEY001"}, {}, None),
+    ("jwt", {"key_id": {"in": ["OTHERKEY01"]}}, None, {}),
+    ("client", "127.0.0.1", {}, None),
+    ("client", {"glob": "10.*"}, None, {}),
+    ("listener", 0, {}, None),
+    ("listener", {"gt": 0}, None, {}),
+    ("sni", "localhost", {}, {"sni": "api.push.apple.com"}),
+    ("sni", {"glob": "*.push.apple.com"}, {"sni": "api.push.apple.com"}, {}),
+    ("certificate", "com.example.app", {"with_certificate": True}, {}),
+    ("certificate", {"present": False}, {}, {"with_certificate": True}),
+    ("attempt", 1, {}, None),
+    ("attempt", {"gt": 1}, None, {}),
+    ("not", {"topic": "com.example.app"}, {"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}, {}),
+    ("not", {"device_token": {"in": [TOKEN, "cd" * 32]}}, {}, {"device": TOKEN}),
+    ("not", {"topic": "com.example.app", "priority": 5}, {}, {"apns_priority": "5"}),
+    ("not", [{"priority": 1}, {"priority": 5}], {}, {"apns_priority": "5"}),
+    ("not", {"not": {"priority": 5}}, {"apns_priority": "5"}, {}),
+]
+
+
+def push_with(server, folder, device=None, body=None, issued=None, sni="localhost", with_certificate=False, extra=(),
+              **changes):
+    """A push on a connection of its own; its status."""
+    if issued is not None:
+        changes["authorization"] = "bearer " + server.token(issued_at=tokens.now() + issued)
+    certificate = None
+    if with_certificate:
+        certificate = (folder / "client.pem", folder / "client-key.pem")
+        changes["authorization"] = None
+    headers = push_headers(server, device or new_device(), *extra, **changes)
+    with connect(server, certificate=certificate, name=sni) as wire:
+        return wire.push(headers, json.dumps(PAYLOAD if body is None else body).encode()).status
+
+
+@pytest.mark.parametrize(("subject", "match", "meeting", "other"), BOTH,
+                         ids=[f"{row[0]} {json.dumps(row[1])}"[:60] for row in BOTH])
+def test_condition(mock, faults, certs, subject, match, meeting, other):
+    faults.add(DOWN, when={subject: match})
+    if meeting is not None:
+        assert push_with(mock, certs, **meeting) == 503
+    if other is not None:
+        assert push_with(mock, certs, **other) == 200
+
+
+def test_all_of_a_condition_must_hold(mock, faults, device):
+    faults.add(DOWN, when={"device_token": device, "priority": 5, "payload": {"/aps/alert": "hello"}})
+    with line(mock) as wire:
+        assert wire.push(push_headers(mock, device, apns_priority="5")).status == 503
+        assert wire.push(push_headers(mock, device)).status == 200
+        assert wire.push(push_headers(mock, new_device(), apns_priority="5")).status == 200
+        assert wire.push(push_headers(mock, device, apns_priority="5"), b'{"aps":{}}').status == 200
+
+
+@pytest.mark.parametrize("body", [b"no JSON", b"{", b"[1,2", b'{"aps":{"alert":"hel', b"\xff\xfe\x00", b"null", b"7"])
+def test_a_payload_that_is_not_json_meets_no_condition_on_it(mock, faults, device, body):
+    faults.add(DOWN, when={"payload": {"/aps/alert": {"present": True}}})
+    with line(mock) as wire:
+        assert wire.push(push_headers(mock, device), body).status == 200
+
+
+def test_attempts_of_a_push(mock, faults, device):
+    faults.add({"respond": {"status": 429}}, when={"attempt": 1})
+    faults.add({"respond": {"status": 500}}, when={"attempt": {"gt": 1, "lt": 4}})
+    with line(mock) as wire:
+        assert statuses(wire, mock, [device] * 4) == [429, 500, 500, 200]
+    assert [record["attempt"] for record in mock.pushes(device_token=device)] == [1, 2, 3, 4]
+
+
+def test_explain_tells_why_a_rule_did_not_fire(mock, faults):
+    rule = faults.add(DOWN, when={"topic": "com.example.App", "priority": 5}, name="topic-down")
+    with line(mock) as wire:
+        statuses(wire, mock, many(3))
+    told = faults.explain(rule)
+    assert (told["looked_at"], told["fired"]) == (3, 0)
+    assert 'rule "topic-down": 3 pushes looked at, 0 fired' in told["text"]
+    assert "differs by case" in told["text"]
+
+
+# Counters
+
+COUNTS = [
+    ({"first": 2}, [503, 503, 200, 200, 200, 200]), ({"after": 2}, [200, 200, 503, 503, 503, 503]),
+    ({"every": 3}, [200, 200, 503, 200, 200, 503]), ({"times": 2}, [503, 503, 200, 200, 200, 200]),
+    ({"after": 1, "first": 2}, [200, 503, 503, 200, 200, 200]), ({"after": 1, "every": 2}, [200, 200, 503, 200, 503, 200]),
+    ({"every": 2, "times": 2}, [200, 503, 200, 503, 200, 200]), ({"after": 0}, [503] * 6),
+]
+
+
+@pytest.mark.parametrize(("trigger", "expected"), COUNTS, ids=[json.dumps(row[0]) for row in COUNTS])
+def test_count(mock, faults, trigger, expected):
+    faults.add(DOWN, trigger=trigger)
+    with line(mock) as wire:
+        assert statuses(wire, mock, many(6)) == expected
+
+
+@pytest.mark.parametrize(("trigger", "expected"), COUNTS, ids=[json.dumps(row[0]) for row in COUNTS])
+def test_count_for_each_device(mock, faults, trigger, expected):
+    """Two devices in turn: each has a count of its own. The pushes differ, so that none is an attempt of another."""
+    faults.add(DOWN, trigger={**trigger, "times_per": "device_token"})
+    devices = many(2)
+    with line(mock) as wire:
+        for index, status in enumerate(expected):
+            for one in devices:
+                body = b'{"aps":{"badge":%d}}' % index
+                assert wire.push(push_headers(mock, one), body).status == status, (index, status)
+
+
+def test_count_only_what_the_condition_meets(mock, faults, device):
+    faults.add(DOWN, trigger={"every": 2}, when={"device_token": device})
+    with line(mock) as wire:
+        assert statuses(wire, mock, [device, *many(3), device, *many(2), device, device]) == [
+            200, 200, 200, 200, 503, 200, 200, 200, 503]
+
+
+def test_the_first_two_attempts_of_each_push_fail(mock, faults):
+    faults.add(DOWN, trigger={"first": 2, "times_per": "push"})
+    one, other = many(2)
+    with line(mock) as wire:
+        assert statuses(wire, mock, [one, other, one, one, other, other]) == [503, 503, 503, 200, 503, 200]
+        assert statuses(wire, mock, [one] * 3) == [503, 503, 200], "after a success it is a new push"
+
+
+def test_the_same_push_by_its_apns_id(mock, faults, device):
+    """`push_key: apns_id`: another payload under the same id is the same push."""
+    faults.use([{"name": "twice", "trigger": {"first": 2, "times_per": "push"}, "do": DOWN}], push_key="apns_id")
+    first, second = str(uuid.uuid4()), str(uuid.uuid4())
+    with line(mock) as wire:
+        seen = [wire.push(push_headers(mock, device, apns_id=one), b'{"aps":{"badge":%d}}' % index).status
+                for index, one in enumerate([first, second, first.upper(), first, second, second])]
+    assert seen == [503, 503, 503, 200, 503, 200]
+
+
+def test_count_for_each_topic(mock, faults):
+    faults.add(DOWN, trigger={"first": 1, "times_per": "topic"})
+    voip = {"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}
+    with line(mock) as wire:
+        assert [wire.push(push_headers(mock, new_device(), **changes)).status for changes in ({}, voip, {}, voip)] == [
+            503, 503, 200, 200]
+
+
+def test_count_for_each_connection(mock, faults):
+    faults.add(DOWN, trigger={"every": 3, "times_per": "connection"})
+    with line(mock) as one, line(mock) as other:
+        assert statuses(one, mock, many(3)) == [200, 200, 503]
+        assert statuses(other, mock, many(2)) == [200, 200]
+        assert statuses(one, mock, many(3)) == [200, 200, 503]
+        assert statuses(other, mock, many(1)) == [503]
+
+
+def test_after_so_many_streams_of_a_connection(mock, faults):
+    faults.add(DOWN, at="request", trigger={"after_streams": 3})
+    with line(mock) as one, line(mock) as other:
+        seen = statuses(one, mock, many(6))
+        assert seen[:2] == [200, 200] and seen[-2:] == [503, 503] and sorted(seen) == seen
+        assert statuses(other, mock, many(2)) == [200, 200]
+
+
+def test_counters_are_reset_and_rules_stay(mock, faults):
+    rule = faults.add(DOWN, trigger={"first": 1})
+    with line(mock) as wire:
+        assert statuses(wire, mock, many(2)) == [503, 200]
+        mock.api("POST", "/reset", {"counters": True})
+        assert statuses(wire, mock, many(2)) == [503, 200]
+    assert faults.fired(rule) == 1
+
+
+def test_a_rule_sent_again_unchanged_goes_on_counting(mock, faults):
+    with line(mock) as wire:
+        for expected in ([503, 503, 200], [200, 200, 200]):
+            faults.add(DOWN, name="same", trigger={"first": 2})
+            assert statuses(wire, mock, many(3)) == expected
+        faults.add(DOWN, name="same", trigger={"first": 1})
+        assert statuses(wire, mock, many(2)) == [503, 200], "a changed one begins anew"
+
+
+# Draws
+
+def draws(server, devices, bodies=(BODY,)):
+    """(device, body) → the push's status and what its record tells of the draw."""
+    found = {}
+    with line(server) as wire:
+        for one in devices:
+            for body in bodies:
+                status = wire.push(push_headers(server, one), body).status
+                found[one, body] = status
+    return found
+
+
+@pytest.mark.parametrize(("p", "expected"), [(0, {200}), (1, {503})])
+def test_probability_0_and_1_are_exact_and_need_no_draw(mock, faults, p, expected):
+    faults.add(DOWN, trigger={"probability": p})
+    devices = many(50)
+    assert set(draws(mock, devices).values()) == expected
+    for one in devices[:5]:
+        fault = mock.record(one)["fault"]
+        assert fault is None if p == 0 else (fault["draw"], fault["ordinal"]) == (None, 0)
+
+
+def test_the_record_shows_the_draw(mock, faults):
+    faults.add(DOWN, trigger={"probability": 0.5})
+    devices = many(60)
+    for (one, _), status in draws(mock, devices).items():
+        fault = mock.record(one)["fault"]
+        if status == 503:
+            assert 0 <= fault["draw"] < fault["p"] == 0.5 and fault["ordinal"] == 1, fault
+        else:
+            assert fault is None
+
+
+def test_a_draw_for_each_attempt_of_a_push(mock, faults, device):
+    faults.add(DOWN, trigger={"probability": 0.5})
+    with line(mock) as wire:
+        statuses(wire, mock, [device] * 60)
+    failed = [record for record in mock.pushes(device_token=device, limit=100) if record["fault"]]
+    assert 0 < len(failed) < 60
+    for record in failed:
+        assert record["fault"]["ordinal"] == record["attempt"]
+
+
+def same_for(key, server, wire, values):
+    """Pushes several times with each value; the set of statuses for each."""
+    seen = {}
+    for index in range(4):
+        for value in values:
+            device, topic = (value, "com.example.app") if key == "device_token" else (new_device(), value)
+            body = b'{"aps":{"badge":%d}}' % index
+            answer = wire.push(push_headers(server, device, apns_topic=topic), body)
+            seen.setdefault(value, set()).add(answer.status)
+    return seen
+
+
+@pytest.mark.parametrize("key", ["device_token", "topic"])
+def test_a_sticky_draw(mock, faults, key):
+    """All pushes of one device, or topic, fare alike; others otherwise."""
+    faults.add(DOWN, trigger={"probability": 0.5, "draw_per": key})
+    values = many(30) if key == "device_token" else [f"com.example.app{index}" for index in range(30)]
+    with line(mock) as wire:
+        seen = same_for(key, mock, wire, values)
+    assert all(len(fates) == 1 for fates in seen.values()), seen
+    assert {status for fates in seen.values() for status in fates} == {200, 503}
+
+
+def test_a_draw_for_each_push_is_the_same_for_its_attempts(mock, faults):
+    faults.add(DOWN, trigger={"probability": 0.5, "draw_per": "push"})
+    devices = many(30)
+    with line(mock) as wire:
+        rounds = [statuses(wire, mock, devices) for _ in range(3)]
+    assert rounds[0] == rounds[1] == rounds[2]
+    assert set(rounds[0]) == {200, 503}
+
+
+def test_a_draw_for_each_connection(mock, faults):
+    faults.add(DOWN, trigger={"probability": 0.5, "draw_per": "connection"})
+    fates = set()
+    for _ in range(40):
+        with line(mock) as wire:
+            seen = set(statuses(wire, mock, many(3)))
+        assert len(seen) == 1
+        fates |= seen
+    assert fates == {200, 503}
+
+
+def test_a_probability_that_grows(mock, faults):
+    faults.add(DOWN, trigger={"probability": {"ramp": {"from": 0, "to": 1, "over": "1s"}}})
+    time.sleep(1.1)
+    assert set(draws(mock, many(20)).values()) == {503}
+
+
+def test_a_probability_that_shrinks(mock, faults):
+    faults.add(DOWN, trigger={"probability": {"ramp": {"from": 1, "to": 0, "over": "1s"}}})
+    time.sleep(1.1)
+    assert set(draws(mock, many(20)).values()) == {200}
+
+
+RULES = [
+    {"name": "menu", "trigger": {"probability": 0.4}, "do": {"choose": [
+        {"weight": 40, "respond": {"status": 503}}, {"weight": 15, "respond": {"status": 500}},
+        {"weight": 15, "respond": {"status": 429}}, {"weight": 10, "reset_stream": {}},
+        {"weight": 10, "respond": {"status": 410}}]}},
+    {"name": "sticky", "trigger": {"probability": 0.1, "draw_per": "device_token"}, "do": {"respond": {"status": 413}}},
+    {"name": "late", "at": "response", "trigger": {"probability": 0.2}, "do": {"delay": {"uniform": {
+        "min": "1ms", "max": "20ms"}}}},
+]
+
+
+def fates(server, pushes, connections=1):
+    """What became of each push (device, payload) → status or reset code, sent over so many connections at once."""
+    def send(share):
+        found = {}
+        with widened(server) as wire:
+            streams = {wire.open(push_headers(server, device), body): (device, body) for device, body in share}
+            for stream, push in streams.items():
+                answer = wire.answer(stream)
+                found[push] = answer.status if answer.reset is None else f"reset {answer.reset}"
+        return found
+
+    together = {}
+    with concurrent.futures.ThreadPoolExecutor(connections) as pool:
+        for found in pool.map(send, [pushes[index::connections] for index in range(connections)]):
+            together |= found
+    return together
+
+
+def test_the_same_seed_decides_alike_whatever_the_order_and_after_a_restart(start):
+    """One after the other on one connection; shuffled over eight at once; and on a server started anew."""
+    generator = random.Random(1)
+    pushes = [(f"{generator.getrandbits(256):064x}", b'{"aps":{"badge":%d}}' % index) for index in range(800)]
+    shuffled = pushes[:]
+    generator.shuffle(shuffled)
+
+    def run(order, connections, *flags, seed=None):
+        server = start(*flags)
+        chosen = Faults(server).use(RULES, name="menu", seed=seed)
+        return fates(server, order, connections), chosen["seed"]
+
+    first, seed = run(pushes, 1, "--seed", "11")
+    assert seed == 11
+    assert set(first.values()) == {200, 410, 413, 429, 500, 503, "reset 2"}
+    assert run(shuffled, 8, "--seed", "11")[0] == first
+    assert run(shuffled, 8, seed=11)[0] == first, "a seed that was sent is as good as a flag"
+    other, _ = run(pushes, 1, "--seed", "12")
+    assert other != first
+    differing = sum(first[push] != other[push] for push in pushes)
+    assert differing > 100
+
+
+def test_attempts_are_part_of_the_decision_and_repeatable(start):
+    """Each push three times: the second and third attempt have draws of their own, the same on another server."""
+    devices = [f"{index:064x}" for index in range(100)]
+
+    def run():
+        server = start("--seed", "5")
+        Faults(server).use([{"name": "half", "trigger": {"probability": 0.5}, "do": DOWN}], name="half")
+        with line(server) as wire:
+            return [statuses(wire, server, devices) for _ in range(3)]
+
+    first = run()
+    assert first == run()
+    assert first[0] != first[1] != first[2]
+
+
+def test_decisions_of_a_rule_do_not_depend_on_the_rules_beside_it(mock, faults):
+    devices = many(100)
+
+    def run(rules):
+        faults.clear()
+        faults.use(rules, name="beside", seed=3)
+        with line(mock) as wire:
+            return statuses(wire, mock, devices)
+
+    half = {"name": "half", "trigger": {"probability": 0.5}, "do": DOWN}
+    beside = {"name": "never", "trigger": {"probability": 0.000001}, "do": {"respond": {"status": 500}}}
+    assert run([half]) == run([beside, half])
+
+
+# Rates
+
+def test_what_is_over_a_rate(mock, faults):
+    faults.add({"respond": {"status": 429}}, trigger={"over_limit": {"limit": 5, "per": "1h"}})
+    with line(mock) as wire:
+        assert statuses(wire, mock, many(8)) == [200] * 5 + [429] * 3
+
+
+def test_a_burst_is_allowed(mock, faults):
+    faults.add({"respond": {"status": 429}}, trigger={"over_limit": {"limit": 1, "per": "1h", "burst": 4}})
+    with line(mock) as wire:
+        assert statuses(wire, mock, many(6)) == [200] * 4 + [429] * 2
+
+
+def test_a_rate_for_each_device(mock, faults):
+    faults.add({"respond": {"status": 429}}, trigger={"over_limit": {"limit": 2, "per": "1h", "key": "device_token"}})
+    one, other = many(2)
+    with line(mock) as wire:
+        assert statuses(wire, mock, [one, one, one, other, one, other, other]) == [200, 200, 429, 200, 429, 200, 429]
+
+
+def test_a_rate_lets_pushes_through_again_in_time(mock, faults):
+    faults.add({"respond": {"status": 429}}, trigger={"over_limit": {"limit": 1, "per": "500ms"}})
+    with line(mock) as wire:
+        began = time.monotonic()
+        seen = statuses(wire, mock, many(1))
+        while len([status for status in seen if status == 200]) < 3:
+            seen += statuses(wire, mock, many(1))
+        assert time.monotonic() - began >= 0.9, "two more needed half a second each"
+    assert 429 in seen
+
+
+# Time
+
+def test_a_window_opens_after_its_time(mock, faults):
+    began = time.monotonic()
+    faults.add(DOWN, trigger={"window": {"after": "800ms"}})
+    with line(mock) as wire:
+        while statuses(wire, mock, many(1)) == [200]:
+            time.sleep(0.02)
+        assert time.monotonic() - began >= 0.8
+
+
+def test_a_window_closes_after_its_time(mock, faults):
+    began = time.monotonic()
+    faults.add(DOWN, trigger={"window": {"for": "1s"}})
+    with line(mock) as wire:
+        while statuses(wire, mock, many(1)) == [503]:
+            time.sleep(0.02)
+        assert time.monotonic() - began >= 0.9
+
+
+def test_a_window_that_repeats(mock, faults):
+    faults.add(DOWN, trigger={"window": {"every": "600ms", "for": "300ms"}})
+    seen = []
+    with line(mock) as wire:
+        while len(seen) < 6:
+            status, = statuses(wire, mock, many(1))
+            if not seen or seen[-1] != status:
+                seen.append(status)
+            time.sleep(0.02)
+    assert set(seen) == {200, 503}
+
+
+def test_a_rule_with_a_time_to_live(mock, faults):
+    began = time.monotonic()
+    rule = faults.add(DOWN, ttl="1s")
+    with line(mock) as wire:
+        while statuses(wire, mock, many(1)) == [503]:
+            time.sleep(0.02)
+        assert time.monotonic() - began >= 0.9
+    await_that(lambda: mock.request("GET", f"/api/v1/rules/{rule}").status == 404, "gone")
+
+
+def test_a_profile_with_a_time_to_live(mock, faults):
+    began = time.monotonic()
+    faults.use([{"name": "down", "do": DOWN}], stop={"after": "1s"})
+    with line(mock) as wire:
+        while statuses(wire, mock, many(1)) == [503]:
+            time.sleep(0.02)
+        assert time.monotonic() - began >= 0.9
+    await_that(lambda: mock.api("GET", "/profile")["name"] == "healthy", "healthy")
+
+
+def test_halt_stops_everything_and_resume_brings_it_back(mock, faults):
+    faults.add(DOWN)
+    faults.add({"refuse": {}}, at="accept", when={"listener": {"gt": 0}})
+    with line(mock) as wire:
+        assert statuses(wire, mock, many(1)) == [503]
+        assert mock.api("POST", "/faults/halt") == {"halted": True}
+        assert statuses(wire, mock, many(3)) == [200, 200, 200]
+        assert mock.api("GET", "/status")["halted"] is True
+        assert mock.api("POST", "/faults/resume") == {"halted": False}
+        assert statuses(wire, mock, many(1)) == [503]
+
+
+def test_rules_meet_the_next_stream_of_open_connections(mock, faults):
+    with line(mock) as wire:
+        assert statuses(wire, mock, many(1)) == [200]
+        rule = faults.add(DOWN)
+        assert statuses(wire, mock, many(1)) == [503]
+        faults.remove(rule)
+        assert statuses(wire, mock, many(1)) == [200]
+        faults.use([{"name": "down", "do": DOWN}])
+        assert statuses(wire, mock, many(1)) == [503]
+        mock.api("DELETE", "/profile")
+        assert statuses(wire, mock, many(1)) == [200]
+
+
+# Limits
+
+def held(server, devices):
+    return [one for one in devices if server.record(one)["outcome"] == "pending"]
+
+
+def test_at_most_so_many_held_at_once(mock, faults):
+    devices = many(10)
+    rule = faults.add({"hang": {}}, trigger={"max_active": 3})
+    with widened_again(mock, faults, rule, {"hang": {}}, {"max_active": 3}) as wire:
+        streams = [pushed(wire, mock, one) for one in devices]
+        for stream in streams[3:]:
+            assert wire.answer(stream).status == 200
+        assert held(mock, devices) == devices[:3]
+        from hyperframe.frame import RstStreamFrame
+        wire.send(RstStreamFrame(streams[0], error_code=CODES.index("CANCEL")))
+        wire.ping()
+        await_that(lambda: mock.record(devices[0])["outcome"] == "aborted", "aborted")
+        late = many(2)
+        first, second = [pushed(wire, mock, one) for one in late]
+        assert wire.answer(second).status == 200
+        assert held(mock, late) == late[:1], "one place was free again"
+
+
+def widened_again(server, faults, rule, do, trigger):
+    """A widened connection, with the rule back after its first push."""
+    faults.remove(rule)
+    wire = widened(server)
+    faults.add(do, name=rule, trigger=trigger)
+    return wire
+
+
+def test_a_connection_that_ends_gives_its_places_back(mock, faults):
+    rule = faults.add({"hang": {}}, trigger={"max_active": 2})
+    for _ in range(3):
+        devices = many(4)
+        with widened_again(mock, faults, rule, {"hang": {}}, {"max_active": 2}) as wire:
+            streams = [pushed(wire, mock, one) for one in devices]
+            assert [wire.answer(stream).status for stream in streams[2:]] == [200, 200]
+            assert held(mock, devices) == devices[:2]
+        await_that(lambda: not held(mock, devices), "given back")
+
+
+def test_a_profile_limits_all_its_rules_together(mock, faults):
+    faults.use([
+        {"name": "stuck", "when": {"priority": 5}, "do": {"hang": {}}},
+        {"name": "slow", "at": "response", "do": {"delay": {"fixed": "60s"}}},
+    ], limits={"max_active": 4}, name="bounded")
+    mock.api("DELETE", "/profile")
+    devices = many(8)
+    with widened(mock) as wire:
+        mock.api("PUT", "/profile", {"name": "bounded"})
+        streams = [pushed(wire, mock, one, apns_priority="5" if index % 2 else "10")
+                   for index, one in enumerate(devices)]
+        for stream in streams[4:]:
+            assert wire.answer(stream).status == 200
+        assert held(mock, devices) == devices[:4]
+
+
+def threads(server):
+    return len(list(pathlib.Path(f"/proc/{server.process.pid}/task").iterdir()))
+
+
+@pytest.mark.timeout(240)
+def test_ten_thousand_held_pushes_cost_no_thread_and_little_memory(start):
+    """All held at once, over ten connections, and all answered afterwards."""
+    server = start()
+    wires = [widened(server) for _ in range(10)]
+    fresh_threads = threads(server) if server.resident_bytes() else 0
+    rule = Faults(server).add({"delay": {"fixed": "45s"}}, name="held")
+    try:
+        streams = [[pushed(wire, server, new_device()) for _ in range(1000)] for wire in wires]
+        await_that(lambda: Faults(server).fired(rule) == 10_000, "all held")
+        assert server.api("GET", "/pushes", outcome="pending", limit=1)["matched"] == 10_000
+        if server.resident_bytes():
+            assert server.resident_bytes() < 400 * 2**20
+            assert threads(server) <= fresh_threads + 1, "none for each push"
+        serves_meanwhile(server, rule)
+        for wire, opened in zip(wires, streams):
+            wire.sock.settimeout(120)
+            assert {wire.answer(stream).status for stream in opened} == {200}
+    finally:
+        for wire in wires:
+            wire.close()
+    assert server.api("GET", "/pushes", outcome="pending", limit=1)["matched"] == 0
+    assert server.api("GET", "/pushes", rule=rule, accepted="true", limit=1)["matched"] == 10_000
+    if server.resident_bytes():
+        assert server.resident_bytes() < 400 * 2**20
+
+
+def serves_meanwhile(server, rule):
+    """A push that the rule does not meet is answered while it holds others."""
+    Faults(server).add({"pass": {}}, name="shield", when={"topic": "com.example.app.voip"})
+    with line(server) as wire:
+        headers = push_headers(server, new_device(), apns_topic="com.example.app.voip", apns_push_type="voip")
+        assert wire.push(headers).status == 200
+    assert Faults(server).fired(rule) == 10_000
+
+
+@pytest.mark.timeout(120)
+def test_ten_thousand_pushes_that_hang_end_with_their_connections(start):
+    server = start()
+    wires = [widened(server) for _ in range(10)]
+    rule = Faults(server).add({"hang": {"end_with": "nothing"}}, name="stuck")
+    for wire in wires:
+        for _ in range(1000):
+            pushed(wire, server, new_device())
+    await_that(lambda: Faults(server).fired(rule) == 10_000, "all held")
+    for wire in wires:
+        wire.close()
+    await_that(lambda: server.api("GET", "/pushes", outcome="aborted", limit=1)["matched"] == 10_000, "all ended")
+    assert server.api("GET", "/pushes", outcome="pending", limit=1)["matched"] == 0
+    server.api("POST", "/reset", {"rules": True})
+    with line(server) as wire:
+        assert wire.push(push_headers(server, new_device())).status == 200
