@@ -9,6 +9,8 @@ enum ExitStatus: Int32, Sendable {
   case timedOut = 3
   /// No server there, or one that is not ready.
   case unreachable = 4
+  /// Records were dropped before anybody could look at them, so nobody knows.
+  case inconclusive = 5
   /// Another program has the port.
   case portInUse = 6
   /// A second signal came (128 + SIGINT).

@@ -33,7 +33,13 @@ enum Files {
     try failing { () throws(FileError) in try WholeFile(path: path).replace(with: bytes, isPrivate: true) }
   }
 
-  private static func failing<Result>(_ work: () throws(FileError) -> Result) throws -> Result {
+  /// Begins a file that is written piece by piece, and seen by others only when it is whole.
+  static func replacement(of path: String) throws -> FileReplacement {
+    try failing { () throws(FileError) in try FileReplacement(of: path, isPrivate: false) }
+  }
+
+  /// Does something with a file. Errors are `CommandFailure`s.
+  static func failing<Result>(_ work: () throws(FileError) -> Result) throws -> Result {
     do throws(FileError) {
       return try work()
     } catch {

@@ -22,15 +22,18 @@ enum StandardStream: Int32 {
     return isTerminal && !isSet("NO_COLOR") && getenv("TERM").map { String(cString: $0) } != "dumb"
   }
 
-  func write(_ bytes: some Collection<UInt8>) {
+  /// - Returns: whether somebody reads it.
+  @discardableResult
+  func write(_ bytes: some Collection<UInt8>) -> Bool {
     var rest = Array(bytes)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { systemWrite(rawValue, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
       // Nobody reads it any more (`apns-mock ls | head -1`): there is nobody to tell either.
-      guard count > 0 else { return }
+      guard count > 0 else { return false }
       rest = rest.dropFirst(count)
     }
+    return true
   }
 
   /// Writes a line.

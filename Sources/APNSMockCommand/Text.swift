@@ -15,12 +15,6 @@ extension String {
     }
   }
 
-  /// As one word of a POSIX shell.
-  var shellQuoted: String {
-    let isPlain = utf8.allSatisfy { $0.isUnreserved || "/:=,@%+".utf8.contains($0) }
-    return isPlain && !isEmpty ? self : "'" + replacing("'", with: #"'\''"#) + "'"
-  }
-
   /// As a part of an address: everything but unreserved characters as `%XX` (RFC 3986 section 2.3).
   var percentEncoded: String {
     let digits = Array("0123456789ABCDEF".utf8)

@@ -25,13 +25,17 @@ extension Rulebook {
     }
     let authorization = packed.part(range.indices)
     standing.known.rest(on: KnownTokens.Basis(keys: keys.version, mode: mode, environment: environment))
-    let remembered = standing.known.find(authorization)
+    verdict.token = standing.known.find(authorization)
     if mode != .lenient, let end = standing.updates.latchedUntil(now: now, interval: times.updateInterval) {
-      verdict.token = remembered ?? ProviderTokenVerification.unverified(authorization)
+      if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization) }
       throw latched(until: end, now: now)
     }
-    let token = remembered ?? ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
-    if remembered == nil { standing.known.remember(token, authorization) }
+    // What was found in order for this very token cannot have changed since, but for its age.
+    if let token = verdict.token, token === standing.known.current, let issuedAt = token.issuedAt {
+      return try checkAge(issuedAt, now: now)
+    }
+    let token = verdict.token ?? ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
+    if verdict.token == nil { standing.known.remember(token, authorization) }
     verdict.token = token
     try checkToken(token, standing: &standing, now: now)
   }
@@ -50,8 +54,6 @@ extension Rulebook {
   private func checkToken(
     _ token: ProviderToken, standing: inout ConnectionStanding, now: Int64
   ) throws(Rejection) {
-    // What was found in order for this very token cannot have changed since, but for its age.
-    if token === standing.known.current, let issuedAt = token.issuedAt { return try checkAge(issuedAt, now: now) }
     guard let key = token.key, let issuedAt = token.issuedAt else {
       throw Rejection(.providerToken, .invalidProviderToken, token.problem ?? "the provider token is not valid")
     }

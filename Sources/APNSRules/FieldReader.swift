@@ -5,8 +5,7 @@ struct FieldReader {
   /// What was read.
   private(set) var facts = PushFacts()
   private let packed: UnsafeRawBufferPointer
-  /// The topic of a push without `apns-topic`.
-  let defaultTopic: UnsafeRawBufferPointer?
+  private let defaultTopic: UnsafeRawBufferPointer?
   private let comparesOtherNames: Bool
   private var seen: Known = []
   /// One bit for each name outside `Known`, by a hash: a name whose bit is new was not there before.

@@ -6,6 +6,22 @@ public import HTTPMessage
 /// Ranges are into `HeaderList.bytes`. An optional header with an empty value counts as absent (APNS.md section 2),
 /// except `apns-topic` and `apns-priority`.
 public struct PushFacts: Sendable, Equatable {
+  // In an order that leaves no gaps between them: each record has them.
+
+  /// The expiration in UNIX seconds, if there is one and it is a number.
+  public internal(set) var expiration: Int64?
+  /// The push type, if there is one and it is known.
+  public internal(set) var pushType: PushType?
+  /// 10, 5 or 1; 10 when the header is absent, 0 when it says something else.
+  public internal(set) var priority: UInt8 = 10
+  /// Whether `apns-id` is a UUID, and so is echoed.
+  public internal(set) var apnsIDIsUUID = false
+  /// There is no `apns-topic` and the push goes to `ProviderCertificate.defaultTopic` of the connection's certificate.
+  public internal(set) var topicIsFromCertificate = false
+  /// `authorization` came more than once, so `signatureRange` is not all there is to blank.
+  var authorizationIsRepeated = false
+  private var bodyLimit = UInt16(PushType.usualPayloadLimit)
+
   /// `:method`.
   public internal(set) var method: ByteRange?
   /// `:path`.
@@ -19,12 +35,8 @@ public struct PushFacts: Sendable, Equatable {
   public internal(set) var signatureRange: ByteRange?
   /// `apns-topic`, empty or not.
   public internal(set) var topic: ByteRange?
-  /// There is no `apns-topic` and the push goes to `ProviderCertificate.defaultTopic` of the connection's certificate.
-  public internal(set) var topicIsFromCertificate = false
   /// `apns-id`.
   public internal(set) var apnsID: ByteRange?
-  /// Whether `apns-id` is a UUID, and so is echoed.
-  public internal(set) var apnsIDIsUUID = false
   /// `apns-collapse-id`.
   public internal(set) var collapseID: ByteRange?
   /// `apns-expiration`.
@@ -33,20 +45,14 @@ public struct PushFacts: Sendable, Equatable {
   public internal(set) var priorityText: ByteRange?
   /// `apns-push-type`.
   public internal(set) var pushTypeText: ByteRange?
-
-  /// The push type, if there is one and it is known.
-  public internal(set) var pushType: PushType?
-  /// 10, 5 or 1; 10 when the header is absent, 0 when it says something else.
-  public internal(set) var priority: UInt8 = 10
-  /// The expiration in UNIX seconds, if there is one and it is a number.
-  public internal(set) var expiration: Int64?
-  /// The largest body in bytes that this push may have, by its type or else by its topic's suffix.
-  public internal(set) var payloadLimit = PushType.usualPayloadLimit
-
   /// A name, other than `cookie`, that came before: where it stands the second time.
   var repeatedName: ByteRange?
-  /// `authorization` came more than once, so `signatureRange` is not all there is to blank.
-  var authorizationIsRepeated = false
+
+  /// The largest body in bytes that this push may have, by its type or else by its topic's suffix.
+  public internal(set) var payloadLimit: Int {
+    get { Int(bodyLimit) }
+    set { bodyLimit = UInt16(clamping: newValue) }
+  }
 
   /// The facts of nothing.
   init() {}

@@ -48,30 +48,54 @@ public struct Rulebook: Sendable {
   public func judge(
     _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64
   ) -> Verdict {
-    let defaultTopic = standing.defaultTopic ?? []
-    return defaultTopic.withUnsafeBytes { defaultTopic in
-      request.headers.bytes.withUnsafeBytes { packed in
-        let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
-        let reader = FieldReader(
-          packed, defaultTopic: defaultTopic.isEmpty ? nil : defaultTopic, comparesOtherNames: !isTooLarge)
-        var verdict = Verdict(facts: reader.facts)
-        let topic = reader.facts.topic.map { packed.part($0.indices) } ?? reader.defaultTopic
-        do throws(Rejection) {
-          if isTooLarge { throw Self.headerListTooLarge }
-          verdict.credential = credential(reader.facts, packed, standing: standing)
-          verdict.planned = verdict.credential == .certificate ? certificateChecks : tokenChecks
-          try checkRequest(reader.facts, packed)
-          try checkCredential(reader.facts, packed, standing: &standing, keys: keys, now: now, verdict: &verdict)
-          try checkHeaders(reader.facts, packed)
-          try checkDeviceToken(reader.facts, packed)
-          try checkTopic(topic, reader.facts, certificate: standing.certificate, token: verdict.token)
-          try checkPayload(request, reader.facts)
-          try checkDevice(reader.facts, packed, topic: topic, devices: devices, now: now)
-        } catch {
-          verdict.reject(error)
-        }
-        return verdict
+    var verdict = Verdict()
+    judge(request, standing: &standing, keys: keys, devices: devices, now: now, into: &verdict)
+    return verdict
+  }
+
+  /// The same, written over another verdict: a large value that need not be moved about then.
+  public func judge(
+    _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64,
+    into verdict: inout Verdict
+  ) {
+    request.headers.bytes.withUnsafeBytes { packed in
+      guard let topic = standing.defaultTopic else {
+        return judge(
+          request, packed, defaultTopic: nil, standing: &standing, keys: keys, devices: devices, now: now,
+          into: &verdict)
       }
+      topic.withUnsafeBytes { topic in
+        judge(
+          request, packed, defaultTopic: topic.isEmpty ? nil : topic, standing: &standing, keys: keys, devices: devices,
+          now: now, into: &verdict)
+      }
+    }
+  }
+
+  /// - Parameters:
+  ///   - packed: the bytes of the request's header list.
+  ///   - defaultTopic: the topic of a push without `apns-topic`.
+  private func judge(
+    _ request: HTTPRequest, _ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?,
+    standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64, into verdict: inout Verdict
+  ) {
+    let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
+    let facts = FieldReader(packed, defaultTopic: defaultTopic, comparesOtherNames: !isTooLarge).facts
+    verdict.begin(facts)
+    let topic = facts.topic.map { packed.part($0.indices) } ?? defaultTopic
+    do throws(Rejection) {
+      if isTooLarge { throw Self.headerListTooLarge }
+      verdict.credential = credential(facts, packed, standing: standing)
+      verdict.planned = verdict.credential == .certificate ? certificateChecks : tokenChecks
+      try checkRequest(facts, packed)
+      try checkCredential(facts, packed, standing: &standing, keys: keys, now: now, verdict: &verdict)
+      try checkHeaders(facts, packed)
+      try checkDeviceToken(facts, packed)
+      try checkTopic(topic, facts, certificate: standing.certificate, token: verdict.token)
+      try checkPayload(request, facts)
+      try checkDevice(facts, packed, topic: topic, devices: devices, now: now)
+    } catch {
+      verdict.reject(error)
     }
   }
 

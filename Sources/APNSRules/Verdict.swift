@@ -11,28 +11,40 @@ public struct Verdict: Sendable {
   }
 
   /// 200, or the status of `reason`; 431 where the header list was over the limit.
-  public internal(set) var status = 200
+  public var status: Int { rejection.map { $0.reason?.status ?? 431 } ?? 200 }
   /// Why not; `nil` with 200 and 431.
-  public internal(set) var reason: Reason?
+  public var reason: Reason? { rejection?.reason }
   /// The check that failed; `nil` with 200.
-  public internal(set) var failed: Check?
+  public var failed: Check? { rejection?.check }
   /// Why, in words for people: the value, the rule and what to do about it. Never has a provider token in it.
-  public internal(set) var detail = "accepted"
+  public var detail: String { rejection?.detail ?? "accepted" }
   /// The `timestamp` of a 410, in milliseconds since 1970.
-  public internal(set) var timestamp: Int64?
+  public var timestamp: Int64? { rejection?.timestamp }
   /// What the request says.
   public internal(set) var facts: PushFacts
-  /// The provider token, if one came and was looked at; unchecked where the connection was latched before it.
-  public internal(set) var token: ProviderToken?
   /// What the request came with to authenticate itself.
   public internal(set) var credential = Credential.none
   /// The checks such a request goes through under the rules in force, made or not.
   var planned = CheckSet()
+  /// The provider token, if one came and was looked at; unchecked where the connection was latched before it.
+  public internal(set) var token: ProviderToken?
+  /// What was wrong; `nil` where APNs takes the push. A reference, because most pushes have none.
+  private var rejection: Rejection?
 
-  init(facts: PushFacts) { self.facts = facts }
+  /// Of a push that says nothing and that nobody has judged: `Rulebook.judge` writes over it.
+  public init() { facts = PushFacts() }
+
+  /// Forgets what was said of another push.
+  mutating func begin(_ facts: PushFacts) {
+    self.facts = facts
+    credential = .none
+    planned = CheckSet()
+    token = nil
+    rejection = nil
+  }
 
   /// Whether APNs takes the push.
-  public var isAccepted: Bool { status == 200 }
+  public var isAccepted: Bool { rejection == nil }
 
   /// The checks that were made, in order, up to the one that failed.
   public var checks: [(check: Check, ok: Bool)] {
@@ -54,22 +66,16 @@ public struct Verdict: Sendable {
         "more than \(rate.count) pushes within \(rate.per) to this device token: slow down for this device"))
   }
 
-  mutating func reject(_ rejection: Rejection) {
-    status = rejection.reason?.status ?? 431
-    reason = rejection.reason
-    failed = rejection.check
-    detail = rejection.detail
-    timestamp = rejection.timestamp
-  }
+  mutating func reject(_ rejection: Rejection) { self.rejection = rejection }
 }
 
 /// What a failed check throws.
-struct Rejection: Error {
-  var check: Check
+final class Rejection: Error {
+  let check: Check
   /// `nil` for the one answer that APNs gives without a reason: 431.
-  var reason: Reason?
-  var detail: String
-  var timestamp: Int64?
+  let reason: Reason?
+  let detail: String
+  let timestamp: Int64?
 
   init(_ check: Check, _ reason: Reason?, _ detail: String, timestamp: Int64? = nil) {
     self.check = check

@@ -41,6 +41,13 @@ struct AccessRules: Sendable {
     hosts.contains(name) || name.hasSuffix(".localhost") || (try? SocketAddress(ipAddress: name, port: 0)) != nil
   }
 
+  /// Looks at the page that asks, for what only pages of this server may do.
+  ///
+  /// - Throws: `Problem` if it is one of another server.
+  func checkOrigin(of request: Request) throws(Problem) {
+    try checkOrigin(of: request, host: try checkHost(of: request))
+  }
+
   private func checkOrigin(of request: Request, host: Authority) throws(Problem) {
     guard let origin = request.headers[.origin] else { return }
     let parts = origin.split(separator: "://", maxSplits: 1)
@@ -49,7 +56,8 @@ struct AccessRules: Sendable {
       from.name == host.name, (from.port ?? defaultPort) == (host.port ?? defaultPort)
     else {
       throw .forbidden(
-        "a page of \(origin) asks for a change", hint: "Only pages of this server may. Programs leave Origin out.")
+        "a page of \(origin) asks for a change, or to follow what happens",
+        hint: "Only pages of this server may. Programs leave Origin out.")
     }
   }
 

@@ -11,9 +11,14 @@ struct Route: Sendable {
   /// With `:name` for a part that varies.
   let path: String
   let answer: Answer
+  /// Whether its answer goes on for long. Such routes are only for pages of this server.
+  var isStreaming = false
 
   static func get(_ path: String, _ answer: @escaping Answer) -> Route {
     Route(method: .get, path: path, answer: answer)
+  }
+  static func stream(_ path: String, _ answer: @escaping Answer) -> Route {
+    Route(method: .get, path: path, answer: answer, isStreaming: true)
   }
   static func post(_ path: String, _ answer: @escaping Answer) -> Route {
     Route(method: .post, path: path, answer: answer)
@@ -44,13 +49,16 @@ struct AdminRoutes: Sendable {
   /// Every route, in the order of the documentation.
   var routes: [Route] {
     let api =
-      PushRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
+      PushRoutes(state: state).routes + WaitRoutes(state: state).routes + EventRoutes(state: state).routes
+      + ExportRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes
       + RuleRoutes(state: state).routes + FaultRoutes(faults: state.faults).routes
       + ConnectionRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes
-    return api.map { Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer) }
+    return api.map {
+      Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer, isStreaming: $0.isStreaming)
+    }
       + OutsideRoutes(state: state, version: version).routes
   }
 
@@ -58,13 +66,14 @@ struct AdminRoutes: Sendable {
   func responder() -> some HTTPResponder<BasicRequestContext> {
     let routes = routes
     let router = Router(context: BasicRequestContext.self, options: .autoGenerateHeadEndpoints)
-    router.add(
-      middleware: Surroundings(
-        access: AccessRules(
-          allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken),
-        routes: routes))
+    let access = AccessRules(
+      allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
+    router.add(middleware: Surroundings(access: access, routes: routes))
     for route in routes {
-      router.on(RouterPath(route.path), method: route.method, use: route.answer)
+      router.on(RouterPath(route.path), method: route.method) { request, context in
+        if route.isStreaming { try access.checkOrigin(of: request) }
+        return try await route.answer(request, context)
+      }
     }
     return router.buildResponder()
   }

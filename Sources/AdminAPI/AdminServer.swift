@@ -1,5 +1,6 @@
 internal import Hummingbird
 internal import HummingbirdCore
+internal import Inbox
 public import Logging
 public import MockAPNS
 internal import NIOCore
@@ -17,6 +18,7 @@ public final class AdminServer: Sendable {
   /// Where it listens, with the real port.
   public let address: Endpoint
 
+  private let state: ServerState
   private let services: ServiceGroup
   private let running: Task<Void, any Error>
 
@@ -45,7 +47,7 @@ public final class AdminServer: Sendable {
     for await port in bound {
       let real = Endpoint(host: address.host, port: port ?? address.port)
       state.adminAddress = real
-      return AdminServer(address: real, services: services, running: running)
+      return AdminServer(address: real, state: state, services: services, running: running)
     }
     // It ended before it listened.
     do {
@@ -56,15 +58,18 @@ public final class AdminServer: Sendable {
     throw CancellationError()
   }
 
-  private init(address: Endpoint, services: ServiceGroup, running: Task<Void, any Error>) {
+  private init(address: Endpoint, state: ServerState, services: ServiceGroup, running: Task<Void, any Error>) {
     self.address = address
+    self.state = state
     self.services = services
     self.running = running
   }
 
-  /// Takes no new connections, lets requests that are being answered come to their end for as long as `patience` says,
+  /// Ends those who wait for pushes or follow events, takes no new connections, lets requests that are being answered come to their end for as long as `patience` says,
   /// and closes everything.
   public func stop(patience: Duration = .seconds(1)) async {
+    // Nothing that they wait for will come.
+    state.inbox.endWaiting()
     await services.triggerGracefulShutdown()
     let cut = Task {
       try await Task.sleep(for: patience)

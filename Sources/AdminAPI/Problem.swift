@@ -13,6 +13,8 @@ struct Problem: Error {
   var hint: String
   /// Further fields of the answer's header.
   var headers: HTTPFields = [:]
+  /// The word that is wrong in the text of a query; nil where it is about none.
+  var place: FilterError.Place?
   /// Everything that is wrong with a profile or a rule; nil where it is about none.
   var problems: [ProfileProblem]?
 
@@ -34,6 +36,7 @@ struct Problem: Error {
   /// A filter that cannot be read.
   init(_ error: FilterError) {
     self.init(status: .badRequest, detail: error.message, hint: error.hint)
+    place = error.place
   }
 
   init(status: HTTPResponse.Status, detail: String, hint: String, headers: HTTPFields = [:]) {
@@ -51,6 +54,10 @@ struct Problem: Error {
       writer.member("status", status.code)
       writer.member("detail", detail)
       writer.member("hint", hint)
+      if let place {
+        writer.member("column", place.column)
+        writer.member("word", place.word)
+      }
       if let problems { writer.arrayMember("problems") { problems.write(to: &$0) } }
     }
     response.headers[.contentType] = "application/problem+json"

@@ -15,16 +15,24 @@ struct PushRoutes: Sendable {
   }
 
   private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let snapshot = state.inbox.snapshot()
+    let rulebook = state.rulebook
     let query: PageQuery
     do {
-      query = try PageQuery(QueryParameters(request).all)
+      query = try PageQuery(QueryParameters(request).all, in: state.filterContext(snapshot))
     } catch let error as FilterError {
       throw Problem(error)
     }
-    let page = state.inbox.snapshot().page(query)
+    let page = snapshot.page(query)
     return .json { writer in
       writer.arrayMember("items") { writer in
-        for record in page.items { record.write(to: &writer, rulebook: state.rulebook) }
+        for record in page.items {
+          if let fields = query.fields {
+            fields.write(record, to: &writer, rulebook: rulebook)
+          } else {
+            record.write(to: &writer, rulebook: rulebook)
+          }
+        }
       }
       writer.member("next", page.next)
       writer.member("matched", page.matched)
@@ -42,11 +50,11 @@ struct PushRoutes: Sendable {
     }
     let selection: Selection
     do {
-      selection = try Selection(parameters.all)
+      selection = try Selection(parameters.all, in: state.filterContext(state.inbox.snapshot()))
     } catch {
       throw Problem(error)
     }
-    switch (all != nil, parameters.all.isEmpty) {
+    switch (all != nil, parameters.all.isEmpty || all == nil && selection.isEverything) {
     case (false, true):
       throw Problem.badRequest(
         "nothing says which pushes to delete",
@@ -85,7 +93,7 @@ struct PushRoutes: Sendable {
 
   /// The record that the path names: by its `seq`, or by an `apns-id`, which stands for the newest attempt with it. In
   /// that case also the `seq` of all of them.
-  private func find(_ context: BasicRequestContext) throws(Problem) -> (record: Record, attempts: [Int]?) {
+  func find(_ context: BasicRequestContext) throws(Problem) -> (record: Record, attempts: [Int]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
       if let record = Int(id).flatMap(state.inbox.record) { return (record, nil) }

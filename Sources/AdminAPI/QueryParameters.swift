@@ -1,4 +1,6 @@
 internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
 
 /// The names and values of a request's query string, decoded, in their order.
 struct QueryParameters {
@@ -22,6 +24,17 @@ struct QueryParameters {
       throw .badRequest("the query has \(name) \(values.count) times", hint: "Say it once.")
     }
     return values.first?.value
+  }
+
+  /// Takes the parameter `name` out, which is on or off.
+  ///
+  /// - Throws: `Problem` (400) for any other value.
+  mutating func takeFlag(_ name: String) throws(Problem) -> Bool {
+    switch try take(name) {
+    case nil, "0", "false": return false
+    case "1", "true": return true
+    case let other?: throw .badRequest("\(name) cannot be \"\(other.prefix(80))\"", hint: "It is 1, or left out.")
+    }
   }
 
   private static func decoded(_ text: Substring) throws(Problem) -> String {
@@ -51,5 +64,14 @@ struct QueryParameters {
 
   private static func digit(_ character: UInt8) -> UInt8? {
     Character(Unicode.Scalar(character)).hexDigitValue.map(UInt8.init)
+  }
+}
+
+extension ServerState {
+  /// What filters mean on this server now.
+  ///
+  /// - Parameter snapshot: the pushes that `is:duplicate` looks for; nil where a filter is about later ones.
+  func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext {
+    FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot)
   }
 }

@@ -84,7 +84,7 @@ struct ServerRoutes: Sendable {
     if chosen.contains("inbox") { state.inbox.removeAll() }
     if chosen.contains("rules") { state.faults.removeRules() }
     if chosen.contains("profile") { state.faults.useHealthy() }
-    if chosen.contains("counters") { state.faults.resetCounters() }
+    if chosen.contains("counters") { state.resetCounters() }
     if chosen.contains("clock") { state.clock.runReal() }
     if chosen.contains("devices") { state.devices.update { $0.removeAll() } }
     return .json { $0.member("reset", chosen) }

@@ -8,8 +8,7 @@ extension HTTP2ServerSession {
   public func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
     if body.isEmpty {
       stream.isAnswered = true
-      let id = stream.request.stream
-      withNameValues(of: headers) { pairs, count in _ = nghttp2_submit_response(session, id, pairs, count, nil) }
+      submit(headers, on: stream.id, body: nil)
     } else {
       submit(AnswerBody(parts: [body], isHeld: false, resetCode: nil), to: stream, headers: headers)
     }
@@ -42,7 +41,7 @@ extension HTTP2ServerSession {
     guard stream.answer?.isHeld == true else { return false }
     stream.answer?.release()
     // Refused if nghttp2 does not wait: HEADERS are not out yet, or the window is closed. It then asks by itself.
-    nghttp2_session_resume_data(session, stream.request.stream)
+    nghttp2_session_resume_data(session, stream.id)
     return stream.answer?.isHeld == true
   }
 
@@ -54,7 +53,7 @@ extension HTTP2ServerSession {
   /// Ends one stream with RST_STREAM and any code. An answer that was given and is not drained yet is dropped.
   public func reset(_ stream: RequestStream, rawCode: UInt32) {
     stream.isAnswered = true
-    nghttp2_submit_rst_stream(session, 0, stream.request.stream, rawCode)
+    nghttp2_submit_rst_stream(session, 0, stream.id, rawCode)
   }
 
   /// Announces another MAX_CONCURRENT_STREAMS. A higher limit holds at once, a lower one when the peer has acknowledged it.
@@ -96,7 +95,7 @@ extension HTTP2ServerSession {
   private func submit(_ answer: AnswerBody, to stream: RequestStream, headers: borrowing HeaderList) {
     stream.isAnswered = true
     stream.answer = answer
-    // Unretained: the object is in `open` until on_stream_close, and nghttp2 asks for no data after that.
+    // Not retained for this: the object is in `open` until on_stream_close, and nghttp2 asks for no data after that.
     var provider = nghttp2_data_provider()
     provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
     provider.read_callback = { _, _, buffer, length, flags, source, user in
@@ -107,22 +106,24 @@ extension HTTP2ServerSession {
         if isLast { flags.pointee |= APNS_DATA_FLAG_EOF }
         return count
       case .cutShort(let code)?:
-        HTTP2ServerSession.from(user).resetsDue.append((stream.request.stream, code))
+        HTTP2ServerSession.with(user) { $0.resetsDue.append((stream.id, code)) }
         return APNS_DATA_DEFERRED
       case .held?, nil:
         return APNS_DATA_DEFERRED
       }
     }
-    let id = stream.request.stream
-    withNameValues(of: headers) { pairs, count in _ = nghttp2_submit_response(session, id, pairs, count, &provider) }
+    submit(headers, on: stream.id, body: &provider)
   }
 
-  private func withNameValues(of headers: borrowing HeaderList, _ body: (UnsafePointer<nghttp2_nv>, Int) -> Void) {
+  private func submit(
+    _ headers: borrowing HeaderList, on id: Int32, body provider: UnsafePointer<nghttp2_data_provider>?
+  ) {
+    let (session, count) = (session, headers.count)
     headers.bytes.withUnsafeBytes { bytes in
       guard let base = bytes.baseAddress else { return }
       // nghttp2 declares name and value as mutable and writes to neither; it copies both before the call returns.
       let start = UnsafeMutablePointer(mutating: base.assumingMemoryBound(to: UInt8.self))
-      withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: headers.count) { pairs in
+      withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { pairs in
         var filled = 0
         HeaderList.forEachField(in: bytes) { name, value in
           // Ids differ in each answer: entries for them would only push others out of the peer's table.
@@ -134,7 +135,7 @@ extension HTTP2ServerSession {
               valuelen: Int(value.count), flags: flags))
           filled += 1
         }
-        if let first = pairs.baseAddress { body(first, filled) }
+        nghttp2_submit_response(session, id, pairs.baseAddress, filled, provider)
       }
     }
   }

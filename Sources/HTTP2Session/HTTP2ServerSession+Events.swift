@@ -4,35 +4,49 @@ internal import HTTPMessage
 /// What nghttp2's callbacks call.
 extension HTTP2ServerSession {
   func beginRequest(on id: Int32) {
-    let stream = pool.popLast() ?? RequestStream()
-    stream.reset(stream: id)
-    stream.index = open.count
+    let stream = pool.take()
+    stream._withUnsafeGuaranteedRef {
+      $0.reset(stream: id)
+      $0.index = open.count
+    }
     open.append(stream)
-    current = stream
-    nghttp2_session_set_stream_user_data(session, id, Unmanaged.passUnretained(stream).toOpaque())
+    recent = (id, stream)
+    nghttp2_session_set_stream_user_data(session, id, stream.toOpaque())
     if let limit = streamLimits.enforced, open.count > limit, !excessReported {
       excessReported = true
       events.append(.excessStreams(limit: limit))
     }
   }
 
+  /// Lets `body` use an open stream; nothing happens if there is none with this number. It is not retained for that: it
+  /// stands in `open` until `closed`, which nothing calls that is done here.
+  @inline(__always)
+  private func withStream(_ id: Int32, _ body: (RequestStream) -> Void) {
+    if recent?.id != id {
+      guard let pointer = nghttp2_session_get_stream_user_data(session, id) else { return }
+      recent = (id, .fromOpaque(pointer))
+    }
+    recent?.stream._withUnsafeGuaranteedRef(body)
+  }
+
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
-    guard let stream = current, stream.request.stream == id else { return }
-    if stream.request.headers.listSize + name.count + value.count + 32 > HTTP2Limits.maxHeaderListSize {
-      stream.request.headersTooLarge = true
-    } else if !stream.request.headersTooLarge {
-      stream.request.headers.append(name: name, value: value)
+    withStream(id) { stream in
+      if stream.request.headers.listSize + name.count + value.count + 32 > HTTP2Limits.maxHeaderListSize {
+        stream.request.headersTooLarge = true
+      } else if !stream.request.headersTooLarge {
+        stream.request.headers.append(name: name, value: value)
+      }
     }
   }
 
   func body(on id: Int32, _ bytes: UnsafeRawBufferPointer, isLast: Bool) {
-    let stream = stream(withID: id)
-    took(bytes.count, of: stream, id, isLast: isLast)
-    guard let stream else { return }
-    let room = HTTPRequest.bodyLimit - stream.request.body.count
-    if room > 0 { stream.request.body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(room))) }
-    stream.request.bodySize += bytes.count
-    if stream.request.bodySize > HTTP2Limits.maxBodySize { report(stream) }
+    took(bytes.count, on: id, isLast: isLast)
+    withStream(id) { stream in
+      let room = HTTPRequest.bodyLimit - stream.request.body.count
+      if room > 0 { stream.request.body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(room))) }
+      stream.request.bodySize += bytes.count
+      if stream.request.bodySize > HTTP2Limits.maxBodySize { report(stream) }
+    }
   }
 
   /// Returns what the callback returns.
@@ -40,12 +54,9 @@ extension HTTP2ServerSession {
     let header = frame.pointee.hd
     switch header.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
-      guard let stream = stream(withID: header.stream_id) else { return 0 }
-      if header.flags & APNS_FLAG_END_STREAM != 0 {
-        stream.isComplete = true
-        report(stream)
-      } else if stream.request.headersTooLarge {
-        report(stream)
+      withStream(header.stream_id) { stream in
+        if header.flags & APNS_FLAG_END_STREAM != 0 { stream.isComplete = true }
+        if stream.isComplete || stream.request.headersTooLarge { report(stream) }
       }
     case APNS_FRAME_SETTINGS:
       if header.flags & APNS_FLAG_ACK != 0 { streamLimits.acknowledged() }
@@ -63,10 +74,10 @@ extension HTTP2ServerSession {
   }
 
   /// Body bytes were taken in, so the client may send as many more, unless its window is held.
-  private func took(_ count: Int, of stream: RequestStream?, _ id: Int32, isLast: Bool) {
+  private func took(_ count: Int, on id: Int32, isLast: Bool) {
     if windowIsHeld {
       heldBack += count
-      stream?.heldBack += count
+      withStream(id) { $0.heldBack += count }
     } else if isLast {
       nghttp2_session_consume_connection(session, count)
     } else {
@@ -78,7 +89,7 @@ extension HTTP2ServerSession {
   func openWindows() {
     nghttp2_session_consume_connection(session, heldBack)
     heldBack = 0
-    for stream in open where stream.heldBack > 0 && !stream.isComplete {
+    for stream in openStreams where stream.heldBack > 0 && !stream.isComplete {
       nghttp2_session_consume_stream(session, stream.request.stream, stream.heldBack)
       stream.heldBack = 0
     }
@@ -94,35 +105,43 @@ extension HTTP2ServerSession {
     let header = frame.pointee.hd
     switch header.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
-      guard header.flags & APNS_FLAG_END_STREAM != 0, let stream = stream(withID: header.stream_id),
-        !stream.isComplete
-      else { return }
-      // The answer to a request that is still coming: tell the client to stop sending it (RFC 9113 section 8.1).
-      resetsDue.append((header.stream_id, HTTP2ErrorCode.noError.rawValue))
+      guard header.flags & APNS_FLAG_END_STREAM != 0 else { return }
+      withStream(header.stream_id) { stream in
+        // The answer to a request that is still coming: tell the client to stop sending it (RFC 9113 section 8.1).
+        if !stream.isComplete { resetsDue.append((header.stream_id, HTTP2ErrorCode.noError.rawValue)) }
+      }
     case APNS_FRAME_RST_STREAM:
-      stream(withID: header.stream_id)?.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame))
+      withStream(header.stream_id) { $0.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame)) }
     default: break
     }
   }
 
   func closed(_ id: Int32) {
-    guard let stream = stream(withID: id) else { return }
-    nghttp2_session_set_stream_user_data(session, id, nil)
-    if current === stream { current = nil }
-    let last = open.removeLast()
-    if last !== stream {
-      open[stream.index] = last
-      last.index = stream.index
-    }
-    if stream.isAnswered {
+    guard let object = takeOut(id) else { return }
+    let isReusable = object._withUnsafeGuaranteedRef { stream in
       // One whose answer is held is not used again: a part may yet be let go by somebody who does not know.
-      if pool.count < Self.poolSize, stream.answer?.isHeld != true { pool.append(stream) }
-    } else if stream.isReported {
-      // Not for the pool: the event holds it, and maybe the one that handed it out is not taken yet either.
-      events.append(.cancelled(stream))
-    } else {
-      stream.isReported = true
-      events.append(stream.resetSent.map { .reset(stream, $0) } ?? .aborted(stream))
+      if stream.isAnswered { return stream.answer?.isHeld != true }
+      // The event holds it, and maybe the one that handed it out is not taken yet either.
+      if stream.isReported {
+        events.append(.cancelled(stream))
+      } else {
+        stream.isReported = true
+        events.append(stream.resetSent.map { .reset(stream, $0) } ?? .aborted(stream))
+      }
+      return false
     }
+    if isReusable { pool.give(object) } else { object.release() }
+  }
+
+  /// Takes a stream out of `open`, with its retain; the last one moves to its place.
+  private func takeOut(_ id: Int32) -> Unmanaged<RequestStream>? {
+    var place: Int?
+    withStream(id) { place = $0.index }
+    guard let place else { return nil }
+    nghttp2_session_set_stream_user_data(session, id, nil)
+    recent = nil
+    open.swapAt(place, open.count - 1)
+    open[place]._withUnsafeGuaranteedRef { $0.index = place }
+    return open.removeLast()
   }
 }

@@ -31,13 +31,16 @@ public final class HTTP2ServerSession {
 
   // Callbacks run inside calls of this object on the same thread, and none of those holds one of these properties while
   // it calls nghttp2: the run-time checks for overlapping access would cost much and find nothing.
-  @exclusivity(unchecked) var events: [Event] = []
+  /// One that was taken leaves nil in its place.
+  @exclusivity(unchecked) var events: [Event?] = []
   @exclusivity(unchecked) private var eventsTaken = 0
   @exclusivity(unchecked) var streamLimits = StreamLimits()
-  /// Every stream nghttp2 has open; its user data for the stream points to the object unretained. Each knows its index.
-  @exclusivity(unchecked) var open: [RequestStream] = []
-  /// The stream whose header fields are coming: they come together, so it need not be looked up for each.
-  @exclusivity(unchecked) var current: RequestStream?
+  /// Every stream nghttp2 has open; its user data for the stream points to the same object. Each is retained once for its
+  /// place here, until `takeOut` or `deinit`, and knows its index.
+  @exclusivity(unchecked) var open: [Unmanaged<RequestStream>] = []
+  /// The stream that nghttp2 spoke of last, so that it need not be looked up for each of its fields and frames. It stands
+  /// in `open`, and is forgotten here before it leaves that.
+  @exclusivity(unchecked) var recent: (id: Int32, stream: Unmanaged<RequestStream>)?
   @exclusivity(unchecked) var excessReported = false
   /// Streams that get RST_STREAM once what was said on them is out.
   @exclusivity(unchecked) var resetsDue: [(stream: Int32, code: UInt32)] = []
@@ -45,15 +48,18 @@ public final class HTTP2ServerSession {
   @exclusivity(unchecked) var goAwaysDue: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
   /// What a callback refused to go on for, as nghttp2's error code; 0 for nothing.
   @exclusivity(unchecked) var refusal: Int32 = 0
-  /// Closed streams' objects, for the next ones. Bounded so that a burst does not stay in memory.
-  @exclusivity(unchecked) var pool: [RequestStream] = []
-  static let poolSize = 32
+  let pool: RequestStreamPool
 
   /// A session that will first say SETTINGS as APNs does: 4096 / `maxConcurrentStreams` / 16384 / 8000, in this order.
   ///
-  /// - Parameter settings: what is said instead of that, or besides.
+  /// - Parameters:
+  ///   - settings: what is said instead of that, or besides.
+  ///   - pool: shared with the other sessions of the thread, or not.
   /// - Throws: `HTTP2Failure` if nghttp2 has no memory.
-  public init(maxConcurrentStreams: UInt32, settings: HTTP2Settings = HTTP2Settings()) throws {
+  public init(
+    maxConcurrentStreams: UInt32, settings: HTTP2Settings = HTTP2Settings(),
+    pool: RequestStreamPool = RequestStreamPool()
+  ) throws {
     var callbacks: OpaquePointer?
     var options: OpaquePointer?
     guard nghttp2_session_callbacks_new(&callbacks) == 0, nghttp2_option_new(&options) == 0 else {
@@ -76,6 +82,7 @@ public final class HTTP2ServerSession {
       throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
     }
     session = made
+    self.pool = pool
     nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
     var first = settings
     first.maxConcurrentStreams = settings.maxConcurrentStreams ?? maxConcurrentStreams
@@ -89,7 +96,10 @@ public final class HTTP2ServerSession {
     streamLimits.announce(first.maxConcurrentStreams)
   }
 
-  deinit { nghttp2_session_del(session) }
+  deinit {
+    nghttp2_session_del(session)
+    for stream in open { stream.release() }
+  }
 
   // MARK: - Bytes and events
 
@@ -113,7 +123,8 @@ public final class HTTP2ServerSession {
   /// The next thing the peer did, or nil when all was taken.
   public func nextEvent() -> Event? {
     while eventsTaken < events.count {
-      let event = events[eventsTaken]
+      // Moved out, which spares a retain and a release for each push.
+      let event = events[eventsTaken].take()
       eventsTaken += 1
       // Answered after the client had gone but before that was known.
       if case .cancelled(let stream) = event, stream.isAnswered { continue }
@@ -205,11 +216,13 @@ public final class HTTP2ServerSession {
   }
 
   /// Streams that are open and were not answered, for a connection that ends.
-  public var unansweredStreams: [RequestStream] { open.filter { !$0.isAnswered } }
+  public var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isAnswered } }
 
   /// Whether a request is still coming, or an answer that was given is not wholly out: what a connection that ends waits
   /// for. A stream whose request came and was not answered is held on purpose.
-  public var owesAnswers: Bool { open.contains { $0.isAnswered || !$0.isReported } }
+  public var owesAnswers: Bool { openStreams.contains { $0.isAnswered || !$0.isReported } }
+
+  var openStreams: some Sequence<RequestStream> { open.lazy.map { $0.takeUnretainedValue() } }
 
   /// The highest stream whose request was processed, as GOAWAY names it.
   public var lastProcessedStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }

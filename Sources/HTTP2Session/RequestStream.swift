@@ -5,10 +5,13 @@ public import HTTPMessage
 /// Its properties are not checked for overlapping access at run time: only its session's callbacks and the one who handles
 /// its event touch it, one after the other on one thread, and the checks would be a twentieth of a push's cost.
 ///
-/// The session owns it and uses it again for a later stream once this one is answered and closed: whoever gets it from an
-/// event reads it then and keeps nothing of it but the stream's number, by which `HTTP2ServerSession.stream(withID:)` finds
-/// it as long as it is open. Not Sendable; it lives where its session lives.
+/// The session owns it, and it is used again for a later stream, of any session with the same `RequestStreamPool`, once this
+/// one is answered and closed: whoever gets it from an event reads it then and keeps nothing of it but the stream's number,
+/// by which `HTTP2ServerSession.stream(withID:)` finds it as long as it is open. Not Sendable; it lives where its session lives.
 public final class RequestStream {
+  /// Its number.
+  @exclusivity(unchecked) public internal(set) var id: Int32 = 0
+
   /// The request as far as it has come.
   @exclusivity(unchecked) public internal(set) var request = HTTPRequest()
 
@@ -33,7 +36,18 @@ public final class RequestStream {
   /// Body bytes for which the window was not opened again.
   @exclusivity(unchecked) var heldBack = 0
 
+  /// Takes the request out for the one who works on it, which spares him holding its buffers. `putBack` follows.
+  public func takeRequest() -> HTTPRequest {
+    var taken = HTTPRequest()
+    swap(&taken, &request)
+    return taken
+  }
+
+  /// Puts back what `takeRequest` took.
+  public func putBack(_ taken: consuming HTTPRequest) { request = taken }
+
   func reset(stream: Int32) {
+    id = stream
     request.reset()
     request.stream = stream
     isComplete = false

@@ -30,12 +30,15 @@ public struct HeaderList: Sendable, Equatable {
     let size = 4 + name.count + value.count
     guard bytes.count + size <= Int(UInt16.max) else { return false }
     let lengths = UInt32(name.count | value.count << 16).littleEndian
-    // Put together first: one append is half the cost of three.
-    withUnsafeTemporaryAllocation(byteCount: size, alignment: 4) { field in
-      field.storeBytes(of: lengths, as: UInt32.self)
-      UnsafeMutableRawBufferPointer(rebasing: field[4...]).copyMemory(from: name)
-      UnsafeMutableRawBufferPointer(rebasing: field[(4 + name.count)...]).copyMemory(from: value)
-      bytes.append(contentsOf: UnsafeRawBufferPointer(field))
+    // Written in place: one append is a third of the cost of three.
+    bytes.append(addingCapacity: size) { room in
+      room.withUnsafeMutableBufferPointer { room, filled in
+        let field = UnsafeMutableRawBufferPointer(room)
+        field.storeBytes(of: lengths, as: UInt32.self)
+        UnsafeMutableRawBufferPointer(rebasing: field[4...]).copyMemory(from: name)
+        UnsafeMutableRawBufferPointer(rebasing: field[(4 + name.count)...]).copyMemory(from: value)
+        filled = size
+      }
     }
     count += 1
     return true
@@ -69,13 +72,15 @@ public struct HeaderList: Sendable, Equatable {
   }
 
   /// The same over packed bytes that stand elsewhere, such as in a record of the inbox.
+  @inlinable
   public static func forEachField(
     in packed: UnsafeRawBufferPointer, _ body: (_ name: ByteRange, _ value: ByteRange) -> Void
   ) {
     var offset = 0
     while offset + 4 <= packed.count {
-      let nameCount = Int(packed[offset]) | Int(packed[offset + 1]) << 8
-      let valueCount = Int(packed[offset + 2]) | Int(packed[offset + 3]) << 8
+      let lengths = UInt32(littleEndian: packed.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+      let nameCount = Int(lengths & 0xffff)
+      let valueCount = Int(lengths >> 16)
       let name = offset + 4
       let end = name + nameCount + valueCount
       guard end <= packed.count else { return }
@@ -107,13 +112,14 @@ public struct ByteRange: Sendable, Equatable, Hashable {
   public var count: UInt16
 
   /// A stretch of `count` bytes from `offset`; both must fit into 16 bits, which `HeaderList.append` sees to.
+  @inlinable
   public init(offset: Int, count: Int) {
     self.offset = UInt16(truncatingIfNeeded: offset)
     self.count = UInt16(truncatingIfNeeded: count)
   }
 
   /// The same as indices.
-  public var indices: Range<Int> { Int(offset)..<Int(offset) + Int(count) }
+  @inlinable public var indices: Range<Int> { Int(offset)..<Int(offset) + Int(count) }
 
   /// Whether there is nothing in it.
   public var isEmpty: Bool { count == 0 }

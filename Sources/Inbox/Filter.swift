@@ -1,123 +1,187 @@
 internal import APNSRules
-internal import Faults
 internal import Notation
 
-/// Which records are meant: conditions on fields, as in a query string.
+/// Which records are meant: conditions on fields, from the parameters of a request and from the text of a query.
 ///
 /// Conditions on different fields must all hold. Of several on one field any one is enough, and none of the negated ones
-/// may hold. A condition with a value never holds for a record that lacks the field.
+/// may hold. A condition with a value never holds for a record that lacks the field. Each JSON pointer and each header
+/// name is a field of its own.
 public struct Filter: Sendable {
-  /// What a field is compared with.
-  enum Test: Sendable {
-    case text(TextPattern)
-    case number(Int64)
-    case flag(Bool)
+  /// All conditions on one field.
+  struct Group: Sendable {
+    let subject: FilterSubject
+    /// The field as it was written first.
+    let name: String
+    var wanted: [FilterTest] = []
+    var unwanted: [FilterTest] = []
+
+    /// Whether it holds, when `test` says which of its tests do.
+    @inline(__always)
+    func holds(_ test: (FilterTest) -> Bool) -> Bool {
+      for unwanted in unwanted where test(unwanted) { return false }
+      if wanted.isEmpty { return true }
+      for wanted in wanted where test(wanted) { return true }
+      return false
+    }
   }
 
-  private struct Group: Sendable {
-    let field: FilterField
-    var wanted: [Test] = []
-    var unwanted: [Test] = []
-  }
+  /// How many conditions there can be.
+  public static let maxConditions = 100
+  /// How long a query, or the value of a condition, can be in bytes.
+  public static let maxLength = 4096
 
+  /// In the order they are looked at: what takes the least first.
   private var groups: [Group] = []
+  private var count = 0
+  /// Set if a condition is about findings.
+  private(set) var rulebook: Rulebook?
+  /// The numbers of the pushes that `is:duplicate` means, if it was asked for.
+  private(set) var duplicates: Set<Int> = []
 
   /// Matches every record.
   public init() {}
 
-  /// A filter from the names and values of a query.
+  /// A filter from the names and values of parameters.
   ///
   /// - Throws: `FilterError` for a field that does not exist or a value that it cannot have.
-  public init(_ conditions: some Sequence<(name: String, value: String)>) throws(FilterError) {
-    for condition in conditions { try add(name: condition.name, value: condition.value) }
+  public init(
+    _ conditions: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
+  ) throws(FilterError) {
+    for condition in conditions { try add(QueryTerm(name: condition.name, value: condition.value), in: context) }
   }
 
-  /// Adds one condition. A `!` before the value, or before the name, negates it.
+  /// A filter from the text of a query: `status:410 topic:com.acme.* !type:background`.
   ///
-  /// - Parameter further: names that the query may have besides the fields of a filter, for the error's hint.
+  /// - Throws: `FilterError`, which knows the place in the text.
+  public init(query: String, in context: FilterContext = FilterContext()) throws(FilterError) {
+    try QueryText.read(query) { term throws(FilterError) in try add(term, in: context) }
+  }
+
+  /// Adds a condition from the name and value of a parameter.
+  mutating func add(
+    name: String, value: String, further: [String] = [], in context: FilterContext = FilterContext()
+  ) throws(FilterError) {
+    try add(QueryTerm(name: name, value: value), further: further, in: context)
+  }
+
+  /// Adds one condition.
+  ///
+  /// - Parameter further: names that may stand here besides those of fields, for the error's hint.
   /// - Throws: `FilterError` for a field that does not exist or a value that it cannot have.
-  mutating func add(name: String, value: String, further: [String] = []) throws(FilterError) {
-    let negatedName = name.hasPrefix("!")
-    let negatedValue = value.hasPrefix("!")
-    let bareName = negatedName ? String(name.dropFirst()) : name
-    guard let field = FilterField(rawValue: bareName) else {
-      throw FilterError(unknownField: bareName, further: further)
+  mutating func add(_ term: QueryTerm, further: [String] = [], in context: FilterContext) throws(FilterError) {
+    let subject = try FilterSubject(term.name, further: further)
+    guard term.value.text.utf8.count <= Self.maxLength else {
+      throw FilterError(
+        name: term.name, message: "the value of \(term.name) has \(term.value.text.utf8.count) bytes",
+        hint: "At most \(Self.maxLength) are compared.")
     }
-    let test = try Test(field, value: negatedValue ? String(value.dropFirst()) : value)
-    let index = groups.firstIndex { $0.field == field } ?? groups.endIndex
-    if index == groups.endIndex { groups.append(Group(field: field)) }
-    if negatedName != negatedValue {
+    let test = try FilterTest(subject, name: term.name, value: term.value, in: context)
+    count += 1
+    guard count <= Self.maxConditions else {
+      throw FilterError(
+        name: term.name, message: "there are more than \(Self.maxConditions) conditions",
+        hint: "A * stands for many values: topic=com.acme.*")
+    }
+    let index = groups.firstIndex { $0.subject == subject } ?? insert(Group(subject: subject, name: term.name))
+    if term.isNegated {
       groups[index].unwanted.append(test)
     } else {
       groups[index].wanted.append(test)
+      if let alternative = groups[index].wanted.alternative {
+        throw FilterError(
+          field: term.name, value: term.value.text,
+          hint: "Conditions on one field are alternatives, and every number is one of these. What lies between two "
+            + "numbers is \(alternative).")
+      }
     }
+    try take(subject, test, from: context, name: term.name, value: term.value.text)
+  }
+
+  private mutating func insert(_ group: Group) -> Int {
+    let index = groups.firstIndex { $0.subject.effort > group.subject.effort } ?? groups.endIndex
+    groups.insert(group, at: index)
+    return index
+  }
+
+  /// Keeps what a condition needs of the context.
+  private mutating func take(
+    _ subject: FilterSubject, _ test: FilterTest, from context: FilterContext, name: String, value: String
+  ) throws(FilterError) {
+    if subject == .field(.finding) {
+      guard let rules = context.rulebook else {
+        throw FilterError(field: name, value: value, hint: "Findings are not known here.")
+      }
+      rulebook = rules
+    }
+    if case .states(let states) = test, states.contains(.duplicate), let snapshot = context.snapshot {
+      duplicates = snapshot.duplicates()
+    }
+  }
+
+  /// Whether it matches every record because it has no condition.
+  public var isEmpty: Bool { groups.isEmpty }
+
+  /// The conditions on each field as a filter of their own, with the field's name: for telling which ones hold.
+  public var parts: [(name: String, filter: Filter)] {
+    groups.map { group in
+      var part = self
+      part.groups = [group]
+      return (group.name, part)
+    }
+  }
+
+  /// The only device tokens whose records can match, in small letters; nil if the filter names none, or a pattern.
+  var deviceTokens: [String]? {
+    guard let group = groups.first(where: { $0.subject == .field(.deviceToken) }), !group.wanted.isEmpty else {
+      return nil
+    }
+    var tokens: [String] = []
+    for test in group.wanted {
+      guard case .text(let pattern) = test, let token = pattern.literal else { return nil }
+      tokens.append(token)
+    }
+    return tokens
+  }
+
+  /// How many fields there are conditions on.
+  var fieldCount: Int { groups.count }
+
+  /// The fields whose conditions hold for the record, and those whose do not, as they were written.
+  func fields(of record: borrowing Record) -> (met: [String], missed: [String]) {
+    var fields: (met: [String], missed: [String]) = ([], [])
+    var reading = FilterReading()
+    for group in groups {
+      if record.satisfies(group, of: self, &reading) {
+        fields.met.append(group.name)
+      } else {
+        fields.missed.append(group.name)
+      }
+    }
+    return fields
   }
 
   /// Whether the record is one of those that are meant.
   public func matches(_ record: borrowing Record) -> Bool {
-    for group in groups {
-      for test in group.unwanted where record.satisfies(test, group.field) { return false }
-      guard !group.wanted.isEmpty else { continue }
-      var found = false
-      for test in group.wanted where record.satisfies(test, group.field) {
-        found = true
-        break
-      }
-      if !found { return false }
-    }
+    if groups.isEmpty { return true }
+    var reading = FilterReading()
+    for group in groups where !record.satisfies(group, of: self, &reading) { return false }
     return true
   }
 }
 
-extension Record {
-  fileprivate func satisfies(_ test: Filter.Test, _ field: FilterField) -> Bool {
-    switch test {
-    case .text(let pattern): has(pattern, field)
-    case .number(let number): compares(to: number, field)
-    case .flag(let flag): accepted == flag
+extension [FilterTest] {
+  /// How to write what is meant, if two of these tests let every number through: `>400` beside `<500`, meant as a range.
+  fileprivate var alternative: String? {
+    for case .number(let one) in self where one.upperBound == .max && one.lowerBound > .min {
+      for case .number(let other) in self where other.lowerBound == .min && other.upperBound >= one.lowerBound - 1 {
+        return "written \(one.lowerBound)..\(other.upperBound)"
+      }
     }
-  }
-
-  private func has(_ pattern: TextPattern, _ field: FilterField) -> Bool {
-    switch field {
-    case .deviceToken: withHeader(facts.deviceToken) { $0.map(pattern.matches) ?? false }
-    case .topic: withTopic { $0.map(pattern.matches) ?? false }
-    case .pushType: withHeader(facts.pushTypeText) { $0.map(pattern.matches) ?? false }
-    case .apnsID: withID { $0.map(pattern.matches) ?? false }
-    case .collapseID: withHeader(facts.collapseID) { $0.map(pattern.matches) ?? false }
-    case .reason: servedReason.map(pattern.matches) ?? false
-    case .rule: aftermath?.injections.contains { pattern.matches($0.rule) } ?? false
-    case .profile: aftermath?.injections.contains { $0.profile.map(pattern.matches) ?? false } ?? false
-    case .outcome: pattern.matches(outcome.rawValue)
-    case .connection: pattern.matches(connection.id)
-    case .keyID: verdict?.token?.keyID.map(pattern.matches) ?? false
-    case .teamID: verdict?.token?.teamID.map(pattern.matches) ?? false
-    case .pushKey: pattern.matches(pushKey)
-    case .is:
-      pattern.matches(attempt > 1 ? "retry" : "first") || (outcome == .pending && pattern.matches("pending"))
-    case .status, .priority, .listener, .attempt:
-      number(field).map { pattern.matches(String($0)) } ?? false
-    case .accepted, .since, .until, .sizeGreater, .sizeLess: false
+    for case .value(.within(let one)) in self where one.upper == nil {
+      for case .value(.within(let other)) in self where other.lower == nil {
+        if let low = one.lower, let high = other.upper, low.number <= high.number { return "a range such as 3..9" }
+      }
     }
-  }
-
-  private func compares(to value: Int64, _ field: FilterField) -> Bool {
-    switch field {
-    case .since: receivedAt >= value
-    case .until: receivedAt < value
-    case .sizeGreater: bodySize > value
-    case .sizeLess: bodySize < value
-    default: number(field) == value
-    }
-  }
-
-  private func number(_ field: FilterField) -> Int64? {
-    switch field {
-    case .status: served.status.map(Int64.init)
-    case .priority: priority.map(Int64.init)
-    case .listener: Int64(connection.listener)
-    case .attempt: Int64(attempt)
-    default: nil
-    }
+    return nil
   }
 }

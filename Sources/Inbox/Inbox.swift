@@ -21,6 +21,8 @@ public final class Inbox: Sendable {
   private let state = NIOLockedValueBox(State())
   /// Tells retries from new pushes.
   public let attempts: Attempts
+  /// Tells those who wait for pushes.
+  let watch = InboxWatch()
 
   /// An empty inbox. The limits are at least one record; the newest record is kept however large it is.
   public init(
@@ -49,6 +51,7 @@ public final class Inbox: Sendable {
       evict(from: &state)
       return first
     }
+    watch.appended(to: self)
     records.removeAll(keepingCapacity: true)
     return first
   }
@@ -65,16 +68,17 @@ public final class Inbox: Sendable {
   /// - Returns: the record as it is now; nil if it is not there any more.
   @discardableResult
   public func finish(_ seq: Int, with ending: Record.End) -> Record? {
-    state.withLockedValue { state in
+    let record = state.withLockedValue { state in
       state.records.update(seq) { $0.end(ending) }
     }
+    if record != nil { watch.finished(seq, in: self) }
+    return record
   }
 
   private func evict(from state: inout State) {
     while state.records.count > maxRecords || (state.records.bytes > maxBytes && state.records.count > 1),
-      let oldest = state.records.firstSeq
+      let oldest = state.records.removeFirst()
     {
-      state.records.removeFirst()
       state.evicted += 1
       state.lastEvicted = oldest
     }
@@ -93,6 +97,7 @@ public final class Inbox: Sendable {
       state.nextSeq = former.nextSeq
       return former
     }
+    watch.emptied(self, through: former.nextSeq - 1)
     return former.records.count
   }
 

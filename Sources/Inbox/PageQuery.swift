@@ -19,14 +19,18 @@ public struct PageQuery: Sendable {
   public var limit = PageQuery.defaultLimit
   /// Which ones come first.
   public var order = Order.ascending
+  /// Which members of each record are shown; nil for all.
+  public var fields: QueryFields?
 
   /// The first page of everything.
   public init() {}
 
-  /// A query from the names and values of a query string: those of a selection, `limit`, `order`.
+  /// A query from parameters: those of a selection, `limit`, `order`, `fields`.
   ///
   /// - Throws: `FilterError` for a name that does not exist or a value that it cannot have.
-  public init(_ parameters: some Sequence<(name: String, value: String)>) throws(FilterError) {
+  public init(
+    _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
+  ) throws(FilterError) {
     for (name, value) in parameters {
       switch name {
       case "limit":
@@ -37,7 +41,12 @@ public struct PageQuery: Sendable {
           throw FilterError(field: name, value: value, hint: "It is asc (oldest first) or desc (newest first).")
         }
         self.order = order
-      default: try selection.add(name: name, value: value, further: ["limit", "order"])
+      case "fields":
+        var fields = self.fields ?? QueryFields()
+        try fields.add(value)
+        self.fields = fields
+      default:
+        try selection.add(name: name, value: value, further: ["limit", "order", "fields"], in: context)
       }
     }
   }

@@ -21,23 +21,39 @@ public struct PushFingerprint: Hashable, Sendable {
   public init(
     _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: String?, usesID: Bool = false
   ) {
-    self.init(state: 0x9E37_79B9_7F4A_7C15)
-    request.headers.bytes.withUnsafeBytes { packed in
-      func part(_ range: ByteRange?) -> UnsafeRawBufferPointer? {
-        range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
-      }
-      if usesID, facts.apnsID != nil { return mix(part(facts.apnsID), or: Self.smallLetters) }
-      mix(part(facts.deviceToken), or: Self.smallLetters)
-      if facts.topic == nil, var topic = defaultTopic {
-        topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
-      } else {
-        mix(part(facts.topic))
-      }
-      mix(part(facts.pushTypeText))
-      mix(part(facts.collapseID))
-      request.body.withUnsafeBytes { mix($0) }
-      mix(UInt64(request.bodySize))
+    self.init(state: Self.beginning)
+    request.headers.bytes.withUnsafeBytes { mix(headers: $0, facts, defaultTopic: defaultTopic, usesID: usesID) }
+    guard !usesID || facts.apnsID == nil else { return }
+    request.body.withUnsafeBytes { mix($0) }
+    mix(UInt64(request.bodySize))
+  }
+
+  /// The fingerprint of the push that a record is about, without regard to its `apns-id`.
+  init(_ record: borrowing Record) {
+    self.init(state: Self.beginning)
+    let (facts, bodySize, defaultTopic) = (record.facts, record.bodySize, record.connection.certificate?.defaultTopic)
+    record.withHeaders { mix(headers: $0, facts, defaultTopic: defaultTopic, usesID: false) }
+    record.withBody { mix($0) }
+    mix(UInt64(bodySize))
+  }
+
+  private static let beginning: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  private mutating func mix(
+    headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, usesID: Bool
+  ) {
+    func part(_ range: ByteRange?) -> UnsafeRawBufferPointer? {
+      range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
     }
+    if usesID, facts.apnsID != nil { return mix(part(facts.apnsID), or: Self.smallLetters) }
+    mix(part(facts.deviceToken), or: Self.smallLetters)
+    if facts.topic == nil, var topic = defaultTopic {
+      topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
+    } else {
+      mix(part(facts.topic))
+    }
+    mix(part(facts.pushTypeText))
+    mix(part(facts.collapseID))
   }
 
   /// Device tokens and ids are compared without case: the bit that this sets is set in digits and small letters already.

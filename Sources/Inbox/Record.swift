@@ -3,8 +3,8 @@ public import HTTPMessage
 
 /// One push as it came, what APNs would say to it, and what was said: what the inbox keeps of each attempt.
 ///
-/// A compact value: what came off the wire stands in one array of exactly its size, what is known about it are
-/// positions in that array, and JSON is made when somebody asks for it.
+/// A compact value: what came off the wire stands in one piece of memory of exactly its size together with what is known
+/// about it, which are positions in it, and JSON is made when somebody asks for it. Copies share that piece.
 public struct Record: Sendable {
   /// How an attempt ended.
   public enum Outcome: String, CaseIterable, Sendable {
@@ -62,42 +62,33 @@ public struct Record: Sendable {
 
   /// The record's only key: 1, 2, 3 … in the order of arrival, never used twice. 0 before the inbox has it.
   public internal(set) var seq = 0
-  /// How often this push came until now, from 1.
-  public internal(set) var attempt: Int32
-  /// The HTTP/2 stream it came on.
-  public let stream: Int32
-  /// The connection it came on.
-  public let connection: ConnectionFacts
-  /// When it was complete, in milliseconds since 1970 of the server's clock.
-  public let receivedAt: Int64
-  /// When its story ended, by the same clock; nil while it is pending.
-  public private(set) var finishedAt: Int64?
+  // Written while it is made and never after that, so any number of threads may read it at once.
+  nonisolated(unsafe) let content: RecordContent
+  /// What there is to tell beyond an ordinary answer; nil for most.
+  public private(set) var aftermath: Aftermath?
+  /// What went out.
+  public private(set) var served: Served
   /// How it ended.
   public private(set) var outcome: Outcome
   /// Whether APNs took the push, whatever the client was told.
   public private(set) var accepted: Bool
-  private let judgement: Judgement
-  /// What went out.
-  public private(set) var served: Served
-  /// What there is to tell beyond an ordinary answer; nil for most.
-  public private(set) var aftermath: Aftermath?
+  /// How often this push came until now, from 1.
+  public let attempt: Int32
+  /// When its story ended, in milliseconds since 1970 of the server's clock; nil while it is pending.
+  public private(set) var finishedAt: Int64?
+
+  /// The HTTP/2 stream it came on.
+  public var stream: Int32 { content.header.stream }
+  /// The connection it came on.
+  public var connection: ConnectionFacts { content.header.connection }
+  /// When it was complete, in milliseconds since 1970 of the server's clock.
+  public var receivedAt: Int64 { content.header.receivedAt }
   /// How many bytes of body came in all; what is beyond `HTTPRequest.bodyLimit` was not kept.
-  public let bodySize: Int
-
-  /// The packed header fields, the body as far as it was kept, the generated id: in this order, without gaps.
-  var bytes: [UInt8]
-  let headerSize: UInt16
-  let idSize: UInt8
-
-  /// A verdict has the facts in it; they are kept once.
-  private enum Judgement {
-    case verdict(Verdict)
-    case unjudged(PushFacts)
-  }
+  public var bodySize: Int { content.header.bodySize }
 
   /// What APNs would say. Nil if the request did not come whole, so that there was nothing to judge.
   public var verdict: Verdict? {
-    switch judgement {
+    switch content.header.judgement {
     case .verdict(let verdict): verdict
     case .unjudged: nil
     }
@@ -105,12 +96,28 @@ public struct Record: Sendable {
 
   /// What the request's headers say; positions are into the packed header fields.
   public var facts: PushFacts {
-    switch judgement {
+    switch content.header.judgement {
     case .verdict(let verdict): verdict.facts
     case .unjudged(let facts): facts
     }
   }
 
+  /// Says when the answer was ready to leave, for one that was given before the clock was read.
+  public mutating func wasAnswered(afterNanoseconds latency: Int64) {
+    if served.status != nil, served.latencyNanoseconds == nil { served.latencyNanoseconds = latency }
+  }
+
+  /// Tells how the story of a pending record ended.
+  mutating func end(_ end: consuming End) {
+    finishedAt = end.finishedAt
+    outcome = end.outcome
+    accepted = end.accepted
+    served = end.served
+    aftermath = end.aftermath
+  }
+}
+
+extension Record {
   /// Records a request.
   ///
   /// - Parameters:
@@ -121,31 +128,14 @@ public struct Record: Sendable {
   ///   - attempt: How often this push came until now, from 1.
   ///   - end: How it ended, or that it is pending.
   public init(
-    request: borrowing HTTPRequest, verdict: Verdict?, facts: PushFacts, generatedID: UnsafeRawBufferPointer,
-    connection: ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64, end: End
+    request: borrowing HTTPRequest, verdict: borrowing Verdict?, facts: PushFacts,
+    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64,
+    end: consuming End
   ) {
-    stream = request.stream
-    self.connection = connection
-    self.attempt = attempt
-    self.receivedAt = receivedAt
-    finishedAt = end.finishedAt
-    outcome = end.outcome
-    accepted = end.accepted
-    served = end.served
-    aftermath = end.aftermath
-    if let verdict { judgement = .verdict(verdict) } else { judgement = .unjudged(facts) }
-    bodySize = request.bodySize
-    headerSize = UInt16(truncatingIfNeeded: request.headers.bytes.count)
-    idSize = UInt8(truncatingIfNeeded: generatedID.count)
-    bytes = Self.pack(request, facts, generatedID)
-  }
-
-  /// Tells how the story of a pending record ended.
-  mutating func end(_ end: End) {
-    finishedAt = end.finishedAt
-    outcome = end.outcome
-    accepted = end.accepted
-    served = end.served
-    aftermath = end.aftermath
+    // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
+    self.init(
+      content: .make(request, verdict, facts, generatedID, connection, receivedAt: receivedAt),
+      aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
+      finishedAt: end.finishedAt)
   }
 }

@@ -33,8 +33,9 @@ extension Record {
     writer.member("findings", findings(rulebook))
   }
 
-  private func findings(_ rulebook: Rulebook) -> [String] {
-    withHeaders { rulebook.findings(facts, headers: $0, body: Array(body)) }
+  /// What it tells about the provider.
+  func findings(_ rulebook: Rulebook) -> [String] {
+    withHeaders { rulebook.findings(facts, headers: $0, body: body) }
   }
 
   private func writeConnection(_ writer: inout JSONWriter) {
@@ -81,7 +82,7 @@ extension Record {
   private func writeAPNS(_ writer: inout JSONWriter) {
     let id = withID { $0.map { String(decoding: $0, as: UTF8.self) } }
     writer.member("id", id)
-    writer.member("id_origin", id == nil ? nil : idSize > 0 ? "server" : "client")
+    writer.member("id_origin", id == nil ? nil : content.header.idSize > 0 ? "server" : "client")
     writer.member("topic", withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
     writer.member("push_type", text(facts.pushTypeText))
     writer.member("priority", priority)
@@ -190,7 +191,7 @@ extension Record {
   /// Why the body cannot be shown as JSON; nil if it can.
   public var payloadProblem: String? {
     if bodySize == 0 { return "the body is empty" }
-    if isBodyCut { return "the body has \(bodySize) bytes, of which the first \(bodyRange.count) were kept" }
+    if isBodyCut { return "the body has \(bodySize) bytes, of which the first \(keptBodySize) were kept" }
     return withBody { JSONText.problem(in: $0).map { "the body is not JSON: \($0)" } }
   }
 

@@ -1,3 +1,6 @@
+internal import APNSRules
+internal import HTTPMessage
+
 /// Records in the order of their `seq`, in chunks.
 ///
 /// Appending and evicting cost the same however many there are, and copying the whole is one retain: that is how readers
@@ -15,13 +18,12 @@ struct RecordStorage: Sendable {
   /// What they keep in memory.
   private(set) var bytes = 0
 
-  /// What a record keeps in memory: its place, and its bytes with the header of their array.
-  static func cost(_ record: borrowing Record) -> Int {
-    MemoryLayout<Record>.stride + 32 + record.bytes.count
-  }
+  /// What a record takes beside its bytes: its place, the two words of each object, what is known about it, and a word of
+  /// the allocator's.
+  static let overhead = MemoryLayout<Record>.stride + 16 + MemoryLayout<RecordHead>.stride + 8
 
-  /// The number of the oldest record.
-  var firstSeq: Int? { chunks.first?[head].seq }
+  /// What a record keeps in memory.
+  static func cost(_ record: borrowing Record) -> Int { overhead + record.byteCount }
 
   /// Adds records whose numbers are larger than all that are there, and ascend.
   mutating func append(_ records: [Record]) {
@@ -42,18 +44,21 @@ struct RecordStorage: Sendable {
   }
 
   /// Drops the oldest record.
-  mutating func removeFirst() {
-    guard let size = chunks.first?.count else { return }
-    bytes -= Self.cost(chunks[0][head])
+  ///
+  /// - Returns: its number; nil if there is none.
+  mutating func removeFirst() -> Int? {
+    guard let size = chunks.first?.count else { return nil }
+    // Its place stays until the chunk goes, what it keeps must not.
+    var dropped = Record.gone
+    swap(&dropped, &chunks[0][head])
+    bytes -= Self.cost(dropped)
     count -= 1
     head += 1
     if head == size {
       chunks.removeFirst()
       head = 0
-    } else {
-      // Its place stays until the chunk goes, its bytes must not.
-      chunks[0][head - 1].bytes = []
     }
+    return dropped.seq
   }
 
   /// Drops the records with these numbers, which ascend.
@@ -96,7 +101,7 @@ struct RecordStorage: Sendable {
     return record.seq == seq ? record : nil
   }
 
-  /// Changes the record with this number, but neither its number nor its bytes.
+  /// Changes the record with this number, but not its number.
   ///
   /// - Returns: what it is then; nil if it is not there.
   mutating func update(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
@@ -146,4 +151,13 @@ struct RecordStorage: Sendable {
     }
     return low
   }
+}
+
+extension Record {
+  /// What stands where a record was.
+  fileprivate static let gone = Record(
+    request: HTTPRequest(), verdict: nil, facts: PushFacts(HeaderList()),
+    generatedID: [],
+    connection: ConnectionFacts(id: "", listener: 0, client: "", sni: nil, tls: ""), receivedAt: 0,
+    end: End(outcome: .aborted, accepted: false, served: Served(), finishedAt: nil))
 }

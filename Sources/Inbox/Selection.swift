@@ -10,24 +10,40 @@ public struct Selection: Sendable {
   /// All records.
   public init() {}
 
-  /// The records that the names and values of a query say: the fields of a filter, `after`, `before`.
+  /// The records that parameters say: the fields of a filter, `after`, `before`, and `q`, the text of a query.
   ///
   /// - Throws: `FilterError` for a name that does not exist or a value that it cannot have.
-  public init(_ parameters: some Sequence<(name: String, value: String)>) throws(FilterError) {
-    for (name, value) in parameters { try add(name: name, value: value) }
+  public init(
+    _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
+  ) throws(FilterError) {
+    for (name, value) in parameters { try add(name: name, value: value, in: context) }
   }
 
-  /// Narrows it by one name and value.
+  /// Whether these are all records, because nothing was said.
+  public var isEverything: Bool { filter.isEmpty && after == 0 && before == .max }
+
+  /// Narrows it by one parameter.
   ///
-  /// - Parameter further: names that the query may have besides those of a selection, for the error's hint.
+  /// - Parameter further: names that there may be besides those of a selection, for the error's hint.
   /// - Throws: `FilterError` for a name that does not exist or a value that it cannot have.
-  mutating func add(name: String, value: String, further: [String] = []) throws(FilterError) {
-    switch name {
-    case "after":
-      after = try Self.whole(name, value, in: 0...Int.max, hint: "a whole number from 0, the seq of a record")
-    case "before":
-      before = try Self.whole(name, value, in: 0...Int.max, hint: "a whole number from 0, the seq of a record")
-    default: try filter.add(name: name, value: value, further: further)
+  mutating func add(
+    name: String, value: String, further: [String] = [], in context: FilterContext = FilterContext()
+  ) throws(FilterError) {
+    if name == "q" {
+      try QueryText.read(value) { term throws(FilterError) in try add(term, in: context) }
+    } else {
+      try add(QueryTerm(name: name, value: value), further: ["q"] + further, in: context)
+    }
+  }
+
+  private mutating func add(
+    _ term: QueryTerm, further: [String] = [], in context: FilterContext
+  ) throws(FilterError) {
+    let seq = "a whole number from 0, the seq of a record"
+    switch (term.name, term.isNegated) {
+    case ("after", false): after = try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq)
+    case ("before", false): before = try Self.whole(term.name, term.value.text, in: 0...Int.max, hint: seq)
+    default: try filter.add(term, further: further, in: context)
     }
   }
 

@@ -28,6 +28,11 @@ struct AnswerTemplates {
       if contentType { headers.append(name: "content-type", value: "application/json") }
       self.headers = headers
     }
+
+    /// The `apns-id` in it, if that is not the client's own.
+    func generatedID(of facts: PushFacts) -> ArraySlice<UInt8> {
+      facts.apnsID != nil && facts.apnsIDIsUUID ? [] : headers.bytes[apnsID.indices]
+    }
   }
 
   /// For an accepted push.

@@ -169,7 +169,8 @@ extension ConnectionHandler {
 
   /// Without a push that triggered it, a GOAWAY names the last stream that came, or all.
   private func lastStream(of order: Action.GoAwayOrder) -> Int32 {
-    order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0
+    // RFC 9113 section 6.8: a later GOAWAY never names a higher stream.
+    min(order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0, path?.lastServedStream ?? .max)
   }
 
   /// Does what pushes and rules want of the connection.
@@ -225,7 +226,7 @@ extension ConnectionHandler {
 
   private func sendGoAway(_ order: Action.GoAwayOrder, lastStream: Int32, _ context: ChannelHandlerContext) {
     let debugData = Array(order.debugData.utf8)
-    if order.twice, lastStream != .max {
+    if order.twice, lastStream != .max, path?.lastServedStream == .max {
       session?.sendGoAway(lastStream: .max, rawCode: order.code, debugData: debugData)
     }
     session?.sendGoAway(lastStream: lastStream, rawCode: order.code, debugData: debugData)

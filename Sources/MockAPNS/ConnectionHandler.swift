@@ -132,7 +132,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     if event is Connections.RulesChanged { return lookAtConnectionRules(context) }
     guard event is Connections.Goodbye else { return context.fireUserInboundEventTriggered(event) }
     guard phase == .open, let session, !isLeaving else { return close(context) }
-    session.announceShutdown()
+    // Not after a fault's GOAWAY, which named a lower stream.
+    if path?.lastServedStream == .max { session.announceShutdown() }
     flush(context)
     schedule(after: Self.shutdownNotice, context) { handler, context in
       handler.leave(context, .shutdown)
@@ -173,7 +174,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         if beginning.isEmpty { beginning = Array(bytes.prefix(Farewell.beginningSize)) }
         try session.receive(bytes)
         handleEvents(of: session, context)
-        if path?.behaviour.plan.isActive(at: .connection) == true { lookAtConnectionRules(context) }
+        if path?.hasConnectionRules == true { lookAtConnectionRules(context) }
       case .waiting:
         break reading
       case .closed:
@@ -225,7 +226,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     let order = settingsByFaults(path.traffic, context)
     if let limit = order?.maxConcurrentStreams { path.streams.fix(limit) }
     let session = try HTTP2ServerSession(
-      maxConcurrentStreams: order?.maxConcurrentStreams ?? UInt32(clamping: streams), settings: HTTP2Settings(order))
+      maxConcurrentStreams: order?.maxConcurrentStreams ?? UInt32(clamping: streams), settings: HTTP2Settings(order),
+      pool: LoopScratch.current.streams)
     if let order { session.acknowledgesSettings = order.acknowledgesClient }
     self.session = session
     self.path = path
@@ -298,7 +300,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
     guard phase == .open, !isLeaving, let session else { return }
     if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
-    session.goAway(farewell)
+    session.goAway(farewell, atMost: path?.lastServedStream)
     isLeaving = true
     log.add(.goAway, "\(farewell.errorCode.name) \(farewell.debugData)", at: state.clock.now)
     flush(context)
@@ -370,7 +372,11 @@ final class ConnectionHandler: ChannelInboundHandler {
 }
 
 extension HTTP2ServerSession {
-  fileprivate func goAway(_ farewell: Farewell) {
-    goAway(lastStream: farewell.lastStream, code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
+  /// - Parameter limit: the last stream that an earlier GOAWAY named; a later one never names a higher stream (RFC 9113
+  ///   section 6.8).
+  fileprivate func goAway(_ farewell: Farewell, atMost limit: Int32? = nil) {
+    let lastStream = farewell.lastStream ?? lastProcessedStream
+    goAway(
+      lastStream: min(lastStream, limit ?? .max), code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
   }
 }

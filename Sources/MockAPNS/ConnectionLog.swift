@@ -1,5 +1,6 @@
 public import Inbox
 import NIOConcurrencyHelpers
+import Notation
 import Synchronization
 
 /// What happened on one connection, for the timeline: seldom things, never each push.
@@ -52,8 +53,11 @@ public final class ConnectionLog: Sendable {
   public let client: String
   private let state = NIOLockedValueBox(State())
   private let counted = Atomic<Int>(0)
+  private let log: EventLog
 
-  init(number: UInt64, listener: Int, client: String) {
+  /// - Parameter events: where everybody is told of what happens to it.
+  init(number: UInt64, listener: Int, client: String, events: EventLog) {
+    log = events
     id = "c\(number)"
     self.number = number
     self.listener = listener
@@ -82,6 +86,14 @@ public final class ConnectionLog: Sendable {
         state.events[Self.limit - 1] = event
         state.dropped += 1
       }
+    }
+    log.note(.connection) { writer in
+      writer.member("id", id)
+      writer.member("event", kind.rawValue)
+      writer.member("detail", detail)
+      writer.member("at", WrittenTime.text(time))
+      writer.member("listener", listener)
+      writer.member("client", client)
     }
   }
 

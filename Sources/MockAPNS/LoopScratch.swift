@@ -1,3 +1,4 @@
+import HTTP2Session
 import NIOPosix
 
 /// Buffers that all connections of one event loop use in turn: what a connection puts there is used up before it returns
@@ -7,6 +8,8 @@ final class LoopScratch {
   let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   /// Frames on their way out.
   @exclusivity(unchecked) var output: [UInt8] = []
+  /// What is left of requests that were answered, for the next ones.
+  let streams = RequestStreamPool()
 
   // Each thread gets and sets a value of its own here, and an event loop is one thread: nothing is shared.
   nonisolated(unsafe) private static let perThread = ThreadSpecificVariable<LoopScratch>()

@@ -81,7 +81,8 @@ public final class MockServer: Sendable {
           channel.eventLoop.makeCompletedFuture {
             let log = ConnectionLog(
               number: state.nextConnectionNumber(), listener: listener,
-              client: channel.remoteAddress.flatMap(Endpoint.init(_:))?.description ?? "unknown")
+              client: channel.remoteAddress.flatMap(Endpoint.init(_:))?.description ?? "unknown",
+              events: state.events)
             state.connections.add(channel, log: log)
             try channel.pipeline.syncOperations.addHandler(
               ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))

@@ -8,11 +8,14 @@ import Inbox
 extension PushPath {
   /// Whether a rule could do something to this push. For a server without rules this is all that faults cost.
   func isConcernedByFaults(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
-    if behaviour.plan.isActive(at: .response) { return true }
-    guard behaviour.plan.isActive(at: .request) else { return false }
-    return request.headers.bytes.withUnsafeBytes { packed in
-      behaviour.plan.concerns(
-        deviceToken: verdict.facts.deviceToken.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) })
+    switch faultReach {
+    case .none: return false
+    case .all: return true
+    case .magicTokens:
+      return request.headers.bytes.withUnsafeBytes { packed in
+        behaviour.plan.concerns(
+          deviceToken: verdict.facts.deviceToken.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) })
+      }
     }
   }
 
@@ -35,7 +38,8 @@ extension PushPath {
     // Where the client does not hear that APNs took the push, its next try is a retry.
     let attempt = attempts.count(fingerprint, accepted: isDone && course.isAccepted && course.isAnswered)
     record(
-      stream.request, verdict, verdict.facts, generatedID: answer, attempt: attempt, isHeld: !isDone,
+      stream.request, verdict, verdict.facts, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
+      attempt: attempt, isHeld: !isDone,
       isDone ? ending(of: course, on: stream, began: began) : pending(course))
     let push = HeldPush(stream: stream, course: course, answer: answer, fingerprint: fingerprint, began: began)
     if isDone {
@@ -88,7 +92,7 @@ extension PushPath {
   /// Keeps a record of a push that came after a GOAWAY which said that it will not be served.
   mutating func ignore(_ stream: RequestStream) {
     record(
-      stream.request, nil, PushFacts(stream.request.headers), generatedID: nil,
+      stream.request, nil, PushFacts(stream.request.headers), generatedID: [],
       Record.End(outcome: .faulted, accepted: false, served: Record.Served(), aftermath: nil, finishedAt: now))
   }
 
@@ -141,7 +145,9 @@ extension PushPath {
     switch push.course.end {
     case .answer:
       give(push, session)
-      if let order = push.course.followedBy { effects.append(.goAway(order, lastStream: id)) }
+      if let order = push.course.followedBy {
+        effects.append(.goAway(order, lastStream: lastStream(of: order, on: id)))
+      }
     case .hang(.answer): give(push, session)
     case .hang(.nothing), .loseAnswer(.nothing), .loseAnswer(.answer): break
     case .hang(.resetStream), .loseAnswer(.resetStream): session.reset(stream, code: .internalError)
@@ -150,7 +156,11 @@ extension PushPath {
     case .resetConnection: effects.append(.reset)
     case .goAway(let order):
       let last = lastStream(of: order, on: id)
-      if order.lastStream != .beforeThis { give(push, session) }
+      if order.lastStream != .beforeThis {
+        give(push, session)
+      } else if isOvertaken(id) {
+        session.reset(stream, code: .refusedStream)
+      }
       effects.append(.goAway(order, lastStream: last))
     }
   }
@@ -180,12 +190,18 @@ extension PushPath {
   }
 
   private func lastStream(of order: Action.GoAwayOrder, on id: Int32) -> Int32 {
-    switch order.lastStream {
-    case .beforeThis: max(0, id - 2)
-    case .this: id
-    case .all: .max
-    }
+    let last =
+      switch order.lastStream {
+      case .beforeThis: isOvertaken(id) ? highestTaken : max(0, id - 2)
+      case .this: max(id, highestTaken)
+      case .all: Int32.max
+      }
+    return min(last, lastServedStream)
   }
+
+  /// Whether pushes of later streams were judged before this one, as happens to one that was held. GOAWAY then names
+  /// those too, or it would not tell the truth of them, and this one is refused by itself.
+  private func isOvertaken(_ id: Int32) -> Bool { highestTaken > id }
 
   // MARK: - Records
 
@@ -206,11 +222,19 @@ extension PushPath {
     if !course.injections.isEmpty {
       aftermath = Aftermath(
         injections: course.injections, unusualReason: course.isAnswered ? course.answer.unusualReason : nil,
-        reset: course.resetName, goAway: course.goAway.map { told($0, on: stream.request.stream) },
+        reset: resetName(of: course, on: stream.request.stream),
+        goAway: course.goAway.map { told($0, on: stream.request.stream) },
         closed: course.closing)
     }
     return Record.End(
       outcome: outcome, accepted: course.isAccepted, served: served, aftermath: aftermath, finishedAt: now)
+  }
+
+  private func resetName(of course: Course, on id: Int32) -> String? {
+    if case .goAway(let order) = course.end, order.lastStream == .beforeThis, isOvertaken(id) {
+      return HTTP2ErrorCode.refusedStream.name
+    }
+    return course.resetName
   }
 
   private func told(_ order: Action.GoAwayOrder, on id: Int32) -> Aftermath.GoAway {

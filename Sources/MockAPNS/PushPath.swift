@@ -24,13 +24,28 @@ struct PushPath {
   var held: [Int32: HeldPush] = [:]
   /// A GOAWAY told the client that no stream after this one is served.
   var lastServedStream = Int32.max
+  /// The highest stream whose push was judged.
+  private(set) var highestTaken: Int32 = 0
   /// What every push is answered while the connection is drained.
-  var draining: Injection?
-  private(set) var behaviour: Behaviour
+  var draining: Injection? { didSet { noteFaults() } }
+  private(set) var behaviour: Behaviour { didSet { noteFaults() } }
+  /// Which pushes faults may have to do with.
+  private(set) var faultReach = FaultReach.none
+  /// Whether there are rules for the moment `connection`.
+  private(set) var hasConnectionRules = false
   private(set) var now: Int64 = 0
   /// How many requests came whole.
   private(set) var streamsTaken = 0
 
+  /// Worked out when the rules change: a push asks for nothing else.
+  enum FaultReach {
+    case none
+    /// Those to magic device tokens.
+    case magicTokens
+    case all
+  }
+
+  private let attempts: Attempts
   private var behaviours: SnapshotReader<Behaviour>
   private var keys: SnapshotReader<KeyRing>
   private var devices: SnapshotReader<DeviceTable>
@@ -51,19 +66,33 @@ struct PushPath {
     keys = SnapshotReader(state.keys)
     devices = SnapshotReader(state.devices)
     behaviours = SnapshotReader(state.behaviour)
-    behaviour = behaviours.current()
+    behaviour = behaviours.value
+    attempts = state.inbox.attempts
     standing = ConnectionStanding(certificate: certificate)
     answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
     streams = AnnouncedStreams(isWidened: certificate != nil, settings: behaviour.settings)
     ids = IdentifierSource(seed: state.seed, connection: log.number)
+    noteFaults()
+  }
+
+  private mutating func noteFaults() {
+    let plan = behaviour.plan
+    hasConnectionRules = plan.isActive(at: .connection)
+    if draining != nil || plan.isActive(at: .response) || plan.concerns(deviceToken: nil) {
+      faultReach = .all
+    } else {
+      faultReach = plan.isActive(at: .request) ? .magicTokens : .none
+    }
   }
 
   /// Reads the clocks, and what is in force, once for all requests of one read.
   mutating func beginBatch() {
     now = state.clock.now
     batchBegan = MachineTime.nanoseconds
-    if behaviours.isStale {
-      behaviour = behaviours.current()
+    keys.refresh()
+    devices.refresh()
+    if behaviours.refresh() {
+      behaviour = behaviours.value
       answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
     }
   }
@@ -71,22 +100,32 @@ struct PushPath {
   /// Judges a request, submits its answer and keeps a record for `commit`.
   mutating func take(_ stream: RequestStream, session: HTTP2ServerSession) {
     streamsTaken += 1
-    if stream.request.stream > lastServedStream { return ignore(stream) }
-    var verdict = behaviour.rulebook.judge(
-      stream.request, standing: &standing, keys: keys.current(), devices: devices.current(), now: now)
-    if verdict.isAccepted, let rate = behaviour.deviceRate { limit(&verdict, of: stream.request, to: rate) }
-    if draining != nil || isConcernedByFaults(stream.request, verdict) {
+    if stream.id > lastServedStream { return ignore(stream) }
+    highestTaken = max(highestTaken, stream.id)
+    let request = stream.takeRequest()
+    var verdict = Verdict()
+    behaviour.rulebook.judge(
+      request, standing: &standing, keys: keys.value, devices: devices.value, now: now, into: &verdict)
+    if let rate = behaviour.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
+    if isConcernedByFaults(request, verdict) {
+      stream.putBack(request)
       takeUnderFaults(stream, verdict, session)
-    } else if verdict.isAccepted {
-      accept(stream, verdict, session)
     } else {
-      reject(stream, verdict, session)
+      if verdict.isAccepted {
+        accept(request, of: stream, verdict, session)
+      } else {
+        reject(request, of: stream, verdict, session)
+      }
+      stream.putBack(request)
     }
   }
 
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
   mutating func commit() {
     guard !batch.isEmpty else { return }
+    // One look at the clock for all of them: their answers leave together.
+    let latency = MachineTime.nanoseconds - batchBegan
+    for index in batch.indices { batch[index].wasAnswered(afterNanoseconds: latency) }
     log.count(pushes: batch.count)
     let first = state.inbox.append(&batch)
     for (stream, index) in batchHeld { held[stream]?.seq = first + index }
@@ -97,7 +136,7 @@ struct PushPath {
   /// stream because the request is not valid HTTP/2.
   mutating func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil) {
     record(
-      stream.request, nil, PushFacts(stream.request.headers), generatedID: nil,
+      stream.request, nil, PushFacts(stream.request.headers), generatedID: [],
       Record.End(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
         aftermath: reset.map { Aftermath(reset: $0.name) }, finishedAt: now))
@@ -112,26 +151,31 @@ struct PushPath {
     log.add(.settings, "max_concurrent_streams=\(limit)", at: now)
   }
 
-  private mutating func accept(_ stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession) {
+  private mutating func accept(
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession
+  ) {
     announceStreams(before: 200, session)
-    Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: stream.request, verdict.facts)
+    Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
-    record(stream.request, verdict, answer: answers.accepted, outcome: .accepted)
+    record(
+      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), outcome: .accepted)
   }
 
-  private mutating func reject(_ stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession) {
+  private mutating func reject(
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession
+  ) {
     announceStreams(before: verdict.status, session)
     countRejection(verdict.status)
     guard let reason = verdict.reason else {
       session.respond(to: stream, headers: answers.headersTooLarge)
-      record(stream.request, verdict, answer: nil, outcome: .rejected)
+      record(request, verdict, generatedID: [], outcome: .rejected)
       return
     }
     var answer = answers.rejected(status: verdict.status)
-    fillIdentifiers(of: &answer, for: stream.request, verdict.facts)
+    fillIdentifiers(of: &answer, for: request, verdict.facts)
     session.respond(
       to: stream, headers: answer.headers, body: AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
-    record(stream.request, verdict, answer: answer, outcome: .rejected)
+    record(request, verdict, generatedID: answer.generatedID(of: verdict.facts), outcome: .rejected)
   }
 
   /// 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).
@@ -169,43 +213,36 @@ struct PushPath {
   // MARK: - Records
 
   private mutating func record(
-    _ request: HTTPRequest, _ verdict: Verdict, answer: AnswerTemplates.Template?, outcome: Record.Outcome
+    _ request: HTTPRequest, _ verdict: Verdict, generatedID: ArraySlice<UInt8>, outcome: Record.Outcome
   ) {
     let attempt = countAttempt(of: request, verdict.facts, accepted: verdict.isAccepted)
     record(
-      request, verdict, verdict.facts, generatedID: answer, attempt: attempt,
+      request, verdict, verdict.facts, generatedID: generatedID, attempt: attempt,
       Record.End(
         outcome: outcome, accepted: verdict.isAccepted,
-        served: Record.Served(
-          status: verdict.status, reason: verdict.reason, latencyNanoseconds: MachineTime.nanoseconds - batchBegan),
-        finishedAt: now))
+        served: Record.Served(status: verdict.status, reason: verdict.reason), finishedAt: now))
   }
 
   /// Keeps a record of a push for `commit`.
   ///
   /// - Parameters:
-  ///   - generatedID: the answer whose `apns-id` is the push's if the client gave none.
+  ///   - generatedID: the `apns-id` that the server made; empty if the client gave one, or there was no answer.
   ///   - isHeld: the push waits for something, so its record will be brought to its end later.
   mutating func record(
-    _ request: HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, generatedID answer: AnswerTemplates.Template?,
-    attempt: Int32 = 1, isHeld: Bool = false, _ end: Record.End
+    _ request: HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, generatedID: ArraySlice<UInt8>,
+    attempt: Int32 = 1, isHeld: Bool = false, _ end: consuming Record.End
   ) {
-    let generated = facts.apnsID == nil || !facts.apnsIDIsUUID ? answer : nil
-    let made = (generated?.headers ?? HeaderList()).bytes.withUnsafeBytes { bytes in
-      Record(
-        request: request, verdict: verdict, facts: facts,
-        generatedID: UnsafeRawBufferPointer(rebasing: bytes[generated?.apnsID.indices ?? 0..<0]),
-        connection: connection, attempt: attempt, receivedAt: now, end: end)
-    }
     if isHeld { batchHeld.append((request.stream, batch.count)) }
-    batch.append(made)
+    batch.append(
+      Record(
+        request: request, verdict: verdict, facts: facts, generatedID: generatedID, connection: connection,
+        attempt: attempt, receivedAt: now, end: end))
   }
 
   /// The number of this attempt of a push.
   ///
   /// While nobody waits for a retry, an accepted push is the first attempt of itself: no need to look closer.
   func countAttempt(of request: HTTPRequest, _ facts: PushFacts, accepted: Bool) -> Int32 {
-    let attempts = state.inbox.attempts
     if accepted, attempts.isEmpty { return 1 }
     return attempts.count(fingerprint(of: request, facts), accepted: accepted)
   }

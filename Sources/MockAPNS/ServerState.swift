@@ -21,6 +21,8 @@ public final class ServerState: Sendable {
   public let devices: Snapshot<DeviceTable>
   /// Every push that came in.
   public let inbox: Inbox
+  /// What happens, for whoever follows it.
+  public let events: EventLog
   /// The folder of certificates and keys.
   public let certificates: CertificateFolder
   /// Makes generated ids repeatable.
@@ -52,7 +54,9 @@ public final class ServerState: Sendable {
     keys = Snapshot(KeyRing(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = Snapshot(DeviceTable())
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes)
-    faults = FaultControl(configuration: configuration, seed: seed, connections: connections, logger: logger)
+    events = EventLog(inbox)
+    faults = FaultControl(
+      configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
 
   /// The rules and faults in force.
@@ -77,6 +81,12 @@ public final class ServerState: Sendable {
   public var adminAddress: Endpoint? {
     get { bound.withLockedValue { $0.admin } }
     set { bound.withLockedValue { $0.admin = newValue } }
+  }
+
+  /// Begins counting anew: for rules, and for the attempts of pushes.
+  public func resetCounters() {
+    inbox.attempts.removeAll()
+    faults.resetCounters()
   }
 
   /// How long the server has been running.

@@ -33,9 +33,10 @@ public final class Snapshot<Value: Sendable>: Sendable {
 
 /// One event loop's copy of a `Snapshot`.
 struct SnapshotReader<Value: Sendable> {
+  /// The value as of the last `refresh`.
+  private(set) var value: Value
   private let source: Snapshot<Value>
   private var version: UInt64
-  private var value: Value
 
   init(_ source: Snapshot<Value>) {
     self.source = source
@@ -43,16 +44,15 @@ struct SnapshotReader<Value: Sendable> {
     value = source.load()
   }
 
-  /// Whether the value changed since it was looked at.
-  var isStale: Bool { source.version != version }
-
-  /// The value as of now.
-  mutating func current() -> Value {
+  /// Looks whether the value changed, and takes over the new one.
+  ///
+  /// - Returns: whether it did.
+  @discardableResult
+  mutating func refresh() -> Bool {
     let latest = source.version
-    if latest != version {
-      value = source.load()
-      version = latest
-    }
-    return value
+    guard latest != version else { return false }
+    value = source.load()
+    version = latest
+    return true
   }
 }

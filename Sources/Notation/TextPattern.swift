@@ -14,9 +14,18 @@ public struct TextPattern: Sendable, Equatable {
 
   /// Just this text, whatever it contains, ASCII letters without case.
   public init(literal text: String) {
-    foldsCase = true
-    pieces = [text.utf8.map(asciiLowercased)]
+    self.init(pieces: [text], foldsCase: true)
   }
+
+  /// These texts in their order, with any bytes between them: for a writer with other means to tell a star that stands
+  /// for any bytes from one that stands for itself.
+  public init(pieces: [String], foldsCase: Bool) {
+    self.foldsCase = foldsCase
+    self.pieces = pieces.map { piece in foldsCase ? piece.utf8.map(asciiLowercased) : Array(piece.utf8) }
+  }
+
+  /// The one text that it matches, in small letters where it folds case; nil if it has a star.
+  public var literal: String? { pieces.count == 1 ? text : nil }
 
   /// The pattern as it is compared: written as it came, in small letters where it folds case.
   public var text: String { pieces.map { String(decoding: $0, as: UTF8.self) }.joined(separator: "*") }
@@ -33,11 +42,22 @@ public struct TextPattern: Sendable, Equatable {
     var position = first.count
     let end = text.count - last.count
     for piece in pieces.dropFirst().dropLast() {
-      while position + piece.count <= end, !has(piece, in: text, at: position) { position += 1 }
-      guard position + piece.count <= end else { return false }
-      position += piece.count
+      guard let found = place(of: piece, in: text, from: position, to: end) else { return false }
+      position = found + piece.count
     }
     return true
+  }
+
+  /// Where `piece` first stands between two places.
+  private func place(of piece: [UInt8], in text: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int? {
+    guard let first = piece.first else { return start }
+    var position = start
+    while position + piece.count <= end {
+      let byte = text[position]
+      if (foldsCase ? asciiLowercased(byte) : byte) == first, has(piece, in: text, at: position) { return position }
+      position += 1
+    }
+    return nil
   }
 
   /// Whether the whole of `text` is as the pattern says.

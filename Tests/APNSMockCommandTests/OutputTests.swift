@@ -1,4 +1,5 @@
 import ArgumentParser
+import Notation
 import Testing
 
 @testable import APNSMockCommand
@@ -48,16 +49,24 @@ import Testing
     (["topic=com.acme.*", "!status=200"], [("limit", "5")], "topic=com.acme.%2A&%21status=200&limit=5"),
     (["header.x=a=b&c"], [], "header.x=a%3Db%26c"), (["collapse_id="], [], "collapse_id="), ([], [], ""),
     (["topic=Grüße"], [], "topic=Gr%C3%BC%C3%9Fe"),
+    // The words of a query go together, in one argument or in several.
+    (["status:410 topic:com.acme.*"], [], "q=status%3A410%20topic%3Acom.acme.%2A"),
+    (["status:410", "!type:voip"], [("order", "desc")], "q=status%3A410%20%21type%3Avoip&order=desc"),
+    (["since=2026-01-31T12:00:00Z", "is:retry"], [], "since=2026-01-31T12%3A00%3A00Z&q=is%3Aretry"),
+    // What could be several words is a query.
+    (["status=410 topic=x"], [], "q=status%3D410%20topic%3Dx"), (["text:a=b"], [], "q=text%3Aa%3Db"),
+    (["status>=400"], [], "q=status%3E%3D400"), (["payload.\"/a=b\"=3"], [], "q=payload.%22%2Fa%3Db%22%3D3"),
+    // What is none either way, the server tells.
+    (["topic"], [], "q=topic"), (["=x"], [], "q=%3Dx"),
   ])
-  func aFilterBecomesAQuery(_ fields: [String], _ further: [(String, String)], _ query: String) throws {
-    #expect(try FilterArguments.parse(fields).query(and: further) == query)
+  func aFilterBecomesAQuery(_ words: [String], _ further: [(String, String)], _ query: String) throws {
+    #expect(try FilterArguments.parse(words).query(and: further) == query)
   }
 
-  @Test(arguments: ["topic", "=x"])
-  func whatIsNoFilterIsAnErrorOfUsage(_ field: String) throws {
-    let filter = try FilterArguments.parse([field])
-    let error = try #require(throws: CommandFailure.self) { try filter.query() }
-    #expect(error.status == .usage)
+  @Test(arguments: [[], [""], [" ", "\t"]])
+  func whatSaysNothingIsNoFilter(_ words: [String]) throws {
+    #expect(try FilterArguments.parse(words).isEmpty)
+    #expect(throws: (any Error).self) { try Remove.parse(words) }
   }
 
   private static let push = PushPage.Push(

@@ -38,6 +38,7 @@ import Notation
     (.maxBytes, ["4096"], { $0.configuration.maxBytes == 4096 }),
     (.threads, ["3"], { $0.configuration.threads == 3 }),
     (.portFile, ["p.json"], { $0.portFile == "p.json" }),
+    (.exportOnExit, ["all.ndjson"], { $0.exportOnExit == "all.ndjson" }),
     (.adminToken, ["s3cret"], { $0.configuration.adminToken == "s3cret" && !$0.drawsAdminToken }),
     (.adminToken, ["auto"], { $0.configuration.adminToken == nil && $0.drawsAdminToken }),
     (.san, ["a.test", "b.test"], { $0.configuration.certificateNames == ["a.test", "b.test"] }),

@@ -82,11 +82,6 @@ import Testing
     #expect(merged.errors.isEmpty)
   }
 
-  @Test func aVariableOfALaterVersionIsNamedAsSuch() {
-    let merged = SettingSources(environment: ["APNS_MOCK_EXPORT_ON_EXIT": "all.ndjson"]).merged()
-    #expect(merged.warnings == ["APNS_MOCK_EXPORT_ON_EXIT has no effect: this version has nothing to set with it"])
-  }
-
   @Test func theAdminTokenMayStandInAFile() {
     let sources = SettingSources(
       environment: ["APNS_MOCK_ADMIN_TOKEN_FILE": "/run/token"], readFile: { $0 == "/run/token" ? " s3cret\n" : "" })

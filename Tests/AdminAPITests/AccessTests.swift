@@ -8,6 +8,8 @@ import Testing
 @Suite struct AccessTests {
   static let everyRoute = [
     ("GET", "/"), ("GET", "/ca.pem"), ("GET", "/api/v1/pushes"), ("DELETE", "/api/v1/pushes?all=true"),
+    ("GET", "/api/v1/pushes/wait?timeout=0s"), ("GET", "/api/v1/export"), ("GET", "/api/v1/pushes/1/curl"),
+    ("GET", "/api/v1/pushes/1/apns"),
     ("GET", "/api/v1/pushes/1"), ("GET", "/api/v1/pushes/1/payload"), ("GET", "/api/v1/status"),
     ("POST", "/api/v1/reset"), ("GET", "/api/v1/clock"), ("PUT", "/api/v1/clock"), ("POST", "/api/v1/clock/advance"),
     ("GET", "/api/v1/devices"), ("POST", "/api/v1/devices"), ("GET", "/api/v1/devices/ab"),

@@ -56,7 +56,7 @@ struct TestServer {
     return state.inbox.append(
       Record(
         request: request, verdict: verdict, facts: verdict.facts,
-        generatedID: UnsafeRawBufferPointer(start: nil, count: 0),
+        generatedID: [],
         connection: ConnectionFacts(id: "c1", listener: 0, client: "127.0.0.1:9", sni: nil, tls: "TLSv1.3"),
         receivedAt: state.clock.now,
         end: Record.End(

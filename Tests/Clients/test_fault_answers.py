@@ -1,5 +1,5 @@
-"""Answers that faults change: other statuses and reasons, late ones, odd ones, and device tokens that say themselves what
-becomes of pushes to them."""
+"""Answers that faults change: other statuses and reasons, late ones, odd ones. And device tokens that say themselves
+what becomes of pushes to them."""
 
 import json
 import re
@@ -11,8 +11,8 @@ from hyperframe.frame import DataFrame, HeadersFrame
 
 from support import drivers
 from support.faults import (  # noqa: F401 (fixtures)
-    ACCEPTED, BODY, REASONS, Faults, Provider, Story, answers_in_order, await_story, await_that, ending, faults,
-    is_silent, line, mock, new_device, pushed, story, widened,
+    REASONS, Story, answers_in_order, await_story, await_that, ending, faults, is_silent, line, mock, new_device,
+    pushed, story, widened,
 )
 from support.wire import push_headers
 
@@ -218,8 +218,8 @@ def test_an_outage_comes_before_any_look_at_the_push(mock, faults, device, chang
 # delay
 
 DELAYS = [
-    ({"fixed": "500ms"}, 0.5), ({"uniform": {"min": "400ms", "max": "600ms"}}, 0.4),
-    ({"lognormal": {"median": "300ms", "sigma": 0, "max": "2s"}}, 0.3),
+    ({"fixed": "1s"}, 1), ({"uniform": {"min": "900ms", "max": "1100ms"}}, 0.9),
+    ({"lognormal": {"median": "1s", "sigma": 0, "max": "2s"}}, 1),
 ]
 
 
@@ -312,25 +312,25 @@ def odd(server, device, **changes):
 
 
 def test_dribble_sends_the_body_in_pieces_with_time_between(mock, faults, device):
-    faults.add({"dribble": {"chunks": 4, "over": "800ms"}}, at="response")
+    faults.add({"dribble": {"chunks": 4, "over": "2s"}}, at="response")
     with line(mock) as wire:
+        times = [time.monotonic()]
         stream = pushed(wire, mock, device, apns_priority="7")
-        times = []
         while not wire.answers[stream].finished:
             frame = wire.receive()
             if isinstance(frame, (HeadersFrame, DataFrame)):
                 times.append(time.monotonic())
         answer = wire.answers[stream]
         assert (answer.status, answer.body, len(answer.data)) == (400, REJECTED, 4)
-        assert times[-1] - times[0] >= 0.5
-        assert all(later - earlier >= 0.1 for earlier, later in zip(times[1:], times[2:])), times
+        assert times[-1] - times[0] >= 1.4
+        assert len([1 for earlier, later in zip(times, times[1:]) if later - earlier >= 0.3]) >= 2, times
     assert story(mock, device) == Story("dribble", "rejected", status=400, reason="BadPriority", verdict=400)
 
 
 def test_dribble_and_pushes_beside_it(mock, faults, device):
     """The connection is free for others meanwhile."""
     with widened(mock) as wire:
-        faults.add({"dribble": {"chunks": 3, "over": "900ms"}}, at="response", when={"device_token": device})
+        faults.add({"dribble": {"chunks": 3, "over": "3s"}}, at="response", when={"device_token": device})
         slow = pushed(wire, mock, device, apns_priority="7")
         assert wire.push(push_headers(mock, new_device())).status == 200
         assert not wire.answers[slow].finished
@@ -442,17 +442,12 @@ def test_odd_bodies_reach_real_clients(mock, faults, device, client):
 def test_choose_follows_its_weights(mock, faults):
     """Weight 0.0001 against 10000: what is chosen is what is likely."""
     faults.add({"choose": [{"weight": 10000, "respond": {"status": 503}}, {"weight": 0.0001, "reset_stream": {}}]})
-    with widened_with(mock) as wire:
+    with line(mock) as wire:
         for _ in range(20):
             device = new_device()
             assert wire.push(push_headers(mock, device)).status == 503
             fault = mock.record(device)["fault"]
             assert fault["action"] == "respond"
-
-
-def widened_with(server):
-    """A connection that may open streams one after the other."""
-    return line(server)
 
 
 def test_choose_takes_each_part_at_some_time(mock, faults):
@@ -647,7 +642,7 @@ def test_magic_tokens_in_capital_letters(mock, faults):
 
 
 @pytest.mark.parametrize("token", [
-    "feedfacefeedface" + "9999" + "0000" + "0" * 40, "feedfacefeedface" + "5030" + "0000" + "0" * 39 + "00",
+    "feedfacefeedface" + "9999" + "0000" + "0" * 40, "feedfacefeedface" + "5030" + "0000" + "0" * 42,
     "feedfacefeedface" + "5030" + "000a" + "0" * 40, "feedfacefeedfac0" + "5030" + "0000" + "0" * 40,
 ], ids=["unknown code", "too long", "argument not decimal", "another marker"])
 def test_tokens_that_are_not_magic(mock, faults, token):

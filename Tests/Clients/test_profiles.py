@@ -12,6 +12,12 @@ from support.campaigns import (  # noqa: F401 (a fixture)
 from support.careful import CarefulProvider
 from support.naive import Forgetful, Hasty, Listed, Literal, Minter, Naive, Purger, Spender
 
+
+def moment(text):
+    """A time as the API writes it."""
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
 def test_healthy(under):
     """healthy: there is nothing to find, even for a provider that can do nothing but send."""
     server = under("healthy")
@@ -50,6 +56,11 @@ def test_flaky_503(under):
     assert shown(server) == once(pushes)
     assert set(careful.pauses) == unlucky
     assert all(len(pauses) == 4 and growing(pauses) for pauses in careful.pauses.values())
+    for n, found in records(server).items():
+        times = [moment(record["received_at"]) for record in found]
+        gaps = [(later - earlier).total_seconds() for earlier, later in zip(times, times[1:])]
+        pauses = careful.pauses.get(n, [])
+        assert all(gap > pause - 0.01 for gap, pause in zip(gaps, pauses)), (n, gaps, pauses)
 
 
 def test_rate_limited_429(under):
@@ -125,7 +136,7 @@ def noon(under):
         server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00.000Z"})
 
         def clock():
-            return datetime.datetime.fromisoformat(server.api("GET", "/clock")["now"].replace("Z", "+00:00")).timestamp()
+            return moment(server.api("GET", "/clock")["now"]).timestamp()
 
         return server, clock
 

@@ -54,8 +54,10 @@ struct Frame: Equatable {
 
 extension HTTP2ServerSession {
   /// A session of which the first SETTINGS are out, and acknowledged.
-  static func begun(maxConcurrentStreams: UInt32 = 1000) throws -> HTTP2ServerSession {
-    let session = try HTTP2ServerSession(maxConcurrentStreams: maxConcurrentStreams)
+  static func begun(
+    maxConcurrentStreams: UInt32 = 1000, pool: RequestStreamPool = RequestStreamPool()
+  ) throws -> HTTP2ServerSession {
+    let session = try HTTP2ServerSession(maxConcurrentStreams: maxConcurrentStreams, pool: pool)
     _ = session.drained()
     #expect(try session.feed(Frame.preface + Frame.settings + Frame.settingsAck).isEmpty)
     _ = session.drained()

@@ -28,7 +28,7 @@ import Testing
     #expect(inbox.append(&batch) == 0)
     #expect(inbox.append(PushFixture().record) == 4)
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [1, 2, 3, 4])
-    #expect(inbox.record(seq: 2)?.body == ArraySlice("1".utf8))
+    #expect(inbox.record(seq: 2)?.body == Array("1".utf8))
     #expect(inbox.record(seq: 5) == nil)
     #expect(inbox.record(seq: 0) == nil)
     #expect(inbox.record(seq: .min) == nil)
@@ -61,6 +61,14 @@ import Testing
     #expect(inbox.snapshot().bytes == limit * RecordStorage.cost(record))
   }
 
+  /// A quarter of a million pushes must not need more than their own bytes and 64 MB.
+  @Test func aRecordTakesAtMost250BytesBesideItsOwn() {
+    let record = PushFixture().record
+    let size = record.withHeaders { $0.count } + record.body.count + PushFixture().generatedID.utf8.count
+    #expect(RecordStorage.cost(record) == size + RecordStorage.overhead)
+    #expect(RecordStorage.overhead <= 250)
+  }
+
   @Test func keepsAsManyBytesAsTheLimitSays() {
     let small = PushFixture().record
     let large = PushFixture { $0.body = Array(repeating: 0x20, count: 4096) }.record
@@ -71,6 +79,21 @@ import Testing
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [5, 6])
     #expect(inbox.snapshot().evicted == 4)
     #expect(inbox.snapshot().bytes <= inbox.maxBytes)
+  }
+
+  /// Its place in the storage stays for a while; what it kept must not.
+  @Test func whatARecordKeptIsFreedWhenItIsPushedOut() {
+    let inbox = Inbox(maxRecords: 2)
+    weak var kept: ConnectionFacts?
+    do {
+      let connection = ConnectionFacts(id: "c1", listener: 0, client: "127.0.0.1:1", sni: nil, tls: "TLSv1.3")
+      kept = connection
+      inbox.append(PushFixture { $0.connection = connection }.record)
+    }
+    inbox.append(PushFixture().record)
+    #expect(kept != nil)
+    inbox.append(PushFixture().record)
+    #expect(kept == nil)
   }
 
   @Test func keepsTheNewestRecordWhateverItsSize() {

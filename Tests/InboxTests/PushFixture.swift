@@ -71,12 +71,9 @@ struct PushFixture {
           ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
           : Record.Served()),
       aftermath: aftermath, finishedAt: outcome == .pending ? nil : now + 2)
-    return generatedID.withCString { id in
-      Record(
-        request: request, verdict: isComplete ? verdict : nil, facts: verdict.facts,
-        generatedID: UnsafeRawBufferPointer(start: id, count: generatedID.utf8.count), connection: connection,
-        attempt: attempt, receivedAt: now, end: end)
-    }
+    return Record(
+      request: request, verdict: isComplete ? verdict : nil, facts: verdict.facts,
+      generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now, end: end)
   }
 
   /// What tells this push from others while it is counted.

@@ -57,9 +57,13 @@ import Testing
   @Test func aSnapshotReaderSeesEachChange() {
     let snapshot = Snapshot([1])
     var reader = SnapshotReader(snapshot)
-    #expect(reader.current() == [1])
+    var isNew = reader.refresh()
+    #expect(!isNew)
+    #expect(reader.value == [1])
     snapshot.update { $0.append(2) }
-    #expect(reader.current() == [1, 2])
+    isNew = reader.refresh()
+    #expect(isNew)
+    #expect(reader.value == [1, 2])
   }
 
   @Test(arguments: Reason.allCases)

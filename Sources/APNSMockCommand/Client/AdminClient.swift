@@ -48,10 +48,7 @@ struct AdminClient: Sendable {
         limit.cancel()
         channel.close(promise: nil)
       }
-      var head = HTTPRequestHead(version: .http1_1, method: method, uri: path)
-      head.headers.add(name: "host", value: endpoint.description)
-      head.headers.add(name: "connection", value: "close")
-      if let token { head.headers.add(name: "authorization", value: "Bearer \(token)") }
+      var head = head(method, path)
       if let body {
         head.headers.add(name: "content-type", value: type)
         head.headers.add(name: "content-length", value: String(body.count))
@@ -62,11 +59,25 @@ struct AdminClient: Sendable {
       return try await promise.futureResult.get()
     } catch {
       promise.fail(error)
-      throw CommandFailure(
-        .unreachable,
-        "no apns-mock answers on \(endpoint)\(origin): \(ConnectFailure(error).text); start one with apns-mock serve, "
-          + "or say where it is with --port-file PATH or --admin HOST:PORT")
+      throw unreachable(ConnectFailure(error).text)
     }
+  }
+
+  /// The beginning of a request.
+  func head(_ method: HTTPMethod, _ path: String) -> HTTPRequestHead {
+    var head = HTTPRequestHead(version: .http1_1, method: method, uri: path)
+    head.headers.add(name: "host", value: endpoint.description)
+    head.headers.add(name: "connection", value: "close")
+    if let token { head.headers.add(name: "authorization", value: "Bearer \(token)") }
+    return head
+  }
+
+  /// The failure of whoever finds no server.
+  func unreachable(_ reason: String) -> CommandFailure {
+    CommandFailure(
+      .unreachable,
+      "no apns-mock answers on \(endpoint)\(origin): \(reason); start one with apns-mock serve, "
+        + "or say where it is with --port-file PATH or --admin HOST:PORT")
   }
 }
 

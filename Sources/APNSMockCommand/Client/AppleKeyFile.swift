@@ -1,4 +1,5 @@
 import MockAPNS
+import Notation
 import TLSEngine
 
 /// A provider key's file, as Apple's download: `AuthKey_ABC123DEFG.p8`.

@@ -1,3 +1,5 @@
+import Notation
+
 extension PortFile {
   /// The port file named by the flag, or else by `APNS_MOCK_PORT_FILE`; nil if neither names one.
   ///

@@ -12,14 +12,32 @@ struct Get: AsyncParsableCommand {
   @Flag(name: .long, help: "Print the body alone, byte for byte.")
   var payload = false
 
+  @Flag(name: .long, help: "Print a curl command that sends it again, with $TOKEN for the provider token.")
+  var curl = false
+
+  @Flag(name: .long, help: "Print a file for xcrun simctl push.")
+  var apns = false
+
   @OptionGroup var server: ServerFlags
   @OptionGroup var output: OutputFlags
 
+  func validate() throws {
+    guard forms.count <= 1 else { throw ValidationError("--payload, --curl and --apns: choose one") }
+  }
+
+  /// The other forms of the push that were asked for, as the admin API calls them.
+  private var forms: [String] {
+    [(payload, "payload"), (curl, "curl"), (apns, "apns")].filter(\.0).map(\.1)
+  }
+
   func run() async throws {
     let client = try RunningServer(server, environment: Environment.variables).client
-    let path = "/api/v1/pushes/\(id.percentEncoded)\(payload ? "/payload" : "")"
+    let path = (["/api/v1/pushes", id.percentEncoded] + forms).joined(separator: "/")
     let body = try await client.request(.GET, path).succeeded()
-    if payload { return StandardStream.output.write(body) }
+    guard forms.isEmpty else {
+      StandardStream.output.write(body)
+      return
+    }
     StandardStream.output.write((output.json ? body : JSONLayout.indented(body)) + [UInt8(ascii: "\n")])
   }
 }

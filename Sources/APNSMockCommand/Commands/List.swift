@@ -26,7 +26,7 @@ struct List: AsyncParsableCommand {
   func run() async throws {
     let client = try RunningServer(server, environment: Environment.variables).client
     let order = after.map { [("after", String($0)), ("order", "asc")] } ?? [("order", "desc")]
-    let query = try filter.query(and: order + [("limit", String(limit))])
+    let query = filter.query(and: order + [("limit", String(limit))])
     let answer = try await client.request(.GET, "/api/v1/pushes?\(query)")
     let page = try answer.decoded(PushPage.self)
     if output.json {
@@ -35,10 +35,7 @@ struct List: AsyncParsableCommand {
         StandardStream.output.write(record + [UInt8(ascii: "\n")])
       }
     } else {
-      let table = PushTable(after == nil ? page.items.reversed() : page.items)
-      let isTerminal = StandardStream.output.isTerminal
-      StandardStream.output.write(
-        Array((isTerminal ? table.aligned(coloured: StandardStream.output.takesColours) : table.lines).utf8))
+      PushTable(after == nil ? page.items.reversed() : page.items).print()
     }
     if page.matched > page.items.count {
       StandardStream.error.line("\(page.items.count) of \(page.matched) pushes; --limit and --after show others")

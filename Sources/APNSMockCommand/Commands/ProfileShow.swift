@@ -30,7 +30,10 @@ struct ProfileShow: AsyncParsableCommand {
     }
     let answer = try await told(reference) ?? answerByItself(reference)
     let shown = try answer.decoded(ListedProfile.self)
-    if source { return StandardStream.output.write(Array((shown.source ?? "").utf8)) }
+    if source {
+      StandardStream.output.write(Array((shown.source ?? "").utf8))
+      return
+    }
     flags.print(answer, text: shown.text)
     for problem in shown.problems ?? [] { StandardStream.error.line(problem.description) }
   }

@@ -53,6 +53,12 @@ struct PushTable {
       .aligned(coloured: coloured) { $0[2] == "200" ? nil : .red }
   }
 
+  /// Writes itself to standard output, for whoever looks at it.
+  func print() {
+    let output = StandardStream.output
+    output.write(Array((output.isTerminal ? aligned(coloured: output.takesColours) : lines).utf8))
+  }
+
   private static func shortened(_ row: [String]) -> [String] {
     var row = row
     if row[1].count > 12 { row[1] = String(row[1].dropFirst(11).dropLast()) }

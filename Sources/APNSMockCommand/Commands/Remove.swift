@@ -21,15 +21,15 @@ struct Remove: AsyncParsableCommand {
   }
 
   func validate() throws {
-    guard all != !filter.fields.isEmpty else {
+    guard all == filter.isEmpty else {
       throw ValidationError(
-        all ? "--all stands alone, without a filter" : "Say which pushes, as in topic=com.example.app, or --all")
+        all ? "--all stands alone, without a filter" : "Say which pushes, as in topic:com.example.app, or --all")
     }
   }
 
   func run() async throws {
     let client = try RunningServer(server, environment: Environment.variables).client
-    let query = try filter.query(and: all ? [("all", "true")] : [])
+    let query = filter.query(and: all ? [("all", "true")] : [])
     let deleted = try await client.request(.DELETE, "/api/v1/pushes?\(query)").decoded(Answer.self).deleted
     output.print(text: "\(deleted) removed") { $0.member("deleted", deleted) }
   }

@@ -2,6 +2,7 @@ import APNSRules
 import ArgumentParser
 import HTTPMessage
 import MockAPNS
+import Notation
 import TLSEngine
 
 /// `apns-mock send`

@@ -38,6 +38,10 @@ struct ServeFlags: ParsableArguments {
   @Option(help: "Where to write down, when ready, where the server listens and what clients need.")
   var portFile: String?
 
+  @Option(
+    help: "Where to write the inbox at the end: a record a line, or with the ending .json an array. (default: none)")
+  var exportOnExit: String?
+
   @Option(help: "What the admin listener wants as a bearer token; auto makes one up. (default: none)")
   var adminToken: String?
 
@@ -76,7 +80,7 @@ struct ServeFlags: ParsableArguments {
       (.environment, environment), (.rules, rules),
       (.maxRecords, maxRecords), (.maxBytes, maxBytes), (.threads, threads), (.portFile, portFile),
       (.adminToken, adminToken), (.shutdownTimeout, shutdownTimeout), (.logFormat, logFormat), (.logLevel, logLevel),
-      (.magicTokens, noMagicTokens ? "off" : nil),
+      (.magicTokens, noMagicTokens ? "off" : nil), (.exportOnExit, exportOnExit),
     ]
     var given: [Setting: [String]] = [:]
     for (setting, values) in lists where !values.isEmpty { given[setting] = values }

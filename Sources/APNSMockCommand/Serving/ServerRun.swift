@@ -11,6 +11,7 @@ struct ServerRun: Sendable {
   func run() async throws {
     let signals = await StopSignals()
     let reloads = await ReloadSignals()
+    let export = try settings.exportOnExit.map { try ExportOnExit(to: $0) }
     var configuration = settings.configuration
     if settings.drawsAdminToken { configuration.adminToken = Self.drawnToken() }
     let server = try await Self.starting { try await MockServer.start(configuration, logger: logger) }
@@ -45,6 +46,10 @@ struct ServerRun: Sendable {
     await server.stop()
     await admin?.stop()
     written?.remove()
+    if let export {
+      let count = try export.write(server.state)
+      logger.info("\(count) pushes written to \(export.path)")
+    }
     logger.info("stopped")
   }
 

@@ -1,6 +1,7 @@
 import APNSRules
 import Logging
 import MockAPNS
+import Notation
 
 /// What `serve` says when it is ready: where everything is, and the next thing to type.
 struct StartReport {

@@ -21,6 +21,8 @@ struct ServeSettings: Sendable {
   var drawsAdminToken = false
   /// Where to write down where the server listens.
   var portFile: String?
+  /// Where to write the inbox at the end.
+  var exportOnExit: String?
   /// How log lines are written.
   var logFormat = LogFormat.text
   /// The least important lines that are written.
@@ -62,6 +64,7 @@ extension ServeSettings {
     case .shutdownTimeout: configuration.shutdownTimeout = try Value.duration(value)
     case .logFormat: logFormat = try Value.word(value, of: LogFormat.self)
     case .logLevel: logLevel = try Value.word(value, of: Logger.Level.self)
+    case .exportOnExit: exportOnExit = try Value.notEmpty(value, allowed: "the path of a file")
     case .magicTokens: configuration.magicTokens = try Value.onOrOff(value)
     }
   }

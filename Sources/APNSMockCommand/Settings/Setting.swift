@@ -13,6 +13,7 @@ enum Setting: String, CaseIterable, Sendable {
   case logFormat = "log_format"
   case logLevel = "log_level"
   case magicTokens = "magic_tokens"
+  case exportOnExit = "export_on_exit"
 
   /// The key in the config file.
   var key: String { rawValue }

@@ -55,12 +55,8 @@ struct SettingSources {
       }
     }
     for name in environment.keys.sorted() where name.hasPrefix(Variables.prefix) && !Variables.known.contains(name) {
-      if Variables.ofLaterVersions.contains(name) {
-        result.warnings.append("\(name) has no effect: this version has nothing to set with it")
-      } else {
-        let guess = Variables.nearest(to: name).map { ": did you mean \($0)?" } ?? ""
-        result.warnings.append("unknown variable \(name) has no effect\(guess)")
-      }
+      let guess = Variables.nearest(to: name).map { ": did you mean \($0)?" } ?? ""
+      result.warnings.append("unknown variable \(name) has no effect\(guess)")
     }
   }
 

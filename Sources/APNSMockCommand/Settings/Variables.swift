@@ -23,9 +23,6 @@ enum Variables {
       config, adminTokenFile, profileInline, ca, key, keyID, teamID,
     ]
 
-  /// Names of the contract that belong to abilities this version does not have: no spelling mistakes.
-  static let ofLaterVersions = [prefix + "EXPORT_ON_EXIT"]
-
   /// The known name that was probably meant by `name`. What all begin with does not count towards likeness.
   static func nearest(to name: String) -> String? {
     Spelling.nearest(to: String(name.dropFirst(prefix.count)), among: known.map { String($0.dropFirst(prefix.count)) })

@@ -17,6 +17,9 @@ public struct JSONPointer: Sendable, Equatable {
   /// Names of members and indices of elements, without their escapes.
   private let tokens: [[UInt8]]
 
+  /// How many steps it goes into a document.
+  public var depth: Int { tokens.count }
+
   /// The pointer that `text` says; nil if it is none: not empty and without a slash in front, or with a `~` that is
   /// neither `~0` nor `~1`.
   public init?(_ text: String) {
@@ -52,6 +55,11 @@ public struct JSONPointer: Sendable, Equatable {
     }
     return scanner.value()
   }
+}
+
+extension JSONPointer {
+  /// JSON text with every escape in it replaced by what it stands for, so that words can be searched in it.
+  public static func unescaped(_ text: UnsafeRawBufferPointer) -> String { JSONScanner.unescaped(text[...]) }
 }
 
 /// Walks through JSON that is known to be good, one step into it for each part of a pointer. Nothing is kept but a
@@ -180,7 +188,7 @@ private struct JSONScanner {
   }
 
   /// What stands between the quotation marks of a string.
-  private static func unescaped(_ text: Slice<UnsafeRawBufferPointer>) -> String {
+  static func unescaped(_ text: Slice<UnsafeRawBufferPointer>) -> String {
     guard text.contains(UInt8(ascii: "\\")) else { return String(decoding: text, as: UTF8.self) }
     // As UTF-16, because that is what \u escapes are written in, pair by pair.
     var units: [UInt16] = []

@@ -69,7 +69,16 @@ public struct MagicToken: Sendable, Equatable {
 
   /// Whether the bytes of a device token begin as those of all magic ones.
   static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
-    deviceToken.count >= marker.utf8.count && zip(deviceToken, marker.utf8).allSatisfy { asciiLowercased($0) == $1 }
+    guard deviceToken.count >= 16 else { return false }
+    // Every push is asked this: two words. The bit is the one that small letters have and capitals have not.
+    let (first, second) = markerWords
+    return deviceToken.loadUnaligned(as: UInt64.self) | smallLetters == first
+      && deviceToken.loadUnaligned(fromByteOffset: 8, as: UInt64.self) | smallLetters == second
+  }
+
+  private static let smallLetters: UInt64 = 0x2020_2020_2020_2020
+  private static let markerWords = Array(marker.utf8).withUnsafeBytes {
+    ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
   }
 
   /// The device token, its free digits zero.

@@ -42,7 +42,7 @@ package struct WholeFile: Sendable {
   /// - Throws: `FileError`.
   package func bytes(limit: Int = 1 << 20) throws(FileError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else { throw failure("cannot be read") }
+    guard file >= 0 else { throw FileError(path: path, failing: "cannot be read") }
     defer { close(file) }
     return try bytes(of: file, limit: limit)
   }
@@ -66,7 +66,7 @@ package struct WholeFile: Sendable {
       let count = read(file, &chunk, chunk.count)
       if count == 0 { return bytes }
       if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw failure("cannot be read") }
+      guard count > 0 else { throw FileError(path: path, failing: "cannot be read") }
       bytes += chunk.prefix(count)
       guard bytes.count <= limit else {
         throw FileError(
@@ -80,44 +80,15 @@ package struct WholeFile: Sendable {
   /// - Parameter isPrivate: whether only this user may read them.
   /// - Throws: `FileError`.
   package func replace(with bytes: [UInt8], isPrivate: Bool) throws(FileError) {
-    let temporary = "\(path).\(getpid()).tmp"
-    unlink(temporary)
-    let file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : 0o644)
-    guard file >= 0 else { throw failure("cannot be written") }
-    do throws(FileError) {
-      defer { close(file) }
-      try write(bytes, to: file)
-    } catch {
-      unlink(temporary)
-      throw error
-    }
-    guard rename(temporary, path) == 0 else {
-      let reason = failure("cannot be written")
-      unlink(temporary)
-      throw reason
-    }
-  }
-
-  private func write(_ bytes: [UInt8], to file: Int32) throws(FileError) {
-    var rest = bytes[...]
-    while !rest.isEmpty {
-      let count = rest.withUnsafeBytes { systemWrite(file, $0.baseAddress, $0.count) }
-      if count < 0, errno == EINTR { continue }
-      guard count > 0 else { throw failure("cannot be written") }
-      rest = rest.dropFirst(count)
-    }
+    let replacement = try FileReplacement(of: path, isPrivate: isPrivate)
+    try replacement.append(bytes)
+    try replacement.commit()
   }
 
   /// Removes it if it still holds `bytes`: a newer one may have taken its place.
   package func remove(ifItHolds bytes: [UInt8]) {
     guard let found = try? self.bytes(), found == bytes else { return }
     unlink(path)
-  }
-
-  private func failure(_ what: String) -> FileError {
-    FileError(
-      path: path, problem: "\(what): \(String(cString: strerror(errno)))",
-      repair: "see to it that this user may use the file and its folder")
   }
 }
 
@@ -132,8 +103,4 @@ package struct FileError: Error, Equatable, Sendable, CustomStringConvertible {
 
   /// File and problem; who knows what the file is for has a better repair.
   package var description: String { "\(path): \(problem)" }
-}
-
-private func systemWrite(_ file: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
-  write(file, bytes, count)
 }

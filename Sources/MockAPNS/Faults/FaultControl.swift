@@ -55,9 +55,11 @@ public final class FaultControl: Sendable {
   private let configuration: Configuration
   private let seed: UInt64
   private let connections: Connections
+  private let events: EventLog
   private let logger: Logger
 
-  init(configuration: Configuration, seed: UInt64, connections: Connections, logger: Logger) {
+  init(configuration: Configuration, seed: UInt64, connections: Connections, events: EventLog, logger: Logger) {
+    self.events = events
     self.configuration = configuration
     self.seed = seed
     self.connections = connections
@@ -282,7 +284,8 @@ public final class FaultControl: Sendable {
 
   @discardableResult
   private func change<Result>(_ change: (inout Selection) -> Result) -> Result {
-    let result = state.withLockedValue { state in
+    let (result, before, after) = state.withLockedValue { state in
+      let before = state.selection
       let result = change(&state.selection)
       let selection = state.selection
       behaviour.update { current in
@@ -290,9 +293,10 @@ public final class FaultControl: Sendable {
       }
       state.expiry?.cancel()
       state.expiry = expiry(of: selection)
-      return result
+      return (result, before, selection)
     }
     connections.lookAtRules()
+    events.note(changesFrom: before, to: after)
     return result
   }
 

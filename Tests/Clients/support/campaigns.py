@@ -19,7 +19,7 @@ def under(start):
     """`under("flaky-503?rate=0.5")`: a server of its own with that profile in force."""
 
     def starter(reference):
-        server = start("--seed", SEED, "--profiles", "/work/main/FaultProfiles")
+        server = start("--seed", SEED)
         server.api("PUT", "/profile", {"name": reference, "seed": SEED})
         return server
 

@@ -1,209 +1,19 @@
-"""A provider that does what Apple and the HTTP/2 standard ask for: the one that must get through every fault profile.
-
-Built on h2 over TLS, because much of it is about connections: SETTINGS, GOAWAY, PING, deadlines.
-"""
+"""A provider that does what Apple and the HTTP/2 standard ask for: it must get through every fault profile."""
 
 import asyncio
 import dataclasses
-import json
 import random
 import ssl
 import time
 import uuid
 
-from h2.config import H2Configuration
-from h2.connection import ConnectionState, H2Connection
-from h2.errors import ErrorCodes
-from h2.events import (
-    ConnectionTerminated, DataReceived, PingAckReceived, RemoteSettingsChanged, ResponseReceived, StreamEnded,
-    StreamReset,
-)
-from h2.exceptions import ProtocolError
-
-from support.wire import client_context
+from support.careful_line import Line, Lost, Unprocessed
 
 FIRST_PAUSE = 0.02  # seconds; a real provider begins with seconds, and with 15 minutes for 5xx
 LONGEST_PAUSE = 1
 CONNECT_DEADLINE = 0.5  # doubled with each attempt in vain, so that a slow machine gets through
 LONGEST_CONNECT_DEADLINE = 8
 MOST_ATTEMPTS = 40
-
-
-class Unprocessed(Exception):
-    """The push was certainly not taken: it may be sent again as it is."""
-
-
-class Lost(Exception):
-    """No answer will come. The push may have been taken."""
-
-
-class Answer:
-    """What came back on one stream."""
-
-    def __init__(self):
-        self.finished = asyncio.get_running_loop().create_future()
-        self.status = None
-        self.body = b""
-
-    @property
-    def facts(self):
-        """What the body says; an empty one, or one that cannot be read, says nothing."""
-        try:
-            facts = json.loads(self.body)
-        except ValueError:
-            return {}
-        return facts if isinstance(facts, dict) else {}
-
-    def end(self, error=None):
-        if not self.finished.done():
-            if error is None:
-                self.finished.set_result(self)
-            else:
-                self.finished.set_exception(error)
-
-
-class Framing(H2Connection):
-    """To h2 a connection is over with GOAWAY; yet the streams up to the last one are still being answered."""
-
-    def _receive_goaway_frame(self, frame):
-        received = super()._receive_goaway_frame(frame)
-        self.state_machine.state = ConnectionState.CLIENT_OPEN
-        return received
-
-
-class Line:
-    """One HTTP/2 connection that knows what it can still be used for."""
-
-    def __init__(self, reader, writer):
-        self.http = Framing(H2Configuration(header_encoding="utf-8"))
-        self.usable = True  # for new streams
-        self._reader, self._writer = reader, writer
-        self._answers = {}
-        self._settled = False
-        self._changed = asyncio.Event()
-        self._pong = None
-        self.http.initiate_connection()
-        self._flush()
-        self._reading = asyncio.ensure_future(self._read())
-
-    @classmethod
-    async def open(cls, server, deadline):
-        """A connection whose first SETTINGS has been read, or an error after `deadline` seconds."""
-        streams = await asyncio.wait_for(
-            asyncio.open_connection("127.0.0.1", server.port, ssl=client_context(server.ca), server_hostname="localhost"),
-            deadline)
-        line = cls(*streams)
-        try:
-            await asyncio.wait_for(line._until(lambda: line._settled), deadline)
-        except asyncio.TimeoutError:
-            line.close()
-            raise
-        return line
-
-    async def push(self, headers, body, deadline):
-        """Waits for a free stream, sends, and waits for the answer for `deadline` seconds."""
-        await self._until(lambda: self._has_room(len(body)))
-        if not self.usable:
-            raise Unprocessed
-        stream = self.http.get_next_available_stream_id()
-        answer = self._answers[stream] = Answer()
-        self.http.send_headers(stream, headers)
-        self.http.send_data(stream, body, end_stream=True)
-        self._flush()
-        try:
-            return await asyncio.wait_for(answer.finished, deadline)
-        except asyncio.TimeoutError:
-            if self._answers.pop(stream, None) is None:
-                raise Lost("the connection ended") from None
-            self.http.reset_stream(stream, ErrorCodes.CANCEL)
-            self._flush()
-            self._changed.set()
-            await self._probe(deadline)
-            raise Lost(f"no answer within {deadline} s") from None
-
-    def retire(self):
-        """No new streams; those that are open may still be answered."""
-        self.usable = False
-        self._changed.set()
-        if not self._answers:
-            self.close()
-
-    def close(self):
-        self._end(Lost("closed"))
-        self._writer.close()
-        self._reading.cancel()
-
-    def _has_room(self, size):
-        return (
-            self.http.open_outbound_streams < self.http.remote_settings.max_concurrent_streams
-            and self.http.outbound_flow_control_window >= size)
-
-    async def _until(self, holds):
-        while self.usable and not holds():
-            self._changed.clear()
-            await self._changed.wait()
-
-    async def _probe(self, deadline):
-        """Asks whether the other end is still there; a line without an answer to that is over."""
-        if self._pong is None:
-            self._pong = asyncio.get_running_loop().create_future()
-            self.http.ping(b"careful!")
-            self._flush()
-        try:
-            await asyncio.wait_for(asyncio.shield(self._pong), deadline)
-        except asyncio.TimeoutError:
-            self.close()
-
-    def _flush(self):
-        if (data := self.http.data_to_send()) and not self._writer.is_closing():
-            self._writer.write(data)
-
-    async def _read(self):
-        why = "the server closed the connection"
-        try:
-            while data := await self._reader.read(65536):
-                for event in self.http.receive_data(data):
-                    self._take(event)
-                self._flush()
-                self._changed.set()
-                if not self.usable and not self._answers:
-                    break
-        except (OSError, ProtocolError) as error:
-            why = repr(error)
-        self._end(Lost(why))
-        self._writer.close()
-
-    def _take(self, event):
-        if isinstance(event, RemoteSettingsChanged):
-            self._settled = True
-        elif isinstance(event, PingAckReceived) and self._pong is not None:
-            self._pong.set_result(None)
-            self._pong = None
-        elif isinstance(event, ConnectionTerminated):
-            self.usable = False
-            for stream in [stream for stream in self._answers if stream > event.last_stream_id]:
-                self._answers.pop(stream).end(Unprocessed())
-        elif getattr(event, "stream_id", None) in self._answers:
-            self._take_for_stream(event, self._answers[event.stream_id])
-
-    def _take_for_stream(self, event, answer):
-        if isinstance(event, ResponseReceived):
-            answer.status = int(dict(event.headers)[":status"])
-        elif isinstance(event, DataReceived):
-            answer.body += event.data
-            self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
-        elif isinstance(event, StreamEnded):
-            self._answers.pop(event.stream_id).end()
-        elif isinstance(event, StreamReset):
-            refused = event.error_code == ErrorCodes.REFUSED_STREAM
-            self._answers.pop(event.stream_id).end(Unprocessed() if refused else Lost("the stream was reset"))
-
-    def _end(self, error):
-        self.usable = False
-        for answer in self._answers.values():
-            answer.end(error)
-        self._answers.clear()
-        self._changed.set()
 
 
 class Berth:
@@ -268,7 +78,7 @@ class CarefulProvider:
         self.pauses = {}  # number of the push: the pauses before it was sent again
         self.reconnect_pauses = []
         self.connections_opened = 0
-        self.timed_out = 0
+        self.unanswered = 0  # how many attempts ended without an answer
         self.shutdowns = 0  # how many pushes were answered by 503 Shutdown
         self.limit = self.width  # how many requests may be in flight now
         self.narrowest = self.width
@@ -358,7 +168,7 @@ class CarefulProvider:
             return False
         except Lost:
             # Fewer at once: whoever is slow gets slower when more wait for it.
-            self.timed_out += 1
+            self.unanswered += 1
             self.limit = max(1, self.limit // 2)
             self.narrowest = min(self.narrowest, self.limit)
             return None
@@ -386,6 +196,9 @@ class CarefulProvider:
                 self.shutdowns += 1
                 line.retire()
             return None
+        if answer.status == 403:
+            self.halt(f"403 {reason}: the provider's credential is not good here")
+            return False
         self.failed[push.payload["n"]] = f"{answer.status} {reason}"
         if answer.status == 410:
             if self.registered.get(push.device, 0) <= facts.get("timestamp", 0):
@@ -393,10 +206,6 @@ class CarefulProvider:
         elif kind in ((400, "BadDeviceToken"), (400, "DeviceTokenNotForTopic")):
             self.dropped.add(push.device)
             self.alarms.append(f"400 {reason}: is this the environment that device token {push.device} belongs to?")
-        elif answer.status == 403:
-            del self.failed[push.payload["n"]]
-            self.halt(f"403 {reason}: the provider's credential is not good here")
-            return False
         else:
             self.alarms.append(f"{answer.status} {reason}: unknown, not sent again")
         return True
@@ -414,5 +223,7 @@ class CarefulProvider:
 
 def frame_headers(server, push):
     """The header list of a push."""
-    pseudo = {":method": "POST", ":scheme": "https", ":path": f"/3/device/{push.device}", ":authority": server.authority}
-    return list({**pseudo, **push.headers(server)}.items())
+    return [
+        (":method", "POST"), (":scheme", "https"), (":path", f"/3/device/{push.device}"),
+        (":authority", server.authority), *push.headers(server).items(),
+    ]

@@ -155,11 +155,11 @@ def story(server, device):
 
 
 def await_story(server, device, expected):
-    """Waits until the device's one record tells this, for what happens without a word to the client."""
-    try:
-        await_that(lambda: story(server, device) == expected, "")
-    except AssertionError:
-        assert story(server, device) == expected
+    """Waits until the device has one record and it tells this, for what happens without a word to the client."""
+    def stories():
+        return [Story.of(record) for record in server.pushes(device_token=device)]
+
+    await_that(lambda: stories() == [expected], lambda: f"{expected}, but {stories()}")
 
 
 def timeline(server, wire):
@@ -170,6 +170,12 @@ def timeline(server, wire):
     return [(event["event"], event["detail"]) for event in mine[-1]["events"]], mine[-1]["state"]
 
 
+def closed(server, wire):
+    """Waits until the server knows that the connection is over; its events as [(event, detail)]."""
+    await_that(lambda: timeline(server, wire)[1] == "closed", lambda: timeline(server, wire))
+    return timeline(server, wire)[0]
+
+
 # Clients
 
 class Line:
@@ -178,6 +184,7 @@ class Line:
 
     def __init__(self, sock, context, name):
         self.sock = sock
+        self.name = sock.getsockname()
         self.ended = None  # "fin" or "reset", once the kernel said so
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
@@ -248,7 +255,7 @@ class Line:
         return self.sock.fileno()
 
     def getsockname(self):
-        return self.sock.getsockname()
+        return self.name  # after its end too
 
     def getpeercert(self):
         return self.tls.getpeercert()

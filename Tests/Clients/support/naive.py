@@ -5,6 +5,7 @@ import json
 import time
 
 import httpx
+from hyperframe.frame import SettingsFrame
 
 from support.careful import frame_headers
 from support.wire import Closed, client_context, connect
@@ -13,7 +14,8 @@ from support.wire import Closed, client_context, connect
 class Naive:
     """Gives up: whatever is not 200 is a failure, and nothing is sent again.
 
-    `clock` is what provider tokens are dated by; `patience` in seconds is for anything httpx does, None waits for ever."""
+    `clock` is what provider tokens are dated by; `patience`, in seconds, is for anything httpx does, and None waits for
+    ever."""
 
     tries = 1  # how often a push is sent
     verified = True
@@ -163,12 +165,16 @@ class Flooder:
             try:
                 self._begin(left.pop(0))
                 self._end_one()
+                self._await_leave()
                 while left or self._open:
                     while left and len(self._open) < self.width:
                         self._begin(left.pop(0))
                     self._end_one()
             except Closed:
                 pass  # whatever was not answered is lost
+
+    def _await_leave(self):
+        """What has to happen before it goes on after its first answer."""
 
     def _begin(self, push):
         self._open[self._wire.open(frame_headers(self.server, push), push.body.encode())] = push
@@ -180,6 +186,14 @@ class Flooder:
             push = self._open.pop(stream)
             if self._wire.answers[stream].status == 200:
                 self.delivered.append(push.payload["n"])
+
+
+class Hopeful(Flooder):
+    """After its first answer it waits for SETTINGS that allow it more than one stream."""
+
+    def _await_leave(self):
+        while max(frame.settings[SettingsFrame.MAX_CONCURRENT_STREAMS] for frame in self._wire.own_settings()) < 2:
+            self._wire.receive()
 
 
 class Literal:

@@ -1,0 +1,49 @@
+/// The text of an event stream (HTML Standard, section 9.2), put together from the pieces it comes in.
+struct EventStreamText {
+  /// One event.
+  struct Event: Equatable {
+    /// What kind of event it is.
+    var name = "message"
+    /// What it tells.
+    var data: [UInt8] = []
+  }
+
+  private var line: [UInt8] = []
+  private var event = Event()
+  private var hasData = false
+
+  /// The events that end in the next piece.
+  mutating func take(_ bytes: [UInt8]) -> [Event] {
+    var events: [Event] = []
+    for byte in bytes {
+      guard byte == UInt8(ascii: "\n") else {
+        line.append(byte)
+        continue
+      }
+      if line.last == UInt8(ascii: "\r") { line.removeLast() }
+      if line.isEmpty {
+        if hasData { events.append(event) }
+        event = Event()
+        hasData = false
+      } else {
+        takeLine()
+      }
+      line.removeAll(keepingCapacity: true)
+    }
+    return events
+  }
+
+  private mutating func takeLine() {
+    let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
+    var value = line[min(colon + 1, line.endIndex)...]
+    if value.first == UInt8(ascii: " ") { value.removeFirst() }
+    switch String(decoding: line[..<colon], as: UTF8.self) {
+    case "event": event.name = String(decoding: value, as: UTF8.self)
+    case "data":
+      if hasData { event.data.append(UInt8(ascii: "\n")) }
+      event.data += value
+      hasData = true
+    default: break
+    }
+  }
+}

@@ -1,0 +1,40 @@
+import ArgumentParser
+import Inbox
+import MockAPNS
+
+/// `apns-mock export`
+struct Export: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Take the inbox away: all pushes, or those that a query matches.")
+
+  @OptionGroup var filter: FilterArguments
+
+  @Option(name: .long, help: "ndjson for a record a line, json for an array.")
+  var format = InboxExport.Format.lines.rawValue
+
+  @Option(name: .long, help: "The file to write. (default: standard output)")
+  var output: String?
+
+  @OptionGroup var server: ServerFlags
+
+  func validate() throws {
+    guard InboxExport.Format(rawValue: format) != nil else {
+      throw ValidationError("--format: \"\(format)\" is neither ndjson nor json")
+    }
+  }
+
+  func run() async throws {
+    let client = try RunningServer(server, environment: Environment.variables).client
+    let path = "/api/v1/export?\(filter.query(and: [("format", format)]))"
+    guard let output else {
+      try await client.stream(path) { StandardStream.output.write($0) }
+      return
+    }
+    let file = try Files.replacement(of: output)
+    try await client.stream(path) { bytes in
+      try Files.failing { () throws(FileError) in try file.append(bytes) }
+      return true
+    }
+    try Files.failing { () throws(FileError) in try file.commit() }
+  }
+}

@@ -1,0 +1,98 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+
+/// What happens, as it happens: server-sent events (HTML Standard, section 9.2).
+struct EventRoutes: Sendable {
+  let state: ServerState
+
+  /// How long nothing is sent at most, so that nobody in between takes the connection for dead.
+  static let heartbeat = Duration.seconds(15)
+
+  var routes: [Route] { [.stream("/events", follow)] }
+
+  private func follow(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    var parameters = try QueryParameters(request)
+    let given = try parameters.take("last_event_id")
+    let selection: Selection
+    do {
+      selection = try Selection(parameters.all, in: state.filterContext(nil))
+    } catch {
+      throw Problem(error)
+    }
+    let lastID = try Self.lastID(given, request)
+    guard let reader = state.events.follow(after: lastID) else {
+      throw Problem(
+        status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
+    }
+    // An id at once, so that even who has read nothing yet can go on from here.
+    let beginning = ": apns-mock events\n\(lastID == nil ? "id: \(reader.start)\n" : "")\n"
+    return Response(
+      status: .ok, headers: [.contentType: "text/event-stream"],
+      body: ResponseBody { writer in
+        var body = writer
+        do {
+          try await request.body.consumeWithCancellationOnInboundClose { _ in
+            try await send(reader, selection, after: beginning, to: &body)
+          }
+        } catch is CancellationError {
+          // Whoever followed has gone.
+        }
+        try await body.finish(nil)
+      })
+  }
+
+  /// Where to go on. A browser that lost its connection says it in the header, while its address still has what it
+  /// began with.
+  private static func lastID(_ given: String?, _ request: Request) throws(Problem) -> Int? {
+    if let text = request.headers.first(where: { $0.name.canonicalName == "last-event-id" })?.value {
+      // What was never an id of ours is answered with a gap, not with an error after which a browser would give up.
+      return Int(text) ?? .max
+    }
+    guard let given else { return nil }
+    guard let id = Int(given), id >= 0 else {
+      throw .badRequest(
+        "last_event_id cannot be \"\(given.prefix(80))\"", hint: "It is the id of the last event that was read.")
+    }
+    return id
+  }
+
+  private func send(
+    _ reader: EventReader, _ selection: Selection, after beginning: String, to body: inout any ResponseBodyWriter
+  ) async throws {
+    try await body.write(ByteBuffer(string: beginning))
+    let beating = Task {
+      while true {
+        try await Task.sleep(for: Self.heartbeat)
+        reader.wake()
+      }
+    }
+    defer { beating.cancel() }
+    var place = reader.start
+    var lastSent = ContinuousClock.now
+    for await _ in reader.news {
+      while let events = reader.read(after: &place, selection, rulebook: state.rulebook) {
+        guard !events.isEmpty else { continue }
+        var buffer = ByteBuffer()
+        for event in events { buffer.write(event) }
+        try await body.write(buffer)
+        lastSent = .now
+      }
+      if ContinuousClock.now - lastSent >= Self.heartbeat {
+        try await body.write(ByteBuffer(string: ":\n\n"))
+        lastSent = .now
+      }
+    }
+    if !Task.isCancelled {
+      try await body.write(ByteBuffer(string: "event: end\ndata: {\"message\":\"the server stops\"}\n\n"))
+    }
+  }
+}
+
+extension ByteBuffer {
+  fileprivate mutating func write(_ event: EventReader.Told) {
+    writeString("event: \(event.name)\nid: \(event.id)\ndata: ")
+    writeBytes(event.data)
+    writeString("\n\n")
+  }
+}

@@ -1,0 +1,83 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// The inbox to take away, and single pushes for other tools.
+struct ExportRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] {
+    [.stream("/export", export), .get("/pushes/:id/curl", curl), .get("/pushes/:id/apns", simulatorFile)]
+  }
+
+  private func export(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    var parameters = try QueryParameters(request)
+    let format = try Self.format(parameters.take("format"))
+    let snapshot = state.inbox.snapshot()
+    let selection: Selection
+    do {
+      selection = try Selection(parameters.all, in: state.filterContext(snapshot))
+    } catch {
+      throw Problem(error)
+    }
+    let rulebook = state.rulebook
+    return Response(
+      status: .ok, headers: [.contentType: format.contentType],
+      body: ResponseBody { writer in
+        var export = InboxExport(snapshot, selection, as: format, rulebook: rulebook)
+        // The client's pace is ours: the next piece is made when this one has gone.
+        while let piece = export.next() { try await writer.write(ByteBuffer(bytes: piece)) }
+        try await writer.finish(nil)
+      })
+  }
+
+  private func curl(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let (record, _) = try PushRoutes(state: state).find(context)
+    let listeners = state.apnsAddresses
+    let port = (listeners.indices.contains(record.connection.listener) ? listeners[record.connection.listener] : nil)?
+      .port
+    do throws(NotRenderable) {
+      return .text(
+        try record.curlCommand(
+          to: "https://localhost\(port.map { ":\($0)" } ?? "")", authority: state.certificates.caPath))
+    } catch {
+      throw Self.problem(error, of: record, "curl command")
+    }
+  }
+
+  private func simulatorFile(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let (record, _) = try PushRoutes(state: state).find(context)
+    do throws(NotRenderable) {
+      return Response(
+        status: .ok, headers: [.contentType: "application/json"],
+        body: ResponseBody(byteBuffer: ByteBuffer(bytes: try record.simulatorFile())))
+    } catch {
+      throw Self.problem(error, of: record, "file for xcrun simctl push")
+    }
+  }
+
+  private static func problem(_ error: NotRenderable, of record: Record, _ form: String) -> Problem {
+    Problem(
+      status: .unprocessableContent, detail: "push \(record.seq) cannot be given as a \(form): \(error.message)",
+      hint: "What was kept of the body is at /api/v1/pushes/\(record.seq)/payload.")
+  }
+
+  private static func format(_ text: String?) throws(Problem) -> InboxExport.Format {
+    guard let text else { return .lines }
+    do {
+      return try Value.word(text, of: InboxExport.Format.self)
+    } catch {
+      throw .badRequest("format cannot be \"\(error.value.prefix(80))\"", hint: "It is \(error.allowed).")
+    }
+  }
+}
+
+extension InboxExport.Format {
+  fileprivate var contentType: String {
+    switch self {
+    case .lines: "application/x-ndjson"
+    case .array: "application/json"
+    }
+  }
+}

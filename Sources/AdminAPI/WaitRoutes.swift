@@ -1,0 +1,50 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// Waiting until so many pushes are there as a test expects.
+struct WaitRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] { [.get("/pushes/wait", wait)] }
+
+  private func wait(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    var parameters = try QueryParameters(request)
+    let isStrict = try parameters.takeFlag("strict")
+    let query: WaitQuery
+    do {
+      query = try WaitQuery(parameters.all, in: state.filterContext(nil))
+    } catch {
+      throw Problem(error)
+    }
+    let answer = await state.inbox.wait(for: query)
+    if answer.isAbandoned {
+      throw Problem(
+        status: .serviceUnavailable, detail: "the server stops; \(answer.message)",
+        hint: "Start it again, and wait while it runs.")
+    }
+    return .json(status: isStrict && !answer.isSatisfied ? .preconditionFailed : .ok) { writer in
+      writer.member("satisfied", answer.isSatisfied)
+      writer.member("matched", answer.matched)
+      writer.arrayMember("items") { writer in
+        for record in answer.items { record.write(to: &writer, rulebook: state.rulebook) }
+      }
+      writer.member("seq", answer.seq)
+      writer.member("message", answer.message)
+      writer.arrayMember("nearest") { writer in
+        for miss in answer.nearest { writer.object { miss.write(to: &$0) } }
+      }
+      writer.member("evicted", answer.evicted)
+      writer.member("complete", answer.isComplete)
+    }
+  }
+}
+
+extension NearMiss {
+  fileprivate func write(to writer: inout JSONWriter) {
+    writer.member("seq", record.seq)
+    writer.member("met", met)
+    writer.member("missed", missed)
+  }
+}

@@ -1,0 +1,27 @@
+/// Objects of closed streams with their buffers, for the next streams.
+///
+/// The sessions of one event loop share a pool, so that an idle connection owns nothing of it. Not Sendable: all sessions
+/// that share one live on one thread.
+public final class RequestStreamPool {
+  /// More are not kept, so that a burst does not stay in memory: with the longest requests these take 4 MB.
+  static let limit = 256
+
+  /// Each is retained once.
+  @exclusivity(unchecked) private var free: [Unmanaged<RequestStream>] = []
+
+  /// An empty pool.
+  public init() {}
+
+  deinit { for stream in free { stream.release() } }
+
+  /// How many objects wait for a stream.
+  var count: Int { free.count }
+
+  /// An object with whatever was in it, retained once: for the caller to give back.
+  func take() -> Unmanaged<RequestStream> { free.popLast() ?? .passRetained(RequestStream()) }
+
+  /// Takes back an object that nobody reads any more, with its one retain.
+  func give(_ stream: Unmanaged<RequestStream>) {
+    if free.count < Self.limit { free.append(stream) } else { stream.release() }
+  }
+}

@@ -1,0 +1,167 @@
+internal import APNSRules
+internal import Faults
+internal import HTTPMessage
+internal import Notation
+
+/// What was read of a record for one condition and may serve the next one.
+struct FilterReading {
+  fileprivate var isJSON: Bool?
+  fileprivate var findings: [String]?
+  fileprivate var pushKey: String?
+  fileprivate var unescapedBody: String?
+}
+
+extension Record {
+  /// Whether all conditions on one field hold.
+  func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading) -> Bool {
+    switch group.subject {
+    case .field(.finding):
+      let findings = reading.findings ?? filter.rulebook.map(findings) ?? []
+      reading.findings = findings
+      return group.holds { test in test.pattern.map { findings.contains(where: $0.matches) } ?? false }
+    case .field(.is):
+      let isDuplicate = filter.duplicates.contains(seq)
+      return group.holds { has($0, isDuplicate: isDuplicate) }
+    case .field(.pushKey):
+      let key = reading.pushKey ?? pushKey
+      reading.pushKey = key
+      return group.holds { $0.pattern?.matches(key) ?? false }
+    case .field(.text): return group.holds { test in test.pattern.map { contains($0, &reading) } ?? false }
+    case .field(let field): return group.holds { satisfies($0, field) }
+    case .header(let name): return group.holds { satisfies($0, header: name) }
+    case .payload(let pointer): return satisfies(group, payload: pointer, &reading)
+    }
+  }
+
+  // MARK: - Fields
+
+  private func satisfies(_ test: FilterTest, _ field: FilterField) -> Bool {
+    switch test {
+    case .text(let pattern): has(pattern, field)
+    case .number(let range): number(field).map(range.contains) ?? false
+    case .flag(let flag): accepted == flag
+    case .states, .value: false
+    }
+  }
+
+  private func has(_ pattern: TextPattern, _ field: FilterField) -> Bool {
+    switch field {
+    case .deviceToken: withHeader(facts.deviceToken) { $0.map(pattern.matches) ?? false }
+    case .topic: withTopic { $0.map(pattern.matches) ?? false }
+    case .pushType: withHeader(facts.pushTypeText) { $0.map(pattern.matches) ?? false }
+    case .apnsID: withID { $0.map(pattern.matches) ?? false }
+    case .collapseID: withHeader(facts.collapseID) { $0.map(pattern.matches) ?? false }
+    case .reason: servedReason.map(pattern.matches) ?? false
+    case .rule: aftermath?.injections.contains { pattern.matches($0.rule) } ?? false
+    case .profile: aftermath?.injections.contains { $0.profile.map(pattern.matches) ?? false } ?? false
+    case .outcome: pattern.matches(outcome.rawValue)
+    case .connection: pattern.matches(connection.id)
+    case .keyID: verdict?.token?.keyID.map(pattern.matches) ?? false
+    case .teamID: verdict?.token?.teamID.map(pattern.matches) ?? false
+    default: number(field).map { pattern.matches(String($0)) } ?? false
+    }
+  }
+
+  private func number(_ field: FilterField) -> Int64? {
+    switch field {
+    case .status: served.status.map(Int64.init)
+    case .priority: priority.map(Int64.init)
+    case .listener: Int64(connection.listener)
+    case .attempt: Int64(attempt)
+    case .since, .until: receivedAt
+    case .size, .sizeGreater, .sizeLess: Int64(bodySize)
+    default: nil
+    }
+  }
+
+  private func has(_ test: FilterTest, isDuplicate: Bool) -> Bool {
+    guard case .states(let states) = test else { return false }
+    return states.contains { state in
+      switch state {
+      case .retry: attempt > 1
+      case .first: attempt <= 1
+      case .pending: outcome == .pending
+      case .duplicate: isDuplicate
+      }
+    }
+  }
+
+  // MARK: - What came
+
+  private func satisfies(_ test: FilterTest, header wanted: String) -> Bool {
+    guard case .value(let test) = test else { return false }
+    var found = false
+    withHeaders { packed in
+      HeaderList.forEachField(in: packed) { name, value in
+        guard !found, packed[name.indices].elementsEqual(wanted.utf8) else { return }
+        found = test.holds(forHeader: UnsafeRawBufferPointer(rebasing: packed[value.indices]))
+      }
+    }
+    return found
+  }
+
+  private func satisfies(_ group: Filter.Group, payload pointer: JSONPointer, _ reading: inout FilterReading) -> Bool {
+    let value = withBody { pointer.value(in: $0) }
+    let withoutValue = group.wanted.isEmpty
+    let withValue = group.holds { test in
+      guard case .value(let test) = test, let value else { return false }
+      return test.holds(forPayload: value)
+    }
+    // A body that is not JSON has no values, whatever was found in it. Looking at all of it for that takes longer than
+    // finding one, so it comes last, and only where it matters.
+    return withValue == withoutValue || isJSON(&reading) ? withValue : withoutValue
+  }
+
+  private func isJSON(_ reading: inout FilterReading) -> Bool {
+    if let known = reading.isJSON { return known }
+    let isJSON = !isBodyCut && withBody { JSONText.problem(in: $0) == nil }
+    reading.isJSON = isJSON
+    return isJSON
+  }
+
+  /// Whether the payload, or the name or value of a header field, is as the pattern says.
+  private func contains(_ pattern: TextPattern, _ reading: inout FilterReading) -> Bool {
+    if withBody(pattern.matches) { return true }
+    var found = false
+    withHeaders { packed in
+      HeaderList.forEachField(in: packed) { name, value in
+        found =
+          found || pattern.matches(UnsafeRawBufferPointer(rebasing: packed[value.indices]))
+          || pattern.matches(UnsafeRawBufferPointer(rebasing: packed[name.indices]))
+      }
+    }
+    guard !found, withBody({ $0.contains(UInt8(ascii: "\\")) }) else { return found }
+    // Many providers write everything beyond ASCII as escapes.
+    let text = reading.unescapedBody ?? withBody { JSONPointer.unescaped($0) }
+    reading.unescapedBody = text
+    return pattern.matches(text)
+  }
+}
+
+extension FilterTest {
+  fileprivate var pattern: TextPattern? {
+    if case .text(let pattern) = self { pattern } else { nil }
+  }
+}
+
+extension FilterTest.ValueTest {
+  fileprivate func holds(forPayload value: JSONPointer.Value) -> Bool {
+    switch (self, value) {
+    case (.present, _): true
+    case (.text(let pattern, _, _), .string(let text)): pattern.matches(text)
+    case (.text(let pattern, nil, isTextAlone: false), .number(let text)): pattern.matches(text)
+    case (.text(_, let number?, isTextAlone: false), .number(let text)): QueryNumber(text) == number
+    case (.text(let pattern, _, isTextAlone: false), .word(let text)): pattern.matches(text)
+    case (.within(let bounds), .number(let text)): QueryNumber(text).map(bounds.contains) ?? false
+    case (.text, _), (.within, _): false
+    }
+  }
+
+  fileprivate func holds(forHeader value: UnsafeRawBufferPointer) -> Bool {
+    switch self {
+    case .present: true
+    case .text(let pattern, _, _): pattern.matches(value)
+    case .within(let bounds): QueryNumber(String(decoding: value, as: UTF8.self)).map(bounds.contains) ?? false
+    }
+  }
+}

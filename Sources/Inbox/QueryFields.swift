@@ -1,0 +1,88 @@
+public import APNSRules
+internal import Faults
+public import Notation
+
+/// Which members of a record are shown: `seq,apns.topic,served.status`.
+public struct QueryFields: Sendable {
+  /// A member that was asked for, and, if it is not meant as a whole, which of its own members.
+  private struct Member: Sendable {
+    let name: String
+    let pointer: JSONPointer
+    var isWhole = false
+    var members: [Member] = []
+  }
+
+  private var members: [Member] = []
+
+  /// No member.
+  init() {}
+
+  /// The names of all members, as they stand in a record. Those of payloads and lists are not named; they are shown as
+  /// a whole.
+  static let names = [
+    "seq", "accepted", "outcome", "listener", "received_at", "finished_at", "push_key", "attempt",
+    "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",
+    "request", "request.method", "request.path", "request.device_token", "request.headers", "request.payload",
+    "request.payload_error", "request.size", "request.size.bytes", "request.size.limit",
+    "apns", "apns.id", "apns.id_origin", "apns.topic", "apns.push_type", "apns.priority", "apns.expiration",
+    "apns.collapse_id",
+    "auth", "auth.kind", "auth.team_id", "auth.key_id", "auth.issued_at", "auth.age", "auth.signature",
+    "auth.certificate", "auth.certificate.subject_uid", "auth.certificate.common_name",
+    "auth.certificate.fingerprint", "auth.certificate.topics",
+    "verdict", "verdict.status", "verdict.reason", "verdict.checks",
+    "fault", "fault.profile", "fault.rule", "fault.action", "fault.draw", "fault.p", "fault.ordinal", "fault.also",
+    "served", "served.status", "served.reason", "served.reset", "served.goaway", "served.goaway.code",
+    "served.goaway.last_stream", "served.goaway.debug", "served.closed", "served.latency",
+    "findings",
+  ]
+
+  /// Adds names with commas between them.
+  ///
+  /// - Throws: `FilterError` for a name that no record has.
+  mutating func add(_ text: String) throws(FilterError) {
+    for name in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
+      guard Self.names.contains(name) else {
+        let guess =
+          Spelling.nearest(to: String(name.prefix(40)), among: Self.names).map { "Did you mean \($0)? " } ?? ""
+        throw FilterError(
+          field: "fields", value: name,
+          hint: "\(guess)It is a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")
+      }
+      Self.add(name.split(separator: ".").map(String.init)[...], to: &members, under: "")
+    }
+  }
+
+  private static func add(_ path: ArraySlice<String>, to members: inout [Member], under parent: String) {
+    guard let name = path.first, let pointer = JSONPointer("\(parent)/\(name)") else { return }
+    let index = members.firstIndex { $0.name == name } ?? members.endIndex
+    if index == members.endIndex { members.append(Member(name: name, pointer: pointer)) }
+    if path.count == 1 {
+      members[index].isWhole = true
+    } else {
+      add(path.dropFirst(), to: &members[index].members, under: "\(parent)/\(name)")
+    }
+  }
+
+  /// Writes these members of a record as the next value, in the order they were asked for. One that the record lacks is
+  /// null.
+  public func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook) {
+    var whole = JSONWriter()
+    record.write(to: &whole, rulebook: rulebook)
+    whole.bytes.withUnsafeBytes { document in
+      writer.object { Self.write(members, of: document, to: &$0) }
+    }
+  }
+
+  private static func write(_ members: [Member], of document: UnsafeRawBufferPointer, to writer: inout JSONWriter) {
+    for member in members {
+      writer.name(member.name)
+      switch member.pointer.value(in: document) {
+      case .structure where !member.isWhole: writer.object { write(member.members, of: document, to: &$0) }
+      case .string(let text): writer.string(text)
+      case .number(var text), .word(var text), .structure(var text):
+        text.withUTF8 { writer.verbatim(UnsafeRawBufferPointer($0)) }
+      case nil: writer.null()
+      }
+    }
+  }
+}

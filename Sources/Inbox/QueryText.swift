@@ -1,0 +1,148 @@
+/// One condition as it was written.
+struct QueryTerm {
+  /// The name of the field.
+  let name: String
+  /// What it is compared with.
+  let value: QueryValue
+  /// Whether it must not hold.
+  let isNegated: Bool
+
+  init(name: String, value: QueryValue, isNegated: Bool) {
+    self.name = name
+    self.value = value
+    self.isNegated = isNegated
+  }
+
+  /// A parameter. A `!` before the name, or before the value, negates it.
+  init(name: String, value: String) {
+    let (negatedName, negatedValue) = (name.hasPrefix("!"), value.hasPrefix("!"))
+    self.init(
+      name: negatedName ? String(name.dropFirst()) : name,
+      value: QueryValue(parameter: negatedValue ? value.dropFirst() : value[...]),
+      isNegated: negatedName != negatedValue)
+  }
+}
+
+/// Reads the text of a query, the form for people:
+/// `status:410 topic:com.acme.* !type:background larger:3.5K text:"order shipped" payload./aps/badge:>3`.
+///
+/// A word is a field, a colon (or an equals sign, or at once `>` or `<`), and a value; white space ends it. Quotation
+/// marks keep white space, colons and operators in it; in them `\"`, `\\` and `\*` are these characters themselves, `\n`
+/// and `\t` line break and tab. A `*` means any text, in quotation marks too.
+struct QueryText {
+  private let characters: [Unicode.Scalar]
+  private var position = 0
+
+  /// Calls `take` with each condition.
+  ///
+  /// - Throws: `FilterError` at the word that cannot be read, or that `take` refuses.
+  static func read(_ text: String, _ take: (QueryTerm) throws(FilterError) -> Void) throws(FilterError) {
+    guard text.utf8.count <= Filter.maxLength else {
+      throw FilterError(
+        name: "q", message: "the query has \(text.utf8.count) bytes", hint: "At most \(Filter.maxLength) are read.")
+    }
+    var reader = QueryText(characters: Array(text.unicodeScalars))
+    while reader.skipSpace() {
+      let start = reader.position
+      do throws(FilterError) {
+        try take(reader.term())
+      } catch {
+        throw error.at(column: start + 1, word: reader.word(from: start))
+      }
+    }
+  }
+
+  private init(characters: [Unicode.Scalar]) { self.characters = characters }
+
+  private var current: Unicode.Scalar? { position < characters.count ? characters[position] : nil }
+
+  /// Whether there is a word behind the white space.
+  private mutating func skipSpace() -> Bool {
+    while let character = current, character.properties.isWhitespace { position += 1 }
+    return current != nil
+  }
+
+  /// The word that begins at `start`, up to white space behind what was read of it.
+  private func word(from start: Int) -> String {
+    var end = position
+    while end < characters.count, !characters[end].properties.isWhitespace { end += 1 }
+    var word = String.UnicodeScalarView()
+    word.append(contentsOf: characters[start..<end])
+    return String(word)
+  }
+
+  private mutating func take(_ character: Unicode.Scalar) -> Bool {
+    guard current == character else { return false }
+    position += 1
+    return true
+  }
+
+  private mutating func term() throws(FilterError) -> QueryTerm {
+    let isNegated = take("!")
+    let name = try part { ":=<>".unicodeScalars.contains($0) }
+    guard let separator = current, !separator.properties.isWhitespace else {
+      let word = name.text
+      throw FilterError(
+        name: word, message: "\"\(word.prefix(80))\" is no condition",
+        hint: "Write FIELD:VALUE, as in status:410, or text:\(word.prefix(80)) to find it anywhere in a push.")
+    }
+    guard !name.text.isEmpty else {
+      throw FilterError(
+        name: "", message: "there is no field before the \"\(separator)\"",
+        hint: "Write FIELD:VALUE, as in status:410. A value with such a character stands in quotation marks.")
+    }
+    if separator == ":" || separator == "=" { position += 1 }
+    let negatesValue = take("!")
+    return QueryTerm(name: name.text, value: try part { _ in false }, isNegated: isNegated != negatesValue)
+  }
+
+  /// Reads up to white space or a character at which `ends`, neither of them in quotation marks.
+  private mutating func part(ends: (Unicode.Scalar) -> Bool) throws(FilterError) -> QueryValue {
+    var text = String.UnicodeScalarView()
+    var pieces = [String.UnicodeScalarView()]
+    func add(_ character: Unicode.Scalar, isStar: Bool) {
+      text.append(character)
+      if isStar { pieces.append(String.UnicodeScalarView()) } else { pieces[pieces.count - 1].append(character) }
+    }
+    let startsQuoted = current == "\""
+    var isQuoted = false
+    while let character = current, !character.properties.isWhitespace, !ends(character) {
+      position += 1
+      guard character == "\"" else {
+        add(character, isStar: character == "*")
+        continue
+      }
+      isQuoted = true
+      while !take("\"") {
+        guard let character = current else {
+          throw FilterError(
+            name: "q", message: "a quotation mark has no second one",
+            hint: "Close it; a quotation mark within is written \\\".")
+        }
+        position += 1
+        if character == "\\" {
+          add(try escape(), isStar: false)
+        } else {
+          add(character, isStar: character == "*")
+        }
+      }
+    }
+    return QueryValue(
+      text: String(text), pieces: pieces.map { String($0) }, isQuoted: isQuoted, startsQuoted: startsQuoted)
+  }
+
+  /// What stands for the character behind a backslash.
+  private mutating func escape() throws(FilterError) -> Unicode.Scalar {
+    let character = current
+    position = min(position + 1, characters.count)
+    switch character {
+    case "\"", "\\", "*": return character ?? "\\"
+    case "n": return "\n"
+    case "t": return "\t"
+    default:
+      throw FilterError(
+        name: "q", message: "a backslash stands before \(character.map { "\"\($0)\"" } ?? "the end")",
+        hint: #"In quotation marks it is written \\, and a quotation mark \", a star \*, a line break \n, a tab \t."#)
+    }
+  }
+}

@@ -1,0 +1,205 @@
+internal import NIOConcurrencyHelpers
+
+/// One wait: counts what is in the inbox, then what comes, until it knows the answer or its time is up.
+final class Waiter: InboxListener {
+  /// Why a wait ended.
+  enum Ending: Sendable {
+    case satisfied, hopeless, timedOut
+    /// The server stops, or whoever waited has gone away.
+    case abandoned
+  }
+
+  private struct State {
+    var tally: WaitTally
+    /// All records up to this number were counted.
+    var seen = 0
+    /// What was heard of while the inbox was gone through; nil afterwards.
+    var heard: Heard? = Heard()
+    var ending: Ending?
+    var continuation: CheckedContinuation<Void, Never>?
+    /// Looks again when the time is up, or when it has been quiet for long enough.
+    var alarm: Task<Void, Never>?
+    var alarmTime: ContinuousClock.Instant?
+  }
+
+  private struct Heard {
+    var through = 0
+    var finished: [Int] = []
+    var emptiedThrough: Int?
+  }
+
+  private let inbox: Inbox
+  private let deadline: ContinuousClock.Instant
+  private let state: NIOLockedValueBox<State>
+
+  init(_ query: WaitQuery, in inbox: Inbox) {
+    let began = ContinuousClock.now
+    self.inbox = inbox
+    deadline = began + query.timeout
+    state = NIOLockedValueBox(State(tally: WaitTally(query, began: began)))
+  }
+
+  /// Waits to the end.
+  ///
+  /// - Returns: why it ended, what was counted, and the number up to which records were looked at.
+  func run() async -> (ending: Ending, tally: WaitTally, seen: Int) {
+    if inbox.watch.add(self, to: inbox) {
+      await countWhatIsThere()
+      await withTaskCancellationHandler {
+        await withCheckedContinuation { continuation in
+          let isOver = state.withLockedValue { state in
+            if state.ending == nil { state.continuation = continuation }
+            return state.ending != nil
+          }
+          if isOver { continuation.resume() }
+        }
+      } onCancel: {
+        hearNoMore()
+      }
+      inbox.watch.remove(self)
+    }
+    return state.withLockedValue { state in
+      state.alarm?.cancel()
+      return (state.ending ?? .abandoned, state.tally, state.seen)
+    }
+  }
+
+  // MARK: - What is there
+
+  /// Counts the records of the inbox. It may take long, so news that come meanwhile are only noted; in the end they are
+  /// looked up.
+  private func countWhatIsThere() async {
+    var snapshot = inbox.snapshot()
+    var tally = state.withLockedValue { $0.tally }
+    tally.isComplete = snapshot.isComplete(after: tally.selection.after)
+    var seen = 0
+    while true {
+      var rest = tally.selection
+      rest.after = max(rest.after, seen)
+      var walk = InboxWalk(snapshot, rest)
+      while let records = walk.next() {
+        let now = ContinuousClock.now
+        for record in records {
+          if seen == 0 { tally.find(record) } else { tally.take(record, at: now) }
+        }
+        if Task.isCancelled { return }
+        await Task.yield()
+      }
+      seen = snapshot.lastSeq
+      let newer = inbox.snapshot()
+      if newer.lastSeq - seen < 1000 { break }
+      tally.isComplete = tally.isComplete && newer.isComplete(after: seen)
+      snapshot = newer
+    }
+    let (counted, reached) = (tally, seen)
+    state.withLockedValue { state in
+      let heard = state.heard ?? Heard()
+      state.heard = nil
+      state.tally = counted
+      state.seen = reached
+      guard state.ending == nil else { return }
+      catchUp(&state, with: heard)
+    }
+    look()
+  }
+
+  /// Looks up what was heard of since the last snapshot.
+  private func catchUp(_ state: inout State, with heard: Heard) {
+    let now = ContinuousClock.now
+    let snapshot = inbox.snapshot()
+    if let through = heard.emptiedThrough { empty(&state, through: through, at: now) }
+    for seq in heard.finished where seq <= state.seen {
+      if let record = inbox.record(seq: seq) { state.tally.take(record, at: now) }
+    }
+    guard heard.through > state.seen else { return }
+    state.tally.isComplete = state.tally.isComplete && snapshot.isComplete(after: state.seen)
+    var rest = Selection()
+    rest.after = state.seen
+    var walk = InboxWalk(snapshot, rest)
+    while let records = walk.next() {
+      for record in records { state.tally.take(record, at: now) }
+    }
+    state.seen = max(state.seen, snapshot.lastSeq)
+  }
+
+  // MARK: - What comes
+
+  func hear(_ news: InboxNews) {
+    let isNew = state.withLockedValue { state in
+      if var heard = state.heard {
+        heard.through = max(heard.through, news.through)
+        heard.finished += news.finished.map(\.seq)
+        heard.emptiedThrough = news.emptiedThrough ?? heard.emptiedThrough
+        state.heard = heard
+        return false
+      }
+      guard state.ending == nil else { return false }
+      let now = ContinuousClock.now
+      if let through = news.emptiedThrough { empty(&state, through: through, at: now) }
+      if news.missed > 0, news.evictedThrough > state.seen { state.tally.isComplete = false }
+      for record in news.records where record.seq > state.seen { state.tally.take(record, at: now) }
+      for record in news.finished { state.tally.take(record, at: now) }
+      state.seen = max(state.seen, news.through)
+      return true
+    }
+    if isNew { look() }
+  }
+
+  private func empty(_ state: inout State, through seq: Int, at now: ContinuousClock.Instant) {
+    state.tally.empty(through: seq, at: now)
+    // What was pushed out before, nobody asks for any more.
+    if seq >= state.seen { state.tally.isComplete = true }
+  }
+
+  func hearNoMore() {
+    end { state in state.ending = state.ending ?? .abandoned }
+  }
+
+  // MARK: - The end
+
+  /// Ends the wait if the answer is known or the time is up; else sees to it that this is looked at again in time.
+  private func look() {
+    end { state in
+      guard state.ending == nil, state.heard == nil else { return }
+      let now = ContinuousClock.now
+      switch state.tally.verdict(at: now) {
+      case .satisfied: state.ending = .satisfied
+      case .hopeless: state.ending = .hopeless
+      case .open where now >= deadline: state.ending = .timedOut
+      case .open(let until): setAlarm(&state, at: min(until ?? deadline, deadline))
+      }
+    }
+  }
+
+  private func setAlarm(_ state: inout State, at time: ContinuousClock.Instant) {
+    // One that rings too early looks again and sets the next.
+    if let set = state.alarmTime, set <= time { return }
+    state.alarm?.cancel()
+    state.alarmTime = time
+    state.alarm = Task { [weak self] in
+      do {
+        try await Task.sleep(until: time, clock: .continuous)
+      } catch {
+        return
+      }
+      self?.ring(time)
+    }
+  }
+
+  private func ring(_ time: ContinuousClock.Instant) {
+    state.withLockedValue { state in
+      if state.alarmTime == time { state.alarmTime = nil }
+    }
+    look()
+  }
+
+  private func end(_ change: (inout State) -> Void) {
+    let continuation = state.withLockedValue { state in
+      change(&state)
+      guard state.ending != nil else { return CheckedContinuation<Void, Never>?.none }
+      defer { state.continuation = nil }
+      return state.continuation
+    }
+    continuation?.resume()
+  }
+}

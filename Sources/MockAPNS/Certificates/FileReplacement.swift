@@ -1,0 +1,68 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+
+/// What a file will hold, while it is written piece by piece under a temporary name. Until `commit` nobody sees any of
+/// it; if that is never called, nothing has changed.
+package final class FileReplacement {
+  private let path: String
+  private let temporary: String
+  private var file: Int32
+
+  /// Begins a file of its own beside the one at `path`.
+  ///
+  /// - Parameter isPrivate: whether only this user may read it.
+  /// - Throws: `FileError`.
+  package init(of path: String, isPrivate: Bool) throws(FileError) {
+    self.path = path
+    temporary = "\(path).\(getpid()).tmp"
+    unlink(temporary)
+    file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : 0o644)
+    guard file >= 0 else { throw FileError(path: path, failing: "cannot be written") }
+  }
+
+  deinit {
+    guard file >= 0 else { return }
+    close(file)
+    unlink(temporary)
+  }
+
+  /// Writes what comes next.
+  ///
+  /// - Throws: `FileError`.
+  package func append(_ bytes: [UInt8]) throws(FileError) {
+    var rest = bytes[...]
+    while !rest.isEmpty {
+      let count = rest.withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
+      if count < 0, errno == EINTR { continue }
+      guard count > 0 else { throw FileError(path: path, failing: "cannot be written") }
+      rest = rest.dropFirst(count)
+    }
+  }
+
+  /// Puts it in its place.
+  ///
+  /// - Throws: `FileError`; then nothing has changed.
+  package func commit() throws(FileError) {
+    let closed = close(file)
+    file = -1
+    guard closed == 0, rename(temporary, path) == 0 else {
+      let error = FileError(path: path, failing: "cannot be written")
+      unlink(temporary)
+      throw error
+    }
+  }
+}
+
+extension FileError {
+  /// A failure of the system's, just now.
+  init(path: String, failing what: String) {
+    self.init(
+      path: path, problem: "\(what): \(String(cString: strerror(errno)))",
+      repair: "see to it that this user may use the file and its folder")
+  }
+}

@@ -1,0 +1,32 @@
+import APNSRules
+import Testing
+
+/// A verdict that is written over another one.
+@Suite struct VerdictTests {
+  static let changes: [Row] = [
+    Row("as it is", nil) { _ in },
+    Row("no topic", .missingTopic) { $0["apns-topic"] = nil },
+    Row("no credential", .missingProviderToken) { $0["authorization"] = nil },
+    Row("another method", .methodNotAllowed) { $0[":method"] = "GET" },
+    Row("by certificate", nil) { $0.useCertificate() },
+  ]
+
+  @Test(arguments: changes, changes) func nothingIsLeftOfTheOneBefore(first: Row, second: Row) {
+    var verdict = first.judge()
+    var push = TestPush()
+    second.change(&push)
+    let rulebook = push.rulebook
+    rulebook.judge(
+      push.request, standing: &push.standing, keys: push.keys, devices: push.devices, now: push.now, into: &verdict)
+    let alone = second.judge()
+    #expect(verdict.isAccepted == alone.isAccepted)
+    #expect(verdict.status == alone.status)
+    #expect(verdict.reason == second.reason)
+    #expect(verdict.detail == alone.detail)
+    #expect(verdict.failed == alone.failed)
+    #expect(verdict.facts == alone.facts)
+    #expect(verdict.credential == alone.credential)
+    #expect(verdict.token?.keyID == alone.token?.keyID)
+    #expect(verdict.checks.map(\.check) == alone.checks.map(\.check))
+  }
+}

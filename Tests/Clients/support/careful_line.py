@@ -1,0 +1,191 @@
+"""The connection of the careful provider: HTTP/2 by the book, on h2, with deadlines."""
+
+import asyncio
+import json
+
+from h2.config import H2Configuration
+from h2.connection import ConnectionState, H2Connection
+from h2.errors import ErrorCodes
+from h2.events import (
+    ConnectionTerminated, DataReceived, PingAckReceived, RemoteSettingsChanged, ResponseReceived, StreamEnded,
+    StreamReset,
+)
+from h2.exceptions import ProtocolError
+
+from support.wire import client_context
+
+
+class Unprocessed(Exception):
+    """The push was certainly not taken: it may be sent again as it is."""
+
+
+class Lost(Exception):
+    """No answer will come. The push may have been taken."""
+
+
+class Answer:
+    """What came back on one stream."""
+
+    def __init__(self):
+        self.finished = asyncio.get_running_loop().create_future()
+        self.status = None
+        self.body = b""
+
+    @property
+    def facts(self):
+        """What the body says; an empty one, or one that cannot be read, says nothing."""
+        try:
+            facts = json.loads(self.body)
+        except ValueError:
+            return {}
+        return facts if isinstance(facts, dict) else {}
+
+    def end(self, error=None):
+        if not self.finished.done():
+            if error is None:
+                self.finished.set_result(self)
+            else:
+                self.finished.set_exception(error)
+
+
+class Framing(H2Connection):
+    """To h2 a connection is over with GOAWAY; yet the streams up to the last one are still being answered."""
+
+    def _receive_goaway_frame(self, frame):
+        received = super()._receive_goaway_frame(frame)
+        self.state_machine.state = ConnectionState.CLIENT_OPEN
+        return received
+
+
+class Line:
+    """One HTTP/2 connection that knows what it can still be used for."""
+
+    def __init__(self, reader, writer):
+        self.http = Framing(H2Configuration(header_encoding="utf-8"))
+        self.usable = True  # for new streams
+        self._reader, self._writer = reader, writer
+        self._answers = {}
+        self._settled = False
+        self._changed = asyncio.Event()
+        self._pong = None
+        self.http.initiate_connection()
+        self._flush()
+        self._reading = asyncio.ensure_future(self._read())
+
+    @classmethod
+    async def open(cls, server, deadline):
+        """A connection whose first SETTINGS has been read, or an error after `deadline` seconds."""
+        opening = asyncio.open_connection(
+            "127.0.0.1", server.port, ssl=client_context(server.ca), server_hostname="localhost")
+        line = cls(*await asyncio.wait_for(opening, deadline))
+        try:
+            await asyncio.wait_for(line._until(lambda: line._settled), deadline)
+        except asyncio.TimeoutError:
+            line.close()
+            raise
+        return line
+
+    async def push(self, headers, body, deadline):
+        """Waits for a free stream, sends, and waits for the answer for `deadline` seconds."""
+        await self._until(lambda: self._has_room(len(body)))
+        if not self.usable:
+            raise Unprocessed
+        stream = self.http.get_next_available_stream_id()
+        answer = self._answers[stream] = Answer()
+        self.http.send_headers(stream, headers)
+        self.http.send_data(stream, body, end_stream=True)
+        self._flush()
+        try:
+            return await asyncio.wait_for(answer.finished, deadline)
+        except asyncio.TimeoutError:
+            if self._answers.pop(stream, None) is None:
+                raise Lost("the connection ended") from None
+            self.http.reset_stream(stream, ErrorCodes.CANCEL)
+            self._flush()
+            self._changed.set()
+            await self._probe(deadline)
+            raise Lost(f"no answer within {deadline} s") from None
+
+    def retire(self):
+        """No new streams; those that are open may still be answered."""
+        self.usable = False
+        self._changed.set()
+        if not self._answers:
+            self.close()
+
+    def close(self):
+        self._end(Lost("closed"))
+        self._writer.close()
+        self._reading.cancel()
+
+    def _has_room(self, size):
+        return (
+            self.http.open_outbound_streams < self.http.remote_settings.max_concurrent_streams
+            and self.http.outbound_flow_control_window >= size)
+
+    async def _until(self, holds):
+        while self.usable and not holds():
+            self._changed.clear()
+            await self._changed.wait()
+
+    async def _probe(self, deadline):
+        """Asks whether the other end is still there; a line without an answer to that is over."""
+        if self._pong is None:
+            self._pong = asyncio.get_running_loop().create_future()
+            self.http.ping(b"careful!")
+            self._flush()
+        try:
+            await asyncio.wait_for(asyncio.shield(self._pong), deadline)
+        except asyncio.TimeoutError:
+            self.close()
+
+    def _flush(self):
+        if (data := self.http.data_to_send()) and not self._writer.is_closing():
+            self._writer.write(data)
+
+    async def _read(self):
+        why = "the server closed the connection"
+        try:
+            while data := await self._reader.read(65536):
+                for event in self.http.receive_data(data):
+                    self._take(event)
+                self._flush()
+                self._changed.set()
+                if not self.usable and not self._answers:
+                    break
+        except (OSError, ProtocolError) as error:
+            why = repr(error)
+        self._end(Lost(why))
+        self._writer.close()
+
+    def _take(self, event):
+        if isinstance(event, RemoteSettingsChanged):
+            self._settled = True
+        elif isinstance(event, PingAckReceived) and self._pong is not None:
+            self._pong.set_result(None)
+            self._pong = None
+        elif isinstance(event, ConnectionTerminated):
+            self.usable = False
+            for stream in [stream for stream in self._answers if stream > event.last_stream_id]:
+                self._answers.pop(stream).end(Unprocessed())
+        elif getattr(event, "stream_id", None) in self._answers:
+            self._take_for_stream(event, self._answers[event.stream_id])
+
+    def _take_for_stream(self, event, answer):
+        if isinstance(event, ResponseReceived):
+            answer.status = int(dict(event.headers)[":status"])
+        elif isinstance(event, DataReceived):
+            answer.body += event.data
+            self.http.acknowledge_received_data(event.flow_controlled_length, event.stream_id)
+        elif isinstance(event, StreamEnded):
+            self._answers.pop(event.stream_id).end()
+        elif isinstance(event, StreamReset):
+            refused = event.error_code == ErrorCodes.REFUSED_STREAM
+            self._answers.pop(event.stream_id).end(Unprocessed() if refused else Lost("the stream was reset"))
+
+    def _end(self, error):
+        self.usable = False
+        for answer in self._answers.values():
+            answer.end(error)
+        self._answers.clear()
+        self._changed.set()

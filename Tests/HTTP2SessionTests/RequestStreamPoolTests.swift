@@ -1,0 +1,67 @@
+import HTTPMessage
+import Testing
+
+@testable import HTTP2Session
+
+/// Objects of closed streams, which sessions share.
+@Suite struct RequestStreamPoolTests {
+  private let accepted = HeaderList([(":status", "200")])
+
+  /// Opens so many streams at once, answers them and lets them close.
+  private func serve(_ count: Int32, with pool: RequestStreamPool) throws {
+    let session = try HTTP2ServerSession.begun(pool: pool)
+    let bytes = (0..<count).flatMap { Frame.request(2 * $0 + 1) }
+    for stream in try session.requests(bytes) { session.respond(to: stream, headers: accepted) }
+    _ = session.drained()
+    #expect(session.openStreamCount == 0)
+  }
+
+  @Test func keepsNoMoreThanItsLimit() throws {
+    let pool = RequestStreamPool()
+    try serve(3, with: pool)
+    #expect(pool.count == 3)
+    try serve(Int32(RequestStreamPool.limit) + 10, with: pool)
+    #expect(pool.count == RequestStreamPool.limit)
+  }
+
+  @Test func whatAnotherSessionLeftIsNotSeen() throws {
+    let pool = RequestStreamPool()
+    let first = try HTTP2ServerSession.begun(pool: pool)
+    let used = try #require(try first.requests(Frame.request(1)).first)
+    let fields = used.request.headers.count
+    first.respond(to: used, headers: accepted, body: [1, 2, 3])
+    _ = first.drained()
+    let second = try HTTP2ServerSession.begun(pool: pool)
+    let again = try #require(try second.requests(Frame.request(5)).first)
+    #expect(again === used)
+    #expect(again.id == 5 && again.request.stream == 5)
+    #expect(again.request.headers.count == fields && again.request.body.isEmpty && again.request.bodySize == 0)
+    #expect(!again.isAnswered)
+    #expect(first.stream(withID: 1) == nil)
+    #expect(pool.count == 0)
+  }
+
+  /// One that is held when its connection ends is nobody's any more, and not for the next one.
+  @Test func aSessionThatEndsLetsItsStreamsGo() throws {
+    let pool = RequestStreamPool()
+    weak var open: RequestStream?
+    do {
+      let session = try HTTP2ServerSession.begun(pool: pool)
+      open = try session.requests(Frame.request(1)).first
+      #expect(open != nil)
+    }
+    #expect(open == nil)
+    #expect(pool.count == 0)
+  }
+
+  @Test func aRequestThatWasTakenOutComesBackWhole() throws {
+    let session = try HTTP2ServerSession.begun()
+    let stream = try #require(try session.requests(Frame.request(1)).first)
+    let whole = stream.request
+    let taken = stream.takeRequest()
+    #expect(taken == whole)
+    #expect(stream.request == HTTPRequest())
+    stream.putBack(taken)
+    #expect(stream.request == whole)
+  }
+}

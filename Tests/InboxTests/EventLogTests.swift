@@ -1,0 +1,253 @@
+import Notation
+import Foundation
+import Testing
+
+@testable import Inbox
+
+/// Following what happens: order, filters, resuming, and what slow readers miss.
+@Suite struct EventLogTests {
+  /// A reader that keeps what it read, as lines of the kind and the `seq` or the JSON.
+  private struct Follower {
+    let reader: EventReader
+    var place: Int
+    var told: [EventReader.Told] = []
+
+    init?(_ log: EventLog, after lastID: Int? = nil) {
+      guard let reader = log.follow(after: lastID) else { return nil }
+      self.reader = reader
+      place = reader.start
+    }
+
+    /// Reads what is there.
+    mutating func read(_ selection: Selection = Selection()) {
+      while let events = reader.read(after: &place, selection, rulebook: PushFixture.rulebook) { told += events }
+    }
+
+    /// Reads until there are so many events.
+    mutating func read(until count: Int, _ selection: Selection = Selection()) async {
+      for await _ in reader.news {
+        read(selection)
+        if told.count >= count { return }
+      }
+    }
+
+    var lines: [String] {
+      told.map { event in
+        let object = (try? JSONSerialization.jsonObject(with: Data(event.data))) as? [String: Any] ?? [:]
+        let detail = object["seq"] ?? object["name"] ?? object["missed"] ?? ""
+        return "\(event.name) \(detail is NSNull ? "" : detail)".trimmingCharacters(in: .whitespaces)
+      }
+    }
+  }
+
+  private static func note(_ log: EventLog, _ name: String) {
+    log.note(.rule) { $0.member("name", name) }
+  }
+
+  @Test func tellsWhatHappensInOrder() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox)
+    inbox.append(WaitingTests.record())
+    Self.note(log, "before")
+    var follower = try #require(Follower(log))
+    inbox.append(WaitingTests.record())
+    Self.note(log, "one")
+    await follower.read(until: 2)
+    let held = inbox.append(WaitingTests.record(outcome: .pending))
+    await follower.read(until: 3)
+    inbox.finish(held, with: WaitingTests.end(.accepted))
+    await follower.read(until: 4)
+    inbox.removeAll()
+    inbox.append(WaitingTests.record())
+    await follower.read(until: 6)
+    #expect(follower.lines == ["push 2", "rule one", "push 3", "push.updated 3", "reset", "push 4"])
+    let ids = follower.told.map(\.id)
+    #expect(ids == Array(ids[0]..<ids[0] + 6))
+  }
+
+  @Test func aFilterIsForPushesAlone() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox)
+    var follower = try #require(Follower(log))
+    let selection = try Selection(FilterTests.parameters("topic=a&status=200"))
+    for topic in ["a", "b", "a"] { inbox.append(WaitingTests.record(topic)) }
+    let held = inbox.append(WaitingTests.record("a", outcome: .pending))
+    inbox.finish(held, with: WaitingTests.end(.accepted))
+    Self.note(log, "end")
+    while follower.lines.last != "rule end" { await follower.read(until: follower.told.count + 1, selection) }
+    // The held one matched only once it had its status; whether it was told as it came or as it ended is a race.
+    #expect(follower.lines.count == 4)
+    #expect(Array(follower.lines.prefix(2)) == ["push 1", "push 3"])
+    #expect(["push 4", "push.updated 4"].contains(follower.lines[2]))
+  }
+
+  @Test func goesOnWhereItWas() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox)
+    var first: Follower? = try #require(Follower(log))
+    inbox.append(WaitingTests.record())
+    await first?.read(until: 1)
+    let last = try #require(first?.told.last?.id)
+    first = nil
+    #expect(log.readerCount == 0)
+    for _ in 0..<3 { inbox.append(WaitingTests.record()) }
+    var second = try #require(Follower(log, after: last))
+    await second.read(until: 3)
+    #expect(second.lines == ["push 2", "push 3", "push 4"])
+    #expect(second.told.map(\.id) == [last + 1, last + 2, last + 3])
+  }
+
+  @Test(arguments: [-5, 1000, .max, .min])
+  func tellsThatItCannotGoOn(place: Int) async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox)
+    var other = try #require(Follower(log))
+    inbox.append(WaitingTests.record())
+    await other.read(until: 1)
+    var follower = try #require(Follower(log, after: place))
+    await follower.read(until: 1)
+    #expect(follower.lines.first == "gap")
+    inbox.append(WaitingTests.record())
+    await follower.read(until: follower.told.count + 1)
+    #expect(follower.lines.last == "push 2")
+    #expect(follower.lines.count { $0 == "gap" } == 1)
+  }
+
+  @Test func forgetsWhenNobodyHasFollowedForLong() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox, limits: EventLog.Limits(memory: .milliseconds(1)))
+    var first: Follower? = try #require(Follower(log))
+    inbox.append(WaitingTests.record())
+    await first?.read(until: 1)
+    let last = try #require(first?.told.last?.id)
+    first = nil
+    while inbox.watch.listenerCount > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    inbox.append(WaitingTests.record())
+    var second = try #require(Follower(log, after: last))
+    await second.read(until: 1)
+    inbox.append(WaitingTests.record())
+    await second.read(until: 2)
+    #expect(second.lines == ["gap", "push 3"])
+  }
+
+  @Test func aSlowReaderHasAGapAndTakesNoMemory() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox, limits: EventLog.Limits(events: 10))
+    var slow = try #require(Follower(log))
+    var quick = try #require(Follower(log))
+    for number in 1...100 {
+      inbox.append(WaitingTests.record())
+      await quick.read(until: number)
+    }
+    #expect(quick.lines == (1...100).map { "push \($0)" })
+    slow.read()
+    #expect(slow.lines == ["gap"] + (91...100).map { "push \($0)" })
+    // From the gap's id on, everything is there.
+    var again = try #require(Follower(log, after: slow.told[0].id))
+    again.read()
+    #expect(again.lines == (91...100).map { "push \($0)" })
+  }
+
+  @Test func largePushesCountByTheirSize() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox, limits: EventLog.Limits(bytes: 20_000))
+    var slow = try #require(Follower(log))
+    var quick = try #require(Follower(log))
+    for number in 1...20 {
+      inbox.append(PushFixture { $0.body = Array(repeating: 0x20, count: 4000) }.record)
+      await quick.read(until: number)
+    }
+    slow.read()
+    #expect(slow.lines.first == "gap")
+    #expect(slow.lines.last == "push 20")
+    #expect(slow.lines.count <= 6)
+  }
+
+  @Test func whatWasGoneBeforeItWasSeenIsAGap() async throws {
+    let inbox = Inbox(maxRecords: 2)
+    let log = EventLog(inbox)
+    var follower = try #require(Follower(log))
+    var batch = (0..<10).map { _ in WaitingTests.record() }
+    inbox.append(&batch)
+    await follower.read(until: 3)
+    #expect(follower.lines == ["gap 8", "push 9", "push 10"])
+  }
+
+  @Test func manyReadersAndWritersAtOnce() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox, limits: EventLog.Limits(events: 100_000))
+    let (writers, each) = (4, 250)
+    let all = (1...writers * each).map { "push \($0)" }
+    await withTaskGroup { group in
+      for _ in 0..<50 {
+        guard var follower = Follower(log) else { continue }
+        group.addTask {
+          await follower.read(until: all.count)
+          #expect(follower.lines == all)
+        }
+      }
+      for _ in 0..<writers {
+        group.addTask { for _ in 0..<each { inbox.append(WaitingTests.record()) } }
+      }
+    }
+    #expect(log.readerCount == 0)
+  }
+
+  @Test func endsWithTheServer() async throws {
+    let inbox = Inbox()
+    let log = EventLog(inbox)
+    let reader = try #require(log.follow())
+    inbox.endWaiting()
+    for await _ in reader.news {}
+    #expect(log.follow() == nil)
+  }
+
+  @Test func costsNothingWhileNobodyFollows() {
+    let log = EventLog(Inbox())
+    log.note(.rule) { _ in Issue.record("nobody reads this") }
+  }
+}
+
+/// The inbox as text.
+@Suite struct InboxExportTests {
+  private static func text(_ inbox: Inbox, _ selection: Selection, _ format: InboxExport.Format) -> String {
+    var export = InboxExport(inbox.snapshot(), selection, as: format, rulebook: PushFixture.rulebook)
+    var text: [UInt8] = []
+    while let piece = export.next() { text += piece }
+    return String(decoding: text, as: UTF8.self)
+  }
+
+  @Test(arguments: [0, 1, 255, 256, 257, 2000])
+  func writesEachOnce(count: Int) throws {
+    let inbox = Inbox()
+    for _ in 0..<count { inbox.append(WaitingTests.record()) }
+    let lines = Self.text(inbox, Selection(), .lines).split(separator: "\n")
+    #expect(lines.count == count)
+    let array = try JSONSerialization.jsonObject(with: Data(Self.text(inbox, Selection(), .array).utf8))
+    let seqs = (array as? [[String: Any]])?.map { $0["seq"] as? Int }
+    #expect(seqs == (0..<count).map { $0 + 1 })
+    for (index, line) in lines.enumerated() {
+      #expect(line.hasPrefix("{\"seq\":\(index + 1),"))
+    }
+  }
+
+  @Test(arguments: [
+    ("topic=b", [2, 4]), ("after=3", [4, 5]), ("before=3", [1, 2]), ("after=1&before=4", [2, 3]), ("topic=x", []),
+    ("after=5", []), ("after=9223372036854775807", []), ("before=0", []), ("after=4&before=2", []),
+  ])
+  func writesWhatIsSelected(query: String, seqs: [Int]) throws {
+    let inbox = Inbox()
+    for number in 1...5 { inbox.append(WaitingTests.record(number % 2 == 0 ? "b" : "a")) }
+    let text = Self.text(inbox, try Selection(FilterTests.parameters(query)), .lines)
+    let found = text.split(separator: "\n").map { Int($0.dropFirst(7).prefix { $0.isNumber }) }
+    #expect(found == seqs)
+  }
+
+  @Test func stepsOverWhatIsGone() {
+    let inbox = Inbox(maxRecords: 3)
+    for _ in 0..<50_000 { inbox.append(WaitingTests.record()) }
+    var walk = InboxWalk(inbox.snapshot(), Selection())
+    #expect(walk.next()?.map(\.seq) == [49_998, 49_999, 50_000])
+    #expect(walk.next()?.count == nil)
+  }
+}

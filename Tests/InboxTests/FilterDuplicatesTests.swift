@@ -1,0 +1,58 @@
+import Testing
+
+@testable import Inbox
+
+/// `is:duplicate`: what APNs took though it had taken the same push before.
+@Suite struct FilterDuplicatesTests {
+  /// The numbers of the records that a query matches, of pushes told by their bodies; `-` before one is rejected.
+  static func found(_ query: String, in bodies: [String], maxRecords: Int = 100) throws -> [Int] {
+    let inbox = Inbox(maxRecords: maxRecords)
+    for body in bodies {
+      let isRejected = body.hasPrefix("-")
+      inbox.append(
+        PushFixture {
+          $0.body = Array(body.drop { $0 == "-" }.utf8)
+          $0.outcome = isRejected ? .rejected : .accepted
+          $0.generatedID = "\(body.count)"
+        }.record)
+    }
+    let snapshot = inbox.snapshot()
+    let context = FilterContext(snapshot: snapshot)
+    return snapshot.page(try PageQuery([(name: "q", value: query)], in: context)).items.map(\.seq)
+  }
+
+  @Test(
+    arguments: [
+      ("is:duplicate", [], ["a", "b", "c"]), ("is:duplicate", [3], ["a", "b", "a"]),
+      ("is:duplicate", [2, 3], ["a", "a", "a"]), ("!is:duplicate", [1], ["a", "a", "a"]),
+      // A retry of what was not taken is none.
+      ("is:duplicate", [], ["-a", "a"]), ("is:duplicate", [3], ["-a", "a", "a"]), ("is:duplicate", [], ["a", "-a"]),
+      ("is:duplicate", [3], ["a", "-a", "a"]), ("is:duplicate is:retry", [3], ["a", "b", "a"]),
+      ("is:*", [1, 2], ["a", "a"]), ("is:dup*", [2], ["a", "a"]), ("is:duplicate after:2", [3], ["a", "a", "a"]),
+      ("is:duplicate order:x", nil, ["a"]),
+    ] as [(String, [Int]?, [String])])
+  func findsThem(query: String, expected: [Int]?, bodies: [String]) throws {
+    if let expected {
+      #expect(try Self.found(query, in: bodies) == expected)
+    } else {
+      #expect(throws: FilterError.self) { try Self.found(query, in: bodies) }
+    }
+  }
+
+  @Test func looksNoFurtherBackThanTheInbox() throws {
+    #expect(try Self.found("is:duplicate", in: ["a", "b", "a"], maxRecords: 2) == [])
+  }
+
+  @Test func anotherDeviceIsAnotherPush() throws {
+    let inbox = Inbox()
+    for token in ["ab12", "AB12", "cd34"] {
+      inbox.append(PushFixture { $0.deviceToken = String(repeating: token, count: 16) }.record)
+    }
+    #expect(inbox.snapshot().duplicates() == [2])
+  }
+
+  @Test func aRecordHasItsRequestsFingerprint() {
+    let fixture = PushFixture { $0.headers += [("apns-collapse-id", "x")] }
+    #expect(PushFingerprint(fixture.record) == fixture.fingerprint)
+  }
+}

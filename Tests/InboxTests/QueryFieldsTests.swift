@@ -1,0 +1,90 @@
+import APNSRules
+import Foundation
+import Notation
+import Testing
+
+@testable import Faults
+@testable import Inbox
+
+/// Which members of records are shown.
+@Suite struct QueryFieldsTests {
+  static func shown(_ fields: String, _ record: Record) throws -> String {
+    let query = try PageQuery(FilterTests.parameters(fields.replacing(";", with: "&fields=")))
+    var writer = JSONWriter()
+    try #require(query.fields).write(record, to: &writer, rulebook: PushFixture.rulebook)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  @Test(arguments: [
+    ("fields=seq", #"{"seq":0}"#),
+    ("fields=apns.topic,seq", #"{"apns":{"topic":"com.acme.app"},"seq":0}"#),
+    ("fields=served.status,outcome,served.reason", #"{"served":{"status":200,"reason":null},"outcome":"accepted"}"#),
+    ("fields=seq;apns.topic", #"{"seq":0,"apns":{"topic":"com.acme.app"}}"#),
+    ("fields=request.payload", #"{"request":{"payload":{"aps":{"alert":"h\u0069"}}}}"#),
+    ("fields=request.size,request.size.bytes", #"{"request":{"size":{"bytes":28,"limit":4096}}}"#),
+    ("fields=request.size.bytes,request.method", #"{"request":{"size":{"bytes":28},"method":"POST"}}"#),
+    (
+      "fields=connection",
+      #"{"connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3"}}"#
+    ),
+    // Nothing to look into.
+    ("fields=fault.rule", #"{"fault":null}"#), ("fields=auth.certificate.topics", #"{"auth":{"certificate":null}}"#),
+    ("fields=findings,accepted", #"{"findings":[],"accepted":true}"#),
+    ("fields=seq,seq", #"{"seq":0}"#),
+  ])
+  func showsTheseMembers(fields: String, expected: String) throws {
+    let record = PushFixture { $0.body = Array(#"{"aps":{"alert":"h\u0069"}}"#.utf8) + [0x20] }.record
+    #expect(try Self.shown(fields, record) == expected)
+  }
+
+  @Test(arguments: [
+    ("fields=", "", "seq,apns.topic"), ("fields=seq,", "", "It is a list"),
+    ("fields=topic", "topic", "Did you mean apns.topic?"), ("fields=seq,servd.status", "servd.status", "served.status"),
+    ("fields=seq,payload", "payload", "Did you mean request.payload?"),
+    ("fields=verdict.checks.0", "verdict.checks.0", "findings"),
+    ("fields=Seq", "Seq", "Did you mean seq?"), ("fields=seq, outcome", " outcome", "Did you mean outcome?"),
+  ])
+  func namesWhatNoRecordHas(fields: String, value: String, hint: String) {
+    let error = #expect(throws: FilterError.self) { try PageQuery(FilterTests.parameters(fields)) }
+    #expect(error?.field == "fields")
+    #expect(error?.value == value)
+    #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
+  }
+
+  /// The list of names is the record's, whole and in its order.
+  @Test func knowsEveryMember() throws {
+    let records = [
+      PushFixture {
+        $0.outcome = .faulted
+        $0.aftermath = Aftermath(
+          injections: (1...2).map {
+            Injection(
+              profile: "p", rule: "r\($0)", action: .respond(Action.Answer(status: 503, reason: "x")), continues: false)
+          }, goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
+      }.record,
+      PushFixture {
+        $0.authorization = []
+        $0.connection = ConnectionFacts(
+          id: "c1", listener: 0, client: "", sni: nil, tls: "",
+          certificate: ProviderCertificate(
+            subjectUID: "com.acme.app", topics: [], development: true, production: false, commonName: nil,
+            fingerprint: ""))
+      }.record,
+    ]
+    var names: Set<String> = []
+    for record in records {
+      let json = try JSONSerialization.jsonObject(with: Data(PushFixture.json(record).utf8))
+      collect(json, under: "", into: &names)
+    }
+    #expect(names == Set(QueryFields.names))
+    #expect(QueryFields.names.count == names.count)
+  }
+
+  private func collect(_ json: Any, under parent: String, into names: inout Set<String>) {
+    guard let object = json as? [String: Any] else { return }
+    for (name, value) in object {
+      names.insert(parent + name)
+      if parent + name != "request.payload" { collect(value, under: parent + name + ".", into: &names) }
+    }
+  }
+}

@@ -1,0 +1,146 @@
+import Testing
+
+@testable import Inbox
+
+/// How the text of a query is taken apart.
+@Suite struct QueryTextTests {
+  /// Each term as `name|value|pieces`, with a `!` before a negated one.
+  static func terms(_ text: String) throws(FilterError) -> [String] {
+    var terms: [String] = []
+    try QueryText.read(text) { term in
+      terms.append((term.isNegated ? "!" : "") + term.name + "|" + term.value.pieces.joined(separator: "<*>"))
+    }
+    return terms
+  }
+
+  @Test(
+    arguments: [
+      ("", []), ("  \t\n ", []),
+      ("status:410", ["status|410"]), (" status:410  topic:a ", ["status|410", "topic|a"]),
+      ("status:410\ttopic:a\n", ["status|410", "topic|a"]), ("a:1\u{00A0}b:2", ["a|1", "b|2"]),
+      // The separator: a colon, an equals sign, or the comparison itself. Only the first one counts.
+      ("status=410", ["status|410"]), ("since:2026-01-31T12:00:00Z", ["since|2026-01-31T12:00:00Z"]),
+      ("status>=400", ["status|>=400"]), ("status<400", ["status|<400"]), ("status:>400", ["status|>400"]),
+      ("a=b=c:d", ["a|b=c:d"]), ("a:=b", ["a|=b"]),
+      // Negation, in front of the name or of the value.
+      ("!type:background", ["!type|background"]), ("type:!background", ["!type|background"]),
+      ("!type:!background", ["type|background"]), ("type:!!x", ["!type|!x"]), ("!!type:x", ["!!type|x"]),
+      // Quotation marks, around all of the value or some of it, and around a name.
+      (#"text:"order shipped""#, ["text|order shipped"]), (#"text:order" "shipped"#, ["text|order shipped"]),
+      (#"text:"""#, ["text|"]), (#"text:"a:b=c>d!e""#, ["text|a:b=c>d!e"]), (#"text:"!x""#, ["text|!x"]),
+      (#"!text:!"x y""#, ["text|x y"]), (#"payload."/a:b c":3"#, ["payload./a:b c|3"]),
+      (#""status":410"#, ["status|410"]), (#"a:"b"c:d"#, ["a|bc:d"]),
+      (#"text:"say \"hi\" \\ \* \n\t.""#, ["text|say \"hi\" \\ * \n\t."]),
+      // A star is one in quotation marks too, but not behind a backslash there.
+      ("topic:com.*.app", ["topic|com.<*>.app"]), (#"text:"a *b""#, ["text|a <*>b"]),
+      (#"text:"a \*b*""#, ["text|a *b<*>"]),
+      (#"topic:a\*b"#, [#"topic|a\<*>b"#]),
+      ("topic:ü💥", ["topic|ü💥"]),
+      (
+        #"status:410 topic:com.acme.* !type:background is:retry larger:3.5K text:"order shipped" payload./aps/badge:>3"#,
+        [
+          "status|410", "topic|com.acme.<*>", "!type|background", "is|retry", "larger|3.5K", "text|order shipped",
+          "payload./aps/badge|>3",
+        ]
+      ),
+    ] as [(String, [String])])
+  func reads(text: String, terms: [String]) throws {
+    #expect(try Self.terms(text) == terms)
+  }
+
+  @Test(
+    arguments: [
+      // (the query, the column, the word, what is wrong, how to repair it)
+      ("order", 1, "order", "\"order\" is no condition", "text:order"),
+      ("status:410 order shipped", 12, "order", "\"order\" is no condition", "FIELD:VALUE"),
+      ("!", 1, "!", "\"\" is no condition", "FIELD:VALUE"),
+      ("status:410  :3", 13, ":3", "no field before the \":\"", "quotation marks"),
+      (" >3", 2, ">3", "no field before the \">\"", "status:410"),
+      ("=", 1, "=", "no field before the \"=\"", "status:410"),
+      (#"is:retry text:"order shipped"#, 10, #"text:"order shipped"#, "no second one", #"\""#),
+      (#"is:retry ""#, 10, #"""#, "no second one", "Close it"),
+      (#"text:"a\b" x"#, 1, #"text:"a\b""#, "a backslash stands before \"b\"", #"written \\"#),
+      (#"text:"a\"#, 1, #"text:"a\"#, "a backslash stands before the end", #"written \\"#),
+      // What a field says, at its word.
+      ("status:410 topik:com.acme.*", 12, "topik:com.acme.*", "no field \"topik\"", "did you mean topic?"),
+      (
+        "status:410\n!topik:com.acme.* is:x", 12, "!topik:com.acme.*", "no field \"topik\"",
+        "The fields are device_token,"
+      ),
+      ("ü💥:1", 1, "ü💥:1", "no field \"ü💥\"", "header.name, after, before"),
+      ("topic:ü💥 staus:1", 10, "staus:1", "no field \"staus\"", "did you mean status?"),
+      ("colour:red", 1, "colour:red", "no field \"colour\"", "type for push_type"),
+      ("limit:3", 1, "limit:3", "no field \"limit\"", "The fields are"),
+      ("is:first  outcome:acepted", 11, "outcome:acepted", "outcome cannot be \"acepted\"", "Did you mean accepted?"),
+      (#"text:"a b" status:"x y""#, 12, #"status:"x y""#, "status cannot be \"x y\"", "a whole number"),
+      ("!status:", 1, "!status:", "status cannot be \"\"", "!status=*"),
+      ("larger:3.5X", 1, "larger:3.5X", "larger cannot be \"3.5X\"", "3.5KiB"),
+      ("after:x", 1, "after:x", "after cannot be \"x\"", "seq of a record"),
+      ("payload.aps:1", 1, "payload.aps:1", "\"aps\" is no JSON pointer", "payload./aps/alert/title"),
+      ("text:\"\"", 1, "text:\"\"", "text cannot be \"\"", "a text"),
+      ("priority:>3 priority:<8", 13, "priority:<8", "priority cannot be \"<8\"", "written 4..7"),
+    ])
+  func pointsAtTheWord(query: String, column: Int, word: String, message: String, hint: String) {
+    let error = #expect(throws: FilterError.self) { try Selection([(name: "q", value: query)]) }
+    #expect(error?.place?.column == column)
+    #expect(error?.place?.word == word)
+    #expect(error?.message.contains(message) == true, "\(error?.message ?? "")")
+    #expect(error?.message.hasSuffix("(column \(column) of the query: \(word))") == true, "\(error?.message ?? "")")
+    #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
+  }
+
+  @Test func aFilterAloneReadsTextToo() throws {
+    #expect(try Filter(query: "status:413").matches(FilterTests.record))
+    #expect(throws: FilterError.self) { try Filter(query: "after:3") }
+  }
+
+  @Test func cursorsStandInAQueryToo() throws {
+    let selection = try Selection([(name: "q", value: "after:3 before:9"), (name: "q", value: " ")])
+    #expect((selection.after, selection.before) == (3, 9))
+    #expect(!selection.isEverything)
+    #expect(try Selection([(name: "q", value: " ")]).isEverything)
+  }
+
+  // MARK: - Limits
+
+  @Test func aQueryHasAtMostAHundredConditions() throws {
+    let words = Array(repeating: "status:410", count: 100)
+    _ = try Filter(query: words.joined(separator: " "))
+    let error = #expect(throws: FilterError.self) { try Filter(query: (words + ["topic:x"]).joined(separator: " ")) }
+    #expect(error?.place == FilterError.Place(column: 1101, word: "topic:x"))
+    #expect(error?.message.contains("more than 100 conditions") == true)
+    let parameters = Array(repeating: (name: "status", value: "410"), count: 60)
+    #expect(throws: FilterError.self) {
+      try Selection(parameters + [(name: "q", value: words.prefix(41).joined(separator: " "))])
+    }
+  }
+
+  @Test func aQueryHasAtMostFourKilobytes() throws {
+    _ = try Filter(query: "text:" + String(repeating: "x", count: 4091))
+    let error = #expect(throws: FilterError.self) { try Filter(query: "text:" + String(repeating: "x", count: 4092)) }
+    #expect(error?.message.contains("4097 bytes") == true)
+    #expect(throws: FilterError.self) { try Filter([(name: "topic", value: String(repeating: "x", count: 4097))]) }
+    // Ten thousand words are refused for their length, before they are read.
+    let words = String(repeating: "status:410 ", count: 10_000)
+    #expect(throws: FilterError.self) { try Filter(query: words) }
+    #expect(throws: FilterError.self) { try Filter(query: String(repeating: "\"", count: 4096)) }
+    #expect(throws: FilterError.self) { try Filter(query: String(repeating: "(", count: 4096)) }
+  }
+
+  @Test func longWordsAreCutInErrors() {
+    let error = #expect(throws: FilterError.self) { try Filter(query: String(repeating: "x", count: 4000)) }
+    #expect((error?.description.utf8.count ?? 0) < 600, "\(error?.description ?? "")")
+    let field = #expect(throws: FilterError.self) {
+      try Filter([(name: String(repeating: "x", count: 4000), value: "1")])
+    }
+    #expect((field?.message.utf8.count ?? 0) < 200)
+  }
+
+  @Test func aPointerHasAtMost32Names() throws {
+    _ = try Filter([(name: "payload." + String(repeating: "/a", count: 32), value: "1")])
+    let error = #expect(throws: FilterError.self) {
+      try Filter([(name: "payload." + String(repeating: "/a", count: 33), value: "1")])
+    }
+    #expect(error?.message.contains("33 names") == true)
+  }
+}

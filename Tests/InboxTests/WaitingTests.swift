@@ -1,0 +1,279 @@
+import Foundation
+import Testing
+
+@testable import Inbox
+
+/// Waiting for pushes that are there, that come, and that do not.
+@Suite struct WaitingTests {
+  static func query(_ text: String) throws -> WaitQuery { try WaitQuery(FilterTests.parameters(text)) }
+
+  static func record(_ topic: String = "a", outcome: Record.Outcome? = nil) -> Record {
+    PushFixture {
+      $0.headers = [("apns-topic", topic), ("apns-push-type", "alert")]
+      $0.outcome = outcome
+    }.record
+  }
+
+  static func end(_ outcome: Record.Outcome) -> Record.End {
+    Record.End(
+      outcome: outcome, accepted: outcome == .accepted, served: Record.Served(status: 200),
+      finishedAt: PushFixture.noon)
+  }
+
+  /// Begins a wait and returns when the inbox knows of it.
+  static func begin(_ text: String, in inbox: Inbox) async throws -> Task<WaitAnswer, Never> {
+    let query = try query(text)
+    let before = inbox.watch.listenerCount
+    let wait = Task { await inbox.wait(for: query) }
+    while inbox.watch.listenerCount == before { await Task.yield() }
+    return wait
+  }
+
+  // MARK: - What is there
+
+  @Test(
+    arguments: [
+      ("", true, [1, 2, 3, 4]), ("topic=a", true, [1, 3]), ("topic=a&count=2", true, [1, 3]),
+      ("topic=a&count=1", true, [1, 3]), ("topic=a&count==2", true, [1, 3]), ("topic=a&after=1", true, [3]),
+      ("topic=a&before=3", true, [1]), ("topic=c&count=0", true, []), ("topic=c&count==0", true, []),
+      ("is=pending", true, [4]), ("status=200", true, [1, 2, 3]),
+      ("topic=a&count==1", false, [1, 3]), ("topic=a&count=0", false, [1, 3]),
+      ("topic=a&count=3&timeout=0s", false, [1, 3]), ("topic=c&timeout=0s", false, []),
+      ("topic=c&count==1&timeout=20ms", false, []), ("after=4&timeout=0s", false, []),
+      ("after=9000000000000000000&count=0", true, []), ("before=0&count=0", true, []),
+      ("topic=a&count=2&settle=10ms&timeout=5s", true, [1, 3]),
+      ("topic=c&count=0&settle=20ms&timeout=20ms", true, []),
+    ] as [(String, Bool, [Int])])
+  func countsWhatIsThere(text: String, isSatisfied: Bool, seqs: [Int]) async throws {
+    let inbox = Inbox()
+    for topic in ["a", "b", "a"] { inbox.append(Self.record(topic)) }
+    inbox.append(Self.record("b", outcome: .pending))
+    let answer = await inbox.wait(for: try Self.query(text))
+    #expect(answer.isSatisfied == isSatisfied, "\(answer.message)")
+    #expect(answer.items.map(\.seq) == seqs)
+    #expect(answer.matched == seqs.count)
+    #expect(answer.seq == 4)
+    #expect(answer.isComplete && !answer.isAbandoned)
+    #expect(inbox.watch.listenerCount == 0)
+  }
+
+  @Test func itemsAreAsManyAsAPageHas() async throws {
+    let inbox = Inbox()
+    for _ in 0..<1100 { inbox.append(Self.record()) }
+    let answer = await inbox.wait(for: try Self.query("count==1100"))
+    #expect(answer.isSatisfied)
+    #expect(answer.matched == 1100)
+    #expect(answer.items.map(\.seq) == Array(1...1000))
+  }
+
+  // MARK: - What comes
+
+  @Test(arguments: [
+    ("topic=a", ["b", "a"], true, 1), ("topic=a&count=2", ["a", "b", "a"], true, 2),
+    ("topic=a&count==2&settle=30ms", ["a", "b", "a", "b"], true, 2),
+    ("topic=a&count==2&settle=5s", ["a", "a", "a"], false, 3),
+    ("topic=a&count=0&settle=5s", ["b", "a"], false, 1),
+    ("topic=a&count=3&settle=30ms", ["a", "a", "a", "a"], true, 4),
+  ])
+  func countsWhatComes(text: String, topics: [String], isSatisfied: Bool, matched: Int) async throws {
+    let inbox = Inbox()
+    let wait = try await Self.begin(text, in: inbox)
+    // In one batch, so that the wait cannot end in between.
+    var batch = topics.map { Self.record($0) }
+    inbox.append(&batch)
+    let answer = await wait.value
+    #expect(answer.isSatisfied == isSatisfied, "\(answer.message)")
+    #expect(answer.matched == matched)
+    #expect(answer.seq == topics.count)
+  }
+
+  @Test func aPushCountsAsWhatItEndsAs() async throws {
+    let inbox = Inbox()
+    inbox.append(Self.record(outcome: .pending))
+    let accepted = try await Self.begin("outcome=accepted", in: inbox)
+    let none = try await Self.begin("is=pending&count=0", in: inbox)
+    let later = try await Self.begin("outcome=accepted&count=2", in: inbox)
+    inbox.finish(1, with: Self.end(.accepted))
+    #expect(await accepted.value.items.map(\.seq) == [1])
+    #expect(await none.value.isSatisfied)
+    let seq = inbox.append(Self.record(outcome: .pending))
+    inbox.finish(seq, with: Self.end(.accepted))
+    let answer = await later.value
+    #expect(answer.isSatisfied)
+    #expect(answer.items.map(\.outcome) == [.accepted, .accepted])
+  }
+
+  @Test func emptyingTheInboxBeginsAnew() async throws {
+    let inbox = Inbox()
+    inbox.append(Self.record())
+    let wait = try await Self.begin("count==2", in: inbox)
+    inbox.removeAll()
+    for _ in 0..<2 { inbox.append(Self.record()) }
+    let answer = await wait.value
+    #expect(answer.isSatisfied)
+    #expect(answer.items.map(\.seq) == [2, 3])
+  }
+
+  @Test func whatIsRemovedStaysCounted() async throws {
+    let inbox = Inbox()
+    inbox.append(Self.record())
+    let wait = try await Self.begin("count=2", in: inbox)
+    // Until the wait has counted, nothing else can make this end.
+    let first = await inbox.wait(for: try Self.query(""))
+    #expect(first.isSatisfied)
+    while inbox.watch.listenerCount == 0 { await Task.yield() }
+    inbox.append(Self.record())
+    let answer = await wait.value
+    inbox.remove(Selection())
+    #expect(answer.isSatisfied && answer.matched == 2)
+  }
+
+  // MARK: - Incomplete
+
+  @Test(arguments: [
+    ("count=3", true, false), ("count==3", false, false), ("topic=c&count=0", false, false),
+    ("count==1&after=4", true, true), ("count=4&timeout=0s", false, false),
+    ("topic=c&count=0&after=2", true, true),
+  ])
+  func saysWhenPushesAreMissing(text: String, isSatisfied: Bool, isComplete: Bool) async throws {
+    let inbox = Inbox(maxRecords: 3)
+    for _ in 0..<5 { inbox.append(Self.record()) }
+    let answer = await inbox.wait(for: try Self.query(text))
+    #expect(answer.isSatisfied == isSatisfied, "\(answer.message)")
+    #expect(answer.isComplete == isComplete)
+    #expect(answer.evicted == 2)
+    #expect(answer.message.contains("inconclusive") == (!isComplete && !isSatisfied), "\(answer.message)")
+  }
+
+  @Test func whatWasSeenBeforeItWasPushedOutCounts() async throws {
+    let inbox = Inbox(maxRecords: 1)
+    let wait = try await Self.begin("count==3&settle=30ms", in: inbox)
+    for number in 1...3 {
+      inbox.append(Self.record())
+      // Until the inbox has told everybody of this one.
+      _ = await inbox.wait(for: try Self.query("after=\(number - 1)"))
+    }
+    let answer = await wait.value
+    #expect(answer.isComplete == answer.isSatisfied)
+    #expect(answer.evicted == 2)
+  }
+
+  // MARK: - Ends
+
+  @Test func endsWithTheServer() async throws {
+    let inbox = Inbox()
+    let waits = [try await Self.begin("", in: inbox), try await Self.begin("count=0&settle=1m", in: inbox)]
+    inbox.endWaiting()
+    for wait in waits {
+      let answer = await wait.value
+      #expect(answer.isAbandoned && !answer.isSatisfied)
+    }
+    #expect(await inbox.wait(for: WaitQuery()).isAbandoned)
+  }
+
+  @Test func endsWithItsTask() async throws {
+    let inbox = Inbox()
+    let wait = try await Self.begin("timeout=5m", in: inbox)
+    wait.cancel()
+    #expect(await wait.value.isAbandoned)
+    #expect(inbox.watch.listenerCount == 0)
+  }
+
+  @Test func namesWhatNearlyMatched() async throws {
+    let inbox = Inbox()
+    for topic in ["a", "b", "c"] { inbox.append(Self.record(topic)) }
+    let answer = await inbox.wait(for: try Self.query("topic=b&status=410&push_type=alert&timeout=0s"))
+    #expect(answer.nearest.map(\.record.seq) == [2, 3, 1])
+    #expect(answer.nearest.first?.missed == ["status"])
+    #expect(answer.nearest.last?.missed == ["topic", "status"])
+    #expect(await inbox.wait(for: try Self.query("topic=x&timeout=0s")).nearest.isEmpty)
+  }
+
+  // MARK: - Many at once
+
+  @Test func hundredsWaitForTheirOwn() async throws {
+    let inbox = Inbox()
+    var waits: [Task<WaitAnswer, Never>] = []
+    for number in 0..<300 { waits.append(try await Self.begin("topic=t\(number)&count=4&timeout=5m", in: inbox)) }
+    #expect(inbox.watch.listenerCount == 300)
+    await withTaskGroup { group in
+      for _ in 0..<4 {
+        group.addTask { for number in 0..<300 { inbox.append(Self.record("t\(number)")) } }
+      }
+    }
+    for (number, wait) in waits.enumerated() {
+      let answer = await wait.value
+      #expect(answer.isSatisfied && answer.matched == 4, "\(number): \(answer.message)")
+      #expect(
+        answer.items.allSatisfy { $0.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } == "t\(number)" })
+    }
+    #expect(inbox.watch.listenerCount == 0)
+  }
+
+  /// A wait that begins while others append, and while others come and go, counts each push once.
+  @Test func countsEachOnce() async throws {
+    let inbox = Inbox(maxRecords: 100_000)
+    let (writers, each) = (4, 1500)
+    await withTaskGroup { group in
+      for writer in 0..<writers {
+        group.addTask {
+          for number in 0..<each {
+            if number % 3 == 0 {
+              let seq = inbox.append(Self.record(outcome: .pending))
+              inbox.finish(seq, with: Self.end(writer % 2 == 0 ? .accepted : .aborted))
+            } else {
+              var batch = [Self.record()]
+              inbox.append(&batch)
+            }
+          }
+        }
+      }
+      for round in 0..<40 {
+        group.addTask {
+          guard let query = try? Self.query("topic=a&outcome=!pending&count=\((round + 1) * 150)&timeout=5m") else {
+            return
+          }
+          let answer = await inbox.wait(for: query)
+          #expect(answer.isSatisfied)
+          #expect(answer.items.map(\.seq) == answer.items.map(\.seq).sorted())
+          #expect(Set(answer.items.map(\.seq)).count == answer.items.count)
+        }
+      }
+    }
+    let all = await inbox.wait(for: try Self.query("outcome=!pending&count==\(writers * each)"))
+    #expect(all.isSatisfied, "\(all.message)")
+  }
+}
+
+/// What a query string can say about a wait.
+@Suite struct WaitQueryTests {
+  @Test(arguments: [
+    ("", WaitQuery.Count.atLeast(1), Duration.seconds(10), Duration.zero),
+    ("count=3", .atLeast(3), .seconds(10), .zero), ("count==3", .exactly(3), .seconds(10), .zero),
+    ("count=0", .exactly(0), .seconds(10), .zero), ("count==0&settle=2s", .exactly(0), .seconds(10), .seconds(2)),
+    ("timeout=5m", .atLeast(1), .seconds(300), .zero), ("timeout=0s", .atLeast(1), .zero, .zero),
+    ("settle=30s", .atLeast(1), .seconds(30), .seconds(30)),
+    ("settle=500ms&timeout=1s", .atLeast(1), .seconds(1), .milliseconds(500)),
+  ])
+  func reads(text: String, count: WaitQuery.Count, timeout: Duration, settle: Duration) throws {
+    let query = try WaitingTests.query(text)
+    #expect(query.count == count)
+    #expect(query.timeout == timeout)
+    #expect(query.settle == settle)
+  }
+
+  @Test(arguments: [
+    ("count=-1", "count", "at least three"), ("count=x", "count", "whole number"), ("count=", "count", "whole number"),
+    ("count===3", "count", "exactly three"), ("count=1000001", "count", "1000000"),
+    ("timeout=10", "timeout", "such as 500ms"), ("timeout=-1s", "timeout", "such as"),
+    ("timeout=301s", "timeout", "5m"),
+    ("settle=6m", "settle", "5m"), ("settle=2s&timeout=1s", "settle", "at most the timeout, which is 1s"),
+    ("tiemout=1s", "tiemout", "did you mean timeout?"), ("topik=x", "topik", "did you mean topic?"),
+    ("status=abc", "status", "whole number"), ("after=-1", "after", "seq of a record"),
+  ])
+  func namesWhatItCannotRead(text: String, field: String, hint: String) {
+    let error = #expect(throws: FilterError.self) { try WaitingTests.query(text) }
+    #expect(error?.field == field)
+    #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
+  }
+}
