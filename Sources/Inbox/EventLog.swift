@@ -197,7 +197,10 @@ public final class EventLog: InboxListener {
   func hearNoMore() {
     let readers = state.withLockedValue { state in
       state.isClosed = true
-      forget(&state)
+      // What was noted stays, for those who have not read it yet.
+      state.isOn = false
+      isFollowed.store(false, ordering: .relaxed)
+      state.forgetting?.cancel()
       defer { state.readers = [:] }
       return Array(state.readers.values)
     }

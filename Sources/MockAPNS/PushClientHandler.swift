@@ -42,7 +42,10 @@ final class PushClientHandler: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) { finish(.closed, context) }
 
-  func errorCaught(context: ChannelHandlerContext, error: any Error) { finish(.failed("\(error)"), context) }
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    // A reset of a connection that was good is an end like another; which of the two is noticed first is chance.
+    finish(error is IOError && session != nil ? .closed : .failed("\(error)"), context)
+  }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     guard event is TimeUp else { return context.fireUserInboundEventTriggered(event) }

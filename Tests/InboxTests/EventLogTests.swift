@@ -1,5 +1,5 @@
-import Notation
 import Foundation
+import Notation
 import Testing
 
 @testable import Inbox
@@ -76,15 +76,15 @@ import Testing
     Self.note(log, "end")
     while follower.lines.last != "rule end" { await follower.read(until: follower.told.count + 1, selection) }
     // The held one matched only once it had its status; whether it was told as it came or as it ended is a race.
-    #expect(follower.lines.count == 4)
     #expect(Array(follower.lines.prefix(2)) == ["push 1", "push 3"])
-    #expect(["push 4", "push.updated 4"].contains(follower.lines[2]))
+    let held4 = follower.lines.dropFirst(2).dropLast()
+    #expect(!held4.isEmpty && held4.allSatisfy { ["push 4", "push.updated 4"].contains($0) })
   }
 
   @Test func goesOnWhereItWas() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
-    var first: Follower? = try #require(Follower(log))
+    var first: Follower? = Follower(log)
     inbox.append(WaitingTests.record())
     await first?.read(until: 1)
     let last = try #require(first?.told.last?.id)
@@ -116,7 +116,7 @@ import Testing
   @Test func forgetsWhenNobodyHasFollowedForLong() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(memory: .milliseconds(1)))
-    var first: Follower? = try #require(Follower(log))
+    var first: Follower? = Follower(log)
     inbox.append(WaitingTests.record())
     await first?.read(until: 1)
     let last = try #require(first?.told.last?.id)

@@ -1,0 +1,422 @@
+"""Waiting for pushes, following events, taking the inbox away: over the admin API and by the commands for it."""
+
+import concurrent.futures
+import json
+import os
+import secrets
+import shlex
+import signal
+import subprocess
+import threading
+
+import pytest
+
+from support.server import Server, clean_environment, run
+from support.wire import connect, push_headers
+
+
+def later(work):
+    """Runs something in a thread; `.result()` waits for it."""
+    executor = concurrent.futures.ThreadPoolExecutor(1)
+    future = executor.submit(work)
+    executor.shutdown(wait=False)
+    return future
+
+
+def push(server, device, count=1, **changes):
+    """So many accepted pushes over one connection."""
+    with connect(server) as wire:
+        for _ in range(count):
+            assert wire.push(push_headers(server, device, **changes)).status == 200
+
+
+def wait(server, **query):
+    return server.request("GET", "/api/v1/pushes/wait", **query)
+
+
+class Events:
+    """An event stream as curl shows it, read line by line in a thread of its own."""
+
+    def __init__(self, server, query="", *flags):
+        url = f"http://{server.admin_host}:{server.admin_port}/api/v1/events{query}"
+        self.process = subprocess.Popen(
+            ["curl", "-sN", *flags, url], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+            env=clean_environment())
+        self.events = []
+        self.id = None
+        self.changed = threading.Condition()
+        self.over = False
+        threading.Thread(target=self._read, daemon=True).start()
+        self.until(lambda: self.id is not None or flags or "last_event_id" in query)
+
+    def _read(self):
+        event = {}
+        for line in self.process.stdout:
+            line = line.rstrip("\n")
+            if line:
+                name, _, value = line.partition(": ")
+                event[name] = value
+                continue
+            with self.changed:
+                self.id = event.get("id", self.id)
+                if "data" in event:
+                    self.events.append((event.get("event"), json.loads(event["data"]), event.get("id")))
+                self.changed.notify_all()
+            event = {}
+        with self.changed:
+            self.over = True
+            self.changed.notify_all()
+
+    def until(self, condition):
+        with self.changed:
+            assert self.changed.wait_for(condition, timeout=15), self.events
+
+    def until_event(self, event_name, /, **members):
+        """Waits for an event of this name whose data has these members."""
+        def found():
+            return any(
+                event == event_name and all(data.get(key) == value for key, value in members.items())
+                for event, data, _ in self.events)
+        self.until(found)
+
+    def named(self, name):
+        return [data for event, data, _ in self.events if event == name]
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+# Waiting
+
+
+def test_a_wait_is_satisfied_by_what_is_there(server, device):
+    push(server, device, 3)
+    answer = wait(server, device_token=device, count=3).json
+    assert answer["satisfied"] and answer["matched"] == 3
+    assert len(answer["items"]) == 3 and answer["nearest"] == []
+    assert answer["seq"] >= answer["items"][-1]["seq"]
+
+
+def test_a_wait_is_satisfied_by_what_comes(server, device):
+    waiting = later(lambda: wait(server, device_token=device, count=2, timeout="1m").json)
+    push(server, device, 2)
+    answer = waiting.result()
+    assert answer["satisfied"]
+    following = wait(server, device_token=device, after=answer["seq"], timeout="0s").json
+    assert not following["satisfied"] and following["matched"] == 0
+
+
+def test_a_push_that_was_answered_counts_at_once(server, device):
+    with connect(server) as wire:
+        for number in range(1, 21):
+            assert wire.push(push_headers(server, device)).status == 200
+            assert wait(server, device_token=device, timeout="0s", **{"count": f"={number}"}).json["satisfied"]
+
+
+def test_silence_is_asserted(server, device):
+    assert wait(server, device_token=device, count=0, settle="100ms").json["satisfied"]
+    push(server, device)
+    answer = wait(server, device_token=device, count=0, settle="10s", strict=1)
+    assert answer.status == 412
+    assert not answer.json["satisfied"] and answer.json["matched"] == 1
+
+
+@pytest.mark.parametrize(("count", "satisfied"), [("2", True), ("=2", False), ("=3", True), ("4", False)])
+def test_exactly_and_at_least(server, device, count, satisfied):
+    push(server, device, 3)
+    answer = wait(server, device_token=device, count=count, timeout="50ms", settle="20ms").json
+    assert answer["satisfied"] == satisfied, answer["message"]
+
+
+def test_a_time_out_names_what_nearly_matched(server, device):
+    push(server, device)
+    answer = wait(server, device_token=device, status="410", timeout="0s").json
+    assert not answer["satisfied"]
+    assert answer["nearest"][0]["met"] == ["device_token"]
+    assert answer["nearest"][0]["missed"] == ["status"]
+
+
+def test_a_held_push_counts_as_what_it_ends_as(start, device):
+    server = start("--seed", "1")
+    rule = {"name": "slow", "when": {"device_token": device}, "do": {"delay": {"fixed": "300ms"}}}
+    server.api("POST", "/rules", rule)
+    waiting = later(lambda: wait(server, device_token=device, status=200, timeout="1m").json)
+    pending = later(lambda: wait(server, device_token=device, **{"is": "pending"}, timeout="1m").json)
+    push(server, device)
+    assert pending.result()["satisfied"]
+    assert waiting.result()["satisfied"]
+
+
+def test_hundreds_wait_at_once(start):
+    server = start()
+    devices = [secrets.token_hex(32) for _ in range(200)]
+    with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
+        waits = [pool.submit(lambda one=one: wait(server, device_token=one, timeout="1m").json) for one in devices]
+        with connect(server) as wire:
+            for one in devices:
+                assert wire.push(push_headers(server, one)).status == 200
+        for one, answer in zip(devices, waits):
+            assert [item["request"]["device_token"] for item in answer.result()["items"]] == [one]
+
+
+def test_shutdown_ends_a_wait_with_a_reason(binary, certs):
+    server = Server(binary, certs)
+    try:
+        waiting = later(lambda: wait(server, timeout="5m"))
+        with Events(server) as events:
+            server.signal(signal.SIGTERM)
+            answer = waiting.result()
+            assert answer.status == 503 and "stops" in answer.json["detail"] and answer.json["hint"]
+            events.until_event("end")
+        assert server.wait() == 0
+    finally:
+        server.kill()
+
+
+# Events
+
+
+def test_events_tell_of_pushes(server, device):
+    other = secrets.token_hex(32)
+    with Events(server, f"?device_token={device}") as events:
+        push(server, other)
+        push(server, device, 2)
+        events.until(lambda: len(events.named("push")) == 2)
+        assert [data["request"]["device_token"] for data in events.named("push")] == [device, device]
+        ids = [int(number) for _, _, number in events.events]
+        assert ids == sorted(set(ids))
+
+
+def test_a_held_push_is_told_twice(start, device):
+    server = start()
+    server.api("POST", "/rules", {"name": "slow", "do": {"delay": {"fixed": "300ms"}}})
+    with Events(server) as events:
+        push(server, device)
+        events.until_event("push.updated", outcome="accepted")
+        first, = events.named("push")
+        assert first["outcome"] == "pending"
+        assert [data["seq"] for data in events.named("push.updated")] == [first["seq"]]
+
+
+def test_events_tell_of_everything_else(start, device):
+    server = start()
+    with Events(server) as events:
+        push(server, device)
+        events.until_event("connection", event="accepted")
+        events.until_event("connection", event="closed")
+        server.api("POST", "/rules", {"name": "mine", "do": {"respond": {"reason": "ServiceUnavailable"}}})
+        events.until_event("rule", name="mine", change="added")
+        server.api("DELETE", "/rules/mine")
+        events.until_event("rule", name="mine", change="removed")
+        server.api("PUT", "/profile", {"name": "flaky-503"})
+        events.until_event("profile", name="flaky-503")
+        server.api("POST", "/faults/halt")
+        events.until_event("profile", halted=True)
+        server.api("POST", "/reset")
+        events.until_event("reset")
+
+
+def test_a_reader_goes_on_where_it_was(server, device):
+    with Events(server) as events:
+        push(server, device)
+        events.until(lambda: len(events.named("push")) >= 1)
+        last = events.events[-1][2]
+    push(server, device, 2)
+    with Events(server, "?last_event_id=0", "-H", f"Last-Event-ID: {last}") as events:
+        events.until(lambda: len([one for one in events.named("push")
+                                  if one["request"]["device_token"] == device]) == 2)
+        assert events.named("gap") == []
+    with Events(server, "?last_event_id=999999999") as events:
+        events.until_event("gap")
+
+
+def test_a_foreign_page_may_not_follow(server):
+    for path in ("/api/v1/events", "/api/v1/export"):
+        answer = server.request("GET", path, headers={"Origin": "https://evil.example"})
+        assert answer.status == 403
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_a_reader_that_does_not_read_holds_nobody_up(start, device):
+    server = start()
+    with Events(server) as stuck:
+        stuck.process.send_signal(signal.SIGSTOP)
+        with connect(server) as wire:
+            for _ in range(3000):
+                assert wire.push(push_headers(server, device)).status == 200
+        assert wait(server, count=3000, timeout="1m").json["satisfied"]
+        stuck.process.send_signal(signal.SIGCONT)
+        stuck.until(lambda: stuck.named("push") and stuck.named("push")[-1]["seq"] == 3000)
+        told = stuck.named("push")
+        if len(told) < 3000:
+            assert stuck.named("gap")
+
+
+# Export
+
+
+def test_the_inbox_is_taken_away(server, device):
+    push(server, device, 3)
+    answer = server.request("GET", "/api/v1/export", device_token=device)
+    records = [json.loads(line) for line in answer.body.splitlines()]
+    assert records == server.pushes(device_token=device)
+    assert server.api("GET", "/export", format="json", device_token=device) == records
+
+
+def test_a_push_is_sent_again_by_its_curl_command(server, device, tmp_path):
+    push(server, device, apns_collapse_id="it's one")
+    record = server.record(device)
+    command = server.command("get", record["seq"], "--curl")
+    assert command.returncode == 0, command.stderr
+    assert "$TOKEN" in command.stdout
+    done = subprocess.run(
+        ["sh", "-c", command.stdout], capture_output=True, text=True, timeout=30,
+        env={**clean_environment(), "TOKEN": server.token()})
+    assert "HTTP/2 200" in done.stdout, done.stdout + done.stderr
+    again = server.pushes(device_token=device)[-1]
+    assert again["seq"] > record["seq"]
+    for part in ("payload", "path"):
+        assert again["request"][part] == record["request"][part]
+    assert again["apns"]["collapse_id"] == "it's one" and again["apns"]["topic"] == record["apns"]["topic"]
+
+
+def test_a_push_goes_to_the_simulator(server, device):
+    push(server, device)
+    record = server.record(device)
+    done = server.command("get", record["seq"], "--apns")
+    assert json.loads(done.stdout) == {
+        "Simulator Target Bundle": record["apns"]["topic"], **record["request"]["payload"]}
+
+
+@pytest.mark.parametrize("name", ["inbox.ndjson", "inbox.json"])
+def test_the_inbox_is_written_at_the_end(binary, certs, device, tmp_path, name):
+    path = tmp_path / name
+    server = Server(binary, certs, environment={"APNS_MOCK_EXPORT_ON_EXIT": str(path)})
+    try:
+        push(server, device, 2)
+        records = server.pushes()
+        assert not path.exists()
+        assert server.stop() == 0
+    finally:
+        server.kill()
+    text = path.read_text()
+    assert (json.loads(text) if name.endswith("json") and "nd" not in name
+            else [json.loads(line) for line in text.splitlines()]) == records
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_inbox_that_cannot_be_written_is_a_failure(binary, certs, device, tmp_path):
+    done = run(binary, "serve", "--certs", certs, "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+               "--export-on-exit", tmp_path / "nowhere" / "inbox.ndjson")
+    assert done.returncode == 2
+    assert "--export-on-exit" in done.stderr and "nowhere" in done.stderr
+    folder = tmp_path / "goes"
+    folder.mkdir()
+    server = Server(binary, certs, "--export-on-exit", folder / "inbox.ndjson")
+    try:
+        push(server, device)
+        folder.rmdir()
+        server.signal()
+        assert server.wait() == 1
+        assert "--export-on-exit" in server.log()
+        assert not server.port_file.exists()
+    finally:
+        server.kill()
+
+
+# Commands
+
+
+def test_wait_prints_what_came(server, device):
+    push(server, device, 2)
+    done = server.command("wait", f"device_token={device}", "--count", "2")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2 and device in done.stdout
+    assert "2 pushes match" in done.stderr
+    as_json = json.loads(server.command("wait", f"device_token:{device}", "--json").stdout)
+    assert as_json["satisfied"] and len(as_json["items"]) == 2
+
+
+@pytest.mark.parametrize(("arguments", "code"), [
+    (["--count", "3", "--timeout", "50ms"], 3), (["--count", "==1", "--timeout", "50ms"], 3),
+    (["--count==2"], 0), (["--count", "0", "--timeout", "50ms"], 3), (["--count", "0", "topic:nothing.like.it"], 0),
+    (["--count", "many"], 2), (["--timeout", "soon"], 2), (["--timeout", "1h"], 2), (["--settle", "x"], 2),
+    (["colour:blue"], 2), (["--count", "==2", "--settle", "50ms"], 0),
+])
+def test_exit_codes_of_wait(server, device, arguments, code):
+    push(server, device, 2)
+    done = server.command("wait", f"device_token={device}", *arguments)
+    assert done.returncode == code, done.stderr
+    assert bool(done.stderr)
+
+
+def test_wait_says_when_nobody_knows(start, device):
+    server = start("--max-records", "2")
+    push(server, device, 5)
+    done = server.command("wait", "--count", "4", "--timeout", "0s")
+    assert done.returncode == 5
+    assert "inconclusive" in done.stderr
+    assert server.command("wait", "--count", "==2", "--after", "3").returncode == 0
+
+
+def test_wait_without_a_server(binary):
+    assert run(binary, "wait", "--admin", "127.0.0.1:1").returncode == 4
+
+
+def test_tail_follows(start, device):
+    server = start()
+    tail = subprocess.Popen(
+        [str(server.binary), "tail", "--port-file", str(server.port_file), f"device_token={device}", "--json"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
+    try:
+        lines = later(lambda: [json.loads(tail.stdout.readline()) for _ in range(2)])
+        # It tells nobody when it has begun; what comes before that is not told.
+        while not lines.done():
+            push(server, device)
+        assert all(line["request"]["device_token"] == device for line in lines.result())
+        server.signal(signal.SIGTERM)
+        _, words = tail.communicate(timeout=20)
+        assert tail.returncode == 0 and "the server stops" in words
+    finally:
+        tail.kill()
+
+
+def test_tail_ends_with_its_reader(start, device):
+    server = start()
+    command = " ".join(map(shlex.quote, [str(server.binary), "tail", "--port-file", str(server.port_file)]))
+    tail = subprocess.Popen(["sh", "-c", f"{command} | head -n 1"], stdout=subprocess.PIPE, text=True,
+                            env=clean_environment())
+    try:
+        while tail.poll() is None:
+            push(server, device)
+        assert device in tail.stdout.read()
+    finally:
+        tail.kill()
+
+
+def test_export_writes_a_file(server, device, tmp_path):
+    push(server, device, 2)
+    path = tmp_path / "inbox.ndjson"
+    done = server.command("export", f"device_token={device}", "--output", path)
+    assert done.returncode == 0, done.stderr
+    printed = server.command("export", f"device_token={device}")
+    assert path.read_text() == printed.stdout
+    assert [json.loads(line) for line in printed.stdout.splitlines()] == server.pushes(device_token=device)
+    array = server.command("export", f"device_token={device}", "--format", "json")
+    assert json.loads(array.stdout) == server.pushes(device_token=device)
+
+
+def test_a_failed_export_leaves_no_file(server, tmp_path):
+    path = tmp_path / "inbox.ndjson"
+    path.write_text("before")
+    assert server.command("export", "colour:blue", "--output", path).returncode == 2
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["inbox.ndjson"]
+    assert server.command("export", "--format", "xml").returncode == 2
