@@ -72,15 +72,3 @@ struct ActiveProfileRoutes: Sendable {
     }
   }
 }
-
-extension [Profile.Parameter] {
-  /// Writes knobs as the elements of an array.
-  func write(to writer: inout JSONWriter) {
-    for knob in self {
-      writer.object { writer in
-        writer.member("name", knob.name)
-        knob.writeMembers(to: &writer)
-      }
-    }
-  }
-}

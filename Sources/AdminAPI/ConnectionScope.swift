@@ -36,7 +36,7 @@ struct ConnectionScope: Sendable {
   func contains(_ log: ConnectionLog) -> Bool {
     if let ids, !ids.contains(log.id) { return false }
     if let listener, listener != log.listener { return false }
-    if let client, client != log.client, client != Endpoint(log.client)?.host { return false }
+    if let client, client != log.client, client != log.clientAddress { return false }
     return true
   }
 }

@@ -87,10 +87,3 @@ extension Response {
       status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
   }
 }
-
-extension [ProfileProblem] {
-  /// Writes them as the elements of an array.
-  func write(to writer: inout JSONWriter) {
-    for problem in self { problem.write(to: &writer) }
-  }
-}

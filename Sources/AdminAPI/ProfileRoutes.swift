@@ -185,14 +185,3 @@ private struct ProfileEntry {
     }
   }
 }
-
-extension ProfileSource.Origin {
-  fileprivate var text: String {
-    switch self {
-    case .builtIn: "built-in"
-    case .file(let path): path
-    case .sent: "api"
-    case .inline: "inline"
-    }
-  }
-}

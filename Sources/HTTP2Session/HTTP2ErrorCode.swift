@@ -1,5 +1,5 @@
 /// Error codes of RST_STREAM and GOAWAY frames (RFC 9113 section 7).
-public enum HTTP2ErrorCode: UInt32, Sendable {
+public enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {
   case noError = 0
   case protocolError = 1
   case internalError = 2
@@ -14,6 +14,15 @@ public enum HTTP2ErrorCode: UInt32, Sendable {
   case enhanceYourCalm = 11
   case inadequateSecurity = 12
   case http11Required = 13
+
+  /// Their names, such as `REFUSED_STREAM`, in the order of their numbers.
+  public static let names = allCases.map(\.name)
+
+  /// The code of a name; nil for a name that none has.
+  public init?(name: String) {
+    guard let code = Self.allCases.first(where: { $0.name == name }) else { return nil }
+    self = code
+  }
 
   /// The name of any code; the number of one that RFC 9113 does not name.
   public static func name(of code: UInt32) -> String { HTTP2ErrorCode(rawValue: code)?.name ?? String(code) }

@@ -1,8 +1,7 @@
-import TLSEngine
-import Logging
 import Faults
 import HTTP2Session
 import Inbox
+import Logging
 import NIOCore
 import TLSEngine
 
@@ -29,7 +28,7 @@ extension ConnectionHandler {
     note(outcome)
     switch outcome.action {
     case .refuse: reset(context)
-    case .silence(let time): stayMute(for: time, thenEnd: .close, context)
+    case .silence(let time): stayMute(for: time, thenCloses: true, context)
     default: break
     }
   }
@@ -52,7 +51,7 @@ extension ConnectionHandler {
         goOnLater(time, badCertificate, context)
         return false
       case .stall(let time, let ending):
-        stayMute(for: time, thenEnd: ending, context)
+        stayMute(for: time, thenCloses: ending == .close, context)
         return false
       case .alert(let code):
         phase = .closing
@@ -113,7 +112,7 @@ extension ConnectionHandler {
   /// The connection as it is known before HTTP/2 is spoken on it.
   private func beginning() -> Traffic.Connection {
     Traffic.Connection(
-      number: log.number, client: Endpoint(log.client)?.host ?? log.client, listener: log.listener,
+      number: log.number, client: log.clientAddress, listener: log.listener,
       serverName: tls.serverName)
   }
 
@@ -260,17 +259,11 @@ extension ConnectionHandler {
   }
 
   /// Says nothing more for a time, nil for ever, whatever comes.
-  private func stayMute(for time: Duration?, thenEnd ending: Action.Ending, _ context: ChannelHandlerContext) {
+  private func stayMute(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
     phase = .mute
     cancelTimer()
-    guard let time else { return }
-    later(time, context) { handler, context in
-      switch ending {
-      case .resetStream: handler.reset(context)
-      case .close: context.close(promise: nil)
-      case .nothing, .answer: break
-      }
-    }
+    guard let time, closes else { return }
+    later(time, context) { _, context in context.close(promise: nil) }
   }
 
   /// Keeps in the timeline and in the log that a rule did something to the connection.

@@ -51,6 +51,8 @@ public final class ConnectionLog: Sendable {
   public let listener: Int
   /// The provider's address, `HOST:PORT`.
   public let client: String
+  /// The same without the port.
+  public let clientAddress: String
   private let state = NIOLockedValueBox(State())
   private let counted = Atomic<Int>(0)
   private let log: EventLog
@@ -62,6 +64,7 @@ public final class ConnectionLog: Sendable {
     self.number = number
     self.listener = listener
     self.client = client
+    clientAddress = Endpoint(client)?.host ?? client
   }
 
   /// What happened until now, in order; the second part says how many more things were not kept.

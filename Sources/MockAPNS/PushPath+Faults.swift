@@ -22,7 +22,6 @@ extension PushPath {
   /// Decides what happens to a push and does it, or as much of it as is due.
   mutating func takeUnderFaults(_ stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession) {
     let began = MachineTime.nanoseconds
-    let attempts = state.inbox.attempts
     let fingerprint = fingerprint(of: stream.request, verdict.facts)
     let course = course(for: stream.request, verdict, attempt: attempts.peek(fingerprint), at: began)
     announceStreams(before: nil, session)
@@ -126,7 +125,7 @@ extension PushPath {
   /// The connection as rules see it.
   var traffic: Traffic.Connection {
     Traffic.Connection(
-      number: log.number, client: clientAddress, listener: connection.listener, serverName: connection.sni,
+      number: log.number, client: log.clientAddress, listener: connection.listener, serverName: connection.sni,
       certificateUID: connection.certificate?.subjectUID, streamsOpened: streamsTaken)
   }
 
@@ -244,7 +243,7 @@ extension PushPath {
 
   private func finish(_ push: HeldPush, with end: Record.End) {
     if end.accepted, end.served.status == 200, let fingerprint = push.fingerprint {
-      state.inbox.attempts.accept(fingerprint)
+      attempts.accept(fingerprint)
     }
     if let seq = push.seq { state.inbox.finish(seq, with: end) }
   }

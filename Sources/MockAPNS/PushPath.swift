@@ -13,9 +13,8 @@ struct PushPath {
   var effects: [ConnectionEffect] = []
 
   let state: ServerState
+  let attempts: Attempts
   let connection: ConnectionFacts
-  /// The client's address without its port, as rules match it.
-  let clientAddress: String
   let log: ConnectionLog
   var standing: ConnectionStanding
   var answers: AnswerTemplates
@@ -45,7 +44,6 @@ struct PushPath {
     case all
   }
 
-  private let attempts: Attempts
   private var behaviours: SnapshotReader<Behaviour>
   private var keys: SnapshotReader<KeyRing>
   private var devices: SnapshotReader<DeviceTable>
@@ -60,14 +58,13 @@ struct PushPath {
     state: ServerState, facts: ConnectionFacts, log: ConnectionLog, certificate: ProviderCertificate?
   ) {
     self.state = state
+    attempts = state.inbox.attempts
     self.log = log
     connection = facts
-    clientAddress = Endpoint(facts.client)?.host ?? facts.client
     keys = SnapshotReader(state.keys)
     devices = SnapshotReader(state.devices)
     behaviours = SnapshotReader(state.behaviour)
     behaviour = behaviours.value
-    attempts = state.inbox.attempts
     standing = ConnectionStanding(certificate: certificate)
     answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
     streams = AnnouncedStreams(isWidened: certificate != nil, settings: behaviour.settings)

@@ -1,3 +1,5 @@
+import Faults
+
 /// A fault profile as the server tells it, and as commands show it.
 struct ListedProfile: Decodable {
   var name: String
@@ -8,7 +10,7 @@ struct ListedProfile: Decodable {
   /// Its text, where that was asked for.
   var source: String?
   /// What is wrong with it, where that was asked for.
-  var problems: [ToldProblem]?
+  var problems: [ProfileProblem]?
 
   /// A knob.
   struct Knob: Decodable {

@@ -1,3 +1,5 @@
+import Faults
+
 #if canImport(FoundationEssentials)
   import FoundationEssentials
 #else
@@ -10,7 +12,16 @@ struct Problem: Decodable {
   var detail: String?
   var hint: String?
   /// What is wrong with a fault profile or a rule.
-  var problems: [ToldProblem]?
+  var problems: [ProfileProblem]?
+}
+
+extension ProfileProblem {
+  /// The same, about a file by another name; nil leaves the name.
+  fileprivate func called(_ name: String?) -> ProfileProblem {
+    var problem = self
+    if let name { problem.file = name }
+    return problem
+  }
 }
 
 extension AdminClient.Answer {
@@ -22,7 +33,7 @@ extension AdminClient.Answer {
     guard !(200..<300).contains(status) else { return body }
     let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
     if status == 422, let problems = problem?.problems, problems.contains(where: { $0.line != nil }) {
-      throw CommandFailure(.usage, lines: problems.map { $0.text(file: file) })
+      throw CommandFailure(.usage, lines: problems.map { $0.called(file).description.onOneLine })
     }
     var words = problem?.detail ?? problem?.title ?? "the server answered \(status)"
     if let hint = problem?.hint { words += ". " + hint }

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Faults
 import NIOHTTP1
 
 /// `apns-mock profile ls`
@@ -12,13 +13,13 @@ struct ProfileList: AsyncParsableCommand {
 
   private struct Profiles: Decodable {
     var items: [ListedProfile]
-    var problems: [ToldProblem]?
+    var problems: [ProfileProblem]?
   }
 
   func run() async throws {
     let answer = try await flags.ask(.GET, "/profiles")
     let profiles = try answer.decoded(Profiles.self)
     flags.print(itemsOf: answer, ListedProfile.table(profiles.items))
-    for problem in profiles.problems ?? [] { StandardStream.error.line(problem.description) }
+    for problem in profiles.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
   }
 }

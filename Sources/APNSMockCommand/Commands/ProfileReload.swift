@@ -1,4 +1,5 @@
 import ArgumentParser
+import Faults
 import NIOHTTP1
 
 /// `apns-mock profile reload`
@@ -10,15 +11,15 @@ struct ProfileReload: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   private struct Answer: Decodable {
-    var problems: [ToldProblem]
+    var problems: [ProfileProblem]
   }
 
   func run() async throws {
     let answer = try await flags.ask(.POST, "/profiles/reload")
     let problems = try answer.decoded(Answer.self).problems
-    let isBad = problems.contains(where: \.isError)
+    let isBad = problems.contains { $0.severity == .error }
     flags.print(answer, text: isBad ? "read again, but for what is bad" : "read again")
-    for problem in problems { StandardStream.error.line(problem.description) }
+    for problem in problems { StandardStream.error.line(problem.description.onOneLine) }
     if isBad { throw ExitCode(ExitStatus.usage.rawValue) }
   }
 }

@@ -35,7 +35,7 @@ struct ProfileShow: AsyncParsableCommand {
       return
     }
     flags.print(answer, text: shown.text)
-    for problem in shown.problems ?? [] { StandardStream.error.line(problem.description) }
+    for problem in shown.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
   }
 
   /// What the server says of a profile; nil for a file, and where no server is.
@@ -60,36 +60,15 @@ struct ProfileShow: AsyncParsableCommand {
     writer.object { writer in
       writer.member("name", loaded.profile.name)
       writer.member("summary", loaded.profile.summary)
-      writer.member("origin", text.origin.words)
+      writer.member("origin", text.origin.text)
       writer.member("active", false)
-      writer.arrayMember("params") { writer in
-        for parameter in loaded.profile.parameters {
-          writer.object { writer in
-            writer.member("name", parameter.name)
-            parameter.writeMembers(to: &writer)
-          }
-        }
-      }
+      writer.arrayMember("params") { loaded.profile.parameters.write(to: &$0) }
       writer.member("source", text.text)
       writer.name("profile")
       loaded.profile.write(to: &writer)
-      writer.arrayMember("problems") { writer in
-        for problem in loaded.warnings { problem.write(to: &writer) }
-      }
+      writer.arrayMember("problems") { loaded.warnings.write(to: &$0) }
     }
     return AdminClient.Answer(status: 200, body: writer.bytes)
-  }
-}
-
-extension ProfileSource.Origin {
-  /// Where a text comes from, as the server tells it.
-  fileprivate var words: String {
-    switch self {
-    case .builtIn: "built-in"
-    case .file(let path): path
-    case .sent: "api"
-    case .inline: "inline"
-    }
   }
 }
 

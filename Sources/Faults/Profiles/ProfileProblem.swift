@@ -1,9 +1,9 @@
 public import Notation
 
 /// One thing that is wrong in a profile or a rule, and where.
-public struct ProfileProblem: Sendable, Equatable, CustomStringConvertible {
+public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConvertible {
   /// Whether the profile can run all the same.
-  public enum Severity: String, CaseIterable, Sendable {
+  public enum Severity: String, CaseIterable, Sendable, Decodable {
     /// It cannot.
     case error
     /// It can, but somebody should look.
@@ -15,7 +15,7 @@ public struct ProfileProblem: Sendable, Equatable, CustomStringConvertible {
   /// Which value it is about, as a way through the file: `rules[0].trigger.probability`; empty for the whole file.
   public let path: String
   /// The file, or what stands for it: the name of a profile that was sent, `rule` for a rule.
-  public let file: String
+  public var file: String
   /// The line, from 1; nil where there is no text to point into.
   public let line: Int?
   /// The column, from 1, counted in Unicode scalars; nil together with `line`.
@@ -63,6 +63,13 @@ public struct ProfileProblem: Sendable, Equatable, CustomStringConvertible {
       writer.member("message", message)
       writer.member("hint", hint)
     }
+  }
+}
+
+extension [ProfileProblem] {
+  /// Writes them as the elements of an array.
+  public func write(to writer: inout JSONWriter) {
+    for problem in self { problem.write(to: &writer) }
   }
 }
 

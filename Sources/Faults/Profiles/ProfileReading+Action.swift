@@ -1,5 +1,7 @@
 internal import APNSRules
+internal import HTTP2Session
 internal import Notation
+internal import TLSEngine
 
 extension ProfileReading {
   /// An action with the weight that stands beside it, if that is allowed there.
@@ -245,8 +247,8 @@ extension ProfileReading {
   private func code(_ place: Located) -> UInt32? {
     if let number = plainNumber(place) { return whole(number, in: 0...Int(UInt32.max)).map { UInt32($0) } }
     guard let scalar = scalar(place, for: .word) else { return nil }
-    if let code = ErrorNames.http2Code(scalar.text) { return code }
-    failWord(place, scalar, among: ErrorNames.http2)
+    if let code = HTTP2ErrorCode(name: scalar.text) { return code.rawValue }
+    failWord(place, scalar, among: HTTP2ErrorCode.names)
     return nil
   }
 
@@ -254,8 +256,8 @@ extension ProfileReading {
   private func alert(_ place: Located) -> UInt8? {
     if let number = plainNumber(place) { return whole(number, in: 0...255).map { UInt8($0) } }
     guard let scalar = scalar(place, for: .word) else { return nil }
-    if let code = ErrorNames.alertCode(scalar.text) { return code }
-    failWord(place, scalar, among: ErrorNames.alerts)
+    if let code = TLSAlert.code(named: scalar.text) { return code }
+    failWord(place, scalar, among: TLSAlert.names)
     return nil
   }
 

@@ -10,6 +10,16 @@ public struct ProfileSource: Sendable, Equatable {
     case sent
     /// It was given in place of a name.
     case inline
+
+    /// As lists show it: `built-in`, a file's path, `api` or `inline`.
+    public var text: String {
+      switch self {
+      case .builtIn: "built-in"
+      case .file(let path): path
+      case .sent: "api"
+      case .inline: "inline"
+      }
+    }
   }
 
   /// What the profile is called, unless its text says otherwise.

@@ -1,3 +1,6 @@
+internal import HTTP2Session
+internal import TLSEngine
+
 /// The fields of `respond`, and of the answer within `drain`.
 enum AnswerKey: String, FileKey {
   case status, reason, timestamp, headers, body, latch, unreal
@@ -151,7 +154,7 @@ enum ResetKey: String, FileKey {
 
   static let schemaName = "reset"
 
-  var shape: FileShape { .either(.word(ErrorNames.http2), .whole(0...Int(UInt32.max))) }
+  var shape: FileShape { .either(.word(HTTP2ErrorCode.names), .whole(0...Int(UInt32.max))) }
 
   var about: String { "Error code of RFC 9113; INTERNAL_ERROR, if absent." }
 }
@@ -313,7 +316,7 @@ enum AlertKey: String, FileKey {
 
   static let schemaName = "alert"
 
-  var shape: FileShape { .either(.word(ErrorNames.alerts), .whole(0...255)) }
+  var shape: FileShape { .either(.word(TLSAlert.names), .whole(0...255)) }
 
   var about: String { "The alert by its name in RFC 8446; handshake_failure, if absent." }
 }

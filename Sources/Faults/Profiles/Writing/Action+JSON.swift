@@ -1,4 +1,6 @@
+internal import HTTP2Session
 public import Notation
+internal import TLSEngine
 
 extension Action {
   /// Writes it as a profile file has it: an object whose only member is its name, with its fields.
@@ -46,7 +48,7 @@ extension Action {
       if let length { writer.member(TimeKey.length.rawValue, length) }
     case .settings(let order): order.writeFields(to: &writer)
     case .alert(let code):
-      if let name = ErrorNames.alertName(code) {
+      if let name = TLSAlert.name(of: code) {
         writer.member(AlertKey.name.rawValue, name)
       } else {
         writer.member(AlertKey.name.rawValue, code)
@@ -131,6 +133,6 @@ extension Action.SettingsOrder {
 extension JSONWriter {
   /// Writes a member whose value is an error code of HTTP/2, by its name if it has one.
   fileprivate mutating func errorCodeMember(_ name: String, _ code: UInt32) {
-    if let text = ErrorNames.http2Name(code) { member(name, text) } else { member(name, code) }
+    if let text = HTTP2ErrorCode(rawValue: code)?.name { member(name, text) } else { member(name, code) }
   }
 }

@@ -42,7 +42,7 @@ extension Profile.Parameter {
   }
 
   /// Writes the members of that object.
-  public func writeMembers(to writer: inout JSONWriter) {
+  func writeMembers(to writer: inout JSONWriter) {
     writer.member(ParameterKey.type.rawValue, kind.rawValue)
     write(defaultValue, as: ParameterKey.defaultValue.rawValue, to: &writer)
     write(value, as: "value", to: &writer)
@@ -104,5 +104,17 @@ extension JSONWriter {
   /// Writes a member whose value is a number, without a fraction if it has none.
   mutating func numberMember(_ name: String, _ value: Double) {
     if let whole = Int64(exactly: value) { member(name, whole) } else { member(name, Optional(value)) }
+  }
+}
+
+extension [Profile.Parameter] {
+  /// Writes knobs as the elements of an array.
+  public func write(to writer: inout JSONWriter) {
+    for knob in self {
+      writer.object { writer in
+        writer.member("name", knob.name)
+        knob.writeMembers(to: &writer)
+      }
+    }
   }
 }
