@@ -73,10 +73,16 @@ asan:
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/leaks.supp \
 	  $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/asan $(in_turn)
 
+# Reports go to files and are shown last, for they tell more than the thousands of lines of tests around them would let
+# anybody see: first whole, then their essence.
+races := $(CURDIR)/.build/tsan/report
+tell_races = cat $(races).* 2>/dev/null; grep -hsE "WARNING|of size| \#[0-3] |SUMMARY" $(races).* | cut -c -160 | head -n 24
 tsan:
 	@.ci/packages build
 	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build/tsan
-	$(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn)
+	@rm -f $(races)*
+	TSAN_OPTIONS=log_path=$(races) \
+	  $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn) || { $(tell_races); exit 1; }
 
 bench: build
 	@.ci/packages bench
