@@ -81,7 +81,7 @@ tsan:
 	@.ci/packages build
 	$(SWIFT) build --build-tests --sanitize=thread --scratch-path .build/tsan
 	@rm -f $(races)*
-	TSAN_OPTIONS=log_path=$(races) \
+	TSAN_OPTIONS="log_path=$(races) suppressions=$(CURDIR)/.ci/races.supp" \
 	  $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn) || { $(tell_races); exit 1; }
 
 bench: build
