@@ -13,38 +13,50 @@ struct FilterReading {
 
 extension Record {
   /// Whether all conditions on one field hold.
-  func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading) -> Bool {
-    switch group.subject {
-    case .field(.finding):
-      let findings = reading.findings ?? filter.rulebook.map(findings) ?? []
-      reading.findings = findings
-      return group.holds { test in test.pattern.map { findings.contains(where: $0.matches) } ?? false }
-    case .field(.is):
-      let isDuplicate = filter.duplicates.contains(seq)
-      return group.holds { has($0, isDuplicate: isDuplicate) }
-    case .field(.pushKey):
-      let key = reading.pushKey ?? pushKey
-      reading.pushKey = key
-      return group.holds { $0.pattern?.matches(key) ?? false }
-    case .field(.text): return group.holds { test in test.pattern.map { contains($0, &reading) } ?? false }
-    case .field(let field): return group.holds { satisfies($0, field) }
-    case .header(let name): return group.holds { satisfies($0, header: name) }
-    case .payload(let pointer): return satisfies(group, payload: pointer, &reading)
+  ///
+  /// Here and below a record is borrowed: a copy of each would touch what it keeps in memory, whatever is asked of it.
+  borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading) -> Bool {
+    if case .payload(let pointer) = group.subject { return satisfies(group, payload: pointer, &reading) }
+    for test in group.unwanted where satisfies(test, group.subject, of: filter, &reading) { return false }
+    if group.wanted.isEmpty { return true }
+    for test in group.wanted where satisfies(test, group.subject, of: filter, &reading) { return true }
+    return false
+  }
+
+  @inline(__always)
+  private borrowing func satisfies(
+    _ test: FilterTest, _ subject: FilterSubject, of filter: borrowing Filter, _ reading: inout FilterReading
+  ) -> Bool {
+    switch (test, subject) {
+    case (.number(let range), .field(let field)): isNumber(of: field, in: range)
+    case (.flag(let flag), _): accepted == flag
+    case (.states(let states), _): isOne(of: states, isDuplicate: filter.duplicates.contains(seq))
+    case (.text(let pattern), .field(.finding)): findings(filter, &reading).contains(where: pattern.matches)
+    case (.text(let pattern), .field(.pushKey)): pattern.matches(pushKey(&reading))
+    case (.text(let pattern), .field(.text)): contains(pattern, &reading)
+    case (.text(let pattern), .field(let field)): has(pattern, field)
+    case (.value(let test), .header(let name)): satisfies(test, header: name)
+    case (.number, _), (.text, _), (.value, _): false
     }
+  }
+
+  private borrowing func findings(_ filter: borrowing Filter, _ reading: inout FilterReading) -> [String] {
+    if let known = reading.findings { return known }
+    let findings = filter.rulebook.map(findings) ?? []
+    reading.findings = findings
+    return findings
+  }
+
+  private borrowing func pushKey(_ reading: inout FilterReading) -> String {
+    if let known = reading.pushKey { return known }
+    let key = pushKey
+    reading.pushKey = key
+    return key
   }
 
   // MARK: - Fields
 
-  private func satisfies(_ test: FilterTest, _ field: FilterField) -> Bool {
-    switch test {
-    case .text(let pattern): has(pattern, field)
-    case .number(let range): number(field).map(range.contains) ?? false
-    case .flag(let flag): accepted == flag
-    case .states, .value: false
-    }
-  }
-
-  private func has(_ pattern: TextPattern, _ field: FilterField) -> Bool {
+  private borrowing func has(_ pattern: TextPattern, _ field: FilterField) -> Bool {
     switch field {
     case .deviceToken: withHeader(facts.deviceToken) { $0.map(pattern.matches) ?? false }
     case .topic: withTopic { $0.map(pattern.matches) ?? false }
@@ -55,18 +67,23 @@ extension Record {
     case .rule: aftermath?.injections.contains { pattern.matches($0.rule) } ?? false
     case .profile: aftermath?.injections.contains { $0.profile.map(pattern.matches) ?? false } ?? false
     case .outcome: pattern.matches(outcome.rawValue)
-    case .connection: pattern.matches(connection.id)
+    case .connection: head { pattern.matches($0.connection.id) }
     case .keyID: verdict?.token?.keyID.map(pattern.matches) ?? false
     case .teamID: verdict?.token?.teamID.map(pattern.matches) ?? false
     default: number(field).map { pattern.matches(String($0)) } ?? false
     }
   }
 
-  private func number(_ field: FilterField) -> Int64? {
+  private borrowing func isNumber(of field: FilterField, in range: ClosedRange<Int64>) -> Bool {
+    guard let number = number(field) else { return false }
+    return range.contains(number)
+  }
+
+  private borrowing func number(_ field: FilterField) -> Int64? {
     switch field {
     case .status: served.status.map(Int64.init)
     case .priority: priority.map(Int64.init)
-    case .listener: Int64(connection.listener)
+    case .listener: Int64(head { $0.connection.listener })
     case .attempt: Int64(attempt)
     case .since, .until: receivedAt
     case .size, .sizeGreater, .sizeLess: Int64(bodySize)
@@ -74,22 +91,23 @@ extension Record {
     }
   }
 
-  private func has(_ test: FilterTest, isDuplicate: Bool) -> Bool {
-    guard case .states(let states) = test else { return false }
-    return states.contains { state in
-      switch state {
-      case .retry: attempt > 1
-      case .first: attempt <= 1
-      case .pending: outcome == .pending
-      case .duplicate: isDuplicate
-      }
+  private borrowing func isOne(of states: [FilterState], isDuplicate: Bool) -> Bool {
+    for state in states {
+      let holds =
+        switch state {
+        case .retry: attempt > 1
+        case .first: attempt <= 1
+        case .pending: outcome == .pending
+        case .duplicate: isDuplicate
+        }
+      if holds { return true }
     }
+    return false
   }
 
   // MARK: - What came
 
-  private func satisfies(_ test: FilterTest, header wanted: String) -> Bool {
-    guard case .value(let test) = test else { return false }
+  private func satisfies(_ test: FilterTest.ValueTest, header wanted: String) -> Bool {
     var found = false
     withHeaders { packed in
       HeaderList.forEachField(in: packed) { name, value in
@@ -135,12 +153,6 @@ extension Record {
     let text = reading.unescapedBody ?? withBody { JSONPointer.unescaped($0) }
     reading.unescapedBody = text
     return pattern.matches(text)
-  }
-}
-
-extension FilterTest {
-  fileprivate var pattern: TextPattern? {
-    if case .text(let pattern) = self { pattern } else { nil }
   }
 }
 

@@ -78,27 +78,31 @@ public struct Record: Sendable {
   public private(set) var finishedAt: Int64?
 
   /// The HTTP/2 stream it came on.
-  public var stream: Int32 { content.header.stream }
+  public var stream: Int32 { head { $0.stream } }
   /// The connection it came on.
-  public var connection: ConnectionFacts { content.header.connection }
+  public var connection: ConnectionFacts { head { $0.connection } }
   /// When it was complete, in milliseconds since 1970 of the server's clock.
-  public var receivedAt: Int64 { content.header.receivedAt }
+  public var receivedAt: Int64 { head { $0.receivedAt } }
   /// How many bytes of body came in all; what is beyond `HTTPRequest.bodyLimit` was not kept.
-  public var bodySize: Int { content.header.bodySize }
+  public var bodySize: Int { head { $0.bodySize } }
 
   /// What APNs would say. Nil if the request did not come whole, so that there was nothing to judge.
   public var verdict: Verdict? {
-    switch content.header.judgement {
-    case .verdict(let verdict): verdict
-    case .unjudged: nil
+    head { head in
+      switch head.judgement {
+      case .verdict(let verdict): verdict
+      case .unjudged: nil
+      }
     }
   }
 
   /// What the request's headers say; positions are into the packed header fields.
   public var facts: PushFacts {
-    switch content.header.judgement {
-    case .verdict(let verdict): verdict.facts
-    case .unjudged(let facts): facts
+    head { head in
+      switch head.judgement {
+      case .verdict(let verdict): verdict.facts
+      case .unjudged(let facts): facts
+      }
     }
   }
 

@@ -10,32 +10,38 @@ extension Record {
   public var isBodyCut: Bool { bodySize > keptBodySize }
 
   /// How many bytes of the body were kept.
-  var keptBodySize: Int { Int(content.header.keptBodySize) }
+  var keptBodySize: Int { head { Int($0.keptBodySize) } }
 
-  /// How many bytes it keeps. By a pointer, without the run-time check for overlapping access: nobody writes to a head.
-  var byteCount: Int { content.withUnsafeMutablePointerToHeader { $0.pointee.byteCount } }
+  /// How many bytes it keeps.
+  var byteCount: Int { head { $0.byteCount } }
+
+  /// A part of what is known about its bytes. By a pointer, without a copy of the whole and without the run-time check for
+  /// overlapping access: nobody writes to a head.
+  @inline(__always)
+  func head<Part>(_ part: (borrowing RecordHead) -> Part) -> Part {
+    content.withUnsafeMutablePointerToHeader { part($0.pointee) }
+  }
 
   /// Calls `read` with the packed header fields.
   func withHeaders<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
-    withBytes(0..<Int(content.header.headerSize), read)
+    withBytes(0..<head { Int($0.headerSize) }, read)
   }
 
   /// Calls `read` with the body, as far as it was kept.
   func withBody<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
-    withBytes(content.header.bodyRange, read)
+    withBytes(head { $0.bodyRange }, read)
   }
 
   /// Calls `read` with the header bytes at `range`, or nil without one.
   func withHeader<Result>(_ range: ByteRange?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    guard let range, range.indices.upperBound <= Int(content.header.headerSize) else { return read(nil) }
+    guard let range, range.indices.upperBound <= head({ Int($0.headerSize) }) else { return read(nil) }
     return withBytes(range.indices, read)
   }
 
   /// Calls `read` with the push's `apns-id`: the server's where it made one, else the client's. Nil if there is none.
   func withID<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    let head = content.header
-    guard head.idSize > 0 else { return withHeader(facts.apnsID, read) }
-    return withBytes(head.bodyRange.upperBound..<head.byteCount, read)
+    let (start, end) = head { ($0.bodyRange.upperBound, $0.byteCount) }
+    return start < end ? withBytes(start..<end, read) : withHeader(facts.apnsID, read)
   }
 
   /// Calls `read` with the topic: of the header, else the only one that the provider certificate permits.

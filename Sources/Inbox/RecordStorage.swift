@@ -10,7 +10,7 @@ struct RecordStorage: Sendable {
   static let chunkSize = 512
 
   /// No chunk is empty. All but `head` records of the first one are alive.
-  private var chunks: [[Record]] = []
+  private var chunks: [RecordChunk] = []
   /// How many records of the first chunk were evicted.
   private var head = 0
   /// How many records there are.
@@ -18,9 +18,9 @@ struct RecordStorage: Sendable {
   /// What they keep in memory.
   private(set) var bytes = 0
 
-  /// What a record takes beside its bytes: its place, the two words of each object, what is known about it, and a word of
-  /// the allocator's.
-  static let overhead = MemoryLayout<Record>.stride + 16 + MemoryLayout<RecordHead>.stride + 8
+  /// What a record takes beside its bytes: its place and its mark, the two words of each object, what is known about it,
+  /// and a word of the allocator's.
+  static let overhead = MemoryLayout<Record>.stride + 2 + 16 + MemoryLayout<RecordHead>.stride + 8
 
   /// What a record keeps in memory.
   static func cost(_ record: borrowing Record) -> Int { overhead + record.byteCount }
@@ -33,11 +33,9 @@ struct RecordStorage: Sendable {
     while !rest.isEmpty {
       let room = Self.chunkSize - (chunks.last?.count ?? Self.chunkSize)
       if room <= 0 {
-        var chunk: [Record] = []
-        chunk.reserveCapacity(Self.chunkSize)
-        chunks.append(chunk)
+        chunks.append(RecordChunk(capacity: Self.chunkSize))
       } else {
-        chunks[chunks.count - 1].append(contentsOf: rest.prefix(room))
+        chunks[chunks.count - 1].append(rest.prefix(room))
         rest = rest.dropFirst(room)
       }
     }
@@ -49,8 +47,7 @@ struct RecordStorage: Sendable {
   mutating func removeFirst() -> Int? {
     guard let size = chunks.first?.count else { return nil }
     // Its place stays until the chunk goes, what it keeps must not.
-    var dropped = Record.gone
-    swap(&dropped, &chunks[0][head])
+    let dropped = chunks[0].exchange(at: head, for: .gone)
     bytes -= Self.cost(dropped)
     count -= 1
     head += 1
@@ -66,14 +63,14 @@ struct RecordStorage: Sendable {
   /// - Returns: how many of them were there.
   mutating func remove(_ seqs: [Int]) -> Int {
     let before = count
-    var kept: [[Record]] = []
+    var kept: [RecordChunk] = []
     var next = seqs.startIndex
     for (index, chunk) in chunks.enumerated() {
-      let alive = index == 0 ? chunk[head...] : chunk[...]
+      let alive = chunk.records[(index == 0 ? head : 0)...]
       guard let last = alive.last?.seq else { continue }
       while next < seqs.endIndex, let first = alive.first?.seq, seqs[next] < first { next += 1 }
       if next == seqs.endIndex || seqs[next] > last {
-        kept.append(Array(alive))
+        kept.append(alive.count == chunk.count ? chunk : RecordChunk(alive))
         continue
       }
       var survivors: [Record] = []
@@ -86,7 +83,7 @@ struct RecordStorage: Sendable {
           survivors.append(record)
         }
       }
-      if !survivors.isEmpty { kept.append(survivors) }
+      if !survivors.isEmpty { kept.append(RecordChunk(survivors[...])) }
     }
     chunks = kept
     head = 0
@@ -97,7 +94,7 @@ struct RecordStorage: Sendable {
   func record(_ seq: Int) -> Record? {
     let position = position(from: seq)
     guard position.chunk < chunks.count else { return nil }
-    let record = chunks[position.chunk][position.index]
+    let record = chunks[position.chunk].records[position.index]
     return record.seq == seq ? record : nil
   }
 
@@ -106,9 +103,11 @@ struct RecordStorage: Sendable {
   /// - Returns: what it is then; nil if it is not there.
   mutating func update(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
     let position = position(from: seq)
-    guard position.chunk < chunks.count, chunks[position.chunk][position.index].seq == seq else { return nil }
-    change(&chunks[position.chunk][position.index])
-    return chunks[position.chunk][position.index]
+    guard position.chunk < chunks.count, chunks[position.chunk].records[position.index].seq == seq else {
+      return nil
+    }
+    chunks[position.chunk].update(at: position.index, change)
+    return chunks[position.chunk].records[position.index]
   }
 
   /// Calls `body` with each selected record, in order or newest first, until it returns false.
@@ -118,27 +117,22 @@ struct RecordStorage: Sendable {
     let end = position(from: selection.before)
     guard start.chunk < end.chunk || (start.chunk == end.chunk && start.index < end.index) else { return }
     let visited = start.chunk...min(end.chunk, chunks.count - 1)
-    func indices(_ chunk: Int) -> Range<Int> {
-      (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)
-    }
-    func visit(_ record: borrowing Record) -> Bool { selection.filter.matches(record) ? body(record) : true }
-    if newestFirst {
-      for chunk in visited.reversed() {
-        for index in indices(chunk).reversed() where !visit(chunks[chunk][index]) { return }
+    let marks = selection.filter.deviceTokens?.map(RecordChunk.mark)
+    for chunk in newestFirst ? Array(visited.reversed()) : Array(visited) {
+      let indices = (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)
+      let goesOn = chunks[chunk].forEach(at: indices, newestFirst: newestFirst, marks: marks) { record in
+        !selection.filter.matches(record) || body(record)
       }
-    } else {
-      for chunk in visited {
-        for index in indices(chunk) where !visit(chunks[chunk][index]) { return }
-      }
+      guard goesOn else { return }
     }
   }
 
   /// Where the first record stands whose number is not below `seq`; the end if there is none.
   private func position(from seq: Int) -> (chunk: Int, index: Int) {
-    let chunk = Self.firstIndex(in: chunks.indices) { (chunks[$0].last?.seq ?? 0) >= seq }
+    let chunk = Self.firstIndex(in: chunks.indices) { (chunks[$0].records.last?.seq ?? 0) >= seq }
     guard chunk < chunks.count else { return (chunk, 0) }
-    let alive = chunk == 0 ? head..<chunks[0].count : chunks[chunk].indices
-    return (chunk, Self.firstIndex(in: alive) { chunks[chunk][$0].seq >= seq })
+    let alive = chunk == 0 ? head..<chunks[0].count : 0..<chunks[chunk].count
+    return (chunk, Self.firstIndex(in: alive) { chunks[chunk].records[$0].seq >= seq })
   }
 
   /// The first index for which `isAfter` holds, which from there on holds for all.

@@ -67,11 +67,16 @@ public struct TextPattern: Sendable, Equatable {
   }
 
   private func has(_ piece: [UInt8], in text: UnsafeRawBufferPointer, at position: Int) -> Bool {
-    for (index, byte) in piece.enumerated() {
-      let other = text[position + index]
-      guard byte == (foldsCase ? asciiLowercased(other) : other) else { return false }
+    piece.withUnsafeBytes { piece in
+      // With all in range, no step has to look whether it is.
+      guard position >= 0, position + piece.count <= text.count else { return false }
+      for index in 0..<piece.count {
+        let byte = text.loadUnaligned(fromByteOffset: position + index, as: UInt8.self)
+        guard piece.loadUnaligned(fromByteOffset: index, as: UInt8.self) == (foldsCase ? asciiLowercased(byte) : byte)
+        else { return false }
+      }
+      return true
     }
-    return true
   }
 }
 
