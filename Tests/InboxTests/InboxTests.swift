@@ -170,6 +170,33 @@ import Testing
     #expect(inbox.snapshot().count == 867)
   }
 
+  /// Whoever asks for a device's pushes gets what a look at all of them gives, after evictions and removals too.
+  @Test(arguments: [
+    "device_token=00a1", "device_token=00A1", "device_token=00a2&device_token=00b7", "device_token=00ff",
+    "device_token=00a*", "!device_token=00a1", "!device_token=*",
+  ])
+  func findsTheRecordsOfADevice(condition: String) throws {
+    let inbox = Inbox(maxRecords: 1500)
+    let tokens = ["00a1", "00A1", "00a2", "00b7", "0123456789abcdef0123456789ABCDEF01"]
+    let records = tokens.map { token in PushFixture { $0.deviceToken = token }.record }
+    for number in 0..<4000 { inbox.append(records[number * 7 % tokens.count]) }
+    var removed = Selection()
+    removed = try Selection(FilterTests.parameters("device_token=00b7&before=3400"))
+    #expect(inbox.remove(removed) > 0)
+
+    var query = PageQuery()
+    query.selection = try Selection(FilterTests.parameters(condition))
+    query.limit = .max
+    for order in [PageQuery.Order.ascending, .descending] {
+      query.order = order
+      var all = PageQuery()
+      all.limit = .max
+      all.order = order
+      let wanted = inbox.snapshot().page(all).items.filter { query.selection.filter.matches($0) }.map(\.seq)
+      #expect(inbox.snapshot().page(query).items.map(\.seq) == wanted)
+    }
+  }
+
   @Test func findsAllAttemptsOfAnID() {
     let inbox = Inbox()
     let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
