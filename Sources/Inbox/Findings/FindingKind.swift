@@ -1,0 +1,107 @@
+extension Finding {
+  /// What can be wrong; the raw values are the names in records, filters and commands.
+  public enum Kind: String, CaseIterable, Sendable {
+    /// The same push again after an answer that no repetition changes.
+    case retriedPermanent = "retried-permanent"
+    /// A push to a device token that was answered 410.
+    case retried410 = "retried-410"
+    /// The same push again at once after APNs said "not now", or before its `retry-after`.
+    case hotRetry = "hot-retry"
+    /// The time between the attempts of a push does not grow.
+    case noBackoff = "no-backoff"
+    /// A new provider token before it was time for one.
+    case jwtChurn = "jwt-churn"
+    /// A provider token used on after APNs said that it has expired.
+    case jwtStale = "jwt-stale"
+    /// A stream above the last one that a GOAWAY named, well after it.
+    case afterGoAway = "after-goaway"
+    /// More open streams than MAX_CONCURRENT_STREAMS.
+    case excessStreams = "excess-streams"
+    /// A connection for each push.
+    case connectionChurn = "connection-churn"
+    /// A push that APNs took twice, because its answer did not arrive, under two ids.
+    case duplicate
+    /// A payload almost as large as there can be.
+    case nearLimit = "near-limit"
+    /// A push that APNs takes and the device drops.
+    case wouldNotShow = "would-not-show"
+    /// A push without `apns-push-type`.
+    case missingPushType = "missing-push-type"
+
+    /// What it means, in one sentence.
+    public var summary: String { text.summary }
+    /// What to do about it, in one sentence.
+    public var advice: String { text.advice }
+
+    private var text: (summary: String, advice: String) {
+      switch self {
+      case .retriedPermanent:
+        (
+          "A push was sent again unchanged after an answer that no repetition changes.",
+          "Retry 429 and 5xx alone; after any other 4xx mend what the reason names, or give the push up."
+        )
+      case .retried410:
+        (
+          "A push went to a device token that APNs had answered 410 for.",
+          "Delete the device token when a 410 comes, and use it again only after the app has registered anew."
+        )
+      case .hotRetry:
+        (
+          "A push was sent again at once after APNs said that it cannot take it now.",
+          "Wait before a retry: at least as long as retry-after says, otherwise about a second at first and longer each time."
+        )
+      case .noBackoff:
+        (
+          "The time between the attempts of a push does not grow.",
+          "Double the delay with each attempt, add some jitter, and give up at some time."
+        )
+      case .jwtChurn:
+        (
+          "Provider tokens are made more often than every 20 minutes, which APNs answers with "
+            + "429 TooManyProviderTokenUpdates.",
+          "Make one provider token, share it between all connections and threads, and renew it every 20 to 60 minutes."
+        )
+      case .jwtStale:
+        (
+          "A provider token was used on after APNs had said that it has expired.",
+          "Renew the provider token before it is an hour old, and at once when the answer is 403 ExpiredProviderToken."
+        )
+      case .afterGoAway:
+        (
+          "A stream was opened on a connection whose GOAWAY had left it out: it is lost without an answer.",
+          "Listen for GOAWAY, open no stream after it, and send what it left out on a new connection."
+        )
+      case .excessStreams:
+        (
+          "More streams were open at once than MAX_CONCURRENT_STREAMS allows.",
+          "Read SETTINGS while the connection lives, and let pushes wait while as many streams are open as it says."
+        )
+      case .connectionChurn:
+        (
+          "Each push has a connection of its own, which APNs takes for a denial of service.",
+          "Keep one connection open, for hours or days, and send all pushes on it."
+        )
+      case .duplicate:
+        (
+          "APNs took the same push twice under two ids, because the first answer did not arrive.",
+          "Choose the apns-id yourself and keep it for every attempt of a push."
+        )
+      case .nearLimit:
+        (
+          "The payload has 90 % or more of the bytes that it may have.",
+          "Shorten what varies, such as names and texts, before a longer one makes it 413 PayloadTooLarge."
+        )
+      case .wouldNotShow:
+        (
+          "APNs accepts the push and the device drops it.",
+          "Mend what the explanation names: APNs itself will never tell."
+        )
+      case .missingPushType:
+        (
+          "The push has no apns-push-type, which watchOS demands and silent pushes need.",
+          "Set apns-push-type to what the payload is: alert, background, voip, liveactivity and so on."
+        )
+      }
+    }
+  }
+}
