@@ -1,67 +1,98 @@
-internal import Foundation
 internal import HTTPMessage
+internal import Notation
 
 /// What a push tells about its provider beyond the verdict (CONTRACT.md, findings). Looked for when somebody reads a
-/// record, not when the push arrives.
+/// record, not when the push arrives, and meant for pushes that APNs accepts. What the three modes answer differently is a
+/// finding in `apple` only, as their table says.
 extension Rulebook {
-  /// `missing-push-type`, and `would-not-show` for what APNs accepts and a device drops (APNS.md sections 5 and 6).
-  /// Meant for accepted pushes. What the three modes answer differently is a finding in `apple` only, as their table
-  /// says.
+  /// Whether the push should say its type, and does not: watchOS demands it, silent pushes need it (APNS.md section 5).
+  public func misses(pushType facts: PushFacts) -> Bool { mode == .apple && facts.pushTypeText == nil }
+
+  /// Why a device would drop the push (APNS.md sections 5 and 6); nil if nothing speaks for that.
   ///
   /// - Parameters:
   ///   - facts: the push's facts.
   ///   - headers: the packed header fields the facts were read from.
   ///   - body: its payload.
-  public func findings(_ facts: PushFacts, headers: UnsafeRawBufferPointer, body: [UInt8]) -> [String] {
-    var findings: [String] = []
-    if mode == .apple, facts.pushTypeText == nil { findings.append("missing-push-type") }
-    if wouldNotShow(facts, headers: headers, body: body) { findings.append("would-not-show") }
-    return findings
-  }
-
-  private func wouldNotShow(_ facts: PushFacts, headers: UnsafeRawBufferPointer, body: [UInt8]) -> Bool {
-    if mode == .apple, facts.pushType == .background, facts.priority == 10 { return true }
-    guard let json = Payload.parse(body) else { return mode == .apple }
-    guard let payload = json as? [String: Any] else { return true }
-    let isForWallet = facts.topic.map { headers.part($0.indices).hasPrefix("pass.") } ?? facts.topicIsFromCertificate
-    let aps = payload["aps"].map(AppleDictionary.init)
+  public func unshown(
+    _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
+  ) -> UnshownPush? {
+    if mode == .apple, facts.pushType == .background, facts.priority == 10 { return .backgroundPriority }
+    let payload: PayloadSketch
+    do throws(JSONText.Problem) {
+      guard let sketch = try PayloadSketch(body) else { return .notObject }
+      payload = sketch
+    } catch {
+      return mode == .apple ? .notJSON("\(error)") : nil
+    }
     switch facts.pushType {
-    case .mdm: return payload["mdm"] == nil
-    case .voip, .complication, .fileprovider, .pushtotalk, .location: return false
-    case .liveactivity: return aps.map { !$0.updatesActivity } ?? true
-    case .widgets, .controls: return aps.map { !$0.isTrue("content-changed") } ?? true
-    case .background: return aps.map { !$0.isSilent } ?? true
+    case .voip, .complication, .fileprovider, .pushtotalk, .location: return nil
+    case .mdm: return payload.member(.mdm) == nil ? .noPushMagic : nil
     case .alert, nil:
       // Wallet passes and MDM commands have no aps at all (APNS.md section 6.2).
-      guard let aps else { return payload["mdm"] == nil && !(payload.isEmpty && isForWallet) }
-      return !aps.showsSomething
+      let isForWallet = facts.topic.map { headers.part($0.indices).hasPrefix("pass.") } ?? facts.topicIsFromCertificate
+      if payload.member(.mdm) != nil || payload.isEmpty && isForWallet { return nil }
+      return payload.problemOfDictionary ?? payload.problemOfAlert(hasType: facts.pushType != nil)
+    case .background: return payload.problemOfDictionary ?? payload.problemOfBackground
+    case .liveactivity: return payload.problemOfDictionary ?? payload.problemOfActivity
+    case .widgets, .controls:
+      return payload.problemOfDictionary ?? (payload.isTrue(.contentChanged) ? nil : .contentNotChanged)
     }
   }
 }
 
-/// The `aps` dictionary of a payload.
-private struct AppleDictionary {
-  var members: [String: Any]
+extension PayloadSketch {
+  fileprivate func isTrue(_ name: Name) -> Bool { if case .yes = apple(name) { true } else { false } }
 
-  /// Anything but a dictionary is as good as an empty one.
-  init(_ json: Any) { members = json as? [String: Any] ?? [:] }
+  fileprivate var problemOfDictionary: UnshownPush? {
+    switch member(.aps) {
+    case nil: .noDictionary
+    case .object: nil
+    default: .dictionaryIsNone
+    }
+  }
 
-  func has(_ key: String) -> Bool { members[key] != nil }
+  /// One of the three that can be seen or heard is enough (APNS.md section 6.2).
+  fileprivate func problemOfAlert(hasType: Bool) -> UnshownPush? {
+    var problem: UnshownPush?
+    for name in [Name.alert, .badge, .sound] {
+      guard let content = apple(name) else { continue }
+      guard let wrong = wrong(content, as: name) else { return nil }
+      problem = problem ?? .unusable(member: name.rawValue, problem: wrong)
+    }
+    if let problem { return problem }
+    return isTrue(.contentAvailable) ? .silentWithoutType(hasType: hasType) : .nothingToShow
+  }
 
-  func isTrue(_ key: String) -> Bool { members[key] as? Bool ?? false }
-
-  var showsSomething: Bool { has("alert") || has("badge") || has("sound") }
+  /// What keeps a device from showing it; nil if nothing does.
+  private func wrong(_ content: Content, as name: Name) -> String? {
+    switch (name, content) {
+    case (.alert, .text(let text)), (.sound, .text(let text)): text.isEmpty ? "is an empty string" : nil
+    case (.alert, .object): alertHasText ? nil : "is an object without title, subtitle and body"
+    case (.sound, .object), (.badge, .number), (.badge, .yes): nil
+    case (.badge, _): "is not a number"
+    default: "is neither a string nor an object"
+    }
+  }
 
   /// `content-available: 1` and nothing to show (APNS.md section 5).
-  var isSilent: Bool { isTrue("content-available") && !showsSomething }
+  fileprivate var problemOfBackground: UnshownPush? {
+    if let shown = [Name.alert, .badge, .sound].first(where: { apple($0) != nil }) {
+      return .backgroundShows(member: shown.rawValue)
+    }
+    return isTrue(.contentAvailable) ? nil : .backgroundNotSilent
+  }
 
   /// What a Live Activity always has, and what its start has besides (APNS.md section 6.3).
-  var updatesActivity: Bool {
-    guard members["timestamp"] is NSNumber, has("content-state") else { return false }
-    switch members["event"] as? String {
-    case "start": return has("attributes-type") && has("attributes") && has("alert")
-    case "update", "end": return true
-    default: return false
+  fileprivate var problemOfActivity: UnshownPush? {
+    switch apple(.timestamp) {
+    case .number, .yes: break
+    default: return .activityLacks(member: "timestamp (a number of seconds)")
     }
+    guard case .text(let event) = apple(.event),
+      let step = ["start", "update", "end"].first(where: { event.elementsEqual($0.utf8) })
+    else { return .activityLacks(member: "event (start, update or end)") }
+    let needed = [Name.contentState] + (step == "start" ? [.attributesType, .attributes, .alert] : [])
+    return needed.first { apple($0) == nil }.map { .activityLacks(member: "\($0.rawValue) (for event \(step))") }
   }
 }

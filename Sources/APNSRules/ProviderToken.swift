@@ -21,6 +21,9 @@ public final class ProviderToken: Sendable {
   public let algorithm: String?
   /// What became of the signature.
   public let signature: Signature
+  /// The same for the same JWT, on whichever connection it came, and as good as never for another; it holds while the
+  /// program runs and tells nothing of the JWT.
+  public let identity: Int
   /// Why it is an `InvalidProviderToken` whatever the time and the connection, in words for people; `nil` if it is not.
   public let problem: String?
 
@@ -28,9 +31,10 @@ public final class ProviderToken: Sendable {
   let key: TrustedKey?
 
   init(
-    _ jwt: JSONWebToken?, issuedAt: Int64? = nil, signature: Signature = .unchecked, problem: String? = nil,
+    _ jwt: JSONWebToken?, identity: Int, issuedAt: Int64? = nil, signature: Signature = .unchecked, problem: String? = nil,
     key: TrustedKey? = nil
   ) {
+    self.identity = identity
     keyID = jwt?.header.keyID.map(Self.cut)
     teamID = jwt?.claims.issuer.map(Self.cut)
     algorithm = jwt?.header.algorithm.map(Self.cut)

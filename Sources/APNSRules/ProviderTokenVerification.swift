@@ -6,15 +6,16 @@ struct ProviderTokenVerification {
 
   /// Judges `authorization`, the whole value of that header.
   func verify(_ authorization: UnsafeRawBufferPointer) -> ProviderToken {
+    let identity = Self.identity(of: authorization)
     guard let start = authorization.bearerTokenStart else {
       return ProviderToken(
-        nil,
+        nil, identity: identity,
         problem: "authorization is not of the form \"bearer <JWT>\": put the word bearer and a space before the token")
     }
     let text = authorization.part(start..<authorization.count)
     let jwt: JSONWebToken
     do throws(JSONWebToken.Malformed) { jwt = try JSONWebToken(text) } catch {
-      return ProviderToken(nil, problem: error.problem)
+      return ProviderToken(nil, identity: identity, problem: error.problem)
     }
     let issuedAt = jwt.claims.issuedAt?.milliseconds(mode: mode)
     do throws(Refusal) {
@@ -22,9 +23,10 @@ struct ProviderTokenVerification {
       guard issuedAt != nil else { throw Refusal(problem: problemOfIssuedAt(jwt)) }
       try checkWriting(jwt)
       try checkSignature(jwt, signed: text.part(0..<jwt.signedCount), key: key, algorithm: algorithm)
-      return ProviderToken(jwt, issuedAt: issuedAt, signature: .valid, key: key)
+      return ProviderToken(jwt, identity: identity, issuedAt: issuedAt, signature: .valid, key: key)
     } catch {
-      return ProviderToken(jwt, issuedAt: issuedAt, signature: error.signature, problem: error.problem)
+      return ProviderToken(
+        jwt, identity: identity, issuedAt: issuedAt, signature: error.signature, problem: error.problem)
     }
   }
 
@@ -33,7 +35,15 @@ struct ProviderTokenVerification {
     guard let start = authorization.bearerTokenStart,
       let jwt = try? JSONWebToken(authorization.part(start..<authorization.count))
     else { return nil }
-    return ProviderToken(jwt, issuedAt: jwt.claims.issuedAt?.milliseconds(mode: .lenient))
+    return ProviderToken(
+      jwt, identity: identity(of: authorization), issuedAt: jwt.claims.issuedAt?.milliseconds(mode: .lenient))
+  }
+
+  /// Swift's hash has another seed in each process, so it cannot be compared with anything outside.
+  private static func identity(of authorization: UnsafeRawBufferPointer) -> Int {
+    var hasher = Hasher()
+    hasher.combine(bytes: authorization.part((authorization.bearerTokenStart ?? 0)..<authorization.count))
+    return hasher.finalize()
   }
 }
 

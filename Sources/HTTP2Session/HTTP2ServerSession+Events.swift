@@ -14,7 +14,7 @@ extension HTTP2ServerSession {
     nghttp2_session_set_stream_user_data(session, id, stream.toOpaque())
     if let limit = streamLimits.enforced, open.count > limit, !excessReported {
       excessReported = true
-      events.append(.excessStreams(limit: limit))
+      events.append(.excessStreams(stream: id, limit: limit))
     }
   }
 

@@ -19,8 +19,8 @@ public final class HTTP2ServerSession {
     /// A stream whose request was handed out, and not answered since, is closed: by the client's RST_STREAM, or by a GOAWAY
     /// that leaves it out. Nothing can be said on it any more.
     case cancelled(RequestStream)
-    /// The peer opened more streams than the limit it had acknowledged.
-    case excessStreams(limit: UInt32)
+    /// The peer opened more streams than the limit it had acknowledged; this one was the first too many.
+    case excessStreams(stream: Int32, limit: UInt32)
     /// The peer sent GOAWAY with this code.
     case goAway(errorCode: UInt32)
   }

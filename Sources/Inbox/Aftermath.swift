@@ -28,6 +28,14 @@ public final class Aftermath: Sendable {
     }
   }
 
+  /// What the client did although HTTP/2 had told it not to.
+  public enum Breach: Sendable, Equatable {
+    /// It opened the stream well after a GOAWAY that named a lower one as the last: so many nanoseconds of machine time.
+    case afterGoAway(lastStream: Int32, nanoseconds: Int64)
+    /// It opened one stream more than this limit, which it had acknowledged.
+    case excessStreams(limit: UInt32)
+  }
+
   /// The rules that fired: the one that decided the outcome first, if one did.
   public let injections: [Injection]
   /// The reason in the answer's body where APNs knows no such reason.
@@ -38,16 +46,22 @@ public final class Aftermath: Sendable {
   public let goAway: GoAway?
   /// How the connection ended because of this push.
   public let closed: Closing?
+  /// What the client should not have done; nil for nothing.
+  public let breach: Breach?
+  /// When a push without an answer ended, in monotonic nanoseconds of machine time; nil where there is an answer.
+  public let endedAt: Int64?
 
   /// What was done.
   public init(
     injections: [Injection] = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
-    closed: Closing? = nil
+    closed: Closing? = nil, breach: Breach? = nil, endedAt: Int64? = nil
   ) {
     self.injections = injections
     self.unusualReason = unusualReason
     self.reset = reset
     self.goAway = goAway
     self.closed = closed
+    self.breach = breach
+    self.endedAt = endedAt
   }
 }

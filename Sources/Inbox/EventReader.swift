@@ -49,7 +49,8 @@ public final class EventReader: Sendable {
   /// - Parameters:
   ///   - place: The event after which to read; moved behind what was read.
   ///   - selection: Which pushes are meant. All other events are.
-  public func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook) -> [Told]? {
+  ///   - inbox: Where they are, for the findings that several of them prove.
+  public func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil) -> [Told]? {
     let piece = log.events(after: place)
     guard piece.hasGap || !piece.events.isEmpty else { return nil }
     var told: [Told] = []
@@ -57,9 +58,9 @@ public final class EventReader: Sendable {
     for event in piece.events {
       switch event.content {
       case .push(let record) where selection.contains(record):
-        told.append(Self.told(event.id, "push") { record.writeMembers(to: &$0, rulebook: rulebook) })
+        told.append(Self.told(event.id, "push") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
       case .updated(let record) where selection.contains(record):
-        told.append(Self.told(event.id, "push.updated") { record.writeMembers(to: &$0, rulebook: rulebook) })
+        told.append(Self.told(event.id, "push.updated") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
       case .push, .updated: break
       case .note(let note): told.append(Told(id: event.id, name: note.kind.rawValue, data: note.json))
       case .gap(let missed): told.append(Self.gap(missed, id: event.id))

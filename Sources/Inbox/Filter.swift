@@ -35,6 +35,8 @@ public struct Filter: Sendable {
   private var count = 0
   /// Set if a condition is about findings.
   private(set) var rulebook: Rulebook?
+  /// Where the records are, if a condition is about findings.
+  private(set) var inbox: Inbox?
   /// The numbers of the pushes that `is:duplicate` means, if it was asked for.
   private(set) var duplicates: Set<Int> = []
 
@@ -112,6 +114,8 @@ public struct Filter: Sendable {
         throw FilterError(field: name, value: value, hint: "Findings are not known here.")
       }
       rulebook = rules
+      inbox = context.inbox
+      inbox?.judge(by: rules)
     }
     if case .states(let states) = test, states.contains(.duplicate), let snapshot = context.snapshot {
       duplicates = snapshot.duplicates()

@@ -8,11 +8,14 @@ public struct FilterContext: Sendable {
   public var rulebook: Rulebook?
   /// The pushes of which `is:duplicate` picks some: those that were there then, so it cannot be waited for.
   public var snapshot: InboxSnapshot?
+  /// Where the records are, for the findings that several of them prove.
+  public var inbox: Inbox?
 
   /// A context; the empty one is enough for everything but relative times, `finding` and `is:duplicate`.
-  public init(now: Int64? = nil, rulebook: Rulebook? = nil, snapshot: InboxSnapshot? = nil) {
+  public init(now: Int64? = nil, rulebook: Rulebook? = nil, snapshot: InboxSnapshot? = nil, inbox: Inbox? = nil) {
     self.now = now
     self.rulebook = rulebook
     self.snapshot = snapshot
+    self.inbox = inbox
   }
 }

@@ -6,7 +6,6 @@ internal import Notation
 /// What was read of a record for one condition and may serve the next one.
 struct FilterReading {
   fileprivate var isJSON: Bool?
-  fileprivate var findings: [String]?
   fileprivate var pushKey: String?
   fileprivate var unescapedBody: String?
 }
@@ -31,7 +30,7 @@ extension Record {
     case (.number(let range), .field(let field)): isNumber(of: field, in: range)
     case (.flag(let flag), _): accepted == flag
     case (.states(let states), _): isOne(of: states, isDuplicate: filter.duplicates.contains(seq))
-    case (.text(let pattern), .field(.finding)): findings(filter, &reading).contains(where: pattern.matches)
+    case (.text(let pattern), .field(.finding)): hasFinding(pattern, of: filter)
     case (.text(let pattern), .field(.pushKey)): pattern.matches(pushKey(&reading))
     case (.text(let pattern), .field(.text)): contains(pattern, &reading)
     case (.text(let pattern), .field(let field)): has(pattern, field)
@@ -40,11 +39,10 @@ extension Record {
     }
   }
 
-  private borrowing func findings(_ filter: borrowing Filter, _ reading: inout FilterReading) -> [String] {
-    if let known = reading.findings { return known }
-    let findings = filter.rulebook.map(findings) ?? []
-    reading.findings = findings
-    return findings
+  /// Whether it has a finding that is called so.
+  private borrowing func hasFinding(_ pattern: TextPattern, of filter: borrowing Filter) -> Bool {
+    guard let rulebook = filter.rulebook else { return false }
+    return hasFinding(by: rulebook, in: filter.inbox) { pattern.matches($0.rawValue) }
   }
 
   private borrowing func pushKey(_ reading: inout FilterReading) -> String {

@@ -23,6 +23,8 @@ public final class Inbox: Sendable {
   public let attempts: Attempts
   /// Tells those who wait for pushes.
   let watch = InboxWatch()
+  /// Judges the provider when somebody asks.
+  let conduct = Conduct()
 
   /// An empty inbox. The limits are at least one record; the newest record is kept however large it is.
   public init(
@@ -97,6 +99,7 @@ public final class Inbox: Sendable {
       state.nextSeq = former.nextSeq
       return former
     }
+    conduct.forget(through: former.nextSeq - 1)
     watch.emptied(self, through: former.nextSeq - 1)
     return former.records.count
   }

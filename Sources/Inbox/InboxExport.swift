@@ -13,6 +13,7 @@ public struct InboxExport: Sendable {
 
   private let format: Format
   private let rulebook: Rulebook
+  private let inbox: Inbox?
   private var walk: InboxWalk
   private var hasBegun = false
   private var hasRecord = false
@@ -20,9 +21,14 @@ public struct InboxExport: Sendable {
 
   /// Begins before the first selected record.
   ///
-  /// - Parameter rulebook: judges what the provider could do better.
-  public init(_ snapshot: InboxSnapshot, _ selection: Selection, as format: Format, rulebook: Rulebook) {
+  /// - Parameters:
+  ///   - rulebook: judges what the provider could do better.
+  ///   - inbox: where the snapshot is of, for the findings that several records prove.
+  public init(
+    _ snapshot: InboxSnapshot, _ selection: Selection, as format: Format, rulebook: Rulebook, in inbox: Inbox? = nil
+  ) {
     self.format = format
+    self.inbox = inbox
     self.rulebook = rulebook
     walk = InboxWalk(snapshot, selection)
   }
@@ -42,7 +48,7 @@ public struct InboxExport: Sendable {
       if format == .array { text.append(contentsOf: (hasRecord ? ",\n" : "\n").utf8) }
       hasRecord = true
       var writer = JSONWriter(capacity: 2048)
-      record.write(to: &writer, rulebook: rulebook)
+      record.write(to: &writer, rulebook: rulebook, in: inbox)
       text += writer.bytes
       if format == .lines { text.append(UInt8(ascii: "\n")) }
     }

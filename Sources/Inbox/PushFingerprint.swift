@@ -37,23 +37,35 @@ public struct PushFingerprint: Hashable, Sendable {
     mix(UInt64(bodySize))
   }
 
+  /// A fingerprint of the device token and the topic alone.
+  init(deviceOf record: borrowing Record) {
+    self.init(state: Self.beginning)
+    let (facts, defaultTopic) = (record.facts, record.connection.certificate?.defaultTopic)
+    record.withHeaders { mixTarget(headers: $0, facts, defaultTopic: defaultTopic) }
+  }
+
   private static let beginning: UInt64 = 0x9E37_79B9_7F4A_7C15
 
   private mutating func mix(
     headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, usesID: Bool
   ) {
-    func part(_ range: ByteRange?) -> UnsafeRawBufferPointer? {
-      range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
-    }
-    if usesID, facts.apnsID != nil { return mix(part(facts.apnsID), or: Self.smallLetters) }
-    mix(part(facts.deviceToken), or: Self.smallLetters)
+    if usesID, facts.apnsID != nil { return mix(Self.part(facts.apnsID, of: packed), or: Self.smallLetters) }
+    mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
+    mix(Self.part(facts.pushTypeText, of: packed))
+    mix(Self.part(facts.collapseID, of: packed))
+  }
+
+  private mutating func mixTarget(headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
+    mix(Self.part(facts.deviceToken, of: packed), or: Self.smallLetters)
     if facts.topic == nil, var topic = defaultTopic {
       topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
     } else {
-      mix(part(facts.topic))
+      mix(Self.part(facts.topic, of: packed))
     }
-    mix(part(facts.pushTypeText))
-    mix(part(facts.collapseID))
+  }
+
+  private static func part(_ range: ByteRange?, of packed: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
   }
 
   /// Device tokens and ids are compared without case: the bit that this sets is set in digits and small letters already.

@@ -65,9 +65,11 @@ public struct QueryFields: Sendable {
 
   /// Writes these members of a record as the next value, in the order they were asked for. One that the record lacks is
   /// null.
-  public func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook) {
+  public func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     var whole = JSONWriter()
-    record.write(to: &whole, rulebook: rulebook)
+    // What other records prove is only looked for where somebody asked for it.
+    let asksForFindings = members.contains { $0.name == "findings" }
+    record.write(to: &whole, rulebook: rulebook, in: asksForFindings ? inbox : nil)
     whole.bytes.withUnsafeBytes { document in
       writer.object { Self.write(members, of: document, to: &$0) }
     }

@@ -84,7 +84,10 @@ public struct Record: Sendable {
   /// When it was complete, in milliseconds since 1970 of the server's clock.
   public var receivedAt: Int64 { head { $0.receivedAt } }
   /// How many bytes of body came in all; what is beyond `HTTPRequest.bodyLimit` was not kept.
-  public var bodySize: Int { head { $0.bodySize } }
+  public var bodySize: Int { head { Int($0.bodySize) } }
+  /// When it was complete, in monotonic nanoseconds of machine time: for the time between attempts, which no setting of
+  /// the server's clock changes.
+  public var arrivedAt: Int64 { head { $0.arrivedAt } }
 
   /// What APNs would say. Nil if the request did not come whole, so that there was nothing to judge.
   public var verdict: Verdict? {
@@ -130,15 +133,18 @@ extension Record {
   ///   - facts: What its headers say; the verdict's when there is one.
   ///   - generatedID: The `apns-id` the server made, in ASCII; empty when the client gave one.
   ///   - attempt: How often this push came until now, from 1.
+  ///   - receivedAt: When it was complete, in milliseconds since 1970 of the server's clock.
+  ///   - arrivedAt: The same in monotonic nanoseconds of machine time; nil to take it from `receivedAt`.
   ///   - end: How it ended, or that it is pending.
   public init(
     request: borrowing HTTPRequest, verdict: borrowing Verdict?, facts: PushFacts,
     generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64,
-    end: consuming End
+    arrivedAt: Int64? = nil, end: consuming End
   ) {
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
-      content: .make(request, verdict, facts, generatedID, connection, receivedAt: receivedAt),
+      content: .make(request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
+        arrivedAt: arrivedAt ?? receivedAt &* 1_000_000),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finishedAt: end.finishedAt)
   }

@@ -16,8 +16,9 @@ struct RecordHead: Sendable {
   let connection: ConnectionFacts
   let judgement: Judgement
   let receivedAt: Int64
+  let arrivedAt: Int64
   /// How many bytes of body came in all.
-  let bodySize: Int
+  let bodySize: UInt32
   let stream: Int32
   let headerSize: UInt16
   let keptBodySize: UInt16
@@ -34,9 +35,9 @@ extension RecordContent {
   /// The one allocation of a record. What is longer than its size in the head is cut.
   static func make(
     _ request: borrowing HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, _ generatedID: ArraySlice<UInt8>,
-    _ connection: ConnectionFacts, receivedAt: Int64
+    _ connection: ConnectionFacts, receivedAt: Int64, arrivedAt: Int64
   ) -> RecordContent {
-    let (stream, bodySize) = (request.stream, request.bodySize)
+    let (stream, bodySize) = (request.stream, UInt32(clamping: request.bodySize))
     let headerSize = UInt16(clamping: request.headers.bytes.count)
     let keptBodySize = UInt16(clamping: request.body.count)
     let idSize = UInt8(clamping: generatedID.count)
@@ -44,7 +45,7 @@ extension RecordContent {
     let content = create(minimumCapacity: bodyEnd + Int(idSize)) { _ in
       RecordHead(
         connection: connection, judgement: verdict.map { .verdict($0) } ?? .unjudged(facts), receivedAt: receivedAt,
-        bodySize: bodySize, stream: stream, headerSize: headerSize, keptBodySize: keptBodySize, idSize: idSize)
+        arrivedAt: arrivedAt, bodySize: bodySize, stream: stream, headerSize: headerSize, keptBodySize: keptBodySize, idSize: idSize)
     }
     content.withUnsafeMutablePointerToElements { elements in
       let target = UnsafeMutableRawBufferPointer(start: elements, count: bodyEnd + Int(idSize))

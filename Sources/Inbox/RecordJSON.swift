@@ -7,13 +7,16 @@ public import Notation
 extension Record {
   /// Writes the record as the next value.
   ///
-  /// - Parameter rulebook: judges what the provider could do better; its findings are made now, not when the push came.
-  public func write(to writer: inout JSONWriter, rulebook: Rulebook) {
-    writer.object { writeMembers(to: &$0, rulebook: rulebook) }
+  /// - Parameters:
+  ///   - rulebook: judges what the provider could do better; its findings are made now, not when the push came.
+  ///   - inbox: where the record is, for the findings that other records prove; without it there are only those that
+  ///     the record proves alone.
+  public func write(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
+    writer.object { writeMembers(to: &$0, rulebook: rulebook, in: inbox) }
   }
 
   /// Writes the members of the record, into an object that has further ones.
-  public func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook) {
+  public func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     writer.member("seq", seq)
     writer.member("accepted", accepted)
     writer.member("outcome", outcome.rawValue)
@@ -30,12 +33,7 @@ extension Record {
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writeFault(to: &writer)
     writer.objectMember("served", writeServed)
-    writer.member("findings", findings(rulebook))
-  }
-
-  /// What it tells about the provider.
-  func findings(_ rulebook: Rulebook) -> [String] {
-    withHeaders { rulebook.findings(facts, headers: $0, body: body) }
+    writer.member("findings", findingKinds(by: rulebook, in: inbox).map(\.rawValue))
   }
 
   private func writeConnection(_ writer: inout JSONWriter) {

@@ -229,7 +229,7 @@ extension ConnectionHandler {
       session?.sendGoAway(lastStream: .max, rawCode: order.code, debugData: debugData)
     }
     session?.sendGoAway(lastStream: lastStream, rawCode: order.code, debugData: debugData)
-    path?.lastServedStream = min(path?.lastServedStream ?? .max, lastStream)
+    path?.serveNoMore(after: lastStream)
     log.add(
       .goAway, "\(HTTP2ErrorCode.name(of: order.code)) last_stream=\(lastStream) \(order.debugData)",
       at: state.clock.now)

@@ -115,6 +115,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       for stream in session.unansweredStreams where !stream.isReported { path?.recordUnfinished(stream) }
       path?.commit()
     }
+    noteEnd(byClient: phase == .open)
     log.add(.closed, "", at: state.clock.now)
     session = nil
     path = nil
@@ -178,6 +179,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       case .waiting:
         break reading
       case .closed:
+        noteEnd(byClient: true)
         flush(context)
         return close(context)
       }
@@ -205,7 +207,8 @@ final class ConnectionHandler: ChannelInboundHandler {
           "\(client): stream \(stream.request.stream) reset with \(code.name): its request is not valid HTTP/2")
         path?.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
-      case .excessStreams(let limit):
+      case .excessStreams(let stream, let limit):
+        path?.excess = (stream, limit)
         leave(context, .excessStreams(limit: limit))
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
@@ -300,7 +303,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
     guard phase == .open, !isLeaving, let session else { return }
     if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
-    session.goAway(farewell, atMost: path?.lastServedStream)
+    sayGoodbye(farewell, session)
     isLeaving = true
     log.add(.goAway, "\(farewell.errorCode.name) \(farewell.debugData)", at: state.clock.now)
     flush(context)
@@ -309,6 +312,21 @@ final class ConnectionHandler: ChannelInboundHandler {
     schedule(after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
       handler.close(context)
     }
+  }
+
+  private func sayGoodbye(_ farewell: Farewell, _ session: HTTP2ServerSession) {
+    guard !farewell.closesAtOnce, let path else { return session.goAway(farewell, atMost: path?.lastServedStream) }
+    // Past nghttp2, which would drop streams that are opened after it without a word: they are to be seen.
+    let lastStream = min(farewell.lastStream ?? session.lastProcessedStream, path.lastServedStream)
+    session.sendGoAway(
+      lastStream: lastStream, rawCode: farewell.errorCode.rawValue, debugData: Array(farewell.debugData.utf8))
+    self.path?.serveNoMore(after: lastStream)
+  }
+
+  /// Keeps who ended the connection, if nobody has before.
+  private func noteEnd(byClient: Bool) {
+    let isOwnWill = byClient && !isLeaving && !isCut && path?.lastServedStream == .max
+    path?.connection.ended(isOwnWill ? .byClient : .byServer)
   }
 
   /// Records first, then answers: a push is readable before its answer leaves.

@@ -75,7 +75,7 @@ extension PushPath {
       push,
       with: Record.End(
         outcome: .aborted, accepted: push.course.isAccepted && !push.course.waitsToBeTaken, served: Record.Served(),
-        aftermath: Aftermath(injections: push.course.injections), finishedAt: now))
+        aftermath: Aftermath(injections: push.course.injections, endedAt: MachineTime.nanoseconds), finishedAt: now))
   }
 
   /// The connection is over: the story of every push that is held ends here.
@@ -88,11 +88,20 @@ extension PushPath {
     draining = injection.doing(.respond(answer))
   }
 
+  /// A stream that comes within this many nanoseconds of a GOAWAY may have been on its way already: it crossed it on the
+  /// wire, or the client had not read it yet. Half a second, for machines under load.
+  private static let crossing: Int64 = 500_000_000
+
   /// Keeps a record of a push that came after a GOAWAY which said that it will not be served.
   mutating func ignore(_ stream: RequestStream) {
+    let late = batchBegan - farewellAt
+    let breach: Aftermath.Breach? =
+      late < Self.crossing ? nil : .afterGoAway(lastStream: lastServedStream, nanoseconds: late)
     record(
       stream.request, nil, PushFacts(stream.request.headers), generatedID: [],
-      Record.End(outcome: .faulted, accepted: false, served: Record.Served(), aftermath: nil, finishedAt: now))
+      Record.End(
+        outcome: .faulted, accepted: false, served: Record.Served(), aftermath: breach.map { Aftermath(breach: $0) },
+        finishedAt: now))
   }
 
   // MARK: - Deciding
@@ -223,7 +232,7 @@ extension PushPath {
         injections: course.injections, unusualReason: course.isAnswered ? course.answer.unusualReason : nil,
         reset: resetName(of: course, on: stream.request.stream),
         goAway: course.goAway.map { told($0, on: stream.request.stream) },
-        closed: course.closing)
+        closed: course.closing, endedAt: course.isAnswered ? nil : MachineTime.nanoseconds)
     }
     return Record.End(
       outcome: outcome, accepted: course.isAccepted, served: served, aftermath: aftermath, finishedAt: now)

@@ -22,7 +22,11 @@ struct PushPath {
   /// Pushes that wait for something, by their streams.
   var held: [Int32: HeldPush] = [:]
   /// A GOAWAY told the client that no stream after this one is served.
-  var lastServedStream = Int32.max
+  private(set) var lastServedStream = Int32.max
+  /// When it did, in monotonic nanoseconds.
+  private(set) var farewellAt: Int64 = 0
+  /// The first stream that was one too many, and the limit.
+  var excess: (stream: Int32, limit: UInt32)?
   /// The highest stream whose push was judged.
   private(set) var highestTaken: Int32 = 0
   /// What every push is answered while the connection is drained.
@@ -33,6 +37,8 @@ struct PushPath {
   /// Whether there are rules for the moment `connection`.
   private(set) var hasConnectionRules = false
   private(set) var now: Int64 = 0
+  /// Machine time of this read.
+  private(set) var batchBegan: Int64 = 0
   /// How many requests came whole.
   private(set) var streamsTaken = 0
 
@@ -49,7 +55,6 @@ struct PushPath {
   private var devices: SnapshotReader<DeviceTable>
   private var ids: IdentifierSource
   private var rejections = 0
-  private var batchBegan: Int64 = 0
   private var batch: [Record] = []
   /// Streams of the pushes in `batch` that are held, and where their records stand in it.
   private var batchHeld: [(stream: Int32, index: Int)] = []
@@ -132,11 +137,21 @@ struct PushPath {
   /// Keeps a record of a request that was not whole when its stream ended: the client went away, or the server reset the
   /// stream because the request is not valid HTTP/2.
   mutating func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil) {
+    var breach: Aftermath.Breach?
+    if let excess, excess.stream == stream.id { breach = .excessStreams(limit: excess.limit) }
     record(
       stream.request, nil, PushFacts(stream.request.headers), generatedID: [],
       Record.End(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
-        aftermath: reset.map { Aftermath(reset: $0.name) }, finishedAt: now))
+        aftermath: reset == nil && breach == nil ? nil : Aftermath(reset: reset?.name, breach: breach),
+        finishedAt: now))
+  }
+
+  /// A GOAWAY has left that names this stream as the last. Later ones never name a higher one.
+  mutating func serveNoMore(after stream: Int32) {
+    guard stream < lastServedStream else { return }
+    lastServedStream = stream
+    farewellAt = MachineTime.nanoseconds
   }
 
   // MARK: - Answers
@@ -233,7 +248,7 @@ struct PushPath {
     batch.append(
       Record(
         request: request, verdict: verdict, facts: facts, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: now, end: end))
+        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end))
   }
 
   /// The number of this attempt of a push.

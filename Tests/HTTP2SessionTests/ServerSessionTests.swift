@@ -87,7 +87,7 @@ import Testing
     let events = try server.feed(
       Frame.settingsAck + Frame.request(5, endStream: false) + Frame.request(7, endStream: false))
     #expect(events.count == 1)
-    guard case .excessStreams(limit: 1)? = events.first else {
+    guard case .excessStreams(stream: 5, limit: 1)? = events.first else {
       Issue.record("no excess reported")
       return
     }

@@ -60,7 +60,7 @@ import Testing
     let early = try session.feed(Frame.settingsAck + Frame.request(1) + Frame.request(3))
     #expect(!early.contains { if case .excessStreams = $0 { true } else { false } })
     let late = try session.feed(Frame.settingsAck + Frame.request(5))
-    #expect(late.contains { if case .excessStreams(limit: 1) = $0 { true } else { false } })
+    #expect(late.contains { if case .excessStreams(stream: 5, limit: 1) = $0 { true } else { false } })
   }
 
   @Test func aSmallWindowHoldsOnceItIsAcknowledged() throws {

@@ -1,6 +1,6 @@
 extension Finding {
   /// What can be wrong; the raw values are the names in records, filters and commands.
-  public enum Kind: String, CaseIterable, Sendable {
+  public enum Kind: String, CaseIterable, Comparable, Sendable {
     /// The same push again after an answer that no repetition changes.
     case retriedPermanent = "retried-permanent"
     /// A push to a device token that was answered 410.
@@ -27,6 +27,11 @@ extension Finding {
     case wouldNotShow = "would-not-show"
     /// A push without `apns-push-type`.
     case missingPushType = "missing-push-type"
+
+    /// The order in which they are listed.
+    public static func < (one: Kind, other: Kind) -> Bool { one.place < other.place }
+
+    private var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     /// What it means, in one sentence.
     public var summary: String { text.summary }

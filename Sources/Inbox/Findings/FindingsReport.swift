@@ -13,14 +13,15 @@ public struct FindingsReport: Sendable {
 extension Inbox {
   /// What the provider does wrong in the selected records; the others are looked at as what went before.
   ///
+  /// The findings are those of the moment: a pending push, or a connection that is open, can earn more when it ends.
+  ///
   /// - Parameter rulebook: the rules in force, which some findings depend on.
   public func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {
+    judge(by: rulebook)
     let snapshot = snapshot()
     var findings: [Finding] = []
     snapshot.records.forEach(in: selection) { record in
-      findings += record.findings(rulebook).compactMap(Finding.Kind.init(rawValue:)).map {
-        Finding($0, seq: record.seq, evidence: [record.seq], explanation: $0.summary)
-      }
+      findings += self.findings(on: copy record, by: rulebook)
       return true
     }
     return FindingsReport(

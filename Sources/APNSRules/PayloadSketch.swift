@@ -1,0 +1,186 @@
+internal import Notation
+
+/// What a payload has, as far as a device looks at it: enough to tell whether it shows something, without taking the JSON
+/// apart. Of two members with one name it is the later one, as most readers of JSON have it.
+struct PayloadSketch {
+  /// What stands as a value.
+  enum Content {
+    case null
+    /// `true` or the number 1.
+    case yes
+    /// `false`.
+    case no
+    case number
+    case text(UnsafeRawBufferPointer)
+    case array
+    case object
+  }
+
+  /// What a member of the payload or of `aps` is called.
+  enum Name: String, CaseIterable {
+    case aps, mdm, alert, badge, sound, timestamp, event, attributes
+    case contentAvailable = "content-available"
+    case contentChanged = "content-changed"
+    case contentState = "content-state"
+    case attributesType = "attributes-type"
+  }
+
+  /// Members of an alert that show something (APNS.md section 6.2).
+  private static let alertTexts = ["title", "subtitle", "body", "title-loc-key", "subtitle-loc-key", "loc-key"]
+
+  /// Whether the payload has no member at all.
+  private(set) var isEmpty = true
+  /// Whether an alert that is an object has something to show.
+  private(set) var alertHasText = false
+  private var root: [Name: Content] = [:]
+  private var dictionary: [Name: Content] = [:]
+
+  /// The value of a member of the payload; nil without one.
+  func member(_ name: Name) -> Content? { root[name]?.unlessNull }
+
+  /// The value of a member of `aps`; nil without one, or where `aps` is something else than an object.
+  func apple(_ name: Name) -> Content? { dictionary[name]?.unlessNull }
+
+  /// Looks through a payload.
+  ///
+  /// - Returns: nil if it is JSON but no object.
+  /// - Throws: `JSONText.Problem` if it is not JSON.
+  init?(_ body: UnsafeRawBufferPointer) throws(JSONText.Problem) {
+    if let problem = JSONText.problem(in: body) { throw problem }
+    var walk = JSONWalk(body)
+    guard walk.isObject else { return nil }
+    walk.forEachMember { name, walk in
+      isEmpty = false
+      guard let known = Name(name) else { return }
+      root[known] = walk.content
+      if known == .aps {
+        dictionary = [:]
+        readDictionary(&walk)
+      }
+    }
+  }
+
+  private mutating func readDictionary(_ walk: inout JSONWalk) {
+    guard walk.isObject else { return }
+    walk.forEachMember { name, walk in
+      guard let known = Name(name) else { return }
+      dictionary[known] = walk.content
+      guard known == .alert, walk.isObject else { return }
+      alertHasText = false
+      walk.forEachMember { name, walk in
+        guard Self.alertTexts.contains(where: { name.elementsEqual($0.utf8) }) else { return }
+        if walk.content.unlessNull != nil { alertHasText = true }
+      }
+    }
+  }
+}
+
+extension PayloadSketch.Name {
+  /// The member with this name as it is written; escapes in it are not looked at.
+  fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
+    guard let found = Self.allCases.first(where: { bytes.elementsEqual($0.rawValue.utf8) }) else { return nil }
+    self = found
+  }
+}
+
+extension PayloadSketch.Content {
+  fileprivate var unlessNull: Self? { if case .null = self { nil } else { self } }
+}
+
+/// Walks through JSON that is known to be good.
+private struct JSONWalk {
+  private let bytes: UnsafeRawBufferPointer
+  private var position = 0
+
+  init(_ bytes: UnsafeRawBufferPointer) {
+    self.bytes = bytes
+    skipSpace()
+  }
+
+  private var current: UInt8 { position < bytes.count ? bytes[position] : 0 }
+
+  /// Whether an object stands here.
+  var isObject: Bool { current == UInt8(ascii: "{") }
+
+  /// What stands here.
+  var content: PayloadSketch.Content {
+    switch current {
+    case UInt8(ascii: "{"): return .object
+    case UInt8(ascii: "["): return .array
+    case UInt8(ascii: "\""):
+      var after = self
+      after.skipValue()
+      return .text(UnsafeRawBufferPointer(rebasing: bytes[position + 1..<after.position - 1]))
+    case UInt8(ascii: "t"): return .yes
+    case UInt8(ascii: "f"): return .no
+    case UInt8(ascii: "n"): return .null
+    default:
+      var after = self
+      after.skipValue()
+      let isOne = after.position == position + 1 && current == UInt8(ascii: "1")
+      return isOne ? .yes : .number
+    }
+  }
+
+  /// Calls `read` at the value of each member of the object that stands here, and goes behind the object.
+  mutating func forEachMember(_ read: (UnsafeRawBufferPointer, inout JSONWalk) -> Void) {
+    position += 1
+    skipSpace()
+    while current == UInt8(ascii: "\"") {
+      let start = position + 1
+      skipValue()
+      let name = UnsafeRawBufferPointer(rebasing: bytes[start..<position - 1])
+      skipSpace()
+      position += 1  // The colon.
+      skipSpace()
+      var value = self
+      read(name, &value)
+      skipValue()
+      skipSpace()
+      guard current == UInt8(ascii: ",") else { break }
+      position += 1
+      skipSpace()
+    }
+    position += 1
+  }
+
+  private mutating func skipSpace() {
+    while position < bytes.count, bytes[position] <= 0x20 { position += 1 }
+  }
+
+  /// Goes behind the value that stands here.
+  private mutating func skipValue() {
+    var depth = 0
+    repeat {
+      switch current {
+      case UInt8(ascii: "{"), UInt8(ascii: "["):
+        depth += 1
+        position += 1
+      case UInt8(ascii: "}"), UInt8(ascii: "]"):
+        depth -= 1
+        position += 1
+      case UInt8(ascii: "\""): skipText()
+      case UInt8(ascii: ","), UInt8(ascii: ":"), 0...0x20: position += 1
+      default: skipWord()
+      }
+    } while depth > 0 && position < bytes.count
+  }
+
+  private mutating func skipText() {
+    position += 1
+    while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
+      position += bytes[position] == UInt8(ascii: "\\") ? 2 : 1
+    }
+    position = min(position + 1, bytes.count)
+  }
+
+  /// A number, or one of the three words.
+  private mutating func skipWord() {
+    while position < bytes.count {
+      switch bytes[position] {
+      case UInt8(ascii: ","), UInt8(ascii: "}"), UInt8(ascii: "]"), UInt8(ascii: ":"), 0...0x20: return
+      default: position += 1
+      }
+    }
+  }
+}

@@ -1,0 +1,115 @@
+internal import APNSRules
+
+/// What is known of the provider from the records looked at so far: they are taken in the order of their ends, each once.
+///
+/// Its tables are bounded and forget what is oldest; what was earned is dropped with the records that earned it.
+struct Ledger: Sendable {
+  private struct Connection: Sendable {
+    let facts: ConnectionFacts
+    let host: Int
+    var pushes = 0
+    var tokens = TokenUse()
+  }
+
+  private static let connectionLimit = 4096
+  private static let hostLimit = 1024
+  private static let pruneFrom = 4096
+
+  private var connections = TwoGenerations<ObjectIdentifier, Connection>(limit: connectionLimit)
+  /// The connection of the last record: mostly also that of the next.
+  private var current: Connection?
+  private var hosts = ClientHosts()
+  private var stories = PushStories()
+  private var devices = DeadDevices()
+  private var staleTokens = StaleTokens()
+  /// By the numbers of the records that have earned it.
+  private(set) var earned: [Int: [Earned]] = [:]
+  /// When so many have earned something, those are dropped that are not in the inbox any more.
+  private var pruneAt = pruneFrom
+
+  /// A pending record was seen.
+  mutating func await(_ push: PushFingerprint) { stories.await(push) }
+
+  /// It has ended and will be taken, or it is gone.
+  mutating func awaitNoMore(_ push: PushFingerprint) { stories.awaitNoMore(push) }
+
+  /// Looks at a record that has ended.
+  ///
+  /// - Parameter interval: milliseconds that a provider token should be used for at least.
+  mutating func take(_ record: borrowing Record, interval: Int64) {
+    var connection = turn(to: record.connection)
+    defer { current = connection }
+    hosts.note(record, from: connection.host)
+    connection.pushes += 1
+    if connection.pushes == 1, record.isPlain { hosts.begin(record, from: connection.host) }
+    if connection.pushes == 2 { hosts.leaveOut(connection.facts, from: connection.host) }
+    if let token = record.verdict?.token,
+      let earned = connection.tokens.take(record, token, interval: interval)
+    {
+      earn(record.seq, earned)
+    }
+    if let breach = record.aftermath?.breach { earn(record.seq, Earned(breach)) }
+    takePush(record, from: connection.host)
+  }
+
+  private mutating func takePush(_ record: borrowing Record, from host: Int) {
+    let isDelivered = record.outcome == .accepted && record.served.status == 200
+    if isDelivered, stories.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
+    // What did not come whole, or was not looked at, cannot be compared with anything.
+    guard record.verdict != nil else { return }
+    let push = PushFingerprint(record)
+    let (hosts, arrival) = (hosts, record.arrivedAt)
+    func isUnderWay(_ end: Int64) -> Bool { hosts.isUnderWay(host, arrival: arrival, end: end) }
+    for (seq, earned) in stories.take(record, push) { earn(seq, earned) }
+    if let earned = devices.take(record, push, isUnderWay: isUnderWay) { earn(record.seq, earned) }
+    if let earned = staleTokens.take(record, push, isUnderWay: isUnderWay) { earn(record.seq, earned) }
+  }
+
+  /// What connections that have ended since are a proof of.
+  mutating func settle() {
+    for (seq, earned) in hosts.settle() { earn(seq, earned) }
+  }
+
+  private mutating func earn(_ seq: Int, _ what: Earned) { earned[seq, default: []].append(what) }
+
+  /// Drops what was earned by records that are gone, once that may be much.
+  mutating func prune(isThere: (Int) -> Bool) {
+    guard earned.count >= pruneAt else { return }
+    earned = earned.filter { isThere($0.key) }
+    pruneAt = max(Self.pruneFrom, 2 * earned.count)
+  }
+
+  /// Takes out what is known of a connection, to be put back as `current`.
+  private mutating func turn(to facts: ConnectionFacts) -> Connection {
+    if let current, current.facts === facts {
+      self.current = nil
+      return current
+    }
+    if let former = current { connections.set(ObjectIdentifier(former.facts), former) }
+    current = nil
+    if let known = connections.remove(ObjectIdentifier(facts)) { return known }
+    if hosts.count == Self.hostLimit {
+      // Connections know their hosts by number: all are forgotten together.
+      hosts = ClientHosts()
+      connections = TwoGenerations(limit: Self.connectionLimit)
+    }
+    return Connection(facts: facts, host: hosts.number(of: facts.clientHost))
+  }
+}
+
+extension Earned {
+  fileprivate init(_ breach: Aftermath.Breach) {
+    switch breach {
+    case .afterGoAway(let lastStream, let time):
+      self.init(.afterGoAway, with: [], .goAway(lastStream: lastStream, after: time))
+    case .excessStreams(let limit): self.init(.excessStreams, with: [], .excess(limit: limit))
+    }
+  }
+}
+
+extension Record {
+  /// Whether APNs answered it and no fault had a part in that.
+  fileprivate var isPlain: Bool {
+    (outcome == .accepted || outcome == .rejected) && served.status != nil && aftermath?.injections.isEmpty != false
+  }
+}

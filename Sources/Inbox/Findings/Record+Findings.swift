@@ -1,0 +1,76 @@
+public import APNSRules
+
+extension Record {
+  /// What is wrong with it, in the order of the kinds.
+  ///
+  /// - Parameter inbox: where it is; nil leaves out what other records prove.
+  borrowing func findingKinds(by rulebook: Rulebook, in inbox: Inbox?) -> [Finding.Kind] {
+    var kinds = inbox?.earned(by: self, rulebook).map(\.kind) ?? []
+    if isNearLimit { kinds.append(.nearLimit) }
+    if unshown(by: rulebook) != nil { kinds.append(.wouldNotShow) }
+    if isWithoutType(by: rulebook) { kinds.append(.missingPushType) }
+    return kinds
+  }
+
+  /// Whether it has a finding of one of the kinds that are meant. What is not meant is not looked for.
+  borrowing func hasFinding(by rulebook: Rulebook, in inbox: Inbox?, where isMeant: (Finding.Kind) -> Bool) -> Bool {
+    inbox?.earned(by: self, rulebook).contains { isMeant($0.kind) } == true || isMeant(.nearLimit) && isNearLimit
+      || isMeant(.missingPushType) && isWithoutType(by: rulebook)
+      || isMeant(.wouldNotShow) && unshown(by: rulebook) != nil
+  }
+
+  /// What it proves alone.
+  borrowing func ownFindings(by rulebook: Rulebook) -> [Finding] {
+    var findings: [Finding] = []
+    func add(_ kind: Finding.Kind, _ explanation: String) {
+      findings.append(Finding(kind, seq: seq, evidence: [seq], explanation: explanation))
+    }
+    if isNearLimit {
+      let limit = facts.payloadLimit
+      add(
+        .nearLimit,
+        "the payload has \(bodySize) of the \(limit) bytes it may have (\(bodySize * 100 / limit) %): "
+          + "\(limit - bodySize) more are left")
+    }
+    if let unshown = unshown(by: rulebook) { add(.wouldNotShow, unshown.text) }
+    if isWithoutType(by: rulebook) { add(.missingPushType, missingTypeText) }
+    return findings
+  }
+
+  /// A rejected push has been told what is wrong with it; the others count even where a fault kept APNs from taking them.
+  private var isTaken: Bool { verdict?.isAccepted == true }
+
+  private var isNearLimit: Bool {
+    isTaken && bodySize * 100 >= facts.payloadLimit * FindingThreshold.nearLimitPercent
+  }
+
+  private borrowing func isWithoutType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.misses(pushType: facts) }
+
+  private borrowing func unshown(by rulebook: Rulebook) -> UnshownPush? {
+    guard isTaken else { return nil }
+    return withHeaders { headers in withBody { rulebook.unshown(facts, headers: headers, body: $0) } }
+  }
+
+  private var missingTypeText: String {
+    let topic = withTopic { $0.flatMap { PushType(suffixOf: $0) } }
+    let guess = topic.map { "; by its topic it is \($0.text)" } ?? ""
+    return "the push has no apns-push-type\(guess): APNs takes it, watchOS needs the type and so do silent pushes"
+  }
+}
+
+extension Inbox {
+  /// Everything that is wrong with a record.
+  public func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
+    earned(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
+  }
+
+  /// Looks at what is new: what is asked next of findings is answered by all that is known now. Takes about a second for
+  /// a million new records, and holds up nobody who pushes.
+  public func judge(by rulebook: Rulebook) { conduct.catchUp(with: self, by: rulebook) }
+
+  /// What the records before it, or after it, make of a record.
+  func earned(by record: borrowing Record, _ rulebook: Rulebook) -> [Earned] {
+    conduct.catchUp(to: record.seq, with: self, by: rulebook)
+    return conduct.earned(by: record.seq).sorted { $0.kind < $1.kind }
+  }
+}
