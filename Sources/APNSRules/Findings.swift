@@ -58,7 +58,7 @@ extension PayloadSketch {
     for name in [Name.alert, .badge, .sound] {
       guard let content = apple(name) else { continue }
       guard let wrong = wrong(content, as: name) else { return nil }
-      problem = problem ?? .unusable(member: name.rawValue, problem: wrong)
+      problem = problem ?? .unusable(member: name.text.description, problem: wrong)
     }
     if let problem { return problem }
     return isTrue(.contentAvailable) ? .silentWithoutType(hasType: hasType) : .nothingToShow
@@ -67,7 +67,8 @@ extension PayloadSketch {
   /// What keeps a device from showing it; nil if nothing does.
   private func wrong(_ content: Content, as name: Name) -> String? {
     switch (name, content) {
-    case (.alert, .text(let text)), (.sound, .text(let text)): text.isEmpty ? "is an empty string" : nil
+    case (.alert, .emptyText), (.sound, .emptyText): "is an empty string"
+    case (.alert, .text), (.sound, .text): nil
     case (.alert, .object): alertHasText ? nil : "is an object without title, subtitle and body"
     case (.sound, .object), (.badge, .number), (.badge, .yes): nil
     case (.badge, _): "is not a number"
@@ -78,7 +79,7 @@ extension PayloadSketch {
   /// `content-available: 1` and nothing to show (APNS.md section 5).
   fileprivate var problemOfBackground: UnshownPush? {
     if let shown = [Name.alert, .badge, .sound].first(where: { apple($0) != nil }) {
-      return .backgroundShows(member: shown.rawValue)
+      return .backgroundShows(member: shown.text.description)
     }
     return isTrue(.contentAvailable) ? nil : .backgroundNotSilent
   }
@@ -89,10 +90,12 @@ extension PayloadSketch {
     case .number, .yes: break
     default: return .activityLacks(member: "timestamp (a number of seconds)")
     }
-    guard case .text(let event) = apple(.event),
-      let step = ["start", "update", "end"].first(where: { event.elementsEqual($0.utf8) })
-    else { return .activityLacks(member: "event (start, update or end)") }
+    guard let step = event, ["start", "update", "end"].contains(step) else {
+      return .activityLacks(member: "event (start, update or end)")
+    }
     let needed = [Name.contentState] + (step == "start" ? [.attributesType, .attributes, .alert] : [])
-    return needed.first { apple($0) == nil }.map { .activityLacks(member: "\($0.rawValue) (for event \(step))") }
+    return needed.first { apple($0) == nil }.map {
+      .activityLacks(member: "\($0.text.description) (for event \(step))")
+    }
   }
 }

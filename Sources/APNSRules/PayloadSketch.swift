@@ -4,42 +4,64 @@ internal import Notation
 /// apart. Of two members with one name it is the later one, as most readers of JSON have it.
 struct PayloadSketch {
   /// What stands as a value.
-  enum Content {
+  enum Content: Sendable {
     case null
     /// `true` or the number 1.
     case yes
     /// `false`.
     case no
     case number
-    case text(UnsafeRawBufferPointer)
+    case text
+    case emptyText
     case array
     case object
   }
 
   /// What a member of the payload or of `aps` is called.
-  enum Name: String, CaseIterable {
-    case aps, mdm, alert, badge, sound, timestamp, event, attributes
-    case contentAvailable = "content-available"
-    case contentChanged = "content-changed"
-    case contentState = "content-state"
-    case attributesType = "attributes-type"
+  enum Name: Int, CaseIterable {
+    case aps, mdm, alert, badge, sound, timestamp, event, attributes, contentAvailable, contentChanged, contentState,
+      attributesType
+
+    /// As it is written.
+    var text: StaticString {
+      switch self {
+      case .aps: "aps"
+      case .mdm: "mdm"
+      case .alert: "alert"
+      case .badge: "badge"
+      case .sound: "sound"
+      case .timestamp: "timestamp"
+      case .event: "event"
+      case .attributes: "attributes"
+      case .contentAvailable: "content-available"
+      case .contentChanged: "content-changed"
+      case .contentState: "content-state"
+      case .attributesType: "attributes-type"
+      }
+    }
   }
 
   /// Members of an alert that show something (APNS.md section 6.2).
-  private static let alertTexts = ["title", "subtitle", "body", "title-loc-key", "subtitle-loc-key", "loc-key"]
+  private static let alertTexts: [StaticString] = [
+    "title", "subtitle", "body", "title-loc-key", "subtitle-loc-key", "loc-key",
+  ]
+  private static let nothing = [Content](repeating: .null, count: Name.allCases.count)
 
   /// Whether the payload has no member at all.
   private(set) var isEmpty = true
   /// Whether an alert that is an object has something to show.
   private(set) var alertHasText = false
-  private var root: [Name: Content] = [:]
-  private var dictionary: [Name: Content] = [:]
+  /// The event of a Live Activity, as it is written.
+  private(set) var event: String?
+  // By the numbers of the names.
+  private var root = nothing
+  private var dictionary = nothing
 
   /// The value of a member of the payload; nil without one.
-  func member(_ name: Name) -> Content? { root[name]?.unlessNull }
+  func member(_ name: Name) -> Content? { root[name.rawValue].unlessNull }
 
   /// The value of a member of `aps`; nil without one, or where `aps` is something else than an object.
-  func apple(_ name: Name) -> Content? { dictionary[name]?.unlessNull }
+  func apple(_ name: Name) -> Content? { dictionary[name.rawValue].unlessNull }
 
   /// Looks through a payload.
   ///
@@ -52,9 +74,9 @@ struct PayloadSketch {
     walk.forEachMember { name, walk in
       isEmpty = false
       guard let known = Name(name) else { return }
-      root[known] = walk.content
+      root[known.rawValue] = walk.content
       if known == .aps {
-        dictionary = [:]
+        dictionary = Self.nothing
         readDictionary(&walk)
       }
     }
@@ -64,11 +86,12 @@ struct PayloadSketch {
     guard walk.isObject else { return }
     walk.forEachMember { name, walk in
       guard let known = Name(name) else { return }
-      dictionary[known] = walk.content
+      dictionary[known.rawValue] = walk.content
+      if known == .event { event = walk.text }
       guard known == .alert, walk.isObject else { return }
       alertHasText = false
       walk.forEachMember { name, walk in
-        guard Self.alertTexts.contains(where: { name.elementsEqual($0.utf8) }) else { return }
+        guard Self.alertTexts.contains(where: name.equals) else { return }
         if walk.content.unlessNull != nil { alertHasText = true }
       }
     }
@@ -78,7 +101,7 @@ struct PayloadSketch {
 extension PayloadSketch.Name {
   /// The member with this name as it is written; escapes in it are not looked at.
   fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
-    guard let found = Self.allCases.first(where: { bytes.elementsEqual($0.rawValue.utf8) }) else { return nil }
+    guard let found = Self.allCases.first(where: { bytes.equals($0.text) }) else { return nil }
     self = found
   }
 }
@@ -108,9 +131,7 @@ private struct JSONWalk {
     case UInt8(ascii: "{"): return .object
     case UInt8(ascii: "["): return .array
     case UInt8(ascii: "\""):
-      var after = self
-      after.skipValue()
-      return .text(UnsafeRawBufferPointer(rebasing: bytes[position + 1..<after.position - 1]))
+      return position + 1 < bytes.count && bytes[position + 1] == UInt8(ascii: "\"") ? .emptyText : .text
     case UInt8(ascii: "t"): return .yes
     case UInt8(ascii: "f"): return .no
     case UInt8(ascii: "n"): return .null
@@ -120,6 +141,14 @@ private struct JSONWalk {
       let isOne = after.position == position + 1 && current == UInt8(ascii: "1")
       return isOne ? .yes : .number
     }
+  }
+
+  /// The string that stands here, with its escapes; nil for another value.
+  var text: String? {
+    guard current == UInt8(ascii: "\"") else { return nil }
+    var after = self
+    after.skipValue()
+    return String(decoding: bytes[position + 1..<after.position - 1], as: UTF8.self)
   }
 
   /// Calls `read` at the value of each member of the object that stands here, and goes behind the object.

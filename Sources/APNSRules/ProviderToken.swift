@@ -31,7 +31,8 @@ public final class ProviderToken: Sendable {
   let key: TrustedKey?
 
   init(
-    _ jwt: JSONWebToken?, identity: Int, issuedAt: Int64? = nil, signature: Signature = .unchecked, problem: String? = nil,
+    _ jwt: JSONWebToken?, identity: Int, issuedAt: Int64? = nil, signature: Signature = .unchecked,
+    problem: String? = nil,
     key: TrustedKey? = nil
   ) {
     self.identity = identity

@@ -49,7 +49,8 @@ struct AdminRoutes: Sendable {
   /// Every route, in the order of the documentation.
   var routes: [Route] {
     let api =
-      PushRoutes(state: state).routes + WaitRoutes(state: state).routes + EventRoutes(state: state).routes
+      PushRoutes(state: state).routes + FindingRoutes(state: state).routes + WaitRoutes(state: state).routes
+      + EventRoutes(state: state).routes
       + ExportRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes

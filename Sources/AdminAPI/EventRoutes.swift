@@ -71,7 +71,7 @@ struct EventRoutes: Sendable {
     var place = reader.start
     var lastSent = ContinuousClock.now
     for await _ in reader.news {
-      while let events = reader.read(after: &place, selection, rulebook: state.rulebook) {
+      while let events = reader.read(after: &place, selection, rulebook: state.rulebook, in: state.inbox) {
         guard !events.isEmpty else { continue }
         var buffer = ByteBuffer()
         for event in events { buffer.write(event) }

@@ -22,10 +22,11 @@ struct ExportRoutes: Sendable {
       throw Problem(error)
     }
     let rulebook = state.rulebook
+    let inbox = state.inbox
     return Response(
       status: .ok, headers: [.contentType: format.contentType],
       body: ResponseBody { writer in
-        var export = InboxExport(snapshot, selection, as: format, rulebook: rulebook)
+        var export = InboxExport(snapshot, selection, as: format, rulebook: rulebook, in: inbox)
         // The client's pace is ours: the next piece is made when this one has gone.
         while let piece = export.next() { try await writer.write(ByteBuffer(bytes: piece)) }
         try await writer.finish(nil)

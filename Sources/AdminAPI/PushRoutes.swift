@@ -24,13 +24,15 @@ struct PushRoutes: Sendable {
       throw Problem(error)
     }
     let page = snapshot.page(query)
+    let inbox = state.inbox
+    if query.showsFindings { inbox.judge(by: rulebook) }
     return .json { writer in
       writer.arrayMember("items") { writer in
         for record in page.items {
           if let fields = query.fields {
-            fields.write(record, to: &writer, rulebook: rulebook)
+            fields.write(record, to: &writer, rulebook: rulebook, in: inbox)
           } else {
-            record.write(to: &writer, rulebook: rulebook)
+            record.write(to: &writer, rulebook: rulebook, in: inbox)
           }
         }
       }
@@ -73,8 +75,10 @@ struct PushRoutes: Sendable {
 
   private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let (record, attempts) = try find(context)
+    let rulebook = state.rulebook
+    state.inbox.judge(by: rulebook)
     return .json { writer in
-      record.writeMembers(to: &writer, rulebook: state.rulebook)
+      record.writeMembers(to: &writer, rulebook: rulebook, in: state.inbox)
       if let attempts {
         writer.arrayMember("attempts") { writer in
           for seq in attempts { writer.integer(seq) }

@@ -28,7 +28,7 @@ struct WaitRoutes: Sendable {
       writer.member("satisfied", answer.isSatisfied)
       writer.member("matched", answer.matched)
       writer.arrayMember("items") { writer in
-        for record in answer.items { record.write(to: &writer, rulebook: state.rulebook) }
+        for record in answer.items { record.write(to: &writer, rulebook: state.rulebook, in: state.inbox) }
       }
       writer.member("seq", answer.seq)
       writer.member("message", answer.message)

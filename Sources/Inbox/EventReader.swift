@@ -50,7 +50,9 @@ public final class EventReader: Sendable {
   ///   - place: The event after which to read; moved behind what was read.
   ///   - selection: Which pushes are meant. All other events are.
   ///   - inbox: Where they are, for the findings that several of them prove.
-  public func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil) -> [Told]? {
+  public func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil)
+    -> [Told]?
+  {
     let piece = log.events(after: place)
     guard piece.hasGap || !piece.events.isEmpty else { return nil }
     var told: [Told] = []

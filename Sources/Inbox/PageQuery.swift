@@ -22,6 +22,9 @@ public struct PageQuery: Sendable {
   /// Which members of each record are shown; nil for all.
   public var fields: QueryFields?
 
+  /// Whether findings are among what is shown.
+  public var showsFindings: Bool { limit > 0 && fields?.asksForFindings != false }
+
   /// The first page of everything.
   public init() {}
 

@@ -63,12 +63,13 @@ public struct QueryFields: Sendable {
     }
   }
 
+  /// Whether findings are among them: what other records prove is only looked for where somebody wants to see it.
+  var asksForFindings: Bool { members.contains { $0.name == "findings" } }
+
   /// Writes these members of a record as the next value, in the order they were asked for. One that the record lacks is
   /// null.
   public func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     var whole = JSONWriter()
-    // What other records prove is only looked for where somebody asked for it.
-    let asksForFindings = members.contains { $0.name == "findings" }
     record.write(to: &whole, rulebook: rulebook, in: asksForFindings ? inbox : nil)
     whole.bytes.withUnsafeBytes { document in
       writer.object { Self.write(members, of: document, to: &$0) }

@@ -143,7 +143,8 @@ extension Record {
   ) {
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
-      content: .make(request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
+      content: .make(
+        request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finishedAt: end.finishedAt)

@@ -45,7 +45,8 @@ extension RecordContent {
     let content = create(minimumCapacity: bodyEnd + Int(idSize)) { _ in
       RecordHead(
         connection: connection, judgement: verdict.map { .verdict($0) } ?? .unjudged(facts), receivedAt: receivedAt,
-        arrivedAt: arrivedAt, bodySize: bodySize, stream: stream, headerSize: headerSize, keptBodySize: keptBodySize, idSize: idSize)
+        arrivedAt: arrivedAt, bodySize: bodySize, stream: stream, headerSize: headerSize, keptBodySize: keptBodySize,
+        idSize: idSize)
     }
     content.withUnsafeMutablePointerToElements { elements in
       let target = UnsafeMutableRawBufferPointer(start: elements, count: bodyEnd + Int(idSize))

@@ -106,7 +106,7 @@ extension Record {
     }
   }
 
-  private func write(_ verdict: Verdict, to writer: inout JSONWriter) {
+  func write(_ verdict: Verdict, to writer: inout JSONWriter) {
     writer.member("status", verdict.status)
     writer.member("reason", verdict.reason?.text)
     writer.arrayMember("checks") { writer in
@@ -144,7 +144,7 @@ extension Record {
     }
   }
 
-  private func writeServed(_ writer: inout JSONWriter) {
+  func writeServed(_ writer: inout JSONWriter) {
     writer.member("status", served.status)
     writer.member("reason", servedReason)
     writer.member("reset", aftermath?.reset)

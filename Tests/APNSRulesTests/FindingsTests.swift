@@ -4,65 +4,123 @@ import Testing
 
 /// CONTRACT.md, findings: what APNs accepts and a device drops, and a missing push type.
 struct FindingsTests {
-  private func findings(_ push: TestPush) -> [String] {
+  private func unshown(_ push: TestPush) -> UnshownPush? {
     var push = push
     let facts = push.judge().facts
-    return push.request.headers.bytes.withUnsafeBytes {
-      push.rulebook.findings(facts, headers: $0, body: push.body)
+    return push.request.headers.bytes.withUnsafeBytes { headers in
+      push.body.withUnsafeBytes { push.rulebook.unshown(facts, headers: headers, body: $0) }
     }
   }
 
-  @Test(arguments: [
-    ("alert", #"{"aps":{"alert":"x"}}"#, false), ("alert", #"{"aps":{"badge":0}}"#, false),
-    ("alert", #"{"aps":{"sound":"default"}}"#, false), ("alert", #"{"aps":{}}"#, true),
-    ("alert", "{}", true),
-    ("alert", #"{"aps":"x"}"#, true), ("alert", #"{"aps":{"content-available":1}}"#, true),
-    ("alert", #"{"aps":{"mutable-content":1}}"#, true), ("alert", "[]", true), ("alert", "7", true),
-    ("alert", "not JSON", true), ("alert", #"{"aps":{"alert":"x"}"#, true),
-    ("alert", #"{"alert":"x"}"#, true),
-    ("background", #"{"aps":{"content-available":1}}"#, false),
-    ("background", #"{"aps":{"content-available":1},"n":1}"#, false),
-    ("background", #"{"aps":{"content-available":1,"alert":"x"}}"#, true),
-    ("background", #"{"aps":{"content-available":1,"sound":""}}"#, true),
-    ("background", #"{"aps":{}}"#, true),
-    ("background", #"{"aps":{"content-available":0}}"#, true), ("background", "{}", true),
-    ("liveactivity", #"{"aps":{"timestamp":1,"event":"update","content-state":{}}}"#, false),
-    ("liveactivity", #"{"aps":{"timestamp":1,"event":"end","content-state":{}}}"#, false),
-    ("liveactivity", #"{"aps":{"event":"update","content-state":{}}}"#, true),
-    ("liveactivity", #"{"aps":{"timestamp":"1","event":"update","content-state":{}}}"#, true),
-    ("liveactivity", #"{"aps":{"timestamp":1,"content-state":{}}}"#, true),
-    ("liveactivity", #"{"aps":{"timestamp":1,"event":"update"}}"#, true),
-    ("liveactivity", #"{"aps":{"timestamp":1,"event":"start","content-state":{}}}"#, true),
-    (
-      "liveactivity",
-      #"{"aps":{"timestamp":1,"event":"start","content-state":{},"attributes-type":"T","attributes":{},"alert":{}}}"#,
-      false
-    ),
-    ("widgets", #"{"aps":{"content-changed":true}}"#, false),
-    ("widgets", #"{"aps":{"content-changed":false}}"#, true),
-    ("controls", #"{"aps":{"content-changed":true}}"#, false), ("controls", "{}", true),
-    ("voip", "{}", false), ("complication", "{}", false), ("fileprovider", "{}", false),
-    ("pushtotalk", "{}", false),
-    ("location", "{}", false), ("mdm", #"{"mdm":"magic"}"#, false), ("mdm", "{}", true),
-  ])
-  func wouldNotShow(_ type: String, _ body: String, _ isFinding: Bool) throws {
+  private func missesType(_ push: TestPush) -> Bool {
+    var push = push
+    return push.rulebook.misses(pushType: push.judge().facts)
+  }
+
+  /// What a device does with a payload, by the push type; nil stands for a push that is shown.
+  @Test(
+    arguments: [
+      ("alert", #"{"aps":{"alert":"x"}}"#, nil), ("alert", #"{"aps":{"badge":0}}"#, nil),
+      ("alert", #"{"aps":{"badge":1}}"#, nil), ("alert", #" { "aps" : { "sound" : "default" } } "#, nil),
+      ("alert", #"{"aps":{"sound":{"critical":1,"name":"x"}}}"#, nil),
+      ("alert", #"{"aps":{"alert":{"body":"x"}}}"#, nil), ("alert", #"{"aps":{"alert":{"loc-key":"x"}}}"#, nil),
+      ("alert", #"{"x":{"aps":[]},"aps":{"x":["}",{}],"alert":"\"x"}}"#, nil),
+      ("alert", #"{"aps":{"alert":"","sound":"default"}}"#, nil), ("alert", #"{"aps":{},"aps":{"alert":"x"}}"#, nil),
+      ("alert", #"{"aps":{"alert":"x"},"aps":{}}"#, .nothingToShow), ("alert", #"{"aps":{}}"#, .nothingToShow),
+      ("alert", #"{"aps":{"alert":null}}"#, .nothingToShow),
+      ("alert", #"{"aps":{"mutable-content":1}}"#, .nothingToShow),
+      ("alert", "{}", .noDictionary), ("alert", #"{"alert":"x"}"#, .noDictionary),
+      ("alert", #"{"aps":null}"#, .noDictionary), ("alert", #"{"aps":"x"}"#, .dictionaryIsNone),
+      ("alert", #"{"aps":[{"alert":"x"}]}"#, .dictionaryIsNone),
+      ("alert", #"{"aps":{"alert":""}}"#, .unusable(member: "alert", problem: "is an empty string")),
+      ("alert", #"{"aps":{"alert":7}}"#, .unusable(member: "alert", problem: "is neither a string nor an object")),
+      (
+        "alert", #"{"aps":{"alert":{"launch-image":"x"}}}"#,
+        .unusable(member: "alert", problem: "is an object without title, subtitle and body")
+      ),
+      ("alert", #"{"aps":{"badge":"1"}}"#, .unusable(member: "badge", problem: "is not a number")),
+      ("alert", #"{"aps":{"content-available":1}}"#, .silentWithoutType(hasType: true)),
+      ("alert", "[]", .notObject), ("alert", "7", .notObject),
+      ("alert", "not JSON", .notJSON("no JSON value at byte 0")),
+      ("alert", #"{"aps":{"alert":"x"}"#, .notJSON("neither comma nor closing brace at byte 20")),
+      ("background", #"{"aps":{"content-available":1}}"#, nil),
+      ("background", #"{"aps":{"content-available":true},"n":1}"#, nil),
+      ("background", #"{"aps":{"content-available":1,"alert":"x"}}"#, .backgroundShows(member: "alert")),
+      ("background", #"{"aps":{"content-available":1,"sound":""}}"#, .backgroundShows(member: "sound")),
+      ("background", #"{"aps":{}}"#, .backgroundNotSilent),
+      ("background", #"{"aps":{"content-available":0}}"#, .backgroundNotSilent),
+      ("background", #"{"aps":{"content-available":"1"}}"#, .backgroundNotSilent), ("background", "{}", .noDictionary),
+      ("liveactivity", #"{"aps":{"timestamp":1,"event":"update","content-state":{}}}"#, nil),
+      ("liveactivity", #"{"aps":{"timestamp":1769860800,"event":"end","content-state":{}}}"#, nil),
+      (
+        "liveactivity", #"{"aps":{"event":"update","content-state":{}}}"#,
+        .activityLacks(member: "timestamp (a number of seconds)")
+      ),
+      (
+        "liveactivity", #"{"aps":{"timestamp":"1","event":"update","content-state":{}}}"#,
+        .activityLacks(member: "timestamp (a number of seconds)")
+      ),
+      (
+        "liveactivity", #"{"aps":{"timestamp":1,"content-state":{}}}"#,
+        .activityLacks(member: "event (start, update or end)")
+      ),
+      (
+        "liveactivity", #"{"aps":{"timestamp":1,"event":"stop","content-state":{}}}"#,
+        .activityLacks(member: "event (start, update or end)")
+      ),
+      (
+        "liveactivity", #"{"aps":{"timestamp":1,"event":"update"}}"#,
+        .activityLacks(member: "content-state (for event update)")
+      ),
+      (
+        "liveactivity", #"{"aps":{"timestamp":1,"event":"start","content-state":{}}}"#,
+        .activityLacks(member: "attributes-type (for event start)")
+      ),
+      (
+        "liveactivity",
+        #"{"aps":{"timestamp":1,"event":"start","content-state":{},"attributes-type":"T","attributes":{},"alert":{}}}"#,
+        nil
+      ),
+      ("widgets", #"{"aps":{"content-changed":true}}"#, nil),
+      ("widgets", #"{"aps":{"content-changed":false}}"#, .contentNotChanged),
+      ("controls", #"{"aps":{"content-changed":true}}"#, nil), ("controls", "{}", .noDictionary),
+      ("controls", #"{"aps":{}}"#, .contentNotChanged), ("voip", "{}", nil), ("complication", "{}", nil),
+      ("fileprovider", "{}", nil), ("pushtotalk", "{}", nil), ("location", "{}", nil),
+      ("mdm", #"{"mdm":"magic"}"#, nil), ("mdm", "{}", .noPushMagic),
+    ] as [(String, String, UnshownPush?)])
+  func wouldNotShow(_ type: String, _ body: String, _ expected: UnshownPush?) throws {
     var push = TestPush()
     push.use(try #require(type.withBytes { PushType($0) }))
     push.body = Array(body.utf8)
-    #expect(findings(push) == (isFinding ? ["would-not-show"] : []))
+    #expect(unshown(push) == expected)
+  }
+
+  /// Whatever comes, looking through it ends.
+  @Test(arguments: [
+    "", "{", #"{""#, #"{"aps":{"alert":"\"#, #"{"aps":{"alert":"x"#, "{{{{", String(repeating: "[", count: 4000),
+    "\u{0}",
+    #"{"aps":{"alert":"\uD800"}}"#,
+  ]) func hostile(_ body: String) {
+    var push = TestPush()
+    push.body = Array(body.utf8)
+    guard case .notJSON? = unshown(push) else {
+      Issue.record("not seen as something that is no JSON: \(String(describing: unshown(push)))")
+      return
+    }
   }
 
   /// Without a type: the finding, and a silent push does not arrive.
-  @Test(arguments: [
-    (#"{"aps":{"alert":"x"}}"#, ["missing-push-type"]),
-    (#"{"aps":{"content-available":1}}"#, ["missing-push-type", "would-not-show"]),
-    (#"{"mdm":"magic"}"#, ["missing-push-type"]),
-  ])
-  func missingType(_ body: String, _ expected: [String]) {
+  @Test(
+    arguments: [
+      (#"{"aps":{"alert":"x"}}"#, nil), (#"{"aps":{"content-available":1}}"#, .silentWithoutType(hasType: false)),
+      (#"{"mdm":"magic"}"#, nil),
+    ] as [(String, UnshownPush?)])
+  func missingType(_ body: String, _ expected: UnshownPush?) {
     var push = TestPush()
     push["apns-push-type"] = nil
     push.body = Array(body.utf8)
-    #expect(findings(push) == expected)
+    #expect(missesType(push))
+    #expect(unshown(push) == expected)
   }
 
   /// What the modes table calls a finding is one in `apple` alone.
@@ -71,13 +129,13 @@ struct FindingsTests {
     background.use(.background)
     background["apns-priority"] = nil
     background.body = Array(#"{"aps":{"content-available":1}}"#.utf8)
-    #expect(findings(background) == (mode == .apple ? ["would-not-show"] : []))
+    #expect(unshown(background) == (mode == .apple ? .backgroundPriority : nil))
     var garbage = TestPush(mode: mode)
     garbage.body = [0x78]
-    #expect(findings(garbage) == (mode == .apple ? ["would-not-show"] : []))
+    #expect(unshown(garbage) == (mode == .apple ? .notJSON("no JSON value at byte 0") : nil))
     var untyped = TestPush(mode: mode)
     untyped["apns-push-type"] = nil
-    #expect(findings(untyped) == (mode == .apple ? ["missing-push-type"] : []))
+    #expect(missesType(untyped) == (mode == .apple))
   }
 
   /// A Wallet pass is told to update by an empty object.
@@ -85,9 +143,9 @@ struct FindingsTests {
     var push = TestPush()
     push["apns-topic"] = "pass.com.example.card"
     push.body = Array("{}".utf8)
-    #expect(findings(push) == [])
+    #expect(unshown(push) == nil)
     push["apns-topic"] = nil
     push.useCertificate(subject: "pass.com.example.card", topics: [])
-    #expect(findings(push) == [])
+    #expect(unshown(push) == nil)
   }
 }

@@ -26,13 +26,16 @@ struct PushFixture {
   var attempt: Int32 = 1
   var isComplete = true
   var now = PushFixture.noon
+  /// Machine time; nil for that of `now`.
+  var arrivedAt: Int64?
 
   init(_ change: (inout PushFixture) -> Void = { _ in }) { change(&self) }
 
   /// The value of an `authorization` field; the key ring of `record` takes any signature.
-  static func authorization(keyID: String = "MOCKKEY001", teamID: String = "MOCKTEAM01", issuedAt: Int64 = noon / 1000)
-    -> String
-  {
+  static func authorization(
+    keyID: String = "MOCKKEY001", teamID: String = "MOCKTEAM01", issuedAt: Int64 = noon / 1000,
+    signature: String = signature
+  ) -> String {
     func base64URL(_ text: String) -> String {
       Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
@@ -73,7 +76,8 @@ struct PushFixture {
       aftermath: aftermath, finishedAt: outcome == .pending ? nil : now + 2)
     return Record(
       request: request, verdict: isComplete ? verdict : nil, facts: verdict.facts,
-      generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now, end: end)
+      generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now,
+      arrivedAt: arrivedAt, end: end)
   }
 
   /// What tells this push from others while it is counted.

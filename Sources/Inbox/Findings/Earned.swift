@@ -51,8 +51,7 @@ struct Earned: Sendable {
     let first = others.first ?? record.seq
     switch proof {
     case .permanent(let answer):
-      return "push \(first) was answered \(answer), and this is the same push with nothing changed that the answer is "
-        + "about"
+      return "push \(first) was answered \(answer), and nothing that the answer is about has changed since"
     case .gone(let answer, let after):
       return "APNs had answered \(answer) for this device token and topic \(Self.time(after)) before, to push \(first)"
     case .hot(let answer, let after, let asked):
@@ -62,8 +61,9 @@ struct Earned: Sendable {
       let list = delays.map(Self.time).joined(separator: ", ")
       return "attempt \(others.count + 1) of this push, and the delays between the attempts do not grow: \(list)"
     case .earlyToken(let after, let least):
-      return "another provider token on this connection \(Self.time(after &* 1_000_000)) after push \(first) had brought "
-        + "the one before; the least is \(WrittenDuration.text(.milliseconds(least)))"
+      return
+        "another provider token on this connection \(Self.time(after &* 1_000_000)) after push \(first) had brought the "
+        + "one before; the least is \(WrittenDuration.text(.milliseconds(least)))"
     case .sameClaims:
       return "another JWT with the kid and iat of the one in push \(first): tokens are made again and again instead of "
         + "being kept"
@@ -73,16 +73,19 @@ struct Earned: Sendable {
       return "the provider token that was answered 403 ExpiredProviderToken in push \(first) came again "
         + "\(Self.time(after)) later"
     case .goAway(let lastStream, let after):
-      return "stream \(record.stream) came \(Self.time(after)) after a GOAWAY that named stream \(lastStream) as the last: "
+      return
+        "stream \(record.stream) came \(Self.time(after)) after a GOAWAY that named stream \(lastStream) as the last: "
         + "nobody answers it"
     case .excess(let limit):
-      return "stream \(record.stream) was one more than the \(limit) open at once that MAX_CONCURRENT_STREAMS allows and "
-        + "the client had acknowledged"
+      return
+        "stream \(record.stream) was one more than the \(limit) open at once that MAX_CONCURRENT_STREAMS allows and the "
+        + "client had acknowledged"
     case .connections(let within):
-      return "the \(others.count + 1)th connection within \(Self.time(within)) that \(record.connection.clientHost) closed after one "
-        + "push"
+      let host = record.connection.clientHost
+      return "the \(others.count + 1)th connection within \(Self.time(within)) that \(host) closed after one push"
     case .twice:
-      return "APNs had taken this push as push \(first), whose answer did not arrive; under another apns-id it is a second "
+      return
+        "APNs had taken this push as push \(first), whose answer did not arrive; under another apns-id it is a second "
         + "notification"
     }
   }

@@ -1,0 +1,30 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// What the provider does wrong, and why a push ended as it did.
+struct FindingRoutes: Sendable {
+  let state: ServerState
+
+  /// How many cases of each kind are shown.
+  private static let shown = 20
+
+  var routes: [Route] { [.get("/findings", list), .get("/pushes/:id/explain", explain)] }
+
+  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let selection: Selection
+    do {
+      selection = try Selection(QueryParameters(request).all, in: state.filterContext(state.inbox.snapshot()))
+    } catch let error as FilterError {
+      throw Problem(error)
+    }
+    let summary = state.inbox.summary(of: selection, by: state.rulebook, limit: Self.shown)
+    return .json { summary.writeMembers(to: &$0) }
+  }
+
+  private func explain(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let (record, _) = try PushRoutes(state: state).find(context)
+    return .json { record.writeExplanation(to: &$0, rulebook: state.rulebook, in: state.inbox) }
+  }
+}

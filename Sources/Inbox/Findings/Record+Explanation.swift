@@ -1,0 +1,92 @@
+public import APNSRules
+internal import Faults
+public import Notation
+
+/// The whole story of one push: what was checked, which rules had a part in it, what went out, what its provider should do.
+extension Record {
+  /// Writes the members of an object.
+  ///
+  /// - Parameter inbox: where the record is.
+  public func writeExplanation(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox) {
+    let findings = inbox.findings(on: self, by: rulebook)
+    writer.member("seq", seq)
+    writer.member("accepted", accepted)
+    writer.member("outcome", outcome.rawValue)
+    writer.member("attempt", attempt)
+    writer.member("text", story)
+    writer.name("verdict")
+    if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
+    writer.arrayMember("rules") { writer in
+      for injection in aftermath?.injections ?? [] { writer.object { injection.writeMembers(to: &$0) } }
+    }
+    writer.objectMember("served", writeServed)
+    writer.arrayMember("findings") { writer in
+      for finding in findings {
+        writer.object { writer in
+          writer.member("finding", finding.kind.rawValue)
+          writer.member("summary", finding.kind.summary)
+          writer.member("advice", finding.kind.advice)
+          finding.writeProof(to: &writer)
+        }
+      }
+    }
+    writer.member("advice", advice(findings))
+  }
+
+  /// What happened, in a sentence for each step.
+  private var story: String {
+    var sentences: [String] = []
+    switch verdict {
+    case nil: sentences.append("The request was not judged: it did not come whole, or came after a GOAWAY.")
+    case let verdict? where verdict.isAccepted: sentences.append("APNs would accept it.")
+    case let verdict?:
+      let answer = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
+      sentences.append("APNs would answer \(answer): \(verdict.detail).")
+    }
+    for injection in aftermath?.injections ?? [] { sentences.append(injection.sentence) }
+    if served.status != nil {
+      sentences.append("The client was answered \(answerText).")
+    } else {
+      sentences.append(outcome == .pending ? "It has no answer yet." : "The client got no answer.")
+    }
+    if served.status != 200, accepted { sentences.append("APNs took it nevertheless.") }
+    return sentences.joined(separator: " ")
+  }
+
+  /// What its provider should do now, in one sentence.
+  private func advice(_ findings: [Finding]) -> String {
+    if let finding = findings.first { return finding.kind.advice }
+    switch AttemptEnd(self) {
+    case nil: return "Wait for its end."
+    case .delivered: return "Nothing is to be done."
+    case .gone: return Finding.Kind.retried410.advice
+    case .later: return "Send it again later, with a delay that grows with each attempt."
+    case .unprocessed: return "Send it again on a new connection: it was certainly not processed."
+    case .lost: return "Send it again with the same apns-id, after a pause: APNs may have taken it."
+    case .permanent:
+      return verdict?.isAccepted == false
+        ? "Mend what the answer names before it is sent again." : Finding.Kind.retriedPermanent.advice
+    }
+  }
+}
+
+extension Injection {
+  fileprivate func writeMembers(to writer: inout JSONWriter) {
+    writer.member("profile", profile)
+    writer.member("rule", rule)
+    writer.member("action", action.name.rawValue)
+    writer.member("draw", draw)
+    writer.member("p", probability)
+    writer.member("ordinal", ordinal)
+    writer.member("text", sentence)
+  }
+
+  fileprivate var sentence: String {
+    let origin = profile.map { " of profile \($0)" } ?? ""
+    guard let draw, let probability else { return "Rule \(rule)\(origin) did \(action.name.rawValue)." }
+    return "Rule \(rule)\(origin) did \(action.name.rawValue): it drew \(Self.rounded(draw)), below its p of "
+      + "\(Self.rounded(probability))."
+  }
+
+  private static func rounded(_ number: Double) -> String { "\((number * 1000).rounded() / 1000)" }
+}
