@@ -15,7 +15,8 @@ struct APNSMock: AsyncParsableCommand {
       """,
     version: Version.text,
     subcommands: [
-      Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Tail.self, Wait.self, Remove.self,
+      Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Tail.self, Wait.self, Findings.self,
+      Remove.self,
       Export.self,
       ProfileCommand.self, RuleCommand.self, Halt.self, Resume.self, Reset.self, Clock.self, Doctor.self,
       Healthcheck.self,

@@ -25,6 +25,7 @@ struct FindingRoutes: Sendable {
 
   private func explain(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let (record, _) = try PushRoutes(state: state).find(context)
-    return .json { record.writeExplanation(to: &$0, rulebook: state.rulebook, in: state.inbox) }
+    let walk = state.ruleWalk(of: record)
+    return .json { record.writeExplanation(to: &$0, rulebook: state.rulebook, in: state.inbox, walk: walk) }
   }
 }

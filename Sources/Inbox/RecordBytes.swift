@@ -1,10 +1,25 @@
 internal import APNSRules
-internal import HTTPMessage
+public import HTTPMessage
 
 /// Reading the bytes a record keeps.
 extension Record {
   /// The body, as far as it was kept.
   public var body: [UInt8] { withBody { Array($0) } }
+
+  /// The request it is about, as far as it was kept: the signature of its provider token is zeros.
+  public var request: HTTPRequest {
+    var headers = HeaderList()
+    withHeaders { packed in
+      HeaderList.forEachField(in: packed) { name, value in
+        headers.append(
+          name: UnsafeRawBufferPointer(rebasing: packed[name.indices]),
+          value: UnsafeRawBufferPointer(rebasing: packed[value.indices]))
+      }
+    }
+    var request = HTTPRequest(stream: stream, headers: headers, body: body)
+    request.bodySize = bodySize
+    return request
+  }
 
   /// Whether the body was longer than what is kept of one.
   public var isBodyCut: Bool { bodySize > keptBodySize }

@@ -322,11 +322,65 @@ def test_an_explanation_tells_the_whole_story(scene, faults):
     story = scene.api("GET", f"/pushes/{seq}/explain")
     assert story["seq"] == seq and story["served"]["reason"] == "BadDeviceToken"
     assert story["verdict"]["status"] == 200 and all(check["ok"] for check in story["verdict"]["checks"])
-    assert [(rule["rule"], rule["action"]) for rule in story["rules"]] == [("wrong", "respond")]
+    assert [(rule["rule"], rule["result"], rule["action"]) for rule in story["rules"]] == [("wrong", "fired", "respond")]
     assert [finding["finding"] for finding in story["findings"]] == ["retried-permanent"]
     assert story["advice"] == story["findings"][0]["advice"]
     assert "The client was answered 400 BadDeviceToken." in story["text"]
     assert scene.request("GET", "/api/v1/pushes/999999/explain").status == 404
+
+
+def test_an_explanation_walks_through_the_rules(scene, faults):
+    respond = {"respond": {"status": 503, "reason": "ServiceUnavailable"}}
+    faults.use([
+        {"name": "another-topic", "when": {"topic": "com.example.other"}, "do": respond},
+        {"name": "unlikely", "trigger": {"probability": 1e-9}, "do": respond},
+        {"name": "seldom", "trigger": {"after": 5}, "do": respond},
+        {"name": "answered-well", "at": "response", "when": {"status": 200}, "do": {"lose_answer": {}}},
+        {"name": "answered-badly", "at": "response", "when": {"status": 410}, "do": {"lose_answer": {}}},
+    ], seed=7)
+    device = new_device()
+    with connect(scene) as wire:
+        wire.open(push_headers(scene, device), b'{"aps":{"alert":"hello"}}')
+        record = await_that(lambda: scene.pushes(device_token=device), "the push")[0]
+    story = scene.api("GET", f"/pushes/{record['seq']}/explain")
+    assert [(step["rule"], step["at"], step["result"]) for step in story["rules"]] == [
+        ("another-topic", "request", "missed"), ("unlikely", "request", "not-drawn"),
+        ("seldom", "request", "did-not-fire"), ("answered-well", "response", "fired"),
+        ("answered-badly", "response", "missed"),
+    ]
+    missed, drawn = story["rules"][:2]
+    assert missed["text"] == 'topic must be "com.example.other" and is "com.example.app".'
+    assert drawn["draw"] > drawn["p"] == 1e-9
+    faults.add(respond, name="later")
+    assert scene.api("GET", f"/pushes/{record['seq']}/explain")["rules"][0]["result"] == "not-yet"
+
+
+def test_a_rejected_push_is_explained(scene, faults):
+    faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, name="busy")
+    device = new_device()
+    again(scene, device, 1, [], apns_priority="7")
+    story = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
+    assert story["text"].startswith("APNs would answer 400 BadPriority: ")
+    assert [step["result"] for step in story["rules"]] == ["rejected-by-apns"]
+    assert story["advice"] == "Mend what the answer names before it is sent again."
+
+
+def test_the_commands(scene):
+    device = new_device()
+    again(scene, device, 2, [0], apns_priority="7")
+    first, second = [record["seq"] for record in scene.pushes(device_token=device)]
+    told = scene.command("findings", f"token:{device}")
+    assert (told.returncode, told.stderr) == (0, "")
+    assert told.stdout.rstrip("\n").split("\t")[:4] == ["retried-permanent", "1", str(second), f"{first},{second}"]
+    assert json.loads(scene.command("findings", "--json").stdout) == scene.api("GET", "/findings")
+    silent = scene.command("findings", "status:200")
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "nothing is wrong with these pushes\n")
+    assert scene.command("findings", "nonsense:1").returncode == 2
+    one = scene.command("get", second)
+    assert json.loads(one.stdout)["findings"] == ["retried-permanent"]
+    assert one.stderr.startswith(f"retried-permanent: push {first} was answered 400 BadPriority")
+    story = json.loads(scene.command("get", second, "--explain").stdout)
+    assert story == scene.api("GET", f"/pushes/{second}/explain")
 
 
 def test_findings_change_no_answer_and_a_reset_forgets_them(scene):

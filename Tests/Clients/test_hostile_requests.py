@@ -158,7 +158,7 @@ NOT_JSON = {
 def test_a_body_that_is_not_json_is_accepted_as_apns_does_and_noted(server, wire, other, body):
     assert wire.push(push_headers(server, other), body).status == 200
     record = server.record(other)
-    assert record["findings"] == ["would-not-show"]
+    assert "would-not-show" in record["findings"]
     assert record["request"]["size"]["bytes"] == len(body)
     exact = server.request("GET", f"/api/v1/pushes/{record['seq']}/payload")
     assert exact.body == body

@@ -115,11 +115,11 @@ public struct FaultPlan: Sendable {
 
   // MARK: - Rules
 
-  private func rules(at moment: Moment) -> [PreparedRule] { rules[Int(moment.ordinal)] }
+  func rules(at moment: Moment) -> [PreparedRule] { rules[Int(moment.ordinal)] }
 
   private func hasRules(at moment: Moment) -> Bool { moments & (1 << moment.ordinal) != 0 }
 
-  private func look(at rule: PreparedRule, _ reading: inout Reading, now: Int64) -> RuleLook {
+  func look(at rule: PreparedRule, _ reading: inout Reading, now: Int64) -> RuleLook {
     // APNs' own rejections stay as they are: a fault never hides a malformed push. What only changes how an answer
     // leaves may be done to any.
     if rule.rule.stage == .afterValidation, let verdict = reading.traffic.push?.verdict, !verdict.isAccepted,

@@ -1,13 +1,15 @@
 public import APNSRules
-internal import Faults
+public import Faults
 public import Notation
 
 /// The whole story of one push: what was checked, which rules had a part in it, what went out, what its provider should do.
 extension Record {
   /// Writes the members of an object.
   ///
-  /// - Parameter inbox: where the record is.
-  public func writeExplanation(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox) {
+  /// - Parameters:
+  ///   - inbox: where the record is.
+  ///   - walk: what the rules in force say to it.
+  public func writeExplanation(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, walk: [RuleStep]) {
     let findings = inbox.findings(on: self, by: rulebook)
     writer.member("seq", seq)
     writer.member("accepted", accepted)
@@ -17,7 +19,14 @@ extension Record {
     writer.name("verdict")
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writer.arrayMember("rules") { writer in
-      for injection in aftermath?.injections ?? [] { writer.object { injection.writeMembers(to: &$0) } }
+      var fired = aftermath?.injections ?? []
+      for step in walk {
+        let index = fired.firstIndex { $0.rule == step.rule && $0.profile == step.profile }
+        let injection = index.map { fired.remove(at: $0) }
+        writer.object { injection?.writeMembers(to: &$0, at: step.moment) ?? step.writeMembers(to: &$0) }
+      }
+      // Magic device tokens, and rules that are gone.
+      for injection in fired { writer.object { injection.writeMembers(to: &$0, at: nil) } }
     }
     writer.objectMember("served", writeServed)
     writer.arrayMember("findings") { writer in
@@ -71,9 +80,11 @@ extension Record {
 }
 
 extension Injection {
-  fileprivate func writeMembers(to writer: inout JSONWriter) {
-    writer.member("profile", profile)
+  fileprivate func writeMembers(to writer: inout JSONWriter, at moment: Moment?) {
     writer.member("rule", rule)
+    writer.member("profile", profile)
+    writer.member("at", moment?.rawValue)
+    writer.member("result", "fired")
     writer.member("action", action.name.rawValue)
     writer.member("draw", draw)
     writer.member("p", probability)
@@ -84,9 +95,55 @@ extension Injection {
   fileprivate var sentence: String {
     let origin = profile.map { " of profile \($0)" } ?? ""
     guard let draw, let probability else { return "Rule \(rule)\(origin) did \(action.name.rawValue)." }
-    return "Rule \(rule)\(origin) did \(action.name.rawValue): it drew \(Self.rounded(draw)), below its p of "
-      + "\(Self.rounded(probability))."
+    return "Rule \(rule)\(origin) did \(action.name.rawValue): it drew \(draw.rounded(places: 3)), below its p of "
+      + "\(probability.rounded(places: 3))."
   }
+}
 
-  private static func rounded(_ number: Double) -> String { "\((number * 1000).rounded() / 1000)" }
+extension RuleStep {
+  fileprivate func writeMembers(to writer: inout JSONWriter) {
+    writer.member("rule", rule)
+    writer.member("profile", profile)
+    writer.member("at", moment.rawValue)
+    switch result {
+    case .notYet:
+      writer.member("result", "not-yet")
+      writer.member("text", "It was put in force after the push came.")
+    case .rejectedByAPNs:
+      writer.member("result", "rejected-by-apns")
+      writer.member("text", "APNs itself rejects the push, and the rule is for others.")
+    case .missed(let test, let wanted, let seen):
+      writer.member("result", "missed")
+      writer.member("test", test)
+      writer.member("wanted", wanted)
+      writer.member("seen", seen.map { Explanation.quoted($0) })
+      writer.member("text", "\(test) must be \(wanted) and is \(seen.map { Explanation.quoted($0) } ?? "not there").")
+    case .excepted:
+      writer.member("result", "excepted")
+      writer.member("text", "An exception of its condition holds.")
+    case .stopped(let part):
+      writer.member("result", "stopped")
+      writer.member("part", part)
+      writer.member("text", "Its condition holds, \(part) does not.")
+    case .notDrawn(let draw, let probability):
+      writer.member("result", "not-drawn")
+      writer.member("draw", draw)
+      writer.member("p", probability)
+      let drew = draw.map { "it drew \($0.rounded(places: 3)), which" } ?? "nothing"
+      writer.member("text", "Its condition holds; \(drew) is not below its p of \(probability.rounded(places: 3)).")
+    case .mayFire(let draw, let probability):
+      writer.member("result", "did-not-fire")
+      writer.member("draw", draw)
+      writer.member("p", probability)
+      writer.member("text", "Its condition holds; a rule before it, or what it counts, kept it from firing.")
+    }
+  }
+}
+
+extension Double {
+  /// With so many decimal places at most.
+  fileprivate func rounded(places: Int) -> Double {
+    let factor = (0..<places).reduce(1.0) { power, _ in power * 10 }
+    return (self * factor).rounded() / factor
+  }
 }
