@@ -29,6 +29,7 @@ public struct InboxExport: Sendable {
   ) {
     self.format = format
     self.inbox = inbox
+    inbox?.judge(by: rulebook)
     self.rulebook = rulebook
     walk = InboxWalk(snapshot, selection)
   }

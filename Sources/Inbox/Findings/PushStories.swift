@@ -31,7 +31,7 @@ struct PushStories: Sendable {
   /// So many pushes are remembered in each of two generations, as attempts are.
   private static let limit = AttemptCounter.generationLimit
   /// So many attempts of a push are kept as evidence.
-  private static let attemptLimit = 20
+  private static let attemptLimit = 10
 
   private var stories = TwoGenerations<PushFingerprint, Story>(limit: limit)
   /// Pushes of which an attempt has no end yet, and how many have none.
