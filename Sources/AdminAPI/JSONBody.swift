@@ -1,3 +1,4 @@
+internal import Faults
 internal import Hummingbird
 internal import NIOCore
 internal import Notation

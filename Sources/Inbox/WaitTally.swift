@@ -39,14 +39,14 @@ struct WaitTally: Sendable {
     if selection.contains(record) {
       if insert(record) { quietSince = now }
     } else if pending.remove(record.seq) != nil {
-      matched.remove(at: position(of: record.seq))
+      matched.remove(seq: record.seq)
       quietSince = now
     }
   }
 
   /// Forgets the records up to a number: the inbox was emptied.
   mutating func empty(through seq: Int, at now: ContinuousClock.Instant) {
-    let gone = seq == .max ? matched.count : position(of: seq + 1)
+    let gone = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
     guard gone > 0 else { return }
     for seq in matched[..<gone] { pending.remove(seq) }
     matched.removeFirst(gone)
@@ -75,22 +75,6 @@ struct WaitTally: Sendable {
   @discardableResult
   private mutating func insert(_ record: borrowing Record) -> Bool {
     if record.outcome == .pending { pending.insert(record.seq) } else { pending.remove(record.seq) }
-    let position = position(of: record.seq)
-    if position < matched.endIndex, matched[position] == record.seq { return false }
-    matched.insert(record.seq, at: position)
-    return true
-  }
-
-  /// Where a number stands, or would stand.
-  private func position(of seq: Int) -> Int {
-    // Nearly always the last one.
-    guard let last = matched.last, last >= seq else { return matched.endIndex }
-    var low = matched.startIndex
-    var high = matched.endIndex
-    while low < high {
-      let middle = low + (high - low) / 2
-      if matched[middle] >= seq { high = middle } else { low = middle + 1 }
-    }
-    return low
+    return matched.insert(seq: record.seq)
   }
 }

@@ -1,8 +1,7 @@
+import Faults
 import Foundation
 import Notation
 import Testing
-
-@testable import AdminAPI
 
 @Suite struct JSONValueTests {
   static func value(_ json: String) -> JSONValue { JSONValue(Array(json.utf8)[...]) }

@@ -1,19 +1,23 @@
-internal import Faults
-internal import Notation
+public import Notation
 
 /// A JSON value. What lies in a list or an object is read when somebody asks for it, so that the depth of a document
 /// costs nothing.
-enum JSONValue: Equatable {
+public enum JSONValue: Equatable, Sendable {
+  /// `null`.
   case null
+  /// `true` or `false`.
   case flag(Bool)
   /// As it is written.
   case number(String)
+  /// Without quotation marks and escapes.
   case text(String)
+  /// An array.
   case list(JSONStructure)
+  /// An object.
   case object(JSONStructure)
 
   /// - Parameter json: one value in which `JSONText.problem` finds nothing.
-  init(_ json: ArraySlice<UInt8>) {
+  public init(_ json: ArraySlice<UInt8>) {
     let json = json.drop { $0 <= UInt8(ascii: " ") }
     switch json.withUnsafeBytes({ JSONPointer("")?.value(in: $0) }) {
     case .string(let text): self = .text(text)
@@ -26,8 +30,22 @@ enum JSONValue: Equatable {
     }
   }
 
+  /// The value that a pointer found.
+  public init(_ value: JSONPointer.Value) {
+    switch value {
+    case .string(let text): self = .text(text)
+    case .number(let text): self = .number(text)
+    case .word("true"): self = .flag(true)
+    case .word("false"): self = .flag(false)
+    case .word: self = .null
+    case .structure(let text):
+      let json = Array(text.utf8)[...]
+      self = json.first == UInt8(ascii: "[") ? .list(JSONStructure(json)) : .object(JSONStructure(json))
+    }
+  }
+
   /// Writes it as the next value.
-  func write(to writer: inout JSONWriter) {
+  public func write(to writer: inout JSONWriter) {
     switch self {
     case .null: writer.null()
     case .flag(let flag): writer.bool(flag)
@@ -39,22 +57,27 @@ enum JSONValue: Equatable {
 }
 
 /// A list or an object, as it is written.
-struct JSONStructure: Equatable {
+public struct JSONStructure: Equatable, Sendable {
   fileprivate let json: ArraySlice<UInt8>
 
   fileprivate init(_ json: ArraySlice<UInt8>) { self.json = json }
 
   /// The elements of a list.
-  var elements: [JSONValue] { parts.map(JSONValue.init) }
+  public var elements: [JSONValue] { parts.map(JSONValue.init) }
 
-  /// The members of an object; of several with one name the last.
-  var members: [String: JSONValue] {
-    var members: [String: JSONValue] = [:]
+  /// The members of an object in their order, as often as they stand there.
+  public var entries: [(name: String, value: JSONValue)] {
+    var entries: [(name: String, value: JSONValue)] = []
     var parts = parts.makeIterator()
     while let name = parts.next(), let value = parts.next() {
-      if case .text(let name) = JSONValue(name) { members[name] = JSONValue(value) }
+      if case .text(let name) = JSONValue(name) { entries.append((name, JSONValue(value))) }
     }
-    return members
+    return entries
+  }
+
+  /// The members of an object; of several with one name the last.
+  public var members: [String: JSONValue] {
+    entries.reduce(into: [:]) { $0[$1.name] = $1.value }
   }
 
   /// What stands between the brackets, at commas and colons cut into pieces, without the white space around them.
