@@ -50,7 +50,7 @@ struct AdminRoutes: Sendable {
   var routes: [Route] {
     let api =
       PushRoutes(state: state).routes + FindingRoutes(state: state).routes + WaitRoutes(state: state).routes
-      + EventRoutes(state: state).routes
+      + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes
       + ExportRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes

@@ -17,6 +17,8 @@ struct Problem: Error {
   var place: FilterError.Place?
   /// Everything that is wrong with a profile or a rule; nil where it is about none.
   var problems: [ProfileProblem]?
+  /// Everything that is wrong with a verification; nil where it is about none.
+  var mistakes: [VerificationProblem]?
 
   /// 400: a query or a body that cannot be understood.
   static func badRequest(_ detail: String, hint: String) -> Problem {
@@ -59,6 +61,11 @@ struct Problem: Error {
         writer.member("word", place.word)
       }
       if let problems { writer.arrayMember("problems") { problems.write(to: &$0) } }
+      if let mistakes {
+        writer.arrayMember("problems") { writer in
+          for mistake in mistakes { mistake.write(to: &writer) }
+        }
+      }
     }
     response.headers[.contentType] = "application/problem+json"
     response.headers.append(contentsOf: headers)

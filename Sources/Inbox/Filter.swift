@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Faults
 internal import Notation
 
 /// Which records are meant: conditions on fields, from the parameters of a request and from the text of a query.
@@ -14,6 +15,8 @@ public struct Filter: Sendable {
     let name: String
     var wanted: [FilterTest] = []
     var unwanted: [FilterTest] = []
+    /// The values of `wanted`, and then of `unwanted`, as they were written.
+    var words: (wanted: [String], unwanted: [String]) = ([], [])
 
     /// Whether it holds, when `test` says which of its tests do.
     @inline(__always)
@@ -31,7 +34,7 @@ public struct Filter: Sendable {
   public static let maxLength = 4096
 
   /// In the order they are looked at: what takes the least first.
-  private var groups: [Group] = []
+  private(set) var groups: [Group] = []
   private var count = 0
   /// Set if a condition is about findings.
   private(set) var rulebook: Rulebook?
@@ -78,25 +81,50 @@ public struct Filter: Sendable {
         hint: "At most \(Self.maxLength) are compared.")
     }
     let test = try FilterTest(subject, name: term.name, value: term.value, in: context)
+    try add(test, on: subject, name: term.name, words: term.value.text, isNegated: term.isNegated)
+    if let group = groups.first(where: { $0.subject == subject }), !term.isNegated,
+      let alternative = group.wanted.alternative
+    {
+      throw FilterError(
+        field: term.name, value: term.value.text,
+        hint: "Conditions on one field are alternatives, and every number is one of these. What lies between two "
+          + "numbers is \(alternative).")
+    }
+    try take(subject, test, from: context, name: term.name, value: term.value.text)
+  }
+
+  /// Adds the condition that a pointer into the payload names exactly this value, of this type.
+  ///
+  /// - Throws: `FilterError` for what is no pointer, and for a value that takes too long to compare.
+  mutating func add(payload pointer: String, equalTo value: JSONValue) throws(FilterError) {
+    let name = "payload." + pointer
+    let subject = try FilterSubject(pointer: pointer[...], name: name, allowsRoot: true)
+    let words = ShownText.json(value)
+    guard words.utf8.count <= Self.maxLength, value.depth <= FilterSubject.maxDepth else {
+      throw FilterError(
+        name: name, message: "the value is too large to compare",
+        hint: "It has at most \(Self.maxLength) bytes and \(FilterSubject.maxDepth) levels.")
+    }
+    try add(.value(.json(value)), on: subject, name: name, words: words, isNegated: false)
+  }
+
+  private mutating func add(
+    _ test: FilterTest, on subject: FilterSubject, name: String, words: String, isNegated: Bool
+  ) throws(FilterError) {
     count += 1
     guard count <= Self.maxConditions else {
       throw FilterError(
-        name: term.name, message: "there are more than \(Self.maxConditions) conditions",
+        name: name, message: "there are more than \(Self.maxConditions) conditions",
         hint: "A * stands for many values: topic=com.acme.*")
     }
-    let index = groups.firstIndex { $0.subject == subject } ?? insert(Group(subject: subject, name: term.name))
-    if term.isNegated {
+    let index = groups.firstIndex { $0.subject == subject } ?? insert(Group(subject: subject, name: name))
+    if isNegated {
       groups[index].unwanted.append(test)
+      groups[index].words.unwanted.append(words)
     } else {
       groups[index].wanted.append(test)
-      if let alternative = groups[index].wanted.alternative {
-        throw FilterError(
-          field: term.name, value: term.value.text,
-          hint: "Conditions on one field are alternatives, and every number is one of these. What lies between two "
-            + "numbers is \(alternative).")
-      }
+      groups[index].words.wanted.append(words)
     }
-    try take(subject, test, from: context, name: term.name, value: term.value.text)
   }
 
   private mutating func insert(_ group: Group) -> Int {
@@ -162,6 +190,14 @@ public struct Filter: Sendable {
       }
     }
     return fields
+  }
+
+  /// How many fields there are whose conditions hold for the record.
+  func metCount(_ record: borrowing Record) -> Int {
+    var reading = FilterReading()
+    var count = 0
+    for group in groups where record.satisfies(group, of: self, &reading) { count += 1 }
+    return count
   }
 
   /// Whether the record is one of those that are meant.

@@ -104,7 +104,7 @@ enum FilterSubject: Sendable, Equatable {
   case header(String)
 
   /// Names inside each other that a pointer may have. Payloads have a handful; each costs a walk through the payload.
-  private static let maxDepth = 32
+  static let maxDepth = 32
 
   /// What the name of a condition means.
   ///
@@ -112,18 +112,7 @@ enum FilterSubject: Sendable, Equatable {
   /// - Throws: `FilterError`.
   init(_ name: String, further: [String]) throws(FilterError) {
     if name.hasPrefix("payload.") {
-      let text = String(name.dropFirst("payload.".count))
-      guard text.hasPrefix("/"), let pointer = JSONPointer(text) else {
-        throw FilterError(
-          name: name, message: "\"\(text)\" is no JSON pointer",
-          hint: "It is / before each name, as in payload./aps/alert/title; ~1 is a slash in a name, ~0 a tilde.")
-      }
-      guard pointer.depth <= Self.maxDepth else {
-        throw FilterError(
-          name: name, message: "the JSON pointer has \(pointer.depth) names",
-          hint: "At most \(Self.maxDepth) are looked for.")
-      }
-      self = .payload(pointer)
+      try self.init(pointer: name.dropFirst("payload.".count), name: name)
     } else if name.hasPrefix("header."), name.utf8.count > "header.".utf8.count {
       self = .header(name.dropFirst("header.".count).lowercased())
     } else if let field = FilterField(named: name) {
@@ -131,6 +120,24 @@ enum FilterSubject: Sendable, Equatable {
     } else {
       throw FilterError(unknownField: name, further: further)
     }
+  }
+
+  /// What a JSON pointer into the payload means.
+  ///
+  /// - Parameter name: the name of the condition.
+  /// - Throws: `FilterError`.
+  init(pointer text: Substring, name: String, allowsRoot: Bool = false) throws(FilterError) {
+    guard text.hasPrefix("/") || allowsRoot, let pointer = JSONPointer(String(text)) else {
+      throw FilterError(
+        name: name, message: "\"\(text)\" is no JSON pointer",
+        hint: "It is / before each name, as in payload./aps/alert/title; ~1 is a slash in a name, ~0 a tilde.")
+    }
+    guard pointer.depth <= Self.maxDepth else {
+      throw FilterError(
+        name: name, message: "the JSON pointer has \(pointer.depth) names",
+        hint: "At most \(Self.maxDepth) are looked for.")
+    }
+    self = .payload(pointer)
   }
 
   /// How much looking at it takes: what is cheap is looked at first.

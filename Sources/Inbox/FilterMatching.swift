@@ -90,17 +90,18 @@ extension Record {
   }
 
   private borrowing func isOne(of states: [FilterState], isDuplicate: Bool) -> Bool {
-    for state in states {
-      let holds =
-        switch state {
-        case .retry: attempt > 1
-        case .first: attempt <= 1
-        case .pending: outcome == .pending
-        case .duplicate: isDuplicate
-        }
-      if holds { return true }
-    }
+    for state in states where isIn(state, isDuplicate: isDuplicate) { return true }
     return false
+  }
+
+  /// Whether it is in a state; of `duplicate` the caller knows.
+  borrowing func isIn(_ state: FilterState, isDuplicate: Bool) -> Bool {
+    switch state {
+    case .retry: attempt > 1
+    case .first: attempt <= 1
+    case .pending: outcome == .pending
+    case .duplicate: isDuplicate
+    }
   }
 
   // MARK: - What came
@@ -163,6 +164,7 @@ extension FilterTest.ValueTest {
     case (.text(_, let number?, isTextAlone: false), .number(let text)): QueryNumber(text) == number
     case (.text(let pattern, _, isTextAlone: false), .word(let text)): pattern.matches(text)
     case (.within(let bounds), .number(let text)): QueryNumber(text).map(bounds.contains) ?? false
+    case (.json(let wanted), _): wanted.isSame(as: JSONValue(value))
     case (.text, _), (.within, _): false
     }
   }
@@ -172,6 +174,8 @@ extension FilterTest.ValueTest {
     case .present: true
     case .text(let pattern, _, _): pattern.matches(value)
     case .within(let bounds): QueryNumber(String(decoding: value, as: UTF8.self)).map(bounds.contains) ?? false
+    // A header has texts alone.
+    case .json(let wanted): wanted.isSame(as: .text(String(decoding: value, as: UTF8.self)))
     }
   }
 }

@@ -1,3 +1,4 @@
+internal import Faults
 internal import Notation
 
 /// What the value of a subject has to be.
@@ -16,6 +17,8 @@ enum FilterTest: Sendable {
     case text(TextPattern, orNumber: QueryNumber?, isTextAlone: Bool)
     /// A number within bounds.
     case within(QueryBounds)
+    /// This value of JSON, of its type.
+    case json(JSONValue)
   }
 
   /// The test that `value` asks for.

@@ -195,7 +195,7 @@ extension Record {
 
   /// A header value as people may see it. A signature was overwritten with zeros when the record was made: an ellipsis
   /// stands for it.
-  private static func shown(_ value: UnsafeRawBufferPointer) -> String {
+  static func shown(_ value: UnsafeRawBufferPointer) -> String {
     guard let blanked = value.firstIndex(of: 0) else { return String(decoding: value, as: UTF8.self) }
     return String(decoding: value[..<blanked], as: UTF8.self) + "…"
   }

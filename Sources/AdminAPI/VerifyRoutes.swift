@@ -1,0 +1,55 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import NIOCore
+internal import Notation
+
+/// Looking whether everything came as a test expects.
+struct VerifyRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] { [.post("/verify", verify)] }
+
+  private func verify(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await RequestBody.bytes(of: request)
+    if body.readableBytes > 0 { try RequestBody.type(of: request, among: [JSONBody.type]) }
+    let verification: Verification
+    do throws(VerificationFailure) {
+      verification = try Verification(
+        json: body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8),
+        in: state.filterContext(state.inbox.snapshot()))
+    } catch {
+      throw Problem(error)
+    }
+    guard let report = await state.verify(verification) else {
+      throw Problem(
+        status: .serviceUnavailable, detail: "the server stops before anything could be verified",
+        hint: "Start it again, and verify while it runs.")
+    }
+    return .json(status: report.isPassed ? .ok : .preconditionFailed, report.write)
+  }
+}
+
+extension Problem {
+  /// A verification that cannot be read, with all that is wrong in `problems`.
+  fileprivate init(_ failure: VerificationFailure) {
+    let others = failure.problems.count > 1 ? ", and \(failure.problems.count - 1) more" : ""
+    let first = failure.problems.first
+    let place = first.map { $0.pointer.isEmpty ? "" : $0.pointer + ": " } ?? ""
+    self.init(
+      status: .badRequest, detail: place + (first?.message ?? "the verification cannot be read") + others,
+      hint: first?.hint ?? "See problems.")
+    mistakes = failure.problems
+  }
+}
+
+extension VerificationProblem {
+  /// Writes it as the next value.
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("pointer", pointer)
+      writer.member("message", message)
+      writer.member("hint", hint)
+    }
+  }
+}

@@ -1,0 +1,32 @@
+extension Inbox {
+  /// Looks whether everything is as expected, after waiting for it as long as the verification says.
+  ///
+  /// What is looked at are the pushes since the inbox was last emptied. A push counts when it is as expected as it is: a
+  /// pending one may begin to count, or cease to, with its end. All times are the machine's.
+  ///
+  /// - Returns: nil if the wait was cut short, because the inbox closes or the task was cancelled.
+  public func verify(_ verification: Verification, at scene: VerificationScene) async -> VerificationReport? {
+    let tally = await VerificationWait(verification, in: self).run { tally in
+      VerificationJudgement(tally: tally).isMet(in: self, by: scene.rulebook)
+    }
+    guard let tally else { return nil }
+    let snapshot = snapshot()
+    let judgement = VerificationJudgement(tally: tally)
+    var expectations: [VerificationReport.Expected] = []
+    for (index, expectation) in verification.expectations.enumerated() {
+      let seqs = tally.counts[index].seqs
+      let isShort = expectation.count.map { seqs.count < $0.least } ?? false
+      expectations.append(
+        VerificationReport.Expected(
+          name: expectation.name, criteria: judgement.criteria(of: index), matched: seqs.count,
+          seqs: Array(seqs.prefix(VerificationReport.listLimit)),
+          nearest: isShort ? NearestPushes(expectation).find(in: snapshot, after: verification.after) : []))
+      // Looking for the nearest takes a while, and others want their turn.
+      if isShort { await Task.yield() }
+    }
+    return VerificationReport(
+      expectations: expectations, order: judgement.order, others: judgement.others(in: self),
+      findings: judgement.findings(in: self, by: scene.rulebook), evicted: snapshot.evicted,
+      isComplete: snapshot.isComplete(after: verification.after), scene: scene)
+  }
+}

@@ -1,0 +1,37 @@
+internal import Faults
+
+extension JSONValue {
+  /// Whether both say the same: numbers by what they are worth, texts byte by byte, members in any order, and `3` is not
+  /// `"3"`.
+  ///
+  /// Takes time with the product of this value's depth and the other one's length.
+  func isSame(as other: JSONValue) -> Bool {
+    switch (self, other) {
+    case (.null, .null): return true
+    case (.flag(let one), .flag(let other)): return one == other
+    // Swift takes texts for equal that are written in different normal forms.
+    case (.text(let one), .text(let other)): return one.utf8.elementsEqual(other.utf8)
+    case (.number(let one), .number(let other)):
+      guard let first = QueryNumber(one), let second = QueryNumber(other) else { return one == other }
+      return first == second
+    case (.list(let one), .list(let other)):
+      let (first, second) = (one.elements, other.elements)
+      return first.count == second.count && zip(first, second).allSatisfy { $0.isSame(as: $1) }
+    case (.object(let one), .object(let other)):
+      let (first, second) = (one.members, other.members)
+      return first.count == second.count && first.allSatisfy { name, value in second[name].map(value.isSame) ?? false }
+    default: return false
+    }
+  }
+
+  /// How many lists and objects lie in each other, at most.
+  var depth: Int {
+    let parts: [JSONValue]
+    switch self {
+    case .list(let list): parts = list.elements
+    case .object(let object): parts = object.entries.map(\.value)
+    default: return 0
+    }
+    return 1 + (parts.map(\.depth).max() ?? 0)
+  }
+}

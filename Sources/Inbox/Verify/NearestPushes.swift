@@ -1,0 +1,137 @@
+internal import Faults
+internal import Notation
+
+/// The pushes that come nearest to an expectation that too few meet.
+struct NearestPushes {
+  typealias Nearest = VerificationReport.Nearest
+  typealias Criterion = VerificationReport.Criterion
+
+  /// At most so many records are looked at, the newest.
+  private static let looked = 10_000
+  /// Of those that meet as many conditions, so many are compared value by value, the newest.
+  private static let compared = 200
+  /// So many are told.
+  private static let told = 3
+
+  private let expectation: Expectation
+  /// Every field there are conditions on, with the filter they are of: in the order they are told.
+  private let parts: [(group: Filter.Group, filter: Filter)]
+
+  init(_ expectation: Expectation) {
+    self.expectation = expectation
+    let matching = expectation.selection.filter.groups.map { (group: $0, filter: expectation.selection.filter) }
+    let ending = expectation.ending.groups.map { (group: $0, filter: expectation.ending) }
+    let start = matching.prefix { $0.group.subject.effort == 0 }
+    parts = start + ending + matching.dropFirst(start.count)
+  }
+
+  /// Those that meet the most conditions; among them first those whose values look alike, then the newest.
+  ///
+  /// - Parameter after: only records with a larger number.
+  func find(in snapshot: InboxSnapshot, after: Int) -> [Nearest] {
+    guard !parts.isEmpty else { return [] }
+    var window = Selection()
+    window.after = max(after, expectation.selection.after, snapshot.lastSeq - Self.looked)
+    window.before = expectation.selection.before
+    var ranks: [[Record]] = Array(repeating: [], count: parts.count)
+    snapshot.records.forEach(in: window, newestFirst: true) { record in
+      let met = expectation.selection.filter.metCount(record) + expectation.ending.metCount(record)
+      if met < parts.count, ranks[met].count < Self.compared { ranks[met].append(copy record) }
+      return true
+    }
+    var nearest: [Nearest] = []
+    for (met, records) in ranks.enumerated().reversed() where !records.isEmpty && nearest.count < Self.told {
+      var candidates = records.map(candidate)
+      // What meets no condition is near only if it looks alike.
+      if met == 0 { candidates.removeAll { $0.hints == 0 } }
+      candidates.sort { ($0.hints, $0.nearest.seq) > ($1.hints, $1.nearest.seq) }
+      nearest += candidates.prefix(Self.told - nearest.count).map(\.nearest)
+    }
+    return nearest
+  }
+
+  private func candidate(_ record: Record) -> (nearest: Nearest, hints: Int) {
+    let criteria = parts.map { criterion($0.group, of: $0.filter, record) }
+    let id = record.withID { $0.map { String(decoding: $0, as: UTF8.self) } }
+    return (Nearest(seq: record.seq, apnsID: id, criteria: criteria), criteria.count { $0.hint != nil })
+  }
+
+  private func criterion(_ group: Filter.Group, of filter: Filter, _ record: Record) -> Criterion {
+    var reading = FilterReading()
+    let isMet = record.satisfies(group, of: filter, &reading)
+    let values = record.values(of: group.subject, for: filter)
+    var (wanted, found) = (group.wantedWords, group.shown(values, isMet: isMet))
+    var hint: String?
+    if !isMet, group.wanted.count == 1, let literal = group.literal {
+      if case .text(let one) = literal, wanted.hasPrefix("\""), values.count == 1, case .text(let other)? = values.first
+      {
+        (wanted, found) = ShownText.quoted(one, other)
+      }
+      hint = values.lazy.compactMap { ValueDifference.hint(wanted: literal, found: $0) }.first
+    }
+    if !isMet, values.isEmpty, case .payload = group.subject, !group.wanted.isEmpty {
+      hint = ValueDifference.hint(pointer: group.shownName, in: record)
+    }
+    if case .field(.text) = group.subject { found = isMet ? "in it" : "not in it" }
+    return Criterion(
+      name: group.shownName, wanted: wanted, found: found.isEmpty ? "nothing" : found, isMet: isMet, hint: hint)
+  }
+}
+
+extension Filter.Group {
+  /// How it is called in reports: the field, or the pointer alone.
+  fileprivate var shownName: String {
+    guard case .payload = subject else { return name }
+    let pointer = name.dropFirst("payload.".count)
+    return pointer.isEmpty ? "payload" : String(pointer)
+  }
+
+  /// `"a" or "b", not "c"`.
+  fileprivate var wantedWords: String {
+    let positive = zip(wanted, words.wanted).map { $0.words($1, of: subject, isNegated: false) }
+    let negative = zip(unwanted, words.unwanted).map { $0.words($1, of: subject, isNegated: true) }
+    return ([positive.joined(separator: " or ")] + negative).filter { !$0.isEmpty }.joined(separator: ", ")
+  }
+
+  /// What is there. Words out of a few need no quotation marks, nor does what is as it should be.
+  fileprivate func shown(_ values: [JSONValue], isMet: Bool) -> String {
+    values.map { value in
+      guard case .text(let text) = value, case .field(let field) = subject else { return ShownText.value(value) }
+      if case .word = field.kind { return ShownText.shortened(text) }
+      return isMet ? ShownText.shortened(text) : ShownText.quoted(text)
+    }.joined(separator: ", ")
+  }
+
+  /// The one value that is wanted, if it stands for nothing but itself.
+  fileprivate var literal: JSONValue? {
+    guard let test = wanted.first, let word = words.wanted.first else { return nil }
+    switch test {
+    case .text(let pattern) where pattern.literal != nil: return .text(word)
+    case .value(.text(let pattern, _, _)) where pattern.literal != nil: return .text(word)
+    case .value(.json(let value)): return value
+    default: return nil
+    }
+  }
+}
+
+extension FilterTest {
+  fileprivate func words(_ word: String, of subject: FilterSubject, isNegated: Bool) -> String {
+    if word == "*", !isExact { return isNegated ? "nothing" : "something" }
+    return (isNegated ? "not " : "") + shown(word, of: subject)
+  }
+
+  private var isExact: Bool { if case .value(.json) = self { true } else { false } }
+
+  private func shown(_ word: String, of subject: FilterSubject) -> String {
+    switch (self, subject) {
+    case (.value(.json(let value)), _): return ShownText.value(value)
+    case (.value(.within), _), (.number, _), (.flag, _), (.states, _): return ShownText.shortened(word)
+    case (.text, .field(let field)):
+      switch field.kind {
+      case .word, .number: return ShownText.shortened(word)
+      default: return ShownText.quoted(word)
+      }
+    default: return ShownText.quoted(word)
+    }
+  }
+}

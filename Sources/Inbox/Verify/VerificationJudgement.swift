@@ -1,0 +1,93 @@
+internal import APNSRules
+internal import Notation
+
+/// What follows from what was counted: each criterion with what was wanted and what was found.
+struct VerificationJudgement {
+  typealias Criterion = VerificationReport.Criterion
+
+  let tally: VerificationTally
+
+  private var verification: Verification { tally.verification }
+
+  /// The criteria of one expectation.
+  func criteria(of index: Int) -> [Criterion] {
+    let expectation = verification.expectations[index]
+    let count = tally.counts[index]
+    var criteria: [Criterion] = []
+    if let bounds = expectation.count {
+      criteria.append(
+        Criterion(
+          name: "count",
+          wanted: ([bounds.description] + [expectation.endingWords.joined(separator: ", ")])
+            .filter { !$0.isEmpty }.joined(separator: " "),
+          found: String(count.seqs.count), isMet: bounds.contains(count.seqs.count)))
+    }
+    if let policy = expectation.retries {
+      let stories = count.stories.keys.sorted().map { tally.retries.stories[$0] }
+      criteria += RetryJudgement(policy: policy, stories: stories).criteria
+    }
+    return criteria
+  }
+
+  /// Whether the first pushes came in the order that was expected.
+  var order: Criterion? {
+    guard let order = verification.order else { return nil }
+    let firsts = order.map { (name: verification.expectations[$0].name, seq: tally.counts[$0].seqs.first) }
+    let isInOrder = zip(firsts, firsts.dropFirst()).allSatisfy { one, other in
+      one.seq.flatMap { first in other.seq.map { first < $0 } } ?? false
+    }
+    let isWhole = firsts.allSatisfy { $0.seq != nil }
+    let came = firsts.filter { $0.seq != nil }.sorted { ($0.seq ?? 0, $0.name) < ($1.seq ?? 0, $1.name) }
+    var found = came.map { "\(ShownText.shortened($0.name)) (seq \($0.seq ?? 0))" }.joined(separator: ", then ")
+    if !isWhole {
+      let missing = firsts.filter { $0.seq == nil }.map { ShownText.shortened($0.name) }.joined(separator: ", ")
+      found += (found.isEmpty ? "" : "; ") + "no \(missing)"
+    }
+    let isShared = Set(came.map(\.seq)).count < came.count
+    return Criterion(
+      name: "order", wanted: firsts.map { ShownText.shortened($0.name) }.joined(separator: ", then "), found: found,
+      isMet: isWhole && isInOrder, hint: isShared ? "one push is the first of two expectations" : nil)
+  }
+
+  /// Whether there is no push that no expectation matches.
+  func others(in inbox: Inbox) -> VerificationReport.Others? {
+    guard verification.allowsNoOthers else { return nil }
+    let seqs = tally.others
+    return VerificationReport.Others(
+      criterion: Criterion(
+        name: "no_others", wanted: "none", found: seqs.isEmpty ? "none" : String(seqs.count), isMet: seqs.isEmpty),
+      seqs: Array(seqs.prefix(VerificationReport.listLimit)),
+      lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.inShort ?? "seq \(seq)" })
+  }
+
+  /// Whether the provider did nothing that it must not.
+  func findings(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Findings? {
+    guard let refused = verification.refusedFindings else { return nil }
+    var window = Selection()
+    window.after = verification.after
+    let findings = inbox.findings(by: rulebook, in: window).findings.filter { refused.contains($0.kind) }
+    let names = Finding.Kind.allCases.filter(refused.contains).map(\.rawValue)
+    let isAny = refused.count == Finding.Kind.allCases.count
+    return VerificationReport.Findings(
+      criterion: Criterion(
+        name: "no_findings", wanted: isAny ? "none" : "no \(names.spokenChoice)",
+        found: findings.isEmpty ? "none" : String(findings.count), isMet: findings.isEmpty),
+      findings: Array(findings.prefix(VerificationReport.listLimit)))
+  }
+
+  /// Whether everything is as expected.
+  func isMet(in inbox: Inbox, by rulebook: Rulebook) -> Bool {
+    verification.expectations.indices.allSatisfy { criteria(of: $0).allSatisfy(\.isMet) } && order?.isMet != false
+      && others(in: inbox)?.criterion.isMet != false && findings(in: inbox, by: rulebook)?.criterion.isMet != false
+  }
+}
+
+extension Record {
+  /// What it is, in one line.
+  fileprivate var inShort: String {
+    let topic = withTopic { $0.map { String(decoding: $0, as: UTF8.self) } }
+    let answer = served.status.map { String($0) } ?? outcome.rawValue
+    let parts = [topic, text(facts.pushTypeText), deviceToken.map { "to " + $0 }].compactMap(\.self)
+    return "seq \(seq): " + parts.map(ShownText.shortened).joined(separator: " ") + ", \(answer)"
+  }
+}

@@ -1,0 +1,188 @@
+internal import Faults
+internal import Notation
+
+/// The members of an expectation.
+private enum ExpectationKey: String, CaseIterable {
+  case name, match, count, outcome, accepted, status, reason, retries
+
+  /// Those that say what a push must be to count.
+  static let endings = [outcome, accepted, status, reason]
+}
+
+/// The members of `count`.
+private enum CountKey: String, CaseIterable {
+  case exactly
+  case least = "at_least"
+  case most = "at_most"
+}
+
+/// The members of `retries`.
+private enum RetriesKey: String, CaseIterable {
+  case min, max
+  case minFirstDelay = "min_first_delay"
+  case maxFirstDelay = "max_first_delay"
+  case growing, finally
+}
+
+extension VerificationReading {
+  /// More pushes than these cannot be expected.
+  private static let maxCount = 1_000_000
+
+  /// One expectation.
+  ///
+  /// - Parameter number: its place in the list, from 1.
+  mutating func expectation(_ place: Located, number: Int) -> Expectation {
+    var expectation = Expectation(name: "expectation \(number)")
+    guard let members = members(place, what: "an expectation", of: ExpectationKey.self) else { return expectation }
+    if let place = members[.name] { expectation.name = text(place, what: "a name") ?? expectation.name }
+    if let place = members[.match] { match(place, &expectation.selection) }
+    for key in ExpectationKey.endings {
+      guard let place = members[key] else { continue }
+      let words = ending(place, key, &expectation.ending)
+      if !words.isEmpty { expectation.endingWords.append(words.spokenChoice) }
+    }
+    if let place = members[.count] {
+      expectation.count = count(place)
+    } else if members[.retries] == nil {
+      expectation.count = CountBounds(least: 1)
+    }
+    if let place = members[.retries] { expectation.retries = retries(place) }
+    return expectation
+  }
+
+  // MARK: - How it ended
+
+  /// Adds conditions on one field.
+  ///
+  /// - Returns: what is wanted, in words.
+  private mutating func ending(_ place: Located, _ key: ExpectationKey, _ filter: inout Filter) -> [String] {
+    var words: [String] = []
+    for element in listOrOne(place) {
+      guard let word = word(element) else { continue }
+      let term = QueryTerm(name: key.rawValue, value: word)
+      do throws(FilterError) {
+        try filter.add(term, in: context)
+      } catch {
+        fail(element, error)
+      }
+      let value = ShownText.shortened(term.value.text)
+      words.append((term.isNegated ? "not " : "") + (key == .outcome ? value : "\(key.rawValue) \(value)"))
+    }
+    return words
+  }
+
+  /// A scalar as a query has it.
+  private mutating func word(_ place: Located) -> String? {
+    switch place.value {
+    case .text(let text), .number(let text): return text
+    case .flag(let flag): return String(flag)
+    case .null:
+      fail(place, "null is no value", hint: "A ! before the name, with the value *, finds what lacks the field.")
+    case .list, .object: wrong(place, "a text, a number, true or false")
+    }
+    return nil
+  }
+
+  // MARK: - Which pushes
+
+  private mutating func match(_ place: Located, _ selection: inout Selection) {
+    if case .text(let query) = place.value {
+      do throws(FilterError) {
+        try selection.add(name: "q", value: query, in: context)
+      } catch {
+        fail(place, error)
+      }
+      return
+    }
+    for (name, member) in entries(place, what: "an object of fields, or a query") ?? [] {
+      switch name {
+      case "payload":
+        for (pointer, value) in entries(member, what: "an object of JSON pointers and values") ?? [] {
+          do throws(FilterError) {
+            try selection.filter.add(payload: pointer, equalTo: value.value)
+          } catch {
+            fail(value, error)
+          }
+        }
+      case "headers":
+        for (header, value) in entries(member, what: "an object of header names and values") ?? [] {
+          add("header." + header, value, &selection)
+        }
+      default: add(name, member, &selection)
+      }
+    }
+  }
+
+  private mutating func add(_ name: String, _ place: Located, _ selection: inout Selection) {
+    let further = ["payload", "headers"]
+    do throws(FilterError) {
+      // A misspelt name is told whatever its value.
+      let field = name.hasPrefix("!") ? String(name.dropFirst()) : name
+      if !["q", "after", "before"].contains(field) { _ = try FilterSubject(field, further: ["q"] + further) }
+    } catch {
+      return fail(place, error)
+    }
+    for element in listOrOne(place) {
+      guard let value = word(element) else { continue }
+      do throws(FilterError) {
+        try selection.add(name: name, value: value, further: further, in: context)
+      } catch {
+        fail(element, error)
+      }
+    }
+  }
+
+  // MARK: - How many
+
+  private mutating func count(_ place: Located) -> CountBounds? {
+    switch place.value {
+    case .object: break
+    case .number: return whole(place, in: 0...Self.maxCount).map { CountBounds(least: $0, most: $0) }
+    default:
+      wrong(place, "a whole number, or an object such as {\"at_least\": 2}")
+      return nil
+    }
+    let before = problems.count
+    guard let members = members(place, what: "a count", of: CountKey.self) else { return nil }
+    func range(_ key: CountKey) -> Int? { members[key].flatMap { whole($0, in: 0...Self.maxCount) } }
+    let (exactly, least, most) = (range(.exactly), range(.least), range(.most))
+    if let place = members[.exactly], members.count > 1 {
+      fail(place, "exactly stands beside a bound", hint: "It says all there is to say: leave the others out.")
+    }
+    if let least, let most, least > most {
+      fail(place, "at_least is larger than at_most", hint: "Exchange them, or say exactly.")
+    }
+    if members.isEmpty, problems.count == before {
+      fail(place, "no number is given", hint: "Say exactly, at_least or at_most, as in {\"exactly\": 1}.")
+    }
+    return exactly.map { CountBounds(least: $0, most: $0) } ?? CountBounds(least: least ?? 0, most: most)
+  }
+
+  // MARK: - Retries
+
+  private mutating func retries(_ place: Located) -> RetryPolicy? {
+    let before = problems.count
+    guard let members = members(place, what: "a retry policy", of: RetriesKey.self) else { return nil }
+    var policy = RetryPolicy()
+    if let place = members[.min] { policy.min = whole(place, in: 0...Self.maxCount) }
+    if let place = members[.max] { policy.max = whole(place, in: 0...Self.maxCount) }
+    if let place = members[.minFirstDelay] { policy.minFirstDelay = duration(place, most: .seconds(86_400)) }
+    if let place = members[.maxFirstDelay] { policy.maxFirstDelay = duration(place, most: .seconds(86_400)) }
+    if let place = members[.growing] { policy.isGrowing = flag(place) ?? false }
+    if let place = members[.finally] {
+      policy.endings = words(place, of: Record.Outcome.self, what: "outcome")
+    }
+    if let least = policy.min, let most = policy.max, least > most {
+      fail(place, "min is larger than max", hint: "Exchange them.")
+    }
+    if let least = policy.minFirstDelay, let most = policy.maxFirstDelay, least > most {
+      fail(place, "min_first_delay is longer than max_first_delay", hint: "Exchange them.")
+    }
+    if members.isEmpty, problems.count == before {
+      fail(
+        place, "no policy is given",
+        hint: "Say one of \(RetriesKey.allCases.map(\.rawValue).joined(separator: ", ")).")
+    }
+    return policy
+  }
+}

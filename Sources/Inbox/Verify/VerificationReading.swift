@@ -1,0 +1,186 @@
+internal import Faults
+internal import Notation
+
+/// Takes values out of a document, and notes everything that is wrong with them.
+///
+/// Each reader gives nil for what is not there as it should be, after adding a problem; whoever asked goes on with the
+/// next value, so that one pass finds everything.
+struct VerificationReading {
+  /// A value and where it stands.
+  struct Located {
+    let value: JSONValue
+    /// A JSON pointer.
+    let pointer: String
+
+    /// A value below it.
+    func member(_ name: String, _ value: JSONValue) -> Located {
+      let name = name.replacing("~", with: "~0").replacing("/", with: "~1")
+      return Located(value: value, pointer: "\(pointer)/\(name)")
+    }
+
+    /// What kind of value it is, in words.
+    var kind: String {
+      switch value {
+      case .null: "null"
+      case .flag(let flag): String(flag)
+      case .number(let text): "the number \(ShownText.shortened(text))"
+      case .text(let text): "the text \(ShownText.quoted(text))"
+      case .list: "a list"
+      case .object: "an object"
+      }
+    }
+  }
+
+  /// More problems than these are not told.
+  private static let limit = 50
+
+  var context: FilterContext
+  private(set) var problems: [VerificationProblem] = []
+
+  init(_ context: FilterContext) { self.context = context }
+
+  // MARK: - Problems
+
+  mutating func fail(_ place: Located, _ message: String, hint: String) { fail(at: place.pointer, message, hint: hint) }
+
+  mutating func fail(at pointer: String, _ message: String, hint: String) {
+    guard problems.count < Self.limit else { return }
+    problems.append(VerificationProblem(pointer: pointer, message: message, hint: hint))
+  }
+
+  mutating func fail(_ place: Located, _ error: FilterError) { fail(place, error.message, hint: error.hint) }
+
+  /// Says what should stand there.
+  mutating func wrong(_ place: Located, _ wanted: String) {
+    fail(place, "\(wanted) stands here, not \(place.kind)", hint: "Make it \(wanted), or leave it out.")
+  }
+
+  // MARK: - Structure
+
+  /// The members of an object, each name once.
+  mutating func entries(_ place: Located, what: String) -> [(name: String, place: Located)]? {
+    guard case .object(let object) = place.value else {
+      wrong(place, what)
+      return nil
+    }
+    var names: Set<String> = []
+    var entries: [(name: String, place: Located)] = []
+    for (name, value) in object.entries {
+      let member = place.member(name, value)
+      guard names.insert(name).inserted else {
+        fail(member, "\(ShownText.quoted(name)) stands here twice", hint: "Leave one of the two.")
+        continue
+      }
+      entries.append((name, member))
+    }
+    return entries
+  }
+
+  /// The members of an object that have known names; null counts as absent.
+  mutating func members<Key: RawRepresentable<String> & CaseIterable & Hashable>(
+    _ place: Located, what: String, of type: Key.Type = Key.self
+  ) -> [Key: Located]? {
+    guard let entries = entries(place, what: "an object") else { return nil }
+    let names = Key.allCases.map(\.rawValue)
+    var members: [Key: Located] = [:]
+    for (name, member) in entries {
+      if let key = Key(rawValue: name) {
+        if member.value != .null { members[key] = member }
+      } else {
+        let guess = Self.guess(name, among: names)
+        fail(
+          member, "\(what) has no \(ShownText.quoted(name))",
+          hint: "\(guess)What there is: \(names.joined(separator: ", ")).")
+      }
+    }
+    return members
+  }
+
+  /// `Did you mean topic? `, if anything is near enough.
+  static func guess(_ word: String, among names: [String]) -> String {
+    // Nobody's slip is as long as that, and looking for the nearest takes time.
+    Spelling.nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
+  }
+
+  /// The elements of a list.
+  mutating func list(_ place: Located, what: String) -> [Located]? {
+    guard case .list(let list) = place.value else {
+      wrong(place, what)
+      return nil
+    }
+    return list.elements.enumerated().map { place.member(String($0), $1) }
+  }
+
+  /// The elements of a list, or the one thing that stands there instead.
+  mutating func listOrOne(_ place: Located) -> [Located] {
+    guard case .list = place.value else { return [place] }
+    return list(place, what: "a list") ?? []
+  }
+
+  // MARK: - Values
+
+  mutating func text(_ place: Located, what: String) -> String? {
+    guard case .text(let text) = place.value, !text.isEmpty else {
+      wrong(place, what)
+      return nil
+    }
+    return text
+  }
+
+  mutating func flag(_ place: Located) -> Bool? {
+    guard case .flag(let flag) = place.value else {
+      wrong(place, "true or false")
+      return nil
+    }
+    return flag
+  }
+
+  mutating func whole(_ place: Located, in range: ClosedRange<Int>) -> Int? {
+    if case .number(let text) = place.value, let number = Int(text), range.contains(number) { return number }
+    let limits = range.upperBound == .max ? "" : " to \(range.upperBound)"
+    wrong(place, "a whole number from \(range.lowerBound)\(limits)")
+    return nil
+  }
+
+  /// A duration from zero to `most`. The number 0 is one, others lack a unit.
+  mutating func duration(_ place: Located, most: Duration) -> Duration? {
+    switch place.value {
+    case .number("0"): return .zero
+    case .number(let text):
+      fail(
+        place, "\(ShownText.shortened(text)) has no unit",
+        hint: "Durations are texts such as \"500ms\" or \"\(ShownText.shortened(text))s\".")
+    case .text(let text):
+      if let duration = WrittenDuration.duration(text), duration >= .zero, duration <= most { return duration }
+      fail(
+        place, "\(ShownText.quoted(text)) is no duration up to \(WrittenDuration.text(most))",
+        hint: "It is one such as 500ms, 5s or 2m, at most \(WrittenDuration.text(most)).")
+    default: wrong(place, "a duration such as \"5s\"")
+    }
+    return nil
+  }
+
+  /// Words out of a few: one, or a list of them.
+  mutating func words<Word: RawRepresentable<String> & CaseIterable & Hashable>(
+    _ place: Located, of type: Word.Type, what: String
+  ) -> [Word]? {
+    let elements = listOrOne(place)
+    let words = elements.compactMap { word($0, of: type, what: what) }
+    if elements.isEmpty { fail(place, "the list is empty", hint: "Name at least one, or leave it out.") }
+    return words.count == elements.count && !words.isEmpty ? words : nil
+  }
+
+  private mutating func word<Word: RawRepresentable<String> & CaseIterable & Hashable>(
+    _ place: Located, of type: Word.Type, what: String
+  ) -> Word? {
+    let names = Word.allCases.map(\.rawValue)
+    guard case .text(let text) = place.value, let word = Word(rawValue: text) else {
+      var guess = ""
+      if case .text(let text) = place.value { guess = Self.guess(text, among: names) }
+      fail(
+        place, "\(place.kind) is no \(what)", hint: "\(guess)It is one of \(names.joined(separator: ", ")).")
+      return nil
+    }
+    return word
+  }
+}

@@ -1,0 +1,85 @@
+extension VerificationReport {
+  /// The report for people: a line for each expectation, and all criteria of those that are not met. The last line says
+  /// what is needed to see the same again.
+  public var text: String {
+    var parts = expectations.map(\.text) + [order?.text, others?.text, findings?.text].compactMap(\.self)
+    if isInconclusive { parts.append("? \(inconclusiveness)") }
+    parts.append(
+      "  window complete: \(isComplete ? "yes" : "no") (\(evicted) evicted)   seed \(scene.seed)   "
+        + "profile \(ShownText.line(scene.profile))")
+    return parts.joined(separator: "\n")
+  }
+
+  private var inconclusiveness: String {
+    "inconclusive: the inbox's limits pushed out pushes that were to be looked at (raise --max-records or --max-bytes, "
+      + "reset before each test, or give after)"
+  }
+}
+
+extension VerificationReport.Others {
+  /// What came of it, for people.
+  var text: String { ([criterion.text] + lines.map { "    " + $0 }).joined(separator: "\n") }
+}
+
+extension VerificationReport.Findings {
+  /// What came of it, for people.
+  var text: String {
+    let lines = findings.prefix(5).map { finding in
+      "    \(finding.kind.rawValue)  seq \(finding.seq)  \(ShownText.line(finding.explanation))"
+    }
+    return ([criterion.text] + lines).joined(separator: "\n")
+  }
+}
+
+extension VerificationReport.Expected {
+  /// At most so many criteria of one push are told.
+  private static let rowLimit = 20
+
+  /// What came of it, for people.
+  var text: String { lines.joined(separator: "\n") }
+
+  private var lines: [String] {
+    var lines = ["\(isMet ? "✓" : "✗") \(ShownText.shortened(name)): \(summary)"]
+    // One number is told in the line itself.
+    if criteria.count > 1 || criteria.first?.name != "count" {
+      lines += Self.rows(criteria.map { ($0, $0.bothValues) }, indent: "  ")
+    }
+    guard !isMet else { return lines }
+    for push in nearest {
+      let id = push.apnsID.map { ", apns-id \(ShownText.shortened($0))" } ?? ""
+      lines.append("  nearest: seq \(push.seq), \(push.met) of \(push.criteria.count) criteria\(id)")
+      lines += Self.rows(
+        push.criteria.prefix(Self.rowLimit).map { ($0, $0.isMet ? $0.found : $0.bothValues) }, indent: "    ")
+      if push.criteria.count > Self.rowLimit { lines.append("    and \(push.criteria.count - Self.rowLimit) more") }
+    }
+    if nearest.isEmpty, matched > 0 { lines.append("  found: \(ShownText.seqs(seqs, of: matched))") }
+    return lines
+  }
+
+  private var summary: String {
+    if criteria.count == 1, let count = criteria.first, count.name == "count" {
+      return "expected \(count.wanted), found \(count.found)"
+    }
+    return "\(criteria.count { $0.isMet }) of \(criteria.count) criteria"
+  }
+
+  private static func rows(_ rows: [(criterion: VerificationReport.Criterion, text: String)], indent: String)
+    -> [String]
+  {
+    let names = rows.map { ShownText.shortened($0.criterion.name) }
+    let width = names.map(\.count).max() ?? 0
+    return zip(rows, names).map { row, name in
+      let padding = String(repeating: " ", count: width - name.count)
+      return "\(indent)\(name)\(padding)  \(row.criterion.isMet ? "✓" : "✗") \(row.text)\(row.criterion.arrow)"
+    }
+  }
+}
+
+extension VerificationReport.Criterion {
+  fileprivate var bothValues: String { "wanted \(wanted), found \(found)" }
+
+  fileprivate var arrow: String { hint.map { "   ← \($0)" } ?? "" }
+
+  /// The line of a criterion that is about everything.
+  var text: String { "\(isMet ? "✓" : "✗") \(name): \(bothValues)\(arrow)" }
+}

@@ -1,0 +1,151 @@
+internal import NIOConcurrencyHelpers
+
+/// One verification: counts what is in the inbox, then what comes, until the answer is known or the time is up.
+///
+/// Hearing of news only says that there are some. They are counted in the task of whoever asked, each record once, so a
+/// burst costs one round, and nobody else waits for it.
+final class VerificationWait: InboxListener {
+  private struct Heard {
+    var finished: [Int] = []
+    var isEmptied = false
+  }
+
+  private let verification: Verification
+  private let inbox: Inbox
+  private let news: AsyncStream<Void>
+  private let signal: AsyncStream<Void>.Continuation
+  private let heard = NIOLockedValueBox(Heard())
+
+  init(_ verification: Verification, in inbox: Inbox) {
+    self.verification = verification
+    self.inbox = inbox
+    (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+  }
+
+  func hear(_ news: InboxNews) {
+    heard.withLockedValue { heard in
+      heard.finished += news.finished.map(\.seq)
+      if news.emptiedThrough != nil {
+        heard.isEmptied = true
+        heard.finished = []
+      }
+    }
+    signal.yield()
+  }
+
+  func hearNoMore() { signal.finish() }
+
+  /// Waits to the end.
+  ///
+  /// - Parameter isMet: whether everything is as expected; asked only when the numbers are right and it was quiet.
+  /// - Returns: what was counted; nil if the server stops or whoever waited has gone away.
+  func run(isMet: (VerificationTally) -> Bool) async -> VerificationTally? {
+    var rounds = Rounds(verification)
+    // What is there alone needs no listening.
+    guard verification.timeout > .zero else { return await look(&rounds) ? rounds.tally : nil }
+    guard inbox.watch.add(self, to: inbox) else { return nil }
+    var alarm: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
+    defer {
+      inbox.watch.remove(self)
+      alarm?.task.cancel()
+    }
+    var iterator = news.makeAsyncIterator()
+    repeat {
+      guard await look(&rounds) else { return nil }
+      let now = ContinuousClock.now
+      guard let time = rounds.nextLook(at: now, isMet: isMet) else { return rounds.tally }
+      // One that rings too early only looks once more than is needed.
+      if alarm.map({ $0.time <= now || $0.time > time }) ?? true {
+        alarm?.task.cancel()
+        alarm = (time, ring(at: time))
+      }
+    } while await iterator.next() != nil
+    return nil
+  }
+
+  private func ring(at time: ContinuousClock.Instant) -> Task<Void, Never> {
+    let signal = signal
+    return Task {
+      do {
+        try await Task.sleep(until: time, clock: .continuous)
+        signal.yield()
+      } catch {}
+    }
+  }
+
+  /// Counts what is new.
+  ///
+  /// - Returns: false if nobody waits any more.
+  private func look(_ rounds: inout Rounds) async -> Bool {
+    let heard = heard.withLockedValue { heard in
+      defer { heard = Heard() }
+      return heard
+    }
+    if heard.isEmptied { rounds.beginAnew() }
+    for seq in heard.finished where rounds.tally.isWaiting(for: seq) {
+      if let record = inbox.record(seq: seq) { rounds.take(record) }
+    }
+    let snapshot = inbox.snapshot()
+    var rest = Selection()
+    rest.after = rounds.seen
+    var walk = InboxWalk(snapshot, rest)
+    while let records = walk.next() {
+      for record in records { rounds.take(record) }
+      if Task.isCancelled { return false }
+      await Task.yield()
+    }
+    rounds.seen = max(rounds.seen, snapshot.lastSeq)
+    return true
+  }
+}
+
+/// What was counted until now, and when to look again.
+private struct Rounds {
+  private(set) var tally: VerificationTally
+  /// All records up to this number were counted.
+  var seen: Int
+  private let deadline: ContinuousClock.Instant
+  /// When something last changed that has to do with what is expected.
+  private var quietSince: ContinuousClock.Instant
+  /// Whether all is as expected, if that was asked since the last change.
+  private var isMet: Bool?
+
+  init(_ verification: Verification) {
+    tally = VerificationTally(verification)
+    seen = verification.after
+    quietSince = .now
+    deadline = quietSince + verification.timeout
+  }
+
+  mutating func beginAnew() {
+    tally = VerificationTally(tally.verification)
+    seen = tally.verification.after
+    change()
+  }
+
+  mutating func take(_ record: borrowing Record) {
+    if tally.take(record) { change() }
+  }
+
+  private mutating func change() {
+    quietSince = .now
+    isMet = nil
+  }
+
+  /// When to look again though there may be no news; nil if there is nothing to wait for.
+  mutating func nextLook(
+    at now: ContinuousClock.Instant, isMet ask: (VerificationTally) -> Bool
+  ) -> ContinuousClock.Instant? {
+    let verification = tally.verification
+    if now >= deadline { return nil }
+    if tally.isShort { return deadline }
+    guard verification.canBreak else { return nil }
+    if tally.isBroken, !verification.asksForCourse { return nil }
+    guard verification.settle > .zero else { return deadline }
+    let quiet = quietSince + verification.settle
+    guard now >= quiet else { return min(quiet, deadline) }
+    let isMet = isMet ?? ask(tally)
+    self.isMet = isMet
+    return isMet ? nil : deadline
+  }
+}

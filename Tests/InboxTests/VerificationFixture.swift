@@ -1,0 +1,49 @@
+import Foundation
+import Testing
+
+@testable import Inbox
+
+/// Verifications as tests write them: apostrophes stand for quotation marks.
+enum VerificationFixture {
+  static func verification(
+    _ json: String, in context: FilterContext = FilterContext(rulebook: PushFixture.rulebook)
+  ) throws -> Verification {
+    try Verification(json: Array(json.replacing("'", with: "\"").utf8), in: context)
+  }
+
+  static let scene = VerificationScene(rulebook: PushFixture.rulebook, seed: 918_273, profile: "flaky-503?rate=0.2")
+
+  /// The report on what is in an inbox.
+  static func report(_ json: String, in inbox: Inbox) async throws -> VerificationReport {
+    let snapshot = inbox.snapshot()
+    let context = FilterContext(now: PushFixture.noon, rulebook: PushFixture.rulebook, snapshot: snapshot)
+    return try #require(await inbox.verify(try verification(json, in: context), at: scene))
+  }
+
+  /// A push with a payload, with apostrophes for quotation marks.
+  static func push(
+    _ payload: String = "{'aps':{'alert':'hi'}}", topic: String = "com.acme.app",
+    _ change: (inout PushFixture) -> Void = { _ in }
+  ) -> Record {
+    PushFixture {
+      $0.body = Array(payload.replacing("'", with: "\"").utf8)
+      $0.headers = [("apns-topic", topic), ("apns-push-type", "alert")]
+      change(&$0)
+    }.record
+  }
+
+  /// The attempts of one push, so many milliseconds after noon, of which all but the last end in 503.
+  static func attempts(
+    _ times: [Int64], to device: String = PushFixture.deviceToken, finally last: Record.Outcome = .accepted
+  ) -> [Record] {
+    times.enumerated().map { index, time in
+      push {
+        $0.deviceToken = device
+        $0.now = PushFixture.noon + time
+        $0.attempt = Int32(index + 1)
+        $0.outcome = index == times.count - 1 ? last : .faulted
+        $0.served = Record.Served(status: $0.outcome == .accepted ? 200 : 503)
+      }
+    }
+  }
+}

@@ -1,0 +1,113 @@
+import Foundation
+import Testing
+
+@testable import Inbox
+
+/// What a document can say, and what is said about one that cannot be read.
+@Suite struct VerificationReadingTests {
+  typealias Fixture = VerificationFixture
+
+  static func problems(_ json: String) -> [VerificationProblem] {
+    let failure = #expect(throws: VerificationFailure.self) { try Fixture.verification(json) }
+    return failure?.problems ?? []
+  }
+
+  @Test(arguments: [
+    ("'timeout':'5s'", Duration.seconds(5), Duration.zero), ("'timeout':0", .zero, .zero),
+    ("'timeout':'5m','settle':'500ms'", .seconds(300), .milliseconds(500)), ("'timeout':null", .zero, .zero),
+  ])
+  func readsTimes(members: String, timeout: Duration, settle: Duration) throws {
+    let verification = try Fixture.verification("{'expect':[],\(members)}")
+    #expect(verification.timeout == timeout)
+    #expect(verification.settle == settle)
+  }
+
+  @Test(arguments: [
+    ("{}", "", "nothing is expected", "Say what is"), ("[]", "", "not a list", "an object"),
+    ("", "", "the document is not JSON", "Send an object"), ("{'expect':1}", "/expect", "not the number 1", "a list"),
+    ("{'expct':[]}", "/expct", "has no \"expct\"", "Did you mean expect?"),
+    ("{'expect':[1]}", "/expect/0", "an object stands here", "an object"),
+    ("{'expect':[{'macth':{}}]}", "/expect/0/macth", "has no", "Did you mean match?"),
+    ("{'expect':[{'name':1}]}", "/expect/0/name", "a name stands here", "a name"),
+    ("{'expect':[{'name':''}]}", "/expect/0/name", "a name stands here", "a name"),
+    ("{'expect':[{'name':'a'},{'name':'a'}]}", "/expect/1", "called \"a\"", "a name of its own"),
+    ("{'expect':[{'name':'a','name':'b'}]}", "/expect/0/name", "twice", "Leave one"),
+    ("{'expect':[{'match':{'topik':'a'}}]}", "/expect/0/match/topik", "no field", "did you mean topic?"),
+    ("{'expect':[{'match':{'paylod':{}}}]}", "/expect/0/match/paylod", "no field", "did you mean payload?"),
+    ("{'expect':[{'match':{'topic':null}}]}", "/expect/0/match/topic", "null", "!"),
+    ("{'expect':[{'match':{'status':['200','x']}}]}", "/expect/0/match/status/1", "status cannot be", "whole number"),
+    (
+      "{'expect':[{'match':{'payload':{'aps/alert':1}}}]}", "/expect/0/match/payload/aps~1alert", "no JSON pointer", "/"
+    ),
+    ("{'expect':[{'match':{'payload':1}}]}", "/expect/0/match/payload", "an object", "an object"),
+    ("{'expect':[{'match':'topik:a'}]}", "/expect/0/match", "column 1", "did you mean topic?"),
+    ("{'expect':[{'match':3}]}", "/expect/0/match", "or a query stands here", "object"),
+    ("{'expect':[{'count':-1}]}", "/expect/0/count", "number -1", "from 0"),
+    ("{'expect':[{'count':1.5}]}", "/expect/0/count", "number 1.5", "whole number"),
+    ("{'expect':[{'count':'3'}]}", "/expect/0/count", "the text \"3\"", "whole number"),
+    ("{'expect':[{'count':{}}]}", "/expect/0/count", "no number", "exactly"),
+    ("{'expect':[{'count':{'exact':1}}]}", "/expect/0/count/exact", "has no", "Did you mean exactly?"),
+    ("{'expect':[{'count':{'exactly':1,'at_most':2}}]}", "/expect/0/count/exactly", "beside", "leave"),
+    ("{'expect':[{'count':{'at_least':3,'at_most':2}}]}", "/expect/0/count", "larger", "Exchange"),
+    ("{'expect':[{'count':{'exactly':1000001}}]}", "/expect/0/count/exactly", "1000001", "1000000"),
+    ("{'expect':[{'outcome':'acepted'}]}", "/expect/0/outcome", "acepted", "Did you mean accepted?"),
+    ("{'expect':[{'status':'many'}]}", "/expect/0/status", "many", "whole number"),
+    ("{'expect':[{'accepted':1}]}", "/expect/0/accepted", "1", "true or false"),
+    ("{'expect':[{'retries':{}}]}", "/expect/0/retries", "no policy", "finally"),
+    ("{'expect':[{'retries':{'maximum':3}}]}", "/expect/0/retries/maximum", "has no", "What there is: min, max"),
+    ("{'expect':[{'retries':{'min':3,'max':1}}]}", "/expect/0/retries", "larger", "Exchange"),
+    ("{'expect':[{'retries':{'min_first_delay':1}}]}", "/expect/0/retries/min_first_delay", "no unit", "\"1s\""),
+    ("{'expect':[{'retries':{'finally':'acceptd'}}]}", "/expect/0/retries/finally", "no outcome", "accepted"),
+    ("{'expect':[{'retries':{'finally':[]}}]}", "/expect/0/retries/finally", "empty", "at least one"),
+    ("{'expect':[{'retries':{'growing':'yes'}}]}", "/expect/0/retries/growing", "true or false", "true or false"),
+    ("{'expect':[],'timeout':5}", "/timeout", "no unit", "\"5s\""),
+    ("{'expect':[],'timeout':'6m'}", "/timeout", "no duration up to 5m", "at most 5m"),
+    ("{'expect':[],'timeout':'soon'}", "/timeout", "\"soon\"", "such as"),
+    ("{'expect':[],'settle':'2s'}", "/settle", "longer than the timeout", "longer"),
+    ("{'expect':[],'after':-1}", "/after", "from 0", "from 0"),
+    ("{'expect':[],'order':['x']}", "/order/0", "no expectation", "There is none"),
+    ("{'expect':[{'name':'first'}],'order':['frist']}", "/order/0", "\"frist\"", "Did you mean first?"),
+    ("{'expect':[{'name':'a'}],'order':['a','a']}", "/order/1", "twice", "leave one"),
+    ("{'expect':[{'name':'a'}],'order':'a'}", "/order", "a list", "a list"),
+    ("{'no_others':'yes'}", "/no_others", "true or false", "true or false"),
+    ("{'no_findings':['retried-401']}", "/no_findings/0", "no finding", "Did you mean retried-410?"),
+    ("{'no_findings':'retried-410'}", "/no_findings", "true, or a list", "list"),
+    ("{'expect':[{'match':{'is':'duplicate'}}],'timeout':'1s'}", "/expect/0/match/is", "duplicate", "waited"),
+  ])
+  func saysWhatIsWrong(json: String, pointer: String, message: String, hint: String) {
+    let problems = Self.problems(json)
+    #expect(problems.count == 1, "\(problems)")
+    #expect(problems.first?.pointer == pointer)
+    #expect(problems.first?.message.contains(message) == true, "\(problems)")
+    #expect(problems.first?.hint.contains(hint) == true, "\(problems)")
+  }
+
+  @Test func saysAllOfItAtOnce() {
+    let problems = Self.problems(
+      "{'expect':[{'match':{'topik':'a','status':'b'},'count':'c'},{'retries':{'x':1}}],'order':['z'],'timeout':1}")
+    #expect(
+      Set(problems.map(\.pointer)) == [
+        "/timeout", "/expect/0/match/topik", "/expect/0/match/status", "/expect/0/count", "/expect/1/retries/x",
+        "/order/0",
+      ])
+  }
+
+  /// What is too large is refused and not worked on.
+  @Test(arguments: [
+    "{'expect':[\(Array(repeating: "{}", count: 101).joined(separator: ","))]}",
+    "{'expect':[{'match':{'payload':{'/a':\(String(repeating: "[", count: 40) + String(repeating: "]", count: 40))}}}]}",
+    "{'expect':[{'match':{'payload':{'/a':'\(String(repeating: "x", count: 5000))'}}}]}",
+    "{'expect':[{'match':{'topic':[\(Array(repeating: "'a'", count: 101).joined(separator: ","))]}}]}",
+    "{'expect':[{'match':{'payload':{'\(String(repeating: "/a", count: 33))':1}}}]}",
+  ])
+  func refusesWhatIsTooLarge(json: String) {
+    let problems = Self.problems(json)
+    #expect(problems.count == 1, "\(problems.map(\.message))")
+    #expect(problems.allSatisfy { $0.description.utf8.count < 1000 })
+  }
+
+  @Test func tellsFiftyProblemsAtMost() {
+    let members = (0..<200).map { "'member\($0)':1" }.joined(separator: ",")
+    #expect(Self.problems("{\(members)}").count == 50)
+  }
+}

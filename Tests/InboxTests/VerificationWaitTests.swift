@@ -1,0 +1,179 @@
+import Foundation
+import Testing
+
+@testable import Inbox
+
+/// How long a verification waits, and for what.
+@Suite struct VerificationWaitTests {
+  typealias Fixture = VerificationFixture
+
+  /// Begins one and returns when the inbox knows of it.
+  static func begin(_ json: String, in inbox: Inbox) async throws -> Task<VerificationReport?, Never> {
+    let verification = try Fixture.verification(json)
+    let before = inbox.watch.listenerCount
+    let task = Task { await inbox.verify(verification, at: Fixture.scene) }
+    while inbox.watch.listenerCount == before { await Task.yield() }
+    return task
+  }
+
+  /// Criteria that a further push cannot break: it ends when they are met, long before the time is up.
+  @Test(arguments: [
+    "[{'match':{'topic':'a'}}]", "[{'match':{'topic':'a'},'count':{'at_least':2}},{'match':{'topic':'b'}}]",
+    "[{'match':{'topic':'a'},'outcome':'accepted'}]",
+  ])
+  func endsWhenPositiveCountsAreMet(expect: String) async throws {
+    let inbox = Inbox()
+    let task = try await Self.begin("{'expect':\(expect),'timeout':'5m'}", in: inbox)
+    for topic in ["c", "a", "b", "a"] { inbox.append(Fixture.push(topic: topic)) }
+    let report = try #require(await task.value)
+    #expect(report.isPassed, "\(report.text)")
+    #expect(inbox.watch.listenerCount == 0)
+  }
+
+  /// Criteria that a further push could break: it takes the whole time, or quiet.
+  @Test(arguments: [
+    ("{'expect':[{'count':1}]", true), ("{'expect':[{'count':{'at_most':3}}]", true),
+    ("{'expect':[{'match':{'topic':'b'},'count':0}]", true), ("{'expect':[{}],'no_others':true", true),
+    ("{'expect':[{}],'no_findings':true", true), ("{'expect':[{'name':'x'}],'order':['x']", true),
+    ("{'expect':[{'retries':{'max':1}}]", true),
+    ("{'expect':[{'name':'x','match':{'topic':'b'},'count':0}],'order':['x']", false),
+  ])
+  func holdsToTheEnd(document: String, isPassed: Bool) async throws {
+    let inbox = Inbox()
+    inbox.append(Fixture.push(topic: "a"))
+    let began = ContinuousClock.now
+    let timedOut = try await Self.begin(document + ",'timeout':'50ms'}", in: inbox).value
+    #expect(ContinuousClock.now - began >= .milliseconds(50))
+    #expect(timedOut?.isPassed == isPassed, "\(timedOut?.text ?? "")")
+    guard isPassed else { return }
+    let quiet = try await Self.begin(document + ",'timeout':'5m','settle':'50ms'}", in: inbox).value
+    #expect(ContinuousClock.now - began >= .milliseconds(100))
+    #expect(quiet?.isPassed == true)
+  }
+
+  /// What cannot be mended ends it, and so does nothing else that fails.
+  @Test func endsWhenNothingCanMendIt() async throws {
+    let inbox = Inbox()
+    let over = try await Self.begin("{'expect':[{'count':1}],'timeout':'5m'}", in: inbox)
+    let other = try await Self.begin(
+      "{'expect':[{'match':{'topic':'a'},'count':{'at_most':9}}],'no_others':true,'timeout':'5m'}", in: inbox)
+    var batch = ["a", "b"].map { Fixture.push(topic: $0) }
+    inbox.append(&batch)
+    #expect(await over.value?.isPassed == false)
+    #expect(await other.value?.others?.seqs == [2])
+  }
+
+  /// One broken count does not keep others from being met, so that the report is about them too.
+  @Test func waitsForTheRestThoughOneIsBroken() async throws {
+    let inbox = Inbox()
+    let document = "{'expect':[{'match':{'topic':'a'},'count':0},{'match':{'topic':'b'}}],'timeout':'5m'}"
+    let task = try await Self.begin(document, in: inbox)
+    inbox.append(Fixture.push(topic: "a"))
+    // Until this has been told of, the other cannot have ended by the first push alone.
+    _ = await inbox.wait(for: try WaitingTests.query("topic=a"))
+    inbox.append(Fixture.push(topic: "b"))
+    let report = try #require(await task.value)
+    #expect(report.expectations.map(\.isMet) == [false, true])
+  }
+
+  @Test func aPushCountsAsWhatItEndsAs() async throws {
+    let inbox = Inbox()
+    inbox.append(Fixture.push { $0.outcome = .pending })
+    let accepted = try await Self.begin("{'expect':[{'outcome':'accepted'}],'timeout':'5m'}", in: inbox)
+    let pending = try await Self.begin(
+      "{'expect':[{'match':{'is':'pending'},'count':0}],'no_others':false,'timeout':'5m','settle':'20ms'}", in: inbox)
+    inbox.finish(1, with: WaitingTests.end(.accepted))
+    #expect(await accepted.value?.expectations[0].seqs == [1])
+    #expect(await pending.value?.isPassed == true)
+  }
+
+  /// A retry may come late: what is not yet as expected is waited for though it is quiet.
+  @Test func quietAloneIsNotEnough() async throws {
+    let inbox = Inbox()
+    let attempts = Fixture.attempts([0, 1002])
+    inbox.append(attempts[0])
+    let task = try await Self.begin(
+      "{'expect':[{'retries':{'finally':'accepted'}}],'timeout':'5m','settle':'20ms'}", in: inbox)
+    let quiet = try await Self.begin("{'expect':[{'count':1}],'timeout':'5m','settle':'40ms'}", in: inbox)
+    #expect(await quiet.value?.isPassed == true)
+    inbox.append(attempts[1])
+    let report = try #require(await task.value)
+    #expect(report.isPassed, "\(report.text)")
+  }
+
+  /// A pending attempt belongs to its story once, whatever it ends as.
+  @Test func retriesCountEachAttemptOnce() async throws {
+    let inbox = Inbox()
+    var attempts = Fixture.attempts([0, 1002, 3004], finally: .pending)
+    inbox.append(&attempts)
+    let task = try await Self.begin(
+      "{'expect':[{'match':{'is':'retry'},'retries':{'max':2,'min':2,'finally':'accepted'}}],'timeout':'5m','settle':'20ms'}",
+      in: inbox)
+    inbox.finish(3, with: WaitingTests.end(.accepted))
+    let report = try #require(await task.value)
+    #expect(report.isPassed, "\(report.text)")
+  }
+
+  @Test func emptyingTheInboxBeginsAnew() async throws {
+    let inbox = Inbox()
+    inbox.append(Fixture.push())
+    let task = try await Self.begin("{'expect':[{'count':2}],'timeout':'5m','settle':'50ms'}", in: inbox)
+    inbox.removeAll()
+    var batch = [Fixture.push(), Fixture.push()]
+    inbox.append(&batch)
+    let report = try #require(await task.value)
+    #expect(report.isPassed, "\(report.text)")
+    #expect(report.expectations[0].seqs == [2, 3])
+  }
+
+  @Test func saysWhenPushesWentWhileItWaited() async throws {
+    let inbox = Inbox(maxRecords: 1)
+    let task = try await Self.begin("{'expect':[{'count':{'at_least':2}}],'timeout':'5m'}", in: inbox)
+    // One push is there at a time: the first may be gone before it was seen, and with it the second.
+    while inbox.watch.listenerCount > 0 {
+      inbox.append(Fixture.push())
+      await Task.yield()
+    }
+    #expect(await task.value?.isInconclusive == true)
+  }
+
+  @Test func endsWithTheServerAndWithItsTask() async throws {
+    let inbox = Inbox()
+    let cancelled = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
+    cancelled.cancel()
+    #expect(await cancelled.value == nil)
+    #expect(inbox.watch.listenerCount == 0)
+    let waiting = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
+    inbox.endWaiting()
+    #expect(await waiting.value == nil)
+    #expect(await inbox.verify(try Fixture.verification("{'expect':[{}],'timeout':'1s'}"), at: Fixture.scene) == nil)
+    // What is there can be looked at all the same.
+    #expect(
+      await inbox.verify(try Fixture.verification("{'expect':[{'count':0}]}"), at: Fixture.scene)?.isPassed == true)
+  }
+
+  /// Verifications that begin while others append count each push once.
+  @Test func countsEachOnce() async throws {
+    let inbox = Inbox()
+    let (writers, each) = (4, 500)
+    let all = "{'expect':[{'match':{'outcome':'accepted'},'count':{'at_least':\(writers * each)}}],'timeout':'5m'}"
+    await withTaskGroup { group in
+      for _ in 0..<writers {
+        group.addTask {
+          for number in 0..<each {
+            let seq = inbox.append(Fixture.push { $0.outcome = number % 3 == 0 ? .pending : nil })
+            if number % 3 == 0 { inbox.finish(seq, with: WaitingTests.end(.accepted)) }
+          }
+        }
+      }
+      for _ in 0..<20 {
+        group.addTask {
+          guard let verification = try? Fixture.verification(all) else { return }
+          let report = await inbox.verify(verification, at: Fixture.scene)
+          #expect(report?.isPassed == true)
+          #expect(report?.expectations.first?.matched == writers * each)
+        }
+      }
+    }
+  }
+}
