@@ -1,0 +1,90 @@
+import ArgumentParser
+import Inbox
+import MockAPNS
+import NIOHTTP1
+import Notation
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// `apns-mock verify`
+struct Verify: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Look whether the pushes since the last reset are as expected.",
+    discussion: """
+      Prints what was wanted and what was found. Exit code 0 if everything is as expected, 1 if not, 2 for mistakes in \
+      the file, 5 if pushes were dropped before they could be looked at, so that nobody knows. For example:
+      echo '{expect: [{match: "topic:com.example.app", count: {exactly: 1}, outcome: accepted}]}' | apns-mock verify -
+      """)
+
+  @Argument(help: "What is expected: a file with JSON or YAML, or - for standard input.")
+  var file: String
+
+  @Option(name: .long, help: "How long to wait for it, up to 5m, in place of what the file says.")
+  var timeout: String?
+
+  @Option(
+    name: .long, help: ArgumentHelp("Write the result as JUnit XML too, for CI.", valueName: "file"))
+  var junit: String?
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard let timeout else { return }
+    guard let duration = WrittenDuration.duration(timeout), duration >= .zero, duration <= WaitQuery.maxTimeout else {
+      throw ValidationError("--timeout: \"\(timeout)\" is no duration up to 5m: give one such as 500ms, 30s or 2m")
+    }
+  }
+
+  func run() async throws {
+    let file = try VerificationFile(path: file)
+    var client = try RunningServer(server, environment: Environment.variables).client
+    client.timeout += WaitQuery.maxTimeout
+    let began = ContinuousClock.now
+    let answer = try await client.request(.POST, "/api/v1/verify", body: file.body(timeout: timeout))
+    let result = try answer.verificationResult(of: file, from: client)
+    if output.json { output.print(json: answer.body) } else { StandardStream.output.line(result.text) }
+    if let junit {
+      try JUnitReport(result: result, file: file.name, time: .now - began).write(to: junit)
+    }
+    if let failure = result.failure { throw failure }
+  }
+}
+
+extension JUnitReport {
+  /// Puts it into a file, which is seen by others only when it is whole.
+  func write(to path: String) throws {
+    let file = try Files.replacement(of: path)
+    try Files.failing { () throws(FileError) in
+      try file.append(Array(xml.utf8))
+      try file.commit()
+    }
+  }
+}
+
+extension AdminClient.Answer {
+  /// What was found out.
+  ///
+  /// - Throws: `CommandFailure`: `usage` with all mistakes in the file, `unreachable` if the server stopped meanwhile.
+  func verificationResult(of file: VerificationFile, from client: AdminClient) throws -> VerificationResult {
+    struct Mistakes: Decodable { var problems: [VerificationFile.Mistake] }
+    switch status {
+    case 200, 412:
+      if let result = try? JSONDecoder().decode(VerificationResult.self, from: Data(body)) { return result }
+      throw CommandFailure(.failed, "the server's answer is not understood: is it another version of apns-mock?")
+    case 400:
+      if let mistakes = try? JSONDecoder().decode(Mistakes.self, from: Data(body)) {
+        throw file.failure(mistakes.problems)
+      }
+    case 503:
+      throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped before anything was verified")
+    default: break
+    }
+    _ = try succeeded()
+    throw CommandFailure(.failed, "the server answered \(status)")
+  }
+}

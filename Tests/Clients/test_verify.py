@@ -1,0 +1,308 @@
+"""What a test expects of its provider, held against what came: over HTTP and by the command, under faults."""
+
+import concurrent.futures
+import json
+import time
+import xml.etree.ElementTree
+
+import pytest
+
+from support.server import run
+from support.wire import connect, push_headers
+
+DONE, FAILED, USAGE, UNREACHABLE, INCONCLUSIVE = 0, 1, 2, 4, 5
+TOPIC = "com.example.app"
+ALWAYS = "flaky-503?rate=1&streak=2"
+
+
+def alert(title, **aps):
+    return json.dumps({"aps": {"alert": {"title": title}, **aps}}).encode()
+
+
+def push(server, device, *bodies, **changes):
+    """Pushes over one connection; their statuses."""
+    with connect(server) as wire:
+        return [wire.push(push_headers(server, device, **changes), body).status for body in bodies]
+
+
+def retrying(server, device, pauses, body=alert("again")):
+    """A provider that sends a push, and once more after each pause while it is answered by 503; the statuses."""
+    statuses = push(server, device, body)
+    for pause in pauses:
+        if statuses[-1] == 503:
+            time.sleep(pause)
+            statuses += push(server, device, body)
+    return statuses
+
+
+def verify(server, device=None, **document):
+    """The answer to a verification; the pushes of one device if there is one, for the shared server."""
+    for expectation in document.get("expect", []):
+        if device:
+            expectation.setdefault("match", {})["device_token"] = device
+    answer = server.request("POST", "/api/v1/verify", document)
+    assert answer.status in (200, 412), answer.body
+    assert answer.json["passed"] == (answer.status == 200)
+    return answer.json
+
+
+@pytest.fixture
+def under(start):
+    """Starts a server of its own under a fault profile."""
+    return lambda profile: start("--profile", profile, "--seed", "7")
+
+
+# Counts and near misses
+
+
+def test_a_welcome_push_that_is_not_quite_it(server, device):
+    push(server, device, alert("Hello"), alert("Welcome "), alert("Bye"))
+    expectation = {
+        "name": "welcome push", "match": {"topic": TOPIC, "payload": {"/aps/alert/title": "Welcome"}},
+        "count": {"exactly": 1}, "outcome": "accepted"}
+    found = verify(server, device, expect=[expectation])
+    seq = server.pushes(device_token=device)[1]["seq"]
+    assert not found["passed"] and not found["inconclusive"]
+    nearest = found["expectations"][0]["nearest"]
+    assert nearest[0]["seq"] == seq and nearest[0]["met"] == 3 and nearest[0]["of"] == 4 and len(nearest) == 3
+    lines = found["text"].splitlines()
+    assert lines[0] == "✗ welcome push: expected exactly 1 accepted, found 0"
+    assert lines[1].startswith(f"  nearest: seq {seq}, 3 of 4 criteria")
+    assert '    /aps/alert/title  ✗ wanted "Welcome", found "Welcome "   ← trailing space' in lines
+    push(server, device, alert("Welcome"))
+    assert verify(server, device, expect=[expectation])["passed"]
+
+
+def test_a_number_is_no_text(server, device):
+    push(server, device, alert("x", badge="3"))
+    for value, passed in [(3, False), ("3", True)]:
+        found = verify(server, device, expect=[{"match": {"payload": {"/aps/badge": value}}}])
+        assert found["passed"] is passed
+    hints = [
+        row["hint"] for near in verify(server, device, expect=[{"match": {"payload": {"/aps/badge": 3}}}])[
+            "expectations"][0]["nearest"] for row in near["criteria"]]
+    assert "a text, not a number" in hints
+
+
+def test_it_waits_for_what_is_to_come(server, device):
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        began = time.monotonic()
+        waiting = threads.submit(verify, server, device, expect=[{"count": {"at_least": 2}}], timeout="14s")
+        push(server, device, alert("a"), alert("b"))
+        assert waiting.result()["passed"]
+        assert time.monotonic() - began < 13, "it does not wait for the end"
+
+
+def test_that_nothing_comes_takes_time(server, device):
+    began = time.monotonic()
+    assert verify(server, device, expect=[{"count": 0}], timeout="300ms")["passed"]
+    assert time.monotonic() - began >= 0.3
+    assert verify(server, device, expect=[{"count": 0}], timeout="1m", settle="200ms")["passed"]
+
+
+def test_order_and_others(start, device):
+    server = start()
+    push(server, device, alert("first"), alert("second"), alert("third"))
+    expect = [
+        {"name": title, "match": {"payload": {"/aps/alert/title": title}}} for title in ("first", "second")]
+    assert verify(server, expect=expect, order=["first", "second"])["passed"]
+    assert verify(server, expect=expect, order=["second", "first"])["order"]["passed"] is False
+    others = verify(server, expect=expect, no_others=True)["no_others"]
+    assert not others["passed"] and others["seqs"] == [3] and device in others["text"]
+
+
+# Retries under faults
+
+POLICY = {
+    "name": "retry policy", "match": {"rule": "flaky"}, "count": {"at_least": 1},
+    "retries": {"max": 3, "min_first_delay": "80ms", "growing": True, "finally": "accepted"}}
+
+
+def criteria(found):
+    return {row["criterion"]: row for row in found["expectations"][0]["criteria"]}
+
+
+def test_a_provider_that_retries_well(under, device):
+    server = under(ALWAYS)
+    assert retrying(server, device, [0.1, 0.4, 1.6]) == [503, 503, 200]
+    found = verify(server, expect=[POLICY])
+    assert found["passed"], found["text"]
+    assert criteria(found)["retries.max"]["found"] == "2 retries"
+    assert found["profile"] == ALWAYS and found["seed"] == 7
+
+
+@pytest.mark.parametrize(("pauses", "wrong"), [
+    ([0, 0.4], {"retries.min_first_delay"}), ([0.3, 0.1], {"retries.growing"}), ([0.1], {"retries.finally"}),
+    ([], {"retries.finally"}),
+])
+def test_a_provider_that_does_not(under, device, pauses, wrong):
+    server = under(ALWAYS)
+    retrying(server, device, pauses)
+    found = verify(server, expect=[POLICY])
+    assert {name for name, row in criteria(found).items() if not row["passed"]} == wrong, found["text"]
+    assert not found["passed"]
+
+
+def test_a_provider_that_never_gives_up(under, device):
+    server = under("flaky-503?rate=1&streak=6")
+    assert retrying(server, device, [0] * 5) == [503] * 6
+    row = criteria(verify(server, expect=[POLICY]))["retries.max"]
+    assert not row["passed"] and row["found"] == "5 retries" and row["hint"].startswith("seq 1, 2, 3, 4, 5")
+
+
+def test_the_clock_of_the_server_does_not_change_delays(under, device):
+    server = under(ALWAYS)
+    server.command("clock", "freeze")
+    push(server, device, alert("again"))
+    time.sleep(0.1)
+    server.api("POST", "/clock/advance", {"by": "1h"})
+    push(server, device, alert("again"))
+    row = criteria(verify(server, expect=[POLICY]))["retries.min_first_delay"]
+    assert row["passed"] and "h" not in row["found"], row
+
+
+def test_a_retry_that_comes_late_is_waited_for(under, device):
+    server = under("flaky-503?rate=1")
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        assert push(server, device, alert("again")) == [503]
+        waiting = threads.submit(verify, server, expect=[POLICY], timeout="14s", settle="100ms")
+        time.sleep(0.3)
+        assert push(server, device, alert("again")) == [200]
+        assert waiting.result()["passed"]
+
+
+def test_findings_that_must_not_be(under, device):
+    server = under("healthy")
+    push(server, device, alert("x"), apns_push_type=None)
+    assert verify(server, no_findings=["near-limit"])["passed"]
+    found = verify(server, no_findings=["missing-push-type", "near-limit"])["no_findings"]
+    assert not found["passed"] and found["findings"][0]["finding"] == "missing-push-type"
+    assert found["findings"][0]["evidence"] == [1]
+    assert not verify(server, no_findings=True)["passed"]
+
+
+# The window
+
+
+def test_pushes_that_are_gone_leave_it_open(start, device, tmp_path):
+    server = start("--max-records", "2")
+    push(server, device, *[alert(str(number)) for number in range(3)])
+    found = verify(server, expect=[{}])
+    assert found["inconclusive"] and found["evicted"] == 1 and found["complete"] is False
+    assert verify(server, expect=[{"count": 2}], after=1)["passed"]
+    file = tmp_path / "expect.json"
+    file.write_text('{"expect": [{}]}')
+    told = server.command("verify", file)
+    assert told.returncode == INCONCLUSIVE and "--max-records" in told.stderr
+    assert server.command("reset").returncode == DONE
+    push(server, device, alert("anew"))
+    assert server.command("verify", file).returncode == DONE
+
+
+# The command
+
+YAML = """
+timeout: 0s
+expect:
+  - name: welcome push
+    match:
+      topic: com.example.app
+      device_token: DEVICE
+      payload: {/aps/alert/title: Welcome}
+    count: {exactly: 1}
+    outcome: accepted
+  - name: none to others
+    match: "topic:com.other.*"
+    count: 0
+order: [welcome push]
+"""
+
+
+def test_the_command_prints_what_was_found(server, device, tmp_path):
+    file = tmp_path / "expect.yaml"
+    file.write_text(YAML.replace("DEVICE", device))
+    push(server, device, alert("Welcome "))
+    told = server.command("verify", file)
+    assert told.returncode == FAILED
+    assert told.stdout.startswith("✗ welcome push: expected exactly 1 accepted, found 0\n")
+    assert "← trailing space" in told.stdout and "window complete: yes" in told.stdout.splitlines()[-1]
+    assert told.stderr == "error: 2 of 3 not as expected\n"
+    push(server, device, alert("Welcome"))
+    told = server.command("verify", "-", input=file.read_text())
+    assert told.returncode == DONE and told.stderr == "", told.stdout
+    assert told.stdout.startswith("✓ welcome push: expected exactly 1 accepted, found 1\n")
+    told = server.command("verify", file, "--json")
+    assert json.loads(told.stdout)["passed"] is True and told.stdout.count("\n") == 1
+
+
+def test_the_command_waits(server, device):
+    document = json.dumps({"expect": [{"match": {"device_token": device}}]})
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        waiting = threads.submit(server.command, "verify", "-", "--timeout", "20s", input=document)
+        push(server, device, alert("late"))
+        assert waiting.result().returncode == DONE
+    assert server.command("verify", "-", "--timeout", "1h", input=document).returncode == USAGE
+
+
+@pytest.mark.parametrize(("text", "lines"), [
+    ("expect:\n  - macth: {}\n    count: many\norder: [x]\n",
+     ['FILE:2:5: /expect/0/macth: an expectation has no "macth". Did you mean match?',
+      "FILE:3:5: /expect/0/count: a whole number", 'FILE:4:9: /order/0: no expectation is called "x"']),
+    ('{"expect": [],\n "tiemout": "1s"}', ["FILE:2:2: /tiemout: "]),
+    ("expect: [\n", ["FILE:2:1: neither JSON nor YAML"]), ("", ["FILE: there is nothing in it"]),
+    ("{}", ["FILE:1:1: nothing is expected"]),
+])
+def test_the_command_tells_every_mistake_with_its_line(server, tmp_path, text, lines):
+    file = tmp_path / "expect.yaml"
+    file.write_text(text)
+    told = server.command("verify", file)
+    assert told.returncode == USAGE and told.stdout == ""
+    said = told.stderr.replace(str(file), "FILE").splitlines()
+    assert len(said) == len(lines) and all(line.startswith(start) for line, start in zip(said, lines)), said
+
+
+def test_the_command_needs_file_and_server(server, binary, tmp_path):
+    assert server.command("verify", tmp_path / "missing.yaml").returncode == USAGE
+    assert server.command("verify").returncode == USAGE
+    told = run(binary, "verify", "-", "--admin", "127.0.0.1:1", input='{"expect": []}')
+    assert told.returncode == UNREACHABLE
+
+
+def test_the_server_stops_meanwhile(binary, start, device):
+    server = start()
+    with concurrent.futures.ThreadPoolExecutor() as threads:
+        waiting = threads.submit(
+            server.command, "verify", "-", "--timeout", "25s", input='{"expect": [{"count": {"at_least": 9}}]}')
+        time.sleep(0.5)
+        assert server.stop() == 0
+        assert waiting.result().returncode == UNREACHABLE
+
+
+# JUnit
+
+
+def test_the_junit_file(under, device, tmp_path):
+    server = under(ALWAYS)
+    title = 'odd ]]> <b> & " \u0000\u001b\u0007 \ufffe \U0001f600 title\r\n'
+    push(server, device, alert(title))
+    report = tmp_path / "junit.xml"
+    document = {
+        "expect": [
+            {"name": "it came", "match": {"device_token": device}},
+            {"name": "odd <&\"]]>\u0001", "match": {"device_token": device, "payload": {"/aps/alert/title": title + "x"}}}],
+        "order": ["it came"], "no_others": True, "no_findings": ["near-limit"]}
+    told = server.command("verify", "-", "--junit", report, input=json.dumps(document))
+    assert told.returncode == FAILED
+    suites = xml.etree.ElementTree.parse(report).getroot()
+    assert suites.tag == "testsuites" and suites.get("tests") == "5" and suites.get("failures") == "1"
+    suite, = suites
+    assert suite.tag == "testsuite" and suite.get("errors") == "0"
+    assert {found.get("name"): found.get("value") for found in suite.find("properties")} == {
+        "seed": "7", "profile": ALWAYS}
+    cases = suite.findall("testcase")
+    assert [case.get("name") for case in cases][0::2] == ["it came", "order", "no_findings"]
+    failed = [case for case in cases if case.find("failure") is not None]
+    assert len(failed) == 1 and failed[0].get("name").startswith('odd <&"]]>')
+    failure = failed[0].find("failure")
+    assert "\n" in failure.text and "]]>" in failure.text and failure.get("message") == failure.text.split("\n")[0]
+    assert server.command("verify", "-", "--junit", "/missing/folder/x.xml", input='{"expect": []}').returncode == USAGE
