@@ -133,6 +133,13 @@ def test_the_lines_on_faults(start, paste, tmp_path):
     assert shown == [item["name"] for item in server.api("GET", "/profiles")["items"]]
 
 
+def test_the_lines_on_verify(start, paste, tmp_path):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "Verify.md").read_text(), "sh")), "sh", "-e")
+    assert "✓ welcome push: expected exactly 1 accepted, found 1" in words, words
+    assert "<testsuites" in (tmp_path / "verify.xml").read_text()
+
+
 def test_the_lines_on_certificates_and_keys(start, paste, tmp_path):
     server = start(certs=tmp_path / "own")
     (tmp_path / "AuthKey_ABC123DEFG.p8").write_text(tokens.foreign_key())
