@@ -13,16 +13,17 @@ extension Inbox {
     let snapshot = snapshot()
     let judgement = VerificationJudgement(tally: tally)
     var expectations: [VerificationReport.Expected] = []
+    let short = Set(verification.expectations.indices.filter(tally.isShort))
     for (index, expectation) in verification.expectations.enumerated() {
       let seqs = tally.counts[index].seqs
-      let isShort = expectation.count.map { seqs.count < $0.least } ?? false
       expectations.append(
         VerificationReport.Expected(
           name: expectation.name, criteria: judgement.criteria(of: index), matched: seqs.count,
           seqs: Array(seqs.prefix(VerificationReport.listLimit)),
-          nearest: isShort ? NearestPushes(expectation).find(in: snapshot, after: verification.after) : []))
+          nearest: short.contains(index)
+            ? NearestPushes(expectation).find(in: snapshot, after: verification.after, oneOf: short.count) : []))
       // Looking for the nearest takes a while, and others want their turn.
-      if isShort { await Task.yield() }
+      if short.contains(index) { await Task.yield() }
     }
     return VerificationReport(
       expectations: expectations, order: judgement.order, others: judgement.others(in: self),

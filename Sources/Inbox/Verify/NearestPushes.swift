@@ -6,8 +6,10 @@ struct NearestPushes {
   typealias Nearest = VerificationReport.Nearest
   typealias Criterion = VerificationReport.Criterion
 
-  /// At most so many records are looked at, the newest.
+  /// At most so many records are looked at, the newest: fewer where there are many conditions, so that all expectations
+  /// together ask for no more than so many conditions.
   private static let looked = 10_000
+  private static let asked = 1_000_000
   /// Of those that meet as many conditions, so many are compared value by value, the newest.
   private static let compared = 200
   /// So many are told.
@@ -27,11 +29,14 @@ struct NearestPushes {
 
   /// Those that meet the most conditions; among them first those whose values look alike, then the newest.
   ///
-  /// - Parameter after: only records with a larger number.
-  func find(in snapshot: InboxSnapshot, after: Int) -> [Nearest] {
+  /// - Parameters:
+  ///   - after: only records with a larger number.
+  ///   - others: how many expectations there are for which this is done.
+  func find(in snapshot: InboxSnapshot, after: Int, oneOf others: Int) -> [Nearest] {
     guard !parts.isEmpty else { return [] }
+    let looked = min(Self.looked, Self.asked / (parts.count * max(1, others)))
     var window = Selection()
-    window.after = max(after, expectation.selection.after, snapshot.lastSeq - Self.looked)
+    window.after = max(after, expectation.selection.after, snapshot.lastSeq - looked)
     window.before = expectation.selection.before
     var ranks: [[Record]] = Array(repeating: [], count: parts.count)
     snapshot.records.forEach(in: window, newestFirst: true) { record in

@@ -1,6 +1,6 @@
 /// What somebody expects of the pushes since the inbox was last emptied. `Verification.init(json:in:)` reads it.
 public struct Verification: Sendable {
-  /// How long nothing may change, and how long to wait for it.
+  /// How long to wait for it; with zero, what is there is all.
   public var timeout = Duration.zero
   /// How long it has to be quiet before criteria count as met that a further push could break; zero for the whole
   /// time-out.

@@ -75,10 +75,11 @@ struct VerificationTally: Sendable {
   // MARK: - What follows while somebody waits
 
   /// Whether a count has yet to become large enough.
-  var isShort: Bool {
-    zip(verification.expectations, counts).contains { expectation, count in
-      expectation.count.map { count.seqs.count < $0.least } ?? false
-    }
+  var isShort: Bool { counts.indices.contains(where: isShort) }
+
+  /// Whether that is so for one expectation.
+  func isShort(_ index: Int) -> Bool {
+    verification.expectations[index].count.map { counts[index].seqs.count < $0.least } ?? false
   }
 
   /// Whether a count is too large, or a push not expected, whatever comes.
