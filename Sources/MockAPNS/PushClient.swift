@@ -1,4 +1,5 @@
 import HTTP2Session
+import Inbox
 public import HTTPMessage
 import Logging
 import NIOCore
@@ -122,7 +123,8 @@ public struct PushClient: Sendable {
     let pseudo = [
       (":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(push.deviceToken)"), (":authority", authority),
     ]
-    return (HeaderList(pseudo + push.headers), push.payload)
+    let agent = push.headers.contains { $0.0 == "user-agent" } ? [] : [("user-agent", Record.ownUserAgent)]
+    return (HeaderList(pseudo + push.headers + agent), push.payload)
   }
 }
 

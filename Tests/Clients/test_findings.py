@@ -256,6 +256,13 @@ def test_one_connection_for_all_is_none(scene):
     assert found(scene) == {}
 
 
+def test_pushes_by_hand_are_none(scene):
+    """`send` opens a connection for each push and makes a provider token for it."""
+    for _ in range(5):
+        assert scene.command("send", new_device(), "--certs", scene.certs).returncode == 0
+    assert len(scene.pushes()) == 5 and found(scene) == {}
+
+
 # A push by itself
 
 @pytest.mark.parametrize(("kind", "changes", "body"), [

@@ -116,6 +116,7 @@ import Testing
       ("after a fault", singles(every: 10) { $0.answer = "503 ServiceUnavailable" }, []),
       ("rejected by the rules", singles(every: 10) { ($0.answer, $0.byRules) = ("400 BadDeviceToken", true) }, [5]),
       ("two pushes each", singles(every: 10) + singles(every: 10) { ($0.at, $0.push) = ($0.at + 1, "x") }, []),
+      ("of our own command", singles(every: 10) { $0.headers = [("user-agent", "apns-mock")] }, []),
       ("of two hosts", singles(every: 10, count: 4) + singles(every: 10, count: 4, host: "x"), []),
     ] as [Case])
   func connectionChurn(_ name: String, _ steps: [Step], _ earners: [Int]) {

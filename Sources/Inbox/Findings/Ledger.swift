@@ -41,7 +41,7 @@ struct Ledger: Sendable {
     defer { current = connection }
     hosts.note(record, from: connection.host)
     connection.pushes += 1
-    if connection.pushes == 1, record.isPlain { hosts.begin(record, from: connection.host) }
+    if connection.pushes == 1, record.isPlain, !record.isByOwnClient { hosts.begin(record, from: connection.host) }
     if connection.pushes == 2 { hosts.leaveOut(connection.facts, from: connection.host) }
     if let token = record.verdict?.token,
       let earned = connection.tokens.take(record, token, interval: interval)
