@@ -9,7 +9,7 @@ struct NearestPushes {
   /// At most so many records are looked at, the newest: fewer where there are many conditions, so that all expectations
   /// together ask for no more than so many conditions.
   private static let looked = 10_000
-  private static let asked = 1_000_000
+  private static let asked = 200_000
   /// Of those that meet as many conditions, so many are compared value by value, the newest.
   private static let compared = 200
   /// So many are told.
