@@ -11,6 +11,7 @@ static const uint8_t APNS_FRAME_RST_STREAM = NGHTTP2_RST_STREAM;
 static const uint8_t APNS_FRAME_SETTINGS = NGHTTP2_SETTINGS;
 static const uint8_t APNS_FRAME_PING = NGHTTP2_PING;
 static const uint8_t APNS_FRAME_GOAWAY = NGHTTP2_GOAWAY;
+static const uint8_t APNS_FRAME_CONTINUATION = NGHTTP2_CONTINUATION;
 
 static const uint8_t APNS_FLAG_END_STREAM = NGHTTP2_FLAG_END_STREAM;
 static const uint8_t APNS_FLAG_ACK = NGHTTP2_FLAG_ACK;
@@ -30,6 +31,8 @@ static const uint32_t APNS_DATA_FLAG_EOF = NGHTTP2_DATA_FLAG_EOF;
 static const ssize_t APNS_DATA_DEFERRED = NGHTTP2_ERR_DEFERRED;
 // What a callback returns to end the session.
 static const int32_t APNS_CALLBACK_FAILURE = NGHTTP2_ERR_CALLBACK_FAILURE;
+// What on_invalid_header returns to end the stream with PROTOCOL_ERROR.
+static const int32_t APNS_STREAM_FAILURE = NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 
 // A union member: Swift reads it, but only through the frame's own type; named here so that each use says which.
 static inline uint32_t apns_goaway_error_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }

@@ -9,8 +9,19 @@ extension HTTP2ServerSession {
     Unmanaged<HTTP2ServerSession>.fromOpaque(user)._withUnsafeGuaranteedRef(body)
   }
 
+  /// Whether a header's name is allowed, and is one that the rules of APNs look for.
+  private static func isForTheRules(_ name: UnsafeRawBufferPointer) -> Bool {
+    name.elementsEqual("authorization".utf8)
+      || name.starts(with: "apns-".utf8)
+        && nghttp2_check_header_name(name.baseAddress?.assumingMemoryBound(to: UInt8.self), name.count) != 0
+  }
+
   /// Sets the callbacks of a server session.
   static func install(_ callbacks: OpaquePointer?) {
+    nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks) { _, header, user in
+      guard let header, let user else { return 0 }
+      return HTTP2ServerSession.with(user) { $0.begins(header) }
+    }
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
       guard let frame, let user, apns_is_request_headers(frame) != 0 else { return 0 }
       HTTP2ServerSession.with(user) { $0.beginRequest(on: frame.pointee.hd.stream_id) }
@@ -26,10 +37,13 @@ extension HTTP2ServerSession {
       }
       return 0
     }
-    // A header value that HTTP forbids (a control character in apns-topic) is for the rules of APNs to judge.
+    // A header value that HTTP forbids (a control character in apns-topic) is for the rules of APNs to judge where they
+    // read it. Elsewhere, and in a name, it ends the stream as a capital letter does (RFC 9113 section 8.2.1).
     nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
       _, frame, name, nameCount, value, valueCount, _, user in
       guard let frame, let user else { return 0 }
+      let nameBytes = UnsafeRawBufferPointer(start: name, count: nameCount)
+      guard HTTP2ServerSession.isForTheRules(nameBytes) else { return APNS_STREAM_FAILURE }
       HTTP2ServerSession.with(user) {
         $0.header(
           on: frame.pointee.hd.stream_id, name: UnsafeRawBufferPointer(start: name, count: nameCount),

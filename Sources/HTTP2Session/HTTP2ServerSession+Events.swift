@@ -3,6 +3,38 @@ internal import HTTPMessage
 
 /// What nghttp2's callbacks call.
 extension HTTP2ServerSession {
+  /// A frame begins. Refuses what RFC 9113 forbids and nghttp2 lets pass: HEADERS on closed streams, and a CONTINUATION
+  /// that is too large, which nghttp2 measures in all other frames only. (Of DATA on a closed stream it does not tell.)
+  ///
+  /// Returns what the callback returns.
+  @inline(__always)
+  func begins(_ header: UnsafePointer<nghttp2_frame_hd>) -> Int32 {
+    switch header.pointee.type {
+    case APNS_FRAME_HEADERS: beginsHeaders(on: header.pointee.stream_id)
+    case APNS_FRAME_CONTINUATION where header.pointee.length > Int(HTTP2Limits.maxFrameSize): refuse(.frameSizeError)
+    default: 0
+    }
+  }
+
+  private func beginsHeaders(on id: Int32) -> Int32 {
+    // After GOAWAY nghttp2 opens no stream, and what comes on those that it did not open is to be ignored. Numbers that no
+    // client may use it refuses itself.
+    if goAwaySent != nil || id & 1 == 0 { return 0 }
+    if id > closedStreams.highest {
+      closedStreams.opened(id)
+      return 0
+    }
+    guard nghttp2_session_get_stream_user_data(session, id) == nil, let error = closedStreams.error(of: id) else {
+      return 0
+    }
+    return refuse(error)
+  }
+
+  private func refuse(_ error: HTTP2ErrorCode) -> Int32 {
+    violation = error
+    return APNS_CALLBACK_FAILURE
+  }
+
   func beginRequest(on id: Int32) {
     let stream = pool.take()
     stream._withUnsafeGuaranteedRef {
@@ -111,6 +143,7 @@ extension HTTP2ServerSession {
         if !stream.isComplete { resetsDue.append((header.stream_id, HTTP2ErrorCode.noError.rawValue)) }
       }
     case APNS_FRAME_RST_STREAM:
+      closedStreams.reset(header.stream_id)
       withStream(header.stream_id) { $0.resetSent = HTTP2ErrorCode(rawValue: apns_rst_stream_error_code(frame)) }
     default: break
     }

@@ -46,6 +46,9 @@ public final class HTTP2ServerSession {
   @exclusivity(unchecked) var resetsDue: [(stream: Int32, code: UInt32)] = []
   /// GOAWAY frames that nghttp2 does not know of.
   @exclusivity(unchecked) var goAwaysDue: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
+  @exclusivity(unchecked) var closedStreams = ClosedStreams()
+  /// What the client broke the protocol with where nghttp2 would let it pass.
+  @exclusivity(unchecked) var violation: HTTP2ErrorCode?
   /// What a callback refused to go on for, as nghttp2's error code; 0 for nothing.
   @exclusivity(unchecked) var refusal: Int32 = 0
   let pool: RequestStreamPool
@@ -111,6 +114,10 @@ public final class HTTP2ServerSession {
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
     guard consumed < 0 else { return }
+    if let violation {
+      nghttp2_session_terminate_session2(session, lastProcessedStream, violation.rawValue)
+      return
+    }
     let code = refusal != 0 ? refusal : Int32(consumed)
     throw HTTP2Failure(
       kind: code == NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue ? .badPreface : .fatal,

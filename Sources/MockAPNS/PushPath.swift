@@ -185,8 +185,11 @@ struct PushPath {
     }
     var answer = answers.rejected(status: verdict.status)
     fillIdentifiers(of: &answer, for: request, verdict.facts)
+    // An answer to HEAD has no body (RFC 9110 section 9.3.2); APNs knows no other method than POST.
+    let isHEAD = verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
     session.respond(
-      to: stream, headers: answer.headers, body: AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
+      to: stream, headers: answer.headers,
+      body: isHEAD ? [] : AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
     record(request, verdict, generatedID: answer.generatedID(of: verdict.facts), outcome: .rejected)
   }
 

@@ -1,0 +1,200 @@
+"""HTTP/2 said wrongly, and what came of it: frames as bytes with any length, flag and content, and the server's
+reaction as a word that a table can hold.
+
+Header blocks are written by `block`: literals without indexing and without Huffman coding, so they mean the same in any
+order and on any connection, and a test may add a representation of its own to them.
+"""
+
+import collections
+import struct
+
+import pytest
+from h2.errors import ErrorCodes
+from hyperframe.frame import GoAwayFrame, RstStreamFrame
+
+from support.wire import PREFACE, Answer, Closed, Wire, push_headers, tls_socket
+
+DATA, HEADERS, PRIORITY, RST_STREAM, SETTINGS, PUSH_PROMISE, PING, GOAWAY, WINDOW_UPDATE, CONTINUATION = range(10)
+UNKNOWN = 0xBE
+KINDS = {
+    "DATA": DATA, "HEADERS": HEADERS, "PRIORITY": PRIORITY, "RST_STREAM": RST_STREAM, "SETTINGS": SETTINGS,
+    "PUSH_PROMISE": PUSH_PROMISE, "PING": PING, "GOAWAY": GOAWAY, "WINDOW_UPDATE": WINDOW_UPDATE,
+    "CONTINUATION": CONTINUATION, "an unknown frame": UNKNOWN,
+}
+
+# Flags
+END_STREAM = ACK = 0x1
+END_HEADERS = 0x4
+PADDED = 0x8
+WITH_PRIORITY = 0x20
+WHOLE = END_STREAM | END_HEADERS  # a request without a body
+
+# Settings
+(HEADER_TABLE_SIZE, ENABLE_PUSH, MAX_CONCURRENT_STREAMS, INITIAL_WINDOW_SIZE, MAX_FRAME_SIZE,
+ MAX_HEADER_LIST_SIZE) = range(1, 7)
+
+BODY = b'{"aps":{"alert":"hello"}}'
+OPENED = 1  # the stream of the push that was answered before the test: closed
+STREAM = 3  # the stream the tests use: idle
+
+# Reactions
+GOES_ON = "goes on"
+CLOSED = "closed"
+
+
+def connection_error(*codes):
+    """GOAWAY with one of these codes, then the end of the connection (RFC 9113 section 5.4.1)."""
+    return {f"GOAWAY {code}" for code in codes}
+
+
+def stream_error(*codes):
+    """RST_STREAM with one of these codes. Section 5.4.1 lets a server end the connection instead."""
+    return {f"RST_STREAM {code}" for code in codes} | connection_error(*codes)
+
+
+def answered(*statuses):
+    """The request is answered with one of these."""
+    return {f"answered {status}" for status in statuses}
+
+
+SERVED = answered(200)
+# Section 8.1.1. A bad push must not cost a provider the others on the connection: to end that is not good enough here.
+MALFORMED = {"RST_STREAM PROTOCOL_ERROR"}
+
+
+def table(cases):
+    """A parametrisation by a dict: id, (what is said, the reactions that are right)."""
+    return pytest.mark.parametrize("say, right", cases.values(), ids=cases.keys())
+
+
+def frame(kind, flags=0, stream=0, payload=b"", *, length=None):
+    """A frame. `stream` may have the reserved bit set; `length` is what the header claims."""
+    length = len(payload) if length is None else length
+    return struct.pack(">I", length)[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
+
+
+def number(value, size=4):
+    return value.to_bytes(size, "big")
+
+
+def setting(*pairs):
+    """The payload of SETTINGS."""
+    return b"".join(struct.pack(">HI", *pair) for pair in pairs)
+
+
+def padded(payload, padding, claimed=None):
+    """A payload with its padding around it."""
+    return bytes([padding if claimed is None else claimed]) + payload + b"\0" * padding
+
+
+def priority(depends_on, weight=15, exclusive=False):
+    return struct.pack(">IB", depends_on | (0x80000000 if exclusive else 0), weight)
+
+
+def integer(value, prefix, pattern=0):
+    """An HPACK integer (RFC 7541 section 5.1) in the low `prefix` bits, with `pattern` in the others."""
+    most = (1 << prefix) - 1
+    if value < most:
+        return bytes([pattern | value])
+    out, value = [pattern | most], value - most
+    while value >= 128:
+        out.append(value % 128 | 128)
+        value //= 128
+    return bytes([*out, value])
+
+
+def text(value):
+    """An HPACK string without Huffman coding."""
+    value = value if isinstance(value, bytes) else value.encode()
+    return integer(len(value), 7) + value
+
+
+def field(name, value):
+    """One header field as it is, literal and not indexed."""
+    return b"\0" + text(name) + text(value)
+
+
+def block(fields):
+    return b"".join(field(name, value) for name, value in fields)
+
+
+class Line(Wire):
+    """A connection for one violation. Unless it is `fresh`, a push was answered on it before (stream 1), so that the
+    server allows many streams; its table of header fields is empty all the same."""
+
+    def __init__(self, server, device, *, preface=True, settings=None, fresh=False):
+        super().__init__(tls_socket(server), preface=False)
+        self.answers = collections.defaultdict(Answer)
+        self.server, self.device = server, device
+        if preface:
+            self.write(PREFACE + frame(SETTINGS, payload=setting(*(settings or []))))
+        if preface and not fresh:
+            self.next_stream = STREAM
+            self.write(self.push_on(OPENED))
+            assert self.answer(OPENED).status == 200
+
+    # What is said
+
+    def fields(self, *extra, **changes):
+        """The header list of a good push, or of one with `changes`, as `push_headers`."""
+        return push_headers(self.server, self.device, *extra, **changes)
+
+    def request(self, stream=STREAM, flags=END_HEADERS, *, extra=(), more=b"", **changes):
+        """HEADERS of a push: the fields `extra` and the bytes `more` behind those of a good one."""
+        return frame(HEADERS, flags, stream, block(self.fields(*extra, **changes)) + more)
+
+    def push_on(self, stream=STREAM, body=BODY, **changes):
+        """A push in HEADERS and DATA."""
+        return self.request(stream, **changes) + frame(DATA, END_STREAM, stream, body)
+
+    # What comes of it
+
+    def reaction(self, stream=STREAM):
+        """What the server made of everything said so far: GOAWAY and the end, RST_STREAM or an answer on `stream`, or
+        nothing. If the connection lives, a push on it is served.
+
+        The acknowledgement of a PING says that all before it was read, that of the next one that all was said about it:
+        PING overtakes."""
+        try:
+            self.ping(b"was read")
+            self.ping(b"was said")
+        except Closed:
+            return self._end()
+        assert not self.goaways, f"{self.goaways}, and the connection goes on"
+        resets = {one.stream_id: one.error_code for one in self.frames if isinstance(one, RstStreamFrame)}
+        assert set(resets) <= {stream}, f"{resets}: reset for what happened on {stream}"
+        answer = self.answers[stream]
+        self.next_stream = 1001
+        assert self.push(self.fields()).status == 200, "the connection lives but does not serve"
+        if stream in resets and answer.ended_by is None:
+            return f"RST_STREAM {code_name(resets[stream])}"
+        return GOES_ON if answer.status is None else f"answered {answer.status}"
+
+    @property
+    def goaways(self):
+        return [one for one in self.frames if isinstance(one, GoAwayFrame)]
+
+    def _end(self):
+        if not self.closed:
+            self.read_to_end()
+        if not self.goaways:
+            return CLOSED
+        assert len(self.goaways) == 1, self.goaways
+        goaway = self.goaways[0]
+        assert goaway.additional_data, "a GOAWAY without a word why"
+        return f"GOAWAY {code_name(goaway.error_code)}"
+
+
+def code_name(code):
+    return ErrorCodes(code).name
+
+
+def check(server, device, say, right, *, stream=STREAM, **how):
+    """Says on a connection what `say(line)` yields; the reaction, looked for on `stream`, must be one of `right`."""
+    with Line(server, device, **how) as line:
+        try:
+            line.write(say(line))
+        except Closed:
+            pass  # hung up on while still speaking: what it said before is there to be read
+        reaction = line.reaction(stream)
+        assert reaction in right, f"{reaction}, where {' or '.join(sorted(right))} is right"
