@@ -199,7 +199,7 @@ def test_the_highest_number_there_is(server, device):
         assert line.goaways[0].last_stream_id == HIGHEST
 
 
-def test_one_stream_more_than_allowed_is_an_error_and_the_goaway_names_what_was_served(server, device):
+def test_one_stream_more_than_allowed_is_an_error(server, device):
     """Section 5.1.2: PROTOCOL_ERROR or REFUSED_STREAM; APNs says the latter in a GOAWAY."""
     with Line(server, device, fresh=True) as line:
         assert line.settings().settings[MAX_CONCURRENT_STREAMS] == 1
@@ -233,8 +233,8 @@ def test_streams_that_are_closed_or_idle_do_not_count(server, device):
         assert line.answer(41).status == 200
 
 
-# Section 5.3: priorities are gone since RFC 9113, but their frames must be read. RFC 7540 called it an error when a stream
-# depends on itself; now it may be one or not.
+# Section 5.3: priorities are gone since RFC 9113, but their frames must be read. RFC 7540 called it an error when a
+# stream depends on itself; now it may be one or not.
 ITSELF = stream_error("PROTOCOL_ERROR")
 PRIORITIES = {
     "5.3 PRIORITY, weight 1": (lambda line: frame(PRIORITY, 0, STREAM, priority(0, 0)) + line.push_on(), SERVED),
