@@ -24,6 +24,14 @@ public enum Check: UInt8, CaseIterable, Comparable, Sendable {
   /// Whether `one` is made before `other`.
   public static func < (one: Check, other: Check) -> Bool { one.rawValue < other.rawValue }
 
+  /// The check with this name; nil if there is none.
+  package init?(named name: String) {
+    guard let check = Self.named[name] else { return nil }
+    self = check
+  }
+
+  private static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
+
   /// The name in records, snake_case.
   public var name: String {
     switch self {

@@ -45,6 +45,21 @@ public final class ProviderToken: Sendable {
     self.key = key
   }
 
+  /// What a record tells of a token that was looked at elsewhere. Two that say the same are taken for one.
+  package init(keyID: String?, teamID: String?, issuedAt: Int64?, signature: Signature) {
+    self.keyID = keyID
+    self.teamID = teamID
+    self.issuedAt = issuedAt
+    self.signature = signature
+    algorithm = nil
+    problem = nil
+    key = nil
+    var hasher = Hasher()
+    for text in [keyID, teamID] { hasher.combine(text) }
+    hasher.combine(issuedAt)
+    identity = hasher.finalize()
+  }
+
   /// Key and team ids have ten characters; what a hostile token puts there must not fill records.
   private static func cut(_ text: String) -> String { String(text.prefix(64)) }
 }

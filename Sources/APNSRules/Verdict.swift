@@ -69,6 +69,25 @@ public struct Verdict: Sendable {
   mutating func reject(_ rejection: Rejection) { self.rejection = rejection }
 }
 
+extension Verdict {
+  /// A verdict that was given elsewhere, as far as records tell it.
+  ///
+  /// - Parameters:
+  ///   - passed: the checks that were made and passed.
+  ///   - failed: the one that did not, and why; nil where APNs took the push.
+  package init(
+    facts: PushFacts, credential: Credential, token: ProviderToken?, passed: [Check],
+    failed: (check: Check, reason: Reason?, detail: String)?
+  ) {
+    self.init()
+    begin(facts)
+    self.credential = credential
+    self.token = token
+    planned = CheckSet(passed + (failed.map { [$0.check] } ?? []))
+    if let failed { reject(Rejection(failed.check, failed.reason, failed.detail)) }
+  }
+}
+
 /// What a failed check throws.
 final class Rejection: Error {
   let check: Check

@@ -18,7 +18,7 @@ public final class Inbox: Sendable {
   public let maxBytes: Int
 
   // Not Synchronization's Mutex: ThreadSanitizer does not see its futex on Linux and takes every waiting thread for a race.
-  private let state = NIOLockedValueBox(State())
+  private let state: NIOLockedValueBox<State>
   /// Tells retries from new pushes.
   public let attempts: Attempts
   /// Tells those who wait for pushes.
@@ -33,6 +33,15 @@ public final class Inbox: Sendable {
     self.maxRecords = max(1, maxRecords)
     self.maxBytes = maxBytes
     self.attempts = attempts
+    state = NIOLockedValueBox(State())
+  }
+
+  /// The records of another inbox, with their numbers. It has no limits.
+  init(imported records: RecordStorage, lastSeq: Int) {
+    maxRecords = .max
+    maxBytes = .max
+    attempts = Attempts()
+    state = NIOLockedValueBox(State(records: records, nextSeq: lastSeq + 1))
   }
 
   // MARK: - Writing

@@ -15,22 +15,16 @@ public struct InboxWalk: Sendable {
   /// Begins before the first selected record.
   public init(_ snapshot: InboxSnapshot, _ selection: Selection) {
     let end = min(snapshot.lastSeq, selection.before == .min ? 0 : selection.before - 1)
-    // What was removed or pushed out at the beginning costs no steps.
-    var start = end
-    var all = Selection()
-    all.after = selection.after
-    snapshot.records.forEach(in: all) { record in
-      start = min(end, record.seq - 1)
-      return false
-    }
     records = snapshot.records
     rest = selection
     self.end = end
-    through = start
+    through = min(end, selection.after)
+    skipGap()
   }
 
   /// The next records, possibly none of those that were looked at; nil when all were.
   public mutating func next() -> [Record]? {
+    skipGap()
     guard through < end else { return nil }
     let stop = end - through > Self.span ? through + Self.span : end
     rest.after = through
@@ -42,6 +36,19 @@ public struct InboxWalk: Sendable {
     }
     through = found.count == Self.limit ? found[found.count - 1].seq : stop
     return found
+  }
+
+  /// Numbers that nobody has any more cost no steps.
+  private mutating func skipGap() {
+    guard through < end else { return }
+    var all = Selection()
+    all.after = through
+    var next = end + 1
+    records.forEach(in: all) { record in
+      next = record.seq
+      return false
+    }
+    through = min(end, next - 1)
   }
 }
 

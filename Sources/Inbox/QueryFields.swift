@@ -22,8 +22,9 @@ public struct QueryFields: Sendable {
   static let names = [
     "seq", "accepted", "outcome", "listener", "received_at", "finished_at", "push_key", "attempt",
     "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",
-    "request", "request.method", "request.path", "request.device_token", "request.headers", "request.payload",
-    "request.payload_error", "request.size", "request.size.bytes", "request.size.limit",
+    "request", "request.method", "request.path", "request.device_token", "request.headers", "request.headers_base64",
+    "request.payload", "request.payload_error", "request.body_base64", "request.size", "request.size.bytes",
+    "request.size.limit",
     "apns", "apns.id", "apns.id_origin", "apns.topic", "apns.push_type", "apns.priority", "apns.expiration",
     "apns.collapse_id",
     "auth", "auth.kind", "auth.team_id", "auth.key_id", "auth.issued_at", "auth.age", "auth.signature",

@@ -95,6 +95,7 @@ public struct Record: Sendable {
       switch head.judgement {
       case .verdict(let verdict): verdict
       case .unjudged: nil
+      case .told(let judgement): judgement.verdict
       }
     }
   }
@@ -105,6 +106,7 @@ public struct Record: Sendable {
       switch head.judgement {
       case .verdict(let verdict): verdict.facts
       case .unjudged(let facts): facts
+      case .told(let judgement): judgement.facts
       }
     }
   }
@@ -146,6 +148,22 @@ extension Record {
       content: .make(
         request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000),
+      aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
+      finishedAt: end.finishedAt)
+  }
+
+  /// A record as an export tells it.
+  ///
+  /// - Parameter seq: the number it had.
+  init(
+    seq: Int, request: HTTPRequest, told judgement: ToldJudgement, generatedID: ArraySlice<UInt8>,
+    connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End
+  ) {
+    self.init(
+      seq: seq,
+      content: .make(
+        request, nil, judgement.facts, generatedID, connection, receivedAt: receivedAt,
+        arrivedAt: receivedAt &* 1_000_000, told: judgement),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finishedAt: end.finishedAt)
   }

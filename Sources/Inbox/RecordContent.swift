@@ -5,12 +5,30 @@ internal import HTTPMessage
 /// as it was kept and the generated id, in this order and without gaps.
 typealias RecordContent = ManagedBuffer<RecordHead, UInt8>
 
+/// What an export says about a push, which nobody judges again. It stands apart so that other records do not grow by it.
+final class ToldJudgement: Sendable {
+  let verdict: Verdict?
+  let facts: PushFacts
+  let findings: [String]
+
+  /// What it takes in memory.
+  static let size = 16 + MemoryLayout<Verdict?>.stride + MemoryLayout<PushFacts>.stride + 8
+
+  init(verdict: Verdict?, facts: PushFacts, findings: [String]) {
+    self.verdict = verdict
+    self.facts = facts
+    self.findings = findings
+  }
+}
+
 /// What is known about the bytes of a record.
 struct RecordHead: Sendable {
   /// A verdict has the facts in it; they are kept once.
   enum Judgement: Sendable {
     case verdict(Verdict)
     case unjudged(PushFacts)
+    /// What an export says.
+    case told(ToldJudgement)
   }
 
   let connection: ConnectionFacts
@@ -35,7 +53,7 @@ extension RecordContent {
   /// The one allocation of a record. What is longer than its size in the head is cut.
   static func make(
     _ request: borrowing HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, _ generatedID: ArraySlice<UInt8>,
-    _ connection: ConnectionFacts, receivedAt: Int64, arrivedAt: Int64
+    _ connection: ConnectionFacts, receivedAt: Int64, arrivedAt: Int64, told: ToldJudgement? = nil
   ) -> RecordContent {
     let (stream, bodySize) = (request.stream, UInt32(clamping: request.bodySize))
     let headerSize = UInt16(clamping: request.headers.bytes.count)
@@ -44,7 +62,8 @@ extension RecordContent {
     let bodyEnd = Int(headerSize) + Int(keptBodySize)
     let content = create(minimumCapacity: bodyEnd + Int(idSize)) { _ in
       RecordHead(
-        connection: connection, judgement: verdict.map { .verdict($0) } ?? .unjudged(facts), receivedAt: receivedAt,
+        connection: connection,
+        judgement: told.map { .told($0) } ?? verdict.map { .verdict($0) } ?? .unjudged(facts), receivedAt: receivedAt,
         arrivedAt: arrivedAt, bodySize: bodySize, stream: stream, headerSize: headerSize, keptBodySize: keptBodySize,
         idSize: idSize)
     }

@@ -3,6 +3,12 @@ internal import Faults
 internal import HTTPMessage
 public import Notation
 
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
 /// The record as JSON: members, names and order as the documentation of the admin API shows them.
 extension Record {
   /// Writes the record as the next value.
@@ -33,7 +39,7 @@ extension Record {
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writeFault(to: &writer)
     writer.objectMember("served", writeServed)
-    writer.member("findings", findingKinds(by: rulebook, in: inbox).map(\.rawValue))
+    writer.member("findings", findingNames(by: rulebook, in: inbox))
   }
 
   private func writeConnection(_ writer: inout JSONWriter) {
@@ -49,6 +55,7 @@ extension Record {
     writer.member("path", text(facts.path))
     writer.member("device_token", deviceToken)
     writer.arrayMember("headers", writeHeaders)
+    if !hasTextHeaders { writer.arrayMember("headers_base64", writeHeaderBytes) }
     if let problem = payloadProblem {
       writer.nullMember("payload")
       writer.member("payload_error", problem)
@@ -57,6 +64,7 @@ extension Record {
       withBody { writer.verbatim($0) }
       writer.nullMember("payload_error")
     }
+    if !showsExactBody { writer.member("body_base64", Data(body).base64EncodedString()) }
     writer.objectMember("size") { writer in
       writer.member("bytes", bodySize)
       writer.member("limit", facts.payloadLimit)
@@ -69,11 +77,48 @@ extension Record {
       var fields: [(name: ByteRange, value: ByteRange)] = []
       HeaderList.forEachField(in: packed) { fields.append(($0, $1)) }
       for field in fields where field.value != facts.method && field.value != facts.path {
+        let name = String(decoding: packed[field.name.indices], as: UTF8.self)
+        let value = UnsafeRawBufferPointer(rebasing: packed[field.value.indices])
         writer.array { writer in
-          writer.string(decoding: UnsafeRawBufferPointer(rebasing: packed[field.name.indices]))
-          writer.string(Self.shown(UnsafeRawBufferPointer(rebasing: packed[field.value.indices])))
+          writer.string(name)
+          writer.string(name == "authorization" ? Self.shown(value) : String(decoding: value, as: UTF8.self))
         }
       }
+    }
+  }
+
+  /// All fields as they came, names and values: what `headers` cannot show where it is not text.
+  private func writeHeaderBytes(_ writer: inout JSONWriter) {
+    withHeaders { packed in
+      HeaderList.forEachField(in: packed) { name, value in
+        writer.array { writer in
+          writer.string(Data(packed[name.indices]).base64EncodedString())
+          writer.string(Data(packed[value.indices]).base64EncodedString())
+        }
+      }
+    }
+  }
+
+  private var hasTextHeaders: Bool {
+    withHeaders { packed in
+      var isText = true
+      HeaderList.forEachField(in: packed) { name, value in
+        isText =
+          isText && String(validating: packed[name.indices], as: UTF8.self) != nil
+          && String(validating: packed[value.indices], as: UTF8.self) != nil
+      }
+      return isText
+    }
+  }
+
+  /// Whether `payload` and `size` tell the body byte for byte, as they do but for what is not JSON and for line breaks
+  /// and spaces around it.
+  private var showsExactBody: Bool {
+    guard bodySize > 0 else { return true }
+    guard payloadProblem == nil else { return false }
+    return withBody { body in
+      !body.contains { $0 == UInt8(ascii: "\n") || $0 == UInt8(ascii: "\r") }
+        && body.first.map { $0 > 0x20 } ?? true && body.last.map { $0 > 0x20 } ?? true
     }
   }
 
@@ -126,22 +171,21 @@ extension Record {
       return writer.nullMember("fault")
     }
     writer.objectMember("fault") { writer in
-      writer.member("profile", first.profile)
-      writer.member("rule", first.rule)
-      writer.member("action", first.action.name.rawValue)
-      writer.member("draw", first.draw)
-      writer.member("p", first.probability)
-      writer.member("ordinal", first.ordinal)
+      Self.write(first, to: &writer)
       guard injections.count > 1 else { return }
       writer.arrayMember("also") { writer in
-        for injection in injections.dropFirst() {
-          writer.object { writer in
-            writer.member("rule", injection.rule)
-            writer.member("action", injection.action.name.rawValue)
-          }
-        }
+        for injection in injections.dropFirst() { writer.object { Self.write(injection, to: &$0) } }
       }
     }
+  }
+
+  private static func write(_ injection: Injection, to writer: inout JSONWriter) {
+    writer.member("profile", injection.profile)
+    writer.member("rule", injection.rule)
+    writer.member("action", injection.action.name.rawValue)
+    writer.member("draw", injection.draw)
+    writer.member("p", injection.probability)
+    writer.member("ordinal", injection.ordinal)
   }
 
   func writeServed(_ writer: inout JSONWriter) {
@@ -193,17 +237,20 @@ extension Record {
     return withBody { JSONText.problem(in: $0).map { "the body is not JSON: \($0)" } }
   }
 
-  /// A header value as people may see it. A signature was overwritten with zeros when the record was made: an ellipsis
-  /// stands for it.
+  /// The value of an `authorization` field as people may see it. A signature was overwritten with zeros when the record
+  /// was made: an ellipsis stands for it.
   static func shown(_ value: UnsafeRawBufferPointer) -> String {
     guard let blanked = value.firstIndex(of: 0) else { return String(decoding: value, as: UTF8.self) }
-    return String(decoding: value[..<blanked], as: UTF8.self) + "…"
+    return String(decoding: value[..<blanked], as: UTF8.self) + ellipsis
   }
+
+  /// What stands in place of a signature.
+  static let ellipsis = "…"
 }
 
 extension Verdict.Credential {
   /// The kind of credential in a record.
-  fileprivate var name: String {
+  var name: String {
     switch self {
     case .none: "none"
     case .token: "token"

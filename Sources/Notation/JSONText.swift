@@ -14,8 +14,9 @@ public struct JSONText {
     public var description: String { "\(reason) at byte \(offset)" }
   }
 
-  /// Arrays and objects inside each other. Python's reader ends at about 1000.
-  public static let maxDepth = 512
+  /// Arrays and objects inside each other. Foundation's reader ends at 512, Python's at about 1000, and what is let
+  /// through stands some levels deep in a list of records.
+  public static let maxDepth = 500
 
   private let bytes: UnsafeRawBufferPointer
   private var position = 0

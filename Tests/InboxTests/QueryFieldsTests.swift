@@ -62,6 +62,8 @@ import Testing
               profile: "p", rule: "r\($0)", action: .respond(Action.Answer(status: 503, reason: "x")), continues: false)
           }, goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
       }.record,
+      PushFixture { $0.body = [0xFF] }.record,
+      InboxImportTests.record(adding: [("x-bad", [0xFF])]),
       PushFixture {
         $0.authorization = []
         $0.connection = ConnectionFacts(

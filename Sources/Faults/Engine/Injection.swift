@@ -19,7 +19,7 @@ public struct Injection: Sendable, Equatable {
   /// The rule's counters, to which a held push is given back.
   let slot: Int?
 
-  init(
+  package init(
     profile: String? = nil, rule: String, action: Action, followedBy: Action? = nil, continues: Bool,
     draw: Double? = nil, probability: Double? = nil, ordinal: Int = 0, slot: Int? = nil
   ) {

@@ -5,6 +5,7 @@ extension Record {
   ///
   /// - Parameter inbox: where it is; nil leaves out what other records prove.
   borrowing func findingKinds(by rulebook: Rulebook, in inbox: Inbox?) -> [Finding.Kind] {
+    if let toldFindings { return toldFindings }
     var kinds = inbox?.earned(by: self, rulebook).map(\.kind) ?? []
     if isNearLimit { kinds.append(.nearLimit) }
     if unshown(by: rulebook) != nil { kinds.append(.wouldNotShow) }
@@ -14,7 +15,8 @@ extension Record {
 
   /// Whether it has a finding of one of the kinds that are meant. What is not meant is not looked for.
   borrowing func hasFinding(by rulebook: Rulebook, in inbox: Inbox?, where isMeant: (Finding.Kind) -> Bool) -> Bool {
-    inbox?.earned(by: self, rulebook).contains { isMeant($0.kind) } == true || isMeant(.nearLimit) && isNearLimit
+    if let toldFindings { return toldFindings.contains(where: isMeant) }
+    return inbox?.earned(by: self, rulebook).contains { isMeant($0.kind) } == true || isMeant(.nearLimit) && isNearLimit
       || isMeant(.missingPushType) && isWithoutType(by: rulebook)
       || isMeant(.wouldNotShow) && unshown(by: rulebook) != nil
   }
@@ -61,7 +63,8 @@ extension Record {
 extension Inbox {
   /// Everything that is wrong with a record.
   public func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
-    earned(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
+    if let told = record.toldFindings { return record.findings(told: told, by: rulebook) }
+    return earned(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
   }
 
   /// Looks at what is new: what is asked next of findings is answered by all that is known now. Takes about a second for

@@ -1,0 +1,168 @@
+internal import APNSRules
+internal import HTTPMessage
+internal import Notation
+
+#if canImport(FoundationEssentials)
+  internal import FoundationEssentials
+#else
+  internal import Foundation
+#endif
+
+/// Makes records again from their JSON, one after the other, and lets them share what they shared.
+struct RecordReader {
+  /// How much is remembered to be shared.
+  private static let memory = 4096
+  /// No record had a larger number; what is above it no reader of JSON tells exactly.
+  private static let maxSeq = 1 << 53
+
+  private struct Token: Hashable {
+    let teamID: String?
+    let keyID: String?
+    let issuedAt: Int64?
+    let signature: ProviderToken.Signature
+  }
+
+  private var connections: [String: ConnectionFacts] = [:]
+  private var tokens: [Token: ProviderToken] = [:]
+
+  /// The record that `text` says.
+  ///
+  /// - Throws: `JSONText.Problem` if it is none.
+  mutating func record(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
+    var json = JSONReader(text)
+    let told = try ToldRecord(&json)
+    func given<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {
+      guard let value else { throw json.problem("no record of a push: \(name) is missing") }
+      return value
+    }
+    let seq = try given(told.seq, "seq")
+    guard (1...Self.maxSeq).contains(seq) else { throw json.problem("seq cannot be \(seq)") }
+    let outcome = try given(told.outcome, "outcome")
+    let accepted = try given(told.accepted, "accepted")
+    let receivedAt = try given(told.receivedAt, "received_at")
+    guard let request = Self.request(told) else {
+      throw json.problem("header fields or body that no push can have had")
+    }
+    let facts = PushFacts(request.headers, defaultTopic: told.verdict == nil ? nil : told.apns.topic)
+    let id = told.apns.origin == "server" ? Array((told.apns.id ?? "").utf8) : []
+    guard id.count <= Int(UInt8.max) else { throw json.problem("an apns.id that is too long") }
+    return Record(
+      seq: seq, request: request,
+      told: ToldJudgement(verdict: verdict(told, facts), facts: facts, findings: told.findings),
+      generatedID: id[...], connection: connection(told, facts), attempt: told.attempt ?? 1, receivedAt: receivedAt,
+      end: Record.End(
+        outcome: outcome, accepted: accepted, served: served(told), aftermath: aftermath(told),
+        finishedAt: told.finishedAt))
+  }
+
+  // MARK: - What came
+
+  private static func request(_ told: ToldRecord) -> HTTPRequest? {
+    let parts = told.request
+    var request = HTTPRequest()
+    request.stream = told.connection.stream
+    guard let headers = headers(parts) else { return nil }
+    request.headers = headers
+    if let text = parts.bodyBytes {
+      guard let body = Data(base64Encoded: text) else { return nil }
+      request.body = Array(body.prefix(HTTPRequest.bodyLimit))
+    } else if parts.payloadError == nil, let payload = parts.payload {
+      request.body = Array(payload.prefix(HTTPRequest.bodyLimit))
+    }
+    // A payload that another program has written anew has another size; it is not cut for that.
+    request.bodySize = parts.bodyBytes == nil ? request.body.count : max(request.body.count, parts.size ?? 0)
+    return request
+  }
+
+  private static func headers(_ parts: ToldRecord.Request) -> HeaderList? {
+    var headers = HeaderList()
+    func append(_ name: [UInt8], _ value: [UInt8]) -> Bool {
+      name.withUnsafeBytes { name in value.withUnsafeBytes { headers.append(name: name, value: $0) } }
+    }
+    if let fields = parts.fieldBytes {
+      for field in fields {
+        guard let name = Data(base64Encoded: field.name), let value = Data(base64Encoded: field.value),
+          append(Array(name), Array(value))
+        else { return nil }
+      }
+      return headers
+    }
+    if let method = parts.method, !headers.append(name: ":method", value: method) { return nil }
+    if let path = parts.path, !headers.append(name: ":path", value: path) { return nil }
+    for (name, value) in parts.fields {
+      // Where there was a signature there are zeros.
+      let isBlanked = name == "authorization" && value.hasSuffix(Record.ellipsis)
+      let bytes = isBlanked ? Array(value.utf8.dropLast(Record.ellipsis.utf8.count)) + [0] : Array(value.utf8)
+      guard append(Array(name.utf8), bytes) else { return nil }
+    }
+    return headers
+  }
+
+  // MARK: - What was said of it
+
+  private mutating func verdict(_ told: ToldRecord, _ facts: PushFacts) -> Verdict? {
+    guard let verdict = told.verdict else { return nil }
+    let credential: Verdict.Credential =
+      switch told.auth.kind {
+      case Verdict.Credential.token.name: .token
+      case Verdict.Credential.certificate.name: .certificate
+      default: .none
+      }
+    return Verdict(
+      facts: facts, credential: credential, token: token(told.auth), passed: verdict.passed,
+      failed: verdict.failed.map { ($0.check, verdict.reason, $0.detail) })
+  }
+
+  private mutating func token(_ auth: ToldRecord.Auth) -> ProviderToken? {
+    guard let signature = auth.signature else { return nil }
+    let key = Token(teamID: auth.teamID, keyID: auth.keyID, issuedAt: auth.issuedAt, signature: signature)
+    if let known = tokens[key] { return known }
+    if tokens.count == Self.memory { tokens.removeAll() }
+    let token = ProviderToken(
+      keyID: auth.keyID, teamID: auth.teamID, issuedAt: auth.issuedAt, signature: signature)
+    tokens[key] = token
+    return token
+  }
+
+  // MARK: - Where it came from
+
+  private mutating func connection(_ told: ToldRecord, _ facts: PushFacts) -> ConnectionFacts {
+    let (parts, listener) = (told.connection, told.listener ?? 0)
+    var certificate = told.auth.certificate
+    if certificate == nil, facts.topic == nil, let topic = told.apns.topic {
+      // Of a push that was not judged only this is known of its certificate.
+      certificate = ProviderCertificate(
+        subjectUID: nil, topics: [topic], development: false, production: false, commonName: nil, fingerprint: "")
+    }
+    if let known = connections[parts.id], known.listener == listener, known.client == parts.client,
+      known.sni == parts.sni, known.tls == parts.tls, known.certificate == certificate
+    {
+      return known
+    }
+    if connections.count == Self.memory { connections.removeAll() }
+    let facts = ConnectionFacts(
+      id: parts.id, listener: listener, client: parts.client, sni: parts.sni, tls: parts.tls, certificate: certificate)
+    connections[parts.id] = facts
+    return facts
+  }
+
+  // MARK: - What went out
+
+  private func served(_ told: ToldRecord) -> Record.Served {
+    Record.Served(
+      status: told.served.status.map(Int.init), reason: told.served.reason.flatMap(Reason.init(text:)),
+      latencyNanoseconds: told.served.latency)
+  }
+
+  private func aftermath(_ told: ToldRecord) -> Aftermath? {
+    let served = told.served
+    let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
+    guard
+      !told.injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
+        || served.closed != nil
+    else { return nil }
+    return Aftermath(
+      injections: told.injections, unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
+      closed: served.closed)
+  }
+}

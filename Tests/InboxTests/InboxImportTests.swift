@@ -1,0 +1,365 @@
+import APNSRules
+import HTTPMessage
+import Notation
+import Testing
+
+@testable import Faults
+@testable import Inbox
+
+@Suite struct InboxImportTests {
+  /// One of every kind of record there is.
+  static let records: [(name: String, record: Record)] = [
+    ("accepted", PushFixture().record),
+    ("rejected", PushFixture { $0.headers.append(("apns-priority", "7")) }.record),
+    ("rejected for its token", PushFixture { $0.authorization = [] }.record),
+    (
+      "of a token without sense",
+      PushFixture { $0.authorization = ["bearer not a token", "Bearer eyJh.b.c"] }.record
+    ),
+    ("of an empty signature", PushFixture { $0.authorization = ["bearer a.b."] }.record),
+    ("pending", PushFixture { $0.outcome = .pending }.record),
+    (
+      "aborted, not whole",
+      PushFixture {
+        $0.isComplete = false
+        $0.outcome = .aborted
+        $0.generatedID = ""
+      }.record
+    ),
+    (
+      "faulted by two rules",
+      PushFixture {
+        $0.outcome = .faulted
+        $0.accepted = true
+        $0.served = Record.Served(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_234_567_891)
+        $0.aftermath = Aftermath(
+          injections: [
+            Injection(
+              profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: nil)),
+              continues: false, draw: 0.1 + 0.2, probability: 0.4, ordinal: 2),
+            Injection(
+              profile: "chaos", rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true, draw: 1e-9,
+              probability: 1),
+          ], goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: Int32.max, debugData: #"{"reason":"x\u0000"}"#))
+      }.record
+    ),
+    (
+      "reset",
+      PushFixture {
+        $0.outcome = .faulted
+        $0.served = Record.Served()
+        $0.aftermath = Aftermath(
+          injections: [
+            Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: true), continues: false)
+          ], reset: "CANCEL", closed: .reset)
+      }.record
+    ),
+    (
+      "closed after a GOAWAY with an answer APNs does not know",
+      PushFixture {
+        $0.outcome = .faulted
+        $0.served = Record.Served(status: 418, latencyNanoseconds: 999)
+        $0.aftermath = Aftermath(
+          unusualReason: "Teapot\u{202E}", goAway: Aftermath.GoAway(code: "ENHANCE", lastStream: 0, debugData: ""),
+          closed: .fin)
+      }.record
+    ),
+    ("without body", PushFixture { $0.body = [] }.record),
+    ("null", PushFixture { $0.body = Array("null".utf8) }.record),
+    ("no JSON", PushFixture { $0.body = Array("a=1".utf8) }.record),
+    ("no UTF-8", PushFixture { $0.body = [0x22, 0xFF, 0x00, 0x22] }.record),
+    ("JSON with spaces around it", PushFixture { $0.body = Array(" {\"aps\":{}}\t".utf8) }.record),
+    ("JSON on several lines", PushFixture { $0.body = Array("{\r\n  \"aps\": {}\n}\n".utf8) }.record),
+    (
+      "JSON with everything",
+      PushFixture {
+        $0.body = Array(#"{ "b":1.0, "a":1E2,"a" : "\u00e9é\ud83d\ude00😀","big":123456789012345678901234567890 }"#.utf8)
+      }.record
+    ),
+    (
+      "nested as deep as can be",
+      PushFixture {
+        $0.body = Array((String(repeating: "[", count: 499) + "1" + String(repeating: "]", count: 499)).utf8)
+      }.record
+    ),
+    (
+      "nested deeper", PushFixture { $0.body = Array(repeating: UInt8(ascii: "["), count: 4000) }.record
+    ),
+    (
+      "body beyond what is kept",
+      PushFixture {
+        $0.body = Array(repeating: UInt8(ascii: "1"), count: 5120)
+        $0.bodySize = 70_000
+      }.record
+    ),
+    (
+      "headers that come twice",
+      PushFixture { $0.headers += [("apns-topic", "com.acme.other"), ("x-a", "1"), ("x-a", "2"), ("cookie", "")] }
+        .record
+    ),
+    (
+      "headers with odd characters",
+      PushFixture {
+        $0.headers += [
+          ("x-note", "a\u{2028}b\u{7}\"\\😀"), ("x-nul", "a\0b"), ("x-dots", "a…"), ("apns-collapse-id", "c\0d…"),
+        ]
+      }.record
+    ),
+    ("headers that are not text", record(adding: [("x-bad", [0x61, 0xFF, 0x62])])),
+    ("a collapse id that is not text", record(adding: [("apns-collapse-id", [0x80])])),
+    ("an authorization that is not text", record(adding: [("authorization", [0x80, 0x20, 0x81, 0x2e, 0x82])])),
+    (
+      "of a client's id",
+      PushFixture {
+        $0.headers.append(("apns-id", "2235cb23-9220-5658-f5eb-7b5bb23fdec4"))
+        $0.generatedID = ""
+      }.record
+    ),
+    ("of a date", PushFixture { $0.headers.append(("apns-expiration", "1769864400")) }.record),
+    ("of a date that cannot be written", PushFixture { $0.headers.append(("apns-expiration", "\(Int64.max)")) }.record),
+    ("of a third attempt", PushFixture { $0.attempt = 3 }.record),
+    (
+      "of a provider certificate",
+      PushFixture { $0.connection = connection(topics: ["com.acme.app", "com.acme.b"]) }.record
+    ),
+    (
+      "of a provider certificate with one topic",
+      PushFixture {
+        $0.headers = []
+        $0.authorization = []
+        $0.connection = connection(topics: ["com.acme.app.voip"])
+      }.record
+    ),
+    (
+      "of a provider certificate, not whole",
+      PushFixture {
+        $0.headers = []
+        $0.connection = connection(topics: ["com.acme.app"])
+        $0.isComplete = false
+        $0.outcome = .aborted
+      }.record
+    ),
+    (
+      "of a time before 1970 and without a host name",
+      PushFixture {
+        $0.now = -1
+        $0.connection = ConnectionFacts(id: "c2", listener: 3, client: "[::1]:1", sni: nil, tls: "TLSv1.2")
+      }.record
+    ),
+  ]
+
+  static func record(adding fields: [(name: String, value: [UInt8])]) -> Record {
+    var request = PushFixture().request
+    for field in fields {
+      Array(field.name.utf8).withUnsafeBytes { name in
+        field.value.withUnsafeBytes { _ = request.headers.append(name: name, value: $0) }
+      }
+    }
+    var standing = ConnectionStanding(certificate: nil)
+    let verdict = PushFixture.rulebook.judge(
+      request, standing: &standing, keys: KeyRing(version: 1, keys: []), devices: DeviceTable(), now: PushFixture.noon)
+    return Record(
+      request: request, verdict: verdict, facts: verdict.facts, generatedID: ArraySlice("ABC".utf8),
+      connection: PushFixture().connection, receivedAt: PushFixture.noon,
+      end: Record.End(
+        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),
+        finishedAt: PushFixture.noon))
+  }
+
+  private static func connection(topics: [String]) -> ConnectionFacts {
+    ConnectionFacts(
+      id: "c3", listener: 0, client: "127.0.0.1:3", sni: "localhost", tls: "TLSv1.3",
+      certificate: ProviderCertificate(
+        subjectUID: "com.acme.app", topics: topics, development: true, production: false, commonName: "Apple Push",
+        fingerprint: "ab12"))
+  }
+
+  static func export(_ inbox: Inbox, as format: InboxExport.Format = .lines, rulebook: Rulebook = PushFixture.rulebook)
+    -> [UInt8]
+  {
+    var export = InboxExport(inbox.snapshot(), Selection(), as: format, rulebook: rulebook)
+    var text: [UInt8] = []
+    while let piece = export.next() { text += piece }
+    return text
+  }
+
+  /// - Parameter size: of the pieces in which the text comes.
+  static func read(_ text: [UInt8], inPiecesOf size: Int = .max, maxBytes: Int = .max) throws -> Inbox {
+    var reading = InboxImport(maxBytes: maxBytes)
+    var rest = text[...]
+    while !rest.isEmpty {
+      try rest.prefix(size).withUnsafeBytes { try reading.read($0) }
+      rest = rest.dropFirst(size)
+    }
+    return try reading.finish()
+  }
+
+  @Test(arguments: records.indices)
+  func aRecordComesBackAsItWas(index: Int) throws {
+    let (name, record) = Self.records[index]
+    let inbox = Inbox()
+    inbox.append(record)
+    let text = Self.export(inbox)
+    let back = try Self.read(text)
+    // Other rules would find other things; what the file says stays.
+    let again = Self.export(back, rulebook: Rulebook(mode: .strict))
+    #expect(String(decoding: again, as: UTF8.self) == String(decoding: text, as: UTF8.self), "\(name)")
+    let copy = try #require(back.record(seq: 1))
+    #expect(copy.body == record.body, "\(name)")
+    #expect(copy.isBodyCut == record.isBodyCut, "\(name)")
+    #expect(copy.pushKey == record.pushKey, "\(name)")
+    #expect(
+      (try? copy.curlCommand(to: "a", authority: "b")) == (try? record.curlCommand(to: "a", authority: "b")), "\(name)")
+    #expect((try? copy.simulatorFile()) == (try? record.simulatorFile()), "\(name)")
+  }
+
+  @Test(arguments: [InboxExport.Format.lines, .array], [1, 7, 1000, Int.max])
+  func comesInPieces(format: InboxExport.Format, size: Int) throws {
+    let inbox = Inbox()
+    for (_, record) in Self.records { inbox.append(record) }
+    inbox.remove(try Selection([(name: "apns_id", value: "ABC")]))
+    let text = Self.export(inbox, as: format)
+    let back = try Self.read(text, inPiecesOf: size)
+    #expect(Self.export(back, as: format) == text)
+    #expect(back.snapshot().count == inbox.snapshot().count)
+    #expect(back.snapshot().lastSeq == Self.records.count)
+    #expect(back.snapshot().evicted == 0)
+  }
+
+  @Test(arguments: InboxExport.Format.allCases)
+  func anEmptyExportIsAnEmptyInbox(format: InboxExport.Format) throws {
+    let back = try Self.read(Self.export(Inbox(), as: format))
+    #expect(back.snapshot().count == 0)
+    #expect(back.snapshot().lastSeq == 0)
+  }
+
+  @Test func filtersAndPagesWorkOnIt() throws {
+    let inbox = Inbox()
+    for (_, record) in Self.records { inbox.append(record) }
+    let back = try Self.read(Self.export(inbox))
+    for query in [
+      "status:200", "outcome:faulted", "rule:flaky", "rule:long-tail profile:chaos", "key_id:MOCKKEY001", "is:retry",
+      "text:😀", "payload./a:é*", "finding:would-not-show", "header.x-a:2", "!topic:com.acme.app", "reason:Teapot*",
+      "attempt:>2", "larger:10K", "connection:c3", "since:2026-01-31T11:00:00Z",
+    ] {
+      func found(in inbox: Inbox) throws -> [Int] {
+        let context = FilterContext(rulebook: PushFixture.rulebook)
+        let page = inbox.snapshot().page(try PageQuery([(name: "q", value: query)], in: context))
+        return page.items.map(\.seq)
+      }
+      #expect(try found(in: back) == found(in: inbox), "\(query)")
+      #expect(try !found(in: back).isEmpty, "\(query)")
+    }
+  }
+
+  @Test func recordsShareWhatTheyShared() throws {
+    let inbox = Inbox()
+    for _ in 0..<3 { inbox.append(PushFixture().record) }
+    let back = try Self.read(Self.export(inbox))
+    let (one, three) = (try #require(back.record(seq: 1)), try #require(back.record(seq: 3)))
+    #expect(one.connection === three.connection)
+    #expect(one.verdict?.token === three.verdict?.token)
+  }
+
+  /// A program such as jq writes payloads anew.
+  @Test func aPayloadWrittenAnewIsTheBody() throws {
+    let inbox = Inbox()
+    inbox.append(PushFixture { $0.body = Array(#"{ "aps":{"alert":"hi"} }"#.utf8) }.record)
+    let text = String(decoding: Self.export(inbox), as: UTF8.self).replacing(
+      #"{ "aps":{"alert":"hi"} }"#, with: "{\"aps\":\n {\"alert\":\"hi\"}}")
+    let back = try #require(try Self.read(Array(text.utf8)).record(seq: 1))
+    #expect(String(decoding: back.body, as: UTF8.self) == "{\"aps\":\n {\"alert\":\"hi\"}}")
+    #expect(!back.isBodyCut)
+    #expect(back.payloadProblem == nil)
+  }
+
+  private static let line: String = {
+    let inbox = Inbox()
+    inbox.append(PushFixture().record)
+    return String(decoding: export(inbox).dropLast(), as: UTF8.self)
+  }()
+
+  @Test(arguments: [
+    ("hello", "1: no record of a push begins here"), ("{}", "1: no record of a push: seq is missing"),
+    ("\n\n{\"seq\":1}", "3: no record of a push: outcome is missing"), ("[", "1: the list of records has no end"),
+    ("[{}]", "1: no record of a push: seq is missing"), ("[]\n[]", "2: no record"),
+    ("{\"seq\":1", "1: the record that"),
+    ("{\"seq\":\"1\n\"}", "1: the line ends within a string"), ("{\"seq\":0}", "1: seq cannot be 0"),
+    ("{\"seq\":x}", "1: no whole number"), ("\u{FEFF}{}", "1: no record of a push begins here"),
+  ])
+  func saysWhichLineIsBad(text: String, problem: String) {
+    let error = #expect(throws: InboxImport.Problem.self) { try Self.read(Array(text.utf8)) }
+    #expect(error?.description.hasPrefix(problem) == true, "\(error?.description ?? "")")
+  }
+
+  @Test(arguments: [
+    (#""seq":1"#, #""seq":-1"#, "seq cannot be -1"), (#""seq":1"#, #""seq":9223372036854775807"#, "seq cannot be"),
+    (#""seq":1"#, #""seq":92233720368547758070"#, "no whole number"),
+    (#""accepted":true"#, #""accepted":1"#, "neither true"),
+    (#""outcome":"accepted""#, #""outcome":"lost""#, "outcome cannot be \"lost\""),
+    (#""received_at":"2026"#, #""received_at":"20x6"#, "received_at cannot be"),
+    (#""stream":39"#, #""stream":3000000000"#, "no whole number"), (#"{"check":"method""#, #"{"check":"luck""#, "luck"),
+    (#""signature":"valid""#, #""signature":"good""#, "signature cannot be"),
+    (#""bytes":22"#, #""bytes":-"#, "no whole"),
+    (#""payload":{"#, #""body_base64":"??","payload":{"#, "header fields or body"),
+    (#""headers":[["#, #""headers":[["a"],["#, "a header field that is no name and value"),
+    (#""latency":"1.8ms""#, #""latency":"soon""#, "latency cannot be"),
+    (#""fault":null"#, #""fault":{"rule":"x"}"#, "a fault without an action"),
+  ])
+  func saysWhatIsBad(good: String, bad: String, problem: String) {
+    #expect(Self.line.contains(good))
+    let text = Self.line.replacing(good, with: bad, maxReplacements: 1)
+    let error = #expect(throws: InboxImport.Problem.self) { try Self.read(Array(text.utf8)) }
+    #expect(error?.line == 1)
+    #expect(error?.reason.contains(problem) == true, "\(error?.description ?? "")")
+  }
+
+  @Test(arguments: Action.Name.allCases)
+  func knowsEveryAction(name: Action.Name) {
+    #expect(name.bare.name == name)
+  }
+
+  @Test func numbersAscend() {
+    let error = #expect(throws: InboxImport.Problem.self) {
+      try Self.read(Array((Self.line + "\n" + Self.line + "\n").utf8))
+    }
+    #expect(error?.description == "2: seq 1 comes after seq 1; an export has its records in their order")
+  }
+
+  /// Gaps of any size between numbers cost nothing.
+  @Test func hugeGapsAreNoMatter() throws {
+    let far = Self.line.replacing(#""seq":1"#, with: #""seq":9007199254740992"#, maxReplacements: 1)
+    let text = Array((Self.line + "\n" + far + "\n").utf8)
+    #expect(Self.export(try Self.read(text)) == text)
+  }
+
+  @Test func memoryAndLengthAreBounded() {
+    let many = (1...600).map { Self.line.replacing(#""seq":1"#, with: "\"seq\":\($0)", maxReplacements: 1) }
+    let tooMany = #expect(throws: InboxImport.Problem.self) {
+      try Self.read(Array(many.joined(separator: "\n").utf8), maxBytes: 1000)
+    }
+    #expect(tooMany?.reason.contains("take more than 1000 bytes") == true)
+    let long = Array((#"{"seq":1,"x":""# + String(repeating: "x", count: 2 << 20)).utf8)
+    let tooLong = #expect(throws: InboxImport.Problem.self) { try Self.read(long, inPiecesOf: 65536) }
+    #expect(tooLong?.reason.contains("no end within 1 MiB") == true)
+  }
+
+  /// No text brings it down.
+  @Test func damagedExportsAreErrorsOrRecords() {
+    let line = Array(Self.line.utf8)
+    var random = SystemRandomNumberGenerator()
+    for _ in 0..<3000 {
+      var damaged = line
+      for _ in 0..<Int.random(in: 1...3, using: &random) {
+        let index = Int.random(in: damaged.indices, using: &random)
+        switch Int.random(in: 0..<3, using: &random) {
+        case 0: damaged[index] = UInt8.random(in: 0...255, using: &random)
+        case 1: damaged.remove(at: index)
+        default: damaged.removeSubrange(index..<min(index + 20, damaged.count))
+        }
+      }
+      guard let inbox = try? Self.read(damaged) else { continue }
+      _ = Self.export(inbox)
+    }
+  }
+}
