@@ -11,12 +11,13 @@ struct APNSMock: AsyncParsableCommand {
       file; flags win over variables, variables over the file.
 
       Exit codes: 0 done, 1 a push was rejected, something is not as verify expects it, or an unexpected error, 2 a mistake in flags, settings or a fault profile, 3 a wait timed \
-      out, 4 no server there or not ready, 5 inconclusive: pushes were dropped before they were looked at, 6 port in use, 130 stopped by a second signal.
+      out, 4 no server there or not ready, 5 inconclusive: pushes were dropped before they were looked at, 6 port in use, 130 stopped by a second signal; those of the program for exec.
       """,
     version: Version.text,
     subcommands: [
       Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Tail.self, Wait.self, Findings.self,
       Verify.self, Remove.self, Export.self,
+      View.self, Exec.self,
       ProfileCommand.self, RuleCommand.self, Halt.self, Resume.self, Reset.self, Clock.self, Doctor.self,
       Healthcheck.self,
       ShowVersion.self,

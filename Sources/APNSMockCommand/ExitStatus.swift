@@ -19,23 +19,29 @@ enum ExitStatus: Int32, Sendable {
 
 /// What a command could not do, in words for people (what, where, how to repair it) and as an exit code for scripts.
 struct CommandFailure: Error, CustomStringConvertible {
-  let status: ExitStatus
+  /// What it ends with.
+  let code: Int32
+  /// The meaning of the code; an unexpected error for the codes of shells, 126 and 127.
+  var status: ExitStatus { ExitStatus(rawValue: code) ?? .failed }
   /// One line, or one for each of several errors.
   let description: String
   /// What the program says at its end.
   let lines: [String]
 
-  init(_ status: ExitStatus, _ description: String) {
-    self.init(status, description.split(separator: "\n").map { "error: \($0)" }, description)
+  init(_ status: ExitStatus, _ description: String) { self.init(code: status.rawValue, description) }
+
+  /// A failure with a code of shells.
+  init(code: Int32, _ description: String) {
+    self.init(code, description.split(separator: "\n").map { "error: \($0)" }, description)
   }
 
   /// A failure whose lines say by themselves what they are, as those of a compiler do: `file:12:7: …`.
   init(_ status: ExitStatus, lines: [String]) {
-    self.init(status, lines, lines.joined(separator: "\n"))
+    self.init(status.rawValue, lines, lines.joined(separator: "\n"))
   }
 
-  private init(_ status: ExitStatus, _ lines: [String], _ description: String) {
-    self.status = status
+  private init(_ code: Int32, _ lines: [String], _ description: String) {
+    self.code = code
     self.lines = lines
     self.description = description
   }

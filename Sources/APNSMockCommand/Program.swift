@@ -25,25 +25,32 @@ enum Program {
       ending = Ending(of: error)
     }
     for line in ending.lines { ending.stream.line(line) }
-    exit(ending.status.rawValue)
+    exit(ending.code)
   }
 }
 
 /// The last words of the program, and its exit code.
 struct Ending: Equatable {
-  let status: ExitStatus
+  let code: Int32
   var lines: [String] = []
   var stream = StandardStream.error
+
+  /// The meaning of the code, as far as it is one of ours and not of a program that `exec` ran.
+  var status: ExitStatus { ExitStatus(rawValue: code) ?? .failed }
 }
 
 extension Ending {
+  init(status: ExitStatus, lines: [String] = [], stream: StandardStream = .error) {
+    self.init(code: status.rawValue, lines: lines, stream: stream)
+  }
+
   /// What an error says at the end.
   init(of error: any Error) {
     switch error {
     case let failure as CommandFailure:
-      self.init(status: failure.status, lines: failure.lines)
+      self.init(code: failure.code, lines: failure.lines)
     case let code as ExitCode:
-      self.init(status: ExitStatus(rawValue: code.rawValue) ?? .failed)
+      self.init(code: code.rawValue)
     default:
       let code = APNSMock.exitCode(for: error)
       if code == .validationFailure {

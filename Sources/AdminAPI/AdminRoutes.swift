@@ -33,6 +33,9 @@ struct Route: Sendable {
     Route(method: .delete, path: path, answer: answer)
   }
 
+  /// The same below `/api/v1`.
+  var underAPI: Route { Route(method: method, path: "/api/v1" + path, answer: answer, isStreaming: isStreaming) }
+
   /// Whether `path` is one that this route answers.
   func matches(_ path: String) -> Bool {
     let template = self.path.split(separator: "/")
@@ -48,19 +51,26 @@ struct AdminRoutes: Sendable {
 
   /// Every route, in the order of the documentation.
   var routes: [Route] {
-    let api =
+    let inbox =
       PushRoutes(state: state).routes + FindingRoutes(state: state).routes + WaitRoutes(state: state).routes
       + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes
-      + ExportRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
+      + ExportRoutes(state: state).routes
+    if let view { return (inbox.filter(ViewRoutes.reads) + view.routes).map(\.underAPI) + outside }
+    let api =
+      inbox + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes
       + RuleRoutes(state: state).routes + FaultRoutes(faults: state.faults).routes
       + ConnectionRoutes(state: state).routes
       + ServerRoutes(state: state, version: version).routes
-    return api.map {
-      Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer, isStreaming: $0.isStreaming)
-    }
-      + OutsideRoutes(state: state, version: version).routes
+    return api.map(\.underAPI) + outside
+  }
+
+  private var outside: [Route] { OutsideRoutes(state: state, version: version).routes }
+
+  /// Of an inbox that is only looked at.
+  private var view: ViewRoutes? {
+    state.viewedFile.map { ViewRoutes(state: state, version: version, file: $0) }
   }
 
   /// Answers requests by these routes.
@@ -69,7 +79,7 @@ struct AdminRoutes: Sendable {
     let router = Router(context: BasicRequestContext.self, options: .autoGenerateHeadEndpoints)
     let access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
-    router.add(middleware: Surroundings(access: access, routes: routes))
+    router.add(middleware: Surroundings(access: access, routes: routes, view: view))
     for route in routes {
       router.on(RouterPath(route.path), method: route.method) { request, context in
         if route.isStreaming { try access.checkOrigin(of: request) }
@@ -84,6 +94,7 @@ struct AdminRoutes: Sendable {
 private struct Surroundings: RouterMiddleware {
   let access: AccessRules
   let routes: [Route]
+  let view: ViewRoutes?
 
   func handle(
     _ request: Request, context: BasicRequestContext,
@@ -92,6 +103,7 @@ private struct Surroundings: RouterMiddleware {
     var response: Response
     do {
       try access.check(request)
+      try view?.check(request, among: routes)
       response = try await next(request, context)
     } catch let problem as Problem {
       response = problem.response

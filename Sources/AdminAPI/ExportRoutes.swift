@@ -36,8 +36,9 @@ struct ExportRoutes: Sendable {
   private func curl(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let (record, _) = try PushRoutes(state: state).find(context)
     let listeners = state.apnsAddresses
-    let port = (listeners.indices.contains(record.connection.listener) ? listeners[record.connection.listener] : nil)?
-      .port
+    let listener = record.connection.listener
+    // An export does not tell where its server listened; what serve does by default is as good a guess as any.
+    let port = (listeners.indices.contains(listener) ? listeners[listener] : state.configuration.apns.first)?.port
     do throws(NotRenderable) {
       return .text(
         try record.curlCommand(

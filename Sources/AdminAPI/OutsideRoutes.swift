@@ -10,10 +10,11 @@ struct OutsideRoutes: Sendable {
   let version: String
 
   var routes: [Route] {
-    [
-      .get("/livez", live), .get("/readyz", ready), .get("/ca.pem", authority), .get(ProfileSchema.path, schema),
-      .get("/", welcome),
+    let all: [Route] = [
+      .get("/livez", live), .get("/readyz", ready), .get("/", welcome), .get(ProfileSchema.path, schema),
     ]
+    // Where nobody can push there is nobody to trust.
+    return state.viewedFile == nil ? all + [.get("/ca.pem", authority)] : all
   }
 
   private func live(_ request: Request, _ context: BasicRequestContext) -> Response {
@@ -34,6 +35,7 @@ struct OutsideRoutes: Sendable {
   }
 
   private func welcome(_ request: Request, _ context: BasicRequestContext) -> Response {
+    if let file = state.viewedFile { return .text(Self.words(on: file, version: version)) }
     let admin = "http://\(request.head.authority ?? "localhost")"
     let apns = state.apnsAddresses.map { "https://\($0)" }.joined(separator: "  ")
     let example = state.apnsAddresses.first.map { Endpoint(host: "localhost", port: $0.port) }
@@ -62,5 +64,16 @@ struct OutsideRoutes: Sendable {
         curl \(admin)/api/v1/status
 
       """)
+  }
+
+  private static func words(on file: String, version: String) -> String {
+    """
+    apns-mock \(version), a view of \(file), read only
+
+      /api/v1/pushes              every push in it, with why it was answered so
+      /api/v1/pushes?status=400
+      /api/v1/status
+
+    """
   }
 }

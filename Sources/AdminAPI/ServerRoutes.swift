@@ -37,18 +37,20 @@ struct ServerRoutes: Sendable {
         writer.member("path", state.certificates.caPath)
         writer.member("fingerprint", state.certificates.caFingerprint)
       }
-      writer.objectMember("inbox") { writer in
-        writer.member("records", inbox.count)
-        writer.member("bytes", inbox.bytes)
-        writer.member("evicted", inbox.evicted)
-        writer.member("last_seq", inbox.lastSeq)
-      }
+      writer.objectMember("inbox") { Self.write(inbox, to: &$0) }
       writer.objectMember("limits") { writer in
         writer.member("max_records", configuration.maxRecords)
         writer.member("max_bytes", configuration.maxBytes)
       }
       writer.member("warnings", warnings(inbox))
     }
+  }
+
+  static func write(_ inbox: InboxSnapshot, to writer: inout JSONWriter) {
+    writer.member("records", inbox.count)
+    writer.member("bytes", inbox.bytes)
+    writer.member("evicted", inbox.evicted)
+    writer.member("last_seq", inbox.lastSeq)
   }
 
   private func warnings(_ inbox: InboxSnapshot) -> [String] {
@@ -93,7 +95,7 @@ struct ServerRoutes: Sendable {
 
 extension Endpoint {
   /// Writes the address's members.
-  fileprivate func write(to writer: inout JSONWriter) {
+  func write(to writer: inout JSONWriter) {
     writer.member("host", host)
     writer.member("port", port)
   }

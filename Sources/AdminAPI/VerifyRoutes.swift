@@ -13,13 +13,18 @@ struct VerifyRoutes: Sendable {
   private func verify(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await RequestBody.bytes(of: request)
     if body.readableBytes > 0 { try RequestBody.type(of: request, among: [JSONBody.type]) }
-    let verification: Verification
+    var verification: Verification
     do throws(VerificationFailure) {
       verification = try Verification(
         json: body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8),
         in: state.filterContext(state.inbox.snapshot()))
     } catch {
       throw Problem(error)
+    }
+    if state.viewedFile != nil {
+      // Nothing will come.
+      verification.timeout = .zero
+      verification.settle = .zero
     }
     guard let report = await state.verify(verification) else {
       throw Problem(

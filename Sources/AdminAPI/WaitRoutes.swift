@@ -12,11 +12,16 @@ struct WaitRoutes: Sendable {
   private func wait(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let isStrict = try parameters.takeFlag("strict")
-    let query: WaitQuery
+    var query: WaitQuery
     do {
       query = try WaitQuery(parameters.all, in: state.filterContext(nil))
     } catch {
       throw Problem(error)
+    }
+    if state.viewedFile != nil {
+      // Nothing will come.
+      query.timeout = .zero
+      query.settle = .zero
     }
     let answer = await state.inbox.wait(for: query)
     if answer.isAbandoned {

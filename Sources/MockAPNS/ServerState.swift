@@ -1,6 +1,6 @@
 public import APNSRules
 public import Inbox
-import Logging
+public import Logging
 import NIOConcurrencyHelpers
 import Synchronization
 
@@ -25,6 +25,8 @@ public final class ServerState: Sendable {
   public let events: EventLog
   /// The folder of certificates and keys.
   public let certificates: CertificateFolder
+  /// The file that the inbox was read from, to be looked at and not to be changed; nil for a server of its own.
+  public let viewedFile: String?
   /// Makes generated ids repeatable.
   public let seed: UInt64
   /// Which faults are in force.
@@ -48,12 +50,34 @@ public final class ServerState: Sendable {
   init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
     self.configuration = configuration
     self.certificates = certificates
+    viewedFile = nil
     badCertificates = BadCertificates(folder: certificates, extraNames: configuration.certificateNames)
     clock = ServerClock()
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
     keys = Snapshot(KeyRing(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = Snapshot(DeviceTable())
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes)
+    events = EventLog(inbox)
+    faults = FaultControl(
+      configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
+  }
+
+  /// An inbox to be looked at, with nothing around it: nobody can push.
+  ///
+  /// - Parameters:
+  ///   - inbox: from an export.
+  ///   - file: where the export is, as people call it.
+  public init(viewing inbox: Inbox, of file: String, configuration: Configuration, logger: Logger) {
+    self.configuration = configuration
+    self.inbox = inbox
+    viewedFile = file
+    certificates = CertificateFolder(
+      path: configuration.certificates, caPEM: "", caFingerprint: "", providerKeys: [], notices: [])
+    badCertificates = BadCertificates(folder: certificates, extraNames: [])
+    clock = ServerClock()
+    seed = 0
+    keys = Snapshot(KeyRing(version: 1, keys: []))
+    devices = Snapshot(DeviceTable())
     events = EventLog(inbox)
     faults = FaultControl(
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)

@@ -45,11 +45,12 @@ struct NeighbouringServer: Sendable {
   /// The fingerprint of its CA, by which it can be seen whether it has the same folder.
   func authorityFingerprint() async throws -> String? {
     guard let answer = try await request(.GET, "/api/v1/status"), answer.status == 200 else { return nil }
-    return try answer.decoded(Status.self).ca.fingerprint
+    return try answer.decoded(Status.self).ca?.fingerprint
   }
 
   private struct Status: Decodable {
-    var ca: Authority
+    /// Null for a view of an export.
+    var ca: Authority?
 
     struct Authority: Decodable {
       var fingerprint: String

@@ -17,7 +17,7 @@ struct PortFile: Sendable, Equatable {
   var apns: [Endpoint]
   /// Where the inbox is read.
   var admin: Endpoint?
-  /// The CA to trust, the ids of the provider key, and the key itself; paths are absolute.
+  /// The CA to trust, the ids of the provider key, and the key itself; paths are absolute. Empty in a view.
   var ca: String
   var keyID: String
   var teamID: String
@@ -28,6 +28,8 @@ struct PortFile: Sendable, Equatable {
   var seed: UInt64
   /// What the admin listener wants to see, if anything.
   var adminToken: String?
+  /// Whether an export is looked at there, so that nobody can push and there is nothing to say about it.
+  var isView = false
 
   /// The folder of certificates and keys, in which the CA lies.
   var folder: String { String(ca[..<(ca.lastIndex(of: "/") ?? ca.startIndex)]) }
@@ -45,12 +47,12 @@ struct PortFile: Sendable, Equatable {
       } else {
         writer.nullMember("admin")
       }
-      writer.member("ca", ca)
-      writer.member("key_id", keyID)
-      writer.member("team_id", teamID)
-      writer.member("key", key)
-      writer.member("environment", environment.rawValue)
-      writer.member("seed", seed)
+      writer.member("ca", isView ? nil : ca)
+      writer.member("key_id", isView ? nil : keyID)
+      writer.member("team_id", isView ? nil : teamID)
+      writer.member("key", isView ? nil : key)
+      writer.member("environment", isView ? nil : environment.rawValue)
+      writer.member("seed", isView ? nil : seed)
       writer.member("admin_token", adminToken)
     }
     return writer.bytes + [UInt8(ascii: "\n")]
@@ -73,6 +75,12 @@ extension PortFile: Decodable {
     pid = try members.decode(Int32.self, forKey: .pid)
     apns = try members.decode([Address].self, forKey: .apns).map(\.endpoint)
     admin = try members.decodeIfPresent(Address.self, forKey: .admin)?.endpoint
+    adminToken = try members.decodeIfPresent(String.self, forKey: .admin_token)
+    isView = try members.decodeNil(forKey: .ca)
+    guard !isView else {
+      (ca, keyID, teamID, key, environment, seed) = ("", "", "", "", .sandbox, 0)
+      return
+    }
     ca = try members.decode(String.self, forKey: .ca)
     keyID = try members.decode(String.self, forKey: .key_id)
     teamID = try members.decode(String.self, forKey: .team_id)
@@ -80,7 +88,6 @@ extension PortFile: Decodable {
     let environmentName = try members.decode(String.self, forKey: .environment)
     environment = PushEnvironment(rawValue: environmentName) ?? .sandbox
     seed = try members.decode(UInt64.self, forKey: .seed)
-    adminToken = try members.decodeIfPresent(String.self, forKey: .admin_token)
   }
 
   private enum Member: CodingKey {

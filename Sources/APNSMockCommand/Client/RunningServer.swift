@@ -34,12 +34,16 @@ struct RunningServer: Sendable {
     }
     portFile = nil
     client = AdminClient(
-      endpoint: try Self.adminEndpoint(flags, environment).reachable, token: try Self.adminToken(environment))
+      endpoint: try Self.adminEndpoint(flag: flags.admin, environment).reachable,
+      token: try Self.adminToken(environment))
   }
 
-  private static func adminEndpoint(_ flags: ServerFlags, _ environment: [String: String]) throws -> Endpoint {
+  /// What a flag says, else the variable, else where `serve` listens by default.
+  ///
+  /// - Throws: `CommandFailure` of status `usage` for what is no address.
+  static func adminEndpoint(flag: String?, _ environment: [String: String]) throws -> Endpoint {
     let given = [
-      (flags.admin, Setting.admin.flag), (environment.given(Setting.admin.variable), Setting.admin.variable),
+      (flag, Setting.admin.flag), (environment.given(Setting.admin.variable), Setting.admin.variable),
     ]
     for case (let text?, let source) in given {
       do throws(BadValue) {
@@ -51,7 +55,10 @@ struct RunningServer: Sendable {
     return Configuration().admin ?? Endpoint(host: "127.0.0.1", port: 8197)
   }
 
-  private static func adminToken(_ environment: [String: String]) throws -> String? {
+  /// What the variables say.
+  ///
+  /// - Throws: `CommandFailure` for a file that cannot be read.
+  static func adminToken(_ environment: [String: String]) throws -> String? {
     if let token = environment.given(Setting.adminToken.variable) {
       // What the server made up then, only its port file tells.
       return token == ServeSettings.drawnToken ? nil : token

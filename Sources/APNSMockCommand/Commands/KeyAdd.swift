@@ -52,7 +52,7 @@ struct KeyAdd: AsyncParsableCommand {
       isTold = answer != nil
     } catch let failure as CommandFailure {
       throw CommandFailure(
-        failure.status, "\(entry.keyID) is \(place), so it is trusted from the next start on; but now: \(failure)")
+        code: failure.code, "\(entry.keyID) is \(place), so it is trusted from the next start on; but now: \(failure)")
     }
     let trusted =
       isTold

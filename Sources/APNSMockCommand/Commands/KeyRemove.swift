@@ -27,7 +27,7 @@ struct KeyRemove: AsyncParsableCommand {
       if !isUnknown { _ = try answer?.succeeded() }
       wasTrusted = answer != nil && !isUnknown
     } catch let failure as CommandFailure where isListed {
-      throw CommandFailure(failure.status, "\(keyID) is removed from \(list.file.path); but now: \(failure)")
+      throw CommandFailure(code: failure.code, "\(keyID) is removed from \(list.file.path); but now: \(failure)")
     }
     guard isListed || wasTrusted else {
       throw CommandFailure(

@@ -14,36 +14,13 @@ struct Serve: AsyncParsableCommand {
   @OptionGroup var flags: ServeFlags
 
   func run() async throws {
-    var (settings, warnings) = try gathered(Environment.variables)
-    let remarks = try settings.readProfiles()
-    let (format, level) = (settings.logFormat, settings.logLevel)
-    let logger = Logger(label: "apns-mock") { _ in
-      LineLogHandler(format: format, level: level)
-    }
-    for warning in warnings + remarks.warnings { logger.warning("\(warning)") }
-    for notice in remarks.notices { logger.notice("\(notice)") }
+    let (settings, logger) = try flags.settings(Environment.variables)
     do {
       try await ServerRun(settings: settings, logger: logger).run()
     } catch let failure as CommandFailure where settings.logFormat == .json {
       // Whoever reads the log as JSON gets the last line as JSON too.
       logger.critical("\(failure)")
-      throw ExitCode(failure.status.rawValue)
+      throw ExitCode(failure.code)
     }
-  }
-
-  /// What flags, variables and config file say together.
-  ///
-  /// - Throws: `CommandFailure` with everything that is wrong in them, a line each.
-  private func gathered(_ environment: [String: String]) throws -> (ServeSettings, warnings: [String]) {
-    let file = try (flags.config ?? environment.given(Variables.config)).map { path in
-      ConfigurationFile(path: path, yaml: try Files.text(of: path))
-    }
-    let sources = SettingSources(
-      flags: flags.given, environment: environment, file: file, readFile: Files.text)
-    let result = sources.merged()
-    guard result.errors.isEmpty else {
-      throw CommandFailure(.usage, result.errors.map(\.description).joined(separator: "\n"))
-    }
-    return (result.settings, result.warnings)
   }
 }

@@ -13,19 +13,30 @@ import MockAPNS
 struct ExportOnExit: Sendable {
   /// Where, from the root: the working directory may change.
   let path: String
+  /// The flag that asks for it.
+  let flag: String
 
   /// Looks whether the file could be written, so that a mistake shows before the tests run and not after them.
   ///
   /// - Throws: `CommandFailure`.
-  init(to path: String) throws {
+  init(to path: String, for flag: String) throws {
+    self.flag = flag
     self.path = Files.absolute(path)
+    if FileReplacement.isSpecial(self.path) {
+      // Opened to see whether that is possible, as it is not for a folder.
+      let file = open(self.path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+      let reason = String(cString: strerror(errno)).lowercased()
+      guard file >= 0 else {
+        throw CommandFailure(.usage, "\(flag): \(path): cannot be written to (\(reason)); name a file")
+      }
+      close(file)
+      return
+    }
     let folder = self.path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
     guard access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 else {
       let reason = String(cString: strerror(errno)).lowercased()
       throw CommandFailure(
-        .usage,
-        "\(Setting.exportOnExit.flag): \(path): its folder cannot be written to (\(reason)); name a file in another one"
-      )
+        .usage, "\(flag): \(path): its folder cannot be written to (\(reason)); name a file in another one")
     }
   }
 
@@ -42,7 +53,7 @@ struct ExportOnExit: Sendable {
       while let piece = export.next() { try file.append(piece) }
       try file.commit()
     } catch {
-      throw CommandFailure(.failed, "\(Setting.exportOnExit.flag): \(error); the inbox is lost")
+      throw CommandFailure(.failed, "\(flag): \(error); the inbox is lost")
     }
     return snapshot.count
   }

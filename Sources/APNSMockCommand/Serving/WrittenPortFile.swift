@@ -40,4 +40,12 @@ extension PortFile {
       keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, key: state.certificates.providerKeyPath,
       environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken)
   }
+
+  /// What those who look at an export need to know.
+  init(viewing state: ServerState) {
+    self.init(
+      pid: getpid(), apns: [], admin: state.adminAddress, ca: "", keyID: "", teamID: "", key: "",
+      environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken,
+      isView: true)
+  }
 }

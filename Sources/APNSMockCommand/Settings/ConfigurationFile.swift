@@ -61,6 +61,13 @@ struct ConfigurationFile: Sendable {
     }
   }
 
+  /// Forgets what it says about some settings. What is wrong there is still wrong.
+  mutating func leaveOut(_ settings: Set<Setting>) {
+    entries.removeAll { entry in
+      if case .setting(let setting) = entry.target { settings.contains(setting) } else { false }
+    }
+  }
+
   private func place(_ mark: Mark?) -> String { mark.map { "\(path):\($0.line)" } ?? path }
 
   private mutating func fail(_ words: String, at mark: Mark?) {

@@ -10,12 +10,14 @@ struct SettingSources {
   var environment: [String: String] = [:]
   /// The config file, if one was named.
   var file: ConfigurationFile?
+  /// What holds where nothing is said.
+  var defaults = ServeSettings()
   /// How to read the file that a variable names.
   var readFile: (String) throws -> String = { path in throw SettingError("\(path): cannot be read") }
 
   /// What comes of them.
   struct Result {
-    var settings = ServeSettings()
+    var settings: ServeSettings
     /// What does not stop the server and should be known.
     var warnings: [String] = []
     /// What stops it. Every value that was given is looked at, also where another source wins over it.
@@ -24,7 +26,7 @@ struct SettingSources {
 
   /// Puts the sources together.
   func merged() -> Result {
-    var result = Result()
+    var result = Result(settings: defaults)
     if let file {
       result.errors = file.errors
       for entry in file.entries { result.apply(entry.target, entry.values, from: entry.source) }

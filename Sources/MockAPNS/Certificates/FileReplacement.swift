@@ -7,10 +7,12 @@
 #endif
 
 /// What a file will hold, while it is written piece by piece under a temporary name. Until `commit` nobody sees any of
-/// it; if that is never called, nothing has changed.
+/// it; if that is never called, nothing has changed. What is no ordinary file (a pipe, a terminal) cannot be replaced and
+/// gets each piece at once.
 package final class FileReplacement {
   private let path: String
-  private let temporary: String
+  /// Nil for what is written to at once.
+  private let temporary: String?
   private var file: Int32
 
   /// Begins a file of its own beside the one at `path`.
@@ -19,7 +21,14 @@ package final class FileReplacement {
   /// - Throws: `FileError`.
   package init(of path: String, isPrivate: Bool) throws(FileError) {
     self.path = path
-    temporary = "\(path).\(getpid()).tmp"
+    guard !Self.isSpecial(path) else {
+      temporary = nil
+      file = open(path, O_WRONLY | O_CLOEXEC)
+      guard file >= 0 else { throw FileError(path: path, failing: "cannot be written") }
+      return
+    }
+    let temporary = "\(path).\(getpid()).tmp"
+    self.temporary = temporary
     unlink(temporary)
     file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : 0o644)
     guard file >= 0 else { throw FileError(path: path, failing: "cannot be written") }
@@ -28,7 +37,13 @@ package final class FileReplacement {
   deinit {
     guard file >= 0 else { return }
     close(file)
-    unlink(temporary)
+    if let temporary { unlink(temporary) }
+  }
+
+  /// Whether something is there that is no ordinary file.
+  package static func isSpecial(_ path: String) -> Bool {
+    var status = stat()
+    return stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
   }
 
   /// Writes what comes next.
@@ -50,9 +65,9 @@ package final class FileReplacement {
   package func commit() throws(FileError) {
     let closed = close(file)
     file = -1
-    guard closed == 0, rename(temporary, path) == 0 else {
+    guard closed == 0, temporary.map({ rename($0, path) == 0 }) ?? true else {
       let error = FileError(path: path, failing: "cannot be written")
-      unlink(temporary)
+      if let temporary { unlink(temporary) }
       throw error
     }
   }

@@ -1,0 +1,81 @@
+import AdminAPI
+import ArgumentParser
+import Inbox
+import Logging
+import MockAPNS
+import Notation
+
+/// `apns-mock view`
+struct View: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    abstract: "Look at an exported inbox, as of a failed test run.",
+    discussion: """
+      Serves the file as a server would serve its inbox, for all commands that look at pushes, and changes nothing. \
+      Files come from export, --export-on-exit and exec --export.
+      """)
+
+  @Argument(help: "The export, a record a line or a list of them; - is standard input.")
+  var file: String
+
+  @Option(
+    help: """
+      Where the inbox is read and commands ask, HOST:PORT; port 0 takes a free one. [APNS_MOCK_ADMIN] \
+      (default: 127.0.0.1:8197)
+      """)
+  var admin: String?
+
+  @Option(help: "Where to write down, when ready, where it listens.")
+  var portFile: String?
+
+  @Option(help: "How much memory the pushes may take, as 512MiB.")
+  var maxBytes = "2GiB"
+
+  func run() async throws {
+    let environment = Environment.variables
+    let address = try RunningServer.adminEndpoint(flag: admin, environment)
+    var configuration = Configuration()
+    configuration.admin = address
+    configuration.adminToken = try RunningServer.adminToken(environment)
+    let inbox = try ExportFile(file).inbox(maxBytes: try memory())
+    let signals = await StopSignals()
+    let logger = Logger(label: "apns-mock") { _ in LineLogHandler(format: .text, level: .warning) }
+    let state = ServerState(viewing: inbox, of: name, configuration: configuration, logger: logger)
+    let server = try await LiveServer.starting {
+      try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
+    }
+    state.phase = .ready
+    let written: WrittenPortFile?
+    do {
+      written = try portFile.map { try WrittenPortFile(PortFile(viewing: state), at: $0) }
+    } catch {
+      await server.stop()
+      throw error
+    }
+    announce(state, at: server.address)
+    _ = await signals.first { written?.remove() }
+    state.phase = .stopping
+    await server.stop()
+    written?.remove()
+  }
+
+  private var name: String { file == "-" ? "standard input" : file }
+
+  private func memory() throws -> Int {
+    do throws(BadValue) {
+      return try Value.size(maxBytes)
+    } catch {
+      throw CommandFailure(.usage, SettingError(error, from: Setting.maxBytes.flag).description)
+    }
+  }
+
+  private func announce(_ state: ServerState, at address: Endpoint) {
+    let way = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
+    StandardStream.error.line(
+      """
+      apns-mock shows \(name), read only: \(state.inbox.snapshot().count) pushes
+        admin  http://\(address)
+
+        apns-mock ls \(way)
+      """)
+  }
+}

@@ -1,0 +1,116 @@
+import Inbox
+import Logging
+import MockAPNS
+
+/// One run of a program with a server of its own.
+struct ExecRun: Sendable {
+  let settings: ServeSettings
+  let logger: Logger
+  /// The program and its arguments.
+  let program: [String]
+  /// What is looked at afterwards.
+  let checks: ExecChecks
+  /// The flag that asks for the export.
+  let exportFlag: String
+
+  /// Runs it.
+  ///
+  /// - Returns: the exit code.
+  /// - Throws: `CommandFailure` if it could not be run.
+  func run() async throws -> Int32 {
+    let files = InheritedFiles()
+    let signals = try SignalWatch()
+    let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: exportFlag) }
+    let folder = try settings.portFile == nil ? TemporaryFolder() : nil
+    defer { folder?.remove() }
+    var settings = settings
+    settings.portFile = settings.portFile ?? folder.map { $0.path + "/ports.json" }
+    let server = try await LiveServer.start(settings, logger: logger)
+    let removeFiles: @Sendable () -> Void = {
+      server.removePortFile()
+      folder?.remove()
+    }
+    let result: Supervision.Result
+    do {
+      try checks.examine(server.state)
+      files.hideOthers()
+      let child = try ChildProcess(
+        program, changing: environment(of: server.state, portFile: settings.portFile), defaults: signals.untouched)
+      let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
+      result = await supervision.result()
+      supervision.endAtNextSignal()
+    } catch {
+      await server.stop()
+      throw error
+    }
+    tell(result)
+    var outcomes: [ExecChecks.Outcome] = []
+    // Whoever was told to end, and is, has no time to lose.
+    if result.askedBy == nil {
+      outcomes.append(try await checks.verify(server.state, mayWait: result.ending == .exited(0)))
+    }
+    await server.stop()
+    outcomes.append(checks.findings(server.state))
+    if let export { outcomes.append(write(export, server.state)) }
+    for line in outcomes.flatMap(\.lines) { say(line) }
+    summarize(server.state)
+    let statuses = outcomes.map(\.status).filter { $0 != .done }
+    // What is certain goes before what nobody knows.
+    let found = statuses.first { $0 != .inconclusive } ?? statuses.first ?? .done
+    return result.ending.code == 0 ? found.rawValue : result.ending.code
+  }
+
+  private func write(_ export: ExportOnExit, _ state: ServerState) -> ExecChecks.Outcome {
+    do {
+      _ = try export.write(state)
+      return ExecChecks.Outcome()
+    } catch {
+      return ExecChecks.Outcome(status: .failed, lines: ["\(error)"])
+    }
+  }
+
+  /// Says something that went wrong.
+  private func say(_ words: String) {
+    switch settings.logFormat {
+    case .text: StandardStream.error.line("apns-mock: \(words)")
+    case .json: logger.error("\(words)")
+    }
+  }
+
+  /// What a program needs to find the server and to be trusted by it.
+  private func environment(of state: ServerState, portFile: String?) -> [String: String?] {
+    var changes: [String: String?] = [
+      Setting.apns.variable: state.apnsAddresses.map(\.reachable.description).joined(separator: ","),
+      Setting.admin.variable: state.adminAddress?.reachable.description,
+      Setting.portFile.variable: portFile.map(Files.absolute),
+      Variables.ca: state.certificates.caPath,
+      Variables.key: state.certificates.providerKeyPath,
+      Variables.keyID: CertificateFolder.keyID,
+      Variables.teamID: CertificateFolder.teamID,
+    ]
+    if let token = state.configuration.adminToken {
+      changes[Setting.adminToken.variable] = token
+      changes[Variables.adminTokenFile] = .some(nil)
+    }
+    return changes
+  }
+
+  /// A shell says how a program of its own was killed; of this one only we know.
+  private func tell(_ result: Supervision.Result) {
+    guard case .killed(let signal) = result.ending, signal != result.askedBy else { return }
+    let name = SignalName.text(signal)
+    say("\(program.first ?? "") was killed by signal \(signal) (\(name))")
+  }
+
+  /// One line on what came.
+  private func summarize(_ state: ServerState) {
+    let summary = ExecSummary(state)
+    switch settings.logFormat {
+    case .text: StandardStream.error.line("apns-mock: \(summary.text)")
+    case .json:
+      var logger = logger
+      logger.logLevel = min(logger.logLevel, .info)
+      logger.info("summary", metadata: summary.metadata)
+    }
+  }
+}

@@ -1,0 +1,49 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// What stands in place of a server where somebody looks at an export.
+struct ViewRoutes: Sendable {
+  let state: ServerState
+  let version: String
+  /// The file, as people call it.
+  let file: String
+
+  var routes: [Route] { [.get("/status", status)] }
+
+  /// Whether a route only looks at pushes.
+  static func reads(_ route: Route) -> Bool {
+    route.method == .get || (route.method == .post && route.path == "/verify")
+  }
+
+  /// - Throws: `Problem` if the request wants to change something.
+  func check(_ request: Request, among routes: [Route]) throws(Problem) {
+    let method = request.method
+    guard method != .get, method != .head,
+      !routes.contains(where: { $0.method == method && $0.matches(request.uri.path) })
+    else { return }
+    throw .forbidden(
+      "this is a view of \(file), read only",
+      hint: "Start a server to push to and to change things of: apns-mock serve.")
+  }
+
+  /// As of a server, with null for what a file does not tell.
+  private func status(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let inbox = state.inbox.snapshot()
+    return .json { writer in
+      writer.member("version", version)
+      writer.member("phase", state.phase.name)
+      writer.member("view", file)
+      writer.member("uptime", WrittenDuration.text(.milliseconds(state.uptime / .milliseconds(1))))
+      for name in ["seed", "environment", "rules", "profile"] { writer.nullMember(name) }
+      writer.objectMember("addresses") { writer in
+        writer.arrayMember("apns") { _ in }
+        writer.name("admin")
+        if let address = state.adminAddress { writer.object { address.write(to: &$0) } } else { writer.null() }
+      }
+      writer.objectMember("inbox") { ServerRoutes.write(inbox, to: &$0) }
+      writer.member("warnings", [String]())
+    }
+  }
+}
