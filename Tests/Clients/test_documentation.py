@@ -152,6 +152,53 @@ def test_the_lines_on_certificates_and_keys(start, paste, tmp_path):
     assert [key["key_id"] for key in server.api("GET", "/keys")["items"]] == [server.key_id], "added and removed"
 
 
+def test_the_lines_on_the_inbox(start, paste, tmp_path):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "Inbox.md").read_text(), "sh")), "sh", "-e")
+    assert "curl -i --http2" in words and '"served":{"status":200}' in words and '"served":{"status":410}' in words
+    assert "Simulator Target Bundle" in (tmp_path / "order.apns").read_text()
+    assert len((tmp_path / "run.ndjson").read_text().splitlines()) == 2
+    assert server.pushes() == []
+
+
+def test_every_query_of_the_page_is_one_and_every_field_is_on_it(server):
+    tables = [part for part in (PAGES / "Inbox.md").read_text().split("\n\n") if part.startswith("| ")]
+    queries, fields = ([row.split("|")[1:3] for row in table.splitlines()[2:]] for table in tables)
+    asked = [query for row in queries for query in re.findall(r"`([^`]+)`", row[0])]
+    assert len(asked) > 15
+    for query in asked:
+        answer = server.request("GET", "/api/v1/pushes", q=query)
+        assert answer.status == 200, (query, answer.body)
+    named = {name.rstrip("…") for row in fields for cell in row for name in re.findall(r"`([^`]+)`", cell)}
+    refused = server.request("GET", "/api/v1/pushes", q="nothing:1").json["hint"]
+    for field in re.search(r"[Tt]he fields are (.*?)\.(?: |$)", refused).group(1).replace(" and ", ", ").split(", "):
+        assert re.sub(r"^(payload\./|header\.).*", r"\1", field) in named, field
+
+
+def test_the_lines_on_waiting(start, paste):
+    server = start()
+    paste(server, "\n".join(blocks((PAGES / "Waiting.md").read_text(), "sh")), "sh", "-e")
+    assert server.pushes(status=410)
+
+
+def test_the_lines_on_ci(paste):
+    words = paste(None, "\n".join(blocks((PAGES / "InCI.md").read_text(), "sh")), "sh", "-e")
+    assert "curl -i --http2" in words
+
+
+def test_the_workflows_on_ci_are_yaml():
+    yaml = pytest.importorskip("yaml")
+    jobs = [yaml.safe_load(text) for text in blocks((PAGES / "InCI.md").read_text(), "yaml")]
+    assert len(jobs) == 2 and all(jobs)
+
+
+def test_the_pytest_file_on_ci(paste, tmp_path):
+    (tmp_path / "test_push.py").write_text(blocks((PAGES / "InCI.md").read_text(), "python")[0])
+    words = paste(
+        None, f"apns-mock exec -- {sys.executable} -m pytest -q -p no:cacheprovider test_push.py\n", "sh", "-e")
+    assert "1 passed" in words
+
+
 @pytest.mark.parametrize(("page", "library"), LIBRARIES.items(), ids=LIBRARIES)
 def test_every_library_has_a_page_that_says_all(page, library):
     text = (PAGES / "Clients" / f"{page}.md").read_text()
