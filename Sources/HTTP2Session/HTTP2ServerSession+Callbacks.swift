@@ -30,12 +30,11 @@ extension HTTP2ServerSession {
     nghttp2_session_callbacks_set_on_header_callback(callbacks) {
       session, frame, name, nameCount, value, valueCount, _, user in
       guard let frame, let user else { return 0 }
-      HTTP2ServerSession.with(user) {
+      return HTTP2ServerSession.with(user) {
         $0.header(
           on: frame.pointee.hd.stream_id, name: UnsafeRawBufferPointer(start: name, count: nameCount),
           value: UnsafeRawBufferPointer(start: value, count: valueCount))
       }
-      return 0
     }
     // A header value that HTTP forbids (a control character in apns-topic) is for the rules of APNs to judge where they
     // read it. Elsewhere, and in a name, it ends the stream as a capital letter does (RFC 9113 section 8.2.1).
@@ -44,12 +43,11 @@ extension HTTP2ServerSession {
       guard let frame, let user else { return 0 }
       let nameBytes = UnsafeRawBufferPointer(start: name, count: nameCount)
       guard HTTP2ServerSession.isForTheRules(nameBytes) else { return APNS_STREAM_FAILURE }
-      HTTP2ServerSession.with(user) {
+      return HTTP2ServerSession.with(user) {
         $0.header(
           on: frame.pointee.hd.stream_id, name: UnsafeRawBufferPointer(start: name, count: nameCount),
           value: UnsafeRawBufferPointer(start: value, count: valueCount))
       }
-      return 0
     }
     nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks) { _, flags, stream, data, count, user in
       guard let user else { return 0 }

@@ -103,6 +103,7 @@ extension HTTP2ServerSession {
       let stream = Unmanaged<RequestStream>.fromOpaque(pointer).takeUnretainedValue()
       switch stream.answer?.copyNext(to: UnsafeMutableBufferPointer(start: buffer, count: length)) {
       case .bytes(let count, let isLast)?:
+        stream.looks = 0
         if isLast { flags.pointee |= APNS_DATA_FLAG_EOF }
         return count
       case .cutShort(let code)?:

@@ -43,6 +43,7 @@ extension HTTP2ServerSession {
     }
     open.append(stream)
     recent = (id, stream)
+    headerExcess = 0
     nghttp2_session_set_stream_user_data(session, id, stream.toOpaque())
     if let limit = streamLimits.enforced, open.count > limit, !excessReported {
       excessReported = true
@@ -61,14 +62,22 @@ extension HTTP2ServerSession {
     recent?.stream._withUnsafeGuaranteedRef(body)
   }
 
-  func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) {
+  /// Returns what the callback returns.
+  func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
     withStream(id) { stream in
-      if stream.request.headers.listSize + name.count + value.count + 32 > HTTP2Limits.maxHeaderListSize {
+      let size = name.count + value.count + 32
+      if stream.request.headers.listSize + size > HTTP2Limits.maxHeaderListSize {
         stream.request.headersTooLarge = true
+        headerExcess += size
       } else if !stream.request.headersTooLarge {
         stream.request.headers.append(name: name, value: value)
+      } else {
+        headerExcess += size
       }
     }
+    guard headerExcess > HTTP2Limits.maxHeaderExcess else { return 0 }
+    refusal = "a header list of more than \(HTTP2Limits.maxHeaderListSize + HTTP2Limits.maxHeaderExcess) bytes"
+    return APNS_CALLBACK_FAILURE
   }
 
   func body(on id: Int32, _ bytes: UnsafeRawBufferPointer, isLast: Bool) {
@@ -87,16 +96,23 @@ extension HTTP2ServerSession {
     switch header.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
       withStream(header.stream_id) { stream in
+        stream.hasHeaders = true
         if header.flags & APNS_FLAG_END_STREAM != 0 { stream.isComplete = true }
         if stream.isComplete || stream.request.headersTooLarge { report(stream) }
       }
     case APNS_FRAME_SETTINGS:
+      hasBegun = true
       if header.flags & APNS_FLAG_ACK != 0 { streamLimits.acknowledged() }
+    case APNS_FRAME_RST_STREAM:
+      resets += 1
     case APNS_FRAME_PING:
       if header.flags & APNS_FLAG_ACK == 0, acknowledgesPings {
         // Refused when too many acknowledgements wait to be read: the session ends as if nghttp2 acknowledged by itself.
-        refusal = nghttp2_submit_ping(session, APNS_FLAG_ACK, apns_ping_opaque_data(frame))
-        if refusal != 0 { return APNS_CALLBACK_FAILURE }
+        let code = nghttp2_submit_ping(session, APNS_FLAG_ACK, apns_ping_opaque_data(frame))
+        if code != 0 {
+          refusal = String(cString: nghttp2_strerror(code))
+          return APNS_CALLBACK_FAILURE
+        }
       }
     case APNS_FRAME_GOAWAY:
       events.append(.goAway(errorCode: apns_goaway_error_code(frame)))
@@ -130,6 +146,7 @@ extension HTTP2ServerSession {
   private func report(_ stream: RequestStream) {
     guard !stream.isReported else { return }
     stream.isReported = true
+    bytesOfRequests += stream.request.headers.listSize + stream.request.bodySize
     events.append(.request(stream))
   }
 
@@ -153,12 +170,13 @@ extension HTTP2ServerSession {
     guard let object = takeOut(id) else { return }
     let isReusable = object._withUnsafeGuaranteedRef { stream in
       // One whose answer is held is not used again: a part may yet be let go by somebody who does not know.
-      if stream.isAnswered { return stream.answer?.isHeld != true }
+      if stream.isAnswered, stream.answer?.isHeld != true { return true }
       // The event holds it, and maybe the one that handed it out is not taken yet either.
       if stream.isReported {
         events.append(.cancelled(stream))
       } else {
         stream.isReported = true
+        if stream.resetSent != nil { resets += 1 }
         events.append(stream.resetSent.map { .reset(stream, $0) } ?? .aborted(stream))
       }
       return false

@@ -16,7 +16,7 @@ public final class HTTP2ServerSession {
     case aborted(RequestStream)
     /// nghttp2 ended the stream with this code, because its request broke the rules of HTTP/2.
     case reset(RequestStream, HTTP2ErrorCode)
-    /// A stream whose request was handed out, and not answered since, is closed: by the client's RST_STREAM, or by a GOAWAY
+    /// A stream whose request was handed out, and not answered since or with a part of the answer held, is closed: by the client's RST_STREAM, or by a GOAWAY
     /// that leaves it out. Nothing can be said on it any more.
     case cancelled(RequestStream)
     /// The peer opened more streams than the limit it had acknowledged; this one was the first too many.
@@ -49,8 +49,18 @@ public final class HTTP2ServerSession {
   @exclusivity(unchecked) var closedStreams = ClosedStreams()
   /// What the client broke the protocol with where nghttp2 would let it pass.
   @exclusivity(unchecked) var violation: HTTP2ErrorCode?
-  /// What a callback refused to go on for, as nghttp2's error code; 0 for nothing.
-  @exclusivity(unchecked) var refusal: Int32 = 0
+  /// What a callback refused to go on for.
+  @exclusivity(unchecked) var refusal: String?
+  /// The client's preface, whose last part is SETTINGS, has come.
+  @exclusivity(unchecked) var hasBegun = false
+  /// How many looks found no preface.
+  @exclusivity(unchecked) var looks: UInt8 = 0
+  /// Streams that were reset since the last look, by the client or for not being valid HTTP/2.
+  @exclusivity(unchecked) var resets = 0
+  /// Bytes of fields past the limit in the header block that is coming.
+  @exclusivity(unchecked) var headerExcess = 0
+  /// Bytes of all requests that were handed out, as their header lists count and with their bodies: what came to some use.
+  @exclusivity(unchecked) public internal(set) var bytesOfRequests = 0
   let pool: RequestStreamPool
 
   /// A session that will first say SETTINGS as APNs does: 4096 / `maxConcurrentStreams` / 16384 / 8000, in this order.
@@ -77,6 +87,9 @@ public final class HTTP2ServerSession {
     nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1)
     // Without it nghttp2 keeps closed streams for a priority tree that nobody uses.
     nghttp2_option_set_no_closed_streams(options, 1)
+    // Ours comes first, which tells the client why (`HTTP2Limits.maxResets`).
+    nghttp2_option_set_stream_reset_rate_limit(
+      options, UInt64(2 * HTTP2Limits.maxResets), UInt64(HTTP2Limits.maxResets))
     // Both are done in the callbacks, because a fault may withhold them.
     nghttp2_option_set_no_auto_ping_ack(options, 1)
     nghttp2_option_set_no_auto_window_update(options, 1)
@@ -113,15 +126,21 @@ public final class HTTP2ServerSession {
   public func receive(_ bytes: UnsafeRawBufferPointer) throws {
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
-    guard consumed < 0 else { return }
-    if let violation {
+    if consumed < 0, let violation {
       nghttp2_session_terminate_session2(session, lastProcessedStream, violation.rawValue)
       return
     }
-    let code = refusal != 0 ? refusal : Int32(consumed)
-    throw HTTP2Failure(
-      kind: code == NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue ? .badPreface : .fatal,
-      description: String(cString: nghttp2_strerror(code)))
+    if consumed < 0 {
+      let code = Int32(consumed)
+      throw HTTP2Failure(
+        kind: code == NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue ? .badPreface : .fatal,
+        description: refusal ?? String(cString: nghttp2_strerror(code)))
+    }
+    if resets > HTTP2Limits.maxResets {
+      let seconds = HTTP2Limits.lookInterval.components.seconds
+      throw HTTP2Failure(
+        kind: .fatal, description: "more than \(HTTP2Limits.maxResets) streams reset within \(seconds) s")
+    }
   }
 
   /// Whether `nextEvent` has something.
@@ -134,7 +153,7 @@ public final class HTTP2ServerSession {
       let event = events[eventsTaken].take()
       eventsTaken += 1
       // Answered after the client had gone but before that was known.
-      if case .cancelled(let stream) = event, stream.isAnswered { continue }
+      if case .cancelled(let stream) = event, stream.isAnswered, stream.answer?.isHeld != true { continue }
       return event
     }
     events.removeAll(keepingCapacity: true)

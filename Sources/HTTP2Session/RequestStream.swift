@@ -21,11 +21,20 @@ public final class RequestStream {
   /// An answer was submitted, so nothing more is owed to this stream.
   @exclusivity(unchecked) public internal(set) var isAnswered = false
 
+  /// Its time is over: it was reset because its request did not come whole, or its answer was not taken.
+  @exclusivity(unchecked) public internal(set) var isOverdue = false
+
   /// It was handed out as an event and must not be handed out again.
   @exclusivity(unchecked) public internal(set) var isReported = false
 
   /// The code of a RST_STREAM that went out for it.
   @exclusivity(unchecked) var resetSent: HTTP2ErrorCode?
+
+  /// Its header block has come whole.
+  @exclusivity(unchecked) var hasHeaders = false
+
+  /// How many looks found that the client owes it something.
+  @exclusivity(unchecked) var looks: UInt8 = 0
 
   /// Where it stands among its session's open streams.
   @exclusivity(unchecked) var index = 0
@@ -53,6 +62,9 @@ public final class RequestStream {
     isComplete = false
     isAnswered = false
     isReported = false
+    isOverdue = false
+    hasHeaders = false
+    looks = 0
     resetSent = nil
     answer = nil
     heldBack = 0

@@ -214,7 +214,8 @@ extension ConnectionHandler {
       path?.drain(by: injection, answer)
       later(time, context) { handler, context in handler.leave(context, .shutdown) }
     case .wake(let stream, let time):
-      later(time, context) { handler, context in
+      wakings[stream] = later(time, context) { handler, context in
+        handler.wakings[stream] = nil
         guard let session = handler.session, handler.phase == .open else { return }
         handler.path?.wake(stream, session: session)
         handler.carryOutEffects(context)
@@ -275,10 +276,12 @@ extension ConnectionHandler {
 
   // MARK: - Later
 
+  /// - Returns: the number of the plan in `plannedFaults`.
+  @discardableResult
   private func later(
     _ time: Duration, _ context: ChannelHandlerContext,
     _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
-  ) {
+  ) -> Int {
     let number = faultsPlanned
     faultsPlanned += 1
     // Handler and context belong to this loop and the task runs on it; the box checks that it does.
@@ -288,6 +291,13 @@ extension ConnectionHandler {
       handler.plannedFaults[number] = nil
       work(handler, context)
     }
+    return number
+  }
+
+  /// Drops the plan for a held push whose client gave it up: with a rule that holds for an hour they would pile up.
+  func cancelWaking(of stream: Int32) {
+    guard let number = wakings.removeValue(forKey: stream) else { return }
+    plannedFaults.removeValue(forKey: number)?.cancel()
   }
 
   /// Drops what faults have planned, for a connection that has ended.
@@ -296,6 +306,7 @@ extension ConnectionHandler {
     nextLook = nil
     for task in plannedFaults.values { task.cancel() }
     plannedFaults = [:]
+    wakings = [:]
   }
 }
 

@@ -43,17 +43,27 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) var phase = Phase.firstByte
   @exclusivity(unchecked) var session: HTTP2ServerSession?
   @exclusivity(unchecked) var path: PushPath?
-  @exclusivity(unchecked) private var lastActivity = NIODeadline.now()
+  @exclusivity(unchecked) var lastActivity = NIODeadline.now()
+  /// Bytes that came on the socket.
+  @exclusivity(unchecked) private var bytesReceived = 0
+  /// When `keepWatch` looked last at what the client owes.
+  @exclusivity(unchecked) var lastLook = NIODeadline.now()
+  /// How many looks in a row found that the client does not read.
+  var unreadLooks: UInt8 = 0
+  /// The log was told of a stream that was reset.
+  private var hasToldOfReset = false
   private var timer: Scheduled<Void>?
   /// A fault ends the connection: what was answered still leaves, what comes is not taken any more.
   @exclusivity(unchecked) var isCut = false
   /// What faults have planned on this connection, by numbers of their own.
   var plannedFaults: [Int: Scheduled<Void>] = [:]
   var faultsPlanned = 0
+  /// Those of them that let held pushes go on, by their streams.
+  var wakings: [Int32: Int] = [:]
   /// When the rules of the moment `connection` will be looked at next.
   var nextLook: Scheduled<Void>?
   /// GOAWAY is out: the connection ends with its last open stream.
-  @exclusivity(unchecked) private var isLeaving = false
+  @exclusivity(unchecked) private(set) var isLeaving = false
   @exclusivity(unchecked) private var beginning: [UInt8] = []
 
   /// The provider's address, for the log.
@@ -84,6 +94,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let buffer = unwrapInboundIn(data)
     if phase == .closing || phase == .mute { return }
     lastActivity = .now()
+    bytesReceived += buffer.readableBytes
     if phase == .firstByte, let first = buffer.getInteger(at: buffer.readerIndex, as: UInt8.self) {
       if Self.looksLikePlainText(first) {
         refusePlainText(buffer, context)
@@ -177,6 +188,10 @@ final class ConnectionHandler: ChannelInboundHandler {
         handleEvents(of: session, context)
         if path?.hasConnectionRules == true { lookAtConnectionRules(context) }
       case .waiting:
+        if isFlood(ofBytes: bytesReceived, session) {
+          leave(context, .flood(bytes: bytesReceived, ofRequests: session.bytesOfRequests))
+          return close(context)
+        }
         break reading
       case .closed:
         noteEnd(byClient: true)
@@ -202,9 +217,9 @@ final class ConnectionHandler: ChannelInboundHandler {
         path?.recordUnfinished(stream)
       case .cancelled(let stream):
         path?.abandon(stream.request.stream)
+        cancelWaking(of: stream.request.stream)
       case .reset(let stream, let code):
-        logger.notice(
-          "\(client): stream \(stream.request.stream) reset with \(code.name): its request is not valid HTTP/2")
+        tellOfReset(stream, code)
         path?.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
       case .excessStreams(let stream, let limit):
@@ -214,6 +229,19 @@ final class ConnectionHandler: ChannelInboundHandler {
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
     }
+  }
+
+  /// The first one of a connection is news; a client that sends one such request sends more.
+  func tellOfReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
+    let cause =
+      !stream.isOverdue
+      ? "its request is not valid HTTP/2"
+      : stream.isAnswered ? "its answer is not taken" : "its request does not come whole"
+    logger.log(
+      level: hasToldOfReset ? .debug : .notice,
+      "\(client): stream \(stream.request.stream) reset with \(code.name): \(cause)\(hasToldOfReset ? "" : "; further ones on this connection are told at the level debug")"
+    )
+    hasToldOfReset = true
   }
 
   // MARK: - Beginning
@@ -247,25 +275,12 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let certificate, !certificate.isUsable(in: state.configuration.environment) {
       return leave(context, .wrongEnvironment(state.configuration.environment))
     }
-    watchIdleness(context)
+    keepWatch(context)
     lookAtConnectionRules(context)
   }
 
   /// The numbers in force.
-  private var settings: APNSSettings { state.behaviour.load().settings }
-
-  private func watchIdleness(_ context: ChannelHandlerContext) {
-    let limit = TimeAmount(settings.idleTimeout)
-    let quiet = NIODeadline.now() - lastActivity
-    schedule(after: quiet < limit ? limit - quiet : limit, context) { handler, context in
-      guard handler.phase == .open, !handler.isLeaving else { return }
-      if NIODeadline.now() - handler.lastActivity >= limit {
-        handler.leave(context, .idle)
-      } else {
-        handler.watchIdleness(context)
-      }
-    }
-  }
+  var settings: APNSSettings { state.behaviour.load().settings }
 
   // MARK: - Refusing what is not HTTP/2 over TLS
 
@@ -289,7 +304,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     endOutput(context)
   }
 
-  private func refuse(_ failure: HTTP2Failure, _ context: ChannelHandlerContext) {
+  func refuse(_ failure: HTTP2Failure, _ context: ChannelHandlerContext) {
     switch failure.kind {
     case .badPreface: leave(context, .notHTTP2(beginning))
     case .fatal: leave(context, .broken(failure.description))

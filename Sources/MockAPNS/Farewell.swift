@@ -17,7 +17,9 @@ enum Farewell {
   case notHTTP2([UInt8])
   /// The connection did not begin with TLS but with these bytes.
   case plainText([UInt8])
-  /// nghttp2 gave up, with these words.
+  /// Of all the bytes that came too few belonged to requests.
+  case flood(bytes: Int, ofRequests: Int)
+  /// The session gave up, with these words.
   case broken(String)
 
   /// The error code of the GOAWAY (APNS.md section 9.2).
@@ -26,7 +28,7 @@ enum Farewell {
     case .shutdown, .idle, .tooManyErrors, .wrongEnvironment: .noError
     case .excessStreams: .refusedStream
     case .notHTTP2, .plainText: .protocolError
-    case .broken: .enhanceYourCalm
+    case .flood, .broken: .enhanceYourCalm
     }
   }
 
@@ -51,6 +53,7 @@ enum Farewell {
     case .notHTTP2(let bytes):
       "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Self.hexadecimal(bytes))"
     case .plainText(let bytes): "TLS expected, but the connection began with plain text \(Self.beginning(bytes))"
+    case .flood(let bytes, let ofRequests): "a flood: of \(bytes) bytes only \(ofRequests) belong to requests"
     case .broken(let words): words
     }
   }
@@ -68,7 +71,7 @@ enum Farewell {
         + "let the client negotiate h2 or use prior knowledge"
     case .plainText(let bytes):
       "plain text \(Self.beginning(bytes)) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)"
-    case .broken(let words): "connection ended: \(words)"
+    case .flood, .broken: "connection ended: \(debugData)"
     }
   }
 

@@ -76,6 +76,12 @@ public final class MockServer: Sendable {
       return try await ServerBootstrap(group: group)
         .serverChannelOption(ChannelOptions.backlog, value: 1024)
         .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
+        .serverChannelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandlers(
+              [AcceptBackoffHandler(), AcceptTroubles(logger: logger)])
+          }
+        }
         .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
         .childChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
@@ -83,7 +89,14 @@ public final class MockServer: Sendable {
               number: state.nextConnectionNumber(), listener: listener,
               client: channel.remoteAddress.flatMap(Endpoint.init(_:))?.description ?? "unknown",
               events: state.events)
-            state.connections.add(channel, log: log)
+            if case .refused(let isNews) = state.connections.add(channel, log: log) {
+              if isNews {
+                logger.warning(
+                  "\(log.client): not taken, \(Connections.room) connections are open, which is what the limit of open files leaves room for: raise it with ulimit -n (told at most once a minute)"
+                )
+              }
+              throw TooManyConnections()
+            }
             try channel.pipeline.syncOperations.addHandler(
               ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))
           }

@@ -69,6 +69,8 @@ extension PushPath {
 
   /// A client gave up a stream that was held, or the connection is over.
   mutating func abandon(_ id: Int32) {
+    // Request and reset came in one read: what has no number in the inbox yet could not be ended there.
+    if let push = held[id], push.seq == nil { commit() }
     guard let push = held.removeValue(forKey: id), push.piecesLeft == 0 else { return }
     release(push)
     finish(

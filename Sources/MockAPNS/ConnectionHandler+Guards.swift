@@ -1,0 +1,53 @@
+import APNSRules
+import HTTP2Session
+import Logging
+import NIOCore
+
+/// What an open connection must not do to the others: flood, stall, or stay for nothing.
+extension ConnectionHandler {
+  /// Bytes a connection may bring without a request.
+  private static let freeBytes = 1 << 20
+  /// How many bytes may come for each byte of a request. nginx judges by the same two numbers since its floods of 2019
+  /// (CVE-2019-9511 to 9518); frames that nghttp2 passes over in silence, and TLS records without content, count as well.
+  private static let bytesPerRequestByte = 8
+
+  /// Whether the connection is busy with anything but requests: PING, PRIORITY, empty DATA, unknown frames, key updates.
+  func isFlood(ofBytes count: Int, _ session: HTTP2ServerSession) -> Bool {
+    count / Self.bytesPerRequestByte > session.bytesOfRequests + Self.freeBytes
+  }
+
+  /// Looks after the connection every ten seconds, or when its idle time is over if that is sooner.
+  func keepWatch(_ context: ChannelHandlerContext) {
+    let limit = TimeAmount(settings.idleTimeout)
+    let quiet = NIODeadline.now() - lastActivity
+    let interval = TimeAmount(HTTP2Limits.lookInterval)
+    schedule(after: min(interval, quiet < limit ? limit - quiet : limit), context) { handler, context in
+      guard handler.phase == .open, !handler.isLeaving else { return }
+      if NIODeadline.now() - handler.lastActivity >= limit {
+        return handler.leave(context, .idle)
+      }
+      if NIODeadline.now() - handler.lastLook >= interval { handler.endWhatIsOverdue(context) }
+      if handler.phase == .open, !handler.isLeaving { handler.keepWatch(context) }
+    }
+  }
+
+  private func endWhatIsOverdue(_ context: ChannelHandlerContext) {
+    guard let session else { return }
+    lastLook = .now()
+    unreadLooks = context.channel.isWritable ? 0 : unreadLooks + 1
+    if unreadLooks > HTTP2Limits.maxLooks {
+      logger.notice("\(client): does not read its answers, closed")
+      return context.close(promise: nil)
+    }
+    do {
+      let overdue = try session.endOverdueStreams()
+      guard !overdue.isEmpty else { return }
+      for stream in overdue where stream.isAnswered { tellOfReset(stream, .cancel) }
+      flush(context)
+    } catch let failure as HTTP2Failure {
+      refuse(failure, context)
+    } catch {
+      context.close(promise: nil)
+    }
+  }
+}

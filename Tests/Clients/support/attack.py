@@ -1,0 +1,133 @@
+"""What an attack must leave alone: the answers of others, memory, processor, descriptors, the log."""
+
+import contextlib
+import os
+import pathlib
+import re
+import secrets
+import threading
+import time
+
+from hyperframe.frame import GoAwayFrame
+
+from support.wire import Closed, connect, push_headers
+
+MEBIBYTE = 1 << 20
+ENHANCE_YOUR_CALM = 11
+
+
+class Bystander(threading.Thread):
+    """A provider that pushes all the while on a connection of its own. `end` gives the statuses it got."""
+
+    def __init__(self, server):
+        super().__init__(daemon=True)
+        self.server = server
+        self.device = secrets.token_hex(32)
+        self.statuses = []
+        self.error = None
+        self._leaving = threading.Event()
+
+    def run(self):
+        try:
+            with connect(self.server) as wire:
+                while not self._leaving.wait(0.005):
+                    self.statuses.append(wire.push(push_headers(self.server, self.device)).status)
+        except Exception as error:  # told by `end`, in the thread of the test
+            self.error = error
+
+    def end(self):
+        self._leaving.set()
+        self.join()
+        if self.error:
+            raise AssertionError(f"the bystander got {len(self.statuses)} answers, then: {self.error!r}")
+        return self.statuses
+
+
+def processor_seconds(server):
+    """Processor time of the process so far; None where there is no /proc."""
+    stat = pathlib.Path(f"/proc/{server.process.pid}/stat")
+    if not stat.exists():
+        return None
+    fields = stat.read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def descriptors(server):
+    """How many files and sockets the process has open; None where there is no /proc."""
+    folder = pathlib.Path(f"/proc/{server.process.pid}/fd")
+    return len(list(folder.iterdir())) if folder.exists() else None
+
+
+def peak_bytes(server):
+    """The most memory the process has held since `forget_peak`; None where there is no /proc."""
+    status = pathlib.Path(f"/proc/{server.process.pid}/status")
+    if not status.exists():
+        return None
+    return int(re.search(r"VmHWM:\s+(\d+)", status.read_text())[1]) * 1024
+
+
+def forget_peak(server):
+    with contextlib.suppress(OSError):  # not everywhere allowed: then the peak is that of the whole life
+        pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
+
+
+@contextlib.contextmanager
+def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, answers=3):
+    """While the body attacks, a bystander gets 200 for every push, and at least `answers` of them; the server never holds
+    more than `memory` bytes above what it held, spends at most `processor` seconds, and has no more descriptors open at the
+    end than before. The seconds are for a machine a tenth as fast as today's, and still far from what a loop that
+    spins takes."""
+    bystander = Bystander(server)
+    bystander.start()
+    await_that(lambda: bystander.statuses or bystander.error, "the bystander has no answer")
+    forget_peak(server)
+    held, spent, opened = server.resident_bytes(), processor_seconds(server), descriptors(server)
+    before = len(bystander.statuses)
+    try:
+        yield bystander
+        await_that(lambda: len(bystander.statuses) >= before + answers or bystander.error, "the bystander starves")
+        if held is not None:
+            assert peak_bytes(server) - held < memory, "memory"
+            assert processor_seconds(server) - spent < processor, "processor"
+            await_that(lambda: descriptors(server) <= opened, f"{descriptors(server)} descriptors open, {opened} before")
+    finally:
+        statuses = bystander.end()
+    assert set(statuses) == {200}
+
+
+def await_that(is_so, complaint, patience=30):
+    deadline = time.monotonic() + patience
+    while not is_so():
+        assert time.monotonic() < deadline, complaint
+        time.sleep(0.02)
+
+
+def name_of(sock):
+    """How the server calls the client at this end of a connection."""
+    host, port = sock.getsockname()[:2]
+    return f"{host}:{port}"
+
+
+def told_of(server, client):
+    """The lines of the log about a client. Routine is not logged, so they are complaints."""
+    return [line for line in server.log().splitlines() if re.search(rf"\b{re.escape(client)}\b", line)]
+
+
+def storm(wire, chunk, limit=24 * MEBIBYTE):
+    """Writes `chunk` again and again until the server ends the connection or `limit` bytes are out; the GOAWAY frames it
+    said meanwhile, all after which the server must have closed."""
+    sent = 0
+    try:
+        while sent < limit and not goaways(wire):
+            wire.write(chunk)
+            sent += len(chunk)
+            wire.drain()
+    except Closed:
+        pass  # hung up on while writing: what it said before is still to be read
+    wire.read_to_end()
+    assert wire.closed
+    return goaways(wire)
+
+
+def goaways(wire):
+    return [frame for frame in wire.frames if isinstance(frame, GoAwayFrame)]
