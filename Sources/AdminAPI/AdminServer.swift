@@ -36,7 +36,7 @@ public final class AdminServer: Sendable {
       server: .http1(configuration: Limits.http),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
-        availableConnectionsDelegate: MaximumAvailableConnections(Limits.connections)),
+        availableConnectionsDelegate: MaximumAvailableConnections(Descriptors.forAdministration)),
       onServerRunning: { listening.yield($0.localAddress?.port) },
       logger: quieted(logger))
     let services = ServiceGroup(services: [application], logger: quieted(logger))
@@ -90,8 +90,6 @@ public final class AdminServer: Sendable {
 
 /// What the admin listener takes from one client, so that no client can take it from the others.
 enum Limits {
-  /// Connections at once; further ones wait in the listener's queue.
-  static let connections = 1024
   /// The body of a request in bytes.
   static let body = 1 << 20
 

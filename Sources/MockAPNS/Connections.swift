@@ -2,14 +2,6 @@ public import Faults
 import NIOConcurrencyHelpers
 import NIOCore
 
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
-
 /// Something that is done to a connection at once, because somebody asked for it.
 public enum ConnectionOrder: Sendable {
   /// GOAWAY. There is no push that triggered it, so `before_this` and `this` both name the last stream that came.
@@ -45,21 +37,14 @@ public final class Connections: Sendable {
   /// How many connections that ended are remembered.
   private static let memory = 200
 
-  /// Descriptors that connections of providers leave to others: the admin listener, files, the event loops.
-  private static let reserve = 64
-
-  /// How many may be open, by the limit of open files that the process has now.
-  static var room: Int {
-    let descriptors = max(0, sysconf(Int32(_SC_OPEN_MAX)))
-    return max(descriptors / 2, descriptors - reserve)
-  }
-
   private let state = NIOLockedValueBox(State())
 
   func add(_ channel: any Channel, log: ConnectionLog) -> Admission {
     let admission = state.withLockedValue { state in
       // Asked each time: it is 0.1 µs beside a handshake, and a limit can be raised from outside (prlimit).
-      guard state.open.count < Self.room else { return Admission.refused(isNews: state.refusals.isDue()) }
+      guard state.open.count < Descriptors.forProviders else {
+        return Admission.refused(isNews: state.refusals.isDue())
+      }
       state.open[log.number] = (channel, log)
       return .admitted
     }

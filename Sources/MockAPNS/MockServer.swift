@@ -78,8 +78,7 @@ public final class MockServer: Sendable {
         .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
         .serverChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandlers(
-              [AcceptBackoffHandler(), AcceptTroubles(logger: logger)])
+            try channel.pipeline.syncOperations.addHandler(AcceptTroubles(logger: logger))
           }
         }
         .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
@@ -92,7 +91,7 @@ public final class MockServer: Sendable {
             if case .refused(let isNews) = state.connections.add(channel, log: log) {
               if isNews {
                 logger.warning(
-                  "\(log.client): not taken, \(Connections.room) connections are open, which is what the limit of open files leaves room for: raise it with ulimit -n (told at most once a minute)"
+                  "\(log.client): not taken, \(Descriptors.forProviders) connections are open, which is what the limit of open files leaves room for: raise it with ulimit -n (told at most once a minute)"
                 )
               }
               throw TooManyConnections()

@@ -1,0 +1,253 @@
+"""Clients that take their time: each gives up something, and nobody waits for them. All of them attack one server at once,
+since each takes half a minute to be given up."""
+
+import secrets
+import socket
+import ssl
+import threading
+import time
+
+import pytest
+from hyperframe.frame import DataFrame, PingFrame, SettingsFrame
+
+from support.attack import ENHANCE_YOUR_CALM, MEBIBYTE, goaways, name_of, told_of, unharmed
+from support.server import Server
+from support.wire import CANCEL, PREFACE, Closed, Wire, client_context, connect, push_headers, tls_socket
+
+HALF_OPEN = 500
+DRIP = 0.5  # seconds between two bytes of those who never stop
+# A look every ten seconds, of which the fourth ends it, and as much again for slow machines.
+PATIENCE = 90
+
+pytestmark = pytest.mark.timeout(3 * PATIENCE)
+
+
+class Slow(threading.Thread):
+    """One slow client. `act` leaves what it saw in `self.seen`."""
+
+    def __init__(self, act, server, device):
+        super().__init__(daemon=True)
+        self.act, self.server, self.device = act, server, device
+        self.peer = self.seen = self.error = None
+        self.began = time.monotonic()
+        self.took = None
+
+    def run(self):
+        try:
+            self.seen = self.act(self)
+        except Exception as error:  # told when its test asks for it
+            self.error = error
+        self.took = time.monotonic() - self.began
+
+    def wire(self, **settings):
+        wire = connect(self.server, **settings)
+        wire.sock.settimeout(PATIENCE)
+        self.peer = name_of(wire.sock)
+        return wire
+
+    def drip(self, sock, data):
+        """A byte now and then until the server hangs up, or until all are out."""
+        for byte in data:
+            try:
+                sock.sendall(bytes([byte]))
+            except OSError:
+                return
+            time.sleep(DRIP)
+
+
+def says_nothing(slow):
+    """No TLS at all: thousands of half-open sockets."""
+    sockets = [socket.create_connection(("127.0.0.1", slow.server.port)) for _ in range(HALF_OPEN)]
+    slow.peer = name_of(sockets[0])
+    ends = []
+    for sock in sockets:
+        sock.settimeout(PATIENCE)
+        try:
+            ends.append(sock.recv(1))
+        except ConnectionResetError:
+            ends.append(b"")
+        sock.close()
+    return ends
+
+
+def drips_its_greeting(slow):
+    """A TLS handshake of one byte now and then."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    tls = client_context(slow.server.ca).wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with pytest.raises(ssl.SSLWantReadError):
+        tls.do_handshake()
+    with socket.create_connection(("127.0.0.1", slow.server.port)) as sock:
+        slow.peer = name_of(sock)
+        slow.drip(sock, outgoing.read())
+
+
+def says_no_preface(slow):
+    """TLS, and then nothing."""
+    sock = tls_socket(slow.server)
+    sock.settimeout(PATIENCE)
+    slow.peer = name_of(sock)
+    with Wire(sock, preface=False, acknowledge=False) as wire:
+        wire.read_to_end()
+        return goaways(wire)
+
+
+def drips_its_headers(slow):
+    """A header block whose bytes come one by one: the field "x" of 16 kB."""
+    with slow.wire() as wire:
+        literal = b"\x00\x01x\x7f\xe1\x7e"
+        wire.write(len(literal + b"y" * 16352).to_bytes(3, "big") + b"\x01\x04\0\0\0\x01" + literal)
+        dripping = threading.Thread(target=drip_quietly, args=(wire, b"y"), daemon=True)
+        dripping.start()
+        wire.read_to_end()
+        return goaways(wire)
+
+
+def drips_its_body(slow):
+    """A body whose bytes come one by one."""
+    with slow.wire() as wire:
+        stream = wire.open(push_headers(slow.server, slow.device), end_stream=False)
+        dripping = threading.Thread(
+            target=drip_quietly, args=(wire, DataFrame(stream, b" ").serialize()), daemon=True)
+        dripping.start()
+        answer = wire.answer(stream)
+        # The connection is as good as ever.
+        return answer, wire.push(push_headers(slow.server, "ab" * 32)).status, goaways(wire)
+
+
+def drip_quietly(wire, data):
+    try:
+        while True:
+            wire.write(data)
+            time.sleep(DRIP)
+    except (Closed, OSError, ValueError):
+        pass  # hung up on, or over
+
+
+def gives_no_window(slow):
+    """A rejection has a body, and that waits for a window."""
+    with slow.wire(settings={SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as wire:
+        answer = wire.push(push_headers(slow.server, slow.device, apns_topic=None))
+        return answer, wire.push(push_headers(slow.server, "ab" * 32)).status, goaways(wire)
+
+
+def reads_nothing(slow):
+    """Asks until the pipe is full, and never reads a word."""
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.connect(("127.0.0.1", slow.server.port))
+    tls = client_context(slow.server.ca).wrap_socket(sock, server_hostname="localhost")
+    slow.peer = name_of(tls)
+    tls.settimeout(PATIENCE)
+    with tls:
+        tls.sendall(PREFACE + SettingsFrame().serialize())
+        pings = PingFrame(opaque_data=b"no reply").serialize() * 500
+        try:
+            while True:
+                tls.sendall(pings)
+        except OSError as error:
+            return error
+
+
+def is_kept_waiting(slow):
+    """Not slow at all: the server holds the push for longer than a client may take."""
+    slow.server.api("POST", "/rules", {
+        "name": "held", "do": {"delay": {"fixed": "42s"}}, "when": {"device_token": slow.device}})
+    with slow.wire() as wire:
+        answer = wire.push(push_headers(slow.server, slow.device))
+        return answer.status, goaways(wire)
+
+
+ATTACKS = (says_nothing, drips_its_greeting, says_no_preface, drips_its_headers, drips_its_body, gives_no_window,
+           reads_nothing, is_kept_waiting)
+
+
+@pytest.fixture(scope="module")
+def siege(binary, certs):
+    """What became of each attacker, and the server's log of it. Nobody else was harmed meanwhile."""
+    server = Server(binary, certs)
+    try:
+        with unharmed(server, memory=96 * MEBIBYTE, processor=60) as bystander:
+            attackers = {act: Slow(act, server, secrets.token_hex(32)) for act in ATTACKS}
+            for attacker in attackers.values():
+                attacker.start()
+            for attacker in attackers.values():
+                attacker.join(2 * PATIENCE)
+                assert attacker.took is not None, f"{attacker.act.__name__} is still there"
+            attackers["answers beside them"] = len(bystander.statuses)
+        yield server, attackers
+        assert server.stop() == 0
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+def after(siege):
+    """`after(act)`: the attacker when all was over, and the log's lines of it."""
+    server, attackers = siege
+
+    def of(act):
+        attacker = attackers[act]
+        if attacker.error:
+            raise attacker.error
+        assert attacker.took < PATIENCE
+        return attacker, told_of(server, attacker.peer)
+
+    return of
+
+
+def test_half_open_sockets_are_closed(after):
+    slow, told = after(says_nothing)
+    assert slow.seen == [b""] * HALF_OPEN
+    assert len(told) == 1 and "no TLS handshake within 10 s" in told[0]
+
+
+def test_a_slow_handshake_is_cut_off(after):
+    slow, told = after(drips_its_greeting)
+    assert len(told) == 1 and "no TLS handshake within 10 s" in told[0]
+
+
+def test_a_connection_without_preface_is_ended(after):
+    slow, told = after(says_no_preface)
+    assert [goaway.error_code for goaway in slow.seen] == [ENHANCE_YOUR_CALM]
+    assert b"preface within 30 s" in slow.seen[0].additional_data
+    assert len(told) == 1 and "preface within 30 s" in told[0]
+
+
+def test_headers_that_never_end_end_their_connection(after):
+    slow, told = after(drips_its_headers)
+    assert [goaway.error_code for goaway in slow.seen] == [ENHANCE_YOUR_CALM]
+    assert b"the header block of stream 1 did not end within 30 s" == slow.seen[0].additional_data
+    assert len(told) == 1 and "header block of stream 1" in told[0]
+
+
+def test_a_body_that_never_ends_ends_its_stream(after, siege):
+    slow, told = after(drips_its_body)
+    answer, status, said = slow.seen
+    assert (answer.headers, answer.reset, status, said) == (None, CANCEL, 200, [])
+    assert len(told) == 1 and "stream 1 reset with CANCEL: its request does not come whole" in told[0]
+    record = siege[0].record(slow.device)
+    assert (record["outcome"], record["accepted"], record["served"]["reset"]) == ("rejected", False, "CANCEL")
+
+
+def test_an_answer_without_window_is_given_up(after, siege):
+    slow, told = after(gives_no_window)
+    answer, status, said = slow.seen
+    assert (answer.status, answer.data, answer.reset, status, said) == (400, [], CANCEL, 200, [])
+    assert len(told) == 1 and "stream 1 reset with CANCEL: its answer is not taken" in told[0]
+    assert siege[0].record(slow.device)["served"]["status"] == 400
+
+
+def test_a_client_that_never_reads_is_closed(after):
+    slow, told = after(reads_nothing)
+    assert isinstance(slow.seen, OSError) and not isinstance(slow.seen, TimeoutError), slow.seen
+    assert len(told) == 1 and "does not read its answers, closed" in told[0]
+
+
+def test_a_provider_beside_all_of_them_got_its_answers(siege):
+    assert siege[1]["answers beside them"] > 100
+
+
+def test_what_a_rule_holds_is_not_overdue(after):
+    slow, told = after(is_kept_waiting)
+    assert slow.seen == (200, []) and told == []
+    assert slow.took > 40

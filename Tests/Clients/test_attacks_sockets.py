@@ -1,0 +1,134 @@
+"""Connections by the thousand, no descriptors left, and TLS that wants to begin anew."""
+
+import resource
+import socket
+import struct
+import subprocess
+import time
+
+import pytest
+
+from conftest import ended_well
+from support import drivers
+from support.attack import MEBIBYTE, await_that, descriptors, processor_seconds, unharmed
+from support.server import Server
+from support.wire import connect, push_headers, tls_socket
+
+DESCRIPTORS = 160
+ROOM = DESCRIPTORS // 2  # for providers
+
+prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux changes the limits of another process")
+
+
+@pytest.fixture
+def limited(binary, certs, tmp_path):
+    """A server that was started with few files to open."""
+    shell = tmp_path / "apns-mock"
+    shell.write_text(f'#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec "{binary}" "$@"\n')
+    shell.chmod(0o755)
+    server = Server(shell, certs)
+    yield server
+    ended_well(server)
+
+
+def plain(port):
+    return socket.create_connection(("127.0.0.1", port), timeout=20)
+
+
+def was_hung_up_on(sock):
+    """Whether the server has closed a connection on which nothing was said."""
+    sock.setblocking(False)
+    try:
+        return sock.recv(1) == b""
+    except BlockingIOError:
+        return False
+    except ConnectionResetError:
+        return True
+
+
+def close_all(sockets):
+    for sock in sockets:
+        sock.close()
+
+
+def test_more_connections_than_descriptors(limited, device):
+    """What is too much is closed at once. Who is connected, the admin API, and whoever comes later find room."""
+    with unharmed(limited):
+        crowd = [plain(limited.port) for _ in range(2 * ROOM)]
+        crowd += [plain(limited.admin_port) for _ in range(DESCRIPTORS // 8)]
+        try:
+            await_that(lambda: sum(map(was_hung_up_on, crowd)) > ROOM, "nobody was refused")
+            assert limited.request("GET", "/livez").status == 200
+        finally:
+            close_all(crowd)
+        await_that(lambda: is_empty(limited), "they are still open")
+        with connect(limited) as later:
+            assert later.push(push_headers(limited, device)).status == 200
+    warnings = [line for line in limited.log().splitlines() if "not taken" in line]
+    assert len(warnings) == 1 and "127.0.0.1:" in warnings[0]
+    assert f"{ROOM} connections are open" in warnings[0] and "ulimit -n" in warnings[0]
+
+
+def is_empty(server):
+    """Whether nobody but the bystander is connected."""
+    return server.api("GET", "/connections", state="open")["open"] <= 1
+
+
+@prlimit
+def test_without_any_descriptor_the_server_neither_spins_nor_dies(start, device):
+    """Somebody lowers the limit, or the whole machine has no descriptors: new connections wait in the system's queue."""
+    server = start()
+    with unharmed(server, processor=10):
+        lowest = descriptors(server) + 4
+        pid, kind = server.process.pid, resource.RLIMIT_NOFILE
+        resource.prlimit(pid, kind, (lowest, resource.prlimit(pid, kind)[1]))
+        crowd = [plain(server.port) for _ in range(10)]
+        try:
+            await_that(lambda: "cannot be taken" in server.log(), "the log does not say that there are no descriptors")
+            spent, began = processor_seconds(server), time.monotonic()
+            time.sleep(2)  # a time is what is measured: a server that tries again and again needs all of it
+            assert processor_seconds(server) - spent < 0.5 * (time.monotonic() - began)
+        finally:
+            close_all(crowd)
+        with connect(server) as later:
+            assert later.push(push_headers(server, device)).status == 200
+        assert server.request("GET", "/livez").status == 200
+    assert len([line for line in server.log().splitlines() if "cannot be taken" in line]) == 1
+
+
+def test_twenty_thousand_connections_opened_and_dropped(start):
+    """Most with RST, some with FIN; some in the middle of their greeting, some after it."""
+    server = start()
+    context = None
+    with unharmed(server, memory=64 * MEBIBYTE, processor=60):
+        for index in range(20_000):
+            if index % 200 == 0:
+                with tls_socket(server, context=context) as sock:
+                    context = sock.context
+                continue
+            with plain(server.port) as sock:
+                if index % 3 == 0:
+                    sock.sendall(b"\x16\x03\x01\x02\x00\x01")
+                if index % 10:
+                    # With no time to linger close is a reset, and leaves no port of ours in TIME_WAIT.
+                    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        await_that(lambda: is_empty(server), "some are still open")
+    assert len(server.log_path.read_bytes()) < 4 * MEBIBYTE
+
+
+@pytest.mark.skipif(not drivers.tool("openssl"), reason="no openssl")
+def test_renegotiation_is_refused(server, device):
+    """TLS 1.2 lets a client ask for a new handshake, which costs a server ten times what it costs the client."""
+    with unharmed(server):
+        client = subprocess.Popen(
+            [drivers.tool("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-servername", "localhost",
+             "-CAfile", server.ca, "-tls1_2", "-alpn", "h2"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            client.stdin.write(b"R\n")
+            client.stdin.flush()
+            said = client.stdout.read().decode(errors="replace")
+            assert "RENEGOTIATING" in said and "no renegotiation" in said
+        finally:
+            client.kill()
+            client.wait()
