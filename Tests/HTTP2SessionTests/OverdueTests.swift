@@ -31,7 +31,8 @@ import Testing
     let overdue = try session.endOverdueStreams()
     #expect(overdue.map(\.id) == [1])
     #expect(overdue.first?.isOverdue == true)
-    #expect(session.drained().filter { $0.stream == 1 } == [Frame(type: 3, flags: 0, stream: 1, payload: [0, 0, 0, 8])])
+    #expect(
+      session.drained().filter { $0.stream == 1 } == [Frame(type: 3, flags: 0, stream: 1, payload: [0, 0, 0, 8])])
     guard case .reset(let stream, .cancel)? = session.nextEvent() else {
       Issue.record("it is not reported")
       return
