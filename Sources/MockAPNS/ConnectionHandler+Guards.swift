@@ -50,4 +50,17 @@ extension ConnectionHandler {
       context.close(promise: nil)
     }
   }
+
+  /// The first one of a connection is news; a client that sends one such request sends more.
+  func tellOfReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
+    let cause =
+      !stream.isOverdue
+      ? "its request is not valid HTTP/2"
+      : stream.isAnswered ? "its answer is not taken" : "its request does not come whole"
+    logger.log(
+      level: hasToldOfReset ? .debug : .notice,
+      "\(client): stream \(stream.request.stream) reset with \(code.name): \(cause)\(hasToldOfReset ? "" : "; further ones on this connection are told at the level debug")"
+    )
+    hasToldOfReset = true
+  }
 }

@@ -51,7 +51,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// How many looks in a row found that the client does not read.
   var unreadLooks: UInt8 = 0
   /// The log was told of a stream that was reset.
-  private var hasToldOfReset = false
+  var hasToldOfReset = false
   private var timer: Scheduled<Void>?
   /// A fault ends the connection: what was answered still leaves, what comes is not taken any more.
   @exclusivity(unchecked) var isCut = false
@@ -229,19 +229,6 @@ final class ConnectionHandler: ChannelInboundHandler {
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
     }
-  }
-
-  /// The first one of a connection is news; a client that sends one such request sends more.
-  func tellOfReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
-    let cause =
-      !stream.isOverdue
-      ? "its request is not valid HTTP/2"
-      : stream.isAnswered ? "its answer is not taken" : "its request does not come whole"
-    logger.log(
-      level: hasToldOfReset ? .debug : .notice,
-      "\(client): stream \(stream.request.stream) reset with \(code.name): \(cause)\(hasToldOfReset ? "" : "; further ones on this connection are told at the level debug")"
-    )
-    hasToldOfReset = true
   }
 
   // MARK: - Beginning
