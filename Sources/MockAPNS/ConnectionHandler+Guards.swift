@@ -59,7 +59,7 @@ extension ConnectionHandler {
       : stream.isAnswered ? "its answer is not taken" : "its request does not come whole"
     logger.log(
       level: hasToldOfReset ? .debug : .notice,
-      "\(client): stream \(stream.request.stream) reset with \(code.name): \(cause)\(hasToldOfReset ? "" : "; further ones on this connection are told at the level debug")"
+      "\(client): stream \(stream.id) reset with \(code.name): \(cause)\(hasToldOfReset ? "" : "; further ones on this connection are told at the level debug")"
     )
     hasToldOfReset = true
   }

@@ -8,6 +8,8 @@ from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PingFra
 from support.attack import ENHANCE_YOUR_CALM, MEBIBYTE, await_that, goaways, name_of, storm, told_of, unharmed
 from support.wire import CANCEL, REFUSED_STREAM, Closed, connect, push_headers
 
+pytestmark = pytest.mark.timeout(240)  # for slow machines; here each takes seconds
+
 DATA, HEADERS, PRIORITY, WINDOW_UPDATE, CONTINUATION, UNKNOWN = 0, 1, 2, 8, 9, 0x77
 END_HEADERS, PADDED = 4, 8
 

@@ -14,6 +14,8 @@ from support.attack import Bystander, await_that
 from support.server import Server, run
 from support.wire import Closed, connect, push_headers
 
+pytestmark = pytest.mark.timeout(240)  # for slow machines; here each takes seconds
+
 STREAMS = 20
 
 

@@ -17,6 +17,8 @@ from support.wire import connect, push_headers, tls_socket
 DESCRIPTORS = 160
 ROOM = DESCRIPTORS // 2  # for providers
 
+pytestmark = pytest.mark.timeout(240)  # for slow machines; here each takes seconds
+
 prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux changes the limits of another process")
 
 
