@@ -50,7 +50,7 @@ struct AdminRoutes: Sendable {
   var routes: [Route] {
     let api =
       PushRoutes(state: state).routes + FindingRoutes(state: state).routes + WaitRoutes(state: state).routes
-      + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes
+      + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes + StatsRoutes(state: state).routes
       + ExportRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes
@@ -60,20 +60,24 @@ struct AdminRoutes: Sendable {
     return api.map {
       Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer, isStreaming: $0.isStreaming)
     }
-      + OutsideRoutes(state: state, version: version).routes
+      + OutsideRoutes(state: state, version: version).routes + MetricsRoutes(state: state, version: version).routes
+      + DescriptionRoutes(version: version).routes
   }
 
   /// Answers requests by these routes.
   func responder() -> some HTTPResponder<BasicRequestContext> {
     let routes = routes
-    let router = Router(context: BasicRequestContext.self, options: .autoGenerateHeadEndpoints)
+    let router = Router(context: BasicRequestContext.self)
     let access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
     router.add(middleware: Surroundings(access: access, routes: routes))
     for route in routes {
-      router.on(RouterPath(route.path), method: route.method) { request, context in
-        if route.isStreaming { try access.checkOrigin(of: request) }
-        return try await route.answer(request, context)
+      // HEAD is answered as GET is, and the body left out afterwards.
+      for method in route.method == .get ? [.get, .head] : [route.method] {
+        router.on(RouterPath(route.path), method: method) { request, context in
+          if route.isStreaming { try access.checkOrigin(of: request) }
+          return try await route.answer(request, context)
+        }
       }
     }
     return router.buildResponder()
@@ -81,9 +85,15 @@ struct AdminRoutes: Sendable {
 }
 
 /// What every request goes through: who may ask, errors as problem documents, header fields of each answer.
-private struct Surroundings: RouterMiddleware {
+struct Surroundings: RouterMiddleware {
   let access: AccessRules
   let routes: [Route]
+
+  /// Fields of every answer.
+  static let fields: HTTPFields = [
+    .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
+    .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+  ]
 
   func handle(
     _ request: Request, context: BasicRequestContext,
@@ -98,6 +108,9 @@ private struct Surroundings: RouterMiddleware {
     } catch let error as HTTPError where error.status == .notFound {
       // The router knows no difference between a path that does not exist and a method that a path does not take.
       response = missing(request).response
+    } catch is CancellationError {
+      // Whoever asked has gone, and nobody reads this.
+      response = Response(status: .serviceUnavailable)
     } catch {
       context.logger.error("\(request.method) \(request.uri.path): \(error)")
       response =
@@ -106,10 +119,8 @@ private struct Surroundings: RouterMiddleware {
           hint: "Please report it with that line of the log."
         ).response
     }
-    response.headers[.xContentTypeOptions] = "nosniff"
-    response.headers[.cacheControl] = "no-store"
-    response.headers[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
-    return request.method == .head ? response.createHeadResponse() : response
+    for field in Self.fields { response.headers[field.name] = field.value }
+    return request.method == .head ? HeadAnswers.answer(for: response) : response
   }
 
   private func missing(_ request: Request) -> Problem {

@@ -18,6 +18,10 @@ struct WaitRoutes: Sendable {
     } catch {
       throw Problem(error)
     }
+    return try await Departure.endsWork(of: request) { try await answer(to: query, isStrict: isStrict) }
+  }
+
+  private func answer(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {
     let answer = await state.inbox.wait(for: query)
     if answer.isAbandoned {
       throw Problem(

@@ -15,6 +15,8 @@ struct InboxNews: Sendable {
   var finished: [Record] = []
   /// The inbox was emptied: nothing up to this number is in it any more.
   var emptiedThrough: Int?
+  /// What was set back together with it.
+  var reset: [String] = []
   /// What happened besides pushes.
   var notes: [EventNote] = []
   /// How many further notes nobody could keep.
@@ -51,6 +53,7 @@ final class InboxWatch: Sendable {
   private struct Pending {
     var finished: [Int] = []
     var emptiedThrough: Int?
+    var reset: [String] = []
     var notes: [EventNote] = []
     var droppedNotes = 0
   }
@@ -100,6 +103,9 @@ final class InboxWatch: Sendable {
   /// How many listen.
   var listenerCount: Int { state.withLockedValue { $0.listeners.count } }
 
+  /// How many of those that listen are waits.
+  var waiterCount: Int { state.withLockedValue { state in state.listeners.values.count { $0 is Waiter } } }
+
   // MARK: - Telling
 
   /// Records came.
@@ -115,11 +121,13 @@ final class InboxWatch: Sendable {
   }
 
   /// The inbox was emptied.
-  func emptied(_ inbox: Inbox, through seq: Int) {
+  func emptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
     guard isHeard.load(ordering: .relaxed) else { return }
     wake(inbox) { pending in
       pending.emptiedThrough = max(seq, pending.emptiedThrough ?? 0)
       pending.finished = []
+      // Of several that nobody was told of yet, all that was set back.
+      pending.reset += reset.filter { !pending.reset.contains($0) }
     }
   }
 
@@ -163,7 +171,7 @@ final class InboxWatch: Sendable {
   private func tell(_ pending: Pending, of inbox: Inbox, after told: Int) {
     var told = told
     if let through = pending.emptiedThrough {
-      tell(InboxNews(through: told, missed: max(0, through - told), emptiedThrough: through))
+      tell(InboxNews(through: told, missed: max(0, through - told), emptiedThrough: through, reset: pending.reset))
       told = max(told, through)
     }
     let end = inbox.snapshot().lastSeq
