@@ -18,7 +18,7 @@ struct APNSMock: AsyncParsableCommand {
       Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Tail.self, Wait.self, Findings.self,
       Verify.self, Remove.self, Export.self,
       ProfileCommand.self, RuleCommand.self, Halt.self, Resume.self, Reset.self, Clock.self, Doctor.self,
-      Healthcheck.self,
+      Healthcheck.self, OpenAPI.self,
       ShowVersion.self,
     ],
     defaultSubcommand: Serve.self)

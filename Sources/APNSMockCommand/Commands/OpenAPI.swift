@@ -7,7 +7,10 @@ struct OpenAPI: ParsableCommand {
     commandName: "openapi", abstract: "Print the description of the admin API (OpenAPI 3.1, JSON).",
     discussion: "The same as a running server has at /openapi.json; no server is needed.")
 
+  @OptionGroup var output: OutputFlags
+
   func run() {
-    StandardStream.output.write(APIDescription(version: Version.text).json + [UInt8(ascii: "\n")])
+    let description = APIDescription(version: Version.text).json
+    output.print(json: output.json ? description : JSONLayout.indented(description))
   }
 }
