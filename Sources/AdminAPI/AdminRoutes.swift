@@ -89,7 +89,7 @@ struct Surroundings: RouterMiddleware {
   let access: AccessRules
   let routes: [Route]
 
-  /// Fields of every answer.
+  /// Fields of every answer that does not say them otherwise.
   static let fields: HTTPFields = [
     .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
     .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
@@ -119,7 +119,8 @@ struct Surroundings: RouterMiddleware {
           hint: "Please report it with that line of the log."
         ).response
     }
-    for field in Self.fields { response.headers[field.name] = field.value }
+    // A route may have said more than these do.
+    for field in Self.fields where response.headers[field.name] == nil { response.headers.append(field) }
     return request.method == .head ? HeadAnswers.answer(for: response) : response
   }
 

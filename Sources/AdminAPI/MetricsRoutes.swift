@@ -63,8 +63,9 @@ struct MetricsRoutes: Sendable {
       state.faults.counters.injections.map { rule, action, count in
         .init(labels: [("rule", rule), ("action", action.rawValue)], value: String(count))
       })
-    let selection = state.faults.selection
-    text.family("apns_mock_faults_halted", .gauge, "Whether all faults are halted (1) or not (0).", selection.isHalted ? 1 : 0)
+    text.family(
+      "apns_mock_faults_halted", .gauge, "Whether all faults are halted (1) or not (0).",
+      state.faults.selection.isHalted ? 1 : 0)
   }
 
   private func writeConnections(to text: inout MetricsText) {

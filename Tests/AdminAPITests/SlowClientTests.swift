@@ -40,7 +40,10 @@ import Testing
 
   @Test(arguments: [
     ("GET /livez HTTP/1.1\r\nhost: localhost\r\n", "x-y: z\r\n"),
-    ("POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n", " "),
+    (
+      "POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n",
+      " "
+    ),
   ])
   func areNotWaitedForHoweverOftenTheySendALittle(beginning: String, more: String) async throws {
     try await run { server in
