@@ -9,7 +9,7 @@ public struct InboxStatistics: Sendable {
   private var retries = 0
   private var payloadBytes = 0
   private var deviceTokens: Set<Int> = []
-  private var connections: Set<ObjectIdentifier> = []
+  private var connections: Set<String> = []
   /// In nanoseconds, of those that were answered.
   private var latencies: [Int64] = []
   private var outcomes = ValueCounts()
@@ -28,7 +28,7 @@ public struct InboxStatistics: Sendable {
     if record.accepted { accepted += 1 }
     if record.attempt > 1 { retries += 1 }
     payloadBytes += record.bodySize
-    connections.insert(ObjectIdentifier(record.connection))
+    connections.insert(record.connection.id)
     if let token = record.hashOfDeviceToken { deviceTokens.insert(token) }
     if let latency = record.served.latencyNanoseconds { latencies.append(latency) }
     outcomes.add(record.outcome.rawValue)

@@ -4,7 +4,8 @@ import Testing
 
 /// Events as they come out of pieces of a stream.
 @Suite struct EventStreamTextTests {
-  private static let stream = ": hello\nid: 7\n\nevent: push\nid: 8\ndata: {\"a\":1}\n\nid: 9\r\ndata: x\r\ndata: y\r\n\r\n"
+  private static let stream =
+    ": hello\nid: 7\n\nevent: push\nid: 8\ndata: {\"a\":1}\n\nid: 9\r\ndata: x\r\ndata: y\r\n\r\n"
 
   @Test(arguments: 1...40)
   func comeWholeWhateverThePieces(size: Int) {
