@@ -89,15 +89,12 @@ final class InboxWatch: Sendable {
     }
   }
 
-  /// Ends listening for all, now and later.
-  func close() {
-    let listeners = state.withLockedValue { state in
+  /// Ends listening for all, after they were told what is still to be told; nobody may begin any more.
+  func close(_ inbox: Inbox) {
+    wake(inbox) { state in
       state.isClosed = true
       isHeard.store(false, ordering: .relaxed)
-      defer { state.listeners = [:] }
-      return Array(state.listeners.values)
     }
-    for listener in listeners { listener.hearNoMore() }
   }
 
   /// How many listen.
@@ -117,31 +114,35 @@ final class InboxWatch: Sendable {
   /// A pending record has ended.
   func finished(_ seq: Int, in inbox: Inbox) {
     guard isHeard.load(ordering: .relaxed) else { return }
-    wake(inbox) { $0.finished.append(seq) }
+    wake(inbox) { $0.pending.finished.append(seq) }
   }
 
   /// The inbox was emptied.
   func emptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
     guard isHeard.load(ordering: .relaxed) else { return }
-    wake(inbox) { pending in
-      pending.emptiedThrough = max(seq, pending.emptiedThrough ?? 0)
-      pending.finished = []
+    wake(inbox) { state in
+      state.pending.emptiedThrough = max(seq, state.pending.emptiedThrough ?? 0)
+      state.pending.finished = []
       // Of several that nobody was told of yet, all that was set back.
-      pending.reset += reset.filter { !pending.reset.contains($0) }
+      for scope in reset where !state.pending.reset.contains(scope) { state.pending.reset.append(scope) }
     }
   }
 
   /// Something else happened. It is told after the records that came before it.
   func note(_ note: EventNote, in inbox: Inbox) {
     guard isHeard.load(ordering: .relaxed) else { return }
-    wake(inbox) { pending in
-      if pending.notes.count < Self.noteLimit { pending.notes.append(note) } else { pending.droppedNotes += 1 }
+    wake(inbox) { state in
+      if state.pending.notes.count < Self.noteLimit {
+        state.pending.notes.append(note)
+      } else {
+        state.pending.droppedNotes += 1
+      }
     }
   }
 
-  private func wake(_ inbox: Inbox, _ add: (inout Pending) -> Void) {
+  private func wake(_ inbox: Inbox, _ change: (inout State) -> Void) {
     let isAsleep = state.withLockedValue { state in
-      add(&state.pending)
+      change(&state)
       state.isDue = true
       defer { state.isRunning = true }
       return !state.isRunning
@@ -154,6 +155,12 @@ final class InboxWatch: Sendable {
       tell(pending, of: inbox, after: told)
       await Task.yield()
     }
+    let left = state.withLockedValue { state in
+      guard state.isClosed else { return [any InboxListener]() }
+      defer { state.listeners = [:] }
+      return Array(state.listeners.values)
+    }
+    for listener in left { listener.hearNoMore() }
   }
 
   private func nextRound() -> (told: Int, Pending)? {

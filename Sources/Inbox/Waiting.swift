@@ -56,7 +56,7 @@ extension Inbox {
   public var waiterCount: Int { watch.waiterCount }
 
   /// Ends everybody's waiting, now and later: the server stops.
-  public func endWaiting() { watch.close() }
+  public func endWaiting() { watch.close(self) }
 }
 
 extension WaitQuery {
