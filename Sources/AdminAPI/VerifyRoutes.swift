@@ -21,12 +21,14 @@ struct VerifyRoutes: Sendable {
     } catch {
       throw Problem(error)
     }
-    guard let report = await state.verify(verification) else {
-      throw Problem(
-        status: .serviceUnavailable, detail: "the server stops before anything could be verified",
-        hint: "Start it again, and verify while it runs.")
+    return try await Departure.endsWork(of: request) {
+      guard let report = await state.verify(verification) else {
+        throw Problem(
+          status: .serviceUnavailable, detail: "the server stops before anything could be verified",
+          hint: "Start it again, and verify while it runs.")
+      }
+      return .json(status: report.isPassed ? .ok : .preconditionFailed, report.write)
     }
-    return .json(status: report.isPassed ? .ok : .preconditionFailed, report.write)
   }
 }
 

@@ -55,13 +55,19 @@ import Testing
     }
   }
 
-  @Test func waitsEndWithTheirClients() async throws {
+  private static let verification = #"{"timeout":"5m","expect":[{"match":{"topic":"a"}}]}"#
+
+  @Test(arguments: [
+    "GET /api/v1/pushes/wait?timeout=5m HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    "POST /api/v1/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+      + "content-length: \(verification.utf8.count)\r\n\r\n\(verification)",
+  ])
+  func waitsEndWithTheirClients(request: String) async throws {
     try await TestServer.run { server in
-      let client = server.client.open("GET /api/v1/pushes/wait?timeout=5m HTTP/1.1\r\nhost: localhost\r\n\r\n")
-      #expect(await TestServer.eventually { server.state.inbox.waiterCount == 1 })
+      let client = server.client.open(request)
+      #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
       client.close()
-      #expect(await TestServer.eventually { server.state.inbox.waiterCount == 0 })
-      #expect(server.state.inbox.listenerCount == 0)
+      #expect(await TestServer.eventually { server.state.inbox.listenerCount == 0 })
     }
   }
 

@@ -78,7 +78,8 @@ def test_the_api_does_what_its_description_says(start, device, flag):
         done = subprocess.run(
             [sys.executable, "-m", "schemathesis.cli", "--config-file",
              ROOT / "Tests/Clients/programs/schemathesis.toml", "run",
-             f"http://{server.admin_host}:{server.admin_port}/openapi.json", "--seed", "1", "--max-examples", "20", "--phases", "examples,coverage,fuzzing", "--checks", CHECKS, "--request-timeout", "300",
+             f"http://{server.admin_host}:{server.admin_port}/openapi.json", "--seed", "1", "--max-examples", "20",
+             "--phases", "examples,coverage,fuzzing", "--checks", CHECKS, "--request-timeout", "300",
              "--continue-on-failure", "--no-color", *flags],
             capture_output=True, text=True, cwd=server.directory, timeout=1100, env=clean_environment())
     assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-4000:]
