@@ -65,9 +65,9 @@ struct AdminRoutes: Sendable {
   }
 
   /// Answers requests by these routes.
-  func responder() -> some HTTPResponder<BasicRequestContext> {
+  func responder() -> some HTTPResponder<AdminContext> {
     let routes = routes
-    let router = Router(context: BasicRequestContext.self)
+    let router = Router(context: AdminContext.self)
     let access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
     router.add(middleware: Surroundings(access: access, routes: routes))
@@ -76,7 +76,9 @@ struct AdminRoutes: Sendable {
       for method in route.method == .get ? [.get, .head] : [route.method] {
         router.on(RouterPath(route.path), method: method) { request, context in
           if route.isStreaming { try access.checkOrigin(of: request) }
-          return try await route.answer(request, context)
+          return try await Departure.$channel.withValue(context.channel) {
+            try await route.answer(request, context.basic)
+          }
         }
       }
     }
@@ -96,8 +98,8 @@ struct Surroundings: RouterMiddleware {
   ]
 
   func handle(
-    _ request: Request, context: BasicRequestContext,
-    next: (Request, BasicRequestContext) async throws -> Response
+    _ request: Request, context: AdminContext,
+    next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
     var response: Response
     do {

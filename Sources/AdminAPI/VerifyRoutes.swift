@@ -21,7 +21,7 @@ struct VerifyRoutes: Sendable {
     } catch {
       throw Problem(error)
     }
-    return try await Departure.endsWork(of: request) {
+    return try await Departure.ends {
       guard let report = await state.verify(verification) else {
         throw Problem(
           status: .serviceUnavailable, detail: "the server stops before anything could be verified",

@@ -18,7 +18,7 @@ struct WaitRoutes: Sendable {
     } catch {
       throw Problem(error)
     }
-    return try await Departure.endsWork(of: request) { try await answer(to: query, isStrict: isStrict) }
+    return try await Departure.ends { try await answer(to: query, isStrict: isStrict) }
   }
 
   private func answer(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {

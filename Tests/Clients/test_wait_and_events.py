@@ -206,9 +206,18 @@ def test_a_wait_ends_when_its_client_has_gone(start):
             pass
 
 
-def test_a_connection_ends_with_a_wait_and_says_so(server, device):
-    push(server, device)
-    assert wait(server, device_token=device).headers["connection"] == "close"
+@pytest.mark.parametrize("path", ["/api/v1/pushes/wait?timeout=0s", "/api/v1/pushes/wait?timeout=100ms", "/api/v1/events"])
+def test_a_body_that_does_not_come_harms_nobody(binary, certs, path):
+    """The server answers without it, and lives on, also through its end."""
+    server = Server(binary, certs)
+    try:
+        with socket.create_connection((server.admin_host, server.admin_port), timeout=15) as client:
+            client.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n".encode())
+            assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+            assert server.request("GET", "/livez").status == 200
+            assert server.stop() == 0
+    finally:
+        server.kill()
 
 
 # Events
