@@ -105,7 +105,9 @@ enum Limits {
 
   static func http(patience: TimeAmount) -> HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
-      additionalChannelHandlers: [UnreadableRequests(), HeadAnswers(), SlowRequests(patience: patience)],
+      additionalChannelHandlers: [
+        UnreadableRequests(), HeadAnswers(), SlowRequests(patience: patience), GoneClients(),
+      ],
       idleTimeout: patience,
       httpDecoderConfiguration: .init(
         maxHeaderFieldSize: field, maxHeaderListSize: head, maxHeaderFieldCount: 100))
