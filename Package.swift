@@ -15,6 +15,12 @@ let builtInProfiles = [
   "odd-answers", "chaos-mix",
 ]
 
+// The files of Sources/AdminAPI/OpenAPI, which together describe the admin API.
+let apiDescription = [
+  "openapi", "pushes", "record", "faults", "fault-parts", "steering", "steering-parts", "server",
+  "verify", "findings",
+]
+
 let package = Package(
   name: "apns-mock",
   platforms: [.macOS(.v15)],
@@ -24,6 +30,7 @@ let package = Package(
   ],
   dependencies: [
     .package(url: "https://github.com/apple/swift-nio", from: "2.101.0"),
+    .package(url: "https://github.com/apple/swift-nio-extras", from: "1.34.1"),
     .package(url: "https://github.com/hummingbird-project/hummingbird", from: "2.28.0", traits: []),
     .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.0"),
     .package(url: "https://github.com/apple/swift-log", from: "1.16.0"),
@@ -78,7 +85,10 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
-      ], swiftSettings: strict),
+        .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+        .product(name: "Yams", package: "Yams"),
+      ],
+      resources: apiDescription.map { .embedInCode("OpenAPI/\($0).yaml") }, swiftSettings: strict),
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [

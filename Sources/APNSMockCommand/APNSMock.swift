@@ -19,7 +19,7 @@ struct APNSMock: AsyncParsableCommand {
       Verify.self, Remove.self, Export.self,
       View.self, Exec.self,
       ProfileCommand.self, RuleCommand.self, Halt.self, Resume.self, Reset.self, Clock.self, Doctor.self,
-      Healthcheck.self,
+      Healthcheck.self, OpenAPI.self,
       ShowVersion.self,
     ],
     defaultSubcommand: Serve.self)

@@ -18,6 +18,10 @@ struct AccessRules: Sendable {
 
   /// - Throws: `Problem` if the request may not be answered.
   func check(_ request: Request) throws(Problem) {
+    // The first one is the request's authority. A second one would be what somebody in between goes by.
+    guard !request.headers.contains(where: { $0.name.canonicalName == "host" }) else {
+      throw .badRequest("the request has more than one Host", hint: "Send one (RFC 9112 section 3.2).")
+    }
     let path = request.uri.path
     // Orchestrators ask for these two by whatever name they know, and they tell nothing.
     if path == "/livez" || path == "/readyz" { return }

@@ -53,7 +53,7 @@ struct AdminRoutes: Sendable {
   var routes: [Route] {
     let inbox =
       PushRoutes(state: state).routes + FindingRoutes(state: state).routes + WaitRoutes(state: state).routes
-      + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes
+      + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes + StatsRoutes(state: state).routes
       + ExportRoutes(state: state).routes
     if let view { return (inbox.filter(ViewRoutes.reads) + view.routes).map(\.underAPI) + outside }
     let api =
@@ -66,7 +66,10 @@ struct AdminRoutes: Sendable {
     return api.map(\.underAPI) + outside
   }
 
-  private var outside: [Route] { OutsideRoutes(state: state, version: version).routes }
+  private var outside: [Route] {
+    OutsideRoutes(state: state, version: version).routes + MetricsRoutes(state: state, version: version).routes
+      + DescriptionRoutes(version: version).routes
+  }
 
   /// Of an inbox that is only looked at.
   private var view: ViewRoutes? {
@@ -74,16 +77,21 @@ struct AdminRoutes: Sendable {
   }
 
   /// Answers requests by these routes.
-  func responder() -> some HTTPResponder<BasicRequestContext> {
+  func responder() -> some HTTPResponder<AdminContext> {
     let routes = routes
-    let router = Router(context: BasicRequestContext.self, options: .autoGenerateHeadEndpoints)
+    let router = Router(context: AdminContext.self)
     let access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
     router.add(middleware: Surroundings(access: access, routes: routes, view: view))
     for route in routes {
-      router.on(RouterPath(route.path), method: route.method) { request, context in
-        if route.isStreaming { try access.checkOrigin(of: request) }
-        return try await route.answer(request, context)
+      // HEAD is answered as GET is, and the body left out afterwards.
+      for method in route.method == .get ? [.get, .head] : [route.method] {
+        router.on(RouterPath(route.path), method: method) { request, context in
+          if route.isStreaming { try access.checkOrigin(of: request) }
+          return try await Departure.$channel.withValue(context.channel) {
+            try await route.answer(request, context.basic)
+          }
+        }
       }
     }
     return router.buildResponder()
@@ -91,14 +99,20 @@ struct AdminRoutes: Sendable {
 }
 
 /// What every request goes through: who may ask, errors as problem documents, header fields of each answer.
-private struct Surroundings: RouterMiddleware {
+struct Surroundings: RouterMiddleware {
   let access: AccessRules
   let routes: [Route]
   let view: ViewRoutes?
 
+  /// Fields of every answer that does not say them otherwise.
+  static let fields: HTTPFields = [
+    .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
+    .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+  ]
+
   func handle(
-    _ request: Request, context: BasicRequestContext,
-    next: (Request, BasicRequestContext) async throws -> Response
+    _ request: Request, context: AdminContext,
+    next: (Request, AdminContext) async throws -> Response
   ) async throws -> Response {
     var response: Response
     do {
@@ -110,6 +124,9 @@ private struct Surroundings: RouterMiddleware {
     } catch let error as HTTPError where error.status == .notFound {
       // The router knows no difference between a path that does not exist and a method that a path does not take.
       response = missing(request).response
+    } catch is CancellationError {
+      // Whoever asked has gone, and nobody reads this.
+      response = Response(status: .serviceUnavailable)
     } catch {
       context.logger.error("\(request.method) \(request.uri.path): \(error)")
       response =
@@ -118,10 +135,9 @@ private struct Surroundings: RouterMiddleware {
           hint: "Please report it with that line of the log."
         ).response
     }
-    response.headers[.xContentTypeOptions] = "nosniff"
-    response.headers[.cacheControl] = "no-store"
-    response.headers[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
-    return request.method == .head ? response.createHeadResponse() : response
+    // A route may have said more than these do.
+    for field in Self.fields where response.headers[field.name] == nil { response.headers.append(field) }
+    return request.method == .head ? HeadAnswers.answer(for: response) : response
   }
 
   private func missing(_ request: Request) -> Problem {

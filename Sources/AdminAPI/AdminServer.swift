@@ -26,14 +26,17 @@ public final class AdminServer: Sendable {
   ///
   /// - Parameters:
   ///   - version: the program's version, for `/api/v1/status`.
+  ///   - clientPatience: how long a client may take to send the head of a request, and then its body, and how long it
+  ///     may leave a connection unused.
   /// - Throws: `ListenError` if the address cannot be had.
   public static func start(
-    _ state: ServerState, at address: Endpoint, version: String, logger: Logger = Logger(label: "apns-mock.admin")
+    _ state: ServerState, at address: Endpoint, version: String, clientPatience: Duration = .seconds(60),
+    logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let application = Application(
       responder: AdminRoutes(state: state, version: version).responder(),
-      server: .http1(configuration: Limits.http),
+      server: .http1(configuration: Limits.http(patience: TimeAmount(clientPatience))),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
         availableConnectionsDelegate: MaximumAvailableConnections(Descriptors.forAdministration)),
@@ -93,10 +96,18 @@ enum Limits {
   /// The body of a request in bytes.
   static let body = 1 << 20
 
-  static var http: HTTP1Channel.Configuration {
+  /// The head of a request in bytes.
+  static let head = 32 << 10
+  /// One field of it.
+  static let field = 16 << 10
+
+  static func http(patience: TimeAmount) -> HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
-      idleTimeout: .seconds(60),
+      additionalChannelHandlers: [
+        UnreadableRequests(), HeadAnswers(), SlowRequests(patience: patience), GoneClients(),
+      ],
+      idleTimeout: patience,
       httpDecoderConfiguration: .init(
-        maxHeaderFieldSize: 16 << 10, maxHeaderListSize: 32 << 10, maxHeaderFieldCount: 100))
+        maxHeaderFieldSize: field, maxHeaderListSize: head, maxHeaderFieldCount: 100))
   }
 }

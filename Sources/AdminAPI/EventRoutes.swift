@@ -1,6 +1,7 @@
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
+internal import NIOCore
 
 /// What happens, as it happens: server-sent events (HTML Standard, section 9.2).
 struct EventRoutes: Sendable {
@@ -25,19 +26,16 @@ struct EventRoutes: Sendable {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
     }
+    let channel = Departure.channel
     // An id at once, so that even who has read nothing yet can go on from here.
     let beginning = ": apns-mock events\n\(lastID == nil ? "id: \(reader.start)\n" : "")\n"
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
       body: ResponseBody { writer in
         var body = writer
-        do {
-          try await request.body.consumeWithCancellationOnInboundClose { _ in
-            try await send(reader, selection, after: beginning, to: &body)
-          }
-        } catch is CancellationError {
-          // Whoever followed has gone.
-        }
+        // Whoever followed may have gone before this begins; then it ends at once.
+        channel?.closeFuture.whenComplete { [weak reader] _ in reader?.stop() }
+        try await send(reader, selection, after: beginning, to: &body)
         try await body.finish(nil)
       })
   }

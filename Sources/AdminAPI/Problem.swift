@@ -48,9 +48,20 @@ struct Problem: Error {
     self.headers = headers
   }
 
+  /// The content type of problem documents.
+  static let type = "application/problem+json"
+
   /// The problem as an answer.
   var response: Response {
-    var response = Response.json(status: status) { writer in
+    var response = Response.jsonValue(status: status, write)
+    response.headers[.contentType] = Self.type
+    response.headers.append(contentsOf: headers)
+    return response
+  }
+
+  /// Writes the problem document as the next value.
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
       writer.member("type", "about:blank")
       writer.member("title", status.reasonPhrase)
       writer.member("status", status.code)
@@ -67,9 +78,6 @@ struct Problem: Error {
         }
       }
     }
-    response.headers[.contentType] = "application/problem+json"
-    response.headers.append(contentsOf: headers)
-    return response
   }
 }
 

@@ -83,12 +83,17 @@ struct ServerRoutes: Sendable {
       if flag { chosen.append(scope) }
     }
     if isEmpty { chosen = ["inbox", "rules", "counters"] }
-    if chosen.contains("inbox") { state.inbox.removeAll() }
     if chosen.contains("rules") { state.faults.removeRules() }
     if chosen.contains("profile") { state.faults.useHealthy() }
     if chosen.contains("counters") { state.resetCounters() }
     if chosen.contains("clock") { state.clock.runReal() }
     if chosen.contains("devices") { state.devices.update { $0.removeAll() } }
+    // Told once and last, when all of it is done: with the emptying of the inbox, or else by itself.
+    if chosen.contains("inbox") {
+      state.inbox.removeAll(reset: chosen)
+    } else if !chosen.isEmpty {
+      state.events.note(.reset) { $0.member("reset", chosen) }
+    }
     return .json { $0.member("reset", chosen) }
   }
 }

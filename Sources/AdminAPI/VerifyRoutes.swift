@@ -26,12 +26,14 @@ struct VerifyRoutes: Sendable {
       verification.timeout = .zero
       verification.settle = .zero
     }
-    guard let report = await state.verify(verification) else {
-      throw Problem(
-        status: .serviceUnavailable, detail: "the server stops before anything could be verified",
-        hint: "Start it again, and verify while it runs.")
+    return try await Departure.ends { [verification] in
+      guard let report = await state.verify(verification) else {
+        throw Problem(
+          status: .serviceUnavailable, detail: "the server stops before anything could be verified",
+          hint: "Start it again, and verify while it runs.")
+      }
+      return .json(status: report.isPassed ? .ok : .preconditionFailed, report.write)
     }
-    return .json(status: report.isPassed ? .ok : .preconditionFailed, report.write)
   }
 }
 

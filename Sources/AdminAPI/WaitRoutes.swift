@@ -23,6 +23,10 @@ struct WaitRoutes: Sendable {
       query.timeout = .zero
       query.settle = .zero
     }
+    return try await Departure.ends { [query] in try await answer(to: query, isStrict: isStrict) }
+  }
+
+  private func answer(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {
     let answer = await state.inbox.wait(for: query)
     if answer.isAbandoned {
       throw Problem(

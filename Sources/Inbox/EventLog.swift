@@ -93,7 +93,7 @@ public final class EventLog: InboxListener {
       if news.missed + news.droppedNotes > 0, max(news.through, news.emptiedThrough ?? 0) > state.seen {
         append(.gap(news.missed + news.droppedNotes), to: &state)
       }
-      if news.emptiedThrough != nil { append(.note(Self.reset), to: &state) }
+      if news.emptiedThrough != nil { append(.note(Self.reset(news.reset)), to: &state) }
       var ended: Set<Int> = []
       for record in news.records where record.seq > state.seen {
         append(.push(record), to: &state)
@@ -108,7 +108,11 @@ public final class EventLog: InboxListener {
     for reader in readers { reader.yield() }
   }
 
-  private static let reset = EventNote(kind: .reset, json: Array(#"{"reset":["inbox"]}"#.utf8))
+  private static func reset(_ scopes: [String]) -> EventNote {
+    var writer = JSONWriter(capacity: 128)
+    writer.object { $0.member("reset", scopes) }
+    return EventNote(kind: .reset, json: writer.bytes)
+  }
 
   private func append(_ content: Event.Content, to state: inout State) {
     state.lastID += 1

@@ -44,6 +44,9 @@ public final class EventReader: Sendable {
   /// Makes `news` yield although there may be none.
   public func wake() { signal.yield() }
 
+  /// Ends `news`, because nobody reads any more.
+  public func stop() { signal.finish() }
+
   /// The next events, possibly none of those that were looked at; nil when all were.
   ///
   /// - Parameters:

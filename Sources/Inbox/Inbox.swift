@@ -10,6 +10,7 @@ public final class Inbox: Sendable {
     var nextSeq = 1
     var evicted = 0
     var lastEvicted = 0
+    var counts = PushCounts()
   }
 
   /// How many records are kept at most.
@@ -59,6 +60,7 @@ public final class Inbox: Sendable {
       for index in records.indices { records[index].seq = first + index }
       state.nextSeq += records.count
       state.records.append(records)
+      state.counts.add(records)
       evict(from: &state)
       return first
     }
@@ -80,7 +82,8 @@ public final class Inbox: Sendable {
   @discardableResult
   public func finish(_ seq: Int, with ending: Record.End) -> Record? {
     let record = state.withLockedValue { state in
-      state.records.update(seq) { $0.end(ending) }
+      state.counts.add(ending)
+      return state.records.update(seq) { $0.end(ending) }
     }
     if record != nil { watch.finished(seq, in: self) }
     return record
@@ -91,25 +94,28 @@ public final class Inbox: Sendable {
       let oldest = state.records.removeFirst()
     {
       state.evicted += 1
+      state.counts.addEvicted()
       state.lastEvicted = oldest
     }
   }
 
   /// Empties the inbox, forgets attempts and the count of evicted records. Numbers go on where they were.
   ///
+  /// - Parameter reset: what is set back together with the inbox, for those who follow what happens.
   /// - Returns: how many records there were.
   @discardableResult
-  public func removeAll() -> Int {
+  public func removeAll(reset: [String] = ["inbox"]) -> Int {
     // What was in it is freed after the lock is released: with a million records that takes a while.
     attempts.removeAll()
     let former = state.withLockedValue { state in
       let former = state
       state = State()
       state.nextSeq = former.nextSeq
+      state.counts = former.counts
       return former
     }
     conduct.forget(through: former.nextSeq - 1)
-    watch.emptied(self, through: former.nextSeq - 1)
+    watch.emptied(self, through: former.nextSeq - 1, reset: reset)
     return former.records.count
   }
 
@@ -135,6 +141,9 @@ public final class Inbox: Sendable {
         records: $0.records, lastSeq: $0.nextSeq - 1, evicted: $0.evicted, lastEvicted: $0.lastEvicted)
     }
   }
+
+  /// What was counted of all pushes until now.
+  public var counts: PushCounts { state.withLockedValue { $0.counts } }
 
   /// The record with this number; nil if it is not there, or not any more.
   public func record(seq: Int) -> Record? {

@@ -15,6 +15,8 @@ struct InboxNews: Sendable {
   var finished: [Record] = []
   /// The inbox was emptied: nothing up to this number is in it any more.
   var emptiedThrough: Int?
+  /// What was set back together with it.
+  var reset: [String] = []
   /// What happened besides pushes.
   var notes: [EventNote] = []
   /// How many further notes nobody could keep.
@@ -51,6 +53,7 @@ final class InboxWatch: Sendable {
   private struct Pending {
     var finished: [Int] = []
     var emptiedThrough: Int?
+    var reset: [String] = []
     var notes: [EventNote] = []
     var droppedNotes = 0
   }
@@ -86,19 +89,19 @@ final class InboxWatch: Sendable {
     }
   }
 
-  /// Ends listening for all, now and later.
-  func close() {
-    let listeners = state.withLockedValue { state in
+  /// Ends listening for all, after they were told what is still to be told; nobody may begin any more.
+  func close(_ inbox: Inbox) {
+    wake(inbox) { state in
       state.isClosed = true
       isHeard.store(false, ordering: .relaxed)
-      defer { state.listeners = [:] }
-      return Array(state.listeners.values)
     }
-    for listener in listeners { listener.hearNoMore() }
   }
 
   /// How many listen.
   var listenerCount: Int { state.withLockedValue { $0.listeners.count } }
+
+  /// How many of those that listen are waits.
+  var waiterCount: Int { state.withLockedValue { state in state.listeners.values.count { $0 is Waiter } } }
 
   // MARK: - Telling
 
@@ -111,29 +114,35 @@ final class InboxWatch: Sendable {
   /// A pending record has ended.
   func finished(_ seq: Int, in inbox: Inbox) {
     guard isHeard.load(ordering: .relaxed) else { return }
-    wake(inbox) { $0.finished.append(seq) }
+    wake(inbox) { $0.pending.finished.append(seq) }
   }
 
   /// The inbox was emptied.
-  func emptied(_ inbox: Inbox, through seq: Int) {
+  func emptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
     guard isHeard.load(ordering: .relaxed) else { return }
-    wake(inbox) { pending in
-      pending.emptiedThrough = max(seq, pending.emptiedThrough ?? 0)
-      pending.finished = []
+    wake(inbox) { state in
+      state.pending.emptiedThrough = max(seq, state.pending.emptiedThrough ?? 0)
+      state.pending.finished = []
+      // Of several that nobody was told of yet, all that was set back.
+      for scope in reset where !state.pending.reset.contains(scope) { state.pending.reset.append(scope) }
     }
   }
 
   /// Something else happened. It is told after the records that came before it.
   func note(_ note: EventNote, in inbox: Inbox) {
     guard isHeard.load(ordering: .relaxed) else { return }
-    wake(inbox) { pending in
-      if pending.notes.count < Self.noteLimit { pending.notes.append(note) } else { pending.droppedNotes += 1 }
+    wake(inbox) { state in
+      if state.pending.notes.count < Self.noteLimit {
+        state.pending.notes.append(note)
+      } else {
+        state.pending.droppedNotes += 1
+      }
     }
   }
 
-  private func wake(_ inbox: Inbox, _ add: (inout Pending) -> Void) {
+  private func wake(_ inbox: Inbox, _ change: (inout State) -> Void) {
     let isAsleep = state.withLockedValue { state in
-      add(&state.pending)
+      change(&state)
       state.isDue = true
       defer { state.isRunning = true }
       return !state.isRunning
@@ -146,6 +155,12 @@ final class InboxWatch: Sendable {
       tell(pending, of: inbox, after: told)
       await Task.yield()
     }
+    let left = state.withLockedValue { state in
+      guard state.isClosed else { return [any InboxListener]() }
+      defer { state.listeners = [:] }
+      return Array(state.listeners.values)
+    }
+    for listener in left { listener.hearNoMore() }
   }
 
   private func nextRound() -> (told: Int, Pending)? {
@@ -163,7 +178,7 @@ final class InboxWatch: Sendable {
   private func tell(_ pending: Pending, of inbox: Inbox, after told: Int) {
     var told = told
     if let through = pending.emptiedThrough {
-      tell(InboxNews(through: told, missed: max(0, through - told), emptiedThrough: through))
+      tell(InboxNews(through: told, missed: max(0, through - told), emptiedThrough: through, reset: pending.reset))
       told = max(told, through)
     }
     let end = inbox.snapshot().lastSeq

@@ -52,8 +52,11 @@ extension Inbox {
   /// How many hear of each change now: waits, and the log of events while somebody follows it.
   public var listenerCount: Int { watch.listenerCount }
 
+  /// How many wait for pushes now.
+  public var waiterCount: Int { watch.waiterCount }
+
   /// Ends everybody's waiting, now and later: the server stops.
-  public func endWaiting() { watch.close() }
+  public func endWaiting() { watch.close(self) }
 }
 
 extension WaitQuery {

@@ -119,6 +119,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelInactive(context: ChannelHandlerContext) {
     timer?.cancel()
+    if phase == .handshake { state.connections.countHandshake(isDone: false) }
     forgetFaults()
     if let session {
       path?.beginBatch()
@@ -170,7 +171,10 @@ final class ConnectionHandler: ChannelInboundHandler {
       refuse(failure, context)
     } catch {
       logger.notice("\(client): \(error)\(handshakeAdvice(for: "\(error)"))")
-      if phase == .handshake { log.add(.handshake, "\(error)", at: state.clock.now) }
+      if phase == .handshake {
+        log.add(.handshake, "\(error)", at: state.clock.now)
+        state.connections.countHandshake(isDone: false)
+      }
       writeCipherText(context)
       close(context)
     }
@@ -251,6 +255,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.path = path
     phase = .open
     log.opened(facts)
+    state.connections.countHandshake(isDone: true)
     log.add(
       .handshake,
       "\(facts.tls)\(facts.sni.map { " sni=\($0)" } ?? "")\(certificate == nil ? "" : " client certificate")",

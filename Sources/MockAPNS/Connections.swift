@@ -20,7 +20,18 @@ public final class Connections: Sendable {
   /// Tells a connection's handler that other rules are in force.
   struct RulesChanged: Sendable {}
 
+  /// What was counted since the server started.
+  public struct Counts: Sendable {
+    /// How many connections were accepted.
+    public fileprivate(set) var opened = 0
+    /// How many TLS handshakes came to their end.
+    public fileprivate(set) var handshakes = 0
+    /// How many TLS handshakes went wrong, or took too long.
+    public fileprivate(set) var failedHandshakes = 0
+  }
+
   private struct State {
+    var counts = Counts()
     var open: [UInt64: (channel: any Channel, log: ConnectionLog)] = [:]
     /// Oldest first.
     var closed: [ConnectionLog] = []
@@ -46,6 +57,7 @@ public final class Connections: Sendable {
         return Admission.refused(isNews: state.refusals.isDue())
       }
       state.open[log.number] = (channel, log)
+      state.counts.opened += 1
       return .admitted
     }
     guard case .admitted = admission else { return admission }
@@ -63,6 +75,16 @@ public final class Connections: Sendable {
   public var logs: [ConnectionLog] {
     state.withLockedValue { $0.closed + $0.open.values.map(\.log) }.sorted { $0.number < $1.number }
   }
+
+  /// A TLS handshake is over.
+  func countHandshake(isDone: Bool) {
+    state.withLockedValue { state in
+      if isDone { state.counts.handshakes += 1 } else { state.counts.failedHandshakes += 1 }
+    }
+  }
+
+  /// What was counted until now.
+  public var counts: Counts { state.withLockedValue { $0.counts } }
 
   /// How many are open.
   public var openCount: Int { state.withLockedValue { $0.open.count } }

@@ -71,7 +71,8 @@ public final class ServerClock: Sendable {
     return overflow ? (change > 0 ? latest : -latest) : min(max(sum, -latest), latest)
   }
 
-  private static var machineNow: Int64 {
+  /// The machine's time, in milliseconds since 1970.
+  static var machineNow: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)
     return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000

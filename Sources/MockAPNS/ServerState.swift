@@ -35,6 +35,8 @@ public final class ServerState: Sendable {
   public let connections = Connections()
   /// Certificates for faults of the TLS handshake.
   let badCertificates: BadCertificates
+  /// When it started, in milliseconds since 1970 of the machine's own clock.
+  public let startTime = ServerClock.machineNow
   /// Machine time of the start, monotonic nanoseconds.
   private let startedAt = MachineTime.nanoseconds
 

@@ -55,7 +55,8 @@ public struct JSONWriter: Sendable {
     bytes.append(contentsOf: String(value).utf8)
   }
 
-  private mutating func number(_ value: Double) {
+  /// Writes a number as the next value. It has to be finite.
+  public mutating func number(_ value: Double) {
     separate()
     bytes.append(contentsOf: "\(value)".utf8)
   }

@@ -36,7 +36,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("/api/v1/pushs", "Did you mean /api/v1/pushes?"), ("/api/v1/state", "Did you mean /api/v1/status?"),
+    ("/api/v1/pushs", "Did you mean /api/v1/pushes?"), ("/api/v1/statuz", "Did you mean /api/v1/status?"),
     ("/api/v1", "/api/v1/status"), ("/favicon.ico", "/api/v1/pushes"), ("/api/v1/pushes/1/payload/x", "/api/v1/pushes"),
     ("/%2e%2e/etc/passwd", "/livez"), ("/readyz/x", "Did you mean /readyz?"),
   ])

@@ -1,15 +1,5 @@
 import Foundation
 
-#if canImport(Glibc)
-  import Glibc
-
-  private let streamSocket = Int32(SOCK_STREAM.rawValue)
-#else
-  import Darwin
-
-  private let streamSocket = SOCK_STREAM
-#endif
-
 /// An HTTP/1.1 client on a bare socket, so that tests can send what no library would.
 struct RawClient: Sendable {
   let port: Int
@@ -66,37 +56,30 @@ struct RawClient: Sendable {
   }
 
   private func blockingExchange(_ text: String, _ closesAfterwards: Bool) -> [UInt8] {
-    let connection = socket(AF_INET, streamSocket, 0)
-    guard connection >= 0 else { return [] }
-    defer { close(connection) }
-    signal(SIGPIPE, SIG_IGN)
-    var timeout = timeval(tv_sec: 20, tv_usec: 0)
-    setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
-    var address = sockaddr_in()
-    address.sin_family = sa_family_t(AF_INET)
-    address.sin_port = in_port_t(port).bigEndian
-    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
-    let isConnected = withUnsafePointer(to: &address) { pointer in
-      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-        connect(connection, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
-      }
+    let connection = open(text)
+    defer { connection.close() }
+    if closesAfterwards { connection.closeOutput() }
+    return connection.readToEnd()
+  }
+
+  /// Connects and sends `text`.
+  func open(_ text: String) -> RawConnection {
+    let connection = RawConnection(port: port)
+    connection.write(text)
+    return connection
+  }
+
+  /// Sends `beginning`, and then `more` again and again until the server closes.
+  ///
+  /// - Returns: how often it was sent, at most `count` times.
+  func dribble(_ beginning: String, _ more: String, every pause: Duration, atMost count: Int) async -> Int {
+    let connection = open(beginning)
+    defer { connection.close() }
+    for number in 0..<count {
+      try? await Task.sleep(for: pause)
+      if connection.isClosedByPeer || !connection.write(more) { return number }
     }
-    guard isConnected else { return [] }
-    let bytes = Array(text.utf8)
-    var sent = 0
-    while sent < bytes.count {
-      let count = bytes[sent...].withUnsafeBytes { write(connection, $0.baseAddress, $0.count) }
-      guard count > 0 else { break }
-      sent += count
-    }
-    if closesAfterwards { shutdown(connection, Int32(SHUT_WR)) }
-    var received: [UInt8] = []
-    var buffer = [UInt8](repeating: 0, count: 65_536)
-    while true {
-      let count = recv(connection, &buffer, buffer.count, 0)
-      guard count > 0 else { return received }
-      received += buffer[..<count]
-    }
+    return count
   }
 
   private static func parse(_ bytes: [UInt8]) -> Answer {

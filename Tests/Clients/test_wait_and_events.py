@@ -1,13 +1,17 @@
 """Waiting for pushes, following events, taking the inbox away: over the admin API and by the commands for it."""
 
 import concurrent.futures
+import contextlib
 import json
 import os
 import secrets
 import shlex
 import signal
+import socket
+import struct
 import subprocess
 import threading
+import types
 
 import pytest
 
@@ -176,6 +180,42 @@ def test_shutdown_ends_a_wait_with_a_reason(binary, certs):
             assert answer.status == 503 and "stops" in answer.json["detail"] and answer.json["hint"]
             events.until_event("end")
         assert server.wait() == 0
+    finally:
+        server.kill()
+
+
+def test_a_wait_ends_when_its_client_has_gone(start):
+    """Long before its time-out: a test run that was stopped leaves nothing behind."""
+    server = start()
+
+    def waits():
+        text = server.request("GET", "/metrics").body.decode()
+        return int(text.split("\napns_mock_waits ")[1].split()[0])
+
+    clients = []
+    for number in range(5):
+        client = socket.create_connection((server.admin_host, server.admin_port), timeout=15)
+        client.sendall(b"GET /api/v1/pushes/wait?timeout=5m HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        clients.append(client)
+        while waits() != number + 1:
+            pass
+    clients[0].setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    for number, client in enumerate(clients):
+        client.close()
+        while waits() != 4 - number:
+            pass
+
+
+@pytest.mark.parametrize("path", ["/api/v1/pushes/wait?timeout=0s", "/api/v1/pushes/wait?timeout=100ms", "/api/v1/events"])
+def test_a_body_that_does_not_come_harms_nobody(binary, certs, path):
+    """The server answers without it, and lives on, also through its end."""
+    server = Server(binary, certs)
+    try:
+        with socket.create_connection((server.admin_host, server.admin_port), timeout=15) as client:
+            client.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n".encode())
+            assert client.recv(100).startswith(b"HTTP/1.1 200 ")
+            assert server.request("GET", "/livez").status == 200
+            assert server.stop() == 0
     finally:
         server.kill()
 
@@ -386,6 +426,144 @@ def test_tail_follows(start, device):
         assert tail.returncode == 0 and "the server stops" in words
     finally:
         tail.kill()
+
+
+class Tail:
+    """`tail --json` as a process, its lines read in a thread."""
+
+    def __init__(self, server, *flags):
+        self.process = subprocess.Popen(
+            [str(server.binary), "tail", "--port-file", str(server.port_file), "--json", *flags],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
+        self.lines = []
+        self.words = []
+        self.changed = threading.Condition()
+        for stream, into in [(self.process.stdout, self.lines), (self.process.stderr, self.words)]:
+            threading.Thread(target=self._read, args=(stream, into), daemon=True).start()
+
+    def _read(self, stream, into):
+        for line in stream:
+            with self.changed:
+                into.append(line.rstrip("\n"))
+                self.changed.notify_all()
+
+    def until(self, condition):
+        with self.changed:
+            assert self.changed.wait_for(condition, timeout=20), (self.lines, self.words)
+
+    def begin(self, server, device):
+        """It tells nobody when it has begun."""
+        while not self.lines:
+            push(server, device)
+
+    def sequence(self):
+        return [json.loads(line)["seq"] for line in self.lines]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+class Line:
+    """A way to a server's admin listener that can be cut: a port of its own, from which all is passed on."""
+
+    def __init__(self, server):
+        self.server = server
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.open = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        with contextlib.suppress(OSError):
+            while True:
+                inside, _ = self.listener.accept()
+                outside = socket.create_connection((self.server.admin_host, self.server.admin_port))
+                self.open += [inside, outside]
+                for source, target in [(inside, outside), (outside, inside)]:
+                    threading.Thread(target=self._pass, args=(source, target), daemon=True).start()
+
+    @staticmethod
+    def _pass(source, target):
+        with contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                target.sendall(data)
+
+    def cut(self):
+        for one in self.open:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+        self.open = []
+
+    def close(self):
+        with contextlib.suppress(OSError):
+            self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        self.cut()
+
+
+def through(line, tmp_path):
+    """What `Tail` wants to know of a server, by way of a line."""
+    path = tmp_path / "ports.json"
+    path.write_text(json.dumps({**line.server.facts, "admin": {"host": "127.0.0.1", "port": line.port}}))
+    return types.SimpleNamespace(binary=line.server.binary, port_file=path)
+
+
+def test_tail_goes_on_after_a_lost_connection(start, device, tmp_path):
+    server = start()
+    line = Line(server)
+    with Tail(through(line, tmp_path), f"device_token={device}") as tail:
+        tail.begin(server, device)
+        for _ in range(3):
+            line.cut()
+            # Nobody listens meanwhile, and nothing is missed.
+            push(server, device, 2)
+            last = server.pushes(device_token=device)[-1]["seq"]
+            tail.until(lambda: last in tail.sequence())
+        assert tail.sequence() == sorted(set(tail.sequence()))
+        first = tail.sequence()[0]
+        assert tail.sequence() == [one["seq"] for one in server.pushes(device_token=device) if one["seq"] >= first]
+        assert sum("trying again" in words for words in tail.words) == 3
+        assert sum("connected again" in words for words in tail.words) == 3
+        server.signal(signal.SIGTERM)
+        assert tail.process.wait(timeout=20) == 0
+    line.close()
+
+
+def test_tail_gives_up(start, device, tmp_path):
+    server = start()
+    line = Line(server)
+    with Tail(through(line, tmp_path), "--retry", "500ms") as tail:
+        tail.begin(server, device)
+        line.close()
+        assert tail.process.wait(timeout=20) == 4
+        tail.until(lambda: any(words.startswith("error:") for words in tail.words))
+    assert server.command("tail", "--retry", "soon").returncode == 2
+
+
+def test_tail_finds_a_server_that_was_started_again(binary, certs, device):
+    """Its port file says where; what was sent meanwhile is told as a gap."""
+    server = Server(binary, certs)
+    try:
+        with Tail(server) as tail:
+            tail.begin(server, device)
+            server.kill()
+            tail.until(lambda: any("trying again" in words for words in tail.words))
+            before = len(tail.lines)
+            again = Server(binary, certs)
+            try:
+                again.port_file.replace(server.port_file)
+                while len(tail.lines) == before:
+                    push(again, device)
+                assert any("missing" in words for words in tail.words)
+            finally:
+                again.kill()
+    finally:
+        server.kill()
 
 
 def test_tail_ends_with_its_reader(start, device):

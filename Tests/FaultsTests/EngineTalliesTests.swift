@@ -46,6 +46,22 @@ import Testing
     #expect(tallies.explanations.map(\.rule) == ["b"])
   }
 
+  /// What rules ever did is kept, whatever is reset or taken out of force, and it stays bounded.
+  @Test func everInjected() {
+    let tallies = Tallies()
+    let one = FaultPlan([Self.twice], tallies: tallies)
+    #expect((0..<3).map { _ in one.fires() } == [true, true, false])
+    tallies.reset()
+    #expect(one.fires())
+    for number in 0..<300 { _ = FaultPlan([.unavailable("rule-\(number)")], tallies: tallies).fires() }
+    let injections = tallies.injections
+    #expect(injections.count == 201)
+    #expect(injections.first { $0.rule == "a" }?.count == 3)
+    #expect(injections.first { $0.rule == "other" }?.count == 101)
+    #expect(injections.allSatisfy { $0.action == .respond })
+    #expect(injections.map(\.rule) == injections.map(\.rule).sorted())
+  }
+
   @Test func sameNames() {
     let tallies = Tallies()
     let plan = FaultPlan([Self.twice, Self.twice], adHoc: [Self.twice], tallies: tallies)

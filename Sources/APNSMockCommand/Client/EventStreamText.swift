@@ -8,9 +8,20 @@ struct EventStreamText {
     var data: [UInt8] = []
   }
 
+  /// The id of the last event that came whole: where to go on, in the words of the server.
+  private(set) var lastID: String?
+
   private var line: [UInt8] = []
   private var event = Event()
   private var hasData = false
+  private var id: String?
+
+  /// Another stream begins, where the one before was read to: what had come of its next event is forgotten.
+  mutating func beginAnew() {
+    let lastID = lastID
+    self = EventStreamText()
+    self.lastID = lastID
+  }
 
   /// The events that end in the next piece.
   mutating func take(_ bytes: [UInt8]) -> [Event] {
@@ -23,6 +34,8 @@ struct EventStreamText {
       if line.last == UInt8(ascii: "\r") { line.removeLast() }
       if line.isEmpty {
         if hasData { events.append(event) }
+        lastID = id ?? lastID
+        id = nil
         event = Event()
         hasData = false
       } else {
@@ -38,6 +51,7 @@ struct EventStreamText {
     var value = line[min(colon + 1, line.endIndex)...]
     if value.first == UInt8(ascii: " ") { value.removeFirst() }
     switch String(decoding: line[..<colon], as: UTF8.self) {
+    case "id": id = String(decoding: value, as: UTF8.self)
     case "event": event.name = String(decoding: value, as: UTF8.self)
     case "data":
       if hasData { event.data.append(UInt8(ascii: "\n")) }

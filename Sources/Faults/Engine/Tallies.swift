@@ -14,6 +14,7 @@ public final class Tallies: Sendable {
     var magic = KeyedTable<Int>()
     /// What came of each kind of magic device token.
     var magicTallies: [MagicToken.Code: RuleTally.Count] = [:]
+    var injections = InjectionCounts()
   }
 
   fileprivate struct Identity: Hashable {
@@ -93,11 +94,13 @@ public final class Tallies: Sendable {
           let injection = state.tallies.values[place].settle(look, of: rule, in: plan, &reading, held: state.held)
         else { continue }
         if injection.holds { state.held += 1 }
+        state.injections.add(injection)
         decision.take(injection)
         if decision.outcome != nil { return decision }
       }
       if let magic, let injection = state.fire(magic, in: plan, &reading) {
         if injection.holds { state.held += 1 }
+        state.injections.add(injection)
         decision.take(injection)
       }
       return decision
@@ -125,6 +128,14 @@ public final class Tallies: Sendable {
       state.order.compactMap { state.tallies[$0] }.filter(isWanted).map { ($0.rule, $0.profile, $0.count, $0.active) }
     }
     return told.map(RuleExplanation.init)
+  }
+
+  /// How often each rule did what it does, since the server started: neither a reset nor another profile takes anything
+  /// back. The first 200 are told apart, further ones have the name `other`.
+  public var injections: [(rule: String, action: Action.Name, count: Int)] {
+    state.withLockedValue { $0.injections.counts }
+      .map { (rule: $0.key.rule, action: $0.key.action, count: $0.value) }
+      .sorted { ($0.rule, $0.action.rawValue) < ($1.rule, $1.action.rawValue) }
   }
 
   /// How many keys are remembered in all.

@@ -1,0 +1,142 @@
+internal import Notation
+internal import Yams
+
+/// The description of the admin API in OpenAPI 3.1, put together from the files of the folder `OpenAPI`.
+///
+/// They are YAML because people write them, and more than one because each is about one thing. What holds for all
+/// operations of a kind is not written down there but added here.
+public struct APIDescription: Sendable {
+  /// JSON in one line.
+  public let json: [UInt8]
+
+  /// - Parameter version: the program's version.
+  public init(version: String) {
+    var document = Value.object([])
+    for file in Self.files { document.merge(Value(yaml: file)) }
+    document["info"]?["version"] = .scalar(.text(version))
+    document["paths"]?.changeMembers { _, path in
+      path.changeMembers { name, operation in
+        if Self.methods.contains(name) { Self.complete(&operation) }
+      }
+    }
+    var writer = JSONWriter(capacity: 128 << 10)
+    document.write(to: &writer)
+    json = writer.bytes
+  }
+
+  private static let files: [[UInt8]] = [
+    PackageResources.openapi_yaml, PackageResources.pushes_yaml, PackageResources.record_yaml,
+    PackageResources.faults_yaml, PackageResources.fault_parts_yaml, PackageResources.steering_yaml,
+    PackageResources.steering_parts_yaml, PackageResources.server_yaml, PackageResources.verify_yaml,
+    PackageResources.findings_yaml,
+  ]
+
+  private static let methods: Set<String> = ["get", "put", "post", "patch", "delete"]
+
+  /// Adds the answers that an operation has because it is one of this API.
+  private static func complete(_ operation: inout Value) {
+    var common: [(status: String, response: String)] = []
+    // What says nothing else needs the token; what is for orchestrators has any name.
+    if operation["security"] == nil { common.append(("401", "Unauthorized")) }
+    if operation["x-any-host"] == nil { common.append(("403", "Forbidden")) }
+    if operation["requestBody"] != nil { common += [("413", "TooLarge"), ("415", "UnsupportedMediaType")] }
+    common.append(("500", "Failure"))
+    for (status, response) in common {
+      let reference = Value.object([("$ref", .scalar(.text("#/components/responses/\(response)")))])
+      operation["responses"]?.merge(.object([(status, reference)]))
+    }
+  }
+}
+
+extension APIDescription {
+  /// A JSON document that can be changed, its members in the order they were written.
+  fileprivate indirect enum Value {
+    enum Scalar {
+      case null, flag(Bool), integer(Int), number(Double), text(String)
+    }
+
+    case scalar(Scalar)
+    case list([Value])
+    case object([(name: String, value: Value)])
+
+    /// - Parameter yaml: a file of ours. One that is not YAML is nothing, which a test would see.
+    init(yaml: [UInt8]) {
+      let node = try? Yams.compose(yaml: String(decoding: yaml, as: UTF8.self))
+      self = node.map(Value.init) ?? .object([])
+    }
+
+    private init(_ node: Node) {
+      switch node {
+      case .mapping(let mapping): self = .object(mapping.map { ($0.scalar?.string ?? "", Value($1)) })
+      case .sequence(let sequence): self = .list(sequence.map(Value.init))
+      case .scalar(let scalar): self = .scalar(Self.value(of: scalar))
+      case .alias: self = .scalar(.null)
+      }
+    }
+
+    private static func value(of scalar: Node.Scalar) -> Scalar {
+      // Text in quotes is text, whatever it looks like.
+      guard scalar.style == .plain else { return .text(scalar.string) }
+      switch scalar.string {
+      case "null": return .null
+      case "true": return .flag(true)
+      case "false": return .flag(false)
+      default:
+        if let integer = Int(scalar.string) { return .integer(integer) }
+        return Double(scalar.string).map { .number($0) } ?? .text(scalar.string)
+      }
+    }
+
+    /// The value of a member; nil if there is none, or no object.
+    subscript(name: String) -> Value? {
+      get {
+        guard case .object(let members) = self else { return nil }
+        return members.first { $0.name == name }?.value
+      }
+      set {
+        guard case .object(var members) = self, let newValue else { return }
+        if let index = members.firstIndex(where: { $0.name == name }) {
+          members[index].value = newValue
+        } else {
+          members.append((name, newValue))
+        }
+        self = .object(members)
+      }
+    }
+
+    mutating func changeMembers(_ change: (String, inout Value) -> Void) {
+      guard case .object(var members) = self else { return }
+      for index in members.indices { change(members[index].name, &members[index].value) }
+      self = .object(members)
+    }
+
+    /// Adds the members of another object; those that both have are merged if they are objects, and stay if not.
+    mutating func merge(_ other: Value) {
+      guard case .object(let members) = other else { return }
+      for (name, value) in members {
+        if self[name] == nil { self[name] = value } else { self[name]?.merge(value) }
+      }
+    }
+
+    func write(to writer: inout JSONWriter) {
+      switch self {
+      case .scalar(.null): writer.null()
+      case .scalar(.flag(let flag)): writer.bool(flag)
+      case .scalar(.integer(let integer)): writer.integer(integer)
+      case .scalar(.number(let number)): writer.number(number)
+      case .scalar(.text(let text)): writer.string(text)
+      case .list(let elements):
+        writer.array { writer in
+          for element in elements { element.write(to: &writer) }
+        }
+      case .object(let members):
+        writer.object { writer in
+          for (name, value) in members {
+            writer.name(name)
+            value.write(to: &writer)
+          }
+        }
+      }
+    }
+  }
+}

@@ -1,0 +1,30 @@
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// What came, in numbers.
+struct StatsRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] { [.get("/stats", stats)] }
+
+  private func stats(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let snapshot = state.inbox.snapshot()
+    let selection: Selection
+    do {
+      selection = try Selection(QueryParameters(request).all, in: state.filterContext(snapshot))
+    } catch let error as FilterError {
+      throw Problem(error)
+    }
+    var statistics = InboxStatistics()
+    var walk = InboxWalk(snapshot, selection)
+    while let records = walk.next() {
+      for record in records { statistics.add(record) }
+      // Others have their turn: it may take long.
+      await Task.yield()
+    }
+    let counted = statistics
+    return .json { counted.write(to: &$0, of: snapshot, after: selection.after) }
+  }
+}

@@ -1,0 +1,30 @@
+internal import Hummingbird
+internal import NIOCore
+internal import NIOHTTPTypes
+internal import Notation
+
+/// Says what is wrong with a request that cannot be read at all, where the web framework sends a bare 400.
+final class UnreadableRequests: ChannelOutboundHandler, RemovableChannelHandler {
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
+
+  private static let problem = Problem.badRequest(
+    "this is no HTTP/1.1 request that can be read, or its head is over \(Limits.head) bytes, a field of it over \(Limits.field)",
+    hint: "Send one host, one content-length or chunks, short header fields, and no control characters.")
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    // Every answer of ours has a content type, or no body because it needs none.
+    guard case .head(let head) = unwrapOutboundIn(data), head.status == .badRequest,
+      head.headerFields[.contentType] == nil
+    else { return context.write(data, promise: promise) }
+    var writer = JSONWriter()
+    Self.problem.write(to: &writer)
+    var fields = head.headerFields
+    for field in Surroundings.fields { fields[field.name] = field.value }
+    fields[.contentType] = Problem.type
+    fields[.contentLength] = String(writer.bytes.count)
+    context.write(
+      wrapOutboundOut(.head(HTTPResponse(status: head.status, headerFields: fields))), promise: nil)
+    context.write(wrapOutboundOut(.body(ByteBuffer(bytes: writer.bytes))), promise: promise)
+  }
+}

@@ -1,0 +1,132 @@
+internal import APNSRules
+internal import Faults
+public import Notation
+
+/// How many of some records have which status, reason, topic and so on.
+public struct InboxStatistics: Sendable {
+  private var matched = 0
+  private var accepted = 0
+  private var retries = 0
+  private var payloadBytes = 0
+  private var deviceTokens: Set<Int> = []
+  private var connections: Set<String> = []
+  /// In nanoseconds, of those that were answered.
+  private var latencies: [Int64] = []
+  private var outcomes = ValueCounts()
+  private var statuses = ValueCounts()
+  private var reasons = ValueCounts()
+  private var topics = ValueCounts()
+  private var pushTypes = ValueCounts()
+  private var rules = ValueCounts()
+
+  /// Of no record.
+  public init() {}
+
+  /// Counts a record.
+  public mutating func add(_ record: borrowing Record) {
+    matched += 1
+    if record.accepted { accepted += 1 }
+    if record.attempt > 1 { retries += 1 }
+    payloadBytes += record.bodySize
+    connections.insert(record.connection.id)
+    if let token = record.hashOfDeviceToken { deviceTokens.insert(token) }
+    if let latency = record.served.latencyNanoseconds { latencies.append(latency) }
+    outcomes.add(record.outcome.rawValue)
+    statuses.add(record.served.status.map { String($0) })
+    reasons.add(record.servedReason)
+    topics.add(record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
+    pushTypes.add(record.text(record.facts.pushTypeText))
+    let injections = record.aftermath?.injections ?? []
+    if injections.isEmpty { rules.add(nil) }
+    for (index, injection) in injections.enumerated()
+    where !injections[..<index].contains(where: { $0.rule == injection.rule }) {
+      rules.add(injection.rule)
+    }
+  }
+
+  // MARK: - JSON
+
+  /// Writes the counts as members of an object.
+  ///
+  /// - Parameter snapshot: the inbox that the records are of.
+  public func write(to writer: inout JSONWriter, of snapshot: InboxSnapshot, after seq: Int) {
+    writer.member("matched", matched)
+    writer.member("total", snapshot.count)
+    writer.member("evicted", snapshot.evicted)
+    writer.member("complete", snapshot.isComplete(after: seq))
+    writer.member("accepted", accepted)
+    writer.member("retries", retries)
+    writer.member("device_tokens", deviceTokens.count)
+    writer.member("connections", connections.count)
+    writer.member("payload_bytes", payloadBytes)
+    writer.objectMember("latency", writeLatency)
+    writer.objectMember("outcome", outcomes.write)
+    writer.objectMember("status", statuses.write)
+    writer.objectMember("reason", reasons.write)
+    writer.objectMember("topic", topics.write)
+    writer.objectMember("push_type", pushTypes.write)
+    writer.objectMember("rule", rules.write)
+  }
+
+  private func writeLatency(to writer: inout JSONWriter) {
+    let sorted = latencies.sorted()
+    /// The smallest value that so many of a hundred do not exceed.
+    func percentile(_ share: Int) -> String? {
+      guard !sorted.isEmpty else { return nil }
+      return WrittenDuration.text(.nanoseconds(sorted[max(0, (sorted.count * share + 99) / 100 - 1)]))
+    }
+    writer.member("answered", sorted.count)
+    writer.member("median", percentile(50))
+    writer.member("p99", percentile(99))
+    writer.member("max", percentile(100))
+  }
+}
+
+/// How often there was which value of one field.
+private struct ValueCounts: Sendable {
+  /// So many values are told apart while counting.
+  private static let limit = 1000
+  /// So many are shown: those that are most common.
+  private static let shown = 50
+
+  private var counts: [String: Int] = [:]
+  private var none = 0
+  private var other = 0
+
+  /// - Parameter value: nil for a record without one.
+  mutating func add(_ value: String?) {
+    guard let value else {
+      none += 1
+      return
+    }
+    if let place = counts.index(forKey: value) {
+      counts.values[place] += 1
+    } else if counts.count < Self.limit {
+      counts[value] = 1
+    } else {
+      other += 1
+    }
+  }
+
+  func write(to writer: inout JSONWriter) {
+    let common = counts.sorted { ($1.value, $0.key) < ($0.value, $1.key) }
+    writer.objectMember("counts") { writer in
+      for (value, count) in common.prefix(Self.shown) { writer.member(value, count) }
+    }
+    writer.member("none", none)
+    writer.member("other", common.dropFirst(Self.shown).reduce(other) { $0 + $1.value })
+  }
+}
+
+extension Record {
+  /// What tells device tokens apart, which are compared without case; nil where the path has no place for one.
+  fileprivate var hashOfDeviceToken: Int? {
+    withHeader(facts.deviceToken) { bytes in
+      guard let bytes else { return nil }
+      var hasher = Hasher()
+      // Letters become lower case by this, and digits stay what they are.
+      for byte in bytes { hasher.combine(byte | 0x20) }
+      return hasher.finalize()
+    }
+  }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import Testing
+
+@testable import AdminAPI
+
+/// Whether the description has the routes that there are, and what they have in common.
+@Suite struct APIDescriptionTests {
+  private static func document() throws -> [String: Any] {
+    let json = APIDescription(version: "9.8.7").json
+    return try #require(JSONSerialization.jsonObject(with: Data(json)) as? [String: Any])
+  }
+
+  @Test func describesEveryRouteAndNothingElse() async throws {
+    try await TestServer.run { server in
+      let routes = AdminRoutes(state: server.state, version: "9.8.7").routes.map { route in
+        let parts = route.path.split(separator: "/", omittingEmptySubsequences: false)
+          .map { $0.hasPrefix(":") ? "{\($0.dropFirst())}" : String($0) }
+        return "\(route.method) \(parts.joined(separator: "/"))"
+      }
+      let paths = try #require(Self.document()["paths"] as? [String: [String: Any]])
+      let described = paths.flatMap { path, item in
+        item.keys.filter { $0 != "parameters" }.map { "\($0.uppercased()) \(path)" }
+      }
+      #expect(described.sorted() == routes.sorted())
+    }
+  }
+
+  @Test func knowsItsVersion() throws {
+    let info = try Self.document()["info"] as? [String: Any]
+    #expect(info?["version"] as? String == "9.8.7")
+  }
+
+  @Test func everyOperationHasTheAnswersOfItsKind() throws {
+    let paths = try #require(Self.document()["paths"] as? [String: [String: Any]])
+    func answers(_ method: String, _ path: String) -> Set<String> {
+      let operation = paths[path]?[method] as? [String: Any]
+      return Set((operation?["responses"] as? [String: Any] ?? [:]).keys)
+    }
+    #expect(answers("get", "/livez") == ["200", "500"])
+    #expect(answers("get", "/ca.pem") == ["200", "403", "500"])
+    #expect(answers("get", "/api/v1/clock") == ["200", "401", "403", "500"])
+    #expect(answers("put", "/api/v1/clock") == ["200", "400", "401", "403", "413", "415", "500"])
+  }
+
+  @Test func isServed() async throws {
+    try await TestServer.run { server in
+      let answer = await server.client.get("/openapi.json")
+      #expect(answer.headers["content-type"] == "application/json")
+      #expect(answer.body == APIDescription(version: "9.8.7").json)
+    }
+  }
+}

@@ -1,0 +1,77 @@
+#if canImport(Glibc)
+  import Glibc
+
+  private let streamSocket = Int32(SOCK_STREAM.rawValue)
+#else
+  import Darwin
+
+  private let streamSocket = SOCK_STREAM
+#endif
+
+/// A TCP connection to this machine, whose calls block for twenty seconds at most.
+struct RawConnection: Sendable {
+  /// Negative if there is none.
+  private let descriptor: Int32
+
+  init(port: Int) {
+    signal(SIGPIPE, SIG_IGN)
+    let descriptor = socket(AF_INET, streamSocket, 0)
+    var timeout = timeval(tv_sec: 20, tv_usec: 0)
+    setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &timeout, socklen_t(MemoryLayout<timeval>.size))
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = in_port_t(port).bigEndian
+    address.sin_addr.s_addr = in_addr_t(0x7F00_0001).bigEndian
+    let isConnected = withUnsafePointer(to: &address) { pointer in
+      pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+        connect(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+      }
+    }
+    if !isConnected { release(descriptor) }
+    self.descriptor = isConnected ? descriptor : -1
+  }
+
+  /// - Returns: whether all of it was taken.
+  @discardableResult
+  func write(_ text: String) -> Bool {
+    let bytes = Array(text.utf8)
+    var sent = 0
+    while sent < bytes.count {
+      let count = bytes[sent...].withUnsafeBytes { send(descriptor, $0.baseAddress, $0.count, 0) }
+      guard count > 0 else { return false }
+      sent += count
+    }
+    return true
+  }
+
+  /// What comes until the server closes.
+  func readToEnd() -> [UInt8] {
+    var received: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    while true {
+      let count = recv(descriptor, &buffer, buffer.count, 0)
+      guard count > 0 else { return received }
+      received += buffer[..<count]
+    }
+  }
+
+  /// Whether the server has closed, after what it sent.
+  var isClosedByPeer: Bool {
+    var buffer = [UInt8](repeating: 0, count: 65_536)
+    let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
+    return count == 0 || (count < 0 && errno != EAGAIN)
+  }
+
+  /// Says that nothing more will come.
+  func closeOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+
+  func close() { release(descriptor) }
+}
+
+private func release(_ descriptor: Int32) {
+  #if canImport(Glibc)
+    _ = Glibc.close(descriptor)
+  #else
+    _ = Darwin.close(descriptor)
+  #endif
+}

@@ -1,0 +1,137 @@
+import AdminAPI
+import Foundation
+import Inbox
+import MockAPNS
+import Testing
+
+/// Clients that take their time, or go away while they are answered.
+@Suite struct SlowClientTests {
+  /// A listener with little patience.
+  private func run(_ body: (TestServer) async throws -> Void) async throws {
+    try await TestServer.run { server in
+      let admin = try await AdminServer.start(
+        server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1", clientPatience: .milliseconds(300))
+      do {
+        try await body(TestServer(state: server.state, admin: admin))
+      } catch {
+        await admin.stop()
+        throw error
+      }
+      await admin.stop()
+    }
+  }
+
+  @Test(arguments: [
+    "", "GET /livez HTTP/1.1\r\nhost: loc", "GET /livez HTTP/1.1\r\nhost: localhost\r\n",
+    "GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    "POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
+    "POST /livez HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n",
+  ])
+  func areNotWaitedFor(beginning: String) async throws {
+    try await run { server in
+      server.push()
+      // Returns when the server closes; the client would wait for twenty seconds.
+      let began = ContinuousClock.now
+      _ = await server.client.exchange(beginning)
+      #expect(ContinuousClock.now - began < .seconds(15))
+      #expect(server.state.inbox.snapshot().count == 1)
+    }
+  }
+
+  @Test(arguments: [
+    ("GET /livez HTTP/1.1\r\nhost: localhost\r\n", "x-y: z\r\n"),
+    (
+      "POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n",
+      " "
+    ),
+  ])
+  func areNotWaitedForHoweverOftenTheySendALittle(beginning: String, more: String) async throws {
+    try await run { server in
+      let began = ContinuousClock.now
+      let sent = await server.client.dribble(beginning, more, every: .milliseconds(50), atMost: 400)
+      #expect(sent < 400)
+      #expect(ContinuousClock.now - began < .seconds(15))
+      #expect(await server.client.get("/livez").status == 200)
+    }
+  }
+
+  private static let verification = #"{"timeout":"5m","expect":[{"match":{"topic":"a"}}]}"#
+
+  @Test(arguments: [
+    "GET /api/v1/pushes/wait?timeout=5m HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    "POST /api/v1/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
+      + "content-length: \(verification.utf8.count)\r\n\r\n\(verification)",
+    "GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n",
+    // The body never comes.
+    "GET /api/v1/pushes/wait?timeout=5m HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n",
+  ])
+  func waitsEndWithTheirClients(request: String) async throws {
+    try await TestServer.run { server in
+      let client = server.client.open(request)
+      #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
+      client.close()
+      #expect(
+        await TestServer.eventually {
+          // The log of events remembers for a while for who comes back.
+          server.state.events.readerCount == 0 && (server.state.inbox.waiterCount == 0)
+            && (request.contains("/events") || server.state.inbox.listenerCount == 0)
+        })
+    }
+  }
+
+  @Test func patienceIsNotForWaits() async throws {
+    try await run { server in
+      async let answer = server.client.get("/api/v1/pushes/wait?timeout=1s")
+      #expect(await answer.status == 200)
+      #expect(await answer.object["satisfied"] as? Bool == false)
+    }
+  }
+}
+
+/// What is told of a reset, and of HEAD.
+@Suite struct ToldTests {
+  @Test(arguments: [
+    ("{}", ["inbox", "rules", "counters"]), (#"{"inbox":true}"#, ["inbox"]), (#"{"clock":true}"#, ["clock"]),
+    (
+      #"{"inbox":true,"rules":true,"profile":true,"counters":true,"clock":true,"devices":true}"#,
+      ["inbox", "rules", "profile", "counters", "clock", "devices"]
+    ), (#"{"inbox":false,"devices":true}"#, ["devices"]),
+  ])
+  func aResetSaysOnceWhatIsSetBack(body: String, scopes: [String]) async throws {
+    try await TestServer.run { server in
+      async let events = server.client.get("/api/v1/events")
+      #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
+      #expect(await server.client.send("POST", "/api/v1/reset", body).object["reset"] as? [String] == scopes)
+      await server.admin.stop(patience: .seconds(10))
+      let data = await events.text.matches(of: /event: reset\nid: [0-9]+\ndata: (.*)\n/).map { String($0.1) }
+      let list = scopes.map { "\"\($0)\"" }.joined(separator: ",")
+      #expect(data == [#"{"reset":[\#(list)]}"#])
+    }
+  }
+
+  @Test func aResetOfNothingIsNotTold() async throws {
+    try await TestServer.run { server in
+      async let events = server.client.get("/api/v1/events")
+      #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
+      #expect(await server.client.send("POST", "/api/v1/reset", #"{"inbox":false}"#).status == 200)
+      await server.admin.stop(patience: .seconds(10))
+      #expect(!(await events.text.contains("event: reset")))
+    }
+  }
+
+  @Test(arguments: ["/api/v1/export", "/api/v1/events"])
+  func headOfAStreamSaysNoLength(path: String) async throws {
+    try await TestServer.run { server in
+      server.push()
+      let request = "host: localhost\r\n"
+      let answer = await server.client.exchange(
+        "HEAD \(path) HTTP/1.1\r\n\(request)\r\nGET /livez HTTP/1.1\r\n\(request)connection: close\r\n\r\n")
+      #expect(answer.status == 200)
+      #expect(answer.headers["content-length"] == nil)
+      #expect(answer.headers["transfer-encoding"] == "chunked")
+      // What follows the head is the next answer, and no chunk.
+      #expect(answer.text.hasPrefix("HTTP/1.1 200 OK\r\n"), "\(answer.text.prefix(60))")
+      #expect(answer.text.hasSuffix(#"{"status":"live"}"#))
+    }
+  }
+}

@@ -1,0 +1,277 @@
+"""Attacks on the admin listener: every route of the description, requests that two readers would read differently, paths
+that are not what they seem, names that lead here, sizes. Each is refused in words, changes nothing, and the next request
+is answered."""
+
+import contextlib
+import json
+import re
+import socket
+
+import pytest
+
+from support.wire import connect, push_headers
+
+EVIL = "evil.example"
+JSON = b"content-type: application/json\r\n"
+LOCAL = b"host: localhost\r\n"
+CLOSE = b"connection: close\r\n"
+METHODS = ["get", "put", "post", "patch", "delete"]
+STREAMS = ["/api/v1/events", "/api/v1/export"]
+
+
+def raw(server, data, patience=10):
+    """What comes until the server closes; an error in place of silence."""
+    with socket.create_connection((server.admin_host, server.admin_port), timeout=patience) as sock:
+        with contextlib.suppress(ConnectionError):  # it may close before it has read all
+            sock.sendall(data)
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := sock.recv(65536):
+                answer += piece
+    return answer
+
+
+def heads(answer):
+    """The status of every answer in what came."""
+    return [int(status) for status in re.findall(rb"(?:^|\r\n\r\n.*?)HTTP/1\.1 (\d{3}) [A-Z]", answer, re.DOTALL)]
+
+
+def problem(answer):
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert b"application/problem+json" in head.lower(), answer
+    return json.loads(body)
+
+
+@pytest.fixture(scope="module")
+def operations(server):
+    """(method, path with something in place of each parameter, whether the token is asked for)"""
+    paths = server.request("GET", "/openapi.json").json["paths"]
+    return [(method.upper(), re.sub(r"\{\w+\}", "1", path), "security" not in item[method])
+            for path, item in paths.items() for method in METHODS if method in item]
+
+
+@pytest.fixture
+def full(server, device):
+    """A server with a push in it that must still be there when the test is over."""
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+    yield server
+    assert len(server.pushes(device_token=device)) == 1
+    assert server.request("GET", "/livez").status == 200
+
+
+# Every route
+
+
+def test_no_route_is_reached_by_another_name(full, operations):
+    for method, path, _ in operations:
+        if path in ("/livez", "/readyz"):
+            continue
+        answer = full.request(method, path, headers={"host": EVIL})
+        assert answer.status == 403, (method, path)
+        assert EVIL in answer.json["detail"] and "--allow-host" in answer.json["hint"]
+
+
+def test_no_route_lets_a_foreign_page_change_or_follow(full, operations):
+    for method, path, _ in operations:
+        if method == "GET" and path not in STREAMS:
+            continue
+        for origin in (f"https://{EVIL}", "null", "http://localhost:1", "http://127.0.0.1"):
+            answer = full.request(method, path, headers={"origin": origin})
+            assert answer.status == 403, (method, path, origin)
+
+
+def test_every_route_wants_the_token(start, operations):
+    server = start("--admin-token", "open-sesame")
+    for method, path, wants_token in operations:
+        if path in STREAMS and not wants_token:
+            continue
+        answer = server.request(method, path)
+        assert (answer.status == 401) == wants_token, (method, path, answer.status)
+        if wants_token:
+            assert answer.headers["www-authenticate"] == "Bearer"
+            assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_every_answer_has_the_same_guards(full, operations):
+    for method, path, _ in operations:
+        if method != "GET" or path in STREAMS or path.endswith("/wait"):
+            continue
+        answer = full.request("GET", path, headers={"origin": f"https://{EVIL}"})
+        names = {name.lower() for name in answer.headers.keys()}
+        assert not any(name.startswith("access-control") for name in names), path
+        assert "set-cookie" not in names, path
+        assert answer.headers["x-content-type-options"] == "nosniff", path
+        policy = answer.headers["content-security-policy"]
+        assert "default-src 'none'" in policy or "default-src 'self'" in policy, path
+        assert "unsafe" not in policy and "frame-ancestors 'none'" in policy, path
+
+
+def test_no_route_answers_a_preflight(full, operations):
+    for path in {path for _, path, _ in operations} - {"/livez", "/readyz"}:
+        answer = full.request("OPTIONS", path, headers={
+            "origin": f"https://{EVIL}", "access-control-request-method": "DELETE",
+            "access-control-request-headers": "content-type"})
+        assert answer.status == 403
+        assert not any(name.lower().startswith("access-control") for name in answer.headers.keys())
+
+
+@pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
+def test_no_form_of_a_page_changes_anything(full, operations, type):
+    """These a page may post without being asked first, and some browsers leave Origin out."""
+    for method, path, _ in operations:
+        if method in ("POST", "PUT", "PATCH"):
+            answer = full.request(method, path, b'{"all":true}', headers={"content-type": type})
+            assert answer.status in (400, 415), (method, path, answer.status)
+
+
+# Names
+
+
+@pytest.mark.parametrize("host", [
+    EVIL, "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1.nip.io", "2130706433", "0x7f.1", "127.1",
+    "localhost@evil.example", "evil.example@localhost", "evil.example:80:80", "localhost%00.evil.example", "[::1",
+    "[::1]evil.example", "lоcalhost", "localhost evil", "", ".", "evil.example#localhost", "evil.example/localhost",
+])
+def test_a_name_that_leads_here_is_no_name_of_ours(full, host):
+    data = b"DELETE /api/v1/pushes?all=true HTTP/1.1\r\nhost: %s\r\n%s\r\n" % (host.encode(), CLOSE)
+    assert heads(raw(full, data))[0] in (400, 403)
+
+
+@pytest.mark.parametrize("hosts", [("localhost", EVIL), (EVIL, "localhost"), ("localhost", "localhost")])
+def test_two_hosts_are_none(full, hosts):
+    lines = b"".join(b"Host: %s\r\n" % host.encode() for host in hosts)
+    for path in (b"/api/v1/pushes?all=true", b"/livez"):
+        assert heads(raw(full, b"DELETE %s HTTP/1.1\r\n%s%s\r\n" % (path, lines, CLOSE)))[0] in (400, 403)
+
+
+# Paths
+
+
+@pytest.mark.parametrize("path", [
+    "/livez/../api/v1/pushes?all=true", "/livez/%2e%2e/api/v1/pushes?all=true", "/livez%2f..%2fapi/v1/pushes?all=true",
+    "/livez;/api/v1/pushes?all=true", "/livez?/../api/v1/pushes", "//evil.example/livez", "/livez/", "/%6c%69vez",
+    "/LIVEZ", "/readyz/../livez", "\\livez", "/livez#/api", "/./livez", "//livez", "/livez//",
+])
+def test_no_path_borrows_the_freedom_of_another(start, device, path):
+    """What needs neither a known host nor the token is reached by its own name alone."""
+    server = start("--admin-token", "open-sesame")
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+    for method in (b"GET", b"DELETE"):
+        answer = raw(server, b"%s %s HTTP/1.1\r\nhost: evil.example\r\n%s\r\n" % (method, path.encode(), CLOSE))
+        assert heads(answer)[0] in (400, 403, 404, 405) or (method == b"GET" and b'"status":"live"' in answer)
+        answer = raw(server, b"%s %s HTTP/1.1\r\n%s%s\r\n" % (method, path.encode(), LOCAL, CLOSE))
+        assert heads(answer)[0] in (400, 401, 404, 405) or (method == b"GET" and b'"status":"live"' in answer)
+    status = server.request("GET", "/api/v1/pushes", headers={"authorization": "Bearer open-sesame"})
+    assert status.json["total"] == 1
+
+
+@pytest.mark.parametrize("path", [
+    "/../../etc/passwd", "/%2e%2e/%2e%2e/etc/passwd", "/..%2f..%2fetc%2fpasswd", "/schema/../../../etc/passwd",
+    "/schema/%2e%2e/ca-key.pem", "/ca-key.pem", "/Certs/ca-key.pem", "/.git/config", "/server-key.pem",
+    "/api/v1/profiles/..%2f..%2fetc%2fpasswd", "/api/v1/profiles/%2fetc%2fpasswd", "/api/v1/pushes/%00",
+    "/api/v1/pushes/1%00", "/api/v1/pushes/-1", "/api/v1/pushes/99999999999999999999999", "/api/v1/devices/%00",
+    "/api/v1/rules/%F0%28%8C%28", "/api/v1/connections/%0d%0aset-cookie:%20x", "/%0d%0aset-cookie:%20x",
+])
+def test_no_path_leads_out(full, path):
+    answer = full.request("GET", path)
+    assert answer.status in (400, 404), path
+    assert "set-cookie" not in answer.headers and b"PRIVATE" not in answer.body and b"root:" not in answer.body
+    assert answer.json["hint"]
+
+
+@pytest.mark.parametrize("path", ["/api/v1/profile", "/api/v1/profiles/simulate"])
+@pytest.mark.parametrize("name", ["/etc/passwd", "../../etc/passwd", "./flaky-503.yaml", "file:///etc/passwd"])
+def test_no_name_of_a_profile_reads_a_file(full, path, name):
+    answer = full.request("PUT" if path.endswith("profile") else "POST", path, {"name": name})
+    assert answer.status in (400, 422)
+    assert "root:" not in answer.body.decode()
+
+
+# Two readings of one request
+
+SMUGGLED = b"DELETE /api/v1/pushes?all=true HTTP/1.1\r\nhost: localhost\r\n\r\n"
+
+
+@pytest.mark.parametrize("fields", [
+    b"content-length: 0\r\ncontent-length: %d\r\n", b"content-length: %d\r\ncontent-length: 0\r\n",
+    b"content-length: 0, %d\r\n", b"content-length: +%d\r\n", b"content-length: 0x%d\r\n", b"content-length: -%d\r\n",
+    b"content-length: %d\r\ntransfer-encoding: chunked\r\n", b"transfer-encoding: chunked\r\ncontent-length: %d\r\n",
+    b"transfer-encoding: chunked, identity\r\nx: %d\r\n", b"transfer-encoding: identity, chunked, x\r\nx: %d\r\n",
+    b"transfer-encoding : chunked\r\nx: %d\r\n", b"transfer-encoding: x\r\n chunked\r\nx: %d\r\n",
+    b"transfer-encoding: chunked\r\ntransfer-encoding: x\r\nx: %d\r\n", b"x: a\rcontent-length: %d\r\n",
+    b"x\0: %d\r\n", b"x: \0%d\r\n", b" content-length: %d\r\n", b"content-length: %d\r\n\tfolded\r\n", b": %d\r\n",
+])
+def test_what_can_be_read_in_two_ways_is_not_read(full, fields):
+    data = b"POST /api/v1/faults/resume HTTP/1.1\r\n" + LOCAL + JSON + fields % len(SMUGGLED) + b"\r\n"
+    for body in (SMUGGLED, b"0\r\n\r\n" + SMUGGLED):
+        answer = raw(full, data + body)
+        assert heads(answer) == [400], answer
+        assert problem(answer)["hint"]
+
+
+def test_a_body_that_nobody_wants_is_no_request(full):
+    """A GET with a body: what is in it is not taken for the next request."""
+    answer = raw(full, b"GET /livez HTTP/1.1\r\n%scontent-length: %d\r\n\r\n%sGET /livez HTTP/1.1\r\n%s%s\r\n" % (
+        LOCAL, len(SMUGGLED), SMUGGLED, LOCAL, CLOSE))
+    assert heads(answer) == [200, 200]
+
+
+# Sizes
+
+
+@pytest.mark.parametrize("data", [
+    b"GET /livez HTTP/1.1\r\n" + LOCAL + b"x: " + b"a" * 40_000 + b"\r\n\r\n",
+    b"GET /livez HTTP/1.1\r\n" + LOCAL + b"x" * 40_000 + b": a\r\n\r\n",
+    b"GET /livez HTTP/1.1\r\n" + LOCAL + b"x: y\r\n" * 5000 + b"\r\n",
+    b"GET /livez HTTP/1.1\r\n" + LOCAL + (b"x: " + b"a" * 8000 + b"\r\n") * 10 + b"\r\n",
+    b"GET /" + b"a" * 60_000 + b" HTTP/1.1\r\n" + LOCAL + b"\r\n",
+    b"GET /api/v1/pushes?topic=" + b"a" * 60_000 + b" HTTP/1.1\r\n" + LOCAL + b"\r\n",
+    b"A" * 100_000, b"\r\n" * 50_000 + b"\0",
+], ids=["value", "name", "fields", "list", "path", "query", "method", "lines"])
+def test_a_head_has_its_limits(full, data):
+    answer = raw(full, data)
+    assert heads(answer) == [400], answer[:200]
+    assert "32768" in problem(answer)["detail"]
+
+
+def test_a_body_has_its_limit(full):
+    path = "/api/v1/profiles/lint"
+    fits = b'{"source":"#%s"}' % (b"x" * ((1 << 20) - 14))
+    assert len(fits) == 1 << 20
+    assert full.request("POST", path, fits).status != 413
+    assert full.request("POST", path, fits + b" ").status == 413
+    announced = raw(full, b"POST %s HTTP/1.1\r\n%s%s%scontent-length: 99999999999\r\n\r\n" % (
+        path.encode(), LOCAL, JSON, CLOSE))
+    assert heads(announced) == [413] and problem(announced)["hint"]
+
+
+def test_chunks_without_end_have_an_end(full):
+    with socket.create_connection((full.admin_host, full.admin_port), timeout=3) as sock:
+        sock.sendall(b"POST /api/v1/profiles/lint HTTP/1.1\r\n" + LOCAL + JSON + CLOSE
+                     + b"transfer-encoding: chunked\r\n\r\n")
+        chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
+        # It closes, or reads no more.
+        with contextlib.suppress(ConnectionError, TimeoutError):
+            for _ in range(1000):
+                sock.sendall(chunk)
+            pytest.fail("64 MiB were taken")
+        assert full.request("GET", "/livez").status == 200
+
+
+def test_deep_bodies_and_deep_yaml_end_in_words(full):
+    for type, body in [("application/json", b"[" * 500_000), ("application/json", b'{"a":' * 100_000),
+                       ("application/yaml", b"[" * 100_000), ("application/yaml", b"a: &a [*a]\n"),
+                       ("application/yaml", b"a: &a [x,x]\n" + b"".join(
+                           b"%c: &%c [*%c,*%c,*%c,*%c]\n" % (c, c, c - 1, c - 1, c - 1, c - 1) for c in b"bcdefghijklmnop"))]:
+        answer = full.request("POST", "/api/v1/profiles/lint", body, headers={"content-type": type})
+        assert answer.status in (400, 422), answer.status
+        assert answer.json["hint"] and len(answer.body) < 100_000
+
+
+def test_clients_that_say_nothing_keep_nobody_out(full):
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((full.admin_host, full.admin_port), timeout=10))
+        assert full.request("GET", "/livez").status == 200

@@ -1,0 +1,220 @@
+"""Numbers: `/api/v1/stats` of what is in the inbox, `/metrics` of everything since the start."""
+
+import contextlib
+import shutil
+import socket
+import subprocess
+
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families as open_metrics
+from prometheus_client.parser import text_string_to_metric_families as prometheus
+
+from support.wire import Closed, connect, push_headers
+
+OPEN_METRICS = {"accept": "application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5,*/*;q=0.1"}
+
+
+def push(server, device, count=1, body=b'{"aps":{"alert":"hello"}}', **changes):
+    with contextlib.suppress(Closed, OSError), connect(server) as wire:
+        for _ in range(count):
+            wire.push(push_headers(server, device, **changes), body)
+
+
+def metrics(server, headers=None, parse=prometheus):
+    """The families by their names."""
+    answer = server.request("GET", "/metrics", headers=headers)
+    assert answer.status == 200
+    return {family.name: family for family in parse(answer.body.decode())}
+
+
+def value(server, sample_name, **labels):
+    """The value of the sample with these labels; 0 without one."""
+    for family in metrics(server).values():
+        for sample in family.samples:
+            if sample.name == sample_name and all(sample.labels[key] == text for key, text in labels.items()):
+                return sample.value
+    return 0
+
+
+def waits_until(server, **query):
+    answer = server.api("GET", "/pushes/wait", timeout="10s", **query)
+    assert answer["satisfied"], answer
+
+
+def busy(server, device):
+    """A server that has seen a bit of everything."""
+    push(server, device, 3)
+    push(server, device, apns_push_type="nonsense")
+    push(server, "xyz")
+    for name, deed in [("refuse", {"respond": {"status": 503, "reason": "ServiceUnavailable"}}),
+                       ("odd", {"respond": {"status": 418, "reason": 'Made "up" \\ here', "unreal": True}}),
+                       ("gone", {"reset_stream": {}})]:
+        server.api("POST", "/rules", {"name": name, "when": {"topic": name + ".app"}, "do": deed})
+        push(server, device, apns_topic=name + ".app")
+
+
+def test_prometheus_reads_it(start, device):
+    server = start()
+    busy(server, device)
+    answer = server.request("GET", "/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    families = metrics(server)
+    assert all(name.startswith("apns_mock_") for name in families)
+    for family in families.values():
+        assert family.documentation.endswith("."), family.name
+        assert family.type in ("counter", "gauge", "histogram"), family.name
+    assert families["apns_mock_build_info"].samples[0].labels["version"] == server.api("GET", "/status")["version"]
+
+
+def test_open_metrics_on_request(start, device):
+    server = start()
+    busy(server, device)
+    answer = server.request("GET", "/metrics", headers=OPEN_METRICS)
+    assert answer.headers["content-type"].startswith("application/openmetrics-text; version=1.0.0")
+    assert answer.body.endswith(b"# EOF\n")
+    assert metrics(server, OPEN_METRICS, open_metrics).keys() == metrics(server).keys()
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed")
+def test_promtool_has_nothing_to_say(start, device):
+    server = start()
+    busy(server, device)
+    done = subprocess.run(["promtool", "check", "metrics"], input=server.request("GET", "/metrics").body,
+                          capture_output=True, timeout=30)
+    assert done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr
+
+
+def test_what_happened_is_counted(start, device):
+    server = start()
+    busy(server, device)
+    assert value(server, "apns_mock_pushes_total", outcome="accepted", status="200", reason="") == 3
+    assert value(server, "apns_mock_pushes_total", outcome="rejected", reason="InvalidPushType", status="400") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="rejected", reason="BadDeviceToken", status="400") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="faulted", reason="ServiceUnavailable", status="503") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="faulted", reason="other", status="418") == 1
+    assert value(server, "apns_mock_pushes_total", outcome="faulted", reason="", status="") == 1
+    assert value(server, "apns_mock_faults_injected_total", rule="refuse", action="respond") == 1
+    assert value(server, "apns_mock_faults_injected_total", rule="gone", action="reset_stream") == 1
+    assert value(server, "apns_mock_push_latency_seconds_count") == 7
+    assert value(server, "apns_mock_push_latency_seconds_bucket", le="+Inf") == 7
+    assert value(server, "apns_mock_push_latency_seconds_sum") > 0
+    assert value(server, "apns_mock_connections_opened_total") == 6
+    assert value(server, "apns_mock_tls_handshakes_total", result="done") == 6
+    assert value(server, "apns_mock_inbox_records") == 8
+    assert value(server, "apns_mock_ready") == 1
+
+
+def test_counters_never_go_back(start, device):
+    """Whatever is emptied, set back or dropped."""
+    server = start("--max-records", "3")
+
+    def counters():
+        return {
+            (sample.name, *sorted(sample.labels.items())): sample.value
+            for family in metrics(server).values() if family.type != "gauge" for sample in family.samples}
+
+    busy(server, device)
+    before = counters()
+    assert value(server, "apns_mock_inbox_evicted_records_total") == 5
+    assert server.api("POST", "/reset", {name: True for name in (
+        "inbox", "rules", "profile", "counters", "clock", "devices")})
+    server.api("DELETE", "/pushes", all="true")
+    after = counters()
+    assert before == after
+    push(server, device, 4)
+    later = counters()
+    assert later.keys() >= before.keys() and all(later[name] >= before[name] for name in before)
+    assert value(server, "apns_mock_pushes_total", outcome="accepted") == 7
+    assert value(server, "apns_mock_inbox_evicted_records_total") == 6
+
+
+def test_gauges_come_back(start, device):
+    server = start()
+    server.api("POST", "/rules", {"name": "hold", "do": {"hang": {"for": "5m"}}})
+    with connect(server) as wire:
+        wire.open(push_headers(server, device), b"{}")
+        waits_until(server, outcome="pending")
+        assert value(server, "apns_mock_pushes_pending") == 1
+        assert value(server, "apns_mock_connections_open") == 1
+    waits_until(server, outcome="aborted")
+    assert value(server, "apns_mock_pushes_pending") == 0
+    assert value(server, "apns_mock_pushes_total", outcome="aborted") == 1
+
+
+def test_a_failed_handshake_is_counted(start):
+    server = start()
+    with socket.create_connection(("127.0.0.1", server.port)) as sock:
+        sock.sendall(bytes.fromhex("160301000501000001ff"))
+        assert sock.recv(100) is not None
+        while sock.recv(4096):
+            pass
+    assert value(server, "apns_mock_tls_handshakes_total", result="failed") == 1
+
+
+def test_no_label_is_what_a_client_chose(start):
+    """A thousand tokens, topics and ids are no thousand time series."""
+    server = start()
+    before = len(server.request("GET", "/metrics").body.splitlines())
+    with connect(server) as wire:
+        for number in range(300):
+            wire.push(push_headers(server, f"{number:064x}", apns_topic=f"com.app{number}"))
+    text = server.request("GET", "/metrics").body.decode()
+    assert len(text.splitlines()) == before
+    assert "com.app" not in text and "0000000" not in text
+
+
+def test_rules_without_end_are_one(start, device):
+    server = start()
+    for number in range(210):
+        server.api("PUT", "/rules/name-%d" % number, {"do": {"respond": {"reason": "ServiceUnavailable"}}})
+        push(server, device)
+        server.api("DELETE", "/rules/name-%d" % number)
+    samples = metrics(server)["apns_mock_faults_injected"].samples
+    assert len(samples) == 201
+    assert value(server, "apns_mock_faults_injected_total", rule="other", action="respond") == 10
+
+
+# Statistics
+
+
+def test_statistics(start, device):
+    server = start()
+    busy(server, device)
+    stats = server.api("GET", "/stats")
+    assert stats["matched"] == stats["total"] == 8 and stats["complete"] and stats["evicted"] == 0
+    assert stats["accepted"] == 3
+    assert stats["device_tokens"] == 2 and stats["connections"] == 6
+    assert stats["outcome"]["counts"] == {"accepted": 3, "faulted": 3, "rejected": 2}
+    assert stats["status"] == {"counts": {"200": 3, "400": 2, "418": 1, "503": 1}, "none": 1, "other": 0}
+    assert stats["reason"]["counts"]["BadDeviceToken"] == 1 and stats["reason"]["none"] == 4
+    assert stats["topic"]["counts"]["com.example.app"] == 5
+    assert stats["push_type"]["counts"] == {"alert": 7, "nonsense": 1}
+    assert stats["rule"]["counts"] == {"gone": 1, "odd": 1, "refuse": 1} and stats["rule"]["none"] == 5
+    assert stats["latency"]["answered"] == 7 and stats["latency"]["median"] and stats["latency"]["p99"]
+    assert stats["payload_bytes"] == sum(record["request"]["size"]["bytes"] for record in server.pushes())
+
+
+def test_statistics_of_some(start, device):
+    server = start()
+    busy(server, device)
+    assert server.api("GET", "/stats", status="503")["matched"] == 1
+    assert server.api("GET", "/stats", q="outcome:faulted !rule:odd")["rule"]["counts"] == {"gone": 1, "refuse": 1}
+    last = server.pushes()[-1]["seq"]
+    assert server.api("GET", "/stats", after=last - 2)["matched"] == 2
+    empty = server.api("GET", "/stats", topic="nobody")
+    assert empty["matched"] == 0 and empty["latency"] == {"answered": 0, "median": None, "p99": None, "max": None}
+    assert server.request("GET", "/api/v1/stats?topik=a").status == 400
+
+
+def test_statistics_are_bounded(start, device):
+    server = start()
+    with connect(server) as wire:
+        for number in range(60):
+            wire.push(push_headers(server, device, apns_topic=f"com.app{number}"))
+        for _ in range(3):
+            wire.push(push_headers(server, device.upper(), apns_topic="com.often"))
+    stats = server.api("GET", "/stats")
+    counts = stats["topic"]["counts"]
+    assert len(counts) == 50 and stats["topic"]["other"] == 11
+    assert next(iter(counts.items())) == ("com.often", 3)
+    assert stats["device_tokens"] == 1

@@ -1,0 +1,93 @@
+import APNSRules
+import Testing
+
+@testable import Inbox
+
+/// What is counted of all pushes, whatever becomes of their records.
+@Suite struct PushCountsTests {
+  private static func end(
+    _ outcome: Record.Outcome, _ status: Int? = nil, _ reason: Reason? = nil, latency: Int64? = nil,
+    aftermath: Aftermath? = nil
+  ) -> Record.End {
+    Record.End(
+      outcome: outcome, accepted: outcome == .accepted,
+      served: Record.Served(status: status, reason: reason, latencyNanoseconds: latency), aftermath: aftermath,
+      finishedAt: outcome == .pending ? nil : 1)
+  }
+
+  private static func record(_ end: Record.End) -> Record {
+    PushFixture {
+      $0.outcome = end.outcome
+      $0.served = end.served
+      $0.aftermath = end.aftermath
+    }.record
+  }
+
+  private static func count(_ inbox: Inbox, _ outcome: Record.Outcome, _ status: Int16?) -> Int {
+    inbox.counts.endings.filter { $0.ending.outcome == outcome && $0.ending.status == status }
+      .reduce(0) { $0 + $1.count }
+  }
+
+  @Test func tellsEndingsApart() {
+    let inbox = Inbox()
+    for _ in 0..<3 { inbox.append(Self.record(Self.end(.accepted, 200, latency: 10))) }
+    inbox.append(Self.record(Self.end(.rejected, 400, .badTopic)))
+    inbox.append(Self.record(Self.end(.rejected, 400, .badTopic)))
+    inbox.append(Self.record(Self.end(.rejected, 403, .forbidden)))
+    inbox.append(Self.record(Self.end(.aborted)))
+    let odd = Aftermath(unusualReason: "Odd")
+    inbox.append(Self.record(Self.end(.faulted, 503, aftermath: odd)))
+    let endings = inbox.counts.endings
+    #expect(endings.map(\.count) == [3, 1, 1, 2, 1])
+    #expect(endings.first?.ending.outcome == .accepted)
+    #expect(endings.map(\.ending.hasUnusualReason) == [false, false, true, false, false])
+    #expect(inbox.counts.latency.counts.reduce(0, +) == 3)
+    #expect(inbox.counts.latency.sum == 30)
+  }
+
+  @Test func startsWithNoneAccepted() {
+    let endings = Inbox().counts.endings
+    #expect(endings.count == 1)
+    #expect(endings[0].count == 0)
+    #expect(endings[0].ending.status == 200)
+  }
+
+  @Test func countsWhatIsHeldWhenItEnds() {
+    let inbox = Inbox(maxRecords: 2)
+    let first = inbox.append(Self.record(Self.end(.pending)))
+    let second = inbox.append(Self.record(Self.end(.pending)))
+    #expect(inbox.counts.pending == 2)
+    #expect(Self.count(inbox, .accepted, 200) == 0)
+    inbox.finish(second, with: Self.end(.accepted, 200))
+    #expect(inbox.counts.pending == 1)
+    #expect(Self.count(inbox, .accepted, 200) == 1)
+    // Its record is gone before it ends, and it ends all the same.
+    inbox.append(Self.record(Self.end(.accepted, 200)))
+    #expect(inbox.finish(first, with: Self.end(.faulted, 503)) == nil)
+    #expect(inbox.counts.pending == 0)
+    #expect(Self.count(inbox, .faulted, 503) == 1)
+    #expect(inbox.counts.evicted == 1)
+  }
+
+  @Test func nothingIsTakenBack() {
+    let inbox = Inbox(maxRecords: 1)
+    for _ in 0..<5 { inbox.append(Self.record(Self.end(.accepted, 200, latency: 1))) }
+    inbox.removeAll()
+    inbox.append(Self.record(Self.end(.accepted, 200, latency: 1)))
+    inbox.remove(Selection())
+    #expect(Self.count(inbox, .accepted, 200) == 6)
+    #expect(inbox.counts.evicted == 4)
+    #expect(inbox.counts.latency.counts[0] == 6)
+  }
+
+  @Test(arguments: [
+    (0, 0), (50_000, 0), (50_001, 1), (1_000_000, 4), (1_000_001, 5), (30_000_000_000, 17), (30_000_000_001, 18),
+    (.max, 18),
+  ])
+  func aBoundBelongsToWhatIsBelow(nanoseconds: Int64, index: Int) {
+    var histogram = LatencyHistogram()
+    histogram.add(nanoseconds)
+    #expect(histogram.counts.firstIndex(of: 1) == index)
+    #expect(histogram.counts.count == LatencyHistogram.bounds.count + 1)
+  }
+}
