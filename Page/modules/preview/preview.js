@@ -1,0 +1,55 @@
+// The tab that shows a push as a phone would, and says so where a phone would show nothing.
+import { button, h } from "../dom.js";
+import { gauge } from "../gauge.js";
+import { icon } from "../icons.js";
+import { apsOf, KIND_NAMES, object } from "../summary.js";
+import { visible } from "../visible.js";
+import { attemptsLine } from "./outcome.js";
+import { activityCard, activityFacts } from "./activity.js";
+import { alertFacts, banner } from "./alert.js";
+import { display } from "./display.js";
+import { callScreen, talkPill } from "./calls.js";
+import { phone } from "./phone.js";
+import { plainFacts } from "./plain.js";
+
+export function previewTab(record, acts) {
+  const told = display(record);
+  return [
+    h("div", { class: "preview" }, stage(record, told)),
+    statement(told),
+    facts(record, told.kind),
+    told.notes.length > 0 && h("ul", { class: "notes" }, told.notes.map((note) => h("li", {}, visible(note)))),
+    gauge(record.request?.size),
+    attemptsLine(record),
+    h("p", {}, button("Why this answer?", () => acts.tab("verdict"), { class: "small" })),
+    h("p", { class: "quiet approximation" }, "An approximation: what a phone shows is up to its settings, its system and the app."),
+  ];
+}
+
+/** Says plainly what is shown, or why nothing is. */
+function statement(told) {
+  if (told.shows) {
+    return h("p", { class: "statement is-shown" }, icon("accepted"), h("span", {}, told.kind === "liveactivity"
+      ? "A device shows this in its Live Activity." : "A device shows this."));
+  }
+  return h("p", { class: "statement is-not-shown" }, icon("rejected"), h("span", {}, h("strong", {}, "Nothing is displayed. "),
+    visible(told.why.replace(/^Nothing is displayed[:.] ?/, "").replace(/^./, (letter) => letter.toUpperCase()))));
+}
+
+function stage(record, told) {
+  const { kind } = told;
+  const isDimmed = !told.shows;
+  if (kind === "liveactivity" && apsOf(record)) return phone(activityCard(record), { isDimmed });
+  if (kind === "alert" && told.wouldShow) return phone(banner(record), { isDimmed });
+  if (kind === "voip" && record.request?.payload) return phone(callScreen(record), { isDimmed, label: "if the app reports a call" });
+  if (kind === "pushtotalk" && record.request?.payload) return phone(talkPill(record), { isDimmed, label: "if the app joins the talk" });
+  return phone(null, { badge: kind === "alert" ? apsOf(record)?.badge : undefined });
+}
+
+function facts(record, kind) {
+  const aps = apsOf(record);
+  const rows = kind === "alert" ? alertFacts(aps ?? {}) : kind === "liveactivity" ? activityFacts(aps ?? {})
+    : plainFacts(kind, object(record.request?.payload), record);
+  return h("dl", { class: "facts" }, h("dt", {}, "Kind"), h("dd", {}, KIND_NAMES[kind] ?? visible(kind)),
+    rows.map(([name, value]) => [h("dt", {}, name), h("dd", {}, value)]));
+}
