@@ -46,6 +46,12 @@ let package = Package(
     .target(
       name: "FaultProfiles", path: "FaultProfiles", exclude: ["README.md"],
       resources: builtInProfiles.map { .embedInCode("\($0).yaml") }, swiftSettings: strict),
+    // The page at / of the admin listener. A file that is new there has to be named in PageFiles.swift too.
+    .target(
+      name: "Page", path: "Page",
+      resources: [
+        .embedInCode("index.html"), .embedInCode("icon.svg"), .embedInCode("styles"), .embedInCode("modules"),
+      ], swiftSettings: strict),
     .target(
       name: "Faults",
       dependencies: [
@@ -72,7 +78,7 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -37,6 +37,12 @@ export function ago(text, now = Date.now()) {
   return seconds < 86400 ? span(seconds) : new Date(text).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
+/** The same in words: `12 s ago`, `in 5 min`. */
+export function agoWords(text) {
+  const short = ago(text);
+  return /^\d+ (s|min|h)$/.test(short) ? `${short} ago` : short;
+}
+
 function span(seconds) {
   if (seconds < 60) return `${seconds} s`;
   if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;

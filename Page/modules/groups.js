@@ -75,9 +75,9 @@ export class Groups {
         OUTCOMES.filter((name) => this.counts[name] || name !== "aborted" && name !== "pending" || outcome === name).map((name) => this.line(name, name[0].toUpperCase() + name.slice(1), name,
           this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
         this.line("findings", "Findings", "flag", this.counts.findings, isHere && finding !== null, () => this.toggle("finding", "*"))),
-      FACETS.map(([field, name]) => this.facet(field, name, isHere)),
       h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
-        this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))));
+        this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
+      FACETS.map(([field, name]) => this.facet(field, name, isHere)));
     if (focused) this.element.querySelector(`[data-group="${CSS.escape(focused)}"]`)?.focus();
   }
 

@@ -9,6 +9,7 @@ export const LANE_FIELDS = "seq,received_at,finished_at,outcome,accepted,connect
 
 const FOLD = 34; // pixels that a folded time takes
 const EDGE = 16;
+const LABEL = 96; // a time on the axis
 const MOST_ROWS = 8;
 const MARKS = {
   accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed",
@@ -20,7 +21,7 @@ const MARKS = {
  */
 export function timeScale(times, width, quiet = 400) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
-  if (!sorted.length) return { at: () => EDGE, folds: [], width };
+  if (!sorted.length) return { at: () => EDGE, folds: [], parts: [], width };
   const parts = [{ start: sorted[0], end: sorted[0] }];
   for (const time of sorted) {
     const last = parts.at(-1);
@@ -45,7 +46,7 @@ export function timeScale(times, width, quiet = 400) {
     const share = part.end > part.start ? Math.min(1, Math.max(0, (time - part.start) / (part.end - part.start))) : 0;
     return part.place + share * (part.room - 8);
   };
-  return { at, folds, width: place + EDGE };
+  return { at, folds, parts, width: place + EDGE };
 }
 
 /** The lanes as an element. `open(seq)` is called for a click on a bar. */
@@ -55,15 +56,20 @@ export function lanes(connections, pushes, { width, chosen = null, open, now = D
   for (const connection of connections) for (const event of connection.events ?? []) times.push(Date.parse(event.at));
   for (const push of pushes) times.push(Date.parse(push.received_at), push.finished_at ? Date.parse(push.finished_at) : now);
   const scale = timeScale(times.filter(Number.isFinite), width);
-  return h("div", { class: "lanes", style: { "min-width": `${scale.width}px` } },
-    axis(times, scale), connections.map((connection) => lane(connection, byConnection.get(connection.id) ?? [], scale, { chosen, open, now })));
+  return h("div", { class: "lanes", style: { width: `${scale.width}px` } },
+    axis(scale), connections.map((connection) => lane(connection, byConnection.get(connection.id) ?? [], scale, { chosen, open, now })));
 }
 
-function axis(times, scale) {
-  const [first, last] = [Math.min(...times), Math.max(...times)];
-  if (!Number.isFinite(first)) return null;
-  return h("div", { class: "lane-axis", "aria-hidden": "true" },
-    h("span", { style: { left: "0" } }, clockTime(first)), h("span", { style: { right: "0" } }, clockTime(last)),
+/** The time at which each part begins, where there is room for it, and how long the folded times are. */
+function axis(scale) {
+  let free = -Infinity;
+  const labels = [];
+  for (const part of scale.parts) {
+    if (part.place < free) continue;
+    labels.push(h("span", { style: { left: `${part.place}px` } }, clockTime(new Date(part.start))));
+    free = part.place + LABEL;
+  }
+  return h("div", { class: "lane-axis", "aria-hidden": "true" }, labels,
     scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` }, title: "nothing happened" }, span(fold.ms))));
 }
 
@@ -91,7 +97,7 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
   const height = 38 + Math.max(1, rows.length) * 12;
   return h("section", { class: `lane is-${connection.state}`, "aria-label": `Connection ${connection.id}` },
     h("header", { class: "lane-head" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state),
-      h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS yet"} · ${connection.pushes ?? pushes.length} pushes`)),
+      h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS yet"} · pushes: ${connection.pushes ?? pushes.length}`)),
     h("div", { class: "lane-track", style: { height: `${height}px` } },
       scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` } })),
       marks(connection.events ?? [], scale), bars));
@@ -112,7 +118,9 @@ function marks(events, scale) {
   return placed.map(({ left, events: here }) => {
     const worst = here.find((event) => ["goaway", "reset", "fault"].includes(event.event)) ?? here[0];
     const words = here.map((event) => `${clockTime(event.at)} ${MARKS[event.event] ?? event.event} ${event.detail ?? ""}`.trim());
-    return h("span", { class: `lane-mark is-${worst.event}`, style: { left: `${left}px` }, title: words.join("\n") },
+    // At the right end there is room on the left side only.
+    const isLast = left > scale.width - 70;
+    return h("span", { class: `lane-mark is-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: words.join("\n") },
       visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` +${here.length - 1}`);
   });
 }

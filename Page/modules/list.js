@@ -47,7 +47,7 @@ export class List {
 
   drawNow() {
     const length = this.records.length;
-    this.space.style.setProperty("height", `${length * ROW_HEIGHT}px`);
+    this.setHeight();
     const first = Math.max(0, Math.floor(this.box.scrollTop / ROW_HEIGHT) - SPARE);
     const last = Math.min(length - 1, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW_HEIGHT) + SPARE);
     const kept = new Map();
@@ -68,6 +68,11 @@ export class List {
     this.drawn = kept;
     this.markSelected();
     if (length) this.fetch(Math.max(0, first - 20), Math.min(length - 1, last + 20));
+  }
+
+  /** The space must be there before one can scroll into it. */
+  setHeight() {
+    this.space.style.setProperty("height", `${this.records.length * ROW_HEIGHT}px`);
   }
 
   place(drawn, index, seq, row, length) {
@@ -120,8 +125,7 @@ export class List {
   grew(added) {
     const wasAtTop = this.box.scrollTop < ROW_HEIGHT / 2;
     if (added && (!wasAtTop || this.isOver)) {
-      // The space must be there before one can scroll into it.
-      this.space.style.setProperty("height", `${this.records.length * ROW_HEIGHT}px`);
+      this.setHeight();
       this.box.scrollTop += added * ROW_HEIGHT;
       this.setUnseen(this.unseen + added);
     }
@@ -184,6 +188,7 @@ export class List {
     const index = this.records.indexOf(seq);
     if (index < 0) return;
     const top = index * ROW_HEIGHT;
+    this.setHeight();
     if (top < this.box.scrollTop) this.box.scrollTop = top;
     else if (top + ROW_HEIGHT > this.box.scrollTop + this.box.clientHeight) {
       this.box.scrollTop = top + ROW_HEIGHT - this.box.clientHeight;

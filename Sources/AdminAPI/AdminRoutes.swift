@@ -49,8 +49,8 @@ struct AdminRoutes: Sendable {
   /// Every route, in the order of the documentation.
   var routes: [Route] {
     let api =
-      PushRoutes(state: state).routes + FindingRoutes(state: state).routes + WaitRoutes(state: state).routes
-      + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes
+      PushRoutes(state: state).routes + SendRoutes(state: state).routes + FindingRoutes(state: state).routes
+      + WaitRoutes(state: state).routes + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes
       + ExportRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes
@@ -60,7 +60,7 @@ struct AdminRoutes: Sendable {
     return api.map {
       Route(method: $0.method, path: "/api/v1" + $0.path, answer: $0.answer, isStreaming: $0.isStreaming)
     }
-      + OutsideRoutes(state: state, version: version).routes
+      + OutsideRoutes(state: state, version: version).routes + PageRoutes.routes
   }
 
   /// Answers requests by these routes.
@@ -108,7 +108,9 @@ private struct Surroundings: RouterMiddleware {
     }
     response.headers[.xContentTypeOptions] = "nosniff"
     response.headers[.cacheControl] = "no-store"
-    response.headers[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
+    if response.headers[.contentSecurityPolicy] == nil {
+      response.headers[.contentSecurityPolicy] = "default-src 'none'; frame-ancestors 'none'"
+    }
     return request.method == .head ? response.createHeadResponse() : response
   }
 

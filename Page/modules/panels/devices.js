@@ -2,7 +2,7 @@
 import { get, put, remove } from "../api.js";
 import { say, sayError } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
-import { ago, fullTime, tail } from "../format.js";
+import { agoWords, fullTime, tail } from "../format.js";
 import { display } from "../preview/display.js";
 import { apsOf, headline } from "../summary.js";
 import { visible } from "../visible.js";
@@ -28,7 +28,7 @@ export class DevicesPanel {
       const known = new Map(registered.items.map((device) => [device.token, { device, pushes: [] }]));
       for (const push of page.items) {
         const token = push.request?.device_token;
-        if (!token) continue;
+        if (!/^(?:[0-9a-f]{2})+$/.test(token ?? "")) continue;
         if (!known.has(token)) known.set(token, { device: null, pushes: [] });
         known.get(token).pushes.push(push);
       }
@@ -46,14 +46,14 @@ export class DevicesPanel {
     return h("article", { class: "device" },
       h("header", {}, h("h3", { class: "mono", title: token }, tail(token)),
         h("span", { class: `chip is-${standing}` }, standing),
-        device?.since && h("time", { class: "quiet", datetime: device.since, title: fullTime(device.since) }, `since ${ago(device.since)}`)),
+        device?.since && h("time", { class: "quiet", datetime: device.since, title: fullTime(device.since) }, `since ${agoWords(device.since)}`)),
       device?.topic && h("p", { class: "quiet" }, "registered for ", visible(device.topic)),
       h("div", { class: "screen" }, badge > 0 && h("span", { class: "phone-badge" }, badge), shown.length
         ? shown.slice(0, SHOWN).map((push) => h("button", { type: "button", class: "screen-line", on: { click: () => this.acts.open(push.seq) } },
           visible(headline(push).text, { limit: 80 })))
         : h("span", { class: "quiet" }, "nothing on the screen"),
       shown.length > SHOWN && h("span", { class: "quiet" }, `and ${shown.length - SHOWN} more`)),
-      h("footer", {}, button(`${pushes.length} pushes`, () => this.acts.search(`token:${token}`), { class: "small" }),
+      h("footer", {}, button(pushes.length === 1 ? "1 push" : `${pushes.length} pushes`, () => this.acts.search(`token:${token}`), { class: "small" }),
         standing === "online"
           ? button("Uninstall now", () => this.uninstall(token, device), { class: "small", title: "Pushes get 410 Unregistered from now on" })
           : button("Register again", () => this.change(put(`/devices/${token}`, { ...kept(device), state: "online" }), "Registered again"), { class: "small" }),

@@ -1,6 +1,6 @@
 // A Live Activity: the data that the app's views get.
 import { h } from "../dom.js";
-import { ago, fromSeconds, fullTime } from "../format.js";
+import { agoWords, fromSeconds, fullTime } from "../format.js";
 import { alertParts, apsOf, object } from "../summary.js";
 import { asShown, visible } from "../visible.js";
 import { appName } from "./alert.js";
@@ -33,7 +33,7 @@ export function activityFacts(aps) {
   const rows = [["Event", aps.event === undefined ? "missing" : visible(String(aps.event))]];
   const date = (name, key, otherwise) => {
     const time = fromSeconds(aps[key]);
-    if (time) rows.push([name, `${fullTime(time)}, ${ago(time)}`]);
+    if (time) rows.push([name, `${fullTime(time)}, ${agoWords(time)}`]);
     else if (aps[key] !== undefined) rows.push([name, ["no date in seconds: ", visible(JSON.stringify(aps[key]))]]);
     else if (otherwise) rows.push([name, otherwise]);
   };

@@ -38,9 +38,10 @@ function statement(told) {
 
 function stage(record, told) {
   const { kind } = told;
-  const isDimmed = !told.shows;
-  if (kind === "liveactivity" && apsOf(record)) return phone(activityCard(record), { isDimmed });
-  if (kind === "alert" && told.wouldShow) return phone(banner(record), { isDimmed });
+  // What did not come to a device is shown as it would have been.
+  const isDimmed = !record.accepted;
+  if (kind === "liveactivity" && apsOf(record)) return phone(activityCard(record), { isDimmed: !told.shows });
+  if (kind === "alert" && told.wouldShow) return phone(banner(record), { isDimmed: !told.shows });
   if (kind === "voip" && record.request?.payload) return phone(callScreen(record), { isDimmed, label: "if the app reports a call" });
   if (kind === "pushtotalk" && record.request?.payload) return phone(talkPill(record), { isDimmed, label: "if the app joins the talk" });
   return phone(null, { badge: kind === "alert" ? apsOf(record)?.badge : undefined });

@@ -25,7 +25,7 @@ export function headersTab(record) {
       h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Name"), h("th", { scope: "col" }, "Value"), h("th", { scope: "col" }, "Check"))),
       h("tbody", {}, headers.map(([name, value]) => h("tr", {},
         h("th", { scope: "row", class: "mono" }, visible(name)), h("td", { class: "mono wrap" }, visible(value, { limit: 8000 })),
-        h("td", {}, result(name, checks, times.get(name)))))))),
+        h("td", { class: "check-cell" }, result(name, checks, times.get(name)))))))),
     headers.some(([name]) => name === "authorization")
       && h("p", { class: "quiet" }, "The token's signature is neither stored nor shown."),
   ];
