@@ -15,7 +15,7 @@ enum PageRoutes {
     """
 
   static var routes: [Route] {
-    ["\(folder):file", "\(folder):folder/:file", "\(folder):folder/:part/:file"].map { .get($0, file) }
+    [":part", ":part/:next", ":part/:next/:last"].map { .get(folder + $0, file) }
   }
 
   /// Whether a request comes from a browser that shows pages, or from a program that reads text.

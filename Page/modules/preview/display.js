@@ -55,7 +55,7 @@ function sentence(text) {
 
 function alert(aps, payload, notes) {
   if (payload.aps === undefined) return nothing("The payload has no aps: the system shows nothing, the app gets nothing.");
-  if (!aps) return nothing("aps is no object: the device drops the push.");
+  if (!aps) return nothing("The value of aps is no object: the device drops the push.");
   if (aps.badge !== undefined && !(Number.isInteger(aps.badge) && aps.badge >= 0)) notes.push("badge is no whole number: it is ignored.");
   if (aps["mutable-content"] === 1) notes.push("mutable-content: a service extension of the app may change this before it is shown, or add a picture.");
   if (isText(aps.category)) notes.push(`The buttons of the category ${aps.category} are added, if the app has it.`);
@@ -65,7 +65,7 @@ function alert(aps, payload, notes) {
   }
   if (parts.title || parts.body || parts.subtitle) return { shows: true, why: null };
   if (aps.alert !== undefined && typeof aps.alert !== "string" && !object(aps.alert)) {
-    return nothing("alert is neither a text nor an object: nothing is displayed.");
+    return nothing("Its alert is neither a text nor an object: nothing is displayed.");
   }
   const badge = Number.isInteger(aps.badge) ? ` The badge of the app becomes ${aps.badge}.` : "";
   const sound = aps.sound !== undefined ? " A sound is played." : "";
@@ -88,10 +88,10 @@ function background(aps, record, notes) {
 }
 
 function activity(aps, notes) {
-  if (!aps) return nothing("aps is missing: the device drops the push.");
-  if (typeof aps.timestamp !== "number") return nothing("timestamp is missing: the device drops the push.");
-  if (!["start", "update", "end"].includes(aps.event)) return nothing("event is not start, update or end: the device drops the push.");
-  if (!object(aps["content-state"]) && aps.event !== "end") return nothing("content-state is missing: the device drops the push.");
+  if (!aps) return nothing("The object aps is missing: the device drops the push.");
+  if (typeof aps.timestamp !== "number") return nothing("Its timestamp is missing: the device drops the push.");
+  if (!["start", "update", "end"].includes(aps.event)) return nothing("Its event is not start, update or end: the device drops the push.");
+  if (!object(aps["content-state"]) && aps.event !== "end") return nothing("Its content-state is missing: the device drops the push.");
   if (aps.event === "start") {
     const missing = ["attributes-type", "attributes", "alert"].filter((key) => aps[key] === undefined);
     if (missing.length) return nothing(`To start an activity ${missing.join(", ")} must be there: the device drops the push.`);

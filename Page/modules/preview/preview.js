@@ -1,5 +1,5 @@
 // The tab that shows a push as a phone would, and says so where a phone would show nothing.
-import { button, h } from "../dom.js";
+import { button, h, replace } from "../dom.js";
 import { gauge } from "../gauge.js";
 import { icon } from "../icons.js";
 import { apsOf, KIND_NAMES, object } from "../summary.js";
@@ -36,12 +36,25 @@ function statement(told) {
     visible(told.why.replace(/^Nothing is displayed[:.] ?/, "").replace(/^./, (letter) => letter.toUpperCase()))));
 }
 
+// Where alerts are shown; the same for all pushes until it is changed.
+let surface = "lock screen";
+
+/** The phone, and where there is a choice, a field for where on it. */
 function stage(record, told) {
+  if (told.kind !== "alert" || !told.wouldShow) return screen(record, told);
+  const place = h("div", { class: "stage" });
+  const picker = h("select", { "aria-label": "Where it is shown", class: "surface-picker", on: { change: () => { surface = picker.value; draw(); } } },
+    ["lock screen", "banner"].map((name) => h("option", { selected: name === surface }, name)));
+  const draw = () => replace(place, phone(banner(record), { isDimmed: !told.shows, surface }), picker);
+  draw();
+  return place;
+}
+
+function screen(record, told) {
   const { kind } = told;
   // What did not come to a device is shown as it would have been.
   const isDimmed = !record.accepted;
   if (kind === "liveactivity" && apsOf(record)) return phone(activityCard(record), { isDimmed: !told.shows });
-  if (kind === "alert" && told.wouldShow) return phone(banner(record), { isDimmed: !told.shows });
   if (kind === "voip" && record.request?.payload) return phone(callScreen(record), { isDimmed, label: "if the app reports a call" });
   if (kind === "pushtotalk" && record.request?.payload) return phone(talkPill(record), { isDimmed, label: "if the app joins the talk" });
   return phone(null, { badge: kind === "alert" ? apsOf(record)?.badge : undefined });

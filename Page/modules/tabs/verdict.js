@@ -71,9 +71,9 @@ function faultPart(record) {
     fault.also?.length && [h("dt", {}, "Also"), h("dd", {}, fault.also.map((one) => `${one.rule}: ${one.action}`).join(", "))]), walk);
 }
 
+/** What the rule did so far, in the words of the API. */
 function walkOf(told) {
-  if (!told || typeof told.looks !== "number" && typeof told.looked_at !== "number") return null;
-  return h("p", { class: "quiet" }, `The rule looked at ${told.looked_at ?? told.looks} pushes and fired ${told.fired} times.`);
+  return told?.text ? h("pre", { class: "code", tabindex: "0", "aria-label": "What the rule did so far" }, visible(told.text, { lines: true })) : null;
 }
 
 function answerPart(record) {
