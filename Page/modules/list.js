@@ -22,13 +22,14 @@ export class List {
       class: "list", role: "listbox", tabindex: "0", "aria-label": "Pushes, newest first",
       on: {
         scroll: () => this.onScroll(), click: (event) => this.onClick(event),
-        pointerenter: () => { this.isOver = true; }, pointerleave: () => this.onLeave(),
         wheel: () => { this.isScrolledByUser = true; }, touchmove: () => { this.isScrolledByUser = true; },
       },
     }, this.space);
     this.pill = button("", () => this.toTop(), { class: "pill", hidden: true });
     this.note = h("div", { class: "list-note", hidden: true });
-    this.element = h("div", { class: "list-frame" }, this.box, this.pill, this.note);
+    this.element = h("div", {
+      class: "list-frame", on: { pointerenter: () => { this.isOver = true; }, pointerleave: () => this.onLeave() },
+    }, this.box, this.pill, this.note);
     this.unseen = 0;
     new ResizeObserver(() => this.draw()).observe(this.box);
     setInterval(() => this.refreshTimes(), 5000);

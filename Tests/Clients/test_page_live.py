@@ -126,7 +126,7 @@ def test_faults_are_seen_turned_and_halted(start, look, provider, device):
     one = provider(server)
     view = look(server, "/?view=faults").live()
     assert not view.page.locator("#banner").is_visible()
-    view.page.get_by_label("Profile").select_option("flaky-503")
+    view.page.get_by_label("Profile", exact=True).select_option("flaky-503")
     rate = view.page.get_by_label("rate", exact=True)
     rate.wait_for()
     rate.fill("1")
@@ -210,10 +210,10 @@ def test_a_token_is_taken_from_the_address_or_asked_for(start, look, provider, d
     provider(server).alert(device, "Secret")
     view = look(server, "/#token=open-sesame" if way == "address" else "/")
     if way == "question":
-        view.page.get_by_label("Token").fill("wrong")
+        view.page.get_by_role("textbox", name="Token").fill("wrong")
         view.page.get_by_role("button", name="Go on").click()
         view.page.get_by_text("not the right one").wait_for()
-        view.page.get_by_label("Token").fill("open-sesame")
+        view.page.get_by_role("textbox", name="Token").fill("open-sesame")
         view.page.get_by_role("button", name="Go on").click()
         view.complaints.clear()  # The browser itself notes each 401.
     view.live()

@@ -84,13 +84,13 @@ export class FaultsPanel {
   drawRules(profile) {
     const rules = profile.rules ?? [];
     this.rules.hidden = !rules.length;
-    replace(this.rules, h("h3", {}, "Rules of the profile"), table(["Rule", "At", "Action", "Looked at", "Fired"],
+    replace(this.rules, h("h3", {}, "Rules of the profile"), table("Rules of the profile", ["Rule", "At", "Action", "Looked at", "Fired"],
       rules.map((rule) => [h("code", {}, visible(rule.name)), rule.at, rule.action, count(rule.looked_at), fired(rule)])));
   }
 
   drawAdded(rules) {
     this.added.hidden = !rules.length;
-    replace(this.added, h("h3", {}, "Rules beside the profile"), table(["Rule", "Looked at", "Fired", "Ends", ""], rules.map((rule) => [
+    replace(this.added, h("h3", {}, "Rules beside the profile"), table("Rules beside the profile", ["Rule", "Looked at", "Fired", "Ends", ""], rules.map((rule) => [
       h("code", {}, visible(rule.name)), count(rule.looked_at), fired(rule), rule.ends_in ? `in ${rule.ends_in}` : "never",
       button("Remove", () => this.change(remove(`/rules/${encodeURIComponent(rule.name)}`), `${rule.name} is gone`), { class: "small", "aria-label": `Remove ${rule.name}` }),
     ])));
@@ -130,8 +130,8 @@ function fired(rule) {
   return h("strong", { class: rule.fired > 0 ? "is-hot" : "" }, count(rule.fired), rule.exhausted ? " · exhausted" : "");
 }
 
-function table(names, rows) {
-  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": names[0] + "s" }, h("table", { class: "table" },
+function table(label, names, rows) {
+  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, h("table", { class: "table" },
     h("thead", {}, h("tr", {}, names.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
     h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
 }
