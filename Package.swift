@@ -113,7 +113,7 @@ let package = Package(
     .testTarget(
       name: "AdminAPITests",
       dependencies: [
-        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
       ], swiftSettings: strict),
     .testTarget(
       name: "APNSMockCommandTests",

@@ -9,9 +9,12 @@ import { term, withTerm } from "./terms.js";
 
 const OUTCOMES = ["accepted", "rejected", "faulted", "pending", "aborted"];
 const VIEWS = [["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Point a client here"]];
-const FACETS = [["topic", "Topics"], ["type", "Push types"], ["status", "Answers"]];
+// Field of the search, name, and where its values are counted; findings are counted apart.
+const FACETS = [
+  { field: "topic", name: "Topics", of: "topic" }, { field: "type", name: "Push types", of: "push_type" },
+  { field: "status", name: "Answers", of: "status" }, { field: "finding", name: "Findings by kind", of: null },
+];
 const MOST_FACETS = 12;
-const SAMPLE = 1000;
 
 export class Groups {
   constructor(element) {
@@ -19,7 +22,6 @@ export class Groups {
     this.counts = {};
     this.facets = {};
     this.open = new Set(["topic", "type"]);
-    this.canStats = true;
     this.refresh = settled(() => this.load(), 400);
     this.draw();
     onChange(() => this.draw());
@@ -31,7 +33,6 @@ export class Groups {
     const began = performance.now();
     try {
       await this.count();
-      await this.sample();
       this.draw();
     } catch {
       // The next event asks again.
@@ -42,25 +43,32 @@ export class Groups {
   }
 
   async count() {
-    const matched = async (q) => (await get("/pushes", { ...(q ? { q } : {}), limit: 0 })).matched;
-    this.counts.all = await matched("");
-    for (const outcome of OUTCOMES) this.counts[outcome] = await matched(`outcome:${outcome}`);
-    this.counts.findings = await matched("finding:*");
+    let stats, findings;
+    try {
+      [stats, findings] = await Promise.all([get("/stats"), get("/findings")]);
+    } catch (error) {
+      if (error.status !== 404) throw error;
+      return this.countBySearch();
+    }
+    this.counts = { all: stats.matched, findings: findings.total };
+    for (const outcome of OUTCOMES) this.counts[outcome] = stats.outcome.counts[outcome] ?? 0;
+    for (const { field, of } of FACETS) {
+      this.facets[field] = of === null ? findings.items.map((item) => [item.finding, item.count])
+        : Object.entries(stats[of].counts).sort((a, b) => b[1] - a[1]);
+    }
   }
 
-  /** Topics, types and statuses, counted in the newest pushes. */
-  async sample() {
-    const page = await get("/pushes", { order: "desc", limit: SAMPLE, fields: "apns.topic,apns.push_type,served.status" });
+  /** For a server without /stats and /findings. */
+  async countBySearch() {
+    const matched = async (q) => (await get("/pushes", { ...(q ? { q } : {}), limit: 0 })).matched;
+    this.counts = { all: await matched(""), findings: await matched("finding:*") };
+    for (const outcome of OUTCOMES) this.counts[outcome] = await matched(`outcome:${outcome}`);
+    const page = await get("/pushes", { order: "desc", limit: 1000, fields: "apns.topic,apns.push_type,served.status" });
     const read = { topic: (push) => push.apns?.topic, type: (push) => push.apns?.push_type, status: (push) => push.served?.status };
-    for (const [field] of FACETS) {
-      const numbers = new Map();
-      for (const push of page.items) {
-        const value = read[field](push);
-        if (value !== null && value !== undefined) numbers.set(String(value), (numbers.get(String(value)) ?? 0) + 1);
-      }
-      this.facets[field] = [...numbers].sort((a, b) => b[1] - a[1]);
+    for (const [field, value] of Object.entries(read)) {
+      this.facets[field] = [...Map.groupBy(page.items, value)].filter(([name]) => name !== null && name !== undefined)
+        .map(([name, some]) => [String(name), some.length]).sort((a, b) => b[1] - a[1]);
     }
-    this.isSample = page.matched > SAMPLE;
   }
 
   draw() {
@@ -74,10 +82,10 @@ export class Groups {
         this.line("all", "All", null, this.counts.all, all, () => this.search(withTerm(withTerm(shown.q, "outcome", null), "finding", null))),
         OUTCOMES.filter((name) => this.counts[name] || name !== "aborted" && name !== "pending" || outcome === name).map((name) => this.line(name, name[0].toUpperCase() + name.slice(1), name,
           this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
-        this.line("findings", "Findings", "flag", this.counts.findings, isHere && finding !== null, () => this.toggle("finding", "*"))),
+        this.line("findings", "Findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
       h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
         this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
-      FACETS.map(([field, name]) => this.facet(field, name, isHere)));
+      FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
     if (focused) this.element.querySelector(`[data-group="${CSS.escape(focused)}"]`)?.focus();
   }
 
@@ -93,8 +101,7 @@ export class Groups {
     const chosen = term(shown.q, field);
     const details = h("details", { class: "facet", open: this.open.has(field) }, h("summary", {}, name),
       h("ul", { class: "group-list" }, values.slice(0, MOST_FACETS).map(([value, number]) =>
-        this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value)))),
-      this.isSample && h("p", { class: "quiet small-print" }, `of the newest ${count(SAMPLE)}`));
+        this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value)))));
     details.addEventListener("toggle", () => this.open[details.open ? "add" : "delete"](field));
     return details;
   }

@@ -127,7 +127,9 @@ private struct Surroundings: RouterMiddleware {
         status: .methodNotAllowed, detail: "\(path) does not take \(request.method)", hint: "It takes \(list).",
         headers: [.allow: list])
     }
-    let paths = routes.map(\.path).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+    // The files of the page are nothing to ask for by name.
+    let paths = routes.map(\.path).filter { !$0.hasPrefix(PageRoutes.folder) }
+      .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
     let guess = Spelling.nearest(to: path, among: paths).map { "Did you mean \($0)? " } ?? ""
     return .notFound("there is no \(path)", hint: "\(guess)What there is: \(paths.joined(separator: " ")).")
   }

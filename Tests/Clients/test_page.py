@@ -3,7 +3,9 @@
 import json
 import re
 import secrets
+import ssl
 
+import httpx
 import pytest
 
 # What a push is, what its row says, what the preview says of a device.
@@ -52,12 +54,8 @@ def test_each_kind_of_push_says_what_a_device_shows(server, look, provider, devi
         assert word in said, f"{word!r} is not said in:\n{said}"
 
 
-def test_device_management_is_told(server, look, device, certificate):
+def test_device_management_is_told(server, look, device):
     """MDM is accepted from certificates of MDM topics only; what the page makes of one does not depend on the answer."""
-    import ssl
-
-    import httpx
-
     with httpx.Client(http2=True, verify=ssl.create_default_context(cafile=server.ca), base_url=server.url) as client:
         client.post(f"/3/device/{device}", headers={"authorization": server.bearer, "apns-topic": "com.apple.mgmt.External.1",
                     "apns-push-type": "mdm"}, content='{"mdm":"MAGIC-1"}')

@@ -1,22 +1,22 @@
 // The way to the answer: the rules of APNs in their order, then the fault, then what went out.
 import { get } from "../api.js";
-import { h, replace } from "../dom.js";
+import { button, h, replace } from "../dom.js";
 import { advice, CHECK_NAMES, story } from "../explain.js";
 import { latency } from "../format.js";
 import { icon } from "../icons.js";
-import { nameOf } from "../row.js";
 import { answerOf } from "../summary.js";
 import { visible } from "../visible.js";
 
-export function verdictTab(record) {
+export function verdictTab(record, acts) {
+  const text = h("div", {}, h("p", { class: "verdict-story" }, visible(story(record))), h("p", { class: "verdict-advice" }, advice(record)));
+  const findings = h("div", {});
+  get(`/pushes/${record.seq}/explain`).then((told) => {
+    replace(text, h("p", { class: "verdict-story" }, visible(told.text)), h("p", { class: "verdict-advice" }, visible(told.advice)));
+    replace(findings, findingList(told.findings ?? [], acts));
+  }, () => {}); // Then what the record itself tells has to do.
   return [
-    h("div", { class: `verdict is-${record.outcome}` }, icon(record.outcome, "is-medium"),
-      h("div", {}, h("p", { class: "verdict-story" }, visible(story(record))), h("p", { class: "verdict-advice" }, advice(record)))),
-    path(record),
-    findings(record),
-    checks(record.verdict),
-    faultPart(record),
-    answerPart(record),
+    h("div", { class: `verdict is-${record.outcome}` }, icon(record.outcome, "is-medium"), text),
+    path(record), findings, checks(record.verdict), faultPart(record), answerPart(record),
   ];
 }
 
@@ -33,24 +33,15 @@ function path(record) {
     h("li", { class: isGood === null ? "" : isGood ? "is-good" : "is-bad" }, h("span", { class: "quiet" }, name), h("strong", {}, visible(value)))));
 }
 
-function findings(record) {
-  if (!record.findings?.length) return null;
-  return h("section", {}, h("h3", {}, "Findings about the provider"), h("ul", { class: "findings" }, record.findings.map((finding) => {
-    const name = nameOf(finding);
-    return h("li", {}, icon("flag"), h("span", {}, h("strong", {}, name), FINDINGS[name] ? ` — ${FINDINGS[name]}` : "",
-      typeof finding === "object" && finding?.message ? ` — ${finding.message}` : ""));
-  })));
+/** What the provider does wrong: each with what it is, why it is said, and the pushes that prove it. */
+function findingList(findings, acts) {
+  if (!findings.length) return null;
+  return h("section", {}, h("h3", {}, "Findings about the provider"), h("ul", { class: "findings" }, findings.map((finding) =>
+    h("li", {}, icon("flag"), h("div", {}, h("strong", {}, finding.finding), " ", visible(finding.summary ?? ""),
+      finding.explanation && h("p", {}, visible(finding.explanation)), finding.advice && h("p", { class: "quiet" }, visible(finding.advice)),
+      finding.evidence?.length > 0 && h("p", { class: "evidence" }, finding.evidence.slice(0, 12).map((seq) =>
+        button(`#${seq}`, () => acts.open(seq), { class: "small" }))))))));
 }
-
-const FINDINGS = {
-  "retried-permanent": "the same push was sent again after an answer that never changes",
-  "retried-410": "it was sent again to a device that is gone", "hot-retry": "it was sent again without a pause",
-  "no-backoff": "the pauses between attempts do not grow", "jwt-churn": "provider tokens are made too often",
-  "jwt-stale": "the provider token is too old", "after-goaway": "it came on a connection that was told to end",
-  "excess-streams": "more streams were opened than allowed", "connection-churn": "a connection for each push",
-  "duplicate": "the phone gets this push twice", "near-limit": "the payload is nearly as large as allowed",
-  "would-not-show": "APNs takes it, and a device drops it", "missing-push-type": "apns-push-type is missing",
-};
 
 function checks(verdict) {
   if (!verdict) return h("p", { class: "notice" }, "The push was not judged: a fault ended it before.");
