@@ -24,7 +24,11 @@ export class Groups {
     this.open = new Set(["topic", "type"]);
     this.refresh = settled(() => this.load(), 400);
     this.draw();
-    onChange(() => this.draw());
+    onChange((now, before) => {
+      this.draw();
+      // On a narrow screen the groups are a strip that scrolls.
+      if (now.view !== before.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    });
   }
 
   async load() {

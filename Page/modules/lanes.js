@@ -65,9 +65,10 @@ function axis(scale) {
   let free = -Infinity;
   const labels = [];
   for (const part of scale.parts) {
-    if (part.place < free) continue;
-    labels.push(h("span", { style: { left: `${part.place}px` } }, clockTime(new Date(part.start))));
-    free = part.place + LABEL;
+    const place = Math.min(part.place, scale.width - LABEL);
+    if (place < free) continue;
+    labels.push(h("span", { style: { left: `${place}px` } }, clockTime(new Date(part.start))));
+    free = place + LABEL;
   }
   return h("div", { class: "lane-axis", "aria-hidden": "true" }, labels,
     scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` }, title: "nothing happened" }, span(fold.ms))));
@@ -120,7 +121,7 @@ function marks(events, scale) {
     const words = here.map((event) => `${clockTime(event.at)} ${MARKS[event.event] ?? event.event} ${event.detail ?? ""}`.trim());
     // At the right end there is room on the left side only.
     const isLast = left > scale.width - 70;
-    return h("span", { class: `lane-mark is-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: words.join("\n") },
+    return h("span", { class: `lane-mark event-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: words.join("\n") },
       visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` +${here.length - 1}`);
   });
 }
@@ -130,6 +131,6 @@ export function eventTable(connection) {
   return h("table", { class: "table" },
     h("thead", {}, h("tr", {}, ["Time", "Event", "Details"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, (connection.events ?? []).map((event) => h("tr", {}, h("td", { class: "mono" }, clockTime(event.at)),
-      h("td", {}, h("span", { class: `event-name is-${event.event}` }, MARKS[event.event] ?? event.event)), h("td", { class: "wrap" }, visible(event.detail ?? ""))))),
+      h("td", {}, h("span", { class: `event-name event-${event.event}` }, MARKS[event.event] ?? event.event)), h("td", { class: "wrap" }, visible(event.detail ?? ""))))),
     connection.events_dropped > 0 && h("caption", {}, `${connection.events_dropped} events between the first and the last were not kept`));
 }

@@ -27,7 +27,7 @@ export function knobRow(knob, turn) {
   });
   parts.push(field);
   return h("div", { class: "knob" }, h("label", { for: id, class: "mono" }, visible(knob.name)), h("div", { class: "knob-parts" }, parts),
-    h("p", { class: "quiet" }, visible(knob.help ?? ""), ` Usually ${knob.default}.`));
+    h("p", { class: "quiet" }, knob.help ? [visible(knob.help), ". "] : "", `Usually ${knob.default}.`));
 }
 
 function stepOf(knob) {
