@@ -21,9 +21,12 @@ const BUILDERS = {
 };
 
 export class Detail {
-  /** `acts`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. */
-  constructor(acts) {
+  /**
+   * `acts`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. `welcome` is an element for a server that got no push yet.
+   */
+  constructor(acts, welcome) {
     this.acts = acts;
+    this.welcome = welcome;
     this.record = null;
     this.attempts = [];
     this.tab = "preview";
@@ -31,9 +34,12 @@ export class Detail {
     this.showNothing();
   }
 
-  showNothing() {
+  showNothing({ isFirstTime = false } = {}) {
     this.record = null;
-    replace(this.element, h("div", { class: "detail-empty" }, icon("bell", "is-large"),
+    this.wanted = null;
+    this.element.classList.toggle("is-welcome", isFirstTime);
+    if (isFirstTime) return replace(this.element, this.welcome);
+    return replace(this.element, h("div", { class: "detail-empty" }, icon("bell", "is-large"),
       h("p", {}, "Choose a push to see what a phone would show, and why it was answered so."),
       h("p", { class: "quiet" }, h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " move, ", h("kbd", {}, "Enter"), " opens, ",
         h("kbd", {}, "?"), " lists all keys")));
@@ -53,6 +59,7 @@ export class Detail {
         h("div", { class: "detail-empty" }, h("p", {}, error.message), h("p", { class: "quiet" }, error.hint)));
     }
     if (this.wanted !== wanted) return;
+    this.element.classList.remove("is-welcome");
     this.record = record;
     this.attempts = [record];
     this.draw();

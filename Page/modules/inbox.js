@@ -17,6 +17,7 @@ export class Inbox {
     this.acts = acts;
     this.tell = tell;
     this.isPaused = false;
+    this.missed = false; // whether something happened during a pause that the stream cannot tell
     this.unseen = 0;
     this.held = [];
     this.batch = [];
@@ -33,6 +34,11 @@ export class Inbox {
     return this.held.length;
   }
 
+  /** Whether no push came to this server yet. */
+  get isFirstTime() {
+    return this.records.total === 0 && this.records.evicted === 0;
+  }
+
   /** The search, and what folding adds to it. */
   get query() {
     return [shown.q, shown.fold ? "is:first" : ""].filter(Boolean).join(" ");
@@ -46,14 +52,15 @@ export class Inbox {
   changed(now, before) {
     this.fold.setAttribute("aria-pressed", String(now.fold));
     if (now.q !== before.q || now.fold !== before.fold) this.reload();
-    if (now.push !== before.push || now.tab !== before.tab) this.showPush();
+    const isBack = now.view === "inbox" && before.view !== "inbox";
+    if (now.push !== before.push || now.tab !== before.tab || isBack) this.showPush();
   }
 
   showPush() {
     this.list.select(shown.push ?? this.list.selected);
     if (shown.push === null) {
       const hadFocus = this.detail.element.contains(document.activeElement);
-      this.detail.showNothing();
+      this.detail.showNothing({ isFirstTime: this.isFirstTime });
       if (hadFocus) this.list.box.focus({ preventScroll: true });
       return;
     }
@@ -63,16 +70,31 @@ export class Inbox {
 
   // Loading
 
-  async reload() {
-    const query = this.query;
+  /** Begins anew with the search as it is now. */
+  reload() {
     this.fold.setAttribute("aria-pressed", String(shown.fold));
-    this.held = [];
-    this.follow(query);
-    try {
-      await this.records.load(query);
-      this.search.tell(null);
+    this.follow(this.query);
+    return this.load(() => {
       this.list.toTop();
       if (shown.push !== null) this.list.reveal(shown.push);
+      else if (shown.view === "inbox") this.detail.showNothing({ isFirstTime: this.isFirstTime });
+    });
+  }
+
+  /** Loads the same again, when the stream cannot tell what changed: the list stays where it is. */
+  refresh() {
+    this.missed = this.isPaused;
+    if (this.isPaused) return;
+    this.list.keepPlace();
+    this.load(() => {});
+  }
+
+  async load(onLoaded) {
+    this.held = [];
+    try {
+      await this.records.load(this.query);
+      this.search.tell(null);
+      onLoaded();
     } catch (error) {
       if (error.name === "AbortError") return;
       if (error instanceof ApiError && error.status === 400) this.search.tell(error);
@@ -153,7 +175,7 @@ export class Inbox {
     if (!this.isPaused) {
       const held = this.held;
       this.held = [];
-      if (held.length > MOST_HELD) this.reload();
+      if (this.missed || held.length > MOST_HELD) this.refresh();
       else {
         this.batch.push(...held);
         this.takeBatch();

@@ -13,6 +13,7 @@ export class List {
     this.open = open;
     this.selected = null;
     this.attempts = null;
+    this.anchor = null;
     this.drawn = new Map();
     this.isOver = false;
     this.isScrolledByUser = false;
@@ -22,7 +23,7 @@ export class List {
       class: "list", role: "listbox", tabindex: "0", "aria-label": "Pushes, newest first",
       on: {
         scroll: () => this.onScroll(), click: (event) => this.onClick(event),
-        wheel: () => { this.isScrolledByUser = true; }, touchmove: () => { this.isScrolledByUser = true; },
+        wheel: () => this.onUserScroll(), touchmove: () => this.onUserScroll(),
       },
     }, this.space);
     this.pill = button("", () => this.toTop(), { class: "pill", hidden: true });
@@ -49,6 +50,7 @@ export class List {
   drawNow() {
     const length = this.records.length;
     this.setHeight();
+    this.findPlace();
     const first = Math.max(0, Math.floor(this.box.scrollTop / ROW_HEIGHT) - SPARE);
     const last = Math.min(length - 1, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW_HEIGHT) + SPARE);
     const kept = new Map();
@@ -114,6 +116,25 @@ export class List {
       this.setUnseen(0);
     }
     this.draw();
+  }
+
+  onUserScroll() {
+    this.isScrolledByUser = true;
+    this.anchor = null;
+  }
+
+  /** Remembers the row at the top of the screen, to have it there again after everything was loaded anew. */
+  keepPlace() {
+    const index = Math.floor(this.box.scrollTop / ROW_HEIGHT);
+    const seq = this.box.scrollTop < ROW_HEIGHT / 2 ? null : this.records.seqAt(index);
+    this.anchor = seq === null ? null : { seq, offset: this.box.scrollTop - index * ROW_HEIGHT };
+  }
+
+  findPlace() {
+    const index = this.anchor ? this.records.indexOf(this.anchor.seq) : -1;
+    if (index < 0) return;
+    this.box.scrollTop = index * ROW_HEIGHT + this.anchor.offset;
+    this.anchor = null;
   }
 
   /** When the pointer goes, the list goes back to where the newest are, unless somebody scrolled away from there. */

@@ -36,11 +36,12 @@ const acts = {
   search: (q) => go({ view: "inbox", push: null, q }),
 };
 
-const detail = new Detail(acts);
+const connect = new ConnectPanel();
+const detail = new Detail(acts, connect.element);
 const inbox = new Inbox(detail, acts, { onPause: showLive, onNew: () => groups.refresh() });
 const faults = new FaultsPanel((profile, added) => bar.setProfile(profile, added));
 const panels = {
-  connections: new ConnectionsPanel(acts), devices: new DevicesPanel(acts), faults, connect: new ConnectPanel(),
+  connections: new ConnectionsPanel(acts), devices: new DevicesPanel(acts), faults, connect,
 };
 const bar = new Bar(document.getElementById("bar"), document.getElementById("banner"), {
   pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, reload: () => faults.load(),
@@ -80,6 +81,7 @@ function showLive() {
   document.title = number > 0 ? `(${count(number)}) apns-mock` : "apns-mock";
 }
 
+const refreshInbox = throttled(() => inbox.refresh(), 500);
 const refreshFaults = throttled(() => faults.load(), 1500);
 const hear = {
   "push": (record) => inbox.hear("push", record),
@@ -87,8 +89,8 @@ const hear = {
   "connection": () => shown.view === "connections" && panels.connections.refresh(),
   "profile": () => faults.load(),
   "rule": () => faults.load(),
-  "reset": () => { inbox.reload(); faults.load(); },
-  "gap": () => inbox.reload(),
+  "reset": () => { refreshInbox(); faults.load(); },
+  "gap": () => refreshInbox(),
 };
 const live = new Live((event, data) => {
   hear[event]?.(data);
@@ -124,4 +126,4 @@ inbox.start();
 groups.load();
 faults.load();
 readClock();
-panels.connect.load();
+connect.load();

@@ -96,6 +96,28 @@ def test_the_row_under_the_pointer_stays(start, look, provider, device):
     assert not view.page.locator(".pill").is_visible()
 
 
+def test_a_reset_is_followed(start, look, provider, device):
+    """The inbox is read again; a list that was scrolled stays where it is unless it was emptied."""
+    server = start()
+    one = provider(server)
+    for number in range(60):
+        one.alert(device, f"Row {number}")
+    view = look(server).live()
+    view.row("Row 59").wait_for()
+    view.page.locator(".list").evaluate("(list) => { list.scrollTop = 20 * 58; }")
+    row = view.row("Row 35")
+    row.wait_for()
+    before = row.bounding_box()
+    server.api("POST", "/reset", {"counters": True, "rules": True})
+    one.alert(device, "Newest")
+    view.page.locator(".pill", has_text="1 new").wait_for()
+    assert row.bounding_box() == before
+    server.api("POST", "/reset", {"inbox": True})
+    view.page.get_by_text("No push yet.").wait_for()
+    one.alert(device, "A new beginning")
+    view.row("A new beginning").wait_for()
+
+
 def test_at_the_top_the_newest_are_in_sight(start, look, provider, device):
     server = start()
     one = provider(server)
