@@ -16,6 +16,7 @@ public enum PageFiles {
     ("modules/attempts.js", PackageResources.attempts_js),
     ("modules/bar.js", PackageResources.bar_js),
     ("modules/copy.js", PackageResources.copy_js),
+    ("modules/countdown.js", PackageResources.countdown_js),
     ("modules/detail.js", PackageResources.detail_js),
     ("modules/dom.js", PackageResources.dom_js),
     ("modules/explain.js", PackageResources.explain_js),

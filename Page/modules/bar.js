@@ -1,6 +1,7 @@
 // The bar at the top: which profile is in force, whether the page is live, theme, keys; and the banner about faults.
 import { post } from "./api.js";
 import { say, sayError } from "./copy.js";
+import { countdown } from "./countdown.js";
 import { button, h, replace } from "./dom.js";
 import { count } from "./format.js";
 import { icon } from "./icons.js";
@@ -44,7 +45,7 @@ export class Bar {
     const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? `${added.length} ${added.length === 1 ? "rule" : "rules"}` : null].filter(Boolean).join(" and ");
     replace(this.banner, icon("faulted"), profile.halted
       ? [h("span", {}, "Faults are halted: pushes get what APNs would say."), button("Let them go on", () => this.act("/faults/resume", "Faults go on"), { class: "small" })]
-      : [h("span", {}, "Faults are in force: ", visible(what), profile.ends_in ? `, for ${profile.ends_in} more` : "", "."), button("Look", () => go({ view: "faults", push: null }), { class: "small" })]);
+      : [h("span", {}, "Faults are in force: ", visible(what), profile.ends_in ? [", for ", countdown(profile.ends_in)] : "", "."), button("Look", () => go({ view: "faults", push: null }), { class: "small" })]);
   }
 
   setClock(clock) {

@@ -24,11 +24,7 @@ export class Groups {
     this.open = new Set(["topic", "type"]);
     this.refresh = settled(() => this.load(), 400);
     this.draw();
-    onChange((now, before) => {
-      this.draw();
-      // On a narrow screen the groups are a strip that scrolls.
-      if (now.view !== before.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
-    });
+    onChange(() => this.draw());
   }
 
   async load() {
@@ -90,6 +86,9 @@ export class Groups {
       h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
         this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
       FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
+    // On a narrow screen the groups are a strip that scrolls.
+    if (this.drawnView !== shown.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.drawnView = shown.view;
     if (focused) this.element.querySelector(`[data-group="${CSS.escape(focused)}"]`)?.focus();
   }
 

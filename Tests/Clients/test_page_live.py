@@ -196,6 +196,21 @@ def test_a_rule_is_added_explained_and_removed(start, look, provider, device):
     assert provider(server).alert(device, "In time") == 200
 
 
+def test_a_profile_for_a_while_counts_down_and_its_rules_are_explained(start, look, provider, device):
+    server = start()
+    view = look(server, "/?view=faults").live()
+    view.page.get_by_label("How long").select_option("for 5 minutes")
+    view.page.get_by_label("Profile", exact=True).select_option("flaky-503")
+    view.page.locator("#banner .countdown").wait_for()
+    assert server.api("GET", "/profile")["ends_in"] is not None
+    before = view.page.locator("#banner .countdown").inner_text()
+    assert before.startswith(("4:", "5:"))
+    view.until("(before) => document.querySelector('#banner .countdown').textContent !== before", before)
+    provider(server).alert(device, "Looked at")
+    view.page.get_by_role("button", name="Why did flaky fire or not").click()
+    view.page.locator(".code", has_text="looked at").wait_for()
+
+
 def test_devices_show_their_screens_and_can_be_uninstalled(start, look, provider, device):
     server = start()
     one = provider(server)
