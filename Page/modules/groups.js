@@ -43,14 +43,10 @@ export class Groups {
   }
 
   async count() {
-    let stats, findings;
-    try {
-      [stats, findings] = await Promise.all([get("/stats"), get("/findings")]);
-    } catch (error) {
-      if (error.status !== 404) throw error;
-      return this.countBySearch();
-    }
-    this.counts = { all: stats.matched, findings: findings.total };
+    const [stats, findings, found] = await Promise.all([
+      this.stats(), get("/findings"), get("/pushes", { q: "finding:*", limit: 0 }),
+    ]);
+    this.counts = { all: stats.matched, findings: found.matched };
     for (const outcome of OUTCOMES) this.counts[outcome] = stats.outcome.counts[outcome] ?? 0;
     for (const { field, of } of FACETS) {
       this.facets[field] = of === null ? findings.items.map((item) => [item.finding, item.count])
@@ -58,17 +54,26 @@ export class Groups {
     }
   }
 
-  /** For a server without /stats and /findings. */
-  async countBySearch() {
-    const matched = async (q) => (await get("/pushes", { ...(q ? { q } : {}), limit: 0 })).matched;
-    this.counts = { all: await matched(""), findings: await matched("finding:*") };
-    for (const outcome of OUTCOMES) this.counts[outcome] = await matched(`outcome:${outcome}`);
-    const page = await get("/pushes", { order: "desc", limit: 1000, fields: "apns.topic,apns.push_type,served.status" });
-    const read = { topic: (push) => push.apns?.topic, type: (push) => push.apns?.push_type, status: (push) => push.served?.status };
-    for (const [field, value] of Object.entries(read)) {
-      this.facets[field] = [...Map.groupBy(page.items, value)].filter(([name]) => name !== null && name !== undefined)
-        .map(([name, some]) => [String(name), some.length]).sort((a, b) => b[1] - a[1]);
+  /** What /stats tells; counted by searches, topics and the like in the newest pushes only, where there is none. */
+  async stats() {
+    if (this.hasStats !== false) {
+      try {
+        return await get("/stats");
+      } catch (error) {
+        if (error.status !== 404) throw error;
+        this.hasStats = false;
+      }
     }
+    const matched = async (q) => (await get("/pushes", { ...q, limit: 0 })).matched;
+    const stats = { matched: await matched({}), outcome: { counts: {} } };
+    for (const outcome of OUTCOMES) stats.outcome.counts[outcome] = await matched({ outcome });
+    const page = await get("/pushes", { order: "desc", limit: 1000, fields: "apns.topic,apns.push_type,served.status" });
+    const read = { topic: (push) => push.apns?.topic, push_type: (push) => push.apns?.push_type, status: (push) => push.served?.status };
+    for (const [name, value] of Object.entries(read)) {
+      const known = [...Map.groupBy(page.items, value)].filter(([key]) => key !== null && key !== undefined);
+      stats[name] = { counts: Object.fromEntries(known.map(([key, some]) => [key, some.length])) };
+    }
+    return stats;
   }
 
   draw() {

@@ -1,14 +1,14 @@
 // The way to the answer: the rules of APNs in their order, then the fault, then what went out.
 import { get } from "../api.js";
 import { button, h, replace } from "../dom.js";
-import { advice, CHECK_NAMES, story } from "../explain.js";
+import { CHECK_NAMES, story } from "../explain.js";
 import { latency } from "../format.js";
 import { icon } from "../icons.js";
 import { answerOf } from "../summary.js";
 import { visible } from "../visible.js";
 
 export function verdictTab(record, acts) {
-  const text = h("div", {}, h("p", { class: "verdict-story" }, visible(story(record))), h("p", { class: "verdict-advice" }, advice(record)));
+  const text = h("div", {}, h("p", { class: "verdict-story" }, visible(story(record))));
   const findings = h("div", {});
   get(`/pushes/${record.seq}/explain`).then((told) => {
     replace(text, h("p", { class: "verdict-story" }, visible(told.text)), h("p", { class: "verdict-advice" }, visible(told.advice)));

@@ -49,7 +49,7 @@ class View:
         self.complaints = []
         self.foreign = []
         self.page.on("console", lambda message: message.type in ("error", "warning")
-                     and not message.location["url"].endswith(("/stats", "/findings", "/explain"))
+                     and not message.location["url"].endswith("/stats")
                      and self.complaints.append(message.text))
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: request.url.startswith(self.base) or self.foreign.append(request.url))
