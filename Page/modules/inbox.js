@@ -85,8 +85,7 @@ export class Inbox {
   refresh() {
     this.missed = this.isPaused;
     if (this.isPaused) return;
-    this.list.keepPlace();
-    this.load(() => {});
+    this.load(() => this.list.keepPlace());
   }
 
   async load(onLoaded) {

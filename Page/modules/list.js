@@ -123,11 +123,11 @@ export class List {
     this.anchor = null;
   }
 
-  /** Remembers the row at the top of the screen, to have it there again after everything was loaded anew. */
+  /** After everything was loaded anew: the row that is drawn at the top of the screen shall be there again. */
   keepPlace() {
     const index = Math.floor(this.box.scrollTop / ROW_HEIGHT);
-    const seq = this.box.scrollTop < ROW_HEIGHT / 2 ? null : this.records.seqAt(index);
-    this.anchor = seq === null ? null : { seq, offset: this.box.scrollTop - index * ROW_HEIGHT };
+    const top = this.box.scrollTop < ROW_HEIGHT / 2 ? null : [...this.drawn.values()].find((one) => one.index === index);
+    this.anchor = top?.row ? { seq: top.row.seq, offset: this.box.scrollTop - index * ROW_HEIGHT } : null;
   }
 
   findPlace() {
@@ -150,8 +150,9 @@ export class List {
       this.setHeight();
       this.box.scrollTop += added * ROW_HEIGHT;
       this.setUnseen(this.unseen + added);
+      return this.drawNow(); // Rows and scrolling move in one go.
     }
-    this.draw();
+    return this.draw();
   }
 
   setUnseen(number) {

@@ -82,6 +82,7 @@ def test_the_six_tabs(server, look, provider, device):
     provider(server).push(device, {"aps": {"alert": "Hello", "colour": 1}, "n": 12345678901234567890}, apns_collapse_id="same")
     view = look(server, f"/?push={server.record(device)['seq']}")
     tabs = view.page.get_by_role("tab")
+    tabs.first.wait_for()
     assert tabs.all_inner_texts() == ["Preview", "Payload", "Headers", "Auth", "Verdict", "Timeline"]
     panel = view.page.locator(".tab-panel")
 
