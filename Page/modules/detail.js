@@ -61,7 +61,8 @@ export class Detail {
     if (this.wanted !== wanted) return;
     this.element.classList.remove("is-welcome");
     this.record = record;
-    this.attempts = [record];
+    // Going from one attempt to the next, the others are known.
+    if (!this.attempts.some((one) => one.seq === seq)) this.attempts = [record];
     this.draw();
     this.loadAttempts(record);
   }
