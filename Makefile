@@ -20,7 +20,7 @@ in_turn = --disable-xctest --no-parallel
 .DEFAULT_GOAL = help
 # Two builds at once would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients asan tsan bench lint format clean
+.PHONY: help run build test test-swift test-clients screenshots asan tsan bench lint format clean
 
 help:
 	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
@@ -28,9 +28,10 @@ help:
 	@echo 'make test-swift     the Swift tests alone'
 	@echo 'make test-clients   the client tests alone (PYTEST_ARGS="-k curl" selects)'
 	@echo 'make build          release build: $(program)'
+	@echo 'make screenshots    the pictures of the page in Images, taken anew'
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer'
 	@echo 'make bench         server CPU per push against nghttpd (BENCH_ARGS="--help" lists what can be varied)'
-	@echo 'make format, lint   swift format over Sources and Tests'
+	@echo 'make format, lint   swift format over Page, Sources and Tests'
 	@echo 'make clean          remove .build'
 
 run: build
@@ -43,10 +44,10 @@ build:
 test: lint test-swift test-clients
 
 lint:
-	$(SWIFT) format lint --strict --parallel --recursive Package.swift Sources Tests
+	$(SWIFT) format lint --strict --parallel --recursive Package.swift Page Sources Tests
 
 format:
-	$(SWIFT) format --in-place --parallel --recursive Package.swift Sources Tests
+	$(SWIFT) format --in-place --parallel --recursive Package.swift Page Sources Tests
 
 test-swift:
 	@.ci/packages build
@@ -55,6 +56,9 @@ test-swift:
 
 test-clients: build $(clients)/ready
 	$(clients)/bin/python -m pytest Tests/Clients --binary $(program) $(PYTEST_ARGS)
+
+screenshots: build $(clients)/ready
+	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)
 
 # A virtual environment of our own: nothing is installed into the machine's Python.
 $(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns2.txt .ci/packages

@@ -18,7 +18,7 @@ let builtInProfiles = [
 // The files of Sources/AdminAPI/OpenAPI, which together describe the admin API.
 let apiDescription = [
   "openapi", "pushes", "record", "faults", "fault-parts", "steering", "steering-parts", "server",
-  "verify", "findings",
+  "verify", "findings", "page",
 ]
 
 let package = Package(
@@ -53,6 +53,12 @@ let package = Package(
     .target(
       name: "FaultProfiles", path: "FaultProfiles", exclude: ["README.md"],
       resources: builtInProfiles.map { .embedInCode("\($0).yaml") }, swiftSettings: strict),
+    // The page at / of the admin listener. A file that is new there has to be named in PageFiles.swift too.
+    .target(
+      name: "Page", path: "Page",
+      resources: [
+        .embedInCode("index.html"), .embedInCode("icon.svg"), .embedInCode("styles"), .embedInCode("modules"),
+      ], swiftSettings: strict),
     .target(
       name: "Faults",
       dependencies: [
@@ -79,7 +85,7 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -117,7 +123,7 @@ let package = Package(
     .testTarget(
       name: "AdminAPITests",
       dependencies: [
-        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
       ], swiftSettings: strict),
     .testTarget(
       name: "APNSMockCommandTests",

@@ -28,7 +28,7 @@ public struct APIDescription: Sendable {
     PackageResources.openapi_yaml, PackageResources.pushes_yaml, PackageResources.record_yaml,
     PackageResources.faults_yaml, PackageResources.fault_parts_yaml, PackageResources.steering_yaml,
     PackageResources.steering_parts_yaml, PackageResources.server_yaml, PackageResources.verify_yaml,
-    PackageResources.findings_yaml,
+    PackageResources.findings_yaml, PackageResources.page_yaml,
   ]
 
   private static let methods: Set<String> = ["get", "put", "post", "patch", "delete"]

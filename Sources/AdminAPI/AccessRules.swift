@@ -27,8 +27,9 @@ struct AccessRules: Sendable {
     if path == "/livez" || path == "/readyz" { return }
     let host = try checkHost(of: request)
     if request.method != .get && request.method != .head { try checkOrigin(of: request, host: host) }
-    // What everybody may see: the first page, which has no secrets, and the certificate that each TLS handshake shows.
-    if path != "/" && path != "/ca.pem" { try checkToken(of: request) }
+    // What everybody may see: the page, which has no secrets in it and asks for the token itself, and the certificate
+    // that each TLS handshake shows.
+    if path != "/" && path != "/ca.pem" && !path.hasPrefix(PageRoutes.folder) { try checkToken(of: request) }
   }
 
   private func checkHost(of request: Request) throws(Problem) -> Authority {

@@ -57,7 +57,7 @@ struct AdminRoutes: Sendable {
       + ExportRoutes(state: state).routes
     if let view { return (inbox.filter(ViewRoutes.reads) + view.routes).map(\.underAPI) + outside }
     let api =
-      inbox + ClockRoutes(clock: state.clock).routes
+      inbox + SendRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
       + ProfileRoutes(faults: state.faults).routes + ActiveProfileRoutes(faults: state.faults).routes
       + RuleRoutes(state: state).routes + FaultRoutes(faults: state.faults).routes
@@ -68,7 +68,7 @@ struct AdminRoutes: Sendable {
 
   private var outside: [Route] {
     OutsideRoutes(state: state, version: version).routes + MetricsRoutes(state: state, version: version).routes
-      + DescriptionRoutes(version: version).routes
+      + DescriptionRoutes(version: version).routes + PageRoutes.routes
   }
 
   /// Of an inbox that is only looked at.
@@ -153,7 +153,9 @@ struct Surroundings: RouterMiddleware {
         status: .methodNotAllowed, detail: "\(path) does not take \(request.method)", hint: "It takes \(list).",
         headers: [.allow: list])
     }
-    let paths = routes.map(\.path).reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+    // The files of the page are nothing to ask for by name.
+    let paths = routes.map(\.path).filter { !$0.hasPrefix(PageRoutes.folder) }
+      .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
     let guess = Spelling.nearest(to: path, among: paths).map { "Did you mean \($0)? " } ?? ""
     return .notFound("there is no \(path)", hint: "\(guess)What there is: \(paths.joined(separator: " ")).")
   }

@@ -179,6 +179,14 @@ struct JSONBody {
     return scalars
   }
 
+  /// The value under `name` as JSON; nil if it is absent or null.
+  func json(_ name: String) -> [UInt8]? {
+    guard let value = members[name], value != .null else { return nil }
+    var writer = JSONWriter()
+    value.write(to: &writer)
+    return writer.bytes
+  }
+
   /// An object with those of the named members that are there and not null, each as it came.
   func excerpt(of names: [String]) -> String {
     var writer = JSONWriter()

@@ -4,7 +4,8 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// What stands outside `/api/v1`: health, the certificate authority, and a word of welcome.
+/// What stands outside `/api/v1`: health, the certificate authority, and a word of welcome to those who do not
+/// want the page.
 struct OutsideRoutes: Sendable {
   let state: ServerState
   let version: String
@@ -34,7 +35,9 @@ struct OutsideRoutes: Sendable {
     .text(ProfileSchema.text, type: "application/schema+json")
   }
 
-  private func welcome(_ request: Request, _ context: BasicRequestContext) -> Response {
+  /// The page for browsers, a word of welcome for all others.
+  private func welcome(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    if PageRoutes.isWanted(by: request) { return try PageRoutes.page() }
     if let file = state.viewedFile { return .text(Self.words(on: file, version: version)) }
     let admin = "http://\(request.head.authority ?? "localhost")"
     let apns = state.apnsAddresses.map { "https://\($0)" }.joined(separator: "  ")

@@ -35,6 +35,15 @@ public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
 
   /// Whether only programs on this machine can reach it.
   public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+
+  /// Where a client on the same machine reaches a listener: one that listens everywhere is reached by loopback.
+  package var reachable: Endpoint {
+    switch host {
+    case "0.0.0.0": Endpoint(host: "127.0.0.1", port: port)
+    case "::": Endpoint(host: "::1", port: port)
+    default: self
+    }
+  }
 }
 
 extension Endpoint {

@@ -24,6 +24,7 @@ import Testing
     ("POST", "/api/v1/faults/resume"), ("GET", "/api/v1/connections"), ("GET", "/api/v1/connections/c1"),
     ("POST", "/api/v1/connections/goaway"), ("POST", "/api/v1/connections/reset"),
     ("POST", "/api/v1/connections/close"),
+    ("GET", "/page/modules/main.js"), ("GET", "/page/nothing"), ("POST", "/api/v1/send"),
     ("GET", "/api/v1/nothing"), ("PATCH", "/api/v1/clock"),
   ]
 
@@ -130,7 +131,7 @@ import Testing
     }
   }
 
-  @Test(arguments: ["/", "/ca.pem", "/livez", "/readyz"])
+  @Test(arguments: ["/", "/ca.pem", "/page/modules/main.js", "/livez", "/readyz"])
   func needsNoTokenForWhatIsNoSecret(path: String) async throws {
     try await TestServer.run({ $0.adminToken = "s3cret" }) { server in
       #expect(await server.client.get(path).status == 200)

@@ -7,7 +7,7 @@ import socket
 
 import pytest
 
-from support import drivers, hosts
+from support import browser as browsers, drivers, hosts
 from support.server import Server, run
 from support.way import Way
 
@@ -109,3 +109,45 @@ def start(binary, certs):
 def device():
     """A device token nobody else uses."""
     return secrets.token_hex(32)
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """A headless Chromium for the tests of one file. What drives it may not stay while others want an event loop."""
+    pytest.importorskip("playwright", reason="Playwright, which drives the browser, is not installed")
+    if browsers.program() is None:
+        pytest.skip("no Chromium on this machine: apt-get install chromium")
+    with browsers.running() as running:
+        yield running
+
+
+@pytest.fixture
+def look(browser):
+    """`look(server, "/?q=…")` opens the page. Afterwards the browser must have had nothing to complain about, and must
+    have asked nobody else for anything."""
+    views = []
+
+    def open_page(server, path="/", **settings):
+        views.append(browsers.View(browser, server, path, **settings))
+        return views[-1]
+
+    yield open_page
+    for view in views:
+        complaints, foreign = list(view.complaints), list(view.foreign)
+        view.close()
+        assert not complaints, complaints
+        assert not foreign, foreign
+
+
+@pytest.fixture
+def provider():
+    """`provider(server)` is a provider library with a connection of its own."""
+    opened = []
+
+    def connect(server):
+        opened.append(browsers.Provider(server))
+        return opened[-1]
+
+    yield connect
+    for one in opened:
+        one.close()

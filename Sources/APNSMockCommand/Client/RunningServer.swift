@@ -66,14 +66,3 @@ struct RunningServer: Sendable {
     return try environment.given(Variables.adminTokenFile).map { try Files.text(of: $0).trimmed }
   }
 }
-
-extension Endpoint {
-  /// Where a client on the same machine reaches a listener: one that listens everywhere is reached by loopback.
-  var reachable: Endpoint {
-    switch host {
-    case "0.0.0.0": Endpoint(host: "127.0.0.1", port: port)
-    case "::": Endpoint(host: "::1", port: port)
-    default: self
-    }
-  }
-}

@@ -1,35 +1,24 @@
-import TLSEngine
 import Notation
+package import TLSEngine
 
 /// A provider token, freshly signed (APNS.md section 3).
-struct FreshToken: Sendable {
+package struct FreshToken: Sendable {
   /// The id in the header's `kid`.
-  var keyID: String
+  package var keyID: String
   /// The id in the claim `iss`.
-  var teamID: String
+  package var teamID: String
   /// The claim `iat`, in seconds since 1970.
-  var issuedAt: Int64
+  package var issuedAt: Int64
 
-  /// The JWT, signed with the key in the file `keyPath`.
-  ///
-  /// - Throws: `CommandFailure` that names the file.
-  func signed(withKeyAt keyPath: String) throws -> String {
-    let pem: String
-    do {
-      pem = try Files.text(of: keyPath)
-    } catch let error as CommandFailure {
-      throw CommandFailure(
-        .usage, "\(error); apns-mock certs makes a key, --key FILE or --certs DIR says where one is")
-    }
-    do {
-      return try signed(with: ES256PrivateKey(pem: pem))
-    } catch {
-      throw CommandFailure(.usage, "\(keyPath): \(error); give it a P-256 key as Apple's .p8 download")
-    }
+  /// A token of these claims.
+  package init(keyID: String, teamID: String, issuedAt: Int64) {
+    self.keyID = keyID
+    self.teamID = teamID
+    self.issuedAt = issuedAt
   }
 
   /// The JWT, signed with `key`.
-  func signed(with key: ES256PrivateKey) throws -> String {
+  package func signed(with key: ES256PrivateKey) throws -> String {
     var header = JSONWriter()
     header.object { writer in
       writer.member("alg", "ES256")

@@ -1,0 +1,66 @@
+// The admin API under /api/v1. The token, where one is needed, came in the address after # and stays in memory.
+
+let token = null;
+let askForToken = null;
+
+/** What the API did not do, in its own words. */
+export class ApiError extends Error {
+  constructor(status, problem) {
+    super(problem.detail ?? `status ${status}`);
+    this.status = status;
+    this.hint = problem.hint ?? "";
+    this.problems = problem.problems ?? [];
+    this.column = problem.column ?? null;
+    this.word = problem.word ?? null;
+  }
+}
+
+/** Takes `#token=…` out of the address, so that it is neither kept in the history nor shown. */
+export function takeToken() {
+  const given = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (given === null) return;
+  token = given;
+  history.replaceState(null, "", location.pathname + location.search);
+}
+
+/** `ask(wasWrong)` gives a promise of the token when the API wants one. */
+export function onTokenNeeded(ask) {
+  askForToken = ask;
+}
+
+export function setToken(given) {
+  token = given;
+}
+
+/** The answer to a request as it is; the token is asked for as often as it takes. */
+export async function request(method, path, { query, body, signal, headers } = {}) {
+  const url = "/api/v1" + path + (query ? "?" + new URLSearchParams(query) : "");
+  for (;;) {
+    const sent = { ...headers };
+    if (token !== null) sent.authorization = `Bearer ${token}`;
+    if (body !== undefined) sent["content-type"] ??= "application/json";
+    const answer = await fetch(url, {
+      method, signal, headers: sent, cache: "no-store",
+      body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
+    });
+    if (answer.ok) return answer;
+    if (answer.status === 401 && askForToken) {
+      await askForToken(token !== null);
+      continue;
+    }
+    throw new ApiError(answer.status, await answer.json().catch(() => ({})));
+  }
+}
+
+/** The JSON of an answer; null for one without a body. */
+async function json(method, path, options) {
+  const text = await (await request(method, path, options)).text();
+  return text ? JSON.parse(text) : null;
+}
+
+export const get = (path, query, options = {}) => json("GET", path, { query, ...options });
+export const post = (path, body = {}) => json("POST", path, { body });
+export const put = (path, body) => json("PUT", path, { body });
+export const patch = (path, body) => json("PATCH", path, { body });
+export const remove = (path, query) => json("DELETE", path, { query });
+export const text = async (path) => (await request("GET", path)).text();

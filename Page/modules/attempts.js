@@ -1,0 +1,27 @@
+// The attempts of one push in a strip: `12:03:05 503 → 12:03:06 503 → 12:03:09 200`.
+import { button, h } from "./dom.js";
+import { clockTime } from "./format.js";
+import { icon } from "./icons.js";
+import { answerOf } from "./summary.js";
+
+/** Nothing for a push that came once and was answered. */
+export function attemptsStrip(attempts, record, open) {
+  if (attempts.length < 2) return null;
+  const steps = [];
+  for (const [index, attempt] of attempts.entries()) {
+    if (index) steps.push(h("span", { class: "attempt-gap", "aria-hidden": "true" }, pause(attempts[index - 1], attempt)));
+    steps.push(button([icon(attempt.outcome), h("span", {}, answerOf(attempt))], () => open(attempt.seq), {
+      class: `attempt is-${attempt.outcome}`, "aria-current": attempt.seq === record.seq ? "true" : null,
+      title: `Attempt ${attempt.attempt} at ${clockTime(attempt.received_at)}`,
+      "aria-label": `Attempt ${attempt.attempt}, ${answerOf(attempt)} ${attempt.outcome}`,
+    }));
+  }
+  const last = attempts.at(-1);
+  if (!last.accepted && last.outcome !== "pending") steps.push(h("span", { class: "quiet" }, "… not sent again yet"));
+  return [h("span", { class: "quiet" }, "Attempts"), steps];
+}
+
+function pause(before, after) {
+  const ms = Date.parse(after.received_at) - Date.parse(before.received_at);
+  return `→ ${ms < 1000 ? `${ms} ms` : ms < 60000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.round(ms / 60000)} min`} →`;
+}

@@ -1,0 +1,63 @@
+// The bar at the top: which profile is in force, whether the page is live, theme, keys; and the banner about faults.
+import { post } from "./api.js";
+import { say, sayError } from "./copy.js";
+import { countdown } from "./countdown.js";
+import { button, h, replace } from "./dom.js";
+import { count } from "./format.js";
+import { icon } from "./icons.js";
+import { go } from "./route.js";
+import { visible } from "./visible.js";
+
+const STANDINGS = { live: "live", lost: "connecting …", paused: "paused" };
+
+export class Bar {
+  /** `acts`: `pause()`, `theme()`, `keys()`, `reload()`. */
+  constructor(element, banner, acts) {
+    this.banner = banner;
+    this.acts = acts;
+    this.profile = h("button", { type: "button", class: "bar-profile", title: "Faults", on: { click: () => go({ view: "faults", push: null }) } }, "profile …");
+    this.clock = h("span", { class: "bar-clock", hidden: true });
+    this.halt = button("Halt faults", () => this.haltNow(), { class: "small danger", hidden: true });
+    this.live = h("button", { type: "button", class: "bar-live is-lost", on: { click: () => acts.pause() }, title: "Pause or go on (.)" });
+    replace(element,
+      h("h1", { class: "brand" }, h("a", { href: "/", on: { click: (event) => { event.preventDefault(); go({ view: "inbox", q: "", push: null }); } } }, icon("bell"), "apns-mock")),
+      this.profile, this.clock, this.halt, h("span", { class: "bar-space" }), this.live,
+      h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: acts.theme } }, icon("theme")),
+      h("button", { type: "button", class: "plain", title: "Keys (?)", "aria-label": "Keys", on: { click: acts.keys } }, "?"));
+    this.setLive("lost", 0);
+  }
+
+  setLive(standing, waiting) {
+    this.live.className = `bar-live is-${standing}`;
+    this.live.setAttribute("aria-pressed", String(standing === "paused"));
+    replace(this.live, standing === "paused" ? icon("play") : h("span", { class: "dot" }), h("span", {}, STANDINGS[standing]),
+      waiting > 0 && h("span", { class: "chip is-new" }, `${count(waiting)} new`));
+  }
+
+  setProfile(profile, added) {
+    const knobs = Object.entries(profile.params ?? {}).slice(0, 2).map(([name, value]) => `${name} ${value}`).join(", ");
+    replace(this.profile, h("span", { class: "quiet" }, "profile "), h("strong", {}, visible(profile.name)), knobs && h("span", { class: "bar-knobs" }, ` ${knobs}`),
+      h("span", { class: "quiet bar-seed" }, ` seed ${profile.seed}`));
+    const isActive = (profile.rules?.length ?? 0) + added.length > 0;
+    this.halt.hidden = !isActive || profile.halted;
+    this.banner.hidden = !isActive && !profile.halted;
+    this.banner.className = profile.halted ? "banner is-halted" : "banner";
+    const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? `${added.length} ${added.length === 1 ? "rule" : "rules"}` : null].filter(Boolean).join(" and ");
+    replace(this.banner, icon("faulted"), profile.halted
+      ? [h("span", {}, "Faults are halted: pushes get what APNs would say."), button("Let them go on", () => this.act("/faults/resume", "Faults go on"), { class: "small" })]
+      : [h("span", {}, "Faults are in force: ", visible(what), profile.ends_in ? [", for ", countdown(profile.ends_in)] : "", "."), button("Look", () => go({ view: "faults", push: null }), { class: "small" })]);
+  }
+
+  setClock(clock) {
+    this.clock.hidden = clock.mode === "real";
+    this.clock.textContent = clock.mode === "real" ? "" : `clock ${clock.mode}: ${clock.now}`;
+  }
+
+  haltNow() {
+    this.act("/faults/halt", "Faults are halted");
+  }
+
+  act(path, words) {
+    post(path).then(() => say(words), sayError).then(() => this.acts.reload());
+  }
+}

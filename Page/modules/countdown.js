@@ -1,0 +1,20 @@
+// Times that run out, counted down on the page.
+import { h } from "./dom.js";
+import { milliseconds } from "./format.js";
+
+/** The time that `text`, a duration of the API, leaves from now on; it goes on by itself. */
+export function countdown(text) {
+  const end = Date.now() + (milliseconds(text) ?? 0);
+  return h("span", { class: "countdown", data: { end } }, words(end));
+}
+
+function words(end) {
+  const seconds = Math.max(0, Math.ceil((end - Date.now()) / 1000));
+  const two = (number) => String(number).padStart(2, "0");
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes}:${two(seconds % 60)}` : `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`;
+}
+
+setInterval(() => {
+  for (const place of document.querySelectorAll(".countdown")) place.textContent = words(Number(place.dataset.end));
+}, 1000);

@@ -1,0 +1,169 @@
+// One push in full: what it is, its attempts, and six tabs.
+import { get, text } from "./api.js";
+import { attemptsStrip } from "./attempts.js";
+import { copy, sayError } from "./copy.js";
+import { button, h, replace } from "./dom.js";
+import { clockTime, fullTime } from "./format.js";
+import { icon } from "./icons.js";
+import { TABS } from "./route.js";
+import { nameOf } from "./row.js";
+import { answerOf, headline } from "./summary.js";
+import { authTab } from "./tabs/auth.js";
+import { headersTab } from "./tabs/headers.js";
+import { payloadTab } from "./tabs/payload.js";
+import { timelineTab } from "./tabs/timeline.js";
+import { verdictTab } from "./tabs/verdict.js";
+import { previewTab } from "./preview/preview.js";
+import { visible } from "./visible.js";
+
+const BUILDERS = {
+  preview: previewTab, payload: payloadTab, headers: headersTab, auth: authTab, verdict: verdictTab, timeline: timelineTab,
+};
+
+export class Detail {
+  /**
+   * `acts`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. `welcome` is an element for a server that got no push yet.
+   */
+  constructor(acts, welcome) {
+    this.acts = acts;
+    this.welcome = welcome;
+    this.record = null;
+    this.attempts = [];
+    this.tab = "preview";
+    this.element = h("section", { class: "detail", "aria-label": "The chosen push" });
+    this.showNothing();
+  }
+
+  showNothing({ isFirstTime = false } = {}) {
+    this.record = null;
+    this.wanted = null;
+    this.element.classList.toggle("is-welcome", isFirstTime);
+    if (isFirstTime) return replace(this.element, this.welcome);
+    return replace(this.element, h("div", { class: "detail-empty" }, icon("bell", "is-large"),
+      h("p", {}, "Choose a push to see what a phone would show, and why it was answered so."),
+      h("p", { class: "quiet" }, h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " move, ", h("kbd", {}, "Enter"), " opens, ",
+        h("kbd", {}, "?"), " lists all keys")));
+  }
+
+  async show(seq, tab) {
+    this.tab = tab;
+    if (this.record?.seq === seq) return this.draw();
+    const wanted = (this.wanted = seq);
+    let record;
+    try {
+      record = await get(`/pushes/${seq}`);
+    } catch (error) {
+      if (this.wanted !== wanted) return;
+      this.record = null;
+      return replace(this.element, this.closer(),
+        h("div", { class: "detail-empty" }, h("p", {}, error.message), h("p", { class: "quiet" }, error.hint)));
+    }
+    if (this.wanted !== wanted) return;
+    this.element.classList.remove("is-welcome");
+    this.record = record;
+    // Going from one attempt to the next, the others are known.
+    if (!this.attempts.some((one) => one.seq === seq)) this.attempts = [record];
+    this.draw();
+    this.loadAttempts(record);
+  }
+
+  /** Attempts are those with the same key that belong together: counted from the last one that begins anew. */
+  async loadAttempts(record) {
+    const query = { push_key: record.push_key, order: "asc", limit: 200,
+      fields: "seq,attempt,outcome,accepted,received_at,served,fault.rule,fault.draw,fault.p" };
+    const page = await get("/pushes", query).catch(() => null);
+    if (!page || this.record?.seq !== record.seq) return;
+    const here = page.items.findIndex((item) => item.seq === record.seq);
+    if (here < 0) return;
+    let first = here;
+    while (first > 0 && page.items[first].attempt > 1) first -= 1;
+    let end = here + 1;
+    while (end < page.items.length && page.items[end].attempt > 1) end += 1;
+    this.attempts = page.items.slice(first, end);
+    replace(this.strip, attemptsStrip(this.attempts, record, this.acts.open));
+  }
+
+  /** A push changed: a held one got its answer, or the same was sent again. */
+  heard(record) {
+    if (!this.record) return;
+    if (record.seq === this.record.seq) {
+      this.record = record;
+      this.draw();
+    }
+    if (record.push_key === this.record.push_key) this.loadAttempts(this.record);
+  }
+
+  /** The attempt `step` after the one shown; null at the ends. */
+  neighbour(step) {
+    const here = this.attempts.findIndex((one) => one.seq === this.record?.seq);
+    return this.attempts[here + step]?.seq ?? null;
+  }
+
+  draw() {
+    const { record } = this;
+    const body = this.element.querySelector(".tab-panel");
+    const isSame = body?.dataset.seq === String(record.seq) && body.dataset.tab === this.tab;
+    const scroll = isSame ? body.scrollTop : 0;
+    const hadFocus = document.activeElement?.id?.startsWith("tab-") ? `tab-${this.tab}` : null;
+    this.strip = h("div", { class: "attempts" }, attemptsStrip(this.attempts, record, this.acts.open));
+    const panel = h("div", {
+      class: "tab-panel", role: "tabpanel", id: "tab-panel", "aria-labelledby": `tab-${this.tab}`, tabindex: "0",
+      data: { seq: record.seq, tab: this.tab },
+    }, BUILDERS[this.tab](record, this.acts));
+    replace(this.element, this.head(), this.strip, this.tabs(), panel);
+    panel.scrollTop = scroll;
+    if (hadFocus) document.getElementById(hadFocus)?.focus();
+  }
+
+  closer() {
+    return h("button", { type: "button", class: "plain detail-close", title: "Back to the list (Esc)",
+      "aria-label": "Close the push", on: { click: () => this.acts.close() } }, icon("close"));
+  }
+
+  head() {
+    const { record } = this;
+    const title = headline(record);
+    const answer = answerOf(record);
+    return h("header", { class: "detail-head" },
+      h("div", { class: "detail-line" },
+        h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${answer} ${record.served?.reason ?? record.outcome}`),
+        h("span", { class: "quiet" }, `#${record.seq}`),
+        h("time", { class: "quiet", datetime: record.received_at, title: fullTime(record.received_at) }, clockTime(record.received_at)),
+        (record.findings ?? []).map((finding) => h("span", { class: "chip is-finding" }, icon("flag"), nameOf(finding))),
+        this.closer()),
+      h("h2", { class: "detail-title" }, title.isOurs ? title.text : visible(title.text, { limit: 300 })),
+      h("div", { class: "detail-actions" },
+        button("Copy id", () => this.copyID(), { class: "small", title: "Copy the apns-id (y)" }),
+        button("curl", () => this.copyText("curl", "the curl command"), { class: "small", title: "Copy as a curl command" }),
+        button(".apns", () => this.copyText("apns", "the file for the simulator"), { class: "small", title: "Copy for xcrun simctl push" }),
+        button("JSON", () => copy(JSON.stringify(record, null, 2), "the record"), { class: "small", title: "Copy the whole record" })));
+  }
+
+  copyID() {
+    if (this.record) copy(this.record.apns?.id ?? String(this.record.seq), "the apns-id");
+  }
+
+  copyText(what, name) {
+    text(`/pushes/${this.record.seq}/${what}`).then((told) => copy(told, name), sayError);
+  }
+
+  tabs() {
+    const list = h("div", { class: "tabs", role: "tablist", "aria-label": "About this push",
+      on: { keydown: (event) => this.onTabKey(event) } });
+    for (const [index, name] of TABS.entries()) {
+      const isHere = name === this.tab;
+      list.append(button(name[0].toUpperCase() + name.slice(1), () => this.acts.tab(name), {
+        role: "tab", id: `tab-${name}`, class: "tab", "aria-selected": String(isHere), "aria-controls": "tab-panel",
+        tabindex: isHere ? "0" : "-1", title: `Key ${index + 1}`,
+      }));
+    }
+    return list;
+  }
+
+  onTabKey(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    event.preventDefault();
+    this.acts.tab(TABS[(TABS.indexOf(this.tab) + step + TABS.length) % TABS.length]);
+  }
+}

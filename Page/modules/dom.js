@@ -1,0 +1,69 @@
+// Builds elements. Text from outside only ever becomes a text node or an attribute value: nothing here parses HTML.
+
+/**
+ * An element. `props`: `class`, `on` ({click: …}), `data` ({seq: 1}), `style` ({top: "1px"}); everything else is an
+ * attribute, left out when false, null or undefined. Children that are null or false are left out.
+ */
+export function h(tag, props = {}, ...children) {
+  return fill(document.createElement(tag), props, children);
+}
+
+/** The same for SVG. */
+export function svg(tag, props = {}, ...children) {
+  return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
+}
+
+function fill(element, props, children) {
+  for (const [name, value] of Object.entries(props ?? {})) {
+    if (value === false || value === null || value === undefined) continue;
+    if (name === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
+    else if (name === "data") Object.assign(element.dataset, value);
+    else if (name === "style") for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
+    else element.setAttribute(name, value === true ? "" : value);
+  }
+  append(element, children);
+  return element;
+}
+
+function append(element, children) {
+  for (const child of children) {
+    if (child === null || child === undefined || child === false) continue;
+    if (Array.isArray(child)) append(element, child);
+    else element.append(child instanceof Node ? child : String(child));
+  }
+}
+
+/** Puts `children` in the place of whatever `element` holds. */
+export function replace(element, ...children) {
+  element.replaceChildren();
+  append(element, children);
+  return element;
+}
+
+/** A button with text. */
+export function button(label, act, props = {}) {
+  return h("button", { type: "button", ...props, on: { click: act } }, label);
+}
+
+/** `act`, at most once in `wait` milliseconds, the last call always. */
+export function throttled(act, wait) {
+  let timer = null;
+  let last = -Infinity;
+  return (...given) => {
+    clearTimeout(timer);
+    const rest = Math.max(0, last + wait - performance.now());
+    timer = setTimeout(() => {
+      last = performance.now();
+      act(...given);
+    }, rest);
+  };
+}
+
+/** `act`, when there was no call for `wait` milliseconds. */
+export function settled(act, wait) {
+  let timer = null;
+  return (...given) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => act(...given), wait);
+  };
+}

@@ -1,0 +1,89 @@
+// How times, sizes and tokens are written on the page.
+
+const KIB = 1024;
+
+/** Bytes for people: `812 B`, `4.0 KiB`. */
+export function size(bytes) {
+  if (bytes < 10 * KIB) return `${count(bytes)} B`;
+  return bytes < KIB * KIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / KIB / KIB).toFixed(1)} MiB`;
+}
+
+/** A number with thin spaces between thousands, so that it breaks nowhere. */
+export function count(number) {
+  return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
+}
+
+/** Start and end of a long hexadecimal name: `ab12…9f3e`. */
+export function tail(token) {
+  if (!token) return "";
+  return token.length > 12 ? `${token.slice(0, 4)}…${token.slice(-4)}` : token;
+}
+
+/** The time of day with milliseconds, as this machine's zone has it. */
+export function clockTime(text) {
+  const date = new Date(text);
+  if (Number.isNaN(date.getTime())) return "";
+  const two = (number) => String(number).padStart(2, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+    + `.${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
+
+/** How long ago `text` was, short: `now`, `12 s`, `3 min`, `2 h`, then the date. */
+export function ago(text, now = Date.now()) {
+  const seconds = Math.round((now - Date.parse(text)) / 1000);
+  if (Number.isNaN(seconds)) return "";
+  if (seconds < -2) return `in ${span(-seconds)}`;
+  if (seconds < 3) return "now";
+  return seconds < 86400 ? span(seconds) : new Date(text).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
+}
+
+/** The same in words: `12 s ago`, `in 5 min`. */
+export function agoWords(text) {
+  const short = ago(text);
+  return /^\d+ (s|min|h)$/.test(short) ? `${short} ago` : short;
+}
+
+function span(seconds) {
+  if (seconds < 60) return `${seconds} s`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} h`;
+  return `${Math.floor(seconds / 86400)} d`;
+}
+
+/** A date and time in full, with the zone. */
+export function fullTime(text) {
+  const date = new Date(text);
+  return Number.isNaN(date.getTime()) ? String(text)
+    : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }) + ` (${text})`;
+}
+
+/** A time given as seconds since 1970, as payloads have them; null if it cannot be one. */
+export function fromSeconds(value) {
+  if (typeof value !== "number" || !Number.isFinite(value) || Math.abs(value) > 8.64e12) return null;
+  return new Date(value * 1000).toISOString();
+}
+
+/** Milliseconds in a duration as the API writes them: `1m3s`, `538.87us`; null for what is none. */
+export function milliseconds(text) {
+  const units = { us: 0.001, "µs": 0.001, ns: 1e-6, ms: 1, s: 1000, m: 60000, h: 3600000 };
+  let total = 0;
+  let rest = String(text ?? "");
+  const negative = rest.startsWith("-");
+  if (negative) rest = rest.slice(1);
+  if (!rest) return null;
+  while (rest) {
+    const part = /^(\d+(?:\.\d+)?)(us|µs|ns|ms|s|m|h)/.exec(rest);
+    if (!part) return null;
+    total += Number(part[1]) * units[part[2]];
+    rest = rest.slice(part[0].length);
+  }
+  return negative ? -total : total;
+}
+
+/** A short span of time: `0.54 ms`, `1.2 s`. */
+export function latency(text) {
+  const ms = milliseconds(text);
+  if (ms === null) return "";
+  if (ms < 10) return `${ms.toFixed(2)} ms`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,102 @@
+// The groups at the left: how many pushes there are of each sort, and the other views.
+import { get } from "./api.js";
+import { h, replace, settled } from "./dom.js";
+import { count } from "./format.js";
+import { icon } from "./icons.js";
+import { go, onChange, shown } from "./route.js";
+import { visible } from "./visible.js";
+import { term, withTerm } from "./terms.js";
+
+const OUTCOMES = ["accepted", "rejected", "faulted", "pending", "aborted"];
+const VIEWS = [["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Point a client here"]];
+// Field of the search, name, and where its values are counted; findings are counted apart.
+const FACETS = [
+  { field: "topic", name: "Topics", of: "topic" }, { field: "type", name: "Push types", of: "push_type" },
+  { field: "status", name: "Answers", of: "status" }, { field: "finding", name: "Findings by kind", of: null },
+];
+const MOST_FACETS = 12;
+
+export class Groups {
+  constructor(element) {
+    this.element = element;
+    this.counts = {};
+    this.facets = {};
+    this.open = new Set(["topic", "type"]);
+    this.refresh = settled(() => this.load(), 400);
+    this.draw();
+    onChange(() => this.draw());
+  }
+
+  async load() {
+    if (this.isLoading || document.hidden) return;
+    this.isLoading = true;
+    const began = performance.now();
+    try {
+      await this.count();
+      this.draw();
+    } catch {
+      // The next event asks again.
+    }
+    // A large inbox takes its time to count: then it is counted less often.
+    const rest = Math.max(600, (performance.now() - began) * 8);
+    setTimeout(() => { this.isLoading = false; }, rest);
+  }
+
+  async count() {
+    const [stats, findings, found] = await Promise.all([
+      get("/stats"), get("/findings"), get("/pushes", { q: "finding:*", limit: 0 }),
+    ]);
+    this.counts = { all: stats.matched, findings: found.matched };
+    for (const outcome of OUTCOMES) this.counts[outcome] = stats.outcome.counts[outcome] ?? 0;
+    for (const { field, of } of FACETS) {
+      this.facets[field] = of === null ? findings.items.map((item) => [item.finding, item.count])
+        : Object.entries(stats[of].counts).sort((a, b) => b[1] - a[1]);
+    }
+  }
+
+  draw() {
+    const focused = document.activeElement?.dataset?.group;
+    const isHere = shown.view === "inbox";
+    const outcome = term(shown.q, "outcome");
+    const finding = term(shown.q, "finding");
+    const all = isHere && outcome === null && finding === null;
+    replace(this.element,
+      h("ul", { class: "group-list" },
+        this.line("all", "All", null, this.counts.all, all, () => this.search(withTerm(withTerm(shown.q, "outcome", null), "finding", null))),
+        OUTCOMES.filter((name) => this.counts[name] || name !== "aborted" && name !== "pending" || outcome === name).map((name) => this.line(name, name[0].toUpperCase() + name.slice(1), name,
+          this.counts[name], isHere && outcome === name, () => this.toggle("outcome", name))),
+        this.line("findings", "Findings", "flag", this.counts.findings, isHere && finding === "*", () => this.toggle("finding", "*"))),
+      h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
+        this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
+      FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
+    // On a narrow screen the groups are a strip that scrolls.
+    if (this.drawnView !== shown.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.drawnView = shown.view;
+    if (focused) this.element.querySelector(`[data-group="${CSS.escape(focused)}"]`)?.focus();
+  }
+
+  line(key, name, picture, number, isCurrent, act) {
+    return h("li", {}, h("button", { type: "button", class: "group", "aria-current": isCurrent ? "true" : null, data: { group: key }, on: { click: act } },
+      picture && h("span", { class: `group-icon is-${picture}` }, icon(picture)), h("span", { class: "group-name" }, name instanceof Node ? name : visible(name)),
+      number !== undefined && h("span", { class: "group-count" }, count(number))));
+  }
+
+  facet(field, name, isHere) {
+    const values = this.facets[field] ?? [];
+    if (!values.length) return null;
+    const chosen = term(shown.q, field);
+    const details = h("details", { class: "facet", open: this.open.has(field) }, h("summary", {}, name),
+      h("ul", { class: "group-list" }, values.slice(0, MOST_FACETS).map(([value, number]) =>
+        this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value)))));
+    details.addEventListener("toggle", () => this.open[details.open ? "add" : "delete"](field));
+    return details;
+  }
+
+  toggle(field, value) {
+    this.search(withTerm(shown.q, field, shown.view === "inbox" && term(shown.q, field) === value ? null : value));
+  }
+
+  search(q) {
+    go({ view: "inbox", q, push: null });
+  }
+}

@@ -1,0 +1,211 @@
+// The view of the pushes: search, list, the chosen one; and the stream of new ones, which can be paused.
+import { ApiError, get } from "./api.js";
+import { button, h, replace } from "./dom.js";
+import { count } from "./format.js";
+import { List } from "./list.js";
+import { Records } from "./records.js";
+import { go, shown } from "./route.js";
+import { Search } from "./search.js";
+
+const BATCH = 80; // milliseconds over which news are gathered
+const MOST_HELD = 2000;
+
+export class Inbox {
+  /** `tell`: `onPause()` when the standing or the number of waiting pushes changed, `onNew()` when pushes came. */
+  constructor(detail, acts, tell) {
+    this.detail = detail;
+    this.acts = acts;
+    this.tell = tell;
+    this.isPaused = false;
+    this.missed = false; // whether something happened during a pause that the stream cannot tell
+    this.unseen = 0;
+    this.held = [];
+    this.batch = [];
+    this.records = new Records(() => this.changedRecords());
+    this.list = new List(this.records, acts.open);
+    this.search = new Search();
+    this.count = h("p", { class: "list-count", role: "status" });
+    this.fold = button("Fold attempts", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
+    this.element = h("div", { class: "inbox" },
+      h("div", { class: "list-pane" }, this.search.element, h("div", { class: "list-head" }, this.count, this.fold), this.list.element), detail.element);
+  }
+
+  get waiting() {
+    return this.held.length;
+  }
+
+  /** Whether no push came to this server yet. */
+  get isFirstTime() {
+    return this.records.total === 0 && this.records.evicted === 0;
+  }
+
+  /** The search, and what folding adds to it. */
+  get query() {
+    return [shown.q, shown.fold ? "is:first" : ""].filter(Boolean).join(" ");
+  }
+
+  start() {
+    this.reload();
+    if (shown.push !== null) this.showPush();
+  }
+
+  changed(now, before) {
+    this.fold.setAttribute("aria-pressed", String(now.fold));
+    if (now.q !== before.q || now.fold !== before.fold) this.reload();
+    const isBack = now.view === "inbox" && before.view !== "inbox";
+    if (now.push !== before.push || now.tab !== before.tab || isBack) this.showPush();
+  }
+
+  showPush() {
+    this.list.select(shown.push ?? this.list.selected);
+    if (shown.push === null) {
+      const hadFocus = this.detail.element.contains(document.activeElement);
+      this.detail.showNothing({ isFirstTime: this.isFirstTime });
+      if (hadFocus) this.list.box.focus({ preventScroll: true });
+      return;
+    }
+    this.list.reveal(shown.push);
+    this.detail.show(shown.push, shown.tab);
+  }
+
+  // Loading
+
+  /** Begins anew with the search as it is now. */
+  reload() {
+    this.fold.setAttribute("aria-pressed", String(shown.fold));
+    this.follow(this.query);
+    return this.load(() => {
+      this.list.toTop();
+      if (shown.push !== null) this.list.reveal(shown.push);
+      else if (shown.view === "inbox") this.detail.showNothing({ isFirstTime: this.isFirstTime });
+    });
+  }
+
+  /** Loads the same again, when the stream cannot tell what changed: the list stays where it is. */
+  refresh() {
+    this.missed = this.isPaused;
+    if (this.isPaused) return;
+    this.load(() => this.list.keepPlace());
+  }
+
+  async load(onLoaded) {
+    this.held = [];
+    try {
+      await this.records.load(this.query);
+      this.search.tell(null);
+      onLoaded();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      if (error instanceof ApiError && error.status === 400) this.search.tell(error);
+      else this.list.say(h("p", { class: "notice is-error" }, "The server does not answer: ", error.message));
+    }
+    this.tell.onPause();
+    this.tell.onNew();
+  }
+
+  changedRecords() {
+    const { length, total, evicted } = this.records;
+    replace(this.count, length === total || !this.query ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
+      evicted > 0 && `, ${count(evicted)} older ones were dropped`);
+    this.list.say(length ? null : this.emptyWords());
+    if (shown.fold) this.loadAttempts();
+    this.list.draw();
+  }
+
+  emptyWords() {
+    if (this.query && this.records.total) {
+      return h("div", { class: "empty" }, h("p", {}, "No push matches."), button("Show all", () => go({ q: "", fold: false })));
+    }
+    return h("div", { class: "empty" }, h("p", {}, "No push yet."), h("p", { class: "quiet" }, "What a provider sends shows up here, without reload."),
+      button("Point a client here", () => go({ view: "connect" }), { class: "primary" }));
+  }
+
+  /** For folded rows: all attempts of the pushes on the screen. */
+  async loadAttempts() {
+    const rows = [...this.list.drawn.values()].map((one) => one.row).filter((row) => row && row.outcome !== "accepted");
+    const wanted = rows.map((row) => row.push_key).filter((key) => key && !this.list.attempts?.has(key)).slice(0, 60);
+    this.list.attempts ??= new Map();
+    if (!wanted.length) return;
+    for (const key of wanted) this.list.attempts.set(key, null);
+    const q = wanted.map((key) => `push_key:${key}`).join(" ");
+    const page = await get("/pushes", { q, limit: 1000, fields: "seq,attempt,push_key,outcome,accepted,served" }).catch(() => null);
+    for (const push of page?.items ?? []) {
+      // A key comes again when a push is repeated much later: then the last series counts.
+      const known = push.attempt === 1 ? [] : this.list.attempts.get(push.push_key) ?? [];
+      this.list.attempts.set(push.push_key, [...known, push]);
+    }
+    this.list.draw();
+  }
+
+  // Live
+
+  hear(event, record) {
+    if (this.isPaused) {
+      if (event === "push") this.held.push(record);
+      else this.held = this.held.map((one) => (one.seq === record.seq ? record : one));
+      this.tell.onPause();
+      return;
+    }
+    this.batch.push(record);
+    this.timer ??= setTimeout(() => {
+      this.timer = null;
+      this.takeBatch();
+    }, BATCH);
+  }
+
+  takeBatch() {
+    let added = 0;
+    for (const record of this.batch) {
+      if (this.records.take(record)) added += 1;
+      this.detail.heard(record);
+    }
+    this.batch = [];
+    this.records.total += added;
+    if (shown.fold) this.list.attempts = null;
+    this.list.grew(added);
+    this.changedRecords();
+    if (added && document.hidden) this.unseen += added;
+    this.tell.onPause();
+    this.tell.onNew();
+  }
+
+  togglePause() {
+    this.isPaused = !this.isPaused;
+    if (!this.isPaused) {
+      const held = this.held;
+      this.held = [];
+      if (this.missed || held.length > MOST_HELD) this.refresh();
+      else {
+        this.batch.push(...held);
+        this.takeBatch();
+      }
+    }
+    this.tell.onPause();
+  }
+
+  /** Somebody looks at the page again. */
+  sawPage() {
+    this.unseen = 0;
+    this.tell.onPause();
+  }
+
+  // Moving
+
+  move(step) {
+    if (shown.view !== "inbox") return;
+    const seq = this.list.neighbour(step);
+    if (seq === null) return;
+    this.list.select(seq);
+    this.list.reveal(seq);
+    if (shown.push !== null) this.acts.open(seq);
+  }
+
+  openSelected() {
+    if (this.list.selected !== null) this.acts.open(this.list.selected);
+  }
+
+  openAttempt(step) {
+    const seq = this.detail.neighbour(step);
+    if (seq !== null) this.acts.open(seq);
+  }
+}

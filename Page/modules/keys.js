@@ -1,0 +1,59 @@
+// The keys, and the sheet that lists them.
+import { button, h } from "./dom.js";
+
+export const KEYS = [
+  ["j", "next push"], ["k", "previous push"], ["Enter", "open"], ["Esc", "back"], ["/", "search"], ["1 … 6", "tabs of the push"],
+  ["y", "copy its apns-id"], ["[ ]", "earlier, later attempt"], [".", "pause, go on"], ["t", "theme"], ["?", "this list"],
+];
+
+/** `acts` has a function for each key, and `escape`. Keys with Ctrl, Alt or Command belong to the browser. */
+export function start(acts) {
+  addEventListener("keydown", (event) => {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+    const isTyping = event.target.closest("input, textarea, select") !== null;
+    if (event.key === "Escape") {
+      if (isTyping) event.target.blur();
+      else acts.escape();
+      return;
+    }
+    if (isTyping || document.querySelector("dialog[open]")) return;
+    // Enter on a button is a click on it.
+    if (event.key === "Enter" && event.target.closest("button, a, summary")) return;
+    const act = acts[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}
+
+/** Shows the list of keys. */
+export function showSheet() {
+  const sheet = h("dialog", { class: "dialog", "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keys"),
+    h("dl", { class: "keys" }, KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((one) => (one === "…" ? " … " : h("kbd", {}, one)))), h("dd", {}, words)))),
+    h("form", { method: "dialog" }, h("button", { class: "primary", autofocus: true }, "Close")));
+  open(sheet);
+}
+
+/** Asks for the admin token; a promise of it. */
+export function askForToken(wasWrong) {
+  return new Promise((take) => {
+    const field = h("input", { id: "admin-token", type: "password", autocomplete: "off" });
+    const sheet = h("dialog", { class: "dialog", "aria-labelledby": "token-title" }, h("h2", { id: "token-title" }, "Admin token"),
+      h("p", {}, wasWrong ? "That token is not the right one." : "This server was started with --admin-token."),
+      h("label", { for: "admin-token" }, "Token"), field,
+      h("p", { class: "quiet" }, "It is kept in memory until the page is reloaded. An address that ends in #token=… does without this question."),
+      button("Go on", () => sheet.close(), { class: "primary" }));
+    field.addEventListener("keydown", (event) => {
+      if (event.key === "Enter") sheet.close();
+    });
+    sheet.addEventListener("close", () => take(field.value));
+    open(sheet);
+    field.focus();
+  });
+}
+
+function open(sheet) {
+  document.body.append(sheet);
+  sheet.addEventListener("close", () => sheet.remove());
+  sheet.showModal();
+}

@@ -1,0 +1,136 @@
+// Time lines: a lane for each connection, what happened on it as marks, its pushes as bars. Times in which nothing
+// happened are folded, so that a second of trouble is seen in an hour of quiet.
+import { h } from "./dom.js";
+import { clockTime } from "./format.js";
+import { answerOf } from "./summary.js";
+import { visible } from "./visible.js";
+
+export const LANE_FIELDS = "seq,received_at,finished_at,outcome,accepted,connection.id,connection.stream,served";
+
+const FOLD = 34; // pixels that a folded time takes
+const EDGE = 16;
+const LABEL = 96; // a time on the axis
+const MOST_ROWS = 8;
+const MARKS = {
+  accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed",
+};
+
+/**
+ * A scale from times to pixels. `width` is what there is without folds; gaps longer than `quiet` milliseconds and than a
+ * tenth of the rest are folded.
+ */
+export function timeScale(times, width, quiet = 400) {
+  const sorted = [...new Set(times)].sort((a, b) => a - b);
+  if (!sorted.length) return { at: () => EDGE, folds: [], parts: [], width };
+  const parts = [{ start: sorted[0], end: sorted[0] }];
+  for (const time of sorted) {
+    const last = parts.at(-1);
+    if (time - last.end > quiet) parts.push({ start: time, end: time });
+    else last.end = time;
+  }
+  const busy = parts.reduce((sum, part) => sum + Math.max(1, part.end - part.start), 0);
+  const room = Math.max(parts.length * 40, width - 2 * EDGE - (parts.length - 1) * FOLD);
+  const folds = [];
+  let place = EDGE;
+  for (const [index, part] of parts.entries()) {
+    part.place = place;
+    part.room = Math.max(24, (Math.max(1, part.end - part.start) / busy) * room);
+    place += part.room;
+    if (index < parts.length - 1) {
+      folds.push({ place, ms: parts[index + 1].start - part.end });
+      place += FOLD;
+    }
+  }
+  const at = (time) => {
+    const part = parts.findLast((one) => one.start <= time) ?? parts[0];
+    const share = part.end > part.start ? Math.min(1, Math.max(0, (time - part.start) / (part.end - part.start))) : 0;
+    return part.place + share * (part.room - 8);
+  };
+  return { at, folds, parts, width: place + EDGE };
+}
+
+/** The lanes as an element. `open(seq)` is called for a click on a bar. */
+export function lanes(connections, pushes, { width, chosen = null, open, now = Date.now() }) {
+  const byConnection = Map.groupBy(pushes, (push) => push.connection?.id);
+  const times = [];
+  for (const connection of connections) for (const event of connection.events ?? []) times.push(Date.parse(event.at));
+  for (const push of pushes) times.push(Date.parse(push.received_at), push.finished_at ? Date.parse(push.finished_at) : now);
+  const scale = timeScale(times.filter(Number.isFinite), width);
+  return h("div", { class: "lanes", style: { width: `${scale.width}px` } },
+    axis(scale), connections.map((connection) => lane(connection, byConnection.get(connection.id) ?? [], scale, { chosen, open, now })));
+}
+
+/** The time at which each part begins, where there is room for it, and how long the folded times are. */
+function axis(scale) {
+  let free = -Infinity;
+  const labels = [];
+  for (const part of scale.parts) {
+    const place = Math.min(part.place, scale.width - LABEL);
+    if (place < free) continue;
+    labels.push(h("span", { style: { left: `${place}px` } }, clockTime(new Date(part.start))));
+    free = place + LABEL;
+  }
+  return h("div", { class: "lane-axis", "aria-hidden": "true" }, labels,
+    scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` }, title: "nothing happened" }, span(fold.ms))));
+}
+
+function span(ms) {
+  if (ms < 1000) return `${Math.round(ms)}ms`;
+  if (ms < 60000) return `${Math.round(ms / 1000)}s`;
+  return ms < 3600000 ? `${Math.round(ms / 60000)}min` : `${Math.round(ms / 3600000)}h`;
+}
+
+function lane(connection, pushes, scale, { chosen, open, now }) {
+  const rows = [];
+  const bars = [...pushes].sort((a, b) => a.seq - b.seq).map((push) => {
+    const left = scale.at(Date.parse(push.received_at));
+    const right = Math.max(left + 7, scale.at(push.finished_at ? Date.parse(push.finished_at) : now));
+    let row = rows.findIndex((end) => end < left - 1);
+    if (row < 0) row = rows.length < MOST_ROWS ? rows.length : rows.indexOf(Math.min(...rows));
+    rows[row] = right;
+    const words = `#${push.seq}, stream ${push.connection?.stream}, ${answerOf(push)} ${push.outcome}`;
+    return h("button", {
+      type: "button", class: `lane-bar is-${push.outcome}`, title: `${words}, ${clockTime(push.received_at)}`, "aria-label": words,
+      "aria-current": push.seq === chosen ? "true" : null, on: { click: () => open(push.seq) },
+      style: { left: `${left}px`, width: `${right - left}px`, top: `${30 + row * 12}px` },
+    });
+  });
+  const height = 38 + Math.max(1, rows.length) * 12;
+  return h("section", { class: `lane is-${connection.state}`, "aria-label": `Connection ${connection.id}` },
+    h("header", { class: "lane-head" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state),
+      h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS yet"} · pushes: ${connection.pushes ?? pushes.length}`)),
+    h("div", { class: "lane-track", style: { height: `${height}px` } },
+      scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` } })),
+      marks(connection.events ?? [], scale), bars));
+}
+
+/** Marks that would lie on each other are one. */
+function marks(events, scale) {
+  const placed = [];
+  for (const event of events) {
+    const left = scale.at(Date.parse(event.at));
+    const last = placed.at(-1);
+    if (last && left - last.left < 58) {
+      last.events.push(event);
+      continue;
+    }
+    placed.push({ left, events: [event] });
+  }
+  return placed.map(({ left, events: here }) => {
+    const worst = here.find((event) => ["goaway", "reset", "fault"].includes(event.event)) ?? here[0];
+    const words = here.map((event) => `${clockTime(event.at)} ${MARKS[event.event] ?? event.event} ${event.detail ?? ""}`.trim());
+    // At the right end there is room on the left side only.
+    const isLast = left > scale.width - 70;
+    return h("span", { class: `lane-mark event-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: words.join("\n") },
+      visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` +${here.length - 1}`);
+  });
+}
+
+/** What happened on a connection, in words, one line each. */
+export function eventTable(connection) {
+  return h("table", { class: "table" },
+    h("thead", {}, h("tr", {}, ["Time", "Event", "Details"].map((name) => h("th", { scope: "col" }, name)))),
+    h("tbody", {}, (connection.events ?? []).map((event) => h("tr", {}, h("td", { class: "mono" }, clockTime(event.at)),
+      h("td", {}, h("span", { class: `event-name event-${event.event}` }, MARKS[event.event] ?? event.event)), h("td", { class: "wrap" }, visible(event.detail ?? ""))))),
+    connection.events_dropped > 0 && h("caption", {}, `${connection.events_dropped} events between the first and the last were not kept`));
+}

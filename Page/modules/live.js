@@ -1,0 +1,65 @@
+// What happens, as it happens: server-sent events, read with fetch so that a token can go along.
+import { request, ApiError } from "./api.js";
+
+const PATIENCE = [500, 1000, 2000, 5000];
+
+export class Live {
+  /**
+   * @param hear called with `(event, data)` for each event: `push`, `push.updated`, `connection`, `profile`, `gap`, …
+   * @param tell called with `live`, `lost` or `ended` when the connection's standing changes.
+   */
+  constructor(hear, tell) {
+    this.hear = hear;
+    this.tell = tell;
+    this.lastID = null;
+    this.stopper = null;
+  }
+
+  /** Follows the pushes that match `q`, from now or from where it was. */
+  follow(q) {
+    this.stopper?.abort();
+    this.stopper = new AbortController();
+    this.run(q, this.stopper.signal);
+  }
+
+  async run(q, signal) {
+    for (let failures = 0; !signal.aborted;) {
+      const began = performance.now();
+      try {
+        const headers = this.lastID === null ? {} : { "last-event-id": this.lastID };
+        const answer = await request("GET", "/events", { query: q ? { q } : {}, signal, headers });
+        this.tell("live");
+        await this.read(answer.body, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        // A query that cannot be read will not become better by asking again.
+        if (error instanceof ApiError && error.status === 400) return;
+      }
+      if (signal.aborted) return;
+      failures = performance.now() - began > 5000 ? 0 : failures + 1;
+      this.tell("lost");
+      await new Promise((wake) => setTimeout(wake, PATIENCE[Math.min(failures, PATIENCE.length - 1)]));
+    }
+  }
+
+  async read(body, signal) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    let event = { name: "message", data: "" };
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done || signal.aborted) return;
+      const lines = (rest + value).split("\n");
+      rest = lines.pop();
+      for (const line of lines) {
+        if (line.startsWith("id: ")) this.lastID = line.slice(4);
+        else if (line.startsWith("event: ")) event.name = line.slice(7);
+        else if (line.startsWith("data: ")) event.data += line.slice(6);
+        else if (line === "" && event.data) {
+          this.hear(event.name, JSON.parse(event.data));
+          event = { name: "message", data: "" };
+        }
+      }
+    }
+  }
+}

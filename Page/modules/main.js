@@ -1,0 +1,129 @@
+// Puts the parts together: what the address says is shown, what the server tells is passed on.
+import * as api from "./api.js";
+import { Bar } from "./bar.js";
+import { Detail } from "./detail.js";
+import { replace, throttled } from "./dom.js";
+import { count } from "./format.js";
+import { Groups } from "./groups.js";
+import { Inbox } from "./inbox.js";
+import * as keys from "./keys.js";
+import { Live } from "./live.js";
+import { ConnectPanel } from "./panels/connect.js";
+import { ConnectionsPanel } from "./panels/connections.js";
+import { DevicesPanel } from "./panels/devices.js";
+import { FaultsPanel } from "./panels/faults.js";
+import { go, onChange, shown, start as startRoute, TABS } from "./route.js";
+import { say } from "./copy.js";
+import * as theme from "./theme.js";
+
+api.takeToken();
+theme.start();
+startRoute();
+
+let asking = null;
+api.onTokenNeeded((wasWrong) => {
+  asking ??= keys.askForToken(wasWrong).then((token) => {
+    api.setToken(token);
+    asking = null;
+  });
+  return asking;
+});
+
+const acts = {
+  open: (push) => go({ view: "inbox", push, tab: shown.push === null ? "preview" : shown.tab }),
+  close: () => go({ push: null }),
+  tab: (tab) => go({ tab }),
+  search: (q) => go({ view: "inbox", push: null, q }),
+};
+
+const connect = new ConnectPanel();
+const detail = new Detail(acts, connect.element);
+const inbox = new Inbox(detail, acts, { onPause: showLive, onNew: () => groups.refresh() });
+const faults = new FaultsPanel((profile, added) => bar.setProfile(profile, added));
+const panels = {
+  connections: new ConnectionsPanel(acts), devices: new DevicesPanel(acts), faults, connect,
+};
+const bar = new Bar(document.getElementById("bar"), document.getElementById("banner"), {
+  pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, reload: () => faults.load(),
+});
+const groups = new Groups(document.getElementById("groups"));
+const main = document.getElementById("main");
+
+// What is shown
+
+function showView() {
+  const panel = panels[shown.view];
+  document.body.dataset.view = shown.view;
+  document.body.classList.toggle("has-push", shown.view === "inbox" && shown.push !== null);
+  const element = panel?.element ?? inbox.element;
+  if (main.firstChild !== element) {
+    replace(main, element);
+    main.scrollTop = 0;
+    panel?.load();
+  }
+}
+
+onChange((now, before) => {
+  showView();
+  inbox.changed(now, before);
+});
+
+function changeTheme() {
+  say(`Theme: ${theme.next()}`);
+}
+
+// What happens
+
+let standing = "lost";
+function showLive() {
+  bar.setLive(inbox.isPaused ? "paused" : standing, inbox.waiting);
+  const number = inbox.waiting + inbox.unseen;
+  document.title = number > 0 ? `(${count(number)}) apns-mock` : "apns-mock";
+}
+
+const refreshInbox = throttled(() => inbox.refresh(), 500);
+const refreshFaults = throttled(() => faults.load(), 1500);
+const hear = {
+  "push": (record) => inbox.hear("push", record),
+  "push.updated": (record) => inbox.hear("push.updated", record),
+  "connection": () => shown.view === "connections" && panels.connections.refresh(),
+  "profile": () => faults.load(),
+  "rule": () => faults.load(),
+  "reset": () => { refreshInbox(); faults.load(); },
+  "gap": () => refreshInbox(),
+};
+const live = new Live((event, data) => {
+  hear[event]?.(data);
+  if (event !== "push" && event !== "push.updated") return;
+  if (shown.view === "devices") panels.devices.refresh();
+  if (shown.view === "connections") panels.connections.refresh();
+  if (shown.view === "faults") refreshFaults();
+}, (now) => {
+  standing = now;
+  showLive();
+});
+inbox.follow = (q) => live.follow(q);
+
+addEventListener("visibilitychange", () => {
+  if (document.hidden) return;
+  groups.refresh();
+  inbox.sawPage();
+});
+setInterval(() => !document.hidden && groups.refresh(), 5000);
+const readClock = () => api.get("/clock").then((clock) => bar.setClock(clock), () => {});
+setInterval(() => !document.hidden && readClock(), 10000);
+
+keys.start({
+  "j": () => inbox.move(1), "k": () => inbox.move(-1), "ArrowDown": () => inbox.move(1), "ArrowUp": () => inbox.move(-1),
+  "Enter": () => inbox.openSelected(), "/": () => { go({ view: "inbox" }); inbox.search.focus(); },
+  "y": () => detail.copyID(), ".": () => inbox.togglePause(), "t": changeTheme, "?": keys.showSheet,
+  "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "escape": () => (shown.push !== null ? acts.close() : go({ view: "inbox" })),
+  ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && acts.tab(tab)])),
+});
+
+showView();
+inbox.start();
+groups.load();
+faults.load();
+readClock();
+connect.load();

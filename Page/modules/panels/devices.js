@@ -1,0 +1,96 @@
+// Device tokens: what is known of each, what its phone would show now, and making one unknown to APNs.
+import { get, put, remove } from "../api.js";
+import { say, sayError } from "../copy.js";
+import { button, h, replace, throttled } from "../dom.js";
+import { agoWords, fullTime, tail } from "../format.js";
+import { display } from "../preview/display.js";
+import { apsOf, headline } from "../summary.js";
+import { visible } from "../visible.js";
+
+const LOOKED_AT = 500;
+const SHOWN = 4;
+
+export class DevicesPanel {
+  constructor(acts) {
+    this.acts = acts;
+    this.place = h("div", { class: "devices" });
+    this.element = h("section", { class: "panel", "aria-label": "Devices" },
+      h("header", { class: "panel-head" }, h("h2", {}, "Devices")),
+      h("p", { class: "quiet" }, "Device tokens seen in the newest pushes, and those registered over the API. A token that nobody registered is online for every topic."),
+      this.place);
+    this.refresh = throttled(() => this.load(), 1500);
+  }
+
+  async load() {
+    try {
+      const fields = "seq,outcome,accepted,received_at,request.device_token,request.payload,request.payload_error,request.size,apns,served,verdict.status,verdict.reason";
+      const [registered, page] = await Promise.all([get("/devices"), get("/pushes", { order: "desc", limit: LOOKED_AT, fields })]);
+      const known = new Map(registered.items.map((device) => [device.token, { device, pushes: [] }]));
+      for (const push of page.items) {
+        const token = push.request?.device_token;
+        if (!/^(?:[0-9a-f]{2})+$/.test(token ?? "")) continue;
+        if (!known.has(token)) known.set(token, { device: null, pushes: [] });
+        known.get(token).pushes.push(push);
+      }
+      replace(this.place, known.size === 0
+        ? h("p", { class: "notice" }, "No device token was pushed to yet, and none is registered.")
+        : [...known].slice(0, 200).map(([token, { device, pushes }]) => this.card(token, device, pushes)));
+    } catch (error) {
+      replace(this.place, h("p", { class: "notice" }, error.message));
+    }
+  }
+
+  card(token, device, pushes) {
+    const standing = device?.state ?? "online";
+    const { shown, badge } = screen(pushes);
+    return h("article", { class: "device" },
+      h("header", {}, h("h3", { class: "mono", title: token }, tail(token)),
+        h("span", { class: `chip is-${standing}` }, standing),
+        device?.since && h("time", { class: "quiet", datetime: device.since, title: fullTime(device.since) }, `since ${agoWords(device.since)}`)),
+      device?.topic && h("p", { class: "quiet" }, "registered for ", visible(device.topic)),
+      h("div", { class: "screen" }, badge > 0 && h("span", { class: "phone-badge" }, badge), shown.length
+        ? shown.slice(0, SHOWN).map((push) => h("button", { type: "button", class: "screen-line", on: { click: () => this.acts.open(push.seq) } },
+          visible(headline(push).text, { limit: 80 })))
+        : h("span", { class: "quiet" }, "nothing on the screen"),
+      shown.length > SHOWN && h("span", { class: "quiet" }, `and ${shown.length - SHOWN} more`)),
+      h("footer", {}, button(pushes.length === 1 ? "1 push" : `${pushes.length} pushes`, () => this.acts.search(`token:${token}`), { class: "small" }),
+        standing === "online"
+          ? button("Uninstall now", () => this.uninstall(token, device), { class: "small", title: "Pushes get 410 Unregistered from now on" })
+          : button("Register again", () => this.change(put(`/devices/${token}`, { ...kept(device), state: "online" }), "Registered again"), { class: "small" }),
+        device && button("Forget", () => this.change(remove(`/devices/${token}`), "Forgotten"), { class: "small", title: "Nothing is known of it any more: online for every topic" })));
+  }
+
+  uninstall(token, device) {
+    this.change(put(`/devices/${token}`, { ...kept(device), state: "unregistered" }), "Uninstalled: pushes get 410 Unregistered now");
+  }
+
+  change(done, words) {
+    done.then(() => say(words), sayError).then(() => this.load());
+  }
+}
+
+/** What a device was registered with, besides its state. */
+function kept(device) {
+  const facts = {};
+  if (device?.topic) facts.topic = device.topic;
+  if (device?.environment) facts.environment = device.environment;
+  return facts;
+}
+
+/** The notifications on the screen, newest first: of one collapse id only the newest stays. And the badge. */
+function screen(pushes) {
+  const collapsed = new Set();
+  const shown = [];
+  let badge = null;
+  for (const push of pushes) {
+    if (!push.accepted) continue;
+    const given = apsOf(push)?.badge;
+    if (badge === null && Number.isInteger(given)) badge = given;
+    if (!display(push).shows) continue;
+    const key = push.apns?.collapse_id ? `${push.apns.topic} ${push.apns.collapse_id}` : null;
+    if (key !== null && collapsed.has(key)) continue;
+    if (key !== null) collapsed.add(key);
+    shown.push(push);
+  }
+  return { shown, badge: badge ?? 0 };
+}

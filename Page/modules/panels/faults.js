@@ -1,0 +1,159 @@
+// The faults in force: which profile, how its knobs stand, what its rules did; rules beside it; stopping it all.
+import { get, patch, post, put, remove, request } from "../api.js";
+import { say, sayError } from "../copy.js";
+import { countdown } from "../countdown.js";
+import { button, h, replace, settled, throttled } from "../dom.js";
+import { count } from "../format.js";
+import { visible } from "../visible.js";
+import { knobRow } from "./knob.js";
+
+// How long a profile stays in force: the ttl, and what it is called.
+const DURATIONS = [["", "until changed"], ["1m", "for 1 minute"], ["5m", "for 5 minutes"], ["30m", "for 30 minutes"], ["2h", "for 2 hours"]];
+
+const EXAMPLE = `{
+  "name": "outage",
+  "when": {"topic": "com.example.*"},
+  "trigger": {"probability": 0.5},
+  "do": {"respond": {"status": 503, "reason": "ServiceUnavailable"}},
+  "ttl": "5m"
+}`;
+
+export class FaultsPanel {
+  /** @param onChange called with the profile in force whenever it was read. */
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.profiles = [];
+    this.picker = h("select", { id: "profile-picker", on: { change: () => this.pick(this.picker.value) } });
+    this.duration = h("select", { id: "profile-duration", on: { change: () => this.pick(this.picker.value) } },
+      DURATIONS.map(([ttl, name]) => h("option", { value: ttl }, name)));
+    this.head = h("div", { class: "card" });
+    this.knobs = h("div", { class: "card", hidden: true });
+    this.rules = h("div", { class: "card" });
+    this.added = h("div", { class: "card" });
+    this.explanation = h("div", { class: "card", role: "status", hidden: true });
+    this.element = h("section", { class: "panel", "aria-label": "Faults" },
+      h("header", { class: "panel-head" }, h("h2", {}, "Faults")), this.head, this.knobs, this.rules, this.added, this.explanation, this.ruleForm());
+    this.refresh = throttled(() => this.load(), 700);
+  }
+
+  async load() {
+    try {
+      const [profile, rules] = await Promise.all([get("/profile"), get("/rules")]);
+      if (!this.profiles.length) this.profiles = (await get("/profiles")).items;
+      this.show(profile, rules.items);
+      this.onChange(profile, rules.items);
+    } catch (error) {
+      replace(this.head, h("p", { class: "notice" }, error.message));
+    }
+  }
+
+  show(profile, added) {
+    this.name = profile.name;
+    this.params = profile.params;
+    this.drawHead(profile);
+    this.drawKnobs(profile);
+    this.drawRules(profile);
+    this.drawAdded(added);
+  }
+
+  drawHead(profile) {
+    // An open list of choices is not taken from under the pointer.
+    if (document.activeElement !== this.picker) {
+      const names = this.profiles.map((one) => one.name);
+      if (!names.includes(profile.name)) names.push(profile.name);
+      replace(this.picker, names.map((name) => h("option", { value: name, selected: name === profile.name }, name)));
+      this.picker.value = profile.name;
+    }
+    const halt = profile.halted
+      ? button("Let faults go on", () => this.change(post("/faults/resume"), "Faults go on"), { class: "primary" })
+      : button("Halt all faults", () => this.change(post("/faults/halt"), "Faults are halted"), { class: "danger" });
+    const children = [
+      h("div", { class: "field-row" }, h("label", { for: "profile-picker" }, "Profile"), this.picker,
+        h("label", { for: "profile-duration", class: "visually-hidden" }, "How long"), this.duration, halt,
+        profile.name !== "healthy" && button("Off", () => this.change(remove("/profile"), "No faults any more"))),
+      h("p", {}, visible(profile.summary ?? "")),
+      h("p", { class: "quiet" }, `seed ${profile.seed}`, profile.ends_in ? [" · ends by itself in ", countdown(profile.ends_in)] : "",
+        profile.halted ? " · halted: neither profile nor rules nor magic tokens do anything" : ""),
+    ];
+    // Moving a field would close it.
+    if ([this.picker, this.duration].includes(document.activeElement)) return;
+    replace(this.head, children);
+  }
+
+  drawKnobs(profile) {
+    const knobs = profile.knobs ?? [];
+    this.knobs.hidden = !knobs.length;
+    const isSame = this.knobs.dataset.profile === profile.name && this.knobs.contains(document.activeElement);
+    if (isSame) return;
+    this.knobs.dataset.profile = profile.name;
+    const turn = settled((name, value) => patch("/profile/params", { [name]: value }).then(() => this.load(), sayError), 150);
+    replace(this.knobs, h("h3", {}, "Knobs"), knobs.map((knob) => knobRow(knob, turn)));
+  }
+
+  drawRules(profile) {
+    const rules = profile.rules ?? [];
+    this.rules.hidden = !rules.length;
+    replace(this.rules, h("h3", {}, "Rules of the profile"), table("Rules of the profile", ["Rule", "At", "Action", "Looked at", "Fired", ""],
+      rules.map((rule) => [h("code", {}, visible(rule.name)), rule.at, rule.action, count(rule.looked_at), fired(rule), this.why(rule)])));
+  }
+
+  drawAdded(rules) {
+    this.added.hidden = !rules.length;
+    replace(this.added, h("h3", {}, "Rules beside the profile"), table("Rules beside the profile", ["Rule", "Looked at", "Fired", "Ends", ""], rules.map((rule) => [
+      h("code", {}, visible(rule.name)), count(rule.looked_at), fired(rule), rule.ends_in ? ["in ", countdown(rule.ends_in)] : "never",
+      [this.why(rule), " ", button("Remove", () => this.change(remove(`/rules/${encodeURIComponent(rule.name)}`), `${rule.name} is gone`), { class: "small", "aria-label": `Remove ${rule.name}` })],
+    ])));
+  }
+
+  /** A button for what the rule did, and why not more, in the words of the API. */
+  why(rule) {
+    return button("Why?", async () => {
+      const told = await get(`/rules/${encodeURIComponent(rule.name)}/explain`).catch((error) => ({ text: error.message }));
+      replace(this.explanation, h("h3", {}, "What ", visible(rule.name), " did"), h("pre", { class: "code" }, visible(told.text ?? "", { lines: true })));
+      this.explanation.hidden = false;
+      this.explanation.scrollIntoView({ block: "nearest" });
+    }, { class: "small", "aria-label": `Why did ${rule.name} fire or not` });
+  }
+
+  ruleForm() {
+    const text = h("textarea", { id: "rule-text", rows: "8", spellcheck: "false", class: "mono" });
+    text.value = EXAMPLE;
+    const problems = h("div", { role: "status" });
+    const add = async () => {
+      replace(problems);
+      try {
+        await request("POST", "/rules", { body: text.value });
+        say("The rule is in force");
+      } catch (error) {
+        replace(problems, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""),
+          error.problems.length > 0 && h("ul", {}, error.problems.map((one) => h("li", {}, visible(`${one.path ?? ""} ${one.message ?? ""} ${one.hint ?? ""}`.trim())))));
+      }
+      this.load();
+    };
+    return h("details", { class: "card" }, h("summary", {}, "Add a rule"),
+      h("label", { for: "rule-text", class: "block" }, "As JSON, in the words of a profile file"), text, problems,
+      h("p", {}, button("Add the rule", add, { class: "primary" })));
+  }
+
+  pick(name) {
+    const params = name === this.name ? { params: this.params } : {};
+    const ttl = this.duration.value && name !== "healthy" ? { ttl: this.duration.value } : {};
+    this.change(put("/profile", { name, ...params, ...ttl }), `${name} is in force`);
+  }
+
+  change(done, words) {
+    this.picker.blur();
+    this.duration.blur();
+    done.then(() => say(words), sayError).then(() => this.load());
+  }
+}
+
+function fired(rule) {
+  return h("strong", { class: rule.fired > 0 ? "is-hot" : "" }, count(rule.fired), rule.exhausted ? " · exhausted" : "");
+}
+
+function table(label, names, rows) {
+  return h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": label }, h("table", { class: "table" },
+    h("thead", {}, h("tr", {}, names.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))),
+    h("tbody", {}, rows.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell)))))));
+}

@@ -1,0 +1,48 @@
+// A Live Activity: the data that the app's views get.
+import { h } from "../dom.js";
+import { agoWords, fromSeconds, fullTime } from "../format.js";
+import { alertParts, apsOf, object } from "../summary.js";
+import { asShown, visible } from "../visible.js";
+import { appName } from "./alert.js";
+
+const WORDS = { start: "starts", update: "updated", end: "ended" };
+const MOST = 8;
+
+export function activityCard(record) {
+  const aps = apsOf(record) ?? {};
+  const state = object(aps["content-state"]);
+  const parts = alertParts(aps.alert);
+  const isStale = typeof aps["stale-date"] === "number" && aps["stale-date"] * 1000 < Date.now();
+  return h("article", { class: "note-card activity-card" },
+    h("div", { class: "note-line" }, h("span", { class: "note-title" }, asShown(typeof aps["attributes-type"] === "string" ? aps["attributes-type"] : appName(record))),
+      h("span", { class: "note-when" }, isStale ? "stale" : WORDS[aps.event] ?? "?")),
+    (parts.title || parts.body) && h("div", { class: "note-body" }, asShown([parts.title?.text ?? parts.title?.key, parts.body?.text ?? parts.body?.key].filter(Boolean).join(" — "))),
+    state && h("dl", { class: "activity-state" }, members(state)));
+}
+
+function members(value) {
+  const entries = Object.entries(value);
+  const rows = entries.slice(0, MOST).map(([name, one]) => h("div", {}, h("dt", {}, visible(name, { limit: 60 })),
+    h("dd", {}, visible(typeof one === "string" ? one : JSON.stringify(one), { limit: 120 }))));
+  if (entries.length > MOST) rows.push(h("div", {}, h("dt", {}, "…"), h("dd", {}, `${entries.length - MOST} more`)));
+  return rows;
+}
+
+/** Event, dates and attributes, as names and values. */
+export function activityFacts(aps) {
+  const rows = [["Event", aps.event === undefined ? "missing" : visible(String(aps.event))]];
+  const date = (name, key, otherwise) => {
+    const time = fromSeconds(aps[key]);
+    if (time) rows.push([name, `${fullTime(time)}, ${agoWords(time)}`]);
+    else if (aps[key] !== undefined) rows.push([name, ["no date in seconds: ", visible(JSON.stringify(aps[key]))]]);
+    else if (otherwise) rows.push([name, otherwise]);
+  };
+  date("Timestamp", "timestamp", "missing");
+  date("Stale from", "stale-date", null);
+  date("Dismissal", "dismissal-date", aps.event === "end" ? "up to 4 hours after the end" : null);
+  if (aps["attributes-type"] !== undefined) rows.push(["Attributes type", visible(String(aps["attributes-type"]))]);
+  if (object(aps.attributes)) rows.push(["Attributes", h("code", { class: "wrap" }, visible(JSON.stringify(aps.attributes), { limit: 600 }))]);
+  if (aps["relevance-score"] !== undefined) rows.push(["Relevance", visible(JSON.stringify(aps["relevance-score"]))]);
+  if (aps["input-push-channel"] !== undefined) rows.push(["Updates by", ["channel ", visible(String(aps["input-push-channel"]))]]);
+  return rows;
+}

@@ -1,0 +1,69 @@
+// An alert on the lock screen.
+import { h } from "../dom.js";
+import { icon } from "../icons.js";
+import { alertParts, apsOf, object } from "../summary.js";
+import { asShown, hasHidden, visible } from "../visible.js";
+
+const LEVELS = {
+  passive: "passive: quietly into the list, the screen stays dark", active: "active: lights the screen, may play a sound",
+  "time-sensitive": "time-sensitive: also breaks through a focus",
+  critical: "critical: sounds even when muted, if the app has the entitlement",
+};
+
+/** The app's name as the topic lets one guess it. */
+export function appName(record) {
+  const parts = (record.apns?.topic ?? "").replace(/\.(voip-ptt|voip|complication|location-query|pushkit\.fileprovider|push-type\.\w+)$/, "").split(".");
+  return parts.filter((part) => part && part !== "app").at(-1) ?? "App";
+}
+
+export function banner(record) {
+  const aps = apsOf(record) ?? {};
+  const parts = alertParts(aps.alert);
+  const level = aps["interruption-level"];
+  const badge = Number.isInteger(aps.badge) && aps.badge > 0 ? aps.badge : null;
+  return h("article", { class: "note-card" },
+    h("span", { class: "app-icon", "aria-hidden": "true" }, appName(record)[0]?.toUpperCase() ?? "?",
+      badge !== null && h("span", { class: "app-badge" }, badge > 9999 ? "9999+" : badge)),
+    h("div", { class: "note-text" },
+      (level === "time-sensitive" || level === "critical") && h("span", { class: "note-level" }, level === "critical" ? "Critical" : "Time sensitive"),
+      h("div", { class: "note-line" }, h("span", { class: "note-title" }, shown(parts.title) ?? asShown(appName(record))),
+        h("span", { class: "note-when" }, "now")),
+      parts.subtitle && h("div", { class: "note-subtitle" }, shown(parts.subtitle)),
+      parts.body && h("div", { class: "note-body" }, shown(parts.body))));
+}
+
+/** A part's text; a key that the app looks up stands for itself, with what is put into it. */
+function shown(part) {
+  if (!part) return null;
+  if (!part.key) return asShown(part.text);
+  return h("span", { class: "loc-key" }, visible(part.key), part.args.length > 0 && ["(", visible(part.args.map(String).join(", ")), ")"]);
+}
+
+/** What else an alert says, as names and values. */
+export function alertFacts(aps) {
+  const rows = [];
+  const parts = alertParts(aps.alert);
+  for (const [name, part] of [["Title", parts.title], ["Subtitle", parts.subtitle], ["Body", parts.body]]) {
+    if (!part) continue;
+    if (part.key) rows.push([name, [h("code", {}, visible(part.key)), part.args.length ? [" with ", visible(part.args.map((arg) => JSON.stringify(arg)).join(", "))] : " without arguments"]]);
+    else if (hasHidden(part.text)) rows.push([name, [visible(part.text), h("span", { class: "chip is-finding" }, "hidden characters")]]);
+  }
+  if (aps.badge !== undefined) rows.push(["Badge", aps.badge === 0 ? "0, taken away" : JSON.stringify(aps.badge)]);
+  if (aps.sound !== undefined) rows.push(["Sound", sound(aps.sound)]);
+  const level = aps["interruption-level"];
+  rows.push(["Interruption", level === undefined ? "active, as nothing is said" : LEVELS[level] ?? ["unknown: ", visible(JSON.stringify(level)), ", taken as active"]]);
+  if (aps["thread-id"] !== undefined) rows.push(["Thread", visible(String(aps["thread-id"]))]);
+  for (const key of ["category", "target-content-id", "filter-criteria", "relevance-score"]) {
+    if (aps[key] !== undefined) rows.push([key, visible(typeof aps[key] === "string" ? aps[key] : JSON.stringify(aps[key]))]);
+  }
+  if (object(aps.alert)?.["launch-image"]) rows.push(["Launch image", visible(String(aps.alert["launch-image"]))]);
+  return rows;
+}
+
+function sound(value) {
+  if (typeof value === "string") return [icon("bell"), " ", visible(value)];
+  const given = object(value);
+  if (!given) return "neither a name nor an object: ignored";
+  return [icon("bell"), " ", visible(String(given.name ?? "default")), given.critical === 1 ? ", critical" : "",
+    typeof given.volume === "number" ? `, volume ${given.volume}` : ""];
+}

@@ -1,0 +1,29 @@
+// VoIP and push-to-talk: what the system shows once the app did its part.
+import { h } from "../dom.js";
+import { icon } from "../icons.js";
+import { object } from "../summary.js";
+import { asShown } from "../visible.js";
+import { appName } from "./alert.js";
+
+const CALLER_KEYS = ["caller_name", "callerName", "caller", "from_name", "displayName", "display_name", "handle", "from", "name", "title"];
+const TALKER_KEYS = ["activeRemoteParticipant", "activeSpeaker", "active_speaker", "speaker", "name"];
+
+/** The first text under one of these names, in the payload or an object in it. */
+function find(payload, keys) {
+  const places = [payload, ...Object.values(payload).filter(object)];
+  for (const key of keys) for (const place of places) if (typeof place[key] === "string" && place[key]) return place[key];
+  return null;
+}
+
+export function callScreen(record) {
+  const caller = find(object(record.request.payload) ?? {}, CALLER_KEYS);
+  return h("article", { class: "call-card" },
+    h("div", { class: "call-who" }, h("span", { class: "note-title" }, asShown(caller ?? "Unknown caller", 120)), h("span", {}, asShown(`${appName(record)} audio…`))),
+    h("span", { class: "call-button is-no", "aria-hidden": "true" }, icon("close")), h("span", { class: "call-button is-yes", "aria-hidden": "true" }, icon("bell")));
+}
+
+export function talkPill(record) {
+  const talker = find(object(record.request.payload) ?? {}, TALKER_KEYS);
+  return h("article", { class: "call-card" }, h("span", { class: "call-button is-talk", "aria-hidden": "true" }, icon("bell")),
+    h("div", { class: "call-who" }, h("span", { class: "note-title" }, asShown(talker ?? "Somebody", 120)), h("span", {}, "is talking")));
+}

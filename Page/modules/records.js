@@ -1,0 +1,155 @@
+// The pushes that match the search, newest first: all their numbers, and of those near the eye what a row shows.
+import { get } from "./api.js";
+
+/** What a row shows of a push. */
+export const ROW_FIELDS = [
+  "seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
+  "request.device_token", "request.size", "apns.topic", "apns.push_type", "served", "fault.rule", "findings",
+].join(",");
+const FIRST_PAGE = 100;
+const INDEX_PAGE = 1000;
+const KEPT_ROWS = 3000;
+
+export class Records {
+  /** @param onChange called when anything in it is different. */
+  constructor(onChange) {
+    this.onChange = onChange;
+    this.clear();
+  }
+
+  clear() {
+    this.fetching?.abort();
+    this.meanwhile = null;
+    this.q = "";
+    // Numbers: `older` newest first, as loaded; `newer` oldest first, as they came since.
+    this.older = [];
+    this.newer = [];
+    this.expected = 0;
+    this.rows = new Map();
+    this.gone = new Set();
+    this.total = 0;
+    this.evicted = 0;
+  }
+
+  /** How many there are; of some the number may not be known yet. */
+  get length() {
+    return this.newer.length + Math.max(this.expected, this.older.length);
+  }
+
+  seqAt(index) {
+    if (index < this.newer.length) return this.newer[this.newer.length - 1 - index];
+    return this.older[index - this.newer.length] ?? null;
+  }
+
+  /** Where a push stands; -1 if that is not known. */
+  indexOf(seq) {
+    const inNewer = this.newer.lastIndexOf(seq);
+    if (inNewer >= 0) return this.newer.length - 1 - inNewer;
+    let [low, high] = [0, this.older.length - 1];
+    while (low <= high) {
+      const middle = (low + high) >> 1;
+      if (this.older[middle] === seq) return this.newer.length + middle;
+      if (this.older[middle] > seq) low = middle + 1; else high = middle - 1;
+    }
+    return -1;
+  }
+
+  row(seq) {
+    return this.rows.get(seq) ?? null;
+  }
+
+  /** Begins anew with the pushes that match `q`. Throws `ApiError` for a query that cannot be read. */
+  async load(q) {
+    this.loading?.abort();
+    const { signal } = (this.loading = new AbortController());
+    // What comes over the stream while the page is under way.
+    this.meanwhile = [];
+    const asked = q ? { q } : {};
+    const page = await get("/pushes", { ...asked, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
+    const meanwhile = this.meanwhile;
+    this.clear();
+    this.q = q;
+    for (const item of page.items) {
+      this.older.push(item.seq);
+      this.keep(item);
+    }
+    this.expected = page.matched;
+    this.total = page.total;
+    this.evicted = page.evicted;
+    for (const record of meanwhile) this.take(record);
+    this.onChange();
+    if (page.matched > page.items.length) this.index(asked, signal).catch(() => {});
+  }
+
+  /** Learns the numbers of all others. Where none is missing between first and last they need not be asked for. */
+  async index(asked, signal) {
+    const oldest = await get("/pushes", { ...asked, order: "asc", limit: 1, fields: "seq" }, { signal });
+    const first = oldest.items[0]?.seq ?? 0;
+    const newest = this.older[0];
+    if (newest - first + 1 === this.expected) {
+      for (let seq = this.older.at(-1) - 1; seq >= first; seq -= 1) this.older.push(seq);
+      return this.onChange();
+    }
+    while (this.older.length < this.expected) {
+      const before = this.older.at(-1);
+      const page = await get("/pushes", { ...asked, order: "desc", limit: INDEX_PAGE, before, fields: "seq" }, { signal });
+      if (!page.items.length) break;
+      for (const item of page.items) this.older.push(item.seq);
+      this.onChange();
+    }
+    this.expected = this.older.length;
+    this.onChange();
+  }
+
+  /** Sees to it that the rows from `first` to `last` are there, with some before and behind. */
+  async want(first, last) {
+    const seqs = [];
+    for (let index = first; index <= last; index += 1) {
+      const seq = this.seqAt(index);
+      if (seq !== null && !this.rows.has(seq) && !this.gone.has(seq)) seqs.push(seq);
+    }
+    if (!seqs.length) return;
+    this.fetching?.abort();
+    this.fetching = new AbortController();
+    const query = {
+      ...(this.q ? { q: this.q } : {}), order: "desc", limit: Math.min(1000, last - first + 1),
+      before: seqs[0] + 1, after: Math.max(0, seqs.at(-1) - 1), fields: ROW_FIELDS,
+    };
+    let page;
+    try {
+      page = await get("/pushes", query, { signal: this.fetching.signal });
+    } catch {
+      return; // The next look at the list asks again.
+    }
+    for (const item of page.items) this.keep(item);
+    for (const seq of seqs) if (!this.rows.has(seq)) this.gone.add(seq);
+    this.onChange();
+  }
+
+  keep(row) {
+    this.rows.delete(row.seq);
+    this.rows.set(row.seq, row);
+    if (this.rows.size <= KEPT_ROWS) return;
+    for (const seq of this.rows.keys()) {
+      this.rows.delete(seq);
+      if (this.rows.size <= KEPT_ROWS * 0.8) break;
+    }
+  }
+
+  /** Takes in a push that came or changed. True if it is one more. */
+  take(record) {
+    if (this.meanwhile) {
+      this.meanwhile.push(record);
+      return false;
+    }
+    this.gone.delete(record.seq);
+    const isNew = this.indexOf(record.seq) < 0 && record.seq > (this.older[0] ?? 0);
+    if (isNew) {
+      let place = this.newer.length;
+      while (place > 0 && this.newer[place - 1] > record.seq) place -= 1;
+      this.newer.splice(place, 0, record.seq);
+    }
+    if (isNew || this.rows.has(record.seq)) this.keep(record);
+    return isNew;
+  }
+}

@@ -1,0 +1,72 @@
+// The search field: the query language of the API, and a sheet that explains it.
+import { h, replace, settled } from "./dom.js";
+import { icon } from "./icons.js";
+import { go, onChange, shown } from "./route.js";
+
+const SYNTAX = [
+  ["status:503", "what went out; also 5xx as 5*, >=500"], ["reason:Unregistered", "the reason that went out"],
+  ["outcome:faulted", "accepted, rejected, faulted, pending, aborted"], ["topic:com.acme.*", "* is any text"],
+  ["type:background", "the push type"], ["token:ab12*", "the device token"], ["text:\"order shipped\"", "anywhere in the payload"],
+  ["payload./aps/badge:>3", "a JSON pointer into the payload"], ["header.apns-priority:5", "a header"], ["larger:3.5K", "and smaller:"],
+  ["is:retry", "first, pending, duplicate"], ["finding:*", "what the provider does wrong"], ["rule:flaky", "and profile:, a fault that met it"],
+  ["connection:c17", "and listener:, key_id:, team_id:"], ["since:5m", "and until:, a time or so long ago"], ["!type:alert", "! in front: not so"],
+];
+
+export class Search {
+  constructor() {
+    this.field = h("input", {
+      id: "search", type: "search", placeholder: "status:503 topic:com.acme.*", autocomplete: "off", spellcheck: "false",
+      "aria-label": "Search pushes", "aria-describedby": "search-problem",
+      on: { input: () => this.changed(), keydown: (event) => this.onKey(event) },
+    });
+    this.field.value = shown.q;
+    this.problem = h("p", { id: "search-problem", class: "search-problem", role: "status", hidden: true });
+    this.sheet = h("div", { class: "sheet", id: "search-sheet", hidden: true }, h("p", { class: "quiet" }, "Conditions with spaces between them all hold; the same field twice means either."),
+      h("dl", { class: "syntax" }, SYNTAX.map(([example, words]) => [h("dt", {}, h("button", { type: "button", class: "syntax-example", on: { click: () => this.add(example) } }, example)), h("dd", {}, words)])));
+    this.toggle = h("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-controls": "search-sheet", on: { click: () => this.showSheet(this.sheet.hidden) } }, "Syntax");
+    this.element = h("div", { class: "search" }, h("div", { class: "search-box", role: "search" }, icon("search"), this.field, h("kbd", { "aria-hidden": "true" }, "/"), this.toggle),
+      this.problem, this.sheet);
+    this.changed = settled(() => go({ q: this.field.value.trim(), view: "inbox", push: null }, { quietly: true }), 250);
+    onChange(() => {
+      if (document.activeElement !== this.field || !this.field.value.trim().startsWith(shown.q)) this.field.value = shown.q;
+    });
+    document.addEventListener("click", (event) => {
+      if (!this.element.contains(event.target)) this.showSheet(false);
+    });
+  }
+
+  showSheet(isOpen) {
+    this.sheet.hidden = !isOpen;
+    this.toggle.setAttribute("aria-expanded", String(isOpen));
+  }
+
+  add(example) {
+    this.field.value = `${this.field.value.trim()} ${example}`.trim();
+    this.field.focus();
+    this.changed();
+  }
+
+  focus() {
+    this.field.focus();
+    this.field.select();
+  }
+
+  onKey(event) {
+    if (event.key === "Escape") {
+      if (!this.sheet.hidden) this.showSheet(false);
+      else this.field.blur();
+      event.stopPropagation();
+    } else if (event.key === "Enter") {
+      go({ q: this.field.value.trim(), view: "inbox" });
+      this.field.blur();
+      document.querySelector(".list")?.focus();
+    }
+  }
+
+  /** What is wrong with the query; null when nothing is. */
+  tell(error) {
+    this.problem.hidden = error === null;
+    this.field.setAttribute("aria-invalid", String(error !== null));
+    replace(this.problem, error === null ? null : [h("strong", {}, error.message), error.hint ? ` — ${error.hint}` : ""]);
+  }
+}

@@ -1,0 +1,70 @@
+// The payload as it was sent, laid out. A click on a line gives its JSON pointer.
+import { text } from "../api.js";
+import { copy } from "../copy.js";
+import { button, h, replace } from "../dom.js";
+import { gauge } from "../gauge.js";
+import { jsonLines, parse } from "../jsontext.js";
+import { quoted } from "../terms.js";
+import { visible } from "../visible.js";
+
+// What Apple documents in aps (APNS.md 6.2); others are ignored by devices.
+const KNOWN = new Set([
+  "alert", "badge", "sound", "thread-id", "category", "content-available", "mutable-content", "target-content-id",
+  "interruption-level", "relevance-score", "filter-criteria", "timestamp", "event", "content-state", "stale-date",
+  "dismissal-date", "attributes-type", "attributes", "input-push-channel", "input-push-token", "content-changed", "url-args",
+]);
+const MOST_LINES = 2000;
+const DEEPEST = 24;
+
+export function payloadTab(record, acts) {
+  const place = h("div", { class: "payload", role: "group", "aria-label": "The payload in lines" });
+  const pointer = h("div", { class: "pointer" }, h("span", { class: "quiet" }, "Click a line for its JSON pointer."));
+  text(`/pushes/${record.seq}/payload`).then((body) => {
+    if (record.request.payload_error) {
+      replace(place, h("p", { class: "notice" }, record.request.payload_error),
+        h("pre", { class: "code" }, visible(body, { lines: true })));
+    } else {
+      replace(place, lines(body, (line) => replace(pointer, pointerBar(line, acts))));
+    }
+  }, (error) => replace(place, h("p", { class: "notice" }, error.message)));
+  return [gauge(record.request?.size), place, pointer];
+}
+
+function lines(body, choose) {
+  const all = jsonLines(body) ?? [];
+  const shown = all.slice(0, MOST_LINES).map((line) => {
+    const isUnknown = /^\/aps\/[^/]+$/.test(line.pointer) && line.name !== null && !KNOWN.has(parse(line.name));
+    const button = h("button", {
+      type: "button", class: `json-line is-${line.kind}`, style: { "--depth": Math.min(line.depth, DEEPEST) },
+      on: { click: () => {
+        for (const other of button.parentElement.querySelectorAll("[aria-pressed=true]")) other.setAttribute("aria-pressed", "false");
+        button.setAttribute("aria-pressed", "true");
+        choose(line);
+      } },
+      "aria-pressed": "false",
+    },
+    line.name !== null && [h("span", { class: "json-name" }, visible(unescaped(line.name))), ": "],
+    h("span", { class: `json-${line.kind}` }, line.kind === "string" ? visible(unescaped(line.text)) : line.text), line.after,
+    isUnknown && h("span", { class: "chip is-finding" }, "not a key of aps"));
+    return button;
+  });
+  if (all.length > MOST_LINES) shown.push(h("p", { class: "quiet" }, `… and ${all.length - MOST_LINES} lines more`));
+  return shown;
+}
+
+/** A JSON string with its escapes for characters that show resolved: \u00e9 is é. Quotation marks stay escaped. */
+function unescaped(token) {
+  const value = parse(token);
+  return typeof value === "string" ? `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"` : token;
+}
+
+function pointerBar(line, acts) {
+  const pointer = line.pointer;
+  const isValue = ["string", "number", "word"].includes(line.kind);
+  return [
+    h("code", { class: "wrap" }, pointer ? visible(pointer) : "(the whole payload)"),
+    pointer && button("Copy pointer", () => copy(pointer, "the JSON pointer"), { class: "small" }),
+    pointer && isValue && !/\s/.test(pointer)
+      && button("Find pushes like this", () => acts.search(`payload.${pointer}:${quoted(parse(line.text))}`), { class: "small" }),
+  ];
+}

@@ -1,0 +1,28 @@
+// Single conditions in the text of a search: `status:503 topic:"com.acme.app"`.
+
+const WORD = /(?:[^\s"]|"(?:[^"\\]|\\.)*")+/g;
+
+function words(q) {
+  return q.match(WORD) ?? [];
+}
+
+/** The value of the condition on `field`; null if there is none, or it is negated. */
+export function term(q, field) {
+  const word = words(q).find((one) => one.startsWith(`${field}:`));
+  if (!word) return null;
+  const value = word.slice(field.length + 1);
+  return value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, "$1") : value;
+}
+
+/** The search with `field:value` in the place of other conditions on the field; without any when `value` is null. */
+export function withTerm(q, field, value) {
+  const others = words(q).filter((one) => !one.startsWith(`${field}:`));
+  return [...others, ...(value === null ? [] : [`${field}:${quoted(value)}`])].join(" ");
+}
+
+/** A value as the query language takes it. A `*` alone stays a pattern. */
+export function quoted(value) {
+  const text = String(value);
+  if (text === "*" || /^[\w.-]+$/.test(text)) return text;
+  return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("*", "\\*").replaceAll("\n", "\\n").replaceAll("\t", "\\t")}"`;
+}

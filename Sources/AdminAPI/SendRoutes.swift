@@ -1,0 +1,123 @@
+internal import Faults
+internal import HTTPMessage
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+internal import TLSEngine
+
+/// A test push through the front door: what the page sends when somebody has no provider at hand.
+struct SendRoutes: Sendable {
+  let state: ServerState
+
+  var routes: [Route] { [.post("/send", send)] }
+
+  /// How many headers a test push may have.
+  private static let mostHeaders = 100
+
+  private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["token", "headers", "payload"])
+    let token = try body.required("token", hint: "It is the device token to push to, in hexadecimal.")
+    let headers = try headers(body)
+    guard let listener = state.apnsAddresses.first else {
+      throw Problem(status: .serviceUnavailable, detail: "the server does not listen yet", hint: "Try again soon.")
+    }
+    let client = PushClient(
+      endpoint: listener.reachable, serverName: "localhost", authorities: [state.certificates.caPath])
+    let push = PushClient.Push(
+      deviceToken: try Self.checked(token), headers: headers, payload: try payload(body))
+    do {
+      return Self.response(try await client.send([push]).first)
+    } catch let error as PushClientError {
+      // A fault may have ended it, which is an answer too.
+      return Self.response(.disconnected(reason: "\(error)"))
+    }
+  }
+
+  // MARK: - What is sent
+
+  /// A token goes into the path of a request: it may be any text for which there is room there.
+  private static func checked(_ token: String) throws(Problem) -> String {
+    guard token.utf8.count <= 1000, token.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+      throw .badRequest("token has spaces or other characters than ASCII", hint: "It is a device token in hexadecimal.")
+    }
+    return token
+  }
+
+  /// The headers that were given, and a fresh provider token unless one of them is a credential.
+  private func headers(_ body: JSONBody) throws -> [(String, String)] {
+    let given = try body.scalars("headers").compactMapValues(\.self)
+    guard given.count <= Self.mostHeaders else {
+      throw body.wrong("headers", "an object with at most \(Self.mostHeaders) members")
+    }
+    var headers: [(String, String)] = []
+    for (name, value) in given.sorted(by: { $0.key < $1.key }) {
+      guard Self.isName(name), value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
+        throw Problem.badRequest(
+          "headers.\(name.prefix(80)) is no header field",
+          hint: "A name has letters, digits and hyphens, a value no control characters.")
+      }
+      headers.append((name.lowercased(), value))
+    }
+    if !headers.contains(where: { $0.0 == "authorization" }) {
+      headers.insert(("authorization", "bearer \(try providerToken())"), at: 0)
+    }
+    return headers
+  }
+
+  private static func isName(_ name: String) -> Bool {
+    !name.isEmpty && name.utf8.count <= 100
+      && name.utf8.allSatisfy { byte in
+        (0x30...0x39).contains(byte) || (0x41...0x5a).contains(byte) || (0x61...0x7a).contains(byte)
+          || byte == UInt8(ascii: "-") || byte == UInt8(ascii: "_")
+      }
+  }
+
+  private func providerToken() throws -> String {
+    let token = FreshToken(
+      keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, issuedAt: state.clock.now / 1000)
+    do {
+      return try token.signed(with: ES256PrivateKey(pem: WholeFile(path: state.certificates.providerKeyPath).text()))
+    } catch {
+      throw Problem(
+        status: .conflict, detail: "the provider key cannot be used: \(error)",
+        hint: "apns-mock certs makes a key; or put an authorization header of your own into headers.")
+    }
+  }
+
+  /// The payload: a text as it stands, so that it may be no JSON; any other value as JSON.
+  private func payload(_ body: JSONBody) throws -> [UInt8] {
+    if let text = try? body.text("payload") { return Array(text.utf8) }
+    return body.json("payload") ?? []
+  }
+
+  // MARK: - What came of it
+
+  private static func response(_ outcome: PushClient.Outcome?) -> Response {
+    .json { writer in
+      switch outcome {
+      case .answered(let answer):
+        writer.member("outcome", "answered")
+        writer.member("status", answer.status)
+        writer.member("reason", reason(in: answer.body))
+        writer.member("apns_id", answer.headers["apns-id"])
+      case .reset(let code):
+        writer.member("outcome", "reset")
+        writer.member("message", "the stream was reset with HTTP/2 error code \(code)")
+      case .disconnected(let reason):
+        writer.member("outcome", "disconnected")
+        writer.member("message", reason)
+      case nil:
+        writer.member("outcome", "disconnected")
+        writer.member("message", "the connection ended")
+      }
+    }
+  }
+
+  private static func reason(in body: [UInt8]) -> String? {
+    guard case .string(let reason)? = body.withUnsafeBytes({ JSONPointer("/reason")?.value(in: $0) }) else {
+      return nil
+    }
+    return reason
+  }
+}
