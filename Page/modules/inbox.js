@@ -85,7 +85,8 @@ export class Inbox {
   refresh() {
     this.missed = this.isPaused;
     if (this.isPaused) return;
-    this.load(() => this.list.keepPlace());
+    const newest = this.records.seqAt(0) ?? 0;
+    this.load(() => this.list.keepPlace(this.records.countAfter(newest)));
   }
 
   async load(onLoaded) {

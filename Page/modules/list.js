@@ -123,11 +123,12 @@ export class List {
     this.anchor = null;
   }
 
-  /** After everything was loaded anew: the row that is drawn at the top of the screen shall be there again. */
-  keepPlace() {
+  /** After everything was loaded anew, with `added` more rows: the row that is drawn at the top shall be there again. */
+  keepPlace(added) {
     const index = Math.floor(this.box.scrollTop / ROW_HEIGHT);
     const top = this.box.scrollTop < ROW_HEIGHT / 2 ? null : [...this.drawn.values()].find((one) => one.index === index);
     this.anchor = top?.row ? { seq: top.row.seq, offset: this.box.scrollTop - index * ROW_HEIGHT } : null;
+    if (this.anchor) this.setUnseen(this.unseen + added);
   }
 
   findPlace() {

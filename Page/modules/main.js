@@ -89,7 +89,10 @@ const hear = {
   "connection": () => shown.view === "connections" && panels.connections.refresh(),
   "profile": () => faults.load(),
   "rule": () => faults.load(),
-  "reset": () => { refreshInbox(); faults.load(); },
+  "reset": ({ reset }) => {
+    if (reset.includes("inbox")) refreshInbox();
+    faults.load();
+  },
   "gap": () => refreshInbox(),
 };
 const live = new Live((event, data) => {

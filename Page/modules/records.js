@@ -54,6 +54,13 @@ export class Records {
     return -1;
   }
 
+  /** How many came after a push. */
+  countAfter(seq) {
+    let number = 0;
+    while ((this.seqAt(number) ?? 0) > seq) number += 1;
+    return number;
+  }
+
   row(seq) {
     return this.rows.get(seq) ?? null;
   }

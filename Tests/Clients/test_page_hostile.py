@@ -48,7 +48,7 @@ def test_what_cannot_be_seen_is_named(server, look, provider, device):
     line.locator(".hidden-char", has_text="RLO").wait_for()
     assert line.locator(".hidden-char").all_inner_texts() == ["ZWSP", "RLO"]
     assert view.page.locator(".row .hidden-char").all_inner_texts() == ["ZWSP", "RLO"]
-    assert view.page.locator(".hidden-char").first.get_attribute("title") == "U+200B ZWSP"
+    assert line.locator(".hidden-char").first.get_attribute("title") == "U+200B ZWSP"
 
 
 def test_one_text_does_not_turn_the_next_round(server, look, provider, device):

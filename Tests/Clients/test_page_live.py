@@ -97,7 +97,7 @@ def test_the_row_under_the_pointer_stays(start, look, provider, device):
 
 
 def test_a_reset_is_followed(start, look, provider, device):
-    """The inbox is read again; a list that was scrolled stays where it is unless it was emptied."""
+    """A list that was scrolled stays where it is, and tells of what came, unless the inbox was emptied."""
     server = start()
     one = provider(server)
     for number in range(60):
