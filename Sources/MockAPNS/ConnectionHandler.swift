@@ -1,5 +1,5 @@
-import Faults
 import APNSRules
+import Faults
 import HTTP2Session
 import HTTPMessage
 import Inbox
@@ -28,8 +28,6 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// How long a client may take for its TLS handshake.
   private static let handshakeTimeout = TimeAmount.seconds(10)
-  /// How long we wait for the client to close after our last bytes, so that a reset does not overtake them.
-  private static let lingering = TimeAmount.milliseconds(250)
   /// Between the two GOAWAY frames of a shutdown, for the streams that are on their way.
   private static let shutdownNotice = TimeAmount.milliseconds(50)
 
@@ -63,8 +61,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// When the rules of the moment `connection` will be looked at next.
   var nextLook: Scheduled<Void>?
   /// GOAWAY is out: the connection ends with its last open stream.
-  @exclusivity(unchecked) private(set) var isLeaving = false
-  @exclusivity(unchecked) private var beginning: [UInt8] = []
+  @exclusivity(unchecked) var isLeaving = false
+  @exclusivity(unchecked) var firstBytes: [UInt8] = []
 
   /// The provider's address, for the log.
   var client: String { log.client }
@@ -187,7 +185,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       switch try tls.read(into: scratch.input) {
       case .bytes(let count):
         let bytes = UnsafeRawBufferPointer(rebasing: scratch.input[..<count])
-        if beginning.isEmpty { beginning = Array(bytes.prefix(Farewell.beginningSize)) }
+        if firstBytes.isEmpty { firstBytes = Array(bytes.prefix(Farewell.beginningSize)) }
         try session.receive(bytes)
         handleEvents(of: session, context)
         if path?.hasConnectionRules == true { lookAtConnectionRules(context) }
@@ -274,67 +272,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The numbers in force.
   var settings: APNSSettings { state.behaviour.load().settings }
 
-  // MARK: - Refusing what is not HTTP/2 over TLS
-
-  /// A TLS record begins with 22; a letter is the beginning of an HTTP method or of the HTTP/2 preface.
-  private static func looksLikePlainText(_ byte: UInt8) -> Bool {
-    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-  }
-
-  private func refusePlainText(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
-    let farewell = Farewell.plainText(Array(buffer.readableBytesView.prefix(Farewell.beginningSize)))
-    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
-    phase = .closing
-    let streams = UInt32(clamping: settings.firstStreams)
-    guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
-      return context.close(promise: nil)
-    }
-    session.goAway(farewell)
-    var frames: [UInt8] = []
-    session.drain(into: &frames)
-    context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: frames)), promise: nil)
-    endOutput(context)
-  }
-
-  func refuse(_ failure: HTTP2Failure, _ context: ChannelHandlerContext) {
-    switch failure.kind {
-    case .badPreface: leave(context, .notHTTP2(beginning))
-    case .fatal: leave(context, .broken(failure.description))
-    }
-    close(context)
-  }
-
-  // MARK: - Ending
-
-  /// Sends GOAWAY; the connection closes as soon as no stream is open any more, at the latest after the shutdown patience.
-  func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
-    guard phase == .open, !isLeaving, let session else { return }
-    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
-    sayGoodbye(farewell, session)
-    isLeaving = true
-    log.add(.goAway, "\(farewell.errorCode.name) \(farewell.debugData)", at: state.clock.now)
-    flush(context)
-    if farewell.closesAtOnce { return close(context) }
-    guard phase == .open else { return }
-    schedule(after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
-      handler.close(context)
-    }
-  }
-
-  private func sayGoodbye(_ farewell: Farewell, _ session: HTTP2ServerSession) {
-    guard !farewell.closesAtOnce, let path else { return session.goAway(farewell, atMost: path?.lastServedStream) }
-    // Past nghttp2, which would drop streams that are opened after it without a word: they are to be seen.
-    let lastStream = min(farewell.lastStream ?? session.lastProcessedStream, path.lastServedStream)
-    session.sendGoAway(
-      lastStream: lastStream, rawCode: farewell.errorCode.rawValue, debugData: Array(farewell.debugData.utf8))
-    self.path?.serveNoMore(after: lastStream)
-  }
-
-  /// Keeps who ended the connection, if nobody has before.
-  private func noteEnd(byClient: Bool) {
-    let isOwnWill = byClient && !isLeaving && !isCut && path?.lastServedStream == .max
-    path?.connection.ended(isOwnWill ? .byClient : .byServer)
-  }
+  // MARK: - Bytes out
 
   /// Records first, then answers: a push is readable before its answer leaves.
   func flush(_ context: ChannelHandlerContext) {
@@ -365,22 +303,6 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  func close(_ context: ChannelHandlerContext) {
-    guard phase != .closing else { return }
-    phase = .closing
-    tls.close()
-    writeCipherText(context)
-    endOutput(context)
-  }
-
-  /// Sends FIN and gives the client a moment to read: closing with unread bytes would reset the connection, and a reset
-  /// may overtake the GOAWAY.
-  func endOutput(_ context: ChannelHandlerContext) {
-    context.flush()
-    context.close(mode: .output, promise: nil)
-    schedule(after: Self.lingering, context) { _, context in context.close(promise: nil) }
-  }
-
   func cancelTimer() {
     timer?.cancel()
   }
@@ -393,15 +315,5 @@ final class ConnectionHandler: ChannelInboundHandler {
     // Handler and context belong to this loop and the task runs on it; the box checks that it does.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: delay) { work(bound.value.0, bound.value.1) }
-  }
-}
-
-extension HTTP2ServerSession {
-  /// - Parameter limit: the last stream that an earlier GOAWAY named; a later one never names a higher stream (RFC 9113
-  ///   section 6.8).
-  fileprivate func goAway(_ farewell: Farewell, atMost limit: Int32? = nil) {
-    let lastStream = farewell.lastStream ?? lastProcessedStream
-    goAway(
-      lastStream: min(lastStream, limit ?? .max), code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
   }
 }

@@ -1,0 +1,100 @@
+import APNSRules
+import HTTP2Session
+import Inbox
+import Logging
+import NIOCore
+import TLSEngine
+
+/// How a connection is refused, left and closed.
+extension ConnectionHandler {
+  /// How long we wait for the client to close after our last bytes, so that a reset does not overtake them.
+  private static let lingering = TimeAmount.milliseconds(250)
+
+  // MARK: - Refusing what is not HTTP/2 over TLS
+
+  /// A TLS record begins with 22; a letter is the beginning of an HTTP method or of the HTTP/2 preface.
+  static func looksLikePlainText(_ byte: UInt8) -> Bool {
+    (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
+  }
+
+  func refusePlainText(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
+    let farewell = Farewell.plainText(Array(buffer.readableBytesView.prefix(Farewell.beginningSize)))
+    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
+    phase = .closing
+    let streams = UInt32(clamping: settings.firstStreams)
+    guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
+      return context.close(promise: nil)
+    }
+    session.goAway(farewell)
+    var frames: [UInt8] = []
+    session.drain(into: &frames)
+    context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: frames)), promise: nil)
+    endOutput(context)
+  }
+
+  func refuse(_ failure: HTTP2Failure, _ context: ChannelHandlerContext) {
+    switch failure.kind {
+    case .badPreface: leave(context, .notHTTP2(firstBytes))
+    case .fatal: leave(context, .broken(failure.description))
+    }
+    close(context)
+  }
+
+  // MARK: - Leaving
+
+  /// Sends GOAWAY; the connection closes as soon as no stream is open any more, at the latest after the shutdown patience.
+  func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
+    guard phase == .open, !isLeaving, let session else { return }
+    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
+    sayGoodbye(farewell, session)
+    isLeaving = true
+    log.add(.goAway, "\(farewell.errorCode.name) \(farewell.debugData)", at: state.clock.now)
+    flush(context)
+    if farewell.closesAtOnce { return close(context) }
+    guard phase == .open else { return }
+    schedule(after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
+      handler.close(context)
+    }
+  }
+
+  private func sayGoodbye(_ farewell: Farewell, _ session: HTTP2ServerSession) {
+    guard !farewell.closesAtOnce, let path else { return session.goAway(farewell, atMost: path?.lastServedStream) }
+    // Past nghttp2, which would drop streams that are opened after it without a word: they are to be seen.
+    let lastStream = min(farewell.lastStream ?? session.lastProcessedStream, path.lastServedStream)
+    session.sendGoAway(
+      lastStream: lastStream, rawCode: farewell.errorCode.rawValue, debugData: Array(farewell.debugData.utf8))
+    self.path?.serveNoMore(after: lastStream)
+  }
+
+  /// Keeps who ended the connection, if nobody has before.
+  func noteEnd(byClient: Bool) {
+    let isOwnWill = byClient && !isLeaving && !isCut && path?.lastServedStream == .max
+    path?.connection.ended(isOwnWill ? .byClient : .byServer)
+  }
+
+  func close(_ context: ChannelHandlerContext) {
+    guard phase != .closing else { return }
+    phase = .closing
+    tls.close()
+    writeCipherText(context)
+    endOutput(context)
+  }
+
+  /// Sends FIN and gives the client a moment to read: closing with unread bytes would reset the connection, and a reset
+  /// may overtake the GOAWAY.
+  func endOutput(_ context: ChannelHandlerContext) {
+    context.flush()
+    context.close(mode: .output, promise: nil)
+    schedule(after: Self.lingering, context) { _, context in context.close(promise: nil) }
+  }
+}
+
+extension HTTP2ServerSession {
+  /// - Parameter limit: the last stream that an earlier GOAWAY named; a later one never names a higher stream (RFC 9113
+  ///   section 6.8).
+  fileprivate func goAway(_ farewell: Farewell, atMost limit: Int32? = nil) {
+    let lastStream = farewell.lastStream ?? lastProcessedStream
+    goAway(
+      lastStream: min(lastStream, limit ?? .max), code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
+  }
+}
