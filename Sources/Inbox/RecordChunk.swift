@@ -41,11 +41,17 @@ struct RecordChunk: Sendable {
   func forEach(
     at indices: Range<Int>, newestFirst: Bool, marks wanted: [UInt16]?, _ visit: (borrowing Record) -> Bool
   ) -> Bool {
-    records.withUnsafeBufferPointer { records in
+    // Mostly it is one, and then there is no list to go through for each record.
+    let only = wanted?.count == 1 ? wanted?.first : nil
+    return records.withUnsafeBufferPointer { records in
       marks.withUnsafeBufferPointer { marks in
         for offset in 0..<indices.count {
           let index = newestFirst ? indices.upperBound - 1 - offset : indices.lowerBound + offset
-          if let wanted, !wanted.contains(marks[index]) { continue }
+          if let only {
+            if marks[index] != only { continue }
+          } else if let wanted, !wanted.contains(marks[index]) {
+            continue
+          }
           guard Self.borrow(records, at: index, visit) else { return false }
         }
         return true
@@ -89,6 +95,7 @@ struct RecordChunk: Sendable {
       mix(UInt64(token[position]))
       position += 1
     }
-    return UInt16(truncatingIfNeeded: hash)
+    // The upper bits of a product depend on all bits of its factors.
+    return UInt16(truncatingIfNeeded: hash >> 48)
   }
 }
