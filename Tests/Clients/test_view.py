@@ -230,7 +230,9 @@ def test_findings_and_expectations_are_those_of_the_run(export, view, tmp_path):
     for count, code in ((1, 0), (2, 1)):
         expected.write_text(f"{{timeout: 1m, expect: [{{match: 'status:418', count: {{exactly: {count}}}}}]}}")
         began = time.monotonic()
-        assert viewer.command("verify", expected).returncode == code
+        run = viewer.command("verify", expected)
+        assert run.returncode == code
+        assert run.stdout.splitlines()[-1] == "  window complete: yes (0 evicted)", "an export tells no seed"
         assert time.monotonic() - began < 20, "nothing will come, so nobody waits"
 
 

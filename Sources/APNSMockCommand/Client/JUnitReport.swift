@@ -18,8 +18,8 @@ struct JUnitReport {
       "<testsuites name=\"apns-mock verify\" \(counts) time=\"\(seconds)\">",
       "  <testsuite name=\(attribute(file)) \(counts) skipped=\"0\" time=\"\(seconds)\">",
       "    <properties>",
-      "      <property name=\"seed\" value=\"\(result.seed)\"/>",
-      "      <property name=\"profile\" value=\(attribute(result.profile))/>",
+      "      <property name=\"seed\" value=\(attribute(result.seed.map { String($0) } ?? "unknown"))/>",
+      "      <property name=\"profile\" value=\(attribute(result.profile ?? "unknown"))/>",
       "    </properties>",
     ]
     for part in parts {

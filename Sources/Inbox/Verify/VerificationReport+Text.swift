@@ -4,9 +4,11 @@ extension VerificationReport {
   public var text: String {
     var parts = expectations.map(\.text) + [order?.text, others?.text, findings?.text].compactMap(\.self)
     if isInconclusive { parts.append("? \(inconclusiveness)") }
-    parts.append(
-      "  window complete: \(isComplete ? "yes" : "no") (\(evicted) evicted)   seed \(scene.seed)   "
-        + "profile \(ShownText.line(scene.profile))")
+    let circumstances = [
+      "window complete: \(isComplete ? "yes" : "no") (\(evicted) evicted)", scene.seed.map { "seed \($0)" },
+      scene.profile.map { "profile \(ShownText.line($0))" },
+    ]
+    parts.append("  " + circumstances.compactMap(\.self).joined(separator: "   "))
     return parts.joined(separator: "\n")
   }
 

@@ -99,13 +99,13 @@ public struct VerificationReport: Sendable {
 public struct VerificationScene: Sendable {
   /// What findings are made by.
   public var rulebook: Rulebook
-  /// What all draws of faults depend on.
-  public var seed: UInt64
-  /// The fault profile in force, with its knobs.
-  public var profile: String
+  /// What all draws of faults depend on; nil for an export, which does not tell.
+  public var seed: UInt64?
+  /// The fault profile in force, with its knobs; nil for an export.
+  public var profile: String?
 
   /// A server with these.
-  public init(rulebook: Rulebook, seed: UInt64, profile: String) {
+  public init(rulebook: Rulebook, seed: UInt64?, profile: String?) {
     self.rulebook = rulebook
     self.seed = seed
     self.profile = profile
