@@ -424,6 +424,7 @@ def test_tail_follows(start, device):
         server.signal(signal.SIGTERM)
         _, words = tail.communicate(timeout=20)
         assert tail.returncode == 0 and "the server stops" in words
+        assert server.wait() == 0
     finally:
         tail.kill()
 
