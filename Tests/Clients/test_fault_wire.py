@@ -749,14 +749,20 @@ def test_streams_on_their_way_while_the_limit_drops_are_served(mock, faults):
         assert {wire.answer(stream).status for stream in streams} == {200}
 
 
+def opened_without_body(provider, mock, device):
+    """A push of h2 whose headers alone are sent, once it knows the server's settings; its stream."""
+    provider.until(lambda: provider.limits)
+    stream = provider.h2.get_next_available_stream_id()
+    provider.h2.send_headers(stream, push_headers(mock, device))
+    provider.flush()
+    return stream
+
+
 def test_a_window_of_nothing_keeps_bodies_back(mock, faults, device):
     """h2 opens the stream and cannot send a byte of its body."""
     faults.add({"settings": {"initial_window_size": 0}}, at="settings")
     with Provider(mock) as provider:
-        provider.until(lambda: provider.limits)
-        stream = provider.h2.get_next_available_stream_id()
-        provider.h2.send_headers(stream, push_headers(mock, device))
-        provider.flush()
+        stream = opened_without_body(provider, mock, device)
         assert provider.h2.local_flow_control_window(stream) == 0
     with line(mock) as wire:
         wire.settings()
@@ -769,10 +775,7 @@ def test_a_window_of_nothing_that_opens_later(mock, faults, device):
     """h2 waits for its window with the body in hand, and the push is served in the end."""
     faults.add({"settings": {"initial_window_size": 0}}, at="settings")
     with Provider(mock) as provider:
-        provider.until(lambda: provider.limits)
-        stream = provider.h2.get_next_available_stream_id()
-        provider.h2.send_headers(stream, push_headers(mock, device))
-        provider.flush()
+        stream = opened_without_body(provider, mock, device)
         faults.add({"settings": {"initial_window_size": 65535}}, at="connection")
         provider.until(lambda: provider.h2.local_flow_control_window(stream) >= len(BODY))
         provider.h2.send_data(stream, BODY, end_stream=True)

@@ -5,6 +5,16 @@ import threading
 import pytest
 
 
+def with_rows(count, server, look, provider, device):
+    """A provider that has pushed so often, and the page that shows the last of it."""
+    one = provider(server)
+    for number in range(count):
+        one.alert(device, f"Row {number}")
+    view = look(server).live()
+    view.row(f"Row {count - 1}").wait_for()
+    return one, view
+
+
 def test_the_first_push_appears_without_reload(start, look, provider, device):
     server = start()
     view = look(server).live()
@@ -99,11 +109,7 @@ def test_the_row_under_the_pointer_stays(start, look, provider, device):
 def test_a_reset_is_followed(start, look, provider, device):
     """A list that was scrolled stays where it is, and tells of what came, unless the inbox was emptied."""
     server = start()
-    one = provider(server)
-    for number in range(60):
-        one.alert(device, f"Row {number}")
-    view = look(server).live()
-    view.row("Row 59").wait_for()
+    one, view = with_rows(60, server, look, provider, device)
     view.page.locator(".list").evaluate("(list) => { list.scrollTop = 20 * 58; }")
     row = view.row("Row 35")
     row.wait_for()
@@ -120,11 +126,7 @@ def test_a_reset_is_followed(start, look, provider, device):
 
 def test_at_the_top_the_newest_are_in_sight(start, look, provider, device):
     server = start()
-    one = provider(server)
-    for number in range(40):
-        one.alert(device, f"Row {number}")
-    view = look(server).live()
-    view.row("Row 39").wait_for()
+    one, view = with_rows(40, server, look, provider, device)
     one.alert(device, "Newest")
     view.until("() => document.querySelector('.row[aria-posinset=\"1\"] .row-title')?.textContent === 'Newest'")
 
