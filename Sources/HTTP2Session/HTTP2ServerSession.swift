@@ -161,22 +161,27 @@ public final class HTTP2ServerSession {
     return nil
   }
 
-  /// Appends everything that should now go to the peer.
-  public func drain(into output: inout [UInt8]) {
-    appendFrames(to: &output)
+  /// Appends what should now go to the peer: all of it, or as many frames as make `limit` bytes.
+  ///
+  /// - Returns: whether that was all.
+  @discardableResult
+  public func drain(into output: inout [UInt8], upTo limit: Int = .max) -> Bool {
+    guard appendFrames(to: &output, upTo: limit) else { return false }
     // Only now, because nghttp2 lets RST_STREAM overtake the answer and then drops it.
     while let reset = resetsDue.popLast() {
       nghttp2_submit_rst_stream(session, 0, reset.stream, reset.code)
-      appendFrames(to: &output)
+      _ = appendFrames(to: &output, upTo: .max)
     }
     if !goAwaysDue.isEmpty { appendGoAways(to: &output) }
+    return true
   }
 
-  private func appendFrames(to output: inout [UInt8]) {
-    while true {
+  /// - Returns: whether there are no more.
+  private func appendFrames(to output: inout [UInt8], upTo limit: Int) -> Bool {
+    while output.count < limit {
       var frame: UnsafePointer<UInt8>?
       let count = nghttp2_session_mem_send(session, &frame)
-      guard count > 0, let frame else { return }
+      guard count > 0, let frame else { return true }
       let start = output.count
       output.append(contentsOf: UnsafeBufferPointer(start: frame, count: count))
       // Frame header: length (3), type, flags. nghttp2 yields whole frames, SETTINGS in one piece.
@@ -190,6 +195,7 @@ public final class HTTP2ServerSession {
         goAwaySent = GoAway(explaining: &output, frameAt: start)
       }
     }
+    return false
   }
 
   private func appendGoAways(to output: inout [UInt8]) {

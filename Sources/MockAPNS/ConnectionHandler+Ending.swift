@@ -74,7 +74,10 @@ extension ConnectionHandler {
 
   func close(_ context: ChannelHandlerContext) {
     guard phase != .closing else { return }
+    let wasOpen = phase == .open
     phase = .closing
+    // What the client has not read yet is said all the same: nobody will come back to it.
+    if wasOpen, let session { writeFrames(of: session, context) }
     tls.close()
     writeCipherText(context)
     endOutput(context)

@@ -39,6 +39,8 @@ extension ConnectionHandler {
       logger.notice("\(client): does not read its answers, closed")
       return context.close(promise: nil)
     }
+    // Its answers wait for the client as a whole then.
+    guard context.channel.isWritable else { return }
     do {
       let overdue = try session.endOverdueStreams()
       guard !overdue.isEmpty else { return }

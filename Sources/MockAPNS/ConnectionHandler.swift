@@ -28,6 +28,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// How long a client may take for its TLS handshake.
   private static let handshakeTimeout = TimeAmount.seconds(10)
+  /// How many bytes of frames are made at once, at least, when there are many.
+  private static let writeSize = 64 << 10
   /// Between the two GOAWAY frames of a shutdown, for the streams that are on their way.
   private static let shutdownNotice = TimeAmount.milliseconds(50)
 
@@ -53,6 +55,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var timer: Scheduled<Void>?
   /// A fault ends the connection: what was answered still leaves, what comes is not taken any more.
   @exclusivity(unchecked) var isCut = false
+  @exclusivity(unchecked) private var isFlushing = false
   /// What faults have planned on this connection, by numbers of their own.
   var plannedFaults: [Int: Scheduled<Void>] = [:]
   var faultsPlanned = 0
@@ -111,7 +114,12 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     // A client that does not read its answers is not read from either.
-    _ = context.channel.setOption(ChannelOptions.autoRead, value: context.channel.isWritable)
+    let isWritable = context.channel.isWritable
+    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable)
+    if isWritable {
+      unreadLooks = 0
+      flush(context)
+    }
     context.fireChannelWritabilityChanged()
   }
 
@@ -275,12 +283,33 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: - Bytes out
 
   /// Records first, then answers: a push is readable before its answer leaves.
+  ///
+  /// Answers become frames only while the client reads: frames are what takes memory.
   func flush(_ context: ChannelHandlerContext) {
-    guard phase == .open, let session else { return }
+    guard phase == .open, let session, !isFlushing else { return }
     path?.commit()
+    // What is written may leave before the call returns, and then the channel tells that it is writable again.
+    isFlushing = true
+    var isDrained = false
+    while !isDrained, context.channel.isWritable, phase == .open {
+      isDrained = writeFrames(of: session, upTo: Self.writeSize, context)
+    }
+    isFlushing = false
+    guard phase == .open else { return }
+    if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
+      logger.notice("\(client): HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
+    }
+    if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
+  }
+
+  /// - Returns: whether the session has nothing more to say, or cannot say it.
+  @discardableResult
+  func writeFrames(
+    of session: HTTP2ServerSession, upTo limit: Int = .max, _ context: ChannelHandlerContext
+  ) -> Bool {
     let scratch = LoopScratch.current
     scratch.output.removeAll(keepingCapacity: true)
-    session.drain(into: &scratch.output)
+    let isDrained = session.drain(into: &scratch.output, upTo: limit)
     // What ended by a frame that just went out is recorded before that frame leaves.
     handleEvents(of: session, context)
     path?.commit()
@@ -288,13 +317,11 @@ final class ConnectionHandler: ChannelInboundHandler {
       try scratch.output.withUnsafeBytes { try tls.write($0) }
     } catch {
       logger.debug("\(client): \(error)")
-      return close(context)
+      close(context)
+      return true
     }
     writeCipherText(context)
-    if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
-      logger.notice("\(client): HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
-    }
-    if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
+    return isDrained
   }
 
   func writeCipherText(_ context: ChannelHandlerContext) {

@@ -139,8 +139,9 @@ def reads_nothing(slow):
         wire.send(WindowUpdateFrame(0, window_increment=largest - 65535))
         wire.settings()
         wire.push(push_headers(slow.server, "ab" * 32))  # 1000 streams from here
-        for _ in range(400):  # 24 MB
-            wire.open(push_headers(slow.server, slow.device), b"{}")
+        # 24 MB. In one piece, so that the server meets all of them before it has written an answer.
+        headers = push_headers(slow.server, slow.device)
+        wire.send(*(frame for _ in range(400) for frame in wire.request_frames(headers, b"{}")[1]))
         # A client that reads would see the end of the connection; this one hears of it when it asks again.
         try:
             while True:
@@ -168,7 +169,8 @@ def siege(binary, certs):
     """What became of each attacker, and the server's log of it. Nobody else was harmed meanwhile."""
     server = Server(binary, certs, "--max-records", "20000")
     try:
-        with unharmed(server, memory=96 * MEBIBYTE, processor=60) as bystander:
+        # A third of the memory is for what the bystander pushes meanwhile.
+        with unharmed(server, memory=48 * MEBIBYTE, processor=60) as bystander:
             attackers = {act: Slow(act, server, secrets.token_hex(32)) for act in ATTACKS}
             for attacker in attackers.values():
                 attacker.start()

@@ -65,8 +65,8 @@ public indirect enum Action: Sendable, Equatable {
     public var timestamp: Timestamp
     /// Further header fields.
     public var headers: [Field]
-    /// The whole body instead of a reason.
-    public var body: String?
+    /// The whole body instead of a reason, in UTF-8: all pushes that are answered so share it.
+    public var body: [UInt8]?
     /// With 429 `TooManyProviderTokenUpdates`: whether the connection keeps answering so until the update interval has
     /// passed, as APNs does.
     public var latches: Bool
@@ -80,7 +80,7 @@ public indirect enum Action: Sendable, Equatable {
       self.reason = reason
       self.timestamp = timestamp
       self.headers = headers
-      self.body = body
+      self.body = body.map { Array($0.utf8) }
       self.latches = latches
     }
   }

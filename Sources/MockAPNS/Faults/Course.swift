@@ -150,11 +150,8 @@ extension Course {
         case .relative(let time): now.addingReportingOverflow(time.wholeMilliseconds).partialValue
         case .absolute(let time): time
         }
-      if let body = injected.body {
-        self.body = Array(body.utf8)
-      } else {
-        body = injected.reason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
-      }
+      body =
+        injected.body ?? injected.reason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
     }
   }
 }

@@ -81,7 +81,7 @@ extension Action.Answer {
         for field in headers { writer.member(field.name, field.value) }
       }
     }
-    if let body { writer.member(AnswerKey.body.rawValue, body) }
+    if let body { writer.member(AnswerKey.body.rawValue, String(decoding: body, as: UTF8.self)) }
     if latches { writer.member(AnswerKey.latch.rawValue, true) }
     if reality != .real { writer.member(AnswerKey.unreal.rawValue, true) }
   }
