@@ -48,6 +48,7 @@ extension ConnectionHandler {
     if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
     sayGoodbye(farewell, session)
     isLeaving = true
+    if farewell.closesAtOnce { isCut = true }
     log.add(.goAway, "\(farewell.errorCode.name) \(farewell.debugData)", at: state.clock.now)
     flush(context)
     if farewell.closesAtOnce { return close(context) }

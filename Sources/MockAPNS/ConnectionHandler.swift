@@ -53,7 +53,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The log was told of a stream that was reset.
   var hasToldOfReset = false
   private var timer: Scheduled<Void>?
-  /// A fault ends the connection: what was answered still leaves, what comes is not taken any more.
+  /// The connection ends at once: what was answered still leaves, what comes is not taken any more.
   @exclusivity(unchecked) var isCut = false
   @exclusivity(unchecked) private var isFlushing = false
   /// What faults have planned on this connection, by numbers of their own.
