@@ -8,6 +8,7 @@ read the figures.
 
 import argparse
 import dataclasses
+import functools
 import json
 import os
 import pathlib
@@ -30,18 +31,17 @@ def main():
     check_machine(arguments)
     # With --json - the table gives way, so that what is printed can be read by a program.
     table = sys.stderr if arguments.json == "-" else sys.stdout
-    # The machine's load, before there is ours.
+    # Now, for the machine's load is to be told as it was without ours.
     about = report.circumstances()
     print(report.HEAD, file=table)
     rows, chosen = [], choose(arguments)
-    for number, workload in enumerate(chosen):
-        def progress(text):
-            tell(f"[{number + 1}/{len(chosen)}] {workload.name}: {text}")
+    for number, workload in enumerate(chosen, 1):
+        progress = functools.partial(tell, f"[{number}/{len(chosen)}] {workload.name}: ")
         try:
             new = contest.measure(workload, arguments.runs, arguments.binary, progress)
         except BadRun as problem:
             new = [report.Row.without_figures(workload, failed=str(problem))]
-        tell("")
+        tell("", "")
         for row in new:
             print(row.line(), file=table, flush=True)
         rows += new
@@ -101,9 +101,10 @@ def choose(arguments):
     return chosen
 
 
-def tell(text):
+def tell(where, text):
+    """Shows how far things are, on a terminal."""
     if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+        print(f"\r\033[K{where}{text}", end="", file=sys.stderr, flush=True)
 
 
 def write(text, where):

@@ -44,8 +44,8 @@ def measure(workload, runs, binary, progress):
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apns-mock-bench-")))
         subprocess.run([binary, "certs", "--certs", folder / "Certs"], check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
-        if workload.theirs is None:
-            return growth(workload, binary, folder, stack, progress)
+        if workload.parts:
+            return growth(workload, runs, binary, folder, stack, progress)
         return duel(workload, runs, binary, folder, stack, progress)
 
 
@@ -75,28 +75,37 @@ def duel(workload, runs, binary, folder, stack, progress):
     return report.Row.duel(workload, load.pushes, *(figures for _, _, figures in sides))
 
 
-def growth(workload, binary, folder, stack, progress):
-    """An inbox that keeps everything: what its last part costs beside its first, and how much memory a record takes."""
-    place, pushes = Place.of(workload), workload.pushes * workload.parts
+def growth(workload, runs, binary, folder, stack, progress):
+    """An inbox that keeps everything: what its last part costs beside its first, and how much memory a record takes.
+
+    A minute lies between the two, in which the machine may have become another: a second server, whose inbox keeps to
+    its bounds, takes the same pushes in turn, and what they cost it is the measure.
+    """
+    place, pushes = Place.of(workload), workload.pushes * runs * workload.parts
     needed = pushes * (2 * workload.push.bytes + 1000)
     if available_memory() < needed:
         return [report.Row.without_figures(workload, skipped=f"needs {needed >> 20} MiB of free memory")]
-    warm_up = workload.pushes // 5
-    flags = ("--max-records", str(pushes + warm_up), "--max-bytes", f"{needed}")
-    server = MockProcess(dataclasses.replace(workload.ours, flags=flags), "ours", binary, folder, place.server)
-    stack.callback(server.stop)
-    server.get_ready()
+    flags = ("--max-records", str(pushes + workload.pushes), "--max-bytes", f"{needed}")
+    growing = MockProcess(dataclasses.replace(workload.ours, flags=flags), "ours", binary, folder, place.server)
+    stack.callback(growing.stop)
+    growing.get_ready()
+    bounded = MockProcess(workload.theirs, "theirs", binary, folder, place.server)
+    stack.callback(bounded.stop)
+    bounded.get_ready()
     load = Load(workload.push, workload.pushes, binary, folder, place.load)
-    load.h2load(server, load.tokens[0], warm_up)
-    mark, resident, parts = server.mark(), server.resident_bytes(), []
+    progress("warming up")
+    load.run(growing)
+    load.fill(bounded)
+    mark, resident, parts = growing.mark(), growing.resident_bytes(), []
     for part in range(workload.parts):
         progress(f"part {part + 1} of {workload.parts}")
-        parts.append(load.send(server))
-    grown = server.resident_bytes() - resident
+        # The inbox is not looked at in between: that would take memory too.
+        parts.append([(load.send(growing)["cpu_us"], load.send(bounded)["cpu_us"]) for _ in range(runs)])
+    grown = growing.resident_bytes() - resident
     progress("looking at the inbox")
-    server.verify(mark, pushes)
-    newest = server.api("GET", "/pushes", limit=1, order="desc")["items"][0]
-    return report.Row.growth(workload, parts, grown / pushes, own_bytes(newest))
+    growing.verify(mark, pushes)
+    newest = growing.api("GET", "/pushes", limit=1, order="desc")["items"][0]
+    return report.Row.growth(workload, load.pushes, parts, grown / pushes, own_bytes(newest, load.tokens[0]))
 
 
 def available_memory():
@@ -106,9 +115,11 @@ def available_memory():
     return 0
 
 
-def own_bytes(record):
-    """What a record has to keep: names and values of the header fields but the JWT's signature, body, and id."""
+def own_bytes(record, token):
+    """What was sent, names and values of the header fields and the body, and the id that was given."""
     request = record["request"]
-    fields = [*request["headers"], (":method", request["method"]), (":path", request["path"])]
-    headers = sum(len(name) + len(value) for name, value in fields)
+    fields = dict(request["headers"]) | {":method": request["method"], ":path": request["path"]}
+    # The record does not show the signature.
+    fields["authorization"] = f"bearer {token}"
+    headers = sum(len(name) + len(value) for name, value in fields.items())
     return headers + request["size"]["bytes"] + len(record["apns"]["id"])
