@@ -74,7 +74,8 @@ class Load:
                    "-H", f"apns-topic: {self.push.topic}", "-H", "apns-push-type: alert", "-H", "apns-priority: 10",
                    "-H", "apns-expiration: 0", *self.addresses(server)]
         ended = subprocess.run(
-            command, capture_output=True, text=True, preexec_fn=lambda: os.sched_setaffinity(0, self.cores))
+            command, capture_output=True, text=True, timeout=300,
+            preexec_fn=lambda: os.sched_setaffinity(0, self.cores))
         counts = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", ended.stdout)
         kinds = {status // 100 for status in server.answers}
         if counts is None or sum(int(counts[kind - 1]) for kind in kinds) != pushes:
