@@ -30,7 +30,7 @@ help:
 	@echo 'make build          release build: $(program)'
 	@echo 'make screenshots    the pictures of the page in Images, taken anew'
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer'
-	@echo 'make bench         server CPU per push against nghttpd (BENCH_ARGS="--help" lists what can be varied)'
+	@echo 'make bench          server CPU per push against nghttpd (BENCH_ARGS="--help" lists what can be varied)'
 	@echo 'make format, lint   swift format over Page, Sources and Tests'
 	@echo 'make clean          remove .build'
 
@@ -90,7 +90,7 @@ tsan:
 
 bench: build
 	@.ci/packages bench
-	$(PYTHON) Benchmarks/bench.py --binary $(program) $(BENCH_ARGS)
+	$(PYTHON) Benchmarks/bench.py --binary $(program) --json .build/bench.json $(BENCH_ARGS)
 
 clean:
 	rm -rf .build

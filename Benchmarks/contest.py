@@ -1,0 +1,125 @@
+"""How a workload is measured: two servers on one core, h2load on another, taking turns."""
+
+import contextlib
+import dataclasses
+import os
+import pathlib
+import subprocess
+import tempfile
+
+import report
+from loads import Load
+from readers import Readers
+from servers import BadRun, MockProcess, NghttpdProcess
+from workloads import Mock
+
+
+@dataclasses.dataclass
+class Place:
+    """The machine's cores, and who gets which."""
+
+    server: set
+    load: set
+    reader: set
+
+    @classmethod
+    def of(cls, workload):
+        cores = sorted(os.sched_getaffinity(0))
+        if workload.has_wide_server and len(cores) >= 4:
+            return cls(set(cores[:2]), set(cores[3:]) if workload.ours.is_read else set(cores[2:]), {cores[2]})
+        # Readers disturb neither server nor load where there is a third core.
+        return cls({cores[0]}, {cores[-1]}, {cores[1]})
+
+
+def measure(workload, runs, binary, progress):
+    """Measures one workload.
+
+    Returns: rows of the report.
+    Raises: BadRun, when a push was not answered or recorded as expected.
+    """
+    if len(os.sched_getaffinity(0)) < workload.cores:
+        reason = f"not visible here: needs at least {workload.cores} cores"
+        return [report.Row.without_figures(workload, skipped=reason)]
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apns-mock-bench-")))
+        subprocess.run([binary, "certs", "--certs", folder / "Certs"], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        if workload.parts:
+            return growth(workload, runs, binary, folder, stack, progress)
+        return duel(workload, runs, binary, folder, stack, progress)
+
+
+def duel(workload, runs, binary, folder, stack, progress):
+    place = Place.of(workload)
+    sides = []
+    for name, side in (("ours", workload.ours), ("theirs", workload.theirs)):
+        if isinstance(side, Mock):
+            server = MockProcess(side, name, binary, folder, place.server)
+        else:
+            server = NghttpdProcess(side, workload.push.paths, folder, place.server)
+        stack.callback(server.stop)
+        server.get_ready()
+        sides.append((side, server, []))
+    load = Load(workload.push, workload.pushes, binary, folder, place.load)
+    progress("warming up")
+    for _, server, _ in sides:
+        load.fill(server)
+    for run in range(runs):
+        progress(f"run {run + 1} of {runs}")
+        load.prepare(run)
+        # The one that begins is the one that ended, so that neither always comes first.
+        for side, server, figures in sides if run % 2 == 0 else reversed(sides):
+            reading = isinstance(side, Mock) and side.is_read
+            with Readers(server.admin_port, place.reader) if reading else contextlib.nullcontext():
+                figures.append(load.run(server))
+    return report.Row.duel(workload, load.pushes, *(figures for _, _, figures in sides))
+
+
+def growth(workload, runs, binary, folder, stack, progress):
+    """An inbox that keeps everything: what its last part costs beside its first, and how much memory a record takes.
+
+    A minute lies between the two, in which the machine may have become another: a second server, whose inbox keeps to
+    its bounds, takes the same pushes in turn, and what they cost it is the measure.
+    """
+    place, pushes = Place.of(workload), workload.pushes * runs * workload.parts
+    needed = pushes * (2 * workload.push.bytes + 1000)
+    if available_memory() < needed:
+        return [report.Row.without_figures(workload, skipped=f"needs {needed >> 20} MiB of free memory")]
+    flags = ("--max-records", str(pushes + workload.pushes), "--max-bytes", f"{needed}")
+    growing = MockProcess(dataclasses.replace(workload.ours, flags=flags), "ours", binary, folder, place.server)
+    stack.callback(growing.stop)
+    growing.get_ready()
+    bounded = MockProcess(workload.theirs, "theirs", binary, folder, place.server)
+    stack.callback(bounded.stop)
+    bounded.get_ready()
+    load = Load(workload.push, workload.pushes, binary, folder, place.load)
+    progress("warming up")
+    load.run(growing)
+    load.fill(bounded)
+    mark, resident, parts = growing.mark(), growing.resident_bytes(), []
+    for part in range(workload.parts):
+        progress(f"part {part + 1} of {workload.parts}")
+        # The inbox is not looked at in between: that would take memory too.
+        parts.append([(load.send(growing)["cpu_us"], load.send(bounded)["cpu_us"]) for _ in range(runs)])
+    grown = growing.resident_bytes() - resident
+    progress("looking at the inbox")
+    growing.verify(mark, pushes)
+    newest = growing.api("GET", "/pushes", limit=1, order="desc")["items"][0]
+    return report.Row.growth(workload, load.pushes, parts, grown / pushes, own_bytes(newest, load.tokens[0]))
+
+
+def available_memory():
+    for line in pathlib.Path("/proc/meminfo").read_text().splitlines():
+        if line.startswith("MemAvailable:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def own_bytes(record, token):
+    """What was sent, names and values of the header fields and the body, and the id that was given."""
+    request = record["request"]
+    fields = dict(request["headers"]) | {":method": request["method"], ":path": request["path"]}
+    # The record does not show the signature.
+    fields["authorization"] = f"bearer {token}"
+    headers = sum(len(name) + len(value) for name, value in fields.items())
+    return headers + request["size"]["bytes"] + len(record["apns"]["id"])

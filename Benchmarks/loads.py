@@ -1,0 +1,98 @@
+"""What the servers have to bear: pushes from h2load, with provider tokens made beforehand."""
+
+import concurrent.futures
+import itertools
+import os
+import re
+import subprocess
+import time
+
+from servers import BadRun
+
+# Pushes that fill an inbox come in portions of so many: three of them fill one of the usual size.
+PORTION = 35_000
+
+
+class Load:
+    """The requests of a workload, sent by h2load on given cores."""
+
+    def __init__(self, push, pushes, binary, folder, cores):
+        self.push, self.binary, self.folder, self.cores = push, binary, folder, cores
+        self.calls = max(1, pushes // (push.each_connection or pushes))
+        self.each_call = push.each_connection or pushes
+        self.pushes = self.calls * self.each_call
+        self.payload, self.payloads = folder / "payload.json", itertools.count()
+        self.tokens = [self.token()]
+
+    def token(self, issued_at="0s"):
+        command = [self.binary, "token", "provider", "--certs", self.folder / "Certs", "--issued-at", issued_at]
+        token = subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+        if not self.push.is_forged:
+            return token
+        signed, signature = token.rsplit(".", 1)
+        return f"{signed}.{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
+
+    def prepare(self, run):
+        """Makes the provider tokens of a run, which both servers get; no two have the same time of issue."""
+        if not self.push.has_fresh_tokens:
+            return
+        ages = range(run * self.calls, (run + 1) * self.calls)
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            # A token may be an hour old; more than that many are not needed, but might be asked for.
+            self.tokens = list(pool.map(lambda age: self.token(f"-{age % 3000 + 1}s"), ages))
+
+    def fill(self, server):
+        """Warms a server up, and pushes until its inbox is full, as it is wherever a server runs for long."""
+        while True:
+            mark = server.mark()
+            self.h2load(server, self.tokens[0], PORTION)
+            server.verify(mark, PORTION)
+            if server.is_full:
+                return
+
+    def run(self, server):
+        """Sends all pushes, sees that each is answered and recorded as expected, and says what they cost the server."""
+        mark = server.mark()
+        figures = self.send(server)
+        server.verify(mark, self.pushes)
+        return figures
+
+    def send(self, server):
+        cpu, loops, began = server.cpu_seconds(), server.loop_seconds(), time.monotonic()
+        tokens = itertools.islice(itertools.cycle(self.tokens), self.calls)
+        speeds = [self.h2load(server, token, self.each_call) for token in tokens]
+        cpu, loops, took = server.cpu_seconds() - cpu, server.loop_seconds() - loops, time.monotonic() - began
+        return {"cpu_us": cpu / self.pushes * 1e6, "loops_us": loops / self.pushes * 1e6,
+                "per_second": speeds[0] if self.calls == 1 else self.pushes / took}
+
+    def h2load(self, server, token, pushes):
+        """Sends so many pushes, and tells how many went through in a second."""
+        # Another text each time: the same once more would be further attempts at the pushes before.
+        self.payload.write_text(padded_alert(next(self.payloads), self.push.bytes))
+        command = ["h2load", "-n", str(pushes), "-c", str(self.push.connections), "-m", str(self.push.streams),
+                   "-t", str(self.push.threads), "-d", self.payload, "-H", f"authorization: bearer {token}",
+                   "-H", f"apns-topic: {self.push.topic}", "-H", "apns-push-type: alert", "-H", "apns-priority: 10",
+                   "-H", "apns-expiration: 0", *self.addresses(server)]
+        ended = subprocess.run(
+            command, capture_output=True, text=True, timeout=300,
+            preexec_fn=lambda: os.sched_setaffinity(0, self.cores))
+        counts = re.search(r"status codes: (\d+) 2xx, (\d+) 3xx, (\d+) 4xx, (\d+) 5xx", ended.stdout)
+        kinds = {status // 100 for status in server.answers}
+        if counts is None or sum(int(counts[kind - 1]) for kind in kinds) != pushes:
+            expected = " or ".join(map(str, server.answers))
+            raise BadRun(f"not every request was answered {expected}:\n{ended.stdout}{ended.stderr}")
+        return float(re.search(r"([\d.]+) req/s", ended.stdout)[1])
+
+    def addresses(self, server):
+        origin, paths = f"https://127.0.0.1:{server.port}", self.push.paths
+        if len(paths) == 1:
+            return [origin + paths[0]]
+        listed = self.folder / f"addresses-{server.port}"
+        if not listed.exists():
+            listed.write_text("".join(f"{origin}{path}\n" for path in paths))
+        return ["-i", listed]
+
+
+def padded_alert(number, size):
+    text = '{"aps":{"alert":"%08d"}}' % number
+    return text.replace('"}}', "a" * (size - len(text)) + '"}}')

@@ -1,0 +1,146 @@
+"""The servers that are measured: processes of their own on given cores, and what the kernel says they used."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+
+
+class BadRun(Exception):
+    """A measurement that does not count: a server did not get ready, or a push was not dealt with as expected."""
+
+
+class ServerProcess:
+    """A server, bound to some cores, stopped by its process id."""
+
+    def start(self, command, cores, **options):
+        self.process = subprocess.Popen(
+            command, preexec_fn=lambda: os.sched_setaffinity(0, cores), stdout=subprocess.DEVNULL, **options)
+
+    def cpu_seconds(self):
+        """CPU time so far, to the nanosecond, with that of threads which have ended."""
+        # The number of another process's clock, as clock_getcpuclockid(3) makes it on Linux.
+        return time.clock_gettime(~self.process.pid << 3 | 2)
+
+    def loop_seconds(self):
+        """CPU time so far of the event loops alone, where pushes are dealt with. They never end."""
+        threads = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*")
+        loops = [thread for thread in threads if (thread / "comm").read_text().startswith("NIO-ELT")]
+        return sum(int((loop / "schedstat").read_text().split()[0]) for loop in loops) / 1e9
+
+    def resident_bytes(self):
+        pages = pathlib.Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+    def wait_until(self, condition, seconds=30):
+        deadline = time.monotonic() + seconds
+        while not condition():
+            if time.monotonic() > deadline or self.process.poll() is not None:
+                raise BadRun(f"{self.process.args[0]} did not get ready")
+            time.sleep(0.01)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class MockProcess(ServerProcess):
+    """`apns-mock serve`."""
+
+    def __init__(self, side, name, binary, folder, cores):
+        self.answers, self.devices, self.port_file = side.answers, side.devices, folder / f"{name}.json"
+        config = folder / f"{name}.yaml"
+        config.write_text(json.dumps({"apns": dict(side.settings)}))
+        command = [
+            binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder / "Certs",
+            "--port-file", self.port_file, "--config", config, "--threads", str(side.threads), "--log-level", "error",
+            *side.flags]
+        # What a shell has set for a server of its own must not change this one.
+        plain = {name: value for name, value in os.environ.items() if not name.startswith("APNS_MOCK_")}
+        self.start(command, cores, env=plain, stderr=subprocess.DEVNULL)
+
+    def get_ready(self):
+        self.wait_until(self.port_file.exists)
+        ports = json.loads(self.port_file.read_text())
+        self.port, self.admin_port = ports["apns"][0]["port"], ports["admin"]["port"]
+        for device in self.devices:
+            self.api("POST", "/devices", body=device)
+
+    def api(self, method, path, body=None, **query):
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.admin_port}/api/v1{path}?{urllib.parse.urlencode(query)}", method=method,
+            headers={"content-type": "application/json"}, data=None if body is None else json.dumps(body).encode())
+        try:
+            return json.load(urllib.request.urlopen(request, timeout=120))
+        except urllib.error.HTTPError as error:
+            raise BadRun(f"{method} {path}: {error.code} {error.read().decode()}") from None
+
+    def inbox(self):
+        return self.api("GET", "/status")["inbox"]
+
+    @property
+    def is_full(self):
+        """Whether each further push makes the inbox drop its oldest one."""
+        return self.inbox()["evicted"] > 0
+
+    def mark(self):
+        """Where the inbox stands."""
+        return self.inbox()["last_seq"]
+
+    def verify(self, mark, pushes):
+        """Looks whether so many pushes were recorded since, all with expected answers, and each of those was given."""
+        recorded = self.mark() - mark
+        if recorded != pushes:
+            raise BadRun(f"{pushes} pushes sent, {recorded} recorded")
+        matched, evicted = {}, 0
+        for status in self.answers:
+            accepted = "true" if status == 200 else "false"
+            page = self.api("GET", "/pushes", after=mark, limit=1, status=status, accepted=accepted)
+            matched[status] = page["matched"]
+            evicted = max(0, page["evicted"] - mark)
+        if sum(matched.values()) + evicted != pushes or not all(matched.values()):
+            raise BadRun(f"{pushes} pushes sent; recorded by status: {matched}, dropped since: {evicted}")
+
+
+class NghttpdProcess(ServerProcess):
+    """nghttpd, of the nghttp2 project, with an empty file for each path, or without any where it has to answer 404."""
+
+    # It keeps nothing.
+    is_full = True
+
+    def __init__(self, side, paths, folder, cores):
+        documents = folder / "documents"
+        documents.mkdir()
+        for path in paths if side.answers == (200,) else ():
+            document = documents / path.lstrip("/")
+            document.parent.mkdir(parents=True, exist_ok=True)
+            document.touch()
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        self.answers = side.answers
+        self.start(
+            ["nghttpd", "-n1", "-a", "127.0.0.1", "-d", documents, str(self.port),
+             folder / "Certs/server-key.pem", folder / "Certs/server.pem"], cores, stderr=subprocess.DEVNULL)
+
+    def get_ready(self):
+        self.wait_until(self.listens)
+
+    def listens(self):
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+
+    def mark(self):
+        return None
+
+    def verify(self, mark, pushes):
+        """It records nothing: h2load's count of the answers is all there is."""

@@ -1,0 +1,115 @@
+"""What is measured: one table, each entry a request, the servers that answer it, and what their ratio should be."""
+
+import dataclasses
+
+DEVICE = "ab" * 32
+TOPIC = "com.example.app"
+
+
+@dataclasses.dataclass(frozen=True)
+class Push:
+    """The requests: the same for both servers."""
+
+    bytes: int = 1024
+    connections: int = 1
+    # At once on each connection.
+    streams: int = 100
+    topic: str = TOPIC
+    device: str = DEVICE
+    # If more than one: so many numbered device tokens in turn, in place of `device`.
+    devices: int = 1
+    # Whether the signature of the provider token is wrong.
+    is_forged: bool = False
+    # After so many pushes the connection ends and another begins, with a provider token of its own where that is said.
+    each_connection: int = 0
+    has_fresh_tokens: bool = False
+    # Of the load generator.
+    threads: int = 1
+
+    @property
+    def paths(self):
+        if self.devices == 1:
+            return [f"/3/device/{self.device}"]
+        return [f"/3/device/{number:064x}" for number in range(self.devices)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Mock:
+    """apns-mock, which has to answer with each of these statuses and with no other."""
+
+    answers: tuple = (200,)
+    threads: int = 1
+    flags: tuple = ()
+    # What stands under apns: in the config file.
+    settings: tuple = ()
+    # What is told of devices beforehand.
+    devices: tuple = ()
+    # Whether somebody reads the inbox all the time.
+    is_read: bool = False
+
+
+@dataclasses.dataclass(frozen=True)
+class Nghttpd:
+    """nghttpd with one thread."""
+
+    answers: tuple = (200,)
+
+
+@dataclasses.dataclass(frozen=True)
+class Workload:
+    name: str
+    about: str
+    push: Push = Push()
+    ours: Mock = Mock()
+    theirs: object = Nghttpd()
+    # What is compared: "cpu_us", the CPU time of the whole server, "loops_us", that of its event loops, both in µs a
+    # push; "per_second", pushes a second. Each is a row of the report.
+    figures: tuple = ("cpu_us",)
+    # The most the ratio of the first figure should be; of pushes a second the least.
+    target: float = None
+    # In one run; few enough for the inbox to hold all of them.
+    pushes: int = 50_000
+    # If any: ours takes the runs so many times over and keeps all of it, and the last part is compared with the first.
+    parts: int = 0
+    # Without so many cores there is nothing to be seen.
+    cores: int = 2
+    # Of these the server gets two, where there are four.
+    has_wide_server: bool = False
+
+
+REJECTED = 1.1
+BAD_DEVICE = Push(device="not-a-device-token")
+DEAD = {"token": DEVICE, "topic": TOPIC, "state": "unregistered"}
+HUNDRED_AT_ONCE = (("first_streams", 100),)
+
+WORKLOADS = [
+    Workload("token", "1 KB by provider token, one connection", target=1.0),
+    Workload("crowd", "1 KB, 8 connections x 100 streams", Push(connections=8), target=1.0),
+    Workload("4-KB", "4 KB, one connection", Push(bytes=4096), pushes=25_000, target=1.0),
+    Workload("new-connection", "a new connection each 100 pushes, the same JWT", Push(each_connection=100),
+             pushes=6000),
+    Workload("new-token", "a new connection with a new JWT each 100 pushes",
+             Push(each_connection=100, has_fresh_tokens=True), pushes=6000, target=1.0),
+    Workload("400", "rejected: BadDeviceToken", BAD_DEVICE, Mock((400,)), target=REJECTED),
+    Workload("400-topic", "rejected: BadTopic", Push(topic="com example app"), Mock((400,)), target=REJECTED),
+    Workload("400-404", "rejected: BadDeviceToken, against nghttpd's 404, whose answer has a body too", BAD_DEVICE,
+             Mock((400,)), Nghttpd((404,))),
+    # As APNs does, a connection that has not shown a good token yet gets one stream at a time: hence both.
+    Workload("403", "rejected: InvalidProviderToken, setting first_streams: 100", Push(is_forged=True),
+             Mock((403,), settings=HUNDRED_AT_ONCE), target=REJECTED),
+    Workload("403-one", "rejected: InvalidProviderToken, one stream at a time", Push(is_forged=True, streams=1),
+             Mock((403,), flags=("--max-records", "20000")), pushes=20_000, target=REJECTED),
+    Workload("410", "rejected: Unregistered", Push(), Mock((410,), devices=(DEAD,)), target=REJECTED),
+    Workload("413", "rejected: PayloadTooLarge, 5 KB", Push(bytes=5120), Mock((413,)), pushes=25_000,
+             target=REJECTED),
+    # A push is refused on its first attempt only: each has a device token of its own.
+    Workload("faults", "profile flaky-503 against healthy, 50,000 devices", Push(devices=50_000),
+             Mock((200, 503), flags=("--profile", "flaky-503")), Mock(), target=1.1),
+    Workload("reading", "the inbox is read meanwhile, against not: CPU of the event loops, pushes a second", Push(),
+             Mock(is_read=True), Mock(), figures=("loops_us", "per_second"), has_wide_server=True),
+    Workload("threads-cpu", "two threads against one, on one core: CPU", Push(connections=8), Mock(threads=2), Mock()),
+    Workload("threads", "two threads against one, on two cores: pushes a second", Push(connections=8, threads=2),
+             Mock(threads=2), Mock(), figures=("per_second",), target=1.7, cores=4, has_wide_server=True),
+    Workload("growth", "an inbox that grows to a million: the last tenth against the first",
+             Push(connections=4, devices=20_000), theirs=Mock(), target=1.1, pushes=20_000, parts=10),
+]
