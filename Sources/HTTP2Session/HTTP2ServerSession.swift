@@ -94,8 +94,7 @@ public final class HTTP2ServerSession {
     nghttp2_option_set_no_auto_ping_ack(options, 1)
     nghttp2_option_set_no_auto_window_update(options, 1)
     var made: OpaquePointer?
-    var memory = pool.memory.callbacks
-    guard nghttp2_session_server_new3(&made, callbacks, nil, options, &memory) == 0, let made else {
+    guard nghttp2_session_server_new2(&made, callbacks, nil, options) == 0, let made else {
       throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
     }
     session = made

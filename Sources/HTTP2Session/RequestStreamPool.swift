@@ -1,4 +1,4 @@
-/// Objects of closed streams with their buffers, for the next streams, and memory for what nghttp2 knows of them.
+/// Objects of closed streams with their buffers, for the next streams.
 ///
 /// The sessions of one event loop share a pool, so that an idle connection owns nothing of it. Not Sendable: all sessions
 /// that share one live on one thread.
@@ -8,8 +8,6 @@ public final class RequestStreamPool {
 
   /// Each is retained once.
   @exclusivity(unchecked) private var free: [Unmanaged<RequestStream>] = []
-
-  let memory = SessionMemory()
 
   /// An empty pool.
   public init() {}
