@@ -5,7 +5,7 @@ internal import HTTPMessage
 extension Rulebook {
   /// What the request came with.
   func credential(
-    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: ConnectionStanding
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: borrowing ConnectionStanding
   ) -> Verdict.Credential {
     if standing.certificate != nil { return .certificate }
     guard let authorization = facts.authorization else { return .none }
