@@ -34,6 +34,9 @@ public struct Verdict: Sendable {
   /// Of a push that says nothing and that nobody has judged: `Rulebook.judge` writes over it.
   public init() { facts = PushFacts() }
 
+  /// Of a push that nobody has judged, but that says something.
+  package init(facts: PushFacts) { self.facts = facts }
+
   /// Forgets what was said of another push.
   mutating func begin(_ facts: PushFacts) {
     self.facts = facts

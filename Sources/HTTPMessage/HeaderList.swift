@@ -77,16 +77,24 @@ public struct HeaderList: Sendable, Equatable {
     in packed: UnsafeRawBufferPointer, _ body: (_ name: ByteRange, _ value: ByteRange) -> Void
   ) {
     var offset = 0
-    while offset + 4 <= packed.count {
-      let lengths = UInt32(littleEndian: packed.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
-      let nameCount = Int(lengths & 0xffff)
-      let valueCount = Int(lengths >> 16)
-      let name = offset + 4
-      let end = name + nameCount + valueCount
-      guard end <= packed.count else { return }
-      body(ByteRange(offset: name, count: nameCount), ByteRange(offset: name + nameCount, count: valueCount))
-      offset = end
+    while let field = field(in: packed, at: offset) {
+      body(field.name, field.value)
+      offset = field.value.indices.upperBound
     }
+  }
+
+  /// The field that begins at `offset` of packed bytes, which ends where its value does; nil behind the last one.
+  @inlinable
+  public static func field(
+    in packed: UnsafeRawBufferPointer, at offset: Int
+  ) -> (name: ByteRange, value: ByteRange)? {
+    guard offset + 4 <= packed.count else { return nil }
+    let lengths = UInt32(littleEndian: packed.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+    let nameCount = Int(lengths & 0xffff)
+    let valueCount = Int(lengths >> 16)
+    let name = offset + 4
+    guard name + nameCount + valueCount <= packed.count else { return nil }
+    return (ByteRange(offset: name, count: nameCount), ByteRange(offset: name + nameCount, count: valueCount))
   }
 
   /// The first value under `name`, as text; for clients and tests.

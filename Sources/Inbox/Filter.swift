@@ -13,13 +13,34 @@ public struct Filter: Sendable {
     let subject: FilterSubject
     /// The field as it was written first.
     let name: String
-    var wanted: [FilterTest] = []
-    var unwanted: [FilterTest] = []
+    private(set) var wanted: [FilterTest] = []
+    private(set) var unwanted: [FilterTest] = []
+    /// The same in the form in which records go through them.
+    private(set) var sieve = FilterSieve.dear
     /// The values of `wanted`, and then of `unwanted`, as they were written.
-    var words: (wanted: [String], unwanted: [String]) = ([], [])
+    private(set) var words: (wanted: [String], unwanted: [String]) = ([], [])
+
+    init(subject: FilterSubject, name: String) {
+      self.subject = subject
+      self.name = name
+    }
+
+    /// Whether it takes long to look at what it is about.
+    var isDear: Bool { if case .dear = sieve { true } else { false } }
+
+    /// Adds a condition, and its value as it was written.
+    mutating func add(_ test: FilterTest, words text: String, isNegated: Bool) {
+      if isNegated {
+        unwanted.append(test)
+        words.unwanted.append(text)
+      } else {
+        wanted.append(test)
+        words.wanted.append(text)
+      }
+      sieve = FilterSieve(self)
+    }
 
     /// Whether it holds, when `test` says which of its tests do.
-    @inline(__always)
     func holds(_ test: (FilterTest) -> Bool) -> Bool {
       for unwanted in unwanted where test(unwanted) { return false }
       if wanted.isEmpty { return true }
@@ -40,8 +61,8 @@ public struct Filter: Sendable {
   private(set) var rulebook: Rulebook?
   /// Where the records are, if a condition is about findings.
   private(set) var inbox: Inbox?
-  /// The numbers of the pushes that `is:duplicate` means, if it was asked for.
-  private(set) var duplicates: Set<Int> = []
+  /// The numbers of the pushes that `is:duplicate` means, ascending, if it was asked for.
+  private(set) var duplicates: [Int] = []
 
   /// Matches every record.
   public init() {}
@@ -118,13 +139,7 @@ public struct Filter: Sendable {
         hint: "A * stands for many values: topic=com.acme.*")
     }
     let index = groups.firstIndex { $0.subject == subject } ?? insert(Group(subject: subject, name: name))
-    if isNegated {
-      groups[index].unwanted.append(test)
-      groups[index].words.unwanted.append(words)
-    } else {
-      groups[index].wanted.append(test)
-      groups[index].words.wanted.append(words)
-    }
+    groups[index].add(test, words: words, isNegated: isNegated)
   }
 
   private mutating func insert(_ group: Group) -> Int {
@@ -148,6 +163,12 @@ public struct Filter: Sendable {
     if case .states(let states) = test, states.contains(.duplicate), let snapshot = context.snapshot {
       duplicates = snapshot.duplicates()
     }
+  }
+
+  /// Whether the record with this number is a duplicate, if it was asked for those.
+  func isDuplicate(_ seq: Int) -> Bool {
+    let position = duplicates.position(ofSeq: seq)
+    return position < duplicates.count && duplicates[position] == seq
   }
 
   /// Whether it matches every record because it has no condition.
@@ -203,9 +224,11 @@ public struct Filter: Sendable {
   /// Whether the record is one of those that are meant.
   public func matches(_ record: borrowing Record) -> Bool {
     if groups.isEmpty { return true }
-    var reading = FilterReading()
-    for group in groups where !record.satisfies(group, of: self, &reading) { return false }
-    return true
+    return withUnsafePointer(to: record) { record in
+      var batch = RecordBatch(record)
+      narrow(&batch)
+      return batch.meant != 0
+    }
   }
 }
 

@@ -6,8 +6,24 @@ internal import Notation
 /// What was read of a record for one condition and may serve the next one.
 struct FilterReading {
   fileprivate var isJSON: Bool?
-  fileprivate var pushKey: String?
   fileprivate var unescapedBody: String?
+}
+
+extension Filter {
+  /// Leaves out the records that it does not mean.
+  borrowing func narrow(_ batch: inout RecordBatch) {
+    var hasDear = false
+    for group in groups where batch.meant != 0 {
+      group.sieve.narrow(&batch, of: self)
+      if case .dear = group.sieve { hasDear = true }
+    }
+    guard hasDear else { return }
+    let (dear, filter) = (groups.filter(\.isDear), copy self)
+    batch.keep { _, record in
+      var reading = FilterReading()
+      return !dear.holdsSome { !record.satisfies(dear: $0, of: filter, &reading) }
+    }
+  }
 }
 
 extension Record {
@@ -15,6 +31,17 @@ extension Record {
   ///
   /// Here and below a record is borrowed: a copy of each would touch what it keeps in memory, whatever is asked of it.
   borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading) -> Bool {
+    if group.isDear { return satisfies(dear: group, of: filter, &reading) }
+    return withUnsafePointer(to: self) { record in
+      var batch = RecordBatch(record)
+      group.sieve.narrow(&batch, of: filter)
+      return batch.meant != 0
+    }
+  }
+
+  fileprivate borrowing func satisfies(
+    dear group: borrowing Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading
+  ) -> Bool {
     if case .payload(let pointer) = group.subject { return satisfies(group, payload: pointer, &reading) }
     for test in group.unwanted where satisfies(test, group.subject, of: filter, &reading) { return false }
     if group.wanted.isEmpty { return true }
@@ -22,20 +49,13 @@ extension Record {
     return false
   }
 
-  @inline(__always)
   private borrowing func satisfies(
     _ test: FilterTest, _ subject: FilterSubject, of filter: borrowing Filter, _ reading: inout FilterReading
   ) -> Bool {
     switch (test, subject) {
-    case (.number(let range), .field(let field)): isNumber(of: field, in: range)
-    case (.flag(let flag), _): accepted == flag
-    case (.states(let states), _): isOne(of: states, isDuplicate: filter.duplicates.contains(seq))
     case (.text(let pattern), .field(.finding)): hasFinding(pattern, of: filter)
-    case (.text(let pattern), .field(.pushKey)): pattern.matches(pushKey(&reading))
     case (.text(let pattern), .field(.text)): contains(pattern, &reading)
-    case (.text(let pattern), .field(let field)): has(pattern, field)
-    case (.value(let test), .header(let name)): satisfies(test, header: name)
-    case (.number, _), (.text, _), (.value, _): false
+    default: false
     }
   }
 
@@ -45,77 +65,12 @@ extension Record {
     return hasFinding(by: rulebook, in: filter.inbox) { pattern.matches($0.rawValue) }
   }
 
-  private borrowing func pushKey(_ reading: inout FilterReading) -> String {
-    if let known = reading.pushKey { return known }
-    let key = pushKey
-    reading.pushKey = key
-    return key
-  }
-
-  // MARK: - Fields
-
-  private borrowing func has(_ pattern: TextPattern, _ field: FilterField) -> Bool {
-    switch field {
-    case .deviceToken: withHeader(facts.deviceToken) { $0.map(pattern.matches) ?? false }
-    case .topic: withTopic { $0.map(pattern.matches) ?? false }
-    case .pushType: withHeader(facts.pushTypeText) { $0.map(pattern.matches) ?? false }
-    case .apnsID: withID { $0.map(pattern.matches) ?? false }
-    case .collapseID: withHeader(facts.collapseID) { $0.map(pattern.matches) ?? false }
-    case .reason: servedReason.map(pattern.matches) ?? false
-    case .rule: aftermath?.injections.contains { pattern.matches($0.rule) } ?? false
-    case .profile: aftermath?.injections.contains { $0.profile.map(pattern.matches) ?? false } ?? false
-    case .outcome: pattern.matches(outcome.rawValue)
-    case .connection: head { pattern.matches($0.connection.id) }
-    case .keyID: verdict?.token?.keyID.map(pattern.matches) ?? false
-    case .teamID: verdict?.token?.teamID.map(pattern.matches) ?? false
-    default: number(field).map { pattern.matches(String($0)) } ?? false
-    }
-  }
-
-  private borrowing func isNumber(of field: FilterField, in range: ClosedRange<Int64>) -> Bool {
-    guard let number = number(field) else { return false }
-    return range.contains(number)
-  }
-
-  private borrowing func number(_ field: FilterField) -> Int64? {
-    switch field {
-    case .status: served.status.map(Int64.init)
-    case .priority: priority.map(Int64.init)
-    case .listener: Int64(head { $0.connection.listener })
-    case .attempt: Int64(attempt)
-    case .since, .until: receivedAt
-    case .size, .sizeGreater, .sizeLess: Int64(bodySize)
-    default: nil
-    }
-  }
-
-  private borrowing func isOne(of states: [FilterState], isDuplicate: Bool) -> Bool {
-    for state in states where isIn(state, isDuplicate: isDuplicate) { return true }
-    return false
-  }
-
-  /// Whether it is in a state; of `duplicate` the caller knows.
-  borrowing func isIn(_ state: FilterState, isDuplicate: Bool) -> Bool {
-    switch state {
-    case .retry: attempt > 1
-    case .first: attempt <= 1
-    case .pending: outcome == .pending
-    case .duplicate: isDuplicate
-    }
+  /// What the faults that met it say of themselves.
+  borrowing func injections(_ text: (Injection) -> String?) -> [String] {
+    aftermath?.injections.compactMap(text) ?? []
   }
 
   // MARK: - What came
-
-  private func satisfies(_ test: FilterTest.ValueTest, header wanted: String) -> Bool {
-    var found = false
-    withHeaders { packed in
-      HeaderList.forEachField(in: packed) { name, value in
-        guard !found, packed[name.indices].elementsEqual(wanted.utf8) else { return }
-        found = test.holds(forHeader: UnsafeRawBufferPointer(rebasing: packed[value.indices]))
-      }
-    }
-    return found
-  }
 
   private func satisfies(_ group: Filter.Group, payload pointer: JSONPointer, _ reading: inout FilterReading) -> Bool {
     let value = withBody { pointer.value(in: $0) }
@@ -169,7 +124,7 @@ extension FilterTest.ValueTest {
     }
   }
 
-  fileprivate func holds(forHeader value: UnsafeRawBufferPointer) -> Bool {
+  func holds(forHeader value: UnsafeRawBufferPointer) -> Bool {
     switch self {
     case .present: true
     case .text(let pattern, _, _): pattern.matches(value)

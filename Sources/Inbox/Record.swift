@@ -74,8 +74,16 @@ public struct Record: Sendable {
   public private(set) var accepted: Bool
   /// How often this push came until now, from 1.
   public let attempt: Int32
+  // Eight bytes, where an optional takes nine, and with them each record sixteen more.
+  private var finished: Int64
+  /// What tells its push from others, without regard to its `apns-id`.
+  let fingerprint: PushFingerprint
+
   /// When its story ended, in milliseconds since 1970 of the server's clock; nil while it is pending.
-  public private(set) var finishedAt: Int64?
+  public private(set) var finishedAt: Int64? {
+    get { finished == .min ? nil : finished }
+    set { finished = newValue ?? .min }
+  }
 
   /// The HTTP/2 stream it came on.
   public var stream: Int32 { head { $0.stream } }
@@ -90,26 +98,13 @@ public struct Record: Sendable {
   public var arrivedAt: Int64 { head { $0.arrivedAt } }
 
   /// What APNs would say. Nil if the request did not come whole, so that there was nothing to judge.
-  public var verdict: Verdict? {
-    head { head in
-      switch head.judgement {
-      case .verdict(let verdict): verdict
-      case .unjudged: nil
-      case .told(let judgement): judgement.verdict
-      }
-    }
-  }
+  public var verdict: Verdict? { isJudged ? head { $0.verdict } : nil }
+
+  /// Whether there is a verdict.
+  var isJudged: Bool { head { $0.standing.isJudged } }
 
   /// What the request's headers say; positions are into the packed header fields.
-  public var facts: PushFacts {
-    head { head in
-      switch head.judgement {
-      case .verdict(let verdict): verdict.facts
-      case .unjudged(let facts): facts
-      case .told(let judgement): judgement.facts
-      }
-    }
-  }
+  public var facts: PushFacts { head { $0.verdict.facts } }
 
   /// Says when the answer was ready to leave, for one that was given before the clock was read.
   public mutating func wasAnswered(afterNanoseconds latency: Int64) {
@@ -149,22 +144,28 @@ extension Record {
         request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
-      finishedAt: end.finishedAt)
+      finished: end.finishedAt ?? .min,
+      fingerprint: PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic))
   }
 
   /// A record as an export tells it.
   ///
-  /// - Parameter seq: the number it had.
+  /// - Parameters:
+  ///   - seq: the number it had.
+  ///   - findings: the names of what it says the provider did wrong, which nobody judges again.
   init(
-    seq: Int, request: HTTPRequest, told judgement: ToldJudgement, generatedID: ArraySlice<UInt8>,
-    connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End
+    seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
+    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End
   ) {
+    var names = HeaderList()
+    for name in findings { names.append(name: name, value: "") }
     self.init(
       seq: seq,
       content: .make(
-        request, nil, judgement.facts, generatedID, connection, receivedAt: receivedAt,
-        arrivedAt: receivedAt &* 1_000_000, told: judgement),
+        request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
+        arrivedAt: receivedAt &* 1_000_000, toldFindings: names),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
-      finishedAt: end.finishedAt)
+      finished: end.finishedAt ?? .min,
+      fingerprint: PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic))
   }
 }

@@ -49,14 +49,12 @@ extension Record {
 
   /// Calls `read` with the header bytes at `range`, or nil without one.
   func withHeader<Result>(_ range: ByteRange?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    guard let range, range.indices.upperBound <= head({ Int($0.headerSize) }) else { return read(nil) }
-    return withBytes(range.indices, read)
+    withPlace(head { $0.place(range) }, read)
   }
 
   /// Calls `read` with the push's `apns-id`: the server's where it made one, else the client's. Nil if there is none.
   func withID<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    let (start, end) = head { ($0.bodyRange.upperBound, $0.byteCount) }
-    return start < end ? withBytes(start..<end, read) : withHeader(facts.apnsID, read)
+    withPlace(head { $0.idPlace }, read)
   }
 
   /// Calls `read` with the topic: of the header, else the only one that the provider certificate permits.
@@ -70,6 +68,12 @@ extension Record {
   /// The header text at `range`, with what is not UTF-8 replaced; nil without a range.
   func text(_ range: ByteRange?) -> String? {
     withHeader(range) { $0.map { String(decoding: $0, as: UTF8.self) } }
+  }
+
+  /// - Parameter range: within the bytes that are kept; nil for nothing.
+  func withPlace<Result>(_ range: Range<Int>?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
+    guard let range else { return read(nil) }
+    return withBytes(range) { read($0) }
   }
 
   /// - Parameter range: within the bytes that are kept.

@@ -6,6 +6,8 @@ internal import HTTPMessage
 struct RecordChunk: Sendable {
   private(set) var records: [Record] = []
   private var marks: [UInt16] = []
+  /// Copies share them: the same records stand at the same places of both.
+  private let keyMarks = PushKeyMarks()
 
   init(capacity: Int) {
     records.reserveCapacity(capacity)
@@ -34,43 +36,48 @@ struct RecordChunk: Sendable {
   /// Changes a record, but neither its number nor what came.
   mutating func update(at index: Int, _ change: (inout Record) -> Void) { change(&records[index]) }
 
-  /// Calls `visit` with each record at one of these places until it returns false.
+  /// Calls `visit` with each record at one of these places that a filter means, until it returns false.
   ///
-  /// - Parameter marks: only with records that have one of these marks; nil for all.
+  /// - Parameter devices: the marks of the only devices whose records the filter can mean; nil for all.
   /// - Returns: whether `visit` never returned false.
   func forEach(
-    at indices: Range<Int>, newestFirst: Bool, marks wanted: [UInt16]?, _ visit: (borrowing Record) -> Bool
+    at indices: Range<Int>, newestFirst: Bool, _ filter: borrowing Filter, devices: [UInt16]?,
+    _ visit: (borrowing Record) -> Bool
   ) -> Bool {
-    // Mostly it is one, and then there is no list to go through for each record.
-    let only = wanted?.count == 1 ? wanted?.first : nil
+    let size = RecordBatch.size
     return records.withUnsafeBufferPointer { records in
-      marks.withUnsafeBufferPointer { marks in
-        for offset in 0..<indices.count {
-          let index = newestFirst ? indices.upperBound - 1 - offset : indices.lowerBound + offset
-          if let only {
-            if marks[index] != only { continue }
-          } else if let wanted, !wanted.contains(marks[index]) {
-            continue
-          }
-          guard Self.borrow(records, at: index, visit) else { return false }
-        }
-        return true
+      var rest = indices
+      while !rest.isEmpty {
+        let places = newestFirst ? rest.suffix(size) : rest.prefix(size)
+        rest = newestFirst ? rest.dropLast(size) : rest.dropFirst(size)
+        var batch = RecordBatch(records, at: places, keyMarks)
+        if let devices { batch.keep(bits(of: places, with: devices)) }
+        if batch.meant == 0 { continue }
+        filter.narrow(&batch)
+        guard batch.visit(newestFirst: newestFirst, visit) else { return false }
       }
+      return true
     }
-  }
-
-  /// Calls `read` with an element where it stands: a copy of each record would touch what it keeps in memory, whatever is
-  /// asked of it. The compiler makes none only where it does not know that it could.
-  private static func borrow<Element: ~Copyable, Result>(
-    _ elements: UnsafeBufferPointer<Element>, at index: Int, _ read: (borrowing Element) -> Result
-  ) -> Result {
-    read(elements[index])
   }
 
   // MARK: - Marks
 
+  /// What the marks of a record take in memory: of its device, and of its push key once somebody has asked for that.
+  static let markSize = MemoryLayout<UInt16>.size + MemoryLayout<UInt32>.size
+
+  /// A bit for each place with a record to one of these devices.
+  private func bits(of places: Range<Int>, with devices: [UInt16]) -> UInt64 {
+    var bits: UInt64 = 0
+    marks.withUnsafeBufferPointer { marks in
+      for device in devices {
+        for (bit, place) in places.enumerated() where marks[place] == device { bits |= 1 << UInt64(bit) }
+      }
+    }
+    return bits
+  }
+
   private static func mark(of record: borrowing Record) -> UInt16 {
-    record.withHeader(record.facts.deviceToken) { $0.map(mark) ?? 0 }
+    record.withPlace(record.head { $0.place($0.verdict.facts.deviceToken) }) { $0.map(mark) ?? 0 }
   }
 
   /// The mark of the records to a device, of which other devices have one in 65536 too.
@@ -79,23 +86,8 @@ struct RecordChunk: Sendable {
     return token.withUTF8 { mark(of: UnsafeRawBufferPointer($0)) }
   }
 
-  /// Equal for tokens that differ in case alone. Eight bytes at a time, for it is worked out for each push.
+  /// Equal for tokens that differ in case alone.
   private static func mark(of token: UnsafeRawBufferPointer) -> UInt16 {
-    var hash = UInt64(truncatingIfNeeded: token.count)
-    var position = 0
-    func mix(_ bytes: UInt64) {
-      hash = (hash ^ (bytes | 0x2020_2020_2020_2020)) &* 0x9E37_79B9_7F4A_7C15
-      hash ^= hash >> 32
-    }
-    while position + 8 <= token.count {
-      mix(token.loadUnaligned(fromByteOffset: position, as: UInt64.self))
-      position += 8
-    }
-    while position < token.count {
-      mix(UInt64(token[position]))
-      position += 1
-    }
-    // The upper bits of a product depend on all bits of its factors.
-    return UInt16(truncatingIfNeeded: hash >> 48)
+    UInt16(truncatingIfNeeded: PushFingerprint(deviceToken: token).state)
   }
 }

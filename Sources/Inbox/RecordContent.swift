@@ -2,37 +2,27 @@ internal import APNSRules
 internal import HTTPMessage
 
 /// What never changes of a record, in one piece of memory: behind the head stand the packed header fields, the body as far
-/// as it was kept and the generated id, in this order and without gaps.
+/// as it was kept, the generated id, and the findings that an export tells, in this order and without gaps.
 typealias RecordContent = ManagedBuffer<RecordHead, UInt8>
-
-/// What an export says about a push, which nobody judges again. It stands apart so that other records do not grow by it.
-final class ToldJudgement: Sendable {
-  let verdict: Verdict?
-  let facts: PushFacts
-  let findings: [String]
-
-  /// What it takes in memory.
-  static let size = 16 + MemoryLayout<Verdict?>.stride + MemoryLayout<PushFacts>.stride + 8
-
-  init(verdict: Verdict?, facts: PushFacts, findings: [String]) {
-    self.verdict = verdict
-    self.facts = facts
-    self.findings = findings
-  }
-}
 
 /// What is known about the bytes of a record.
 struct RecordHead: Sendable {
-  /// A verdict has the facts in it; they are kept once.
-  enum Judgement: Sendable {
-    case verdict(Verdict)
-    case unjudged(PushFacts)
-    /// What an export says.
-    case told(ToldJudgement)
+  /// Who has judged the push.
+  enum Standing: UInt8, Sendable {
+    case judged
+    case unjudged
+    /// Somebody did, an export says.
+    case toldJudged
+    /// Nobody did, an export says.
+    case toldUnjudged
+
+    var isJudged: Bool { self == .judged || self == .toldJudged }
+    var isTold: Bool { self == .toldJudged || self == .toldUnjudged }
   }
 
   let connection: ConnectionFacts
-  let judgement: Judgement
+  /// The verdict with the facts in it, at the same place for all; where nobody has judged, only the facts mean something.
+  let verdict: Verdict
   let receivedAt: Int64
   let arrivedAt: Int64
   /// How many bytes of body came in all.
@@ -41,41 +31,63 @@ struct RecordHead: Sendable {
   let headerSize: UInt16
   let keptBodySize: UInt16
   let idSize: UInt8
+  let standing: Standing
+  /// How long the names of the findings are that an export tells, packed as header fields are.
+  let toldSize: UInt16
 
   /// How many bytes stand behind it.
-  var byteCount: Int { Int(headerSize) + Int(keptBodySize) + Int(idSize) }
+  var byteCount: Int { Int(headerSize) + Int(keptBodySize) + Int(idSize) + Int(toldSize) }
 
   /// Where the body stands in them.
   var bodyRange: Range<Int> { Int(headerSize)..<Int(headerSize) + Int(keptBodySize) }
+
+  /// Where the generated id stands in them.
+  var idRange: Range<Int> { bodyRange.upperBound..<bodyRange.upperBound + Int(idSize) }
+
+  /// Where the push's `apns-id` stands in them: the server's where it made one, else the client's. Nil if there is none.
+  var idPlace: Range<Int>? { idSize > 0 ? idRange : place(verdict.facts.apnsID) }
+
+  /// Where a part of the header fields stands in them; nil for nil.
+  func place(_ range: ByteRange?) -> Range<Int>? {
+    guard let range, range.indices.upperBound <= Int(headerSize) else { return nil }
+    return range.indices
+  }
 }
 
 extension RecordContent {
   /// The one allocation of a record. What is longer than its size in the head is cut.
   static func make(
     _ request: borrowing HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, _ generatedID: ArraySlice<UInt8>,
-    _ connection: ConnectionFacts, receivedAt: Int64, arrivedAt: Int64, told: ToldJudgement? = nil
+    _ connection: ConnectionFacts, receivedAt: Int64, arrivedAt: Int64, toldFindings: HeaderList? = nil
   ) -> RecordContent {
     let (stream, bodySize) = (request.stream, UInt32(clamping: request.bodySize))
     let headerSize = UInt16(clamping: request.headers.bytes.count)
     let keptBodySize = UInt16(clamping: request.body.count)
     let idSize = UInt8(clamping: generatedID.count)
+    let toldSize = toldFindings.map { UInt16(clamping: $0.bytes.count) } ?? 0
     let bodyEnd = Int(headerSize) + Int(keptBodySize)
-    let content = create(minimumCapacity: bodyEnd + Int(idSize)) { _ in
+    let size = bodyEnd + Int(idSize) + Int(toldSize)
+    let standing: RecordHead.Standing =
+      toldFindings == nil
+      ? (verdict == nil ? .unjudged : .judged) : (verdict == nil ? .toldUnjudged : .toldJudged)
+    let content = create(minimumCapacity: size) { _ in
       RecordHead(
-        connection: connection,
-        judgement: told.map { .told($0) } ?? verdict.map { .verdict($0) } ?? .unjudged(facts), receivedAt: receivedAt,
+        connection: connection, verdict: verdict ?? Verdict(facts: facts), receivedAt: receivedAt,
         arrivedAt: arrivedAt, bodySize: bodySize, stream: stream, headerSize: headerSize, keptBodySize: keptBodySize,
-        idSize: idSize)
+        idSize: idSize, standing: standing, toldSize: toldSize)
     }
     content.withUnsafeMutablePointerToElements { elements in
-      let target = UnsafeMutableRawBufferPointer(start: elements, count: bodyEnd + Int(idSize))
+      let target = UnsafeMutableRawBufferPointer(start: elements, count: size)
       let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(headerSize)])
       request.headers.bytes.withUnsafeBytes { headers.fill(from: $0) }
       facts.blankSignatures(in: headers)
       let body = UnsafeMutableRawBufferPointer(rebasing: target[Int(headerSize)..<bodyEnd])
       request.body.withUnsafeBytes { body.fill(from: $0) }
-      let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd...])
+      let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd..<bodyEnd + Int(idSize)])
       generatedID.withUnsafeBytes { id.fill(from: $0) }
+      guard let toldFindings else { return }
+      let told = UnsafeMutableRawBufferPointer(rebasing: target[(bodyEnd + Int(idSize))...])
+      toldFindings.bytes.withUnsafeBytes { told.fill(from: $0) }
     }
     return content
   }

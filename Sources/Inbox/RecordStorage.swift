@@ -18,9 +18,9 @@ struct RecordStorage: Sendable {
   /// What they keep in memory.
   private(set) var bytes = 0
 
-  /// What a record takes beside its bytes: its place and its mark, the two words of each object, what is known about it,
+  /// What a record takes beside its bytes: its place and its marks, the two words of each object, what is known about it,
   /// and a word of the allocator's.
-  static let overhead = MemoryLayout<Record>.stride + 2 + 16 + MemoryLayout<RecordHead>.stride + 8
+  static let overhead = MemoryLayout<Record>.stride + RecordChunk.markSize + 16 + MemoryLayout<RecordHead>.stride + 8
 
   /// What a record keeps in memory.
   static func cost(_ record: borrowing Record) -> Int { overhead + record.byteCount }
@@ -117,13 +117,12 @@ struct RecordStorage: Sendable {
     let end = position(from: selection.before)
     guard start.chunk < end.chunk || (start.chunk == end.chunk && start.index < end.index) else { return }
     let visited = start.chunk...min(end.chunk, chunks.count - 1)
-    let marks = selection.filter.deviceTokens?.map(RecordChunk.mark)
+    let devices = selection.filter.deviceTokens?.map(RecordChunk.mark)
     for chunk in newestFirst ? Array(visited.reversed()) : Array(visited) {
       let indices = (chunk == start.chunk ? start.index : 0)..<(chunk == end.chunk ? end.index : chunks[chunk].count)
-      let goesOn = chunks[chunk].forEach(at: indices, newestFirst: newestFirst, marks: marks) { record in
-        !selection.filter.matches(record) || body(record)
-      }
-      guard goesOn else { return }
+      guard
+        chunks[chunk].forEach(at: indices, newestFirst: newestFirst, selection.filter, devices: devices, body)
+      else { return }
     }
   }
 

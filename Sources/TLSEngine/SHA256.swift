@@ -10,7 +10,9 @@ public enum SHA256 {
   nonisolated(unsafe) static let algorithm: OpaquePointer? = EVP_MD_fetch(nil, "SHA2-256", nil) ?? EVP_sha256()
 
   /// The digest of `parts` put one after the other: 32 bytes. Any thread may call it.
-  public static func digest(_ parts: UnsafeRawBufferPointer...) -> [UInt8] {
+  public static func digest(_ parts: UnsafeRawBufferPointer...) -> [UInt8] { digest(of: parts) }
+
+  private static func digest(of parts: [UnsafeRawBufferPointer]) -> [UInt8] {
     [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
       filled = count
       let context = EVP_MD_CTX_new()
@@ -22,6 +24,9 @@ public enum SHA256 {
       if written != 1 { buffer.initialize(repeating: 0) }
     }
   }
+
+  /// The digest of `parts` put one after the other in lower-case hexadecimal: 64 characters.
+  public static func hexDigest(_ parts: UnsafeRawBufferPointer...) -> String { Hexadecimal.text(digest(of: parts)) }
 
   /// The digest of `bytes` in lower-case hexadecimal: 64 characters.
   public static func hexDigest(_ bytes: [UInt8]) -> String {

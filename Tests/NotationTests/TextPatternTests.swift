@@ -21,6 +21,28 @@ import Testing
     #expect(!TextPattern("[", foldsCase: true).matches("{"))
   }
 
+  /// Long ones are compared eight bytes at a time, as far as that goes.
+  @Test func foldsCaseAnywhere() {
+    let text = "0123456789abcdef0123456789abcdef-com"
+    for index in text.indices {
+      let changed = text[..<index] + text[index...index].uppercased() + text[text.index(after: index)...]
+      #expect(TextPattern(changed, foldsCase: true).matches(text))
+      #expect(TextPattern(text, foldsCase: true).matches(String(changed)))
+      #expect(TextPattern(text, foldsCase: false).matches(String(changed)) == (changed == text))
+      let other = text[..<index] + "x" + text[text.index(after: index)...]
+      #expect(!TextPattern(text, foldsCase: true).matches(String(other)))
+    }
+  }
+
+  @Test(arguments: [
+    ("AB*c", "ab", false), ("*", "", true), ("**", "", true), ("*a", "", false), ("Abc", "abc", false), ("", "", false),
+  ])
+  func knowsWhatItsTextsBeginWith(text: String, beginning: String, isAnything: Bool) {
+    let pattern = TextPattern(text, foldsCase: true)
+    #expect(pattern.beginning == beginning)
+    #expect(pattern.isAnything == isAnything)
+  }
+
   @Test func takesAStarInALiteralAsItself() {
     #expect(TextPattern(literal: "A*").matches("a*"))
     #expect(!TextPattern(literal: "A*").matches("ab"))

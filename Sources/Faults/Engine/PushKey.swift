@@ -5,6 +5,9 @@ internal import TLSEngine
 
 /// What makes attempts the same push.
 public enum PushKey {
+  /// How many digits it has.
+  public static let length = 32
+
   /// 32 hexadecimal digits, the first half of the SHA-256 over device token (lower case), topic, push type and collapse
   /// id, each with a zero byte after it, and the body.
   ///
@@ -16,7 +19,7 @@ public enum PushKey {
     headers: UnsafeRawBufferPointer, facts: PushFacts, defaultTopic: String?, body: UnsafeRawBufferPointer
   ) -> String {
     var parts: [UInt8] = []
-    parts.reserveCapacity(512 + body.count)
+    parts.reserveCapacity(256)
     if let token = headers.field(facts.deviceToken) { parts.append(contentsOf: token.map(asciiLowercased)) }
     parts.append(0)
     if facts.topic == nil, let defaultTopic { parts.append(contentsOf: defaultTopic.utf8) }
@@ -24,8 +27,7 @@ public enum PushKey {
       if let text = headers.field(range) { parts.append(contentsOf: text) }
       parts.append(0)
     }
-    parts.append(contentsOf: body)
-    return String(SHA256.hexDigest(parts).prefix(32))
+    return parts.withUnsafeBytes { String(SHA256.hexDigest($0, body).prefix(length)) }
   }
 }
 

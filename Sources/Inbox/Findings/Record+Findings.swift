@@ -40,10 +40,11 @@ extension Record {
   }
 
   /// A rejected push has been told what is wrong with it; the others count even where a fault kept APNs from taking them.
-  private var isTaken: Bool { verdict?.isAccepted == true }
+  private var isTaken: Bool { isJudged && head { $0.verdict.isAccepted } }
 
   private var isNearLimit: Bool {
-    isTaken && bodySize * 100 >= facts.payloadLimit * FindingThreshold.nearLimitPercent
+    let limit = head { $0.verdict.facts.payloadLimit }
+    return isTaken && bodySize * 100 >= limit * FindingThreshold.nearLimitPercent
   }
 
   private borrowing func isWithoutType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.misses(pushType: facts) }

@@ -144,7 +144,7 @@ public struct InboxImport {
   private mutating func storeBatch() throws(Problem) {
     records.append(batch)
     batch.removeAll(keepingCapacity: true)
-    guard records.bytes + records.count * ToldJudgement.size <= maxBytes else {
+    guard records.bytes <= maxBytes else {
       throw Problem(line: recordLine, reason: "the \(records.count) pushes up to here take more than \(maxBytes) bytes")
     }
   }

@@ -1,18 +1,26 @@
 internal import APNSRules
+internal import HTTPMessage
 
 /// What an export says the provider did wrong. It was looked for when there was more to see: machine times, and which
 /// provider token was the same.
 extension Record {
   /// The names of findings, as the record's JSON has them.
   func findingNames(by rulebook: Rulebook, in inbox: Inbox?) -> [String] {
-    toldJudgement?.findings ?? findingKinds(by: rulebook, in: inbox).map(\.rawValue)
+    toldNames ?? findingKinds(by: rulebook, in: inbox).map(\.rawValue)
   }
 
   /// What the export says, as far as this version knows it; nil for a record that was made here.
-  var toldFindings: [Finding.Kind]? { toldJudgement?.findings.compactMap(Finding.Kind.init) }
+  var toldFindings: [Finding.Kind]? { toldNames?.compactMap(Finding.Kind.init) }
 
-  private var toldJudgement: ToldJudgement? {
-    head { head in if case .told(let judgement) = head.judgement { judgement } else { nil } }
+  private var toldNames: [String]? {
+    guard head({ $0.standing.isTold }) else { return nil }
+    return withBytes(head { $0.idRange.upperBound..<$0.byteCount }) { packed in
+      var names: [String] = []
+      HeaderList.forEachField(in: packed) { name, _ in
+        names.append(String(decoding: packed[name.indices], as: UTF8.self))
+      }
+      return names
+    }
   }
 
   /// The same with words: those of what the record proves alone, and what the kind means for what others prove.

@@ -48,7 +48,7 @@ struct RecordReader {
     guard id.count <= Int(UInt8.max) else { throw json.problem("an apns.id that is too long") }
     return Record(
       seq: seq, request: request,
-      told: ToldJudgement(verdict: verdict(told, facts), facts: facts, findings: told.findings),
+      verdict: verdict(told, facts), facts: facts, findings: told.findings,
       generatedID: id[...], connection: connection(told, facts), attempt: told.attempt ?? 1, receivedAt: receivedAt,
       end: Record.End(
         outcome: outcome, accepted: accepted, served: served(told), aftermath: aftermath(told),

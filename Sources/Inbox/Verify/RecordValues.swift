@@ -12,7 +12,7 @@ extension Record {
       payloadProblem == nil ? withBody { pointer.value(in: $0) }.map { [JSONValue($0)] } ?? [] : []
     case .field(.finding): findingNames(filter)
     case .field(.is):
-      FilterState.allCases.filter { isIn($0, isDuplicate: filter.duplicates.contains(seq)) }.map { .text($0.rawValue) }
+      states(isDuplicate: filter.isDuplicate(seq)).map { .text($0.rawValue) }
     case .field(let field): values(of: field)
     }
   }

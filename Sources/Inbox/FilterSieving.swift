@@ -1,0 +1,159 @@
+internal import APNSRules
+internal import Faults
+internal import HTTPMessage
+internal import Notation
+
+extension FilterSieve {
+  /// Leaves out the records for which it does not hold; all stay of what is dear.
+  func narrow(_ batch: inout RecordBatch, of filter: borrowing Filter) {
+    switch self {
+    case .text(let field, let conditions): batch.keep(field, conditions)
+    case .number(let field, let conditions): batch.keep(field, conditions)
+    case .accepted(let values): batch.keep { _, record in values.contains(record.accepted ? 1 : 0) }
+    case .outcome(let values): batch.keep { _, record in values.contains(record.outcome.place) }
+    case .state(let values): batch.keep(states: values, duplicates: filter.duplicates)
+    case .pushKey(let conditions, let beginnings): batch.keep(pushKey: conditions, beginnings)
+    case .header(let name, let conditions): batch.keep(header: name, conditions)
+    case .dear: break
+    }
+  }
+}
+
+extension Record.Outcome {
+  /// Its place among all of them.
+  fileprivate var place: Int {
+    switch self {
+    case .accepted: 0
+    case .rejected: 1
+    case .faulted: 2
+    case .pending: 3
+    case .aborted: 4
+    }
+  }
+}
+
+extension RecordBatch {
+  fileprivate mutating func keep(_ field: FilterField, _ conditions: TextConditions) {
+    switch field {
+    case .deviceToken: keep(conditions) { $0.head { $0.place($0.verdict.facts.deviceToken) } }
+    case .pushType: keep(conditions) { $0.head { $0.place($0.verdict.facts.pushTypeText) } }
+    case .collapseID: keep(conditions) { $0.head { $0.place($0.verdict.facts.collapseID) } }
+    case .apnsID: keep(conditions) { $0.head { $0.idPlace } }
+    case .topic: keep(topic: conditions)
+    case .reason: keep { _, record in record.servedReason.map(conditions.hold) ?? conditions.holdForNothing }
+    case .rule: keep { _, record in conditions.hold(anyOf: record.injections { $0.rule }) }
+    case .profile: keep { _, record in conditions.hold(anyOf: record.injections { $0.profile }) }
+    case .connection:
+      keep(ofOwner: { $0.head { ObjectIdentifier($0.connection) } }) { conditions.hold($0.connection.id) }
+    case .keyID: keep(token: conditions, \.keyID)
+    case .teamID: keep(token: conditions, \.teamID)
+    // These have no texts.
+    default: keep(0)
+    }
+  }
+
+  @inline(__always)
+  private mutating func keep(_ conditions: TextConditions, _ place: (borrowing Record) -> Range<Int>?) {
+    keep(reading: place) { record, place in
+      guard let place else { return conditions.holdForNothing }
+      return record.withBytes(place) { conditions.hold($0) }
+    }
+  }
+
+  private mutating func keep(topic conditions: TextConditions) {
+    var defaults = OwnerMemory()
+    keep(reading: { $0.head { $0.place($0.verdict.facts.topic) } }) { record, place in
+      if let place { return record.withBytes(place) { conditions.hold($0) } }
+      return defaults.value(of: record.head { ObjectIdentifier($0.connection) }) {
+        record.withTopic { $0.map(conditions.hold) ?? conditions.holdForNothing }
+      }
+    }
+  }
+
+  private mutating func keep(token conditions: TextConditions, _ text: (ProviderToken) -> String?) {
+    keep(ofOwner: { $0.head { $0.verdict.token.map { ObjectIdentifier($0) } } }) { record in
+      record.verdict?.token.flatMap(text).map(conditions.hold) ?? conditions.holdForNothing
+    }
+  }
+
+  /// For what records have in common that have the same owner.
+  @inline(__always)
+  private mutating func keep(
+    ofOwner owner: (borrowing Record) -> ObjectIdentifier?, _ holds: (borrowing Record) -> Bool
+  ) {
+    var memory = OwnerMemory()
+    keep { _, record in memory.value(of: owner(record)) { holds(record) } }
+  }
+
+  fileprivate mutating func keep(_ field: FilterField, _ conditions: NumberConditions) {
+    switch field {
+    case .status: keep { _, record in conditions.hold(record.served.status.map(Int64.init)) }
+    case .priority: keep { _, record in conditions.hold(record.priority.map(Int64.init)) }
+    case .listener: keep { _, record in conditions.hold(record.head { Int64($0.connection.listener) }) }
+    case .attempt: keep { _, record in conditions.hold(Int64(record.attempt)) }
+    case .since, .until: keep { _, record in conditions.hold(record.receivedAt) }
+    case .size, .sizeGreater, .sizeLess: keep { _, record in conditions.hold(Int64(record.bodySize)) }
+    // These have no numbers.
+    default: keep(0)
+    }
+  }
+
+  /// - Parameter duplicates: the numbers of those that are, ascending.
+  fileprivate mutating func keep(states: FewValues, duplicates: [Int]) {
+    var next = duplicates.position(ofSeq: firstSeq)
+    keep { _, record in
+      while next < duplicates.count, duplicates[next] < record.seq { next += 1 }
+      let isDuplicate = next < duplicates.count && duplicates[next] == record.seq
+      return states.contains(record.stateNumber(isDuplicate: isDuplicate))
+    }
+  }
+
+  /// Goes through the first field of all records, then through the second, and so on: reading one record's waits for no
+  /// other, so the memory of many comes at once.
+  fileprivate mutating func keep(header name: TextPattern, _ conditions: ValueConditions) {
+    var offsets = Array(repeating: 0, count: count)
+    var (wanted, forbidden): (UInt64, UInt64) = (conditions.holdForNothing ? meant : 0, 0)
+    var unread = self
+    while unread.meant != 0 {
+      unread.keep { index, record in
+        record.withHeaders { packed in
+          guard let field = HeaderList.field(in: packed, at: offsets[index]) else { return false }
+          offsets[index] = field.value.indices.upperBound
+          if name.matches(UnsafeRawBufferPointer(rebasing: packed[field.name.indices])) {
+            let value = UnsafeRawBufferPointer(rebasing: packed[field.value.indices])
+            if conditions.want(value) { wanted |= 1 << UInt64(index) }
+            if conditions.forbid(value) { forbidden |= 1 << UInt64(index) }
+          }
+          return true
+        }
+      }
+    }
+    keep(wanted & ~forbidden)
+  }
+
+  /// The hash of a push takes long, so nobody makes it where its beginning, or the conditions alone, say enough.
+  fileprivate mutating func keep(pushKey conditions: TextConditions, _ beginnings: [PushKeyMarks.Beginning]) {
+    if conditions.patterns.allSatisfy(\.isAnything) { return conditions.hold("") ? () : keep(0) }
+    var known = keys?.marks.known(from: keys?.offset ?? 0, count: count) ?? PushKeyMarks.Known()
+    keep { index, record in
+      if let mark = known[index], !beginnings.contains(where: mark.begins) { return conditions.holdForNothing }
+      let key = record.pushKey
+      known[index] = PushKeyMarks.Mark(key)
+      return conditions.hold(key)
+    }
+    if let keys { keys.marks.learn(known, from: keys.offset) }
+  }
+}
+
+/// What was found of the owner that was asked for last: mostly the next record has the same one.
+private struct OwnerMemory {
+  private var last: (owner: ObjectIdentifier?, holds: Bool)?
+
+  @inline(__always)
+  mutating func value(of owner: ObjectIdentifier?, _ find: () -> Bool) -> Bool {
+    if let last, last.owner == owner { return last.holds }
+    let holds = find()
+    last = (owner, holds)
+    return holds
+  }
+}
