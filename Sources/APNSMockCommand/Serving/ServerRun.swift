@@ -27,6 +27,7 @@ struct ServerRun: Sendable {
       let count = try export.write(server.state)
       logger.info("\(count) pushes written to \(export.path)")
     }
+    signals.ignoreTheRest()
     logger.info("stopped")
   }
 }
