@@ -76,8 +76,14 @@ package final class FileReplacement {
 extension FileError {
   /// A failure of the system's, just now.
   init(path: String, failing what: String) {
-    self.init(
-      path: path, problem: "\(what): \(String(cString: strerror(errno)))",
-      repair: "see to it that this user may use the file and its folder")
+    let number = errno
+    let repair =
+      switch number {
+      case ENOSPC, EDQUOT, EFBIG: "make room there"
+      case EISDIR: "name a file in it"
+      case ENOENT, ENOTDIR: "see whether its folder is there"
+      default: "see to it that this user may use the file and its folder"
+      }
+    self.init(path: path, problem: "\(what): \(String(cString: strerror(number)))", repair: repair)
   }
 }
