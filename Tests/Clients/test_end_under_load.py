@@ -190,6 +190,29 @@ def test_a_second_signal_under_load_leaves_the_old_export_or_a_whole_one(binary,
     assert acknowledged(loaders) and not server.port_file.exists()
 
 
+def test_a_second_signal_while_the_export_is_written_leaves_no_part_of_it(binary, certs, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    export = folder / "inbox.ndjson"
+    export.write_text("what was there before\n")
+    server = Server(binary, certs, "--export-on-exit", export)
+    try:
+        with connect(server) as wire:
+            wire.push(push_headers(server, HELD))
+            for _ in range(250):
+                for stream in [wire.open(push_headers(server, HELD), b"{%s}" % (b" " * 4_000)) for _ in range(15)]:
+                    wire.answer(stream)
+        server.signal(signal.SIGTERM)
+        await_that(lambda: len(list(folder.iterdir())) > 1 or export.stat().st_size > 100, "nothing is written")
+        server.signal(signal.SIGTERM)
+        code = server.wait(40)
+    finally:
+        server.kill()
+    assert list(folder.iterdir()) == [export]
+    # A fast machine is done before the second signal.
+    assert (code, len(export.read_text().splitlines())) in ((130, 1), (0, 250 * 15 + 1))
+
+
 def test_once_it_has_stopped_a_signal_does_not_change_how_it_ends(binary, certs):
     """Signals at the very moment at which the log says `stopped`: it is a short one, so more than once."""
     codes = collections.Counter()

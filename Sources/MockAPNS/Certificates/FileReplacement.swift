@@ -27,7 +27,7 @@ package final class FileReplacement {
       guard file >= 0 else { throw FileError(path: path, failing: "cannot be written") }
       return
     }
-    let temporary = "\(path).\(getpid()).tmp"
+    let temporary = Self.temporary(for: path)
     self.temporary = temporary
     unlink(temporary)
     file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : 0o644)
@@ -39,6 +39,11 @@ package final class FileReplacement {
     close(file)
     if let temporary { unlink(temporary) }
   }
+
+  /// Removes what there is so far of the file at `path`: for the end of a process in whose midst it is written.
+  package static func abandon(_ path: String) { unlink(temporary(for: path)) }
+
+  private static func temporary(for path: String) -> String { "\(path).\(getpid()).tmp" }
 
   /// Whether something is there that is no ordinary file.
   package static func isSpecial(_ path: String) -> Bool {
