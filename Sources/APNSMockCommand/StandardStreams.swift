@@ -33,6 +33,12 @@ enum StandardStream: Int32 {
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { systemWrite(rawValue, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
+      if count < 0, errno == EAGAIN {
+        // Whoever shares the pipe with us has made it one that does not wait.
+        var asked = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+        poll(&asked, 1, -1)
+        continue
+      }
       guard count > 0 else {
         // Nobody reads it any more (`apns-mock ls | head -1`): there is nobody to tell either.
         if self == .output, errno != EPIPE { outputFailure.store(errno, ordering: .relaxed) }

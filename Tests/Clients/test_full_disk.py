@@ -74,6 +74,19 @@ def test_a_reader_that_has_enough_is_no_error(filled, command):
     assert done.returncode == 0 and "error" not in done.stderr
 
 
+def test_a_pipe_that_does_not_wait_gets_all_data(binary):
+    """Another program that shares the pipe may have set it so; its reader is slow."""
+    ours, theirs = os.pipe()
+    os.set_blocking(theirs, False)
+    with open(ours, "rb") as pipe, subprocess.Popen([str(binary), "openapi"], stdout=theirs, env=clean_environment()) as process:
+        os.close(theirs)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(0.5)  # it has filled the pipe, and waits for us
+        said = pipe.read()
+        assert process.wait(30) == 0
+    assert json.loads(said)["openapi"]
+
+
 def test_a_closed_standard_output_is_an_error(filled):
     """And no connection to the server gets its number, and the data with it."""
     done = in_shell('"$mock" export $at >&-', filled)
