@@ -129,8 +129,7 @@ class Soak:
         self.descriptors = descriptors(self.server)
         while (at := time.monotonic() - began) < self.seconds and not self.over.wait(0.5):
             if self.server.process.poll() is not None:
-                self.fail(f"the server ended with {self.server.process.returncode}")
-                return
+                return  # `end` tells it
             memory, opened = self.server.resident_bytes(), descriptors(self.server)
             if memory is not None:
                 self.samples.append((at, memory, opened))
@@ -149,13 +148,14 @@ class Soak:
             f"(a line through it grows by {grown / MEBIBYTE:+.1f}), at most {most / MEBIBYTE:.1f} MiB and "
             f"{max(opened for _, _, opened in self.samples)} descriptors")
         if grown > self.growth:
-            self.failures.append(f"it grows: {self.memory}; {self.growth / MEBIBYTE:.0f} MiB are allowed")
+            self.failures.append(f"{self.memory}; it may grow by {self.growth / MEBIBYTE:.0f} MiB")
         if most > self.most:
-            self.failures.append(f"it is too much: {self.memory}; {self.most / MEBIBYTE:.0f} MiB are allowed")
+            self.failures.append(f"{self.memory}; {self.most / MEBIBYTE:.0f} MiB are the most there may be")
 
     def end(self):
         """Everybody has left: descriptors are as before, the server ends well, and nothing is missing from its export."""
-        if self.server.process.poll() is not None:
+        if (code := self.server.process.poll()) is not None:
+            self.failures.append(f"the server ended with {code} by itself:\n{self.server.log()[-4000:]}")
             return
         try:
             if self.descriptors is not None:
@@ -166,7 +166,8 @@ class Soak:
             self.failures.append(f"{error}: {descriptors(self.server)} descriptors, {self.descriptors} before")
             return
         if code != 0:
-            self.failures.append(f"the server ended with {code}")
+            self.failures.append(f"the server ended with {code}:\n{self.server.log()[-4000:]}")
+            return
         log = [json.loads(line) for line in self.server.log().splitlines()]
         self.failures += [f"log: {line}" for line in log if line["level"] in ("error", "critical")][:10]
         self.warnings = collections.Counter(line["message"] for line in log if line["level"] == "warning")
