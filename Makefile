@@ -5,6 +5,8 @@ SWIFT ?= swift
 PYTHON ?= python3
 ARGS ?=
 PYTEST_ARGS ?=
+SOAK_MINUTES ?= 10
+SOAK_ARGS ?=
 BENCH_ARGS ?=
 
 program = .build/release/apns-mock
@@ -20,13 +22,14 @@ in_turn = --disable-xctest --no-parallel
 .DEFAULT_GOAL = help
 # Two builds at once would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients screenshots asan tsan bench lint format clean
+.PHONY: help run build test test-swift test-clients soak screenshots asan tsan bench lint format clean
 
 help:
 	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
 	@echo 'make test           lint, build without warnings, test, drive the server with real clients'
 	@echo 'make test-swift     the Swift tests alone'
 	@echo 'make test-clients   the client tests alone (PYTEST_ARGS="-k curl" selects)'
+	@echo 'make soak           hours of mixed traffic: memory stays flat, nothing is lost (SOAK_MINUTES=10; SOAK_ARGS="--help")'
 	@echo 'make build          release build: $(program)'
 	@echo 'make screenshots    the pictures of the page in Images, taken anew'
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer'
@@ -56,6 +59,9 @@ test-swift:
 
 test-clients: build $(clients)/ready
 	$(clients)/bin/python -m pytest Tests/Clients --binary $(program) $(PYTEST_ARGS)
+
+soak: build $(clients)/ready
+	$(clients)/bin/python Tests/Clients/soak.py --binary $(program) --minutes $(SOAK_MINUTES) $(SOAK_ARGS)
 
 screenshots: build $(clients)/ready
 	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)

@@ -101,6 +101,7 @@ let package = Package(
         "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),

@@ -20,8 +20,11 @@ enum Files {
 
   /// All bytes of a file; `-` is standard input.
   static func contents(of path: String) throws -> [UInt8] {
-    try failing { () throws(FileError) in
-      path == "-" ? try WholeFile.standardInput() : try WholeFile(path: path).bytes(limit: .max)
+    do throws(FileError) {
+      return path == "-" ? try WholeFile.standardInput() : try WholeFile(path: path).bytes(limit: .max)
+    } catch {
+      // Who knows what the file is for says how to repair it.
+      throw CommandFailure(.usage, "\(error)")
     }
   }
 
@@ -30,20 +33,20 @@ enum Files {
 
   /// Puts `bytes` there so that nobody ever sees a part of them. Only this user may read them.
   static func replace(_ path: String, with bytes: [UInt8]) throws {
-    try failing { () throws(FileError) in try WholeFile(path: path).replace(with: bytes, isPrivate: true) }
+    try writing { () throws(FileError) in try WholeFile(path: path).replace(with: bytes, isPrivate: true) }
   }
 
   /// Begins a file that is written piece by piece, and seen by others only when it is whole.
   static func replacement(of path: String) throws -> FileReplacement {
-    try failing { () throws(FileError) in try FileReplacement(of: path, isPrivate: false) }
+    try writing { () throws(FileError) in try FileReplacement(of: path, isPrivate: false) }
   }
 
-  /// Does something with a file. Errors are `CommandFailure`s.
-  static func failing<Result>(_ work: () throws(FileError) -> Result) throws -> Result {
+  /// Does something with a file that is written. Errors are `CommandFailure`s.
+  static func writing<Result>(_ work: () throws(FileError) -> Result) throws -> Result {
     do throws(FileError) {
       return try work()
     } catch {
-      throw CommandFailure(.usage, "\(error)")
+      throw CommandFailure(.usage, "\(error); \(error.repair), or name another file")
     }
   }
 }

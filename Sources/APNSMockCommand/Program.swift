@@ -12,6 +12,7 @@ import ArgumentParser
 @main
 enum Program {
   static func main() async {
+    StandardStream.fillGaps()
     let ending: Ending
     do {
       var command = try await APNSMock.asyncParseAsRoot()
@@ -25,6 +26,10 @@ enum Program {
       ending = Ending(of: error)
     }
     for line in ending.lines { ending.stream.line(line) }
+    if let loss = StandardStream.loss {
+      StandardStream.error.line("error: standard output cannot be written: \(loss); make room, or send it elsewhere")
+      exit(ending.status == .done ? ExitStatus.failed.rawValue : ending.code)
+    }
     exit(ending.code)
   }
 }

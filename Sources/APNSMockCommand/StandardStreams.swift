@@ -1,3 +1,5 @@
+import Synchronization
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -7,6 +9,8 @@
 #endif
 
 /// The two streams of the program: data goes to standard output, words go to standard error.
+///
+/// Words that nobody can take are dropped. Data is not: what is lost of it is told at the end, and by the exit code.
 ///
 /// Each call is one `write`, so that lines of several threads do not mix and nothing is left in a buffer at the end.
 enum StandardStream: Int32 {
@@ -22,23 +26,50 @@ enum StandardStream: Int32 {
     return isTerminal && !isSet("NO_COLOR") && getenv("TERM").map { String(cString: $0) } != "dumb"
   }
 
-  /// - Returns: whether somebody reads it.
+  /// - Returns: whether somebody takes it.
   @discardableResult
   func write(_ bytes: some Collection<UInt8>) -> Bool {
     var rest = Array(bytes)[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { systemWrite(rawValue, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
-      // Nobody reads it any more (`apns-mock ls | head -1`): there is nobody to tell either.
-      guard count > 0 else { return false }
+      if count < 0, errno == EAGAIN {
+        // Whoever shares the pipe with us has made it one that does not wait.
+        var asked = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)
+        poll(&asked, 1, -1)
+        continue
+      }
+      guard count > 0 else {
+        // Nobody reads it any more (`apns-mock ls | head -1`): there is nobody to tell either.
+        if self == .output, errno != EPIPE { outputFailure.store(errno, ordering: .relaxed) }
+        return false
+      }
       rest = rest.dropFirst(count)
     }
     return true
   }
 
+  /// What became of standard output, if not all data got there: `No space left on device`.
+  static var loss: String? {
+    let number = outputFailure.load(ordering: .relaxed)
+    return number == 0 ? nil : String(cString: strerror(number))
+  }
+
+  /// Takes the numbers of streams which whoever started this program has closed (`>&-`), so that no connection of ours gets
+  /// one of them and, with it, what is written there. Reading and writing fail as before.
+  static func fillGaps() {
+    for (number, mode) in [(0, O_WRONLY), (output.rawValue, O_RDONLY), (error.rawValue, O_RDONLY)] {
+      // The lowest number that is free, which is this one.
+      if fcntl(number, F_GETFD) < 0 { _ = open("/dev/null", mode | O_CLOEXEC) }
+    }
+  }
+
   /// Writes a line.
   func line(_ text: String) { write(Array(text.utf8) + [UInt8(ascii: "\n")]) }
 }
+
+/// The system's reason why data could not be written; 0 if all could.
+private let outputFailure = Atomic<Int32>(0)
 
 private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
   write(descriptor, bytes, count)

@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+import Notation
 import Synchronization
 
 #if canImport(Glibc)
@@ -27,10 +28,10 @@ public final class ServerClock: Sendable {
   /// A clock that shows the machine's time.
   public init() {}
 
-  /// Milliseconds since 1970.
+  /// Milliseconds since 1970, never before the year 0 nor after 9999: every time of ours can be written down.
   public var now: Int64 {
     let frozen = frozenAt.load(ordering: .relaxed)
-    return frozen == Self.running ? Self.machineNow + offset.load(ordering: .relaxed) : frozen
+    return frozen == Self.running ? Self.adding(Self.machineNow, offset.load(ordering: .relaxed)) : frozen
   }
 
   /// Whether it runs or stands.
@@ -40,7 +41,7 @@ public final class ServerClock: Sendable {
 
   /// Stops the clock at `time` (milliseconds since 1970), or at the present when nil.
   public func freeze(at time: Int64? = nil) {
-    changing.withLockedValue { _ in frozenAt.store(time ?? now, ordering: .relaxed) }
+    changing.withLockedValue { _ in frozenAt.store(Self.adding(time ?? now, 0), ordering: .relaxed) }
   }
 
   /// Moves the clock by `milliseconds`, forward or back, whether it runs or stands.
@@ -48,7 +49,9 @@ public final class ServerClock: Sendable {
     changing.withLockedValue { _ in
       let frozen = frozenAt.load(ordering: .relaxed)
       if frozen == Self.running {
-        offset.store(Self.adding(offset.load(ordering: .relaxed), milliseconds), ordering: .relaxed)
+        // No further than the clock can show, so that it comes back at once when it is moved back.
+        let machine = Self.machineNow
+        offset.store(Self.adding(now, milliseconds) - machine, ordering: .relaxed)
       } else {
         frozenAt.store(Self.adding(frozen, milliseconds), ordering: .relaxed)
       }
@@ -63,12 +66,11 @@ public final class ServerClock: Sendable {
     }
   }
 
-  /// The year 9999, in milliseconds: no clock of ours goes beyond it, so that every time can be written down.
-  private static let latest: Int64 = 253_402_300_799_000
-
   private static func adding(_ time: Int64, _ change: Int64) -> Int64 {
     let (sum, overflow) = time.addingReportingOverflow(change)
-    return overflow ? (change > 0 ? latest : -latest) : min(max(sum, -latest), latest)
+    let range = WrittenTime.range
+    return overflow
+      ? (change > 0 ? range.upperBound : range.lowerBound) : min(max(sum, range.lowerBound), range.upperBound)
   }
 
   /// The machine's time, in milliseconds since 1970.

@@ -15,7 +15,8 @@ public enum WrittenTime {
       + padded(time % 1000, 3) + "Z"
   }
 
-  /// The milliseconds since 1970 that an RFC 3339 time says, with or without a fraction, in any zone; nil if it is none.
+  /// The milliseconds since 1970 that an RFC 3339 time says, with or without a fraction, in any zone; nil if it is none,
+  /// or if its zone takes it out of the years 0 to 9999.
   public static func milliseconds(_ text: some StringProtocol) -> Int64? {
     var reader = DigitReader(text)
     guard let year = reader.number(4, in: 0...9999), reader.take("-") != nil, let month = reader.number(2, in: 1...12),
@@ -37,11 +38,12 @@ public enum WrittenTime {
     }
     guard reader.isAtEnd else { return nil }
     let days = daysFromCivil(year: year, month: month, day: day)
-    return Int64(days * 86_400_000 + hour * 3_600_000 + minute * 60_000 + second * 1000 + fraction - zone)
+    let time = Int64(days * 86_400_000 + hour * 3_600_000 + minute * 60_000 + second * 1000 + fraction - zone)
+    return range.contains(time) ? time : nil
   }
 
   /// From the beginning of the year 0 to the end of 9999.
-  static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+  public static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
   private static func padded(_ value: Int, _ width: Int) -> String {
     let digits = String(value)

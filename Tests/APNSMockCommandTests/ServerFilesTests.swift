@@ -73,7 +73,9 @@ import Testing
     #expect(TimeArgument.milliseconds(text, now: Self.now) == time)
   }
 
-  @Test(arguments: ["", "yesterday", "1700000000000000", "2027-13-01T00:00:00Z", "+", "++1h"])
+  @Test(arguments: [
+    "", "yesterday", "1700000000000000", "\(Int64.min)", "\(Int64.max)", "2027-13-01T00:00:00Z", "+", "++1h",
+  ])
   func whatIsNoTimeIsNone(_ text: String) {
     #expect(TimeArgument.milliseconds(text, now: Self.now) == nil)
   }

@@ -1,5 +1,6 @@
 @testable import MockAPNS
 import APNSRules
+import Notation
 import Testing
 
 @Suite struct SmallPartsTests {
@@ -37,6 +38,19 @@ import Testing
     #expect(clock.now > before, "no overflow")
     clock.runReal()
     #expect(clock.now < before + 7_200_000)
+  }
+
+  @Test(arguments: [Int64.max, .min, 320_000_000_000_000, -320_000_000_000_000])
+  func aClockStaysWithinTheYearsThatCanBeWritten(_ change: Int64) {
+    let edge = change > 0 ? WrittenTime.range.upperBound : WrittenTime.range.lowerBound
+    let clock = ServerClock()
+    for isFrozen in [false, true] {
+      if isFrozen { clock.freeze(at: change) }
+      for _ in 0..<3 { clock.advance(by: change) }
+      #expect(abs(clock.now - edge) < 60_000)
+      clock.advance(by: change > 0 ? -86_400_000 : 86_400_000)
+      #expect(abs(abs(clock.now - edge) - 86_400_000) < 60_000, "it moves on from where it was seen")
+    }
   }
 
   @Test func identifiersRepeatForASeedAndDifferOtherwise() {

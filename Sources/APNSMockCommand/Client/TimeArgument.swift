@@ -10,7 +10,7 @@ enum TimeArgument {
     if let time = WrittenTime.milliseconds(text) { return time }
     if let seconds = Int64(text) {
       // Beyond the year 9999 no time can be written down; it is a mistake in the unit.
-      return abs(seconds) < 253_402_300_800 ? seconds * 1000 : nil
+      return seconds.magnitude < 253_402_300_800 ? seconds * 1000 : nil
     }
     let sign = text.hasPrefix("+") ? 1 : 0
     guard let change = WrittenDuration.duration(text.dropFirst(sign)) else { return nil }

@@ -32,9 +32,9 @@ struct Export: AsyncParsableCommand {
     }
     let file = try Files.replacement(of: output)
     try await client.stream(path) { bytes in
-      try Files.failing { () throws(FileError) in try file.append(bytes) }
+      try Files.writing { () throws(FileError) in try file.append(bytes) }
       return true
     }
-    try Files.failing { () throws(FileError) in try file.commit() }
+    try Files.writing { () throws(FileError) in try file.commit() }
   }
 }

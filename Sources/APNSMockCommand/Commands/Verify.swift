@@ -59,7 +59,7 @@ extension JUnitReport {
   /// Puts it into a file, which is seen by others only when it is whole.
   func write(to path: String) throws {
     let file = try Files.replacement(of: path)
-    try Files.failing { () throws(FileError) in
+    try Files.writing { () throws(FileError) in
       try file.append(Array(xml.utf8))
       try file.commit()
     }

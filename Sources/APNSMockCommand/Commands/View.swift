@@ -56,6 +56,7 @@ struct View: AsyncParsableCommand {
     state.phase = .stopping
     await server.stop()
     written?.remove()
+    signals.ignoreTheRest()
   }
 
   private var name: String { file == "-" ? "standard input" : file }

@@ -14,13 +14,18 @@ struct LineLogHandler: LogHandler {
   private let isColoured: Bool
   private let write: @Sendable ([UInt8]) -> Void
 
-  /// A handler whose lines go to `write`, each with its line break.
+  /// A handler whose lines go to `write`, each with its line break; to standard error unless somebody says otherwise.
   init(
     format: LogFormat, level: Logger.Level, coloured: Bool = StandardStream.error.takesColours,
-    write: @escaping @Sendable ([UInt8]) -> Void = { StandardStream.error.write($0) }
+    write: (@Sendable ([UInt8]) -> Void)? = nil
   ) {
     self.format = format
-    self.write = write
+    self.write =
+      write ?? { line in
+        LogPipe.standardError.write(line) { dropped in
+          Self.bytes(Self.gap(dropped), as: format, coloured: coloured)
+        }
+      }
     isColoured = coloured
     logLevel = level
   }
@@ -35,11 +40,23 @@ struct LineLogHandler: LogHandler {
     if let provided = metadataProvider?.get() { all.merge(provided) { $1 } }
     if let added = event.metadata { all.merge(added) { $1 } }
     let line = LogLine(time: Self.clock.now, event: event, metadata: all)
+    write(Self.bytes(line, as: format, coloured: isColoured))
+  }
+
+  private static func bytes(_ line: LogLine, as format: LogFormat, coloured: Bool) -> [UInt8] {
     let bytes =
       switch format {
-      case .text: Array(line.text(coloured: isColoured).utf8)
+      case .text: Array(line.text(coloured: coloured).utf8)
       case .json: line.json
       }
-    write(bytes + [UInt8(ascii: "\n")])
+    return bytes + [UInt8(ascii: "\n")]
+  }
+
+  /// What stands in the place of lines that nobody took.
+  private static func gap(_ dropped: Int) -> LogLine {
+    let event = LogEvent(
+      level: .warning, message: "\(dropped) log lines were dropped: nobody read them from standard error",
+      metadata: nil, source: "apns-mock", file: #fileID, function: #function, line: #line)
+    return LogLine(time: clock.now, event: event, metadata: [:])
   }
 }

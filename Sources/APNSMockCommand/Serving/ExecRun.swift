@@ -28,6 +28,7 @@ struct ExecRun: Sendable {
     let server = try await LiveServer.start(settings, logger: logger)
     let removeFiles: @Sendable () -> Void = {
       server.removePortFile()
+      if let export { FileReplacement.abandon(export.path) }
       folder?.remove()
     }
     let result: Supervision.Result

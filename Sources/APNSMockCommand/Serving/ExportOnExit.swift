@@ -53,7 +53,7 @@ struct ExportOnExit: Sendable {
       while let piece = export.next() { try file.append(piece) }
       try file.commit()
     } catch {
-      throw CommandFailure(.failed, "\(flag): \(error); the inbox is lost")
+      throw CommandFailure(.failed, "\(flag): \(error); the inbox is lost: \(snapshot.count) pushes")
     }
     return snapshot.count
   }

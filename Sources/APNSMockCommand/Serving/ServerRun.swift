@@ -19,7 +19,10 @@ struct ServerRun: Sendable {
     let reloading = Task {
       await reloads.forEach { faults.reload() }
     }
-    let signal = await signals.first { server.removePortFile() }
+    let signal = await signals.first {
+      server.removePortFile()
+      if let export { FileReplacement.abandon(export.path) }
+    }
     logger.info("\(signal): stopping; a second signal ends at once")
     reloading.cancel()
     await server.stop()
@@ -27,6 +30,7 @@ struct ServerRun: Sendable {
       let count = try export.write(server.state)
       logger.info("\(count) pushes written to \(export.path)")
     }
+    signals.ignoreTheRest()
     logger.info("stopped")
   }
 }

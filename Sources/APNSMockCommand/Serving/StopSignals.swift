@@ -1,3 +1,4 @@
+import NIOConcurrencyHelpers
 import UnixSignals
 
 #if canImport(Darwin)
@@ -8,9 +9,10 @@ import UnixSignals
   import Glibc
 #endif
 
-/// SIGTERM and SIGINT: the first asks for an end in order, the second for an end at once.
+/// SIGTERM and SIGINT: the first asks for an end in order, the second for an end at once, unless that is reached already.
 struct StopSignals: Sendable {
   private let signals: UnixSignalsSequence
+  private let isOver = NIOLockedValueBox(false)
 
   /// From now on signals no longer end the program by themselves.
   init() async { signals = await UnixSignalsSequence(trapping: .sigterm, .sigint) }
@@ -24,9 +26,12 @@ struct StopSignals: Sendable {
       var hasCome = false
       for await signal in signals {
         if hasCome {
-          beforeExit()
-          // Not `exit`: what runs then could wait for the very thing that takes too long.
-          _exit(ExitStatus.interrupted.rawValue)
+          isOver.withLockedValue { isOver in
+            guard !isOver else { return }
+            beforeExit()
+            // Not `exit`: what runs then could wait for the very thing that takes too long.
+            _exit(ExitStatus.interrupted.rawValue)
+          }
         }
         hasCome = true
         continuation.yield(signal)
@@ -35,4 +40,7 @@ struct StopSignals: Sendable {
     for await signal in stream { return signal }
     return .sigterm
   }
+
+  /// Everything is done: from now on no signal changes how the program ends.
+  func ignoreTheRest() { isOver.withLockedValue { $0 = true } }
 }

@@ -23,8 +23,7 @@ struct WrittenPortFile: Sendable {
     do {
       try Files.replace(self.path, with: bytes)
     } catch {
-      throw CommandFailure(
-        .usage, "\(Setting.portFile.flag): \(error); name a file in a folder that this user may write to")
+      throw CommandFailure(.usage, "\(Setting.portFile.flag): \(error)")
     }
   }
 

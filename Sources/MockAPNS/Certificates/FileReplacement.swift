@@ -27,7 +27,7 @@ package final class FileReplacement {
       guard file >= 0 else { throw FileError(path: path, failing: "cannot be written") }
       return
     }
-    let temporary = "\(path).\(getpid()).tmp"
+    let temporary = Self.temporary(for: path)
     self.temporary = temporary
     unlink(temporary)
     file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, isPrivate ? 0o600 : 0o644)
@@ -39,6 +39,11 @@ package final class FileReplacement {
     close(file)
     if let temporary { unlink(temporary) }
   }
+
+  /// Removes what there is so far of the file at `path`: for the end of a process in whose midst it is written.
+  package static func abandon(_ path: String) { unlink(temporary(for: path)) }
+
+  private static func temporary(for path: String) -> String { "\(path).\(getpid()).tmp" }
 
   /// Whether something is there that is no ordinary file.
   package static func isSpecial(_ path: String) -> Bool {
@@ -76,8 +81,14 @@ package final class FileReplacement {
 extension FileError {
   /// A failure of the system's, just now.
   init(path: String, failing what: String) {
-    self.init(
-      path: path, problem: "\(what): \(String(cString: strerror(errno)))",
-      repair: "see to it that this user may use the file and its folder")
+    let number = errno
+    let repair =
+      switch number {
+      case ENOSPC, EDQUOT, EFBIG: "make room there"
+      case EISDIR: "name a file in it"
+      case ENOENT, ENOTDIR: "see whether its folder is there"
+      default: "see to it that this user may use the file and its folder"
+      }
+    self.init(path: path, problem: "\(what): \(String(cString: strerror(number)))", repair: repair)
   }
 }

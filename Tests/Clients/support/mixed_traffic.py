@@ -1,0 +1,240 @@
+"""Traffic of every kind, for a soak: providers, passers-by, those who read the admin side, and who changes things there.
+
+What an actor finds wrong ends the soak; what a fault does to it is no wrong."""
+
+import random
+import select
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import threading
+import time
+import uuid
+
+from support.wire import Closed, connect, push_headers, tls_socket
+
+BATCH = 20  # pushes at once; fewer than the conditions a filter may have
+PATIENCE = 1  # seconds a provider waits for the answers to a batch: faults hold some for longer
+
+TROUBLES = (Closed, OSError, ssl.SSLError)  # what a fault does to a client
+
+
+class Actor(threading.Thread):
+    """Does its `turn` again and again, with a pause after each, until the soak is over."""
+
+    pause = 1.0
+
+    def __init__(self, soak):
+        super().__init__(daemon=True, name=type(self).__name__)
+        self.soak = soak
+        self.server = soak.server
+        self.random = random.Random(f"{soak.seed} {self.name}")
+        self.turns = 0
+
+    def run(self):
+        try:
+            while not self.soak.over.wait(self.pause):
+                self.turn()
+                self.turns += 1
+        except Exception as error:  # told by the soak, in the thread of whoever runs it
+            self.soak.fail(f"{self.name}, turn {self.turns}: {error!r}")
+
+
+class Provider(Actor):
+    """Pushes batches over connections that it keeps for a while, and looks each time whether what was acknowledged is
+    there, once."""
+
+    def __init__(self, soak):
+        super().__init__(soak)
+        self.pause = BATCH / soak.rate
+        self.devices = [f"{self.random.getrandbits(256):064x}" for _ in range(200)]
+        self.wire = None
+        self.again = []
+
+    def turn(self):
+        if self.wire is None or self.random.random() < 0.05:
+            self.leave()
+        resets = self.soak.resets
+        try:
+            if self.wire is None:
+                self.wire = connect(self.server)
+                self.wire.push(push_headers(self.server, self.random.choice(self.devices)))  # then there are 1000 streams
+            acknowledged = self.batch()
+        except TROUBLES:
+            self.leave()
+            return
+        self.soak.check(acknowledged, resets)
+
+    def leave(self):
+        if self.wire is not None:
+            self.wire.close()
+            self.wire = None
+
+    def batch(self):
+        """The pushes that got 200, {id: how often it was sent}. What may be tried again is part of the next batch."""
+        requests = self.again[:BATCH]
+        while len(requests) < BATCH:
+            requests.append((str(uuid.UUID(int=self.random.getrandbits(128))), 1, self.request()))
+        self.again = []
+        answers = []
+        for apns_id, _, (device, changes, body) in requests:
+            stream = self.wire.open(push_headers(self.server, device, apns_id=apns_id, **changes), body)
+            answers.append(self.wire.answers[stream])
+        self.soak.pushes += BATCH
+        deadline = time.monotonic() + PATIENCE
+        try:
+            while not all(answer.finished for answer in answers) and time.monotonic() < deadline:
+                select.select([self.wire.sock], [], [], max(0, deadline - time.monotonic()))
+                self.wire.drain()
+        except TROUBLES:
+            self.leave()
+        acknowledged = {}
+        for (apns_id, sent, request), answer in zip(requests, answers):
+            if answer.status == 200:
+                acknowledged[apns_id] = sent
+            elif sent < 4 and answer.status in (None, 429, 500, 503):
+                self.again.append((apns_id, sent + 1, request))
+        return acknowledged
+
+    def request(self):
+        """Device, headers and body; one in four is rejected."""
+        device = self.random.choice(self.devices)
+        changes, body = {}, b'{"aps":{"alert":"soak","badge":%d}}' % self.random.randrange(100)
+        match self.random.randrange(20):
+            case 0: changes = {"apns_topic": None}
+            case 1: changes = {"authorization": None}
+            case 2: device = "not-a-device"
+            case 3: body = b'{"aps":{"alert":"%s"}}' % (b"x" * 5_000)
+            case 4: body = b""
+            case 5: changes, body = {"apns_push_type": "background", "apns_priority": "5"}, b'{"aps":{"content-available":1}}'
+            case 6: body = b'{"aps":{"alert":"%s"}}' % (b"y" * 3_000)
+            case 7: body = b"no JSON"
+        return device, changes, body
+
+
+class PasserBy(Actor):
+    """Connections that come to nothing, each kind in its turn."""
+
+    pause = 0.25
+
+    def turn(self):
+        try:
+            (self.plain, self.half_a_greeting, self.greeting, self.reset_after_a_push)[self.turns % 4]()
+        except TROUBLES:
+            pass  # faults meet it as well
+
+    def tcp(self):
+        return socket.create_connection(("127.0.0.1", self.server.port), timeout=5)
+
+    def plain(self):
+        self.tcp().close()
+
+    def half_a_greeting(self):
+        with self.tcp() as sock:
+            sock.sendall(b"\x16\x03\x01\x02\x00\x01")
+            reset(sock)
+
+    def greeting(self):
+        tls_socket(self.server).close()
+
+    def reset_after_a_push(self):
+        with connect(self.server) as wire:
+            wire.open(push_headers(self.server, "ab" * 32), b"{}")
+            reset(wire.sock)
+
+
+def reset(sock):
+    """Closing is a reset from now on."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+
+
+class Reader(Actor):
+    """Asks the admin side for one thing after the other. Nothing may fail."""
+
+    pause = 0.3
+
+    def turn(self):
+        reads = (
+            ("/pushes", {"limit": 50, "order": "desc", "q": "status:200 type:alert larger:1K"}),
+            ("/pushes", {"payload./aps/badge": 7, "topic": "com.example.*"}), ("/stats", {}), ("/findings", {}),
+            ("/connections", {}), ("/status", {}), ("/profiles", {}), ("/rules", {}), ("/devices", {}),
+            ("/pushes/wait", {"count": 1, "after": self.soak.newest(), "timeout": "2s"}),
+            ("/pushes/wait", {"topic": "com.example.nobody", "timeout": "300ms"}),
+            ("/pushes/wait", {"count": 0, "topic": "com.example.nobody", "settle": "100ms"}),
+            ("/export", {"format": "json"}), ("/export", {"format": "json", "q": "!status:200"}),
+        )
+        path, query = reads[self.turns % len(reads)]
+        self.server.api("GET", path, **query)
+        for path in ("/metrics", "/", "/openapi.json", "/readyz"):
+            answer = self.server.request("GET", path)
+            assert answer.status == 200, f"{path}: {answer.status}"
+        verified = self.server.request(
+            "POST", "/api/v1/verify", {"expect": [{"match": {"topic": "com.example.nobody"}, "count": {"exactly": 0}}]})
+        assert verified.status == 200 or verified.json["inconclusive"], verified.body  # pushes were dropped, so nobody knows
+
+
+class Follower(Actor):
+    """Follows the events for a while, and leaves without a word; or asks for an export and does not read it."""
+
+    def turn(self):
+        path = ("/api/v1/events", "/api/v1/events?status=503", "/api/v1/export")[self.turns % 3]
+        with socket.create_connection((self.server.admin_host, self.server.admin_port), timeout=20) as sock:
+            sock.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
+            assert sock.recv(64).startswith(b"HTTP/1.1 200 "), path
+            leaving = time.monotonic() + self.random.uniform(0, 3)
+            while "events" in path and time.monotonic() < leaving and not self.soak.over.is_set():
+                if select.select([sock], [], [], 0.1)[0] and not sock.recv(65536):
+                    raise AssertionError(f"{path} ended")
+            if self.turns % 2:
+                reset(sock)
+
+
+class Changer(Actor):
+    """Switches faults on and off, and changes whatever else can be changed while a server runs."""
+
+    def turn(self):
+        api, device = self.server.api, f"{self.turns // 13 % 50:064x}"  # the same in each round of changes
+        changes = (
+            lambda: api("PUT", "/profile", {"name": "chaos-mix", "params": {"intensity": 0.3}}),
+            lambda: api("POST", "/rules", {"name": "soon-gone", "ttl": "2s", "do": {"respond": {"status": 429}},
+                                           "when": {"device_token": device}}),
+            lambda: api("PUT", f"/devices/{device}", {"state": "unregistered"}),
+            lambda: api("POST", "/clock/advance", {"by": "30s"}),
+            lambda: api("DELETE", "/profile"),
+            lambda: api("POST", "/profiles/reload", {}),
+            lambda: api("PUT", "/clock", {"mode": "real"}),
+            lambda: api("DELETE", f"/devices/{device}"),
+            lambda: api("POST", "/connections/goaway", {"all": True}),
+            lambda: self.server.request("DELETE", "/api/v1/pushes", topic="com.example.nobody"),
+            lambda: api("POST", "/reset", {"counters": True, "rules": True}),
+            lambda: api("POST", "/connections/close", {"all": True}),
+            self.reset_the_inbox,
+        )
+        changes[self.turns % len(changes)]()
+
+    def reset_the_inbox(self):
+        with self.soak.resetting():
+            self.server.api("POST", "/reset", {})
+
+
+class Crowd(Actor):
+    """A crowd of connections by a client that others wrote."""
+
+    pause = 10
+
+    def turn(self):
+        payload = self.server.directory / "payload.json"
+        payload.write_bytes(b'{"aps":{"alert":"crowd"}}')
+        subprocess.run(
+            ["h2load", "-n", "200", "-c", "10", "-m", "10", "-d", str(payload), "-N", "2", "-T", "5",
+             "-H", f"authorization: {self.server.bearer}", "-H", "apns-topic: com.example.crowd",
+             "-H", "apns-push-type: alert", f"https://127.0.0.1:{self.server.port}/3/device/{'cd' * 32}"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=60)
+
+
+def everybody(soak):
+    """One of each kind that this machine can have."""
+    kinds = [Provider, PasserBy, Reader, Follower, Changer]
+    return [kind(soak) for kind in (kinds + [Crowd] if shutil.which("h2load") else kinds)]

@@ -1,0 +1,181 @@
+"""Everything at once, for as long as one likes: `Soak.run` says what went wrong, if anything.
+
+Memory is what the system counts as resident. What malloc keeps in its arenas, and tables that are still filling, make it
+grow at the beginning; so a line is laid through the last two thirds."""
+
+import collections
+import contextlib
+import json
+import random
+import signal
+import statistics
+import subprocess
+import tempfile
+import threading
+import time
+
+from support.attack import MEBIBYTE, await_that, descriptors
+from support.mixed_traffic import everybody
+from support.server import Server
+from support.wire import connect, push_headers
+
+RECORDS = 3_000  # few, so that all the while pushes are dropped for newer ones
+KEPT = 200  # so many acknowledged pushes must stand in the export at the end
+
+
+class Soak:
+    """`seconds` of it against a server of its own. `rate`: pushes a second. `tell(text)` is called twice a second with how
+    far it is."""
+
+    def __init__(self, binary, certs, *, seconds, rate=80, seed=None, growth=16 * MEBIBYTE, most=192 * MEBIBYTE,
+                 tell=lambda text: None):
+        self.seconds, self.rate, self.growth, self.most, self.tell = seconds, rate, growth, most, tell
+        self.seed = random.getrandbits(32) if seed is None else seed
+        self.folder = tempfile.TemporaryDirectory(prefix="apns-mock-soak-")
+        self.export = f"{self.folder.name}/inbox.ndjson"
+        self.server = Server(
+            binary, certs, "--max-records", RECORDS, "--seed", self.seed, "--export-on-exit", self.export,
+            "--log-format", "json")
+        self.over = threading.Event()
+        self.failures = []
+        self.pushes = self.checked = self.resets = 0
+        self.acknowledged = collections.deque(maxlen=KEPT)  # (id, how often it was sent), and looked for
+        self.samples = []  # (seconds, resident bytes, descriptors)
+        self.memory = "memory: nobody counts it here"
+        self.warnings = collections.Counter()
+        self._lock = threading.Lock()
+
+    def fail(self, words):
+        self.failures.append(words)
+        self.over.set()
+
+    def report(self):
+        """What there is to tell besides the failures."""
+        yield f"{self.pushes} pushes by the provider that looks for them, {self.checked} acknowledged ones found"
+        yield self.memory
+        for message, count in self.warnings.most_common():
+            yield f"{count} x warning: {message}"
+
+    # What the actors share
+
+    def newest(self):
+        return self.server.api("GET", "/status")["inbox"]["last_seq"]
+
+    def check(self, acknowledged, resets):
+        """Whether each of these pushes, {id: how often it was sent}, stands in the inbox, and no more often, unless that was
+        emptied meanwhile. `resets`: what `self.resets` was before the first of them."""
+        if not acknowledged:
+            return
+        found = collections.Counter(
+            record["apns"]["id"] for record in self.server.pushes(apns_id=list(acknowledged), status=200, limit=1000))
+        with self._lock:
+            if resets % 2 or self.resets != resets:
+                return
+            self.look_for(acknowledged.items(), found, "inbox")
+            self.checked += len(acknowledged)
+            self.acknowledged.extend(acknowledged.items())
+
+    def look_for(self, acknowledged, found, place):
+        wrong = [f"{apns_id} sent {sent}, there {found[apns_id]} times" for apns_id, sent in acknowledged
+                 if not 1 <= found[apns_id] <= sent]
+        if wrong:
+            self.fail(f"acknowledged, but not as often in the {place}: {', '.join(wrong)}")
+
+    @contextlib.contextmanager
+    def resetting(self):
+        """While this is entered the inbox is emptied: `resets` is odd."""
+        for _ in range(2):
+            with self._lock:
+                self.resets += 1
+                self.acknowledged.clear()
+            if self.resets % 2:
+                yield
+
+    # The run
+
+    def run(self):
+        """What went wrong; empty if nothing did."""
+        actors = everybody(self)
+        try:
+            self.fill()
+            for actor in actors:
+                actor.start()
+            self.sample()
+            self.over.set()
+            for actor in actors:
+                actor.join(60)
+                if actor.is_alive():
+                    self.failures.append(f"{actor.name} hangs")
+            self.failures += [f"{actor.name} did nothing" for actor in actors if actor.turns == 0 and actor.pause < 10]
+            if not self.failures:
+                self.judge()
+            self.end()
+        finally:
+            self.over.set()
+            self.server.kill()
+            self.folder.cleanup()
+        return self.failures
+
+    def fill(self):
+        """From the beginning the inbox is as full as it gets."""
+        with connect(self.server) as wire:
+            for _ in range(RECORDS // 100 + 1):
+                wire.push(push_headers(self.server, "ef" * 32))
+                for stream in [wire.open(push_headers(self.server, "ef" * 32), b"{}") for _ in range(99)]:
+                    wire.answer(stream)
+
+    def sample(self):
+        began = time.monotonic()
+        self.descriptors = descriptors(self.server)
+        while (at := time.monotonic() - began) < self.seconds and not self.over.wait(0.5):
+            if self.server.process.poll() is not None:
+                return  # `end` tells it
+            memory, opened = self.server.resident_bytes(), descriptors(self.server)
+            if memory is not None:
+                self.samples.append((at, memory, opened))
+            shown = f", {memory / MEBIBYTE:.1f} MiB, {opened} descriptors" if memory else ""
+            self.tell(f"{clock(at)} of {clock(self.seconds)}, {self.pushes} pushes, {self.checked} looked for{shown}")
+
+    def judge(self):
+        """Memory and descriptors: a line through the last two thirds, when tables and buffers are as large as they get."""
+        if len(self.samples) < 12:
+            return
+        counted = [sample for sample in self.samples if sample[0] >= self.seconds / 3]
+        slope, _ = statistics.linear_regression(*zip(*((at, memory) for at, memory, _ in counted)))
+        grown, most = slope * self.seconds * 2 / 3, max(memory for _, memory, _ in self.samples)
+        self.memory = (
+            f"memory: {counted[0][1] / MEBIBYTE:.1f} to {counted[-1][1] / MEBIBYTE:.1f} MiB over {clock(self.seconds * 2 / 3)} "
+            f"(a line through it grows by {grown / MEBIBYTE:+.1f}), at most {most / MEBIBYTE:.1f} MiB and "
+            f"{max(opened for _, _, opened in self.samples)} descriptors")
+        if grown > self.growth:
+            self.failures.append(f"{self.memory}; it may grow by {self.growth / MEBIBYTE:.0f} MiB")
+        if most > self.most:
+            self.failures.append(f"{self.memory}; {self.most / MEBIBYTE:.0f} MiB are the most there may be")
+
+    def end(self):
+        """Everybody has left: descriptors are as before, the server ends well, and nothing is missing from its export."""
+        if (code := self.server.process.poll()) is not None:
+            self.failures.append(f"the server ended with {code} by itself:\n{self.server.log()[-4000:]}")
+            return
+        try:
+            if self.descriptors is not None:
+                await_that(lambda: descriptors(self.server) <= self.descriptors + 2, "descriptors are left open", 60)
+            self.server.signal(signal.SIGTERM)
+            code = self.server.wait(60)
+        except (AssertionError, subprocess.TimeoutExpired) as error:
+            self.failures.append(f"{error}: {descriptors(self.server)} descriptors, {self.descriptors} before")
+            return
+        if code != 0:
+            self.failures.append(f"the server ended with {code}:\n{self.server.log()[-4000:]}")
+            return
+        log = [json.loads(line) for line in self.server.log().splitlines()]
+        self.failures += [f"log: {line}" for line in log if line["level"] in ("error", "critical")][:10]
+        self.warnings = collections.Counter(line["message"] for line in log if line["level"] == "warning")
+        with open(self.export) as lines:
+            kept = collections.Counter(
+                record["apns"]["id"] for record in map(json.loads, lines) if record["served"]["status"] == 200)
+        self.look_for(self.acknowledged, kept, "export")
+
+
+def clock(seconds):
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
