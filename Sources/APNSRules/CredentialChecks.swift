@@ -19,9 +19,9 @@ extension Rulebook {
   ) throws(Rejection) {
     if let certificate = standing.certificate { return try checkCertificate(certificate) }
     guard verdict.credential == .token, let range = facts.authorization else {
-      throw Rejection(
-        .credential, .missingProviderToken,
-        "neither a client certificate nor a provider token came: send authorization: bearer <JWT>")
+      throw Rejection(.credential, .missingProviderToken) { _ in
+        "neither a client certificate nor a provider token came: send authorization: bearer <JWT>"
+      }
     }
     let authorization = packed.part(range.indices)
     standing.known.rest(on: KnownTokens.Basis(keys: keys.version, mode: mode, environment: environment))
@@ -43,10 +43,10 @@ extension Rulebook {
   /// A certificate of the mock's own authority that is not for pushing (section 13 row 3).
   private func checkCertificate(_ certificate: ProviderCertificate) throws(Rejection) {
     guard certificate.development || certificate.production else {
-      throw Rejection(
-        .certificate, .badCertificate,
+      throw Rejection(.certificate, .badCertificate) { _ in
         "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "
-          + "certificate: make one with apns-mock certs client --topic T")
+          + "certificate: make one with apns-mock certs client --topic T"
+      }
     }
   }
 
@@ -55,7 +55,9 @@ extension Rulebook {
     _ token: ProviderToken, standing: inout ConnectionStanding, now: Int64
   ) throws(Rejection) {
     guard let key = token.key, let issuedAt = token.issuedAt else {
-      throw Rejection(.providerToken, .invalidProviderToken, token.problem ?? "the provider token is not valid")
+      throw Rejection(.providerToken, .invalidProviderToken) { _ in
+        token.problem ?? "the provider token is not valid"
+      }
     }
     try checkAge(issuedAt, now: now)
     try checkEnvironment(key)
@@ -71,46 +73,45 @@ extension Rulebook {
     // `iat` has no more than seconds: a token made at 12:00:00.9 says 12:00:00 and is good until 13:00:00.9.
     let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
-      throw Rejection(
-        .providerTokenAge, .expiredProviderToken,
+      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge] _ in
         "iat is \(Explanation.time(age)) old (\(Explanation.moment(issuedAt))), at most "
-          + "\(Explanation.time(times.maxAge)) are allowed: make a new provider token every 20 to 60 minutes")
+          + "\(Explanation.time(limit)) are allowed: make a new provider token every 20 to 60 minutes"
+      }
     }
     if age < -times.future {
-      let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
-      throw Rejection(
-        .providerTokenAge, .expiredProviderToken,
-        "iat is \(Explanation.time(age)) in the future (\(Explanation.moment(issuedAt))), at most "
-          + "\(Explanation.time(times.future)) are allowed: \(hint)")
+      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.future] _ in
+        let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
+        return "iat is \(Explanation.time(age)) in the future (\(Explanation.moment(issuedAt))), at most "
+          + "\(Explanation.time(limit)) are allowed: \(hint)"
+      }
     }
   }
 
   /// Row 10: a scoped key in the other environment (section 3.3).
   private func checkEnvironment(_ key: TrustedKey) throws(Rejection) {
     guard let only = key.environment, only != environment else { return }
-    throw Rejection(
-      .keyEnvironment, settings.environmentKeyReason,
-      "key \(key.keyID) is for \(only.rawValue) only, this is \(environment.rawValue): use a key of this environment")
+    throw Rejection(.keyEnvironment, settings.environmentKeyReason) { [keyID = key.keyID, environment] _ in
+      "key \(keyID) is for \(only.rawValue) only, this is \(environment.rawValue): use a key of this environment"
+    }
   }
 
   /// Rows 11 and 12: the first accepted token fixes the team, and for topic-specific keys the key (section 3.3).
   private func checkBinding(_ key: TrustedKey, to first: TrustedKey?) throws(Rejection) {
     guard let first else { return }
     guard key.teamID == first.teamID else {
-      throw Rejection(
-        .connectionTeam, .invalidProviderToken,
-        "the connection belongs to team \(first.teamID) since its first push, this token is of team \(key.teamID): "
-          + "open a connection for each team")
+      throw Rejection(.connectionTeam, .invalidProviderToken) { [first = first.teamID, other = key.teamID] _ in
+        "the connection belongs to team \(first) since its first push, this token is of team \(other): "
+          + "open a connection for each team"
+      }
     }
     // Team keys go together; a topic-specific key goes with itself and the one it is related to.
     let areTeamKeys = key.topics == nil && first.topics == nil
     let areTopicKeys = key.topics != nil && first.topics != nil
     let areRelated = key.relatedKeyID == first.keyID || first.relatedKeyID == key.keyID
     guard areTeamKeys || key.keyID == first.keyID || areTopicKeys && areRelated else {
-      throw Rejection(
-        .relatedKey, .unrelatedKeyIdInToken,
-        "key \(key.keyID) is not related to \(first.keyID), with which this connection began: "
-          + "open a connection for each key")
+      throw Rejection(.relatedKey, .unrelatedKeyIdInToken) { [first = first.keyID, other = key.keyID] _ in
+        "key \(other) is not related to \(first), with which this connection began: open a connection for each key"
+      }
     }
   }
 
@@ -122,19 +123,19 @@ extension Rulebook {
     let isInTime = standing.updates.admit(
       keyID: key.keyID, issuedAt: issuedAt, now: now, interval: times.updateInterval, free: settings.freeTokenUpdates)
     guard isInTime else {
-      throw Rejection(
-        .tokenUpdates, .tooManyProviderTokenUpdates,
-        "the connection's provider token changed \(standing.updates.fastChanges + 1) times within less than "
-          + "\(Explanation.time(times.updateInterval)) of the one before: make one every 20 to 60 minutes and share it"
-      )
+      let changes = standing.updates.fastChanges + 1
+      throw Rejection(.tokenUpdates, .tooManyProviderTokenUpdates) { [interval = times.updateInterval] _ in
+        "the connection's provider token changed \(changes) times within less than "
+          + "\(Explanation.time(interval)) of the one before: make one every 20 to 60 minutes and share it"
+      }
     }
   }
 
   private func latched(until end: Int64, now: Int64) -> Rejection {
-    Rejection(
-      .tokenUpdateLatch, .tooManyProviderTokenUpdates,
+    Rejection(.tokenUpdateLatch, .tooManyProviderTokenUpdates) { _ in
       "the connection changed its provider token too often and is refused until \(Explanation.moment(end)), "
-        + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes")
+        + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes"
+    }
   }
 }
 

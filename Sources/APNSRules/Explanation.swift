@@ -1,4 +1,5 @@
 internal import Foundation
+internal import HTTPMessage
 
 /// Values and times as an explanation shows them: hidden characters visible, long values cut, no provider token ever.
 package enum Explanation {
@@ -14,6 +15,19 @@ package enum Explanation {
       shown += isHidden(scalar) || scalar == "\"" ? escaped(scalar) : String(scalar)
     }
     return bytes.count > valueLimit ? shown + "…\" (\(bytes.count) bytes)" : shown + "\""
+  }
+
+  /// A value of a header in quotation marks, or that there is none.
+  static func quoted(_ range: ByteRange?, _ packed: UnsafeRawBufferPointer) -> String {
+    guard let range else { return "missing" }
+    return quoted(packed.part(range.indices.clamped(to: packed.indices)))
+  }
+
+  /// The topic of a push in quotation marks: of its header, or the one that its certificate gives it.
+  static func topic(
+    _ header: ByteRange?, _ certificate: ProviderCertificate?, _ packed: UnsafeRawBufferPointer
+  ) -> String {
+    header.map { quoted($0, packed) } ?? quoted(certificate?.defaultTopic ?? "")
   }
 
   /// A text in quotation marks.

@@ -93,14 +93,16 @@ public struct Rulebook: Sendable {
       try checkDeviceToken(facts, packed)
       try checkTopic(topic, facts, certificate: standing.certificate, token: verdict.token)
       try checkPayload(request, facts)
-      try checkDevice(facts, packed, topic: topic, devices: devices, now: now)
+      try checkDevice(
+        facts, packed, topic: topic, certificate: standing.certificate, devices: devices, now: now)
     } catch {
       verdict.reject(error)
     }
   }
 
-  private static let headerListTooLarge = Rejection(
-    .headerListSize, nil, "the header list is over the 8000 bytes that SETTINGS_MAX_HEADER_LIST_SIZE allows")
+  private static let headerListTooLarge = Rejection(.headerListSize, nil) { _ in
+    "the header list is over the 8000 bytes that SETTINGS_MAX_HEADER_LIST_SIZE allows"
+  }
 
   /// Works out what depends on mode and settings alone.
   private mutating func digest() {

@@ -9,45 +9,47 @@ extension Rulebook {
     _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?
   ) throws(Rejection) {
     guard let topic, !topic.isEmpty else { throw missingTopic(topic, certificate: certificate) }
-    try checkForm(topic)
+    try checkForm(topic, facts, certificate: certificate)
     if let certificate {
       try checkPermission(topic, facts, certificate: certificate)
     } else {
       try checkPermission(topic, facts, token: token)
     }
     if let type = facts.pushType {
-      try checkSuffix(topic, type)
+      try checkSuffix(topic, type, facts, certificate: certificate)
       if mode == .strict, !type.documents(priority: facts.priority) {
-        throw Rejection(
-          .priorityForType, .badPriority,
-          "a push of type \(type.text) has priority \(facts.priority)"
-            + (facts.priorityText == nil ? " by default, " : ", ")
-            + "documented is \(type == .background ? "5 alone" : "10 or 5"): set apns-priority")
+        let (priority, isGiven) = (facts.priority, facts.priorityText != nil)
+        throw Rejection(.priorityForType, .badPriority) { _ in
+          "a push of type \(type.text) has priority \(priority)\(isGiven ? "" : " by default"), "
+            + "documented is \(type == .background ? "5 alone" : "10 or 5"): set apns-priority"
+        }
       }
     }
   }
 
   private func missingTopic(_ topic: UnsafeRawBufferPointer?, certificate: ProviderCertificate?) -> Rejection {
     if topic != nil {
-      return Rejection(.topicPresent, .missingTopic, "apns-topic is empty: send the app's bundle id")
+      return Rejection(.topicPresent, .missingTopic) { _ in "apns-topic is empty: send the app's bundle id" }
     }
-    let detail =
+    return Rejection(.topicPresent, .missingTopic) { _ in
       if let certificate {
         "apns-topic is missing and the client certificate has several topics "
           + "(\(Explanation.list(certificate.permittedTopics))): send one of them"
       } else {
         "apns-topic is missing: with a provider token it is always needed, send the app's bundle id"
       }
-    return Rejection(.topicPresent, .missingTopic, detail)
+    }
   }
 
   /// `BadTopic` only for what no bundle id can be (section 13 row 1).
-  private func checkForm(_ topic: UnsafeRawBufferPointer) throws(Rejection) {
+  private func checkForm(
+    _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?
+  ) throws(Rejection) {
     guard topic.count <= 255, topic.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
-      throw Rejection(
-        .topicForm, .badTopic,
-        "apns-topic \(Explanation.quoted(topic)) has spaces or control characters or is over 255 bytes: "
-          + "send the app's bundle id")
+      throw Rejection(.topicForm, .badTopic) { [header = facts.topic] packed in
+        "apns-topic \(Explanation.topic(header, certificate, packed)) has spaces or control characters or is over "
+          + "255 bytes: send the app's bundle id"
+      }
     }
   }
 
@@ -55,15 +57,15 @@ extension Rulebook {
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate
   ) throws(Rejection) {
     if facts.pushType == .location, mode != .lenient {
-      throw Rejection(
-        .topicPermitted, .topicDisallowed,
-        "a push of type location needs a provider token, this came with a certificate")
+      throw Rejection(.topicPermitted, .topicDisallowed) { _ in
+        "a push of type location needs a provider token, this came with a certificate"
+      }
     }
     guard certificate.permits(topic) else {
-      throw Rejection(
-        .topicPermitted, .topicDisallowed,
-        "apns-topic \(Explanation.quoted(topic)) is not in the client certificate "
-          + "(\(Explanation.list(certificate.permittedTopics)))")
+      throw Rejection(.topicPermitted, .topicDisallowed) { [header = facts.topic] packed in
+        "apns-topic \(Explanation.topic(header, certificate, packed)) is not in the client certificate "
+          + "(\(Explanation.list(certificate.permittedTopics)))"
+      }
     }
   }
 
@@ -71,37 +73,44 @@ extension Rulebook {
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, token: ProviderToken?
   ) throws(Rejection) {
     if facts.pushType == .mdm, mode != .lenient {
-      throw Rejection(
-        .topicPermitted, .topicDisallowed,
-        "a push of type mdm needs the MDM certificate, this came with a provider token")
+      throw Rejection(.topicPermitted, .topicDisallowed) { _ in
+        "a push of type mdm needs the MDM certificate, this came with a provider token"
+      }
     }
     guard let token, let topics = token.key?.topics else { return }
     // A topic-specific key lists bundle ids; what a push type hangs on them is theirs too.
     let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
     let bundleID = topic.part(0..<topic.count - suffix)
     guard topics.contains(where: { topic.equals(text: $0) || bundleID.equals(text: $0) }) else {
-      throw Rejection(
-        .topicPermitted, .topicDisallowed,
-        "apns-topic \(Explanation.quoted(topic)) is not among the topics of key \(token.keyID ?? "") "
-          + "(\(Explanation.list(topics)))")
+      throw Rejection(.topicPermitted, .topicDisallowed) { [header = facts.topic] packed in
+        "apns-topic \(Explanation.quoted(header, packed)) is not among the topics of key \(token.keyID ?? "") "
+          + "(\(Explanation.list(topics)))"
+      }
     }
   }
 
   /// A suffix of another type is `InvalidPushType` (observed), a missing one `TopicDisallowed` (observed for VoIP).
-  private func checkSuffix(_ topic: UnsafeRawBufferPointer, _ type: PushType) throws(Rejection) {
+  private func checkSuffix(
+    _ topic: UnsafeRawBufferPointer, _ type: PushType, _ facts: PushFacts, certificate: ProviderCertificate?
+  ) throws(Rejection) {
     let found = PushType(suffixOf: topic)
     if found == type || found == nil && !type.hasTopicSuffix { return }
-    let wanted = !type.hasTopicSuffix ? "no suffix" : "the suffix \(type.topicSuffix)"
     if let found {
-      throw Rejection(
-        .topicForType, .invalidPushType,
-        "apns-topic \(Explanation.quoted(topic)) is for type \(found.text), apns-push-type is \(type.text), "
-          + "whose topic has \(wanted)")
+      throw Rejection(.topicForType, .invalidPushType) { [header = facts.topic] packed in
+        "apns-topic \(Explanation.topic(header, certificate, packed)) is for type \(found.text), "
+          + "apns-push-type is \(type.text), whose topic has \(type.shownSuffix)"
+      }
     }
-    throw Rejection(
-      .topicForType, .topicDisallowed,
-      "apns-topic \(Explanation.quoted(topic)) does not fit apns-push-type \(type.text): add \(wanted)")
+    throw Rejection(.topicForType, .topicDisallowed) { [header = facts.topic] packed in
+      "apns-topic \(Explanation.topic(header, certificate, packed)) does not fit apns-push-type \(type.text): "
+        + "add \(type.shownSuffix)"
+    }
   }
+}
+
+extension PushType {
+  /// What its topic has at the end, in words.
+  fileprivate var shownSuffix: String { hasTopicSuffix ? "the suffix \(topicSuffix)" : "no suffix" }
 }
 
 extension ProviderCertificate {

@@ -16,8 +16,12 @@ public struct Verdict: Sendable {
   public var reason: Reason? { rejection?.reason }
   /// The check that failed; `nil` with 200.
   public var failed: Check? { rejection?.check }
-  /// Why, in words for people: the value, the rule and what to do about it. Never has a provider token in it.
-  public var detail: String { rejection?.detail ?? "accepted" }
+  /// Why, in words for people: the value, the rule and what to do about it. Never has a provider token in it. Made when
+  /// it is asked for, because of most pushes nobody asks.
+  ///
+  /// - Parameter headers: the packed header fields of the request, or a copy of them without signatures. Values that are
+  ///   not in it are shown as empty.
+  public func detail(headers: UnsafeRawBufferPointer) -> String { rejection?.words(headers) ?? "accepted" }
   /// The `timestamp` of a 410, in milliseconds since 1970.
   public var timestamp: Int64? { rejection?.timestamp }
   /// What the request says.
@@ -64,9 +68,9 @@ public struct Verdict: Sendable {
   /// section 8.2, the last check, made outside `Rulebook.judge` because its state is shared by all connections.
   public mutating func refuse(over rate: DeviceRate) {
     reject(
-      Rejection(
-        .deviceRate, .tooManyRequests,
-        "more than \(rate.count) pushes within \(rate.per) to this device token: slow down for this device"))
+      Rejection(.deviceRate, .tooManyRequests) { _ in
+        "more than \(rate.count) pushes within \(rate.per) to this device token: slow down for this device"
+      })
   }
 
   mutating func reject(_ rejection: Rejection) { self.rejection = rejection }
@@ -87,7 +91,7 @@ extension Verdict {
     self.credential = credential
     self.token = token
     planned = CheckSet(passed + (failed.map { [$0.check] } ?? []))
-    if let failed { reject(Rejection(failed.check, failed.reason, failed.detail)) }
+    if let failed { reject(Rejection(failed.check, failed.reason) { _ in failed.detail }) }
   }
 }
 
@@ -96,14 +100,17 @@ final class Rejection: Error {
   let check: Check
   /// `nil` for the one answer that APNs gives without a reason: 431.
   let reason: Reason?
-  let detail: String
   let timestamp: Int64?
+  let words: Words
 
-  init(_ check: Check, _ reason: Reason?, _ detail: String, timestamp: Int64? = nil) {
+  /// Makes the explanation from the packed header fields.
+  typealias Words = @Sendable (_ packed: UnsafeRawBufferPointer) -> String
+
+  init(_ check: Check, _ reason: Reason?, timestamp: Int64? = nil, _ words: @escaping Words) {
     self.check = check
     self.reason = reason
-    self.detail = detail
     self.timestamp = timestamp
+    self.words = words
   }
 }
 

@@ -10,24 +10,38 @@ struct AnswerBody {
     case cutShort(UInt32)
   }
 
-  private let parts: [[UInt8]]
+  /// The part whose turn it is. Nearly every body has this one alone, and needs no array of parts.
+  private var part: [UInt8]
+  /// The parts after it.
+  private var rest: ArraySlice<[UInt8]> = []
+  private let count: Int
   private let resetCode: UInt32?
   /// How many parts may leave.
   private var released: Int
   private var index = 0
   private var offset = 0
 
+  /// A body that leaves as a whole.
+  init(_ body: [UInt8]) {
+    part = body
+    count = 1
+    resetCode = nil
+    released = .max
+  }
+
   /// - Parameters:
   ///   - isHeld: whether each part waits for its `release`.
   ///   - resetCode: how the stream is reset after the last part; nil for an orderly end.
   init(parts: [[UInt8]], isHeld: Bool, resetCode: UInt32?) {
-    self.parts = parts
+    part = parts.first ?? []
+    rest = parts.dropFirst()
+    count = parts.count
     self.resetCode = resetCode
     released = isHeld ? 0 : .max
   }
 
   /// Whether something waits for `release`. An answer without parts still has its end to give.
-  var isHeld: Bool { released < max(parts.count, 1) }
+  var isHeld: Bool { released < max(count, 1) }
 
   /// Lets one more part go.
   mutating func release() {
@@ -36,19 +50,21 @@ struct AnswerBody {
 
   /// Copies what fits of the part whose turn it is.
   mutating func copyNext(to buffer: UnsafeMutableBufferPointer<UInt8>) -> Step {
-    guard index < parts.count else {
+    guard index < count else {
       if isHeld { return .held }
       return resetCode.map { .cutShort($0) } ?? .bytes(0, isLast: true)
     }
     guard index < released else { return .held }
-    let part = parts[index]
-    let count = min(buffer.count, part.count - offset)
-    _ = buffer.update(fromContentsOf: part[offset..<offset + count])
-    offset += count
+    let size = min(buffer.count, part.count - offset)
+    part.withUnsafeBufferPointer { part in
+      _ = buffer.update(fromContentsOf: UnsafeBufferPointer(rebasing: part[offset..<offset + size]))
+    }
+    offset += size
     if offset == part.count {
       index += 1
       offset = 0
+      part = rest.popFirst() ?? []
     }
-    return .bytes(count, isLast: index == parts.count && resetCode == nil)
+    return .bytes(size, isLast: index == count && resetCode == nil)
   }
 }

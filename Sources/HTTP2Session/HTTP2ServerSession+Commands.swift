@@ -10,7 +10,7 @@ extension HTTP2ServerSession {
       stream.isAnswered = true
       submit(headers, on: stream.id, body: nil)
     } else {
-      submit(AnswerBody(parts: [body], isHeld: false, resetCode: nil), to: stream, headers: headers)
+      submit(AnswerBody(body), to: stream, headers: headers)
     }
   }
 

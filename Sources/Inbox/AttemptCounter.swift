@@ -13,6 +13,9 @@ struct AttemptCounter {
     var attempts: Int32
     /// Monotonic nanoseconds.
     var last: Int64
+
+    /// The number of an attempt that comes now.
+    func next(now: Int64) -> Int32 { now - last < AttemptCounter.silence ? attempts &+ 1 : 1 }
   }
 
   private var young: [PushFingerprint: Entry] = [:]
@@ -28,30 +31,36 @@ struct AttemptCounter {
 
   /// The number of this attempt, from 1.
   ///
-  /// - Parameter now: monotonic nanoseconds of the machine, never less than before.
+  /// - Parameter now: monotonic nanoseconds of the machine.
   mutating func count(_ push: PushFingerprint, accepted: Bool, now: Int64) -> Int32 {
     if now - bornAt >= Self.silence {
       old = now - bornAt >= 2 * Self.silence ? [:] : young
       young = [:]
       bornAt = now
     }
-    let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
-    let attempt = earlier.map { now - $0.last < Self.silence ? $0.attempts &+ 1 : 1 } ?? 1
-    if !accepted {
-      if young.count >= Self.generationLimit {
-        old = young
-        young = [:]
-        bornAt = now
-      }
-      young[push] = Entry(attempts: attempt, last: now)
+    if accepted {
+      let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
+      return earlier?.next(now: now) ?? 1
     }
+    // In its place, which is looked for once.
+    if let place = young.index(forKey: push) {
+      let attempt = young.values[place].next(now: now)
+      young.values[place] = Entry(attempts: attempt, last: now)
+      return attempt
+    }
+    let attempt = old.removeValue(forKey: push)?.next(now: now) ?? 1
+    if young.count >= Self.generationLimit {
+      old = young
+      young = [:]
+      bornAt = now
+    }
+    young[push] = Entry(attempts: attempt, last: now)
     return attempt
   }
 
   /// The number that the next attempt will have.
   func peek(_ push: PushFingerprint, now: Int64) -> Int32 {
-    guard let earlier = young[push] ?? old[push], now - earlier.last < Self.silence else { return 1 }
-    return earlier.attempts &+ 1
+    (young[push] ?? old[push])?.next(now: now) ?? 1
   }
 
   /// Ends the story of one push.

@@ -8,27 +8,28 @@ internal import Synchronization
 public final class Attempts: Sendable {
   private let counter = NIOLockedValueBox(AttemptCounter())
   private let remembersSome = Atomic<Bool>(false)
-  private let machineTime: @Sendable () -> Int64
 
-  /// - Parameter machineTime: monotonic nanoseconds, for telling a retry from a repetition.
-  public init(machineTime: @escaping @Sendable () -> Int64 = { MachineTime.nanoseconds }) {
-    self.machineTime = machineTime
-  }
+  /// No push came yet.
+  public init() {}
 
   /// Whether no push waits for a retry.
   public var isEmpty: Bool { !remembersSome.load(ordering: .acquiring) }
 
   /// The number that the next attempt of a push will have, without counting it.
-  public func peek(_ push: PushFingerprint) -> Int32 {
-    isEmpty ? 1 : counter.withLockedValue { $0.peek(push, now: machineTime()) }
+  ///
+  /// - Parameter now: monotonic nanoseconds, for telling a retry from a repetition.
+  public func peek(_ push: PushFingerprint, now: Int64) -> Int32 {
+    isEmpty ? 1 : counter.withLockedValue { $0.peek(push, now: now) }
   }
 
   /// The number of this attempt, from 1.
   ///
-  /// - Parameter accepted: APNs takes it, so the next one like it is a new push.
-  public func count(_ push: PushFingerprint, accepted: Bool) -> Int32 {
+  /// - Parameters:
+  ///   - accepted: APNs takes it, so the next one like it is a new push.
+  ///   - now: monotonic nanoseconds.
+  public func count(_ push: PushFingerprint, accepted: Bool, now: Int64) -> Int32 {
     counter.withLockedValue { counter in
-      let attempt = counter.count(push, accepted: accepted, now: machineTime())
+      let attempt = counter.count(push, accepted: accepted, now: now)
       remembersSome.store(!counter.isEmpty, ordering: .releasing)
       return attempt
     }

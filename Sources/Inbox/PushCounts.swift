@@ -18,6 +18,8 @@ public struct PushCounts: Sendable {
   /// Those that APNs took and that were told so: nearly all, so they are not looked up.
   private var accepted = 0
   private var others: [Ending: Int] = [:]
+  /// The last one of these, which mostly comes again, and how often it came without being looked up.
+  private var last: (ending: Ending, count: Int)?
   /// How many are held now.
   public private(set) var pending = 0
   /// How many records the inbox's limits have pushed out.
@@ -27,7 +29,9 @@ public struct PushCounts: Sendable {
 
   /// How many ended in each way; that of an ordinary push comes first, also while there was none.
   public var endings: [(ending: Ending, count: Int)] {
-    [(Self.ordinary, accepted)]
+    var others = others
+    if let last { others[last.ending, default: 0] += last.count }
+    return [(Self.ordinary, accepted)]
       + others.sorted { $0.key.order < $1.key.order }.map { (ending: $0.key, count: $0.value) }
   }
 
@@ -62,7 +66,12 @@ public struct PushCounts: Sendable {
     } else {
       let ending = Ending(
         outcome: outcome, status: served.status, reason: served.reason, hasUnusualReason: hasUnusualReason)
-      others[ending, default: 0] += 1
+      if last?.ending == ending {
+        last?.count += 1
+      } else {
+        if let last { others[last.ending, default: 0] += last.count }
+        last = (ending, 1)
+      }
     }
   }
 }

@@ -11,11 +11,16 @@ struct AnswerTemplates {
     var headers: HeaderList
     let apnsID: ByteRange
     let uniqueID: ByteRange?
+    private let status: ByteRange
 
-    /// - Parameter withUniqueID: whether the answer carries `apns-unique-id`.
+    /// - Parameters:
+    ///   - status: of three digits.
+    ///   - withUniqueID: whether the answer carries `apns-unique-id`.
     init(status: Int, withUniqueID: Bool, contentType: Bool) {
       let blank = String(repeating: "0", count: IdentifierSource.length)
-      var headers = HeaderList([(":status", String(status)), ("apns-id", blank)])
+      var headers = HeaderList([(":status", String(status))])
+      self.status = ByteRange(offset: headers.bytes.count - 3, count: 3)
+      headers.append(name: "apns-id", value: blank)
       let afterID = headers.bytes.count
       apnsID = ByteRange(offset: afterID - IdentifierSource.length, count: IdentifierSource.length)
       if withUniqueID {
@@ -29,6 +34,15 @@ struct AnswerTemplates {
       self.headers = headers
     }
 
+    /// Makes it one for another status of three digits.
+    mutating func set(status: Int) {
+      headers.withMutableValue(self.status) { digits in
+        digits[0] = UInt8(ascii: "0") + UInt8(status / 100 % 10)
+        digits[1] = UInt8(ascii: "0") + UInt8(status / 10 % 10)
+        digits[2] = UInt8(ascii: "0") + UInt8(status % 10)
+      }
+    }
+
     /// The `apns-id` in it, if that is not the client's own.
     func generatedID(of facts: PushFacts) -> ArraySlice<UInt8> {
       facts.apnsID != nil && facts.apnsIDIsUUID ? [] : headers.bytes[apnsID.indices]
@@ -37,23 +51,14 @@ struct AnswerTemplates {
 
   /// For an accepted push.
   var accepted: Template
+  /// For a rejected push, whose status is to be set.
+  var rejected: Template
   /// For a header list beyond the limit: a status and nothing else (CONTRACT.md, security defaults).
   let headersTooLarge = HeaderList([(":status", "431")])
 
-  private var rejected: [Int: Template] = [:]
-  private let contentType: Bool
-
   init(environment: PushEnvironment, settings: APNSSettings) {
     accepted = Template(status: 200, withUniqueID: environment == .sandbox, contentType: false)
-    contentType = settings.errorContentType
-  }
-
-  /// For a rejected push with this status.
-  mutating func rejected(status: Int) -> Template {
-    if let known = rejected[status] { return known }
-    let made = Template(status: status, withUniqueID: false, contentType: contentType)
-    rejected[status] = made
-    return made
+    rejected = Template(status: 400, withUniqueID: false, contentType: settings.errorContentType)
   }
 
   /// The body for a reason that need not be one of APNs'.
@@ -71,9 +76,17 @@ struct AnswerTemplates {
 
   /// The body of a rejection: compact JSON (APNS.md section 7.1, observed), with the time of a 410 in milliseconds.
   static func body(reason: Reason, timestamp: Int64?) -> [UInt8] {
-    guard let timestamp else { return bodies[Int(reason.rawValue)] }
-    return Array(#"{"reason":"\#(reason.text)","timestamp":\#(timestamp)}"#.utf8)
+    let plain = bodies[Int(reason.rawValue)]
+    guard let timestamp else { return plain }
+    var body: [UInt8] = []
+    body.reserveCapacity(plain.count + 32)
+    body.append(contentsOf: plain.dropLast())
+    body.append(contentsOf: timestampName)
+    body.append(contentsOf: "\(timestamp)}".utf8)
+    return body
   }
+
+  private static let timestampName = Array(#","timestamp":"#.utf8)
 
   private static let bodies: [[UInt8]] = {
     var bodies = [[UInt8]](repeating: [], count: Int(Reason.allCases.map(\.rawValue).max() ?? 0) + 1)

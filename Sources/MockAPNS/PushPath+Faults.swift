@@ -19,28 +19,26 @@ extension PushPath {
     }
   }
 
-  /// Decides what happens to a push and does it, or as much of it as is due.
-  mutating func takeUnderFaults(_ stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession) {
-    let began = MachineTime.nanoseconds
-    let fingerprint = fingerprint(of: stream.request, verdict.facts)
-    let course = course(for: stream.request, verdict, attempt: attempts.peek(fingerprint), at: began)
+  /// Does what was decided for a push, or as much of it as is due.
+  mutating func follow(
+    _ course: Course, on stream: RequestStream, _ verdict: Verdict, _ attempt: Attempt?, _ session: HTTP2ServerSession
+  ) {
     announceStreams(before: nil, session)
     if course.latches { standing.latchTokenUpdates(now: now) }
     effects += course.effects
 
-    var answer = verdict.reason == nil && !verdict.isAccepted && !course.isFaulted ? nil : template(for: course.answer)
-    if var filled = answer {
-      fillIdentifiers(of: &filled, for: stream.request, verdict.facts)
-      answer = filled
-    }
+    let hasTemplate = verdict.reason != nil || verdict.isAccepted || course.isFaulted
+    let answer = hasTemplate ? template(for: course.answer, to: stream.request, verdict.facts) : nil
     let isDone = !course.takesTime
     // Where the client does not hear that APNs took the push, its next try is a retry.
-    let attempt = attempts.count(fingerprint, accepted: isDone && course.isAccepted && course.isAnswered)
+    let number = countAttempt(
+      of: stream.request, verdict.facts, accepted: isDone && course.isAccepted && course.isAnswered, attempt)
     record(
       stream.request, verdict, verdict.facts, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
-      attempt: attempt, isHeld: !isDone,
-      isDone ? ending(of: course, on: stream, began: began) : pending(course))
-    let push = HeldPush(stream: stream, course: course, answer: answer, fingerprint: fingerprint, began: began)
+      attempt: number, isHeld: !isDone, isDone ? ending(of: course, on: stream) : pending(course))
+    let push = HeldPush(
+      stream: stream, course: course, answer: answer,
+      fingerprint: isDone ? nil : attempt?.push ?? fingerprint(of: stream.request, verdict.facts), began: batchBegan)
     if isDone {
       perform(push, session)
     } else {
@@ -63,7 +61,7 @@ extension PushPath {
     }
     held[id] = nil
     beginBatch()
-    finish(push, with: ending(of: push.course, on: push.stream, began: push.began))
+    finish(push, with: ending(of: push.course, on: push.stream, latency: MachineTime.nanoseconds - push.began))
     perform(push, session)
   }
 
@@ -108,7 +106,10 @@ extension PushPath {
 
   // MARK: - Deciding
 
-  private func course(for request: HTTPRequest, _ verdict: Verdict, attempt: Int32, at time: Int64) -> Course {
+  /// What happens to a push; nil if the rules leave it to APNs.
+  ///
+  /// - Parameter attempt: its number; only looked at if the plan needs it.
+  func course(for request: HTTPRequest, _ verdict: Verdict, attempt: Int32) -> Course? {
     var course = Course(verdict)
     if let draining {
       var decision = Decision()
@@ -123,14 +124,15 @@ extension PushPath {
         request: request, verdict: verdict, defaultTopic: connection.certificate?.defaultTopic, attempt: Int(attempt),
         now: now))
     if plan.isActive(at: .request) {
-      course.follow(plan.decide(traffic, at: .request, now: time), at: .request, now: now)
+      course.follow(plan.decide(traffic, at: .request, now: batchBegan), at: .request, now: now)
     }
     if plan.isActive(at: .response), course.isAnswered {
       traffic.answer = Traffic.Answer(status: course.answer.status, reason: course.answer.reasonText)
       course.follow(
-        plan.decide(traffic, at: .response, now: time, excludingOutcomes: course.isFaulted), at: .response, now: now)
+        plan.decide(traffic, at: .response, now: batchBegan, excludingOutcomes: course.isFaulted), at: .response,
+        now: now)
     }
-    return course
+    return course.injections.isEmpty ? nil : course
   }
 
   /// The connection as rules see it.
@@ -142,9 +144,17 @@ extension PushPath {
 
   // MARK: - Doing
 
-  private mutating func template(for answer: Course.Answer) -> AnswerTemplates.Template {
-    var template = answer.status == 200 ? answers.accepted : answers.rejected(status: answer.status)
+  /// The headers of an answer, with its ids.
+  private mutating func template(
+    for answer: Course.Answer, to request: HTTPRequest, _ facts: PushFacts
+  ) -> AnswerTemplates.Template {
+    var template = answers.accepted
+    if answer.status != 200 {
+      template = answers.rejected
+      template.set(status: answer.status)
+    }
     for field in answer.headers { template.headers.append(name: field.name, value: field.value) }
+    fillIdentifiers(of: &template, for: request, facts)
     return template
   }
 
@@ -221,11 +231,12 @@ extension PushPath {
       aftermath: Aftermath(injections: course.injections), finishedAt: nil)
   }
 
-  private func ending(of course: Course, on stream: RequestStream, began: Int64) -> Record.End {
+  /// - Parameter latency: of the answer, in nanoseconds; nil for one that leaves with the others of this read.
+  private func ending(of course: Course, on stream: RequestStream, latency: Int64? = nil) -> Record.End {
     var served = Record.Served()
     if course.isAnswered {
       served = Record.Served(
-        status: course.answer.status, reason: course.answer.reason, latencyNanoseconds: MachineTime.nanoseconds - began)
+        status: course.answer.status, reason: course.answer.reason, latencyNanoseconds: latency)
     }
     let outcome: Record.Outcome = course.isFaulted ? .faulted : course.isAccepted ? .accepted : .rejected
     var aftermath: Aftermath?

@@ -109,17 +109,21 @@ struct PushPath {
     behaviour.rulebook.judge(
       request, standing: &standing, keys: keys.value, devices: devices.value, now: now, into: &verdict)
     if let rate = behaviour.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
+    var attempt: Attempt?
     if isConcernedByFaults(request, verdict) {
-      stream.putBack(request)
-      takeUnderFaults(stream, verdict, session)
-    } else {
-      if verdict.isAccepted {
-        accept(request, of: stream, verdict, session)
-      } else {
-        reject(request, of: stream, verdict, session)
+      if behaviour.plan.needsAttempts { attempt = nextAttempt(of: request, verdict.facts) }
+      if let course = course(for: request, verdict, attempt: attempt?.number ?? 1) {
+        stream.putBack(request)
+        return follow(course, on: stream, verdict, attempt, session)
       }
-      stream.putBack(request)
     }
+    let number = countAttempt(of: request, verdict.facts, accepted: verdict.isAccepted, attempt)
+    if verdict.isAccepted {
+      accept(request, of: stream, verdict, attempt: number, session)
+    } else {
+      reject(request, of: stream, verdict, attempt: number, session)
+    }
+    stream.putBack(request)
   }
 
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
@@ -164,33 +168,36 @@ struct PushPath {
   }
 
   private mutating func accept(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, attempt: Int32, _ session: HTTP2ServerSession
   ) {
     announceStreams(before: 200, session)
     Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
     record(
-      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), outcome: .accepted)
+      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), attempt: attempt,
+      outcome: .accepted)
   }
 
   private mutating func reject(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, attempt: Int32, _ session: HTTP2ServerSession
   ) {
     announceStreams(before: verdict.status, session)
     countRejection(verdict.status)
     guard let reason = verdict.reason else {
       session.respond(to: stream, headers: answers.headersTooLarge)
-      record(request, verdict, generatedID: [], outcome: .rejected)
+      record(request, verdict, generatedID: [], attempt: attempt, outcome: .rejected)
       return
     }
-    var answer = answers.rejected(status: verdict.status)
-    fillIdentifiers(of: &answer, for: request, verdict.facts)
+    answers.rejected.set(status: verdict.status)
+    Self.fillIdentifiers(of: &answers.rejected, from: &ids, for: request, verdict.facts)
     // An answer to HEAD has no body (RFC 9110 section 9.3.2); APNs knows no other method than POST.
     let isHEAD = verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
     session.respond(
-      to: stream, headers: answer.headers,
+      to: stream, headers: answers.rejected.headers,
       body: isHEAD ? [] : AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
-    record(request, verdict, generatedID: answer.generatedID(of: verdict.facts), outcome: .rejected)
+    record(
+      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), attempt: attempt,
+      outcome: .rejected)
   }
 
   /// 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).
@@ -206,7 +213,7 @@ struct PushPath {
     Self.fillIdentifiers(of: &answer, from: &ids, for: request, facts)
   }
 
-  // Static, so that `answers.accepted` can be filled in place.
+  // Static, so that the templates can be filled in place.
   private static func fillIdentifiers(
     of answer: inout AnswerTemplates.Template, from ids: inout IdentifierSource, for request: HTTPRequest,
     _ facts: PushFacts
@@ -228,9 +235,8 @@ struct PushPath {
   // MARK: - Records
 
   private mutating func record(
-    _ request: HTTPRequest, _ verdict: Verdict, generatedID: ArraySlice<UInt8>, outcome: Record.Outcome
+    _ request: HTTPRequest, _ verdict: Verdict, generatedID: ArraySlice<UInt8>, attempt: Int32, outcome: Record.Outcome
   ) {
-    let attempt = countAttempt(of: request, verdict.facts, accepted: verdict.isAccepted)
     record(
       request, verdict, verdict.facts, generatedID: generatedID, attempt: attempt,
       Record.End(
@@ -254,12 +260,28 @@ struct PushPath {
         attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end))
   }
 
+  /// An attempt that is not counted yet.
+  struct Attempt {
+    let push: PushFingerprint
+    /// The number that it will have.
+    let number: Int32
+  }
+
+  /// What rules that ask for it are told of an attempt; nil for the first attempt of any push, while none is remembered.
+  private func nextAttempt(of request: HTTPRequest, _ facts: PushFacts) -> Attempt? {
+    if attempts.isEmpty { return nil }
+    let push = fingerprint(of: request, facts)
+    return Attempt(push: push, number: attempts.peek(push, now: batchBegan))
+  }
+
   /// The number of this attempt of a push.
   ///
   /// While nobody waits for a retry, an accepted push is the first attempt of itself: no need to look closer.
-  func countAttempt(of request: HTTPRequest, _ facts: PushFacts, accepted: Bool) -> Int32 {
-    if accepted, attempts.isEmpty { return 1 }
-    return attempts.count(fingerprint(of: request, facts), accepted: accepted)
+  ///
+  /// - Parameter attempt: what was found out of it before.
+  func countAttempt(of request: HTTPRequest, _ facts: PushFacts, accepted: Bool, _ attempt: Attempt?) -> Int32 {
+    if accepted, attempt?.number == 1 || attempts.isEmpty { return 1 }
+    return attempts.count(attempt?.push ?? fingerprint(of: request, facts), accepted: accepted, now: batchBegan)
   }
 
   /// What tells this push from others while its attempts are counted.

@@ -159,7 +159,7 @@ struct CheckOrderTests {
       second.break(&broken)
       first.break(&broken)
       let verdict = broken.judge()
-      #expect(verdict.failed == earlier, "\(earlier) and \(second.check): \(verdict.detail)")
+      #expect(verdict.failed == earlier, "\(earlier) and \(second.check): \(verdict.rule)")
       expect(verdict, first.reason)
     }
   }

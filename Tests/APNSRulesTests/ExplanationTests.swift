@@ -1,14 +1,14 @@
 import APNSRules
 import Testing
 
-/// What `detail` says: value, rule, repair; nothing secret, nothing hidden, nothing endless.
+/// What `Verdict.detail` says: value, rule, repair; nothing secret, nothing hidden, nothing endless.
 struct ExplanationTests {
   @Test(arguments: details) func detail(
     _ text: String, _ change: @Sendable (inout TestPush) -> Void
   ) {
     var push = TestPush()
     change(&push)
-    let detail = push.judge().detail
+    let detail = push.explain()
     #expect(detail.contains(text), "\(detail)")
   }
 
@@ -71,22 +71,22 @@ struct ExplanationTests {
   func hiddenCharacters(_ value: String, _ shown: String) {
     var push = TestPush()
     push["apns-priority"] = value
-    let detail = push.judge().detail
+    let detail = push.explain()
     #expect(detail.contains("\"" + shown + "\""), "\(detail)")
   }
 
   @Test func longValuesAreCut() {
     var push = TestPush()
     push["apns-priority"] = String(repeating: "9", count: 5000)
-    let detail = push.judge().detail
+    let detail = push.explain()
     #expect(detail.contains("(5000 bytes)"))
     #expect(detail.utf8.count < 300)
     push["apns-priority"] = nil
     push.token = TestToken(
       kid: String(repeating: "k", count: 2000), iss: String(repeating: "t", count: 1000))
-    #expect(push.judge().detail.utf8.count < 300)
+    #expect(push.explain().utf8.count < 300)
     push.trustedKeys = (0..<400).map { FakeSignature.key("KEY\($0)") }
-    #expect(push.judge().detail.utf8.count < 300)
+    #expect(push.explain().utf8.count < 300)
   }
 
   /// Whatever field a provider token strays into, no explanation shows it or its signature.
@@ -100,7 +100,7 @@ struct ExplanationTests {
         push[name] = value
         if name == "x-token" { push.fields.append((name, value)) }
         let verdict = push.judge()
-        let shown = verdict.detail + (verdict.token?.problem ?? "")
+        let shown = push.explanation(of: verdict) + (verdict.token?.problem ?? "")
         #expect(!shown.contains(signature.prefix(10)), "\(shown)")
         #expect(!shown.contains(jwt.prefix(30)), "\(shown)")
       }

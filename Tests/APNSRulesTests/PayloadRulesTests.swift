@@ -35,7 +35,7 @@ struct PayloadRulesTests {
     push.body = body(of: 1 << 20)
     let verdict = push.judge()
     expect(verdict, .payloadTooLarge)
-    #expect(verdict.detail.contains("1048576 bytes"))
+    #expect(push.explanation(of: verdict).contains("1048576 bytes"))
   }
 
   /// One byte is a body; what it means is not APNs' business (section 6.2).

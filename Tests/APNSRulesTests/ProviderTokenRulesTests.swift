@@ -143,7 +143,7 @@ struct ProviderTokenRulesTests {
   func explanation(_ token: TestToken, _ text: String) {
     var push = TestPush()
     push.token = token
-    let detail = push.judge().detail
+    let detail = push.explain()
     #expect(detail.contains(text), "\(detail)")
   }
 
@@ -151,7 +151,7 @@ struct ProviderTokenRulesTests {
     var push = TestPush()
     push.token.signature = FakeSignature.wrong
     #expect(
-      push.judge().detail
+      push.explain()
         == "the signature does not verify with key MOCKKEY001: is this .p8 the one with that key id?"
     )
   }

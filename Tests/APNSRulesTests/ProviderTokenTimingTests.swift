@@ -89,7 +89,7 @@ struct ProviderTokenTimingTests {
       push.token = TestToken(iat: "\(TestPush.nowSeconds + step.token)")
       let verdict = push.judge()
       #expect(
-        verdict.reason == step.reason, "at \(step.second) s, token \(step.token): \(verdict.detail)"
+        verdict.reason == step.reason, "at \(step.second) s, token \(step.token): \(verdict.rule)"
       )
     }
   }

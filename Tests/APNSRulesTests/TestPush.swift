@@ -80,6 +80,16 @@ struct TestPush {
   mutating func judge() -> Verdict {
     rulebook.judge(request, standing: &standing, keys: keys, devices: devices, now: now)
   }
+
+  /// Judges it and gives the explanation.
+  mutating func explain() -> String { explanation(of: judge()) }
+
+  /// The words of its verdict, from its header fields as a record keeps them.
+  func explanation(of verdict: Verdict) -> String {
+    var kept = request.headers.bytes
+    kept.withUnsafeMutableBytes { verdict.facts.blankSignatures(in: $0) }
+    return kept.withUnsafeBytes { verdict.detail(headers: $0) }
+  }
 }
 
 /// One row of a table: what is changed about the good push, and what APNs says then.

@@ -22,7 +22,7 @@ import Testing
     #expect(verdict.isAccepted == alone.isAccepted)
     #expect(verdict.status == alone.status)
     #expect(verdict.reason == second.reason)
-    #expect(verdict.detail == alone.detail)
+    #expect(verdict.rule == alone.rule)
     #expect(verdict.failed == alone.failed)
     #expect(verdict.facts == alone.facts)
     #expect(verdict.credential == alone.credential)

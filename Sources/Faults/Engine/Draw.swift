@@ -6,14 +6,30 @@ internal import TLSEngine
 struct Draw {
   private let digest: [UInt8]
 
+  /// What all draws of a rule begin with.
+  struct Beginning: Sendable {
+    fileprivate let text: [UInt8]
+
+    /// - Parameters:
+    ///   - profile: empty for ad-hoc rules.
+    ///   - rule: the rule's name.
+    init(seed: UInt64, profile: String, rule: String) { text = Array("\(seed)\n\(profile)\n\(rule)".utf8) }
+  }
+
   /// - Parameters:
-  ///   - profile: empty for ad-hoc rules.
-  ///   - rule: the rule's name, and what is drawn where that is not whether it fires.
+  ///   - beginning: the rule.
+  ///   - what: is drawn where that is not whether it fires.
   ///   - key: of what it is, such as a push key.
   ///   - ordinal: which of several with the same key, such as the attempt number.
-  init(seed: UInt64, profile: String, rule: String, key: String, ordinal: Int) {
-    var text = "\(seed)\n\(profile)\n\(rule)\n\(key)\n\(ordinal)"
-    digest = text.withUTF8 { SHA256.digest(UnsafeRawBufferPointer($0)) }
+  init(_ beginning: Beginning, _ what: String, key: String, ordinal: Int) {
+    var text = beginning.text
+    text.reserveCapacity(text.count + what.utf8.count + key.utf8.count + 24)
+    text.append(contentsOf: what.utf8)
+    text.append(UInt8(ascii: "\n"))
+    text.append(contentsOf: key.utf8)
+    text.append(UInt8(ascii: "\n"))
+    text.append(contentsOf: "\(ordinal)".utf8)
+    digest = text.withUnsafeBytes { SHA256.digest($0) }
   }
 
   /// At least 0, below 1.

@@ -50,7 +50,7 @@ public struct FaultPlan: Sendable {
     let all = adHoc.map { (rule: $0, profile: String?.none) } + profile.rules.map { ($0, profile.name) }
     let prepared = zip(all, tallies.adopt(all)).map { entry, slot in
       let activated = entry.profile == nil ? adHocActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
-      return PreparedRule(entry.rule, profile: entry.profile, slot: slot, activatedAt: activated)
+      return PreparedRule(entry.rule, profile: entry.profile, slot: slot, activatedAt: activated, seed: seed)
     }
     let rules = Moment.allCases.map { moment in halted ? [] : prepared.filter { $0.rule.moment == moment } }
     self.rules = rules
@@ -162,7 +162,7 @@ public struct FaultPlan: Sendable {
   }
 
   func draw(_ rule: PreparedRule, _ what: String, key: String, ordinal: Int) -> Draw {
-    Draw(seed: seed, profile: rule.profile ?? "", rule: rule.rule.name + what, key: key, ordinal: ordinal)
+    Draw(rule.draws, what, key: key, ordinal: ordinal)
   }
 }
 

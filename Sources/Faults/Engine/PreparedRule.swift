@@ -12,12 +12,14 @@ final class PreparedRule: Sendable {
   let alwaysContinues: Bool
   /// Whether the walk ends whatever it does.
   let alwaysStops: Bool
+  /// Of its draws.
+  let draws: Draw.Beginning
   /// Whether what it does may need a draw.
   let drawsForAction: Bool
   /// Whether it fires for the same traffic in the same way, however often it is asked.
   let isStateless: Bool
 
-  init(_ rule: Rule, profile: String?, slot: Int, activatedAt: Int64) {
+  init(_ rule: Rule, profile: String?, slot: Int, activatedAt: Int64, seed: UInt64) {
     self.rule = rule
     self.profile = profile
     self.slot = slot
@@ -25,6 +27,7 @@ final class PreparedRule: Sendable {
     condition = PreparedCondition(rule.condition)
     alwaysContinues = rule.continues ?? rule.action.leaves.allSatisfy { $0.name.continues == true }
     alwaysStops = rule.continues.map { !$0 } ?? rule.action.leaves.allSatisfy { $0.name.continues != true }
+    draws = Draw.Beginning(seed: seed, profile: profile ?? "", rule: rule.name)
     drawsForAction = rule.action.draws
     let trigger = rule.trigger
     isStateless =
