@@ -44,6 +44,7 @@ let package = Package(
     .systemLibrary(
       name: "COpenSSL", pkgConfig: "openssl",
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
+    .systemLibrary(name: "CPrefetch"),
     .target(name: "Notation", swiftSettings: strict),
     .target(name: "HTTPMessage", swiftSettings: strict),
     .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
@@ -69,7 +70,7 @@ let package = Package(
     .target(
       name: "Inbox",
       dependencies: [
-        "APNSRules", "Faults", "HTTPMessage", "Notation", "TLSEngine",
+        "APNSRules", "CPrefetch", "Faults", "HTTPMessage", "Notation", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(

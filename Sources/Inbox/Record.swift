@@ -63,7 +63,7 @@ public struct Record: Sendable {
   /// The record's only key: 1, 2, 3 … in the order of arrival, never used twice. 0 before the inbox has it.
   public internal(set) var seq = 0
   // Written while it is made and never after that, so any number of threads may read it at once.
-  nonisolated(unsafe) let content: RecordContent
+  nonisolated(unsafe) private(set) var content: RecordContent
   /// What there is to tell beyond an ordinary answer; nil for most.
   public private(set) var aftermath: Aftermath?
   /// What went out.
@@ -111,6 +111,9 @@ public struct Record: Sendable {
     if served.status != nil, served.latencyNanoseconds == nil { served.latencyNanoseconds = latency }
   }
 
+  /// Moves what it keeps, so that the slab it stood in can go.
+  mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
+
   /// Tells how the story of a pending record ended.
   mutating func end(_ end: consuming End) {
     finishedAt = end.finishedAt
@@ -133,37 +136,40 @@ extension Record {
   ///   - receivedAt: When it was complete, in milliseconds since 1970 of the server's clock.
   ///   - arrivedAt: The same in monotonic nanoseconds of machine time; nil to take it from `receivedAt`.
   ///   - end: How it ended, or that it is pending.
+  ///   - arena: Where its bytes are put; nil for memory of its own.
   public init(
-    request: borrowing HTTPRequest, verdict: borrowing Verdict?, facts: PushFacts,
-    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64,
-    arrivedAt: Int64? = nil, end: consuming End
+    request: borrowing HTTPRequest, verdict: consuming Verdict?, facts: PushFacts,
+    generatedID: ArraySlice<UInt8>, connection: consuming ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64,
+    arrivedAt: Int64? = nil, end: consuming End, in arena: RecordArena? = nil
   ) {
+    let fingerprint = PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic)
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
-      content: .make(
+      content: RecordContent(
         request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
-        arrivedAt: arrivedAt ?? receivedAt &* 1_000_000),
+        arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
-      finished: end.finishedAt ?? .min,
-      fingerprint: PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic))
+      finished: end.finishedAt ?? .min, fingerprint: fingerprint)
   }
 
   /// A record as an export tells it.
   ///
   /// - Parameters:
   ///   - seq: the number it had.
+  ///   - arena: where its bytes are put.
   ///   - findings: the names of what it says the provider did wrong, which nobody judges again.
   init(
     seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
-    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End
+    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End,
+    in arena: RecordArena
   ) {
     var names = HeaderList()
     for name in findings { names.append(name: name, value: "") }
     self.init(
       seq: seq,
-      content: .make(
+      content: RecordContent(
         request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
-        arrivedAt: receivedAt &* 1_000_000, toldFindings: names),
+        arrivedAt: receivedAt &* 1_000_000, toldFindings: names, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min,
       fingerprint: PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic))

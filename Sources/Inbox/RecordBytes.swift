@@ -34,7 +34,7 @@ extension Record {
   /// overlapping access: nobody writes to a head.
   @inline(__always)
   func head<Part>(_ part: (borrowing RecordHead) -> Part) -> Part {
-    content.withUnsafeMutablePointerToHeader { part($0.pointee) }
+    content.with { head, _ in part(head.pointee) }
   }
 
   /// Calls `read` with the packed header fields.
@@ -78,8 +78,6 @@ extension Record {
 
   /// - Parameter range: within the bytes that are kept.
   func withBytes<Result>(_ range: Range<Int>, _ read: (UnsafeRawBufferPointer) -> Result) -> Result {
-    content.withUnsafeMutablePointerToElements { elements in
-      read(UnsafeRawBufferPointer(start: elements + range.lowerBound, count: range.count))
-    }
+    content.with { _, bytes in read(UnsafeRawBufferPointer(start: bytes + range.lowerBound, count: range.count)) }
   }
 }

@@ -26,13 +26,6 @@ struct RecordChunk: Sendable {
     self.records.append(contentsOf: records)
   }
 
-  /// Puts `record` in a place and gives back what was there.
-  mutating func exchange(at index: Int, for record: Record) -> Record {
-    var other = record
-    swap(&other, &records[index])
-    return other
-  }
-
   /// Changes a record, but neither its number nor what came.
   mutating func update(at index: Int, _ change: (inout Record) -> Void) { change(&records[index]) }
 

@@ -3,7 +3,39 @@ internal import HTTPMessage
 
 /// What never changes of a record, in one piece of memory: behind the head stand the packed header fields, the body as far
 /// as it was kept, the generated id, and the findings that an export tells, in this order and without gaps.
-typealias RecordContent = ManagedBuffer<RecordHead, UInt8>
+struct RecordContent {
+  // Keeps the memory there that `head` points to.
+  private let slab: RecordSlab
+  private let head: UnsafeMutablePointer<RecordHead>
+
+  /// Of heads, and so of all that stands in a slab.
+  static let alignment = MemoryLayout<RecordHead>.alignment
+
+  /// What a head with so many bytes behind it takes of a slab.
+  static func size(bytes count: Int) -> Int {
+    (MemoryLayout<RecordHead>.stride + count + alignment - 1) / alignment * alignment
+  }
+
+  /// Calls `read` with the head and the first byte behind it.
+  @inline(__always)
+  func with<Result>(_ read: (UnsafePointer<RecordHead>, UnsafeRawPointer) -> Result) -> Result {
+    withExtendedLifetime(slab) { read(head, UnsafeRawPointer(head + 1)) }
+  }
+
+  /// The same content in another slab.
+  func copied(to arena: RecordArena) -> RecordContent {
+    with { head, bytes in
+      let count = head.pointee.byteCount
+      let size = Self.size(bytes: count)
+      let slab = arena.slab(withRoomFor: size)
+      let copy = slab.end.assumingMemoryBound(to: RecordHead.self)
+      copy.initialize(to: head.pointee)
+      UnsafeMutableRawPointer(copy + 1).copyMemory(from: bytes, byteCount: count)
+      slab.take(size)
+      return RecordContent(slab: slab, head: copy)
+    }
+  }
+}
 
 /// What is known about the bytes of a record.
 struct RecordHead: Sendable {
@@ -55,41 +87,44 @@ struct RecordHead: Sendable {
 }
 
 extension RecordContent {
-  /// The one allocation of a record. What is longer than its size in the head is cut.
-  static func make(
-    _ request: borrowing HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, _ generatedID: ArraySlice<UInt8>,
-    _ connection: ConnectionFacts, receivedAt: Int64, arrivedAt: Int64, toldFindings: HeaderList? = nil
-  ) -> RecordContent {
-    let (stream, bodySize) = (request.stream, UInt32(clamping: request.bodySize))
+  /// Writes a record's content. What is longer than its size in the head is cut.
+  ///
+  /// - Parameter arena: where to; nil for a slab of its own.
+  init(
+    _ request: borrowing HTTPRequest, _ verdict: consuming Verdict?, _ facts: PushFacts, _ generatedID: ArraySlice<UInt8>,
+    _ connection: consuming ConnectionFacts, receivedAt: Int64, arrivedAt: Int64, toldFindings: HeaderList? = nil,
+    in arena: RecordArena?
+  ) {
     let headerSize = UInt16(clamping: request.headers.bytes.count)
     let keptBodySize = UInt16(clamping: request.body.count)
     let idSize = UInt8(clamping: generatedID.count)
     let toldSize = toldFindings.map { UInt16(clamping: $0.bytes.count) } ?? 0
     let bodyEnd = Int(headerSize) + Int(keptBodySize)
-    let size = bodyEnd + Int(idSize) + Int(toldSize)
+    let idEnd = bodyEnd + Int(idSize)
     let standing: RecordHead.Standing =
       toldFindings == nil
       ? (verdict == nil ? .unjudged : .judged) : (verdict == nil ? .toldUnjudged : .toldJudged)
-    let content = create(minimumCapacity: size) { _ in
-      RecordHead(
+    let size = Self.size(bytes: idEnd + Int(toldSize))
+    slab = arena?.slab(withRoomFor: size) ?? RecordSlab(capacity: size)
+    head = slab.end.assumingMemoryBound(to: RecordHead.self)
+    head.initialize(
+      to: RecordHead(
         connection: connection, verdict: verdict ?? Verdict(facts: facts), receivedAt: receivedAt,
-        arrivedAt: arrivedAt, bodySize: bodySize, stream: stream, headerSize: headerSize, keptBodySize: keptBodySize,
-        idSize: idSize, standing: standing, toldSize: toldSize)
-    }
-    content.withUnsafeMutablePointerToElements { elements in
-      let target = UnsafeMutableRawBufferPointer(start: elements, count: size)
-      let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(headerSize)])
-      request.headers.bytes.withUnsafeBytes { headers.fill(from: $0) }
-      facts.blankSignatures(in: headers)
-      let body = UnsafeMutableRawBufferPointer(rebasing: target[Int(headerSize)..<bodyEnd])
-      request.body.withUnsafeBytes { body.fill(from: $0) }
-      let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd..<bodyEnd + Int(idSize)])
-      generatedID.withUnsafeBytes { id.fill(from: $0) }
-      guard let toldFindings else { return }
-      let told = UnsafeMutableRawBufferPointer(rebasing: target[(bodyEnd + Int(idSize))...])
+        arrivedAt: arrivedAt, bodySize: UInt32(clamping: request.bodySize), stream: request.stream,
+        headerSize: headerSize, keptBodySize: keptBodySize, idSize: idSize, standing: standing, toldSize: toldSize))
+    let target = UnsafeMutableRawBufferPointer(start: head + 1, count: idEnd + Int(toldSize))
+    let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(headerSize)])
+    request.headers.bytes.withUnsafeBytes { headers.fill(from: $0) }
+    facts.blankSignatures(in: headers)
+    let body = UnsafeMutableRawBufferPointer(rebasing: target[Int(headerSize)..<bodyEnd])
+    request.body.withUnsafeBytes { body.fill(from: $0) }
+    let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd..<idEnd])
+    generatedID.withUnsafeBytes { id.fill(from: $0) }
+    if let toldFindings {
+      let told = UnsafeMutableRawBufferPointer(rebasing: target[idEnd...])
       toldFindings.bytes.withUnsafeBytes { told.fill(from: $0) }
     }
-    return content
+    slab.take(size)
   }
 }
 

@@ -125,7 +125,7 @@ extension Record {
   private func writeAPNS(_ writer: inout JSONWriter) {
     let id = withID { $0.map { String(decoding: $0, as: UTF8.self) } }
     writer.member("id", id)
-    writer.member("id_origin", id == nil ? nil : content.header.idSize > 0 ? "server" : "client")
+    writer.member("id_origin", id == nil ? nil : head { $0.idSize } > 0 ? "server" : "client")
     writer.member("topic", withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
     writer.member("push_type", text(facts.pushTypeText))
     writer.member("priority", priority)

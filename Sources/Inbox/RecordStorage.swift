@@ -1,6 +1,3 @@
-internal import APNSRules
-internal import HTTPMessage
-
 /// Records in the order of their `seq`, in chunks.
 ///
 /// Appending and evicting cost the same however many there are, and copying the whole is one retain: that is how readers
@@ -18,9 +15,10 @@ struct RecordStorage: Sendable {
   /// What they keep in memory.
   private(set) var bytes = 0
 
-  /// What a record takes beside its bytes: its place and its marks, the two words of each object, what is known about it,
-  /// and a word of the allocator's.
-  static let overhead = MemoryLayout<Record>.stride + RecordChunk.markSize + 16 + MemoryLayout<RecordHead>.stride + 8
+  /// What a record takes beside its bytes: its place and its marks, what is known about it, and what the next one's place
+  /// is rounded up by at most.
+  static let overhead =
+    MemoryLayout<Record>.stride + RecordChunk.markSize + RecordContent.size(bytes: 0) + RecordContent.alignment - 1
 
   /// What a record keeps in memory.
   static func cost(_ record: borrowing Record) -> Int { overhead + record.byteCount }
@@ -41,21 +39,20 @@ struct RecordStorage: Sendable {
     }
   }
 
-  /// Drops the oldest record.
+  /// Drops the oldest record. Its memory is given back with that of its whole chunk.
   ///
   /// - Returns: its number; nil if there is none.
   mutating func removeFirst() -> Int? {
     guard let size = chunks.first?.count else { return nil }
-    // Its place stays until the chunk goes, what it keeps must not.
-    let dropped = chunks[0].exchange(at: head, for: .gone)
-    bytes -= Self.cost(dropped)
+    let seq = chunks[0].records[head].seq
+    bytes -= Self.cost(chunks[0].records[head])
     count -= 1
     head += 1
     if head == size {
       chunks.removeFirst()
       head = 0
     }
-    return dropped.seq
+    return seq
   }
 
   /// Drops the records with these numbers, which ascend.
@@ -73,6 +70,8 @@ struct RecordStorage: Sendable {
         kept.append(alive.count == chunk.count ? chunk : RecordChunk(alive))
         continue
       }
+      // Those that stay move together: one of them would keep the whole slab of its neighbours.
+      let arena = RecordArena()
       var survivors: [Record] = []
       for record in alive {
         while next < seqs.endIndex, seqs[next] < record.seq { next += 1 }
@@ -80,7 +79,9 @@ struct RecordStorage: Sendable {
           bytes -= Self.cost(record)
           count -= 1
         } else {
-          survivors.append(record)
+          var survivor = record
+          survivor.move(to: arena)
+          survivors.append(survivor)
         }
       }
       if !survivors.isEmpty { kept.append(RecordChunk(survivors[...])) }
@@ -144,13 +145,4 @@ struct RecordStorage: Sendable {
     }
     return low
   }
-}
-
-extension Record {
-  /// What stands where a record was.
-  fileprivate static let gone = Record(
-    request: HTTPRequest(), verdict: nil, facts: PushFacts(HeaderList()),
-    generatedID: [],
-    connection: ConnectionFacts(id: "", listener: 0, client: "", sni: nil, tls: ""), receivedAt: 0,
-    end: End(outcome: .aborted, accepted: false, served: Served(), finishedAt: nil))
 }

@@ -1,4 +1,5 @@
 import HTTP2Session
+import Inbox
 import NIOPosix
 
 /// Buffers that all connections of one event loop use in turn: what a connection puts there is used up before it returns
@@ -8,6 +9,8 @@ final class LoopScratch {
   let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   /// Frames on their way out.
   @exclusivity(unchecked) var output: [UInt8] = []
+  /// Where the records of its pushes stand.
+  let records = RecordArena()
   /// What is left of requests that were answered, for the next ones.
   let streams = RequestStreamPool()
 

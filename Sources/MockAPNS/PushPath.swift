@@ -54,6 +54,8 @@ struct PushPath {
   private var keys: SnapshotReader<KeyRing>
   private var devices: SnapshotReader<DeviceTable>
   private var ids: IdentifierSource
+  /// The event loop's.
+  private let arena = LoopScratch.current.records
   private var rejections = 0
   private var batch: [Record] = []
   /// Streams of the pushes in `batch` that are held, and where their records stand in it.
@@ -257,7 +259,7 @@ struct PushPath {
     batch.append(
       Record(
         request: request, verdict: verdict, facts: facts, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end))
+        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end, in: arena))
   }
 
   /// An attempt that is not counted yet.

@@ -22,6 +22,7 @@ struct RecordReader {
     let signature: ProviderToken.Signature
   }
 
+  private let arena = RecordArena()
   private var connections: [String: ConnectionFacts] = [:]
   private var tokens: [Token: ProviderToken] = [:]
 
@@ -52,7 +53,7 @@ struct RecordReader {
       generatedID: id[...], connection: connection(told, facts), attempt: told.attempt ?? 1, receivedAt: receivedAt,
       end: Record.End(
         outcome: outcome, accepted: accepted, served: served(told), aftermath: aftermath(told),
-        finishedAt: told.finishedAt))
+        finishedAt: told.finishedAt), in: arena)
   }
 
   // MARK: - What came
