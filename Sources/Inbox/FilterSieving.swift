@@ -111,6 +111,7 @@ extension RecordBatch {
   /// Goes through the first field of all records, then through the second, and so on: reading one record's waits for no
   /// other, so the memory of many comes at once.
   fileprivate mutating func keep(header name: TextPattern, _ conditions: ValueConditions) {
+    let length = name.text.utf8.count
     var offsets = Array(repeating: 0, count: count)
     var (wanted, forbidden): (UInt64, UInt64) = (conditions.holdForNothing ? meant : 0, 0)
     var unread = self
@@ -119,7 +120,9 @@ extension RecordBatch {
         record.withHeaders { packed in
           guard let field = HeaderList.field(in: packed, at: offsets[index]) else { return false }
           offsets[index] = field.value.indices.upperBound
-          if name.matches(UnsafeRawBufferPointer(rebasing: packed[field.name.indices])) {
+          // Most names differ in their length already.
+          if Int(field.name.count) == length, name.matches(UnsafeRawBufferPointer(rebasing: packed[field.name.indices]))
+          {
             let value = UnsafeRawBufferPointer(rebasing: packed[field.value.indices])
             if conditions.want(value) { wanted |= 1 << UInt64(index) }
             if conditions.forbid(value) { forbidden |= 1 << UInt64(index) }

@@ -101,7 +101,7 @@ public struct Record: Sendable {
   public var verdict: Verdict? { isJudged ? head { $0.verdict } : nil }
 
   /// Whether there is a verdict.
-  var isJudged: Bool { head { $0.standing.isJudged } }
+  var isJudged: Bool { head { $0.standing }.isJudged }
 
   /// What the request's headers say; positions are into the packed header fields.
   public var facts: PushFacts { head { $0.verdict.facts } }

@@ -13,7 +13,7 @@ extension Record {
   var toldFindings: [Finding.Kind]? { toldNames?.compactMap(Finding.Kind.init) }
 
   private var toldNames: [String]? {
-    guard head({ $0.standing.isTold }) else { return nil }
+    guard head({ $0.standing }).isTold else { return nil }
     return withBytes(head { $0.idRange.upperBound..<$0.byteCount }) { packed in
       var names: [String] = []
       HeaderList.forEachField(in: packed) { name, _ in
