@@ -22,9 +22,11 @@ public enum Reason: UInt8, CaseIterable, Sendable {
 
   /// The reason with this wire text, compared with case.
   public init?(text: String) {
-    guard let found = Self.allCases.first(where: { $0.text == text }) else { return nil }
+    guard let found = Self.byText[text] else { return nil }
     self = found
   }
+
+  private static let byText = Dictionary(uniqueKeysWithValues: allCases.map { ($0.text, $0) })
 
   private var row: (text: String, status: Int, when: String) {
     switch self {

@@ -82,7 +82,8 @@ struct AnswerTemplates {
     body.reserveCapacity(plain.count + 32)
     body.append(contentsOf: plain.dropLast())
     body.append(contentsOf: timestampName)
-    body.append(contentsOf: "\(timestamp)}".utf8)
+    body.append(contentsOf: String(timestamp).utf8)
+    body.append(UInt8(ascii: "}"))
     return body
   }
 

@@ -91,14 +91,15 @@ struct PushPath {
 
   /// Reads the clocks, and what is in force, once for all requests of one read.
   mutating func beginBatch() {
-    now = state.clock.now
-    batchBegan = MachineTime.nanoseconds
     keys.refresh()
     devices.refresh()
     if behaviours.refresh() {
       behaviour = behaviours.value
       answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
     }
+    now = state.clock.now
+    // After that, so that no rule is in force before its time.
+    batchBegan = MachineTime.nanoseconds
   }
 
   /// Judges a request, submits its answer and keeps a record for `commit`.

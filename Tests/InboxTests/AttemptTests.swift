@@ -141,25 +141,6 @@ import Testing
     #expect(PushFixture().fingerprint != PushFixture(change.apply).fingerprint)
   }
 
-  /// Bodies are read in pieces of 64, 16 and fewer bytes: none of them is left out, at the end neither.
-  @Test(arguments: [1, 7, 8, 15, 16, 17, 31, 63, 64, 65, 79, 80, 81, 127, 128, 129, 200])
-  func everyByteCounts(size: Int) {
-    var seen: Set<PushFingerprint> = []
-    let zeros = [UInt8](repeating: 0, count: size)
-    for body in [zeros, zeros + [0], Array(zeros.dropLast())] {
-      #expect(seen.insert(PushFixture { $0.body = body }.fingerprint).inserted)
-    }
-    for index in 0..<size {
-      for bit in 0..<8 {
-        let push = PushFixture {
-          $0.body = zeros
-          $0.body[index] = 1 << UInt8(bit)
-        }
-        #expect(seen.insert(push.fingerprint).inserted, "bit \(bit) of byte \(index)")
-      }
-    }
-  }
-
   @Test(
     arguments: [
       Change("case of the device token", { $0.deviceToken = $0.deviceToken.uppercased() }),

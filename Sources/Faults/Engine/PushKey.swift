@@ -18,16 +18,31 @@ public enum PushKey {
   public static func text(
     headers: UnsafeRawBufferPointer, facts: PushFacts, defaultTopic: String?, body: UnsafeRawBufferPointer
   ) -> String {
-    var parts: [UInt8] = []
-    parts.reserveCapacity(256)
-    if let token = headers.field(facts.deviceToken) { parts.append(contentsOf: token.map(asciiLowercased)) }
-    parts.append(0)
-    if facts.topic == nil, let defaultTopic { parts.append(contentsOf: defaultTopic.utf8) }
-    for range in [facts.topic, facts.pushTypeText, facts.collapseID] {
-      if let text = headers.field(range) { parts.append(contentsOf: text) }
-      parts.append(0)
+    var target: [UInt8] = []
+    target.reserveCapacity(256)
+    if let token = headers.field(facts.deviceToken) {
+      target.append(contentsOf: UnsafeRawBufferPointer(rebasing: token))
+      for index in target.indices { target[index] = asciiLowercased(target[index]) }
     }
-    return parts.withUnsafeBytes { String(SHA256.hexDigest($0, body).prefix(length)) }
+    target.append(0)
+    if facts.topic == nil, let defaultTopic { target.append(contentsOf: defaultTopic.utf8) }
+    for range in [facts.topic, facts.pushTypeText, facts.collapseID] {
+      if let text = headers.field(range) { target.append(contentsOf: UnsafeRawBufferPointer(rebasing: text)) }
+      target.append(0)
+    }
+    return hexadecimal(target.withUnsafeBytes { SHA256.digest($0, body) }.prefix(length / 2))
+  }
+
+  /// Two lower-case digits for each byte. A draw may ask for a key of every push, so its text is written in place.
+  private static func hexadecimal(_ bytes: ArraySlice<UInt8>) -> String {
+    let digits: StaticString = "0123456789abcdef"
+    return String(unsafeUninitializedCapacity: 2 * bytes.count) { text in
+      for (index, byte) in bytes.enumerated() {
+        text[2 * index] = digits.utf8Start[Int(byte >> 4)]
+        text[2 * index + 1] = digits.utf8Start[Int(byte & 15)]
+      }
+      return 2 * bytes.count
+    }
   }
 }
 
