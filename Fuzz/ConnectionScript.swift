@@ -1,3 +1,4 @@
+import Faults
 import MockAPNS
 import NIOCore
 
@@ -8,9 +9,10 @@ import NIOCore
 /// push {"aps":{}}           a whole push; `open` leaves its end out, `more` adds DATA with the end to the last one
 /// frame 08000000000000ffff  a frame: type, flags, stream and content in hexadecimal, its length is added
 /// raw text                  bytes as they are, shout text without TLS
-/// send                      what was said so far leaves; so it does before the next three
+/// send                      what was said so far leaves; so it does before the next four
 /// wait 10000                so many milliseconds go by
 /// use flaky-503             another profile
+/// rule {do: {hang: 1s}}     a rule beside it
 /// order reset               what the admin API may ask for: goodbye, close, reset
 /// ```
 struct ConnectionScript {
@@ -59,6 +61,12 @@ struct ConnectionScript {
       if let profile = provider.server.profile(String(decoding: text, as: UTF8.self)) {
         provider.state.faults.use(profile)
       }
+    case "rule":
+      try send()
+      let name = "rule-\(provider.state.faults.selection.added.count)"
+      if let file = try? RuleFile.parse(String(decoding: text, as: UTF8.self), usualName: name), file.ttl == nil {
+        provider.state.faults.add(file.rule, timeToLive: nil)
+      }
     case "order":
       try send()
       try order(String(decoding: text, as: UTF8.self))
@@ -82,8 +90,11 @@ struct ConnectionScript {
 
   private mutating func change(_ text: [UInt8]) {
     let name = Array(text.prefix { $0 != UInt8(ascii: "=") })
+    // In its place, because pseudo-header fields have to come first.
+    let index = fields.firstIndex { $0.name == name }
     fields.removeAll { $0.name == name }
-    if name.count < text.count { fields.append((name, Array(text[(name.count + 1)...]))) }
+    guard name.count < text.count else { return }
+    fields.insert((name, Array(text[(name.count + 1)...])), at: index ?? fields.endIndex)
   }
 
   private mutating func push(_ body: [UInt8], endsIt: Bool) {

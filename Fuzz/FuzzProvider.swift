@@ -10,6 +10,9 @@ final class FuzzProvider {
   let state: ServerState
   private let channel = EmbeddedChannel()
   private let tls: TLSConnection
+  /// The handshake is done.
+  private var isSafe = false
+  private var unsaid: [UInt8] = []
   private let heard = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 16)
 
   init(_ server: FuzzServer, _ state: ServerState, hasCertificate: Bool) throws {
@@ -29,22 +32,21 @@ final class FuzzProvider {
 
   var isOpen: Bool { channel.isActive }
 
-  /// Shakes hands.
+  /// Connects, and says nothing.
   func connect() throws {
     channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 2197), promise: nil)
-    for _ in 0..<4 where isOpen {
-      if case .done = try tls.handshake() {
-        try carry()
-        return
-      }
-      try carry()
-    }
   }
 
-  /// Says something, encrypted.
+  /// Says something, encrypted; while there is no handshake it is kept for later.
   func say(_ bytes: [UInt8]) throws {
-    guard !bytes.isEmpty else { return }
-    try bytes.withUnsafeBytes { try tls.write($0) }
+    unsaid += bytes
+    for _ in 0..<4 where isOpen && !isSafe {
+      if case .done = try tls.handshake() { isSafe = true }
+      try carry()
+    }
+    guard isSafe, !unsaid.isEmpty else { return }
+    try unsaid.withUnsafeBytes { try tls.write($0) }
+    unsaid = []
     try carry()
   }
 
@@ -88,6 +90,6 @@ final class FuzzProvider {
     while let answer = try channel.readOutbound(as: ByteBuffer.self) {
       answer.withUnsafeReadableBytes { tls.receive($0) }
     }
-    while case .bytes = try tls.read(into: heard) {}
+    while isSafe, case .bytes = try tls.read(into: heard) {}
   }
 }
