@@ -8,6 +8,9 @@ PYTEST_ARGS ?=
 SOAK_MINUTES ?= 10
 SOAK_ARGS ?=
 BENCH_ARGS ?=
+# Seconds for each fuzzer, and which of them; all if none is named.
+FUZZ_SECONDS ?= 600
+FUZZ_TARGETS ?=
 
 program = .build/release/apns-mock
 clients = .build/clients
@@ -22,7 +25,7 @@ in_turn = --disable-xctest --no-parallel
 .DEFAULT_GOAL = help
 # Two builds at once would wait for each other's lock.
 .NOTPARALLEL:
-.PHONY: help run build test test-swift test-clients soak screenshots asan tsan bench lint format clean
+.PHONY: help run build test test-swift test-clients soak screenshots asan tsan fuzz bench lint format clean
 
 help:
 	@echo 'make run            build, start the server (ARGS="…" are flags of apns-mock serve)'
@@ -33,8 +36,9 @@ help:
 	@echo 'make build          release build: $(program)'
 	@echo 'make screenshots    the pictures of the page in Images, taken anew'
 	@echo 'make asan, tsan     the Swift tests under AddressSanitizer with leak check, under ThreadSanitizer'
+	@echo 'make fuzz           every fuzzer for ten minutes (FUZZ_SECONDS=60 FUZZ_TARGETS="payloads admin")'
 	@echo 'make bench          server CPU per push against nghttpd (BENCH_ARGS="--help" lists what can be varied)'
-	@echo 'make format, lint   swift format over Page, Sources and Tests'
+	@echo 'make format, lint   swift format over all sources'
 	@echo 'make clean          remove .build'
 
 run: build
@@ -47,10 +51,10 @@ build:
 test: lint test-swift test-clients
 
 lint:
-	$(SWIFT) format lint --strict --parallel --recursive Package.swift Page Sources Tests
+	$(SWIFT) format lint --strict --parallel --recursive Package.swift Fuzz Page Sources Tests
 
 format:
-	$(SWIFT) format --in-place --parallel --recursive Package.swift Page Sources Tests
+	$(SWIFT) format --in-place --parallel --recursive Package.swift Fuzz Page Sources Tests
 
 test-swift:
 	@.ci/packages build
@@ -93,6 +97,13 @@ tsan:
 	@rm -f $(races)*
 	TSAN_OPTIONS="log_path=$(races) suppressions=$(CURDIR)/.ci/races.supp" \
 	  $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn) || { $(tell_races); exit 1; }
+
+# In the folder of the sanitized tests, because the dependencies are built there as they have to be; all of ours is built
+# anew, for it has to tell libFuzzer which way an input took.
+fuzz:
+	@.ci/packages build
+	APNS_MOCK_FUZZ=1 $(SWIFT) build --product Fuzz --sanitize=address --scratch-path .build/asan
+	Fuzz/run .build/asan/debug/Fuzz $(FUZZ_SECONDS) $(FUZZ_TARGETS)
 
 bench: build
 	@.ci/packages bench

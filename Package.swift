@@ -1,11 +1,15 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-let strict: [SwiftSetting] = [
-  .enableUpcomingFeature("ExistentialAny"),
-  .enableUpcomingFeature("InternalImportsByDefault"),
-  .enableUpcomingFeature("MemberImportVisibility"),
-]
+// `make fuzz` sets it: then there is the target of the fuzzers too, and all of ours tell libFuzzer which way an input took.
+let isFuzzed = Context.environment["APNS_MOCK_FUZZ"] != nil
+
+let strict: [SwiftSetting] =
+  [
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+  ] + (isFuzzed ? [.unsafeFlags(["-sanitize=fuzzer", "-O"])] : [])
 
 // The files of FaultProfiles/, which become part of the program.
 let builtInProfiles = [
@@ -140,3 +144,21 @@ let package = Package(
   ],
   swiftLanguageModes: [.v6]
 )
+
+if isFuzzed {
+  package.targets.append(
+    .executableTarget(
+      name: "Fuzz",
+      dependencies: [
+        "AdminAPI", "APNSRules", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        .product(name: "Hummingbird", package: "hummingbird"),
+        .product(name: "HummingbirdCore", package: "hummingbird"),
+        .product(name: "Logging", package: "swift-log"),
+        .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
+      ],
+      path: "Fuzz", exclude: ["Seeds", "Dictionaries", "run"],
+      swiftSettings: strict,
+      linkerSettings: [.unsafeFlags(["-sanitize=fuzzer", "-use-ld=lld"])]))
+}

@@ -88,23 +88,23 @@ public struct JSONReader {
   /// - Throws: `JSONText.Problem`.
   public mutating func string() throws(JSONText.Problem) -> String {
     guard take("\"") else { throw problem("no string") }
-    let start = position
-    var unescaped: [UInt8]?
+    // What was read of it, but for what stands since `start`.
+    var text: [UInt8] = []
+    var start = position
     while position < bytes.count {
-      let byte = bytes[position]
-      switch byte {
+      switch bytes[position] {
       case UInt8(ascii: "\""):
-        let text = unescaped ?? Array(bytes[start..<position])
+        let rest = bytes[start..<position]
         position += 1
+        if text.isEmpty { return String(decoding: rest, as: UTF8.self) }
+        text.append(contentsOf: rest)
         return String(decoding: text, as: UTF8.self)
       case UInt8(ascii: "\\"):
-        var text = unescaped ?? Array(bytes[start..<position])
+        text.append(contentsOf: bytes[start..<position])
         try escape(into: &text)
-        unescaped = text
+        start = position
       case 0..<0x20: throw problem("a control character in a string")
-      default:
-        unescaped?.append(byte)
-        position += 1
+      default: position += 1
       }
     }
     throw problem("a string without an end")

@@ -110,4 +110,23 @@ import Testing
     let members = (0..<200).map { "'member\($0)':1" }.joined(separator: ",")
     #expect(Self.problems("{\(members)}").count == 50)
   }
+
+  /// Found by fuzzing: each wrong word is compared with all that could be meant, also those that were not told any more.
+  @Test(
+    .timeLimit(.minutes(1)),
+    arguments: [
+      (
+        "{'expect':[\(Self.numbered(100) { "{'name':'expectation \($0)'}" })],'order':[", "'\u{1} expectation'", "]}"
+      ),
+      ("{'expect':[{'match':{", "'field\u{1}':1", "}}]}"), ("{'expect':[{", "'member\u{1}':1", "}]}"),
+      ("{'no_findings':[", "'finding \u{1}'", "]}"),
+    ])
+  func isQuickOnManyProblems(before: String, each: String, after: String) {
+    let parts = Self.numbered(50_000) { each.replacing("\u{1}", with: String($0)) }
+    #expect(Self.problems(before + parts + after).count == 50)
+  }
+
+  private static func numbered(_ count: Int, _ text: (Int) -> String) -> String {
+    (0..<count).map(text).joined(separator: ",")
+  }
 }

@@ -78,6 +78,21 @@ import Testing
     #expect(found == json)
   }
 
+  @Test(arguments: [
+    (#""""#, ""), (#""\n""#, "\n"), (#""a\tb""#, "a\tb"), (#""\\\"x""#, #"\"x"#), (#""é\u00e9\ud83d\ude00!""#, "éé😀!"),
+  ])
+  func readsTexts(json: String, text: String) throws {
+    #expect(try Self.reading(json) { reader throws(JSONText.Problem) in try reader.string() } == text)
+  }
+
+  /// Found by fuzzing: what was read before an escape was copied for each of them.
+  @Test(.timeLimit(.minutes(1))) func isQuickOnManyEscapes() throws {
+    let count = 2_000_000
+    let json = "\"" + String(repeating: "\\n", count: count) + "\""
+    let text = try Self.reading(json) { reader throws(JSONText.Problem) in try reader.string() }
+    #expect(text.utf8.count == count)
+  }
+
   /// What is passed over costs no stack.
   @Test func depthIsNoMatter() throws {
     let depth = 1_000_000

@@ -85,7 +85,7 @@ extension VerificationReading {
     guard let elements = list(place, what: "a list of names") else { return nil }
     let names = expectations.map(\.name)
     var order: [Int] = []
-    for element in elements {
+    for element in elements where !isFull {
       guard let name = text(element, what: "the name of an expectation") else { continue }
       guard let index = names.firstIndex(of: name) else {
         let list = names.prefix(20).map(ShownText.shortened).joined(separator: ", ")

@@ -57,7 +57,7 @@ extension VerificationReading {
   /// - Returns: what is wanted, in words.
   private mutating func ending(_ place: Located, _ key: ExpectationKey, _ filter: inout Filter) -> [String] {
     var words: [String] = []
-    for element in listOrOne(place) {
+    for element in listOrOne(place) where !isFull {
       guard let word = word(element) else { continue }
       let term = QueryTerm(name: key.rawValue, value: word)
       do throws(FilterError) {
@@ -94,10 +94,11 @@ extension VerificationReading {
       }
       return
     }
-    for (name, member) in entries(place, what: "an object of fields, or a query") ?? [] {
+    for (name, member) in entries(place, what: "an object of fields, or a query") ?? [] where !isFull {
       switch name {
       case "payload":
-        for (pointer, value) in entries(member, what: "an object of JSON pointers and values") ?? [] {
+        for (pointer, value) in entries(member, what: "an object of JSON pointers and values") ?? []
+        where !isFull {
           do throws(FilterError) {
             try selection.filter.add(payload: pointer, equalTo: value.value)
           } catch {
@@ -105,7 +106,8 @@ extension VerificationReading {
           }
         }
       case "headers":
-        for (header, value) in entries(member, what: "an object of header names and values") ?? [] {
+        for (header, value) in entries(member, what: "an object of header names and values") ?? []
+        where !isFull {
           add("header." + header, value, &selection)
         }
       default: add(name, member, &selection)
@@ -122,7 +124,7 @@ extension VerificationReading {
     } catch {
       return fail(place, error)
     }
-    for element in listOrOne(place) {
+    for element in listOrOne(place) where !isFull {
       guard let value = word(element) else { continue }
       do throws(FilterError) {
         try selection.add(name: name, value: value, further: further, in: context)

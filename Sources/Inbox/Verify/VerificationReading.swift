@@ -37,6 +37,10 @@ struct VerificationReading {
   var context: FilterContext
   private(set) var problems: [VerificationProblem] = []
 
+  /// Whether further problems are not told, so that nobody need look for them: a word that is wrong is compared with all
+  /// that could be meant.
+  var isFull: Bool { problems.count >= Self.limit }
+
   init(_ context: FilterContext) { self.context = context }
 
   // MARK: - Problems
@@ -44,7 +48,7 @@ struct VerificationReading {
   mutating func fail(_ place: Located, _ message: String, hint: String) { fail(at: place.pointer, message, hint: hint) }
 
   mutating func fail(at pointer: String, _ message: String, hint: String) {
-    guard problems.count < Self.limit else { return }
+    guard !isFull else { return }
     problems.append(VerificationProblem(pointer: pointer, message: message, hint: hint))
   }
 
@@ -83,7 +87,7 @@ struct VerificationReading {
     guard let entries = entries(place, what: "an object") else { return nil }
     let names = Key.allCases.map(\.rawValue)
     var members: [Key: Located] = [:]
-    for (name, member) in entries {
+    for (name, member) in entries where !isFull {
       if let key = Key(rawValue: name) {
         if member.value != .null { members[key] = member }
       } else {
@@ -165,7 +169,7 @@ struct VerificationReading {
     _ place: Located, of type: Word.Type, what: String
   ) -> [Word]? {
     let elements = listOrOne(place)
-    let words = elements.compactMap { word($0, of: type, what: what) }
+    let words = elements.compactMap { isFull ? nil : word($0, of: type, what: what) }
     if elements.isEmpty { fail(place, "the list is empty", hint: "Name at least one, or leave it out.") }
     return words.count == elements.count && !words.isEmpty ? words : nil
   }

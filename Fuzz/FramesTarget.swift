@@ -1,0 +1,100 @@
+import HTTP2Session
+import HTTPMessage
+
+/// Bytes of a client straight into an HTTP/2 session, in pieces of any size, with answers of every kind.
+///
+/// The first byte says whether the client's preface goes before the rest, and how the session is set up; the second how the rest
+/// is cut and what is answered.
+struct FramesTarget: FuzzTarget {
+  private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+
+  init() {}
+
+  func run(_ bytes: UnsafeRawBufferPointer) {
+    var input = Input(bytes)
+    let mode = input.byte()
+    var choices = Wandering(input.byte())
+    guard let session = try? HTTP2ServerSession(maxConcurrentStreams: mode & 2 == 0 ? 100 : 1) else { return }
+    var conversation = Conversation(session: session)
+    if mode & 4 != 0 { session.acknowledgesSettings = false }
+    if mode & 8 != 0 { session.acknowledgesPings = false }
+    if mode & 16 != 0 { session.isWindowHeld = true }
+    if mode & 1 == 0, !Self.preface.withUnsafeBytes({ conversation.hear($0, &choices) }) { return }
+    while !input.isAtEnd {
+      let size = mode & 32 == 0 ? 1 + choices.next(below: 64) : Int.max
+      guard conversation.hear(input.piece(size), &choices) else { return }
+      if choices.next(below: 8) == 0, (try? session.endOverdueStreams()) == nil { return }
+    }
+    session.isWindowHeld = false
+    conversation.end()
+  }
+}
+
+/// A session and what a server does with it.
+private struct Conversation {
+  let session: HTTP2ServerSession
+  private var output: [UInt8] = []
+  /// By their numbers: a stream that is closed is used again for another one.
+  private var held: [Int32] = []
+  private static let headers = HeaderList([(":status", "200"), ("apns-id", "9D3220FE-444B-633E-D1F1-5D0DCB4F537A")])
+  private static let body = Array(#"{"reason":"BadDeviceToken"}"#.utf8)
+
+  init(session: HTTP2ServerSession) { self.session = session }
+
+  /// Whether the session goes on.
+  mutating func hear(_ bytes: UnsafeRawBufferPointer, _ choices: inout Wandering) -> Bool {
+    do {
+      try session.receive(bytes)
+    } catch {
+      return false
+    }
+    while let event = session.nextEvent() {
+      switch event {
+      case .request(let stream): answer(stream, &choices)
+      case .aborted(let stream), .reset(let stream, _): look(at: stream.request)
+      case .cancelled(let stream): held.removeAll { $0 == stream.id }
+      case .excessStreams: session.goAway(code: .refusedStream)
+      case .goAway: break
+      }
+    }
+    if let first = held.first, !release(first) { held.removeFirst() }
+    session.drain(into: &output)
+    expect(output.count < 64 << 20, "a session said \(output.count) bytes")
+    return !session.isFinished
+  }
+
+  private mutating func answer(_ stream: RequestStream, _ choices: inout Wandering) {
+    let request = stream.takeRequest()
+    look(at: request)
+    switch choices.next(below: 10) {
+    case 0: session.respond(to: stream, headers: Self.headers, body: Self.body)
+    case 1: session.respond(to: stream, headers: Self.headers, parts: [Self.body, [], Self.body])
+    case 2:
+      session.respond(to: stream, headers: Self.headers, parts: [Self.body, Self.body], isHeld: true)
+      held.append(stream.id)
+    case 3: session.respond(to: stream, headers: Self.headers, parts: [Self.body], resetCode: 7)
+    case 4: session.reset(stream, code: .cancel)
+    case 5: session.announce(maxConcurrentStreams: UInt32(choices.next(below: 3)))
+    case 6: session.sendGoAway(lastStream: stream.id, rawCode: 0, debugData: Self.body)
+    case 7: session.announceShutdown()
+    default: session.respond(to: stream, headers: Self.headers)
+    }
+    stream.putBack(request)
+  }
+
+  private func release(_ id: Int32) -> Bool { session.stream(withID: id).map { session.releasePart(of: $0) } ?? false }
+
+  private func look(at request: HTTPRequest) {
+    expect(request.body.count <= HTTPRequest.bodyLimit, "a body of \(request.body.count) bytes was kept")
+    request.headers.forEachField { name, value in
+      _ = request.headers.string(name) + request.headers.string(value)
+    }
+  }
+
+  mutating func end() {
+    for stream in session.unansweredStreams { session.reset(stream, code: .cancel) }
+    while let first = held.popLast() { while release(first) {} }
+    session.drain(into: &output)
+    _ = session.owesAnswers
+  }
+}

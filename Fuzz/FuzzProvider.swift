@@ -1,0 +1,95 @@
+import NIOCore
+import NIOEmbedded
+import TLSEngine
+
+@testable import MockAPNS
+
+/// The other end of a connection that is carried through memory.
+final class FuzzProvider {
+  let server: FuzzServer
+  let state: ServerState
+  private let channel = EmbeddedChannel()
+  private let tls: TLSConnection
+  /// The handshake is done.
+  private var isSafe = false
+  private var unsaid: [UInt8] = []
+  private let heard = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 16)
+
+  init(_ server: FuzzServer, _ state: ServerState, hasCertificate: Bool) throws {
+    self.server = server
+    self.state = state
+    tls = try TLSConnection(
+      client: hasCertificate ? server.clientContexts.1 : server.clientContexts.0, serverName: "localhost")
+    let log = ConnectionLog(
+      number: state.nextConnectionNumber(), listener: 0, client: "127.0.0.1:50000", events: state.events)
+    _ = state.connections.add(channel, log: log)
+    try channel.pipeline.syncOperations.addHandler(
+      ConnectionHandler(
+        log: log, tls: try TLSConnection(server: server.serverContext), state: state, logger: server.logger))
+  }
+
+  deinit { heard.deallocate() }
+
+  var isOpen: Bool { channel.isActive }
+
+  /// Connects, and says nothing.
+  func connect() throws {
+    channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 2197), promise: nil)
+  }
+
+  /// Says something, encrypted; while there is no handshake it is kept for later.
+  func say(_ bytes: [UInt8]) throws {
+    unsaid += bytes
+    for _ in 0..<4 where isOpen && !isSafe {
+      if case .done = try tls.handshake() { isSafe = true }
+      try carry()
+    }
+    guard isSafe, !unsaid.isEmpty else { return }
+    try unsaid.withUnsafeBytes { try tls.write($0) }
+    unsaid = []
+    try carry()
+  }
+
+  /// Says something that is not TLS.
+  func shout(_ bytes: [UInt8]) throws { try write(bytes[...]) }
+
+  /// Time goes by.
+  func wait(_ time: TimeAmount) throws {
+    channel.embeddedEventLoop.advanceTime(by: time)
+    try listen()
+  }
+
+  /// Tells the server's end something that comes from elsewhere in the server.
+  func tell(_ event: any Sendable) throws {
+    channel.pipeline.fireUserInboundEventTriggered(event)
+    try listen()
+  }
+
+  /// The server is about to end.
+  func sayGoodbye() throws { try tell(Connections.Goodbye()) }
+
+  /// Goes away. What the server has planned for later is not waited for.
+  func hangUp() {
+    try? listen()
+    _ = try? channel.finish(acceptAlreadyClosed: true)
+  }
+
+  private func carry() throws {
+    var output: [UInt8] = []
+    tls.takeOutput { output += Array($0) }
+    try write(output[...])
+  }
+
+  private func write(_ bytes: ArraySlice<UInt8>) throws {
+    if !bytes.isEmpty, isOpen { try channel.writeInbound(channel.allocator.buffer(bytes: bytes)) }
+    try listen()
+  }
+
+  /// Reads what the server says, and so sees to it that all of it is whole.
+  private func listen() throws {
+    while let answer = try channel.readOutbound(as: ByteBuffer.self) {
+      answer.withUnsafeReadableBytes { tls.receive($0) }
+    }
+    while isSafe, case .bytes = try tls.read(into: heard) {}
+  }
+}

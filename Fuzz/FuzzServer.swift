@@ -1,0 +1,59 @@
+import APNSRules
+import Faults
+import Foundation
+import Inbox
+import Logging
+import TLSEngine
+
+@testable import MockAPNS
+
+/// What the targets need of a server that does not listen: certificates, keys, and its state anew for each input.
+struct FuzzServer {
+  let folder: CertificateFolder
+  let serverContext: TLSContext
+  /// A provider without and one with a certificate.
+  let clientContexts: (TLSContext, TLSContext)
+  let key: ES256PrivateKey
+  let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
+  /// Reading one takes a thousand times as long as putting it in force.
+  private let profiles: [String: ChosenProfile]
+  private let configuration: Configuration
+
+  /// The folder is `FUZZ_CERTS`, where it is kept for the next run.
+  init() throws {
+    folder = try CertificateFolder.open(path: ProcessInfo.processInfo.environment["FUZZ_CERTS"] ?? ".build/fuzz/certs")
+    serverContext = try TLSContext(
+      serverCertificateChain: folder.serverPath, privateKey: folder.serverKeyPath, clientAuthorities: [folder.caPath])
+    clientContexts = (
+      try TLSContext(clientTrusting: [folder.caPath]),
+      try TLSContext(clientTrusting: [folder.caPath], certificate: (folder.clientPath, folder.clientKeyPath))
+    )
+    key = try ES256PrivateKey(pem: String(contentsOfFile: folder.providerKeyPath, encoding: .utf8))
+    var configuration = Configuration()
+    let library = configuration.profiles
+    profiles = try library.names.reduce(into: [:]) { profiles, name in
+      guard let source = library.source(named: name) else { return }
+      profiles[name] = ChosenProfile(source: source, profile: try library.profile(of: source).profile)
+    }
+    configuration.profile = profiles["healthy"]
+    configuration.seed = 7
+    configuration.maxRecords = 1000
+    self.configuration = configuration
+  }
+
+  /// A server as it is after its start.
+  func state(rules: RuleMode = .apple) -> ServerState {
+    var configuration = configuration
+    configuration.rules = rules
+    return ServerState(configuration: configuration, certificates: folder, logger: logger)
+  }
+
+  /// A built-in profile.
+  func profile(_ name: String) -> ChosenProfile? { profiles[name] }
+
+  /// A provider token that the server trusts.
+  func token(issuedAt: Int64) throws -> String {
+    try FreshToken(keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, issuedAt: issuedAt)
+      .signed(with: key)
+  }
+}

@@ -1,0 +1,44 @@
+/// An input that is taken apart from its beginning. At its end there are zeros and empty pieces.
+struct Input {
+  private var rest: Slice<UnsafeRawBufferPointer>
+
+  init(_ bytes: UnsafeRawBufferPointer) { rest = bytes[...] }
+
+  var isAtEnd: Bool { rest.isEmpty }
+
+  mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
+
+  /// Everything that is left.
+  var remaining: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: rest) }
+
+  /// The next bytes, as many as there are of them.
+  mutating func piece(_ count: Int) -> UnsafeRawBufferPointer {
+    let piece = rest.prefix(count)
+    rest = rest.dropFirst(count)
+    return UnsafeRawBufferPointer(rebasing: piece)
+  }
+
+  /// What stands before the next `separator`, which is taken too; everything if there is none.
+  mutating func line(before separator: UInt8 = UInt8(ascii: "\n")) -> UnsafeRawBufferPointer {
+    let line = rest.prefix { $0 != separator }
+    rest = rest.dropFirst(line.count + 1)
+    return UnsafeRawBufferPointer(rebasing: line)
+  }
+
+  /// The same as text; what is not UTF-8 becomes U+FFFD.
+  mutating func text(before separator: UInt8 = UInt8(ascii: "\n")) -> String {
+    String(decoding: line(before: separator), as: UTF8.self)
+  }
+}
+
+/// Numbers that follow from a first one and go here and there: sizes of pieces, choices that an input need not spell out.
+struct Wandering {
+  private var state: UInt64
+
+  init(_ start: UInt8) { state = UInt64(start) &* 0x9E37_79B9_7F4A_7C15 &+ 1 }
+
+  mutating func next(below limit: Int) -> Int {
+    state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+    return Int(state >> 33) % limit
+  }
+}

@@ -1,0 +1,90 @@
+import Faults
+import Foundation
+import Inbox
+import Notation
+
+@testable import APNSRules
+
+/// The body of a push, and JSON at large: what one of our readers takes the others have to take, and Foundation's too, and all have
+/// to see the same in it.
+struct PayloadsTarget: FuzzTarget {
+  init() {}
+
+  func run(_ bytes: UnsafeRawBufferPointer) {
+    let problem = JSONText.problem(in: bytes)
+    compareWithFoundation(bytes, problem)
+    let sketch = Result { () throws(JSONText.Problem) in try PayloadSketch(bytes) }
+    if let problem {
+      expect(problem.offset <= bytes.count, "\(problem), there are \(bytes.count)")
+      expect((try? sketch.get()) == nil, "a payload is taken that is not JSON: \(problem)")
+      // What is not JSON gives anything, but it comes to an end.
+      var reader = JSONReader(bytes)
+      _ = try? JSONTree(&reader)
+      _ = JSONPointer("/aps/alert/0/title")?.value(in: bytes)
+      _ = JSONPointer.unescaped(bytes)
+      return
+    }
+    compareReaders(bytes)
+    if case .success(let sketch) = sketch {
+      expect((sketch != nil) == (bytes.first { $0 > 0x20 } == UInt8(ascii: "{")), "an object is not seen as one")
+    }
+    _ = Verification.looksRight(bytes)
+  }
+
+  private func compareReaders(_ bytes: UnsafeRawBufferPointer) {
+    var reader = JSONReader(bytes)
+    let tree: JSONTree
+    do {
+      tree = try JSONTree(&reader)
+    } catch {
+      fatalError("JSONReader stops at what JSONText took: \(error)")
+    }
+    let other = JSONTree(JSONValue(Array(bytes)[...]))
+    expect(tree == other, "JSONReader sees \(tree), JSONValue \(other)")
+    tree.visit(100) { pointer, value in
+      guard let pointer = JSONPointer(pointer) else { fatalError("\(pointer) is no pointer") }
+      guard let found = pointer.value(in: bytes) else { fatalError("nothing is found at \(pointer)") }
+      expect(JSONTree(JSONValue(found)) == value, "\(found) is found at \(pointer), and not \(value)")
+      if case .text(let text) = value { write(text) }
+    }
+  }
+
+  /// A text that is written and read again is the same.
+  private func write(_ text: String) {
+    var writer = JSONWriter()
+    writer.string(text)
+    writer.bytes.withUnsafeBytes { bytes in
+      var reader = JSONReader(bytes)
+      let again = try? reader.string()
+      expect(again?.utf8.elementsEqual(text.utf8) == true, "\(text) is read as \(again ?? "nothing")")
+    }
+  }
+
+  /// Foundation takes more: other encodings, a byte order mark, half surrogate pairs, a comma before a closing bracket. What
+  /// it refuses of ours are numbers beyond what a Double holds.
+  private func compareWithFoundation(_ bytes: UnsafeRawBufferPointer, _ problem: JSONText.Problem?) {
+    let theirs = Result { try JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed) }
+    switch (problem, theirs) {
+    case (nil, .failure(let error)):
+      expect("\(error)".contains("umber"), "Foundation refuses what we take: \(error)")
+    case (let problem?, .success):
+      let isKnown =
+        ["not UTF-8", "surrogate", "nested deeper"].contains { problem.reason.contains($0) }
+        || bytes.starts(with: [0xEF, 0xBB, 0xBF]) || bytes.contains(0) || isAfterComma(problem.offset, bytes)
+      expect(isKnown, "we refuse what Foundation takes: \(problem)")
+    default: break
+    }
+  }
+
+  private func isAfterComma(_ offset: Int, _ bytes: UnsafeRawBufferPointer) -> Bool {
+    guard offset < bytes.count, [UInt8(ascii: "]"), UInt8(ascii: "}")].contains(bytes[offset]) else { return false }
+    return bytes[..<offset].last { $0 > 0x20 } == UInt8(ascii: ",")
+  }
+}
+
+extension Verification {
+  /// Whether it can be read as what somebody expects.
+  fileprivate static func looksRight(_ bytes: UnsafeRawBufferPointer) -> Bool {
+    (try? Verification(json: Array(bytes))) != nil
+  }
+}

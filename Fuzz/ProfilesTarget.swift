@@ -1,0 +1,56 @@
+import Faults
+import Notation
+
+@testable import MockAPNS
+
+/// Fault profiles, rules by themselves, and the list of trusted keys: YAML that people write and send.
+struct ProfilesTarget: FuzzTarget {
+  private let library = ProfileLibrary()
+
+  init() {}
+
+  func run(_ bytes: UnsafeRawBufferPointer) {
+    guard let text = String(validating: bytes, as: UTF8.self) else { return }
+    let source = ProfileSource(name: "profile", text: text, origin: .sent)
+    let problems = library.problems(in: source)
+    let hasErrors = problems.contains { $0.severity == .error }
+    for problem in problems { expect(!"\(problem)".isEmpty, "a problem without words") }
+    do throws(ProfileFailure) {
+      let loaded = try library.profile(of: source)
+      expect(!hasErrors, "a profile is read in which there are errors: \(problems)")
+      look(at: loaded.profile)
+    } catch {
+      expect(hasErrors, "a profile cannot be read in which nothing is wrong: \(error)")
+    }
+    if let rule = try? RuleFile.parse(text) { look(at: rule.rule) }
+    _ = try? ProviderKeysText(text, YAMLDocument(path: "provider.yaml"))
+    if let reference = try? ProfileReference(text) {
+      let again = try? ProfileReference(reference.description)
+      expect(again?.description == reference.description, "\(reference) changes when it is written")
+    }
+  }
+
+  /// What is shown of a profile is JSON, and a file again that says the same; and it can run.
+  private func look(at profile: Profile) {
+    var writer = JSONWriter()
+    profile.write(to: &writer)
+    expectJSON(writer.bytes)
+    for rule in profile.rules.prefix(20) { look(at: rule) }
+    var traffic = Simulation.Traffic()
+    traffic.pushes = 20
+    var told = JSONWriter()
+    Simulation(profile: profile, seed: 7, traffic: traffic).run().write(to: &told)
+    expectJSON(told.bytes)
+  }
+
+  private func look(at rule: Rule) {
+    var writer = JSONWriter()
+    rule.write(to: &writer)
+    expectJSON(writer.bytes)
+  }
+
+  private func expectJSON(_ bytes: [UInt8]) {
+    let problem = bytes.withUnsafeBytes { JSONText.problem(in: $0) }
+    expect(problem == nil, "what is shown is not JSON: \(problem?.description ?? "")")
+  }
+}
