@@ -19,6 +19,8 @@ final class SessionMemory {
   static let frameSize = (16 << 10) + 64
   /// nghttp2's table for its first 256 streams.
   private static let tableSize = 4096
+  /// Where pages are larger, one for a table is too much.
+  private static let arePagesSmall = sysconf(Int32(_SC_PAGESIZE)) == tableSize
 
   private let pool: RequestStreamPool
   private let block: UnsafeMutableRawPointer
@@ -73,7 +75,7 @@ final class SessionMemory {
   }
 
   private func takeTable(_ size: Int) -> UnsafeMutableRawPointer? {
-    guard isBlockFree, table == nil, size == Self.tableSize else { return nil }
+    guard isBlockFree, table == nil, size == Self.tableSize, Self.arePagesSmall else { return nil }
     let page = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard page != MAP_FAILED else { return nil }
     table = page
