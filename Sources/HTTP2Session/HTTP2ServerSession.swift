@@ -62,6 +62,7 @@ public final class HTTP2ServerSession {
   /// Bytes of all requests that were handed out, as their header lists count and with their bodies: what came to some use.
   @exclusivity(unchecked) public internal(set) var bytesOfRequests = 0
   let pool: RequestStreamPool
+  private let memory: SessionMemory
 
   /// A session that will first say SETTINGS as APNs does: 4096 / `maxConcurrentStreams` / 16384 / 8000, in this order.
   ///
@@ -94,10 +95,13 @@ public final class HTTP2ServerSession {
     nghttp2_option_set_no_auto_ping_ack(options, 1)
     nghttp2_option_set_no_auto_window_update(options, 1)
     var made: OpaquePointer?
-    guard nghttp2_session_server_new2(&made, callbacks, nil, options) == 0, let made else {
+    let memory = SessionMemory(pool: pool)
+    let code = memory.lend { nghttp2_session_server_new3(&made, callbacks, nil, options, &$0) }
+    guard code == 0, let made else {
       throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
     }
     session = made
+    self.memory = memory
     self.pool = pool
     nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
     var first = settings

@@ -1,4 +1,4 @@
-/// Objects of closed streams with their buffers, for the next streams.
+/// Objects of closed streams with their buffers, for the next streams, and the memory for the frame that is being written.
 ///
 /// The sessions of one event loop share a pool, so that an idle connection owns nothing of it. Not Sendable: all sessions
 /// that share one live on one thread.
@@ -8,11 +8,16 @@ public final class RequestStreamPool {
 
   /// Each is retained once.
   @exclusivity(unchecked) private var free: [Unmanaged<RequestStream>] = []
+  /// Where a session puts a frame together (`SessionMemory`).
+  let frameBlock = UnsafeMutableRawPointer.allocate(byteCount: SessionMemory.frameSize, alignment: 16)
 
   /// An empty pool.
   public init() {}
 
-  deinit { for stream in free { stream.release() } }
+  deinit {
+    for stream in free { stream.release() }
+    frameBlock.deallocate()
+  }
 
   /// How many objects wait for a stream.
   var count: Int { free.count }

@@ -2,6 +2,7 @@ import APNSRules
 import HTTP2Session
 import Logging
 import NIOCore
+import TLSEngine
 
 /// What an open connection must not do to the others: flood, stall, or stay for nothing.
 extension ConnectionHandler {
@@ -33,6 +34,7 @@ extension ConnectionHandler {
 
   private func endWhatIsOverdue(_ context: ChannelHandlerContext) {
     guard let session else { return }
+    if lastActivity < lastLook { tls.releaseBuffers() }
     lastLook = .now()
     unreadLooks = context.channel.isWritable ? 0 : unreadLooks + 1
     if unreadLooks > HTTP2Limits.maxLooks {

@@ -36,7 +36,13 @@ final class ConnectionHandler: ChannelInboundHandler {
   let log: ConnectionLog
   let tls: TLSConnection
   let state: ServerState
-  let logger: Logger
+  /// Says whose connection it is. Made anew for each of the few lines: kept, it would take half a kilobyte.
+  var logger: Logger {
+    var logger = serverLogger
+    logger[metadataKey: "connection"] = "\(log.id)"
+    return logger
+  }
+  private let serverLogger: Logger
 
   // Unchecked at run time for overlapping access: everything here runs on the connection's event loop, and no method
   // holds one of these properties while it calls another that changes it.
@@ -74,9 +80,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.log = log
     self.tls = tls
     self.state = state
-    var logger = logger
-    logger[metadataKey: "connection"] = "\(log.id)"
-    self.logger = logger
+    serverLogger = logger
   }
 
   // MARK: - Channel events
@@ -162,6 +166,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: - Bytes to events
 
   func process(_ context: ChannelHandlerContext) {
+    let isBeginning = phase == .handshake
     do {
       if phase == .handshake {
         switch try tls.handshake() {
@@ -173,6 +178,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         }
       }
       if phase == .open { try receive(context) }
+      if isBeginning { tls.releaseBuffers() }
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
     } catch {

@@ -82,6 +82,12 @@ public final class MockServer: Sendable {
           }
         }
         .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
+        // A connection keeps what it was given to read into. Half of NIO's own measure is still more than most clients' first
+        // flight; a busy connection gets more.
+        .childChannelOption(
+          ChannelOptions.recvAllocator,
+          value: AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 1024, maximum: 64 << 10)
+        )
         .childChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
             let log = ConnectionLog(

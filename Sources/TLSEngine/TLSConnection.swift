@@ -146,6 +146,13 @@ public final class TLSConnection {
     _ = apns_BIO_reset(output)
   }
 
+  /// Gives back the memory of buffers that hold nothing now. They keep what the most at once took until then, first of all
+  /// the handshake, and grow again with the next bytes.
+  public func releaseBuffers() {
+    apns_BIO_give_back(input)
+    apns_BIO_give_back(output)
+  }
+
   // MARK: - Between the client's greeting and the answer
 
   /// Whether the handshake of a server stops when the client's greeting was read, so that somebody can decide what becomes

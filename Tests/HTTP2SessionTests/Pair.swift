@@ -9,8 +9,11 @@ final class Pair {
   /// Everything the server sent.
   var fromServer: [UInt8] = []
 
-  init(maxConcurrentStreams: UInt32 = 1000, settings: HTTP2Settings = HTTP2Settings()) throws {
-    server = try HTTP2ServerSession(maxConcurrentStreams: maxConcurrentStreams, settings: settings)
+  init(
+    maxConcurrentStreams: UInt32 = 1000, settings: HTTP2Settings = HTTP2Settings(),
+    pool: RequestStreamPool = RequestStreamPool()
+  ) throws {
+    server = try HTTP2ServerSession(maxConcurrentStreams: maxConcurrentStreams, settings: settings, pool: pool)
     client = try HTTP2ClientSession()
   }
 

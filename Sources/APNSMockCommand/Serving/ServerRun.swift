@@ -14,6 +14,7 @@ struct ServerRun: Sendable {
       StartReport(state: state, settings: settings).warn(logger: logger)
     }
     StartReport(state: server.state, settings: settings).announce(logger: logger)
+    StartupPages.release()
 
     let faults = server.state.faults
     let reloading = Task {

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+"""What an open connection costs apns-mock: memory while it is idle, and CPU time to accept it beside nghttpd.
+
+Opens many TLS connections at once, first to nghttpd and then to apns-mock, each server on one core and the clients on the
+others. A few connections come and go before, so that the code that serves any is in memory. Memory is the growth of the
+server's resident set, divided by the number of connections: once when all have exchanged SETTINGS, and once more when each
+has also sent a push and stands idle again. The second figure holds the records of these pushes too. CPU time is the
+kernel's account of the server process, from the first connection to the last SETTINGS.
+"""
+
+import argparse
+import contextlib
+import json
+import multiprocessing
+import os
+import pathlib
+import resource
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import sys
+import tempfile
+import time
+
+from loads import Load, padded_alert
+from servers import BadRun, MockProcess, NghttpdProcess
+from workloads import Mock, Nghttpd, Push
+
+CLIENTS = 16
+# Per connection one of the server's; its listeners, files and the admin API's share come on top (Descriptors.swift).
+SERVER_RESERVE = 1100
+PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
+END_STREAM, ACK, END_HEADERS = 1, 1, 4
+
+
+def main():
+    arguments = parse()
+    if shutil.which("nghttpd") is None:
+        sys.exit("idle: nghttpd is not installed: apt-get install nghttp2-server")
+    allow_descriptors(arguments.connections + SERVER_RESERVE)
+    cores = sorted(os.sched_getaffinity(0))
+    client_cores = set(cores[1:]) or {cores[0]}
+    with contextlib.ExitStack() as stack:
+        folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apns-mock-idle-")))
+        subprocess.run([arguments.binary, "certs", "--certs", folder / "Certs"], check=True, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+        push = Push(bytes=arguments.bytes)
+        mock = MockProcess(Mock(), "mock", arguments.binary, folder, {cores[0]})
+        stack.callback(mock.stop)
+        other = NghttpdProcess(Nghttpd(), push.paths, folder, {cores[0]})
+        stack.callback(other.stop)
+        mock.get_ready()
+        other.get_ready()
+        authority = folder / "Certs" / "ca.pem"
+        token = Load(push, 1, arguments.binary, folder, client_cores).tokens[0]
+        theirs = measure(other, authority, arguments.connections, client_cores)
+        ours = measure(mock, authority, arguments.connections, client_cores, request(token, push))
+        mock.verify(0, arguments.connections + CLIENTS)
+    report(arguments, ours, theirs)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=".build/release/apns-mock")
+    parser.add_argument("--connections", type=int, default=10_000, help="open at once (default 10000)")
+    parser.add_argument("--bytes", type=int, default=256, help="size of each connection's one payload (default 256)")
+    parser.add_argument("--limit", type=float, help="fail above so many KB a connection, idle or after its push")
+    parser.add_argument("--accept-limit", type=float, help="fail if accepting costs more than this many times nghttpd's CPU")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    return parser.parse_args()
+
+
+def allow_descriptors(needed):
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard != resource.RLIM_INFINITY and hard < needed:
+        sys.exit(
+            f"idle: a process may open {hard} files here, and {needed} are needed: raise the hard limit (ulimit -Hn, "
+            f"as root), or measure fewer with --connections {max(1, hard - SERVER_RESERVE)}")
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (needed, hard))
+
+
+def measure(server, authority, count, cores, push=None):
+    """Figures of one server: CPU time per accepted connection, bytes per connection."""
+    with Crowd(server.port, authority, CLIENTS, cores) as crowd:
+        crowd.do("open")
+        if push:
+            crowd.do(push)
+    with Crowd(server.port, authority, count, cores) as crowd:
+        memory, cpu = server.resident_bytes(), server.cpu_seconds()
+        crowd.do("open")
+        figures = {"accept_cpu_us": (server.cpu_seconds() - cpu) / count * 1e6}
+        figures["idle_kb"] = (settled(server) - memory) / count / 1000
+        if push:
+            crowd.do(push)
+            figures["after_push_kb"] = (settled(server) - memory) / count / 1000
+    return {name: round(figure, 2) for name, figure in figures.items()}
+
+
+def settled(server):
+    """Its memory once it does nothing any more."""
+    time.sleep(1)
+    return server.resident_bytes()
+
+
+class Crowd:
+    """Processes that hold the client's ends."""
+
+    def __init__(self, port, authority, count, cores):
+        context = multiprocessing.get_context("fork")
+        self.members = []
+        for index in range(CLIENTS):
+            mine, theirs = context.Pipe()
+            share = count // CLIENTS + (index < count % CLIENTS)
+            process = context.Process(target=member, args=(theirs, port, authority, share, cores), daemon=True)
+            process.start()
+            theirs.close()
+            self.members.append((process, mine))
+        self.answers()
+
+    def do(self, order):
+        for _, pipe in self.members:
+            pipe.send(order)
+        self.answers()
+
+    def answers(self):
+        for _, pipe in self.members:
+            try:
+                trouble = pipe.recv()
+            except EOFError:
+                trouble = "ended"
+            if trouble:
+                sys.exit(f"idle: a client {trouble}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for process, _ in self.members:
+            process.kill()
+            process.join()
+
+
+def member(pipe, port, authority, count, cores):
+    os.sched_setaffinity(0, cores)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    context = ssl.create_default_context(cafile=authority)
+    context.set_alpn_protocols(["h2"])
+    connections = []
+    pipe.send(None)
+    while True:
+        order = pipe.recv()
+        try:
+            if order == "open":
+                connections = [Connection(context, port) for _ in range(count)]
+            else:
+                for connection in connections:
+                    connection.ask(order)
+            pipe.send(None)
+        except (OSError, ValueError) as trouble:
+            pipe.send(f"has trouble with its connection {len(connections) + 1} of {count}: {trouble}")
+
+
+class Connection:
+    """As much of HTTP/2 as one connection with one request needs (RFC 9113)."""
+
+    def __init__(self, context, port):
+        self.buffer = b""
+        plain = socket.create_connection(("127.0.0.1", port), timeout=60)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.socket = context.wrap_socket(plain, server_hostname="localhost")
+        self.socket.sendall(PREFACE + frame(SETTINGS, 0, 0, b""))
+        self.await_frame(lambda kind, flags: kind == SETTINGS and not flags & ACK)
+        self.socket.sendall(frame(SETTINGS, ACK, 0, b""))
+        self.await_frame(lambda kind, flags: kind == SETTINGS and flags & ACK)
+
+    def ask(self, bytes):
+        self.socket.sendall(bytes)
+        self.await_frame(lambda kind, flags: kind in (HEADERS, DATA) and flags & END_STREAM)
+
+    def await_frame(self, is_it):
+        seen = set()
+        while True:
+            while len(self.buffer) >= 9 and len(self.buffer) >= 9 + int.from_bytes(self.buffer[:3], "big"):
+                kind, flags = self.buffer[3], self.buffer[4]
+                self.buffer = self.buffer[9 + int.from_bytes(self.buffer[:3], "big"):]
+                if kind == GOAWAY:
+                    raise ValueError("the server said GOAWAY")
+                if is_it(kind, flags):
+                    return
+                seen.add(kind)
+            more = self.socket.recv(65536)
+            if not more:
+                raise ValueError(f"the server closed it; frames seen: {sorted(seen)}")
+            self.buffer += more
+
+
+def frame(kind, flags, stream, body):
+    return len(body).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + body
+
+
+def request(token, push):
+    """A push as frames. Fields go into the dynamic table as with real clients: both ends then keep it."""
+    fields = [(":method", "POST"), (":scheme", "https"), (":path", push.paths[0]), (":authority", "localhost"),
+              ("authorization", "bearer " + token), ("apns-topic", push.topic), ("apns-push-type", "alert"),
+              ("apns-priority", "10"), ("content-length", str(push.bytes))]
+    block = b"".join(b"\x40" + text(name) + text(value) for name, value in fields)
+    return frame(HEADERS, END_HEADERS, 1, block) + frame(DATA, END_STREAM, 1, padded_alert(0, push.bytes).encode())
+
+
+def text(value):
+    """A string of HPACK without Huffman coding (RFC 7541 section 5.2)."""
+    size = len(value)
+    if size < 127:
+        return bytes([size]) + value.encode()
+    size, prefix = size - 127, b"\x7f"
+    while size >= 128:
+        prefix, size = prefix + bytes([size % 128 + 128]), size // 128
+    return prefix + bytes([size]) + value.encode()
+
+
+def report(arguments, ours, theirs):
+    ratio = round(ours["accept_cpu_us"] / theirs["accept_cpu_us"], 3)
+    summary = {"connections": arguments.connections, "apns_mock": ours, "nghttpd": theirs, "accept_ratio": ratio}
+    if arguments.json:
+        print(json.dumps(summary))
+    else:
+        print(f"{arguments.connections} connections\n{'':32}{'apns-mock':>12}{'nghttpd':>12}")
+        for name, key in (("idle, KB/connection", "idle_kb"), ("after one push, KB/connection", "after_push_kb"),
+                          ("accepting, CPU us/connection", "accept_cpu_us")):
+            print(f"{name:32}" + "".join(f"{figures.get(key, '-'):>12}" for figures in (ours, theirs)))
+        print(f"{'accepting, ratio':32}{ratio:12}")
+    most = max(ours["idle_kb"], ours["after_push_kb"])
+    if arguments.limit is not None and most > arguments.limit:
+        sys.exit(f"idle: {most} KB a connection is above {arguments.limit}")
+    if arguments.accept_limit is not None and ratio > arguments.accept_limit:
+        sys.exit(f"idle: accepting costs {ratio} times nghttpd's CPU, above {arguments.accept_limit}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except BadRun as run:
+        sys.exit(f"idle: {run}")

@@ -1,0 +1,48 @@
+"""What the server holds when nothing happens, and what a connection adds that only stands there."""
+
+import pytest
+
+from support.attack import MEBIBYTE, await_that
+from support.wire import client_context, connect, push_headers
+
+WARMING = 50  # connections that let the server map what serving one takes
+CONNECTIONS = 300
+# Of thousands each takes 37 KB, its push's record included (Benchmarks/idle.py). Before connections shared what only one
+# of them needs at a time they took 57 KB.
+MOST = 45_000
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def fresh(start):
+    server = start("--log-level", "error")
+    if server.resident_bytes() is None:
+        pytest.skip("only Linux tells the memory of a process")
+    return server
+
+
+def test_an_idle_server_holds_less_than_30_mebibytes(fresh):
+    """The pages that only its start needed are given back a moment after it is ready."""
+    await_that(lambda: fresh.resident_bytes() < 30 * MEBIBYTE, "the server holds more than 30 MiB")
+
+
+def test_a_connection_that_stands_idle_after_a_push_takes_little(fresh, device):
+    context = client_context(fresh.ca)
+
+    def stand(count):
+        for _ in range(count):
+            wire = connect(fresh, context=context)
+            assert wire.push(push_headers(fresh, device)).status == 200
+            standing.append(wire)
+
+    standing = []
+    try:
+        stand(WARMING)
+        before = fresh.resident_bytes()
+        stand(CONNECTIONS)
+        each = (fresh.resident_bytes() - before) / CONNECTIONS
+        assert each < MOST, f"{each:.0f} bytes for each connection"
+    finally:
+        for wire in standing:
+            wire.close()

@@ -1,0 +1,57 @@
+import HTTPMessage
+import Testing
+
+@testable import HTTP2Session
+
+/// What the sessions of one thread share, and what each has of its own.
+@Suite struct SessionMemoryTests {
+  /// A header list that takes several frames, which nghttp2 puts together before the first of them leaves.
+  private func longAnswer(_ letter: String) -> HeaderList {
+    HeaderList([(":status", "200")] + (0..<5).map { ("field-\($0)", String(repeating: letter, count: 10_000)) })
+  }
+
+  /// Two sessions of one thread, each with an answer to give.
+  private func sessions(_ letters: [String], _ pool: RequestStreamPool) throws -> [Pair] {
+    try letters.map { letter in
+      let pair = try Pair(pool: pool)
+      try pair.pump()
+      try pair.push()
+      var up: [UInt8] = []
+      pair.client.drain(into: &up)
+      try up.withUnsafeBytes { try pair.server.receive($0) }
+      while let event = pair.server.nextEvent() {
+        if case .request(let stream) = event { pair.server.respond(to: stream, headers: longAnswer(letter)) }
+      }
+      return pair
+    }
+  }
+
+  private func answers(_ pair: Pair) -> [HeaderList] {
+    pair.clientEvents.compactMap { if case .response(_, let response) = $0 { response.headers } else { nil } }
+  }
+
+  @Test func framesOfSessionsThatTakeTurnsStayApart() throws {
+    let letters = ["a", "b"]
+    let pairs = try sessions(letters, RequestStreamPool())
+    // A frame of each at a time, so that each finds in the block what the other left there.
+    var frames = 0
+    var isDrained = [false, false]
+    while isDrained.contains(false) {
+      for (index, pair) in pairs.enumerated() {
+        var down: [UInt8] = []
+        isDrained[index] = pair.server.drain(into: &down, upTo: 1)
+        if !down.isEmpty { frames += 1 }
+        pair.clientEvents += try down.withUnsafeBytes { try pair.client.receive($0) }
+      }
+    }
+    #expect(frames >= 4)
+    for (letter, pair) in zip(letters, pairs) { #expect(answers(pair) == [longAnswer(letter)]) }
+  }
+
+  @Test func aSessionOutlivesTheOthersOfItsThread() throws {
+    var pairs = try sessions(["a", "b"], RequestStreamPool())
+    pairs.removeFirst()
+    try pairs[0].pump()
+    #expect(answers(pairs[0]) == [longAnswer("b")])
+  }
+}
