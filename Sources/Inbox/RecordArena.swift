@@ -57,11 +57,13 @@ final class RecordSlab: Sendable {
       head.deinitialize(count: 1)
     }
     let memory = memory
-    let isKept = capacity == Self.usualCapacity && Self.spare.withLockedValue { spare in
-      guard spare.count < Self.spareLimit else { return false }
-      spare.append(memory)
-      return true
-    }
+    let isKept =
+      capacity == Self.usualCapacity
+      && Self.spare.withLockedValue { spare in
+        guard spare.count < Self.spareLimit else { return false }
+        spare.append(memory)
+        return true
+      }
     if !isKept { memory.deallocate() }
   }
 
