@@ -1,4 +1,3 @@
-internal import CPrefetch
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
@@ -79,13 +78,8 @@ final class RecordSlab: Sendable {
     taken.store(end, ordering: .releasing)
     // This memory was written to a hundred thousand pushes ago. It comes while the next push is read, which then need not
     // wait for it.
-    var next = end
-    while next < min(end + Self.usualRecord, capacity) {
-      apns_prefetch_for_writing(memory + next)
-      next += Self.cacheLine
-    }
+    CacheLines.prefetchForWriting(memory + end, count: min(Self.usualRecord, capacity - end))
   }
 
-  private static let cacheLine = 64
   private static let usualRecord = 1536
 }

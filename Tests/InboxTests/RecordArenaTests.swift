@@ -1,0 +1,51 @@
+import APNSRules
+import HTTPMessage
+import Testing
+
+@testable import Inbox
+
+struct RecordArenaTests {
+  private func record(_ body: String, in arena: RecordArena) -> Record {
+    let push = PushFixture { $0.body = Array(body.utf8) }
+    return Record(
+      request: push.request, verdict: nil, facts: PushFacts(push.request.headers), generatedID: [],
+      connection: push.connection, receivedAt: 0,
+      end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: 0), in: arena)
+  }
+
+  @Test func recordsOfOneArenaKeepWhatWasTheirs() {
+    let arena = RecordArena()
+    // Ten times what the largest slab holds, and some larger than the first.
+    let bodies = (0..<2000).map { String(repeating: "\($0),", count: 1 + $0 % 1000) }
+    let records = bodies.map { record($0, in: arena) }
+    for (record, body) in zip(records, bodies) {
+      #expect(record.body == Array(body.utf8.prefix(HTTPRequest.bodyLimit)))
+    }
+  }
+
+  @Test func aSlabIsFreedWithTheLastOfItsRecords() {
+    let arena = RecordArena()
+    weak let slab = arena.slab(withRoomFor: 1)
+    var first: Record? = record("{}", in: arena)
+    #expect(slab != nil)
+    // The arena goes on with another one.
+    while slab === arena.slab(withRoomFor: 1000) { _ = record(String(repeating: "x", count: 900), in: arena) }
+    #expect(slab != nil)
+    #expect(first?.body == Array("{}".utf8))
+    first = nil
+    #expect(slab == nil)
+  }
+
+  @Test func whatStaysOfAChunkDoesNotKeepTheSlabOfTheRest() {
+    let arena = RecordArena()
+    weak let slab = arena.slab(withRoomFor: 1)
+    let inbox = Inbox()
+    for number in 0..<8 { inbox.append(record("{\"n\":\(number)}", in: arena)) }
+    while slab === arena.slab(withRoomFor: 1000) { _ = record(String(repeating: "x", count: 900), in: arena) }
+    var allButTheLast = Selection()
+    allButTheLast.before = 8
+    #expect(inbox.remove(allButTheLast) == 7)
+    #expect(slab == nil)
+    #expect(inbox.record(seq: 8)?.body == Array("{\"n\":7}".utf8))
+  }
+}
