@@ -29,10 +29,11 @@ public final class RecordArena {
 final class RecordSlab: Sendable {
   static let usualCapacity = 256 << 10
   /// What was given back and waits for the next slab: fresh memory from the system would cost as much as a tenth of a
-  /// push. Few, for each is refilled before the next is gone.
+  /// push.
   // The box has a lock, and memory that lies in it is nobody's.
   nonisolated(unsafe) private static let spare = NIOLockedValueBox<[UnsafeMutableRawPointer]>([])
-  private static let spareLimit = 4
+  /// As many as a chunk of the largest records gives back at once.
+  private static let spareLimit = 12
 
   // Only the arena's thread writes, and only behind what was put there before. Others read what was written before they
   // got the record, by way of the inbox's lock.
