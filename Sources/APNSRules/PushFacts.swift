@@ -6,7 +6,7 @@ public import HTTPMessage
 /// Ranges are into `HeaderList.bytes`. An optional header with an empty value counts as absent (APNS.md section 2),
 /// except `apns-topic` and `apns-priority`.
 public struct PushFacts: Sendable, Equatable {
-  // In an order that leaves no gaps between them: each record has them.
+  // In an order that leaves no gaps between them, and as small as they go: each record has them.
 
   /// The expiration in UNIX seconds, if there is one and it is a number.
   public internal(set) var expiration: Int64?
@@ -23,30 +23,30 @@ public struct PushFacts: Sendable, Equatable {
   private var bodyLimit = UInt16(PushType.usualPayloadLimit)
 
   /// `:method`.
-  public internal(set) var method: ByteRange?
+  @CompactRange public internal(set) var method: ByteRange?
   /// `:path`.
-  public internal(set) var path: ByteRange?
+  @CompactRange public internal(set) var path: ByteRange?
   /// What follows `/3/device/` in the path, well formed or not; `nil` for another path.
-  public internal(set) var deviceToken: ByteRange?
+  @CompactRange public internal(set) var deviceToken: ByteRange?
   /// The value of `authorization`.
-  public internal(set) var authorization: ByteRange?
+  @CompactRange public internal(set) var authorization: ByteRange?
   /// The bytes of the provider token's third part, which no recorder may keep; the whole credential where it has no
   /// three parts. See also `blankSignatures(in:)`.
-  public internal(set) var signatureRange: ByteRange?
+  @CompactRange public internal(set) var signatureRange: ByteRange?
   /// `apns-topic`, empty or not.
-  public internal(set) var topic: ByteRange?
+  @CompactRange public internal(set) var topic: ByteRange?
   /// `apns-id`.
-  public internal(set) var apnsID: ByteRange?
+  @CompactRange public internal(set) var apnsID: ByteRange?
   /// `apns-collapse-id`.
-  public internal(set) var collapseID: ByteRange?
+  @CompactRange public internal(set) var collapseID: ByteRange?
   /// `apns-expiration`.
-  public internal(set) var expirationText: ByteRange?
+  @CompactRange public internal(set) var expirationText: ByteRange?
   /// `apns-priority`, empty or not.
-  public internal(set) var priorityText: ByteRange?
+  @CompactRange public internal(set) var priorityText: ByteRange?
   /// `apns-push-type`.
-  public internal(set) var pushTypeText: ByteRange?
+  @CompactRange public internal(set) var pushTypeText: ByteRange?
   /// A name, other than `cookie`, that came before: where it stands the second time.
-  var repeatedName: ByteRange?
+  @CompactRange var repeatedName: ByteRange?
 
   /// The largest body in bytes that this push may have, by its type or else by its topic's suffix.
   public internal(set) var payloadLimit: Int {

@@ -114,17 +114,17 @@ final class Rejection: Error {
   }
 }
 
-/// A set of checks in 64 bits.
+/// A set of checks, a bit for each of them: each record has one.
 struct CheckSet: Sendable, Equatable {
-  private var bits: UInt64 = 0
+  private var bits: UInt32 = 0
 
   init() {}
 
   init(_ checks: some Sequence<Check>) {
-    for check in checks { bits |= 1 << UInt64(check.rawValue) }
+    for check in checks { bits |= 1 << UInt32(check.rawValue) }
   }
 
-  func contains(_ check: Check) -> Bool { bits & (1 << UInt64(check.rawValue)) != 0 }
+  func contains(_ check: Check) -> Bool { bits & (1 << UInt32(check.rawValue)) != 0 }
 
-  mutating func remove(_ check: Check) { bits &= ~(1 << UInt64(check.rawValue)) }
+  mutating func remove(_ check: Check) { bits &= ~(1 << UInt32(check.rawValue)) }
 }

@@ -1,5 +1,6 @@
-import APNSRules
 import Testing
+
+@testable import APNSRules
 
 /// A verdict that is written over another one.
 @Suite struct VerdictTests {
@@ -10,6 +11,17 @@ import Testing
     Row("another method", .methodNotAllowed) { $0[":method"] = "GET" },
     Row("by certificate", nil) { $0.useCertificate() },
   ]
+
+  /// There are as many checks as the set has bits.
+  @Test func aSetHasRoomForEveryCheck() {
+    let all = CheckSet(Check.allCases)
+    for check in Check.allCases {
+      #expect(all.contains(check) && CheckSet([check]).contains(check))
+      var others = all
+      others.remove(check)
+      #expect(Check.allCases.filter(others.contains) == Check.allCases.filter { $0 != check })
+    }
+  }
 
   @Test(arguments: changes, changes) func nothingIsLeftOfTheOneBefore(first: Row, second: Row) {
     var verdict = first.judge()
