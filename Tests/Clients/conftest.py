@@ -3,6 +3,7 @@
 import json
 import pathlib
 import secrets
+import signal
 import socket
 
 import pytest
@@ -10,6 +11,11 @@ import pytest
 from support import browser as browsers, drivers, hosts
 from support.server import Server, run
 from support.way import Way
+
+# Whoever starts the tests in the background, or by nohup, has them ignored, and so would every program that they start.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
