@@ -108,11 +108,15 @@ extension RecordBatch {
     }
   }
 
-  /// A push's header fields take eight cache lines, which come while those of the records before it are read.
+  /// The header fields of a push take eight cache lines: asked for ahead, they come while those of others are read.
   fileprivate mutating func keep(header name: TextPattern, _ conditions: ValueConditions) {
     let length = name.text.utf8.count
-    keep(prefetching: { $0.head { 0..<Int($0.headerSize) } }) { record, headers in
-      record.withBytes(headers) { packed in
+    keep { _, record in
+      record.withHeaders { CacheLines.prefetch($0) }
+      return true
+    }
+    keep { _, record in
+      record.withHeaders { packed in
         var (isWanted, isForbidden) = (conditions.holdForNothing, false)
         HeaderList.forEachField(in: packed) { field, value in
           // Most names differ in their length already.

@@ -30,9 +30,6 @@ public struct PushFingerprint: Hashable, Sendable {
     mix(UInt64(request.bodySize), 0)
   }
 
-  /// The fingerprint of the push that a record is about, without regard to its `apns-id`.
-  init(_ record: borrowing Record) { self = record.fingerprint }
-
   /// A fingerprint of the device token and the topic alone.
   init(deviceOf record: borrowing Record) {
     self.init(state: Self.beginning)

@@ -62,7 +62,7 @@ public struct Record: Sendable {
 
   /// The record's only key: 1, 2, 3 … in the order of arrival, never used twice. 0 before the inbox has it.
   public internal(set) var seq = 0
-  // Written while it is made and never after that, so any number of threads may read it at once.
+  // What it leads to is written while the record is made and never after that, so any number of threads may read it at once.
   nonisolated(unsafe) private(set) var content: RecordContent
   /// What there is to tell beyond an ordinary answer; nil for most.
   public private(set) var aftermath: Aftermath?

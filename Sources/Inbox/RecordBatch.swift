@@ -60,20 +60,6 @@ struct RecordBatch {
     meant = kept
   }
 
-  /// The same for what is longer than a cache line, and in every record.
-  @inline(__always)
-  mutating func keep(
-    prefetching place: (borrowing Record) -> Range<Int>, _ holds: (borrowing Record, Range<Int>) -> Bool
-  ) {
-    keep(reading: { record in
-      let place = place(record)
-      record.withBytes(place) { CacheLines.prefetch($0) }
-      return place
-    }) { record, place in
-      holds(record, place ?? 0..<0)
-    }
-  }
-
   /// Calls `body` with each record that is meant, and its place.
   @inline(__always)
   private func forEach(_ body: (_ index: Int, borrowing Record) -> Void) {

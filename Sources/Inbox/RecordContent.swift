@@ -92,9 +92,8 @@ extension RecordContent {
   /// - Parameter arena: where to; nil for a slab of its own.
   init(
     _ request: borrowing HTTPRequest, _ verdict: consuming Verdict?, _ facts: PushFacts,
-    _ generatedID: ArraySlice<UInt8>,
-    _ connection: consuming ConnectionFacts, receivedAt: Int64, arrivedAt: Int64, toldFindings: HeaderList? = nil,
-    in arena: RecordArena?
+    _ generatedID: ArraySlice<UInt8>, _ connection: consuming ConnectionFacts, receivedAt: Int64, arrivedAt: Int64,
+    toldFindings: HeaderList? = nil, in arena: RecordArena?
   ) {
     let headerSize = UInt16(clamping: request.headers.bytes.count)
     let keptBodySize = UInt16(clamping: request.body.count)

@@ -53,6 +53,6 @@ import Testing
 
   @Test func aRecordHasItsRequestsFingerprint() {
     let fixture = PushFixture { $0.headers += [("apns-collapse-id", "x")] }
-    #expect(PushFingerprint(fixture.record) == fixture.fingerprint)
+    #expect(fixture.record.fingerprint == fixture.fingerprint)
   }
 }

@@ -58,7 +58,7 @@ extension Conduct.State {
     var taken = 0
     snapshot.records.forEach(in: selection) { record in
       if record.outcome == .pending {
-        let push = PushFingerprint(record)
+        let push = record.fingerprint
         pending.append((record.seq, push))
         ledger.await(push)
       } else {

@@ -57,7 +57,7 @@ struct Ledger: Sendable {
     if isDelivered, stories.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
     // What did not come whole, or was not looked at, cannot be compared with anything.
     guard record.verdict != nil else { return }
-    let push = PushFingerprint(record)
+    let push = record.fingerprint
     let (hosts, arrival) = (hosts, record.arrivedAt)
     func isUnderWay(_ end: Int64) -> Bool { hosts.isUnderWay(host, arrival: arrival, end: end) }
     for (seq, earned) in stories.take(record, push) { earn(seq, earned) }

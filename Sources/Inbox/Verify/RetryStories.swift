@@ -48,7 +48,7 @@ struct RetryStories: Sendable {
       if attempt.outcome != .pending { pending[record.seq] = nil }
       return story
     }
-    let push = PushFingerprint(record)
+    let push = record.fingerprint
     let story: Int
     if record.attempt > 1, let begun = newest[push] {
       story = begun
