@@ -32,7 +32,7 @@ struct QueriesTarget: FuzzTarget {
         finishedAt: Self.now)
       inbox.append(
         Record(
-          request: request, verdict: verdict, facts: verdict.facts, generatedID: [],
+          request: request, verdict: verdict, generatedID: [],
           connection: ConnectionFacts(id: "c\(index)", listener: 0, client: "127.0.0.1:1", sni: nil, tls: "TLSv1.3"),
           attempt: Int32(index), receivedAt: Self.now, arrivedAt: 0, end: end))
     }

@@ -1,3 +1,5 @@
+public import HTTPMessage
+
 /// What APNs would say to one push, and why.
 public struct Verdict: Sendable {
   /// What the request came with to authenticate itself.
@@ -33,13 +35,16 @@ public struct Verdict: Sendable {
   /// The provider token, if one came and was looked at; unchecked where the connection was latched before it.
   public internal(set) var token: ProviderToken?
   /// What was wrong; `nil` where APNs takes the push. A reference, because most pushes have none.
-  private var rejection: Rejection?
+  private(set) var rejection: Rejection?
 
   /// Of a push that says nothing and that nobody has judged: `Rulebook.judge` writes over it.
   public init() { facts = PushFacts() }
 
   /// Of a push that nobody has judged, but that says something.
   package init(facts: PushFacts) { self.facts = facts }
+
+  /// Of a request that nobody has judged because it did not come whole, but whose headers say something.
+  public init(of request: borrowing HTTPRequest) { self.init(facts: PushFacts(request.headers)) }
 
   /// Forgets what was said of another push.
   mutating func begin(_ facts: PushFacts) {

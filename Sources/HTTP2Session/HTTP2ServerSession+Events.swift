@@ -64,20 +64,27 @@ extension HTTP2ServerSession {
 
   /// Returns what the callback returns.
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
-    withStream(id) { stream in
-      let size = name.count + value.count + 32
-      if stream.request.headers.listSize + size > HTTP2Limits.maxHeaderListSize {
-        stream.request.headersTooLarge = true
-        headerExcess += size
-      } else if !stream.request.headersTooLarge {
-        stream.request.headers.append(name: name, value: value)
-      } else {
-        headerExcess += size
-      }
-    }
+    if fields.stream != id, !beginFields(on: id) { return 0 }
+    if headerExcess == 0, fields.append(name: name, value: value) { return 0 }
+    headerExcess += name.count + value.count + 32
+    withStream(id) { $0.request.headersTooLarge = true }
     guard headerExcess > HTTP2Limits.maxHeaderExcess else { return 0 }
     refusal = "a header list of more than \(HTTP2Limits.maxHeaderListSize + HTTP2Limits.maxHeaderExcess) bytes"
     return APNS_CALLBACK_FAILURE
+  }
+
+  /// Returns whether there is such a stream.
+  private func beginFields(on id: Int32) -> Bool {
+    settleFields()
+    withStream(id) { fields.begin(of: $0.request) }
+    return fields.stream == id
+  }
+
+  /// Gives what came of a header block to its stream.
+  func settleFields() {
+    guard fields.count > 0 else { return }
+    withStream(fields.stream) { fields.append(to: &$0.request) }
+    fields.forget()
   }
 
   func body(on id: Int32, _ bytes: UnsafeRawBufferPointer, isLast: Bool) {
@@ -95,6 +102,7 @@ extension HTTP2ServerSession {
     let header = frame.pointee.hd
     switch header.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
+      settleFields()
       withStream(header.stream_id) { stream in
         stream.hasHeaders = true
         if header.flags & APNS_FLAG_END_STREAM != 0 { stream.isComplete = true }

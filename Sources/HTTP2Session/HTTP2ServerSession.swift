@@ -57,7 +57,9 @@ public final class HTTP2ServerSession {
   @exclusivity(unchecked) var looks: UInt8 = 0
   /// Streams that were reset since the last look, by the client or for not being valid HTTP/2.
   @exclusivity(unchecked) var resets = 0
-  /// Bytes of fields past the limit in the header block that is coming.
+  /// The header block that is coming.
+  @exclusivity(unchecked) var fields: FieldBlock
+  /// Bytes of fields past the limit in it.
   @exclusivity(unchecked) var headerExcess = 0
   /// Bytes of all requests that were handed out, as their header lists count and with their bodies: what came to some use.
   @exclusivity(unchecked) public internal(set) var bytesOfRequests = 0
@@ -103,6 +105,7 @@ public final class HTTP2ServerSession {
     session = made
     self.memory = memory
     self.pool = pool
+    fields = FieldBlock(memory: pool.fieldBlock)
     nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
     var first = settings
     first.maxConcurrentStreams = settings.maxConcurrentStreams ?? maxConcurrentStreams
@@ -130,6 +133,7 @@ public final class HTTP2ServerSession {
   public func receive(_ bytes: UnsafeRawBufferPointer) throws {
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+    settleFields()
     if consumed < 0, let violation {
       nghttp2_session_terminate_session2(session, lastProcessedStream, violation.rawValue)
       return

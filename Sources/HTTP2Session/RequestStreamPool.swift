@@ -1,4 +1,4 @@
-/// Objects of closed streams with their buffers, for the next streams, and the memory for the frame that is being written.
+/// Objects of closed streams with their buffers, for the next streams, and memory that nghttp2 needs for a short time.
 ///
 /// The sessions of one event loop share a pool, so that an idle connection owns nothing of it. Not Sendable: all sessions
 /// that share one live on one thread.
@@ -8,8 +8,12 @@ public final class RequestStreamPool {
 
   /// Each is retained once.
   @exclusivity(unchecked) private var free: [Unmanaged<RequestStream>] = []
+  /// What nghttp2's small objects are made of.
+  let small = SmallBlocks()
   /// Where a session puts a frame together (`SessionMemory`).
   let frameBlock = UnsafeMutableRawPointer.allocate(byteCount: SessionMemory.frameSize, alignment: 16)
+  /// Where the fields of a header block stand while it is read.
+  let fieldBlock = UnsafeMutableRawPointer.allocate(byteCount: FieldBlock.capacity, alignment: 16)
 
   /// An empty pool.
   public init() {}
@@ -17,6 +21,7 @@ public final class RequestStreamPool {
   deinit {
     for stream in free { stream.release() }
     frameBlock.deallocate()
+    fieldBlock.deallocate()
   }
 
   /// How many objects wait for a stream.

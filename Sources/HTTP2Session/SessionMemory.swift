@@ -8,8 +8,8 @@ internal import CNghttp2
   internal import Glibc
 #endif
 
-/// Where the memory of one nghttp2 session comes from: `malloc`, but for two large parts that an idle connection need not
-/// own. To be kept until the session is deleted.
+/// Where the memory of one nghttp2 session comes from: the blocks of its thread, but for two large parts that an idle
+/// connection need not own. To be kept until the session is deleted.
 ///
 /// - The 16 KB in which a frame is put together hold something only while `nghttp2_session_mem_send` works and until what it
 ///   returned was copied, between which no other session of the thread has a turn: these share one block.
@@ -23,15 +23,17 @@ final class SessionMemory {
   private static let arePagesSmall = sysconf(Int32(_SC_PAGESIZE)) == tableSize
 
   private let pool: RequestStreamPool
+  private let small: SmallBlocks
   private let block: UnsafeMutableRawPointer
   /// The session is being made. Only then the block is given, once: frames larger than it take further ones, which keep
   /// their content from one call to the next.
-  private var isBlockFree = false
-  private var table: UnsafeMutableRawPointer?
+  @exclusivity(unchecked) private var isBlockFree = false
+  @exclusivity(unchecked) private var table: UnsafeMutableRawPointer?
 
   /// - Parameter pool: shared by the sessions of one thread.
   init(pool: RequestStreamPool) {
     self.pool = pool
+    small = pool.small
     block = pool.frameBlock
   }
 
@@ -39,23 +41,18 @@ final class SessionMemory {
   func lend<Result>(_ make: (inout nghttp2_mem) -> Result) -> Result {
     var memory = nghttp2_mem(
       mem_user_data: Unmanaged.passUnretained(self).toOpaque(),
-      malloc: { size, _ in malloc(size) },
+      malloc: { size, user in SessionMemory.with(user) { $0.small.allocate(size) } },
       free: { pointer, user in
-        if let pointer, SessionMemory.with(user, { $0.takeBack(pointer) }) != true { free(pointer) }
+        guard let pointer else { return }
+        SessionMemory.with(user) { $0.takeBack(pointer) }
       },
-      calloc: { count, size, user in
-        SessionMemory.with(user) { $0.takeTable(count * size) } ?? calloc(count, size)
-      },
+      calloc: { count, size, user in SessionMemory.with(user) { $0.zeros(count, size) } },
+      // nghttp2 takes its buffers by this, from nothing.
       realloc: { pointer, size, user in
-        guard let pointer else {
-          // nghttp2 takes its buffers by this.
-          return SessionMemory.with(user) { $0.takeBlock(size) } ?? malloc(size)
+        SessionMemory.with(user) { memory in
+          guard let pointer else { return memory.takeBlock(size) ?? memory.small.allocate(size) }
+          return memory.resize(pointer, to: size)
         }
-        guard let known = SessionMemory.with(user, { $0.size(of: pointer) }) else { return realloc(pointer, size) }
-        guard let moved = malloc(size) else { return nil }
-        moved.copyMemory(from: pointer, byteCount: min(size, known))
-        _ = SessionMemory.with(user) { $0.takeBack(pointer) }
-        return moved
       })
     isBlockFree = true
     defer { isBlockFree = false }
@@ -82,17 +79,29 @@ final class SessionMemory {
     return page
   }
 
-  /// - Returns: whether it came from here.
-  private func takeBack(_ pointer: UnsafeMutableRawPointer) -> Bool {
+  private func zeros(_ count: Int, _ size: Int) -> UnsafeMutableRawPointer? {
+    let (whole, isTooMuch) = count.multipliedReportingOverflow(by: size)
+    guard !isTooMuch else { return nil }
+    if let table = takeTable(whole) { return table }
+    let block = small.allocate(whole)
+    block?.initializeMemory(as: UInt8.self, repeating: 0, count: whole)
+    return block
+  }
+
+  private func takeBack(_ pointer: UnsafeMutableRawPointer) {
     if pointer == table {
       munmap(pointer, Self.tableSize)
       table = nil
-      return true
+    } else if pointer != block {
+      small.giveBack(pointer)
     }
-    return pointer == block
   }
 
-  private func size(of pointer: UnsafeMutableRawPointer) -> Int? {
-    pointer == table ? Self.tableSize : pointer == block ? Self.frameSize : nil
+  private func resize(_ pointer: UnsafeMutableRawPointer, to size: Int) -> UnsafeMutableRawPointer? {
+    guard pointer == table || pointer == block else { return small.resize(pointer, to: size) }
+    guard let moved = small.allocate(size) else { return nil }
+    moved.copyMemory(from: pointer, byteCount: min(size, pointer == table ? Self.tableSize : Self.frameSize))
+    takeBack(pointer)
+    return moved
   }
 }

@@ -98,7 +98,7 @@ public struct Record: Sendable {
   public var arrivedAt: Int64 { head { $0.arrivedAt } }
 
   /// What APNs would say. Nil if the request did not come whole, so that there was nothing to judge.
-  public var verdict: Verdict? { isJudged ? head { $0.verdict } : nil }
+  public var verdict: Verdict? { isJudged ? head { $0.verdict.verdict } : nil }
 
   /// Whether there is a verdict.
   var isJudged: Bool { head { $0.standing }.isJudged }
@@ -129,24 +129,25 @@ extension Record {
   ///
   /// - Parameters:
   ///   - request: What came. The signature of the provider token in it is not kept.
-  ///   - verdict: What APNs would say to it; nil if it did not come whole.
-  ///   - facts: What its headers say; the verdict's when there is one.
+  ///   - verdict: What APNs would say to it.
+  ///   - isJudged: false for a request that did not come whole: of its verdict only the facts are kept.
   ///   - generatedID: The `apns-id` the server made, in ASCII; empty when the client gave one.
   ///   - attempt: How often this push came until now, from 1.
   ///   - receivedAt: When it was complete, in milliseconds since 1970 of the server's clock.
   ///   - arrivedAt: The same in monotonic nanoseconds of machine time; nil to take it from `receivedAt`.
   ///   - end: How it ended, or that it is pending.
-  ///   - arena: Where its bytes are put; nil for memory of its own.
+  ///   - arena: Where its bytes are put; memory of its own unless said.
   public init(
-    request: borrowing HTTPRequest, verdict: consuming Verdict?, facts: PushFacts,
-    generatedID: ArraySlice<UInt8>, connection: consuming ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64,
-    arrivedAt: Int64? = nil, end: consuming End, in arena: RecordArena? = nil
+    request: borrowing HTTPRequest, verdict: borrowing Verdict, isJudged: Bool = true,
+    generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
+    receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, in arena: borrowing RecordArena = .ofOne()
   ) {
-    let fingerprint = PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic)
+    let defaultTopic = verdict.facts.topic == nil ? connection.certificate?.defaultTopic : nil
+    let fingerprint = PushFingerprint(request, verdict.facts, defaultTopic: defaultTopic)
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
       content: RecordContent(
-        request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
+        request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min, fingerprint: fingerprint)
@@ -168,8 +169,8 @@ extension Record {
     self.init(
       seq: seq,
       content: RecordContent(
-        request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
-        arrivedAt: receivedAt &* 1_000_000, toldFindings: names, in: arena),
+        request, verdict ?? Verdict(facts: facts), isJudged: verdict != nil, generatedID, connection,
+        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, toldFindings: names, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min,
       fingerprint: PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic))

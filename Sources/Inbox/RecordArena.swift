@@ -9,19 +9,34 @@ public final class RecordArena {
   /// The first slab is small, for the many inboxes that see a few pushes; each is twice as large as the one before.
   private static let firstSize = 16 << 10
 
-  private var slab: RecordSlab?
-  private var nextSize = RecordArena.firstSize
+  // Retained once, until the next one or deinit.
+  @exclusivity(unchecked) private var slab: Unmanaged<RecordSlab>?
+  @exclusivity(unchecked) private var nextSize: Int
 
   /// An arena that has no memory yet.
-  public init() {}
+  public convenience init() { self.init(firstSize: Self.firstSize) }
 
-  /// A slab that has `size` free bytes.
-  func slab(withRoomFor size: Int) -> RecordSlab {
-    if let slab, slab.room >= size { return slab }
-    let made = RecordSlab(capacity: max(nextSize, size))
+  /// An arena for a single record, which takes just the memory of that.
+  public static func ofOne() -> RecordArena { RecordArena(firstSize: 0) }
+
+  private init(firstSize: Int) { nextSize = firstSize }
+
+  deinit { slab?.release() }
+
+  /// A slab that has `size` free bytes, retained for the one who asks: before the record is written, because behind that the
+  /// processor would have to wait until the memory of the record has come.
+  @inline(__always)
+  func slab(withRoomFor size: Int) -> Unmanaged<RecordSlab> {
+    if let slab, slab._withUnsafeGuaranteedRef({ $0.room }) >= size { return slab.retain() }
+    return nextSlab(atLeast: size)
+  }
+
+  private func nextSlab(atLeast size: Int) -> Unmanaged<RecordSlab> {
+    slab?.release()
+    let made = Unmanaged.passRetained(RecordSlab(capacity: max(nextSize, size)))
     nextSize = min(2 * nextSize, RecordSlab.usualCapacity)
     slab = made
-    return made
+    return made.retain()
   }
 }
 
@@ -41,6 +56,11 @@ final class RecordSlab: Sendable {
   private let capacity: Int
   /// How many bytes are taken. Atomic for the thread that frees the slab, which may not have seen the last records.
   private let taken = Atomic<Int>(0)
+  /// What the heads refer to, each retained once and not for every record: connections, provider tokens, rejections.
+  // As with the memory, only the arena's thread writes, and `taken` passes it on to the one that frees the slab.
+  @exclusivity(unchecked) nonisolated(unsafe) private var referents: [Unmanaged<AnyObject>] = []
+  /// Those that came last: mostly they are the next record's too.
+  @exclusivity(unchecked) nonisolated(unsafe) private var recent: (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
 
   init(capacity: Int) {
     self.capacity = capacity
@@ -49,13 +69,9 @@ final class RecordSlab: Sendable {
   }
 
   deinit {
-    let end = taken.load(ordering: .acquiring)
-    var offset = 0
-    while offset < end {
-      let head = (memory + offset).assumingMemoryBound(to: RecordHead.self)
-      offset += RecordContent.size(bytes: head.pointee.byteCount)
-      head.deinitialize(count: 1)
-    }
+    // Heads are bytes like what stands behind them; only what they refer to has to be released.
+    _ = taken.load(ordering: .acquiring)
+    for referent in referents { referent.release() }
     let memory = memory
     let isKept =
       capacity == Self.usualCapacity
@@ -70,16 +86,33 @@ final class RecordSlab: Sendable {
   /// How many bytes are free.
   var room: Int { capacity - taken.load(ordering: .relaxed) }
 
-  /// Where the free bytes begin.
-  var end: UnsafeMutableRawPointer { memory + taken.load(ordering: .relaxed) }
-
-  /// Says that a head and its bytes were written to the first `size` free bytes.
-  func take(_ size: Int) {
-    let end = taken.load(ordering: .relaxed) + size
+  /// Puts a head into the free bytes, of which there have to be enough, and lets `write` fill those behind it.
+  ///
+  /// - Returns: where the head stands.
+  @inline(__always)
+  func add(
+    _ head: RecordHead, _ write: (UnsafeMutableRawBufferPointer) -> Void
+  ) -> UnsafeMutablePointer<RecordHead> {
+    head.forEachReferent { keep($0) }
+    let start = taken.load(ordering: .relaxed)
+    let place = (memory + start).assumingMemoryBound(to: RecordHead.self)
+    place.initialize(to: head)
+    write(UnsafeMutableRawBufferPointer(start: place + 1, count: head.byteCount))
+    let end = start + RecordContent.size(bytes: head.byteCount)
     taken.store(end, ordering: .releasing)
     // This memory was written to a hundred thousand pushes ago. It comes while the next push is read, which then need not
     // wait for it.
     CacheLines.prefetchForWriting(memory + end, count: min(Self.usualRecord, capacity - end))
+    return place
+  }
+
+  /// Keeps what a head refers to as long as the slab.
+  @inline(__always)
+  private func keep(_ referent: Unmanaged<AnyObject>) {
+    let address = referent.toOpaque()
+    if recent.0 == address || recent.1 == address { return }
+    recent = (address, recent.0)
+    referents.append(referent.retain())
   }
 
   private static let usualRecord = 1536

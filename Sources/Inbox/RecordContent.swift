@@ -26,18 +26,16 @@ struct RecordContent {
   func copied(to arena: RecordArena) -> RecordContent {
     with { head, bytes in
       let count = head.pointee.byteCount
-      let size = Self.size(bytes: count)
-      let slab = arena.slab(withRoomFor: size)
-      let copy = slab.end.assumingMemoryBound(to: RecordHead.self)
-      copy.initialize(to: head.pointee)
-      UnsafeMutableRawPointer(copy + 1).copyMemory(from: bytes, byteCount: count)
-      slab.take(size)
-      return RecordContent(slab: slab, head: copy)
+      let slab = arena.slab(withRoomFor: Self.size(bytes: count))
+      let copy = slab._withUnsafeGuaranteedRef { slab in
+        slab.add(head.pointee) { $0.copyMemory(from: UnsafeRawBufferPointer(start: bytes, count: count)) }
+      }
+      return RecordContent(slab: slab.takeRetainedValue(), head: copy)
     }
   }
 }
 
-/// What is known about the bytes of a record.
+/// What is known about the bytes of a record. It holds on to nothing: what it refers to is kept by the slab.
 struct RecordHead: Sendable {
   /// Who has judged the push.
   enum Standing: UInt8, Sendable {
@@ -52,9 +50,9 @@ struct RecordHead: Sendable {
     var isTold: Bool { self == .toldJudged || self == .toldUnjudged }
   }
 
-  let connection: ConnectionFacts
+  fileprivate let origin: Unmanaged<ConnectionFacts>
   /// The verdict with the facts in it, at the same place for all; where nobody has judged, only the facts mean something.
-  let verdict: Verdict
+  let verdict: KeptVerdict
   let receivedAt: Int64
   let arrivedAt: Int64
   /// How many bytes of body came in all.
@@ -66,6 +64,16 @@ struct RecordHead: Sendable {
   let standing: Standing
   /// How long the names of the findings are that an export tells, packed as header fields are.
   let toldSize: UInt16
+
+  /// The connection it came on.
+  var connection: ConnectionFacts { origin.takeUnretainedValue() }
+
+  /// Calls `body` with each of the objects that the slab has to keep.
+  @inline(__always)
+  func forEachReferent(_ body: (Unmanaged<AnyObject>) -> Void) {
+    body(.fromOpaque(origin.toOpaque()))
+    verdict.forEachReferent(body)
+  }
 
   /// How many bytes stand behind it.
   var byteCount: Int { Int(headerSize) + Int(keptBodySize) + Int(idSize) + Int(toldSize) }
@@ -89,11 +97,11 @@ struct RecordHead: Sendable {
 extension RecordContent {
   /// Writes a record's content. What is longer than its size in the head is cut.
   ///
-  /// - Parameter arena: where to; nil for a slab of its own.
+  /// - Parameter arena: where to.
   init(
-    _ request: borrowing HTTPRequest, _ verdict: consuming Verdict?, _ facts: PushFacts,
-    _ generatedID: ArraySlice<UInt8>, _ connection: consuming ConnectionFacts, receivedAt: Int64, arrivedAt: Int64,
-    toldFindings: HeaderList? = nil, in arena: RecordArena?
+    _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool,
+    _ generatedID: borrowing ArraySlice<UInt8>, _ connection: borrowing ConnectionFacts, receivedAt: Int64,
+    arrivedAt: Int64, toldFindings: HeaderList? = nil, in arena: borrowing RecordArena
   ) {
     let headerSize = UInt16(clamping: request.headers.bytes.count)
     let keptBodySize = UInt16(clamping: request.body.count)
@@ -103,28 +111,28 @@ extension RecordContent {
     let idEnd = bodyEnd + Int(idSize)
     let standing: RecordHead.Standing =
       toldFindings == nil
-      ? (verdict == nil ? .unjudged : .judged) : (verdict == nil ? .toldUnjudged : .toldJudged)
-    let size = Self.size(bytes: idEnd + Int(toldSize))
-    slab = arena?.slab(withRoomFor: size) ?? RecordSlab(capacity: size)
-    head = slab.end.assumingMemoryBound(to: RecordHead.self)
-    head.initialize(
-      to: RecordHead(
-        connection: connection, verdict: verdict ?? Verdict(facts: facts), receivedAt: receivedAt,
+      ? (isJudged ? .judged : .unjudged) : (isJudged ? .toldJudged : .toldUnjudged)
+    let slab = arena.slab(withRoomFor: Self.size(bytes: idEnd + Int(toldSize)))
+    head = slab._withUnsafeGuaranteedRef { slab in
+      let head = RecordHead(
+        origin: .passUnretained(connection), verdict: KeptVerdict(verdict), receivedAt: receivedAt,
         arrivedAt: arrivedAt, bodySize: UInt32(clamping: request.bodySize), stream: request.stream,
-        headerSize: headerSize, keptBodySize: keptBodySize, idSize: idSize, standing: standing, toldSize: toldSize))
-    let target = UnsafeMutableRawBufferPointer(start: head + 1, count: idEnd + Int(toldSize))
-    let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(headerSize)])
-    request.headers.bytes.withUnsafeBytes { headers.fill(from: $0) }
-    facts.blankSignatures(in: headers)
-    let body = UnsafeMutableRawBufferPointer(rebasing: target[Int(headerSize)..<bodyEnd])
-    request.body.withUnsafeBytes { body.fill(from: $0) }
-    let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd..<idEnd])
-    generatedID.withUnsafeBytes { id.fill(from: $0) }
-    if let toldFindings {
-      let told = UnsafeMutableRawBufferPointer(rebasing: target[idEnd...])
-      toldFindings.bytes.withUnsafeBytes { told.fill(from: $0) }
+        headerSize: headerSize, keptBodySize: keptBodySize, idSize: idSize, standing: standing, toldSize: toldSize)
+      return slab.add(head) { target in
+        let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(headerSize)])
+        request.headers.bytes.withUnsafeBytes { headers.fill(from: $0) }
+        verdict.facts.blankSignatures(in: headers)
+        let body = UnsafeMutableRawBufferPointer(rebasing: target[Int(headerSize)..<bodyEnd])
+        request.body.withUnsafeBytes { body.fill(from: $0) }
+        let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd..<idEnd])
+        generatedID.withUnsafeBytes { id.fill(from: $0) }
+        if let toldFindings {
+          let told = UnsafeMutableRawBufferPointer(rebasing: target[idEnd...])
+          toldFindings.bytes.withUnsafeBytes { told.fill(from: $0) }
+        }
+      }
     }
-    slab.take(size)
+    self.slab = slab.takeRetainedValue()
   }
 }
 

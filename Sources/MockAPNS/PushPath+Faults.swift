@@ -34,7 +34,7 @@ extension PushPath {
     let number = countAttempt(
       of: stream.request, verdict.facts, accepted: isDone && course.isAccepted && course.isAnswered, attempt)
     record(
-      stream.request, verdict, verdict.facts, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
+      stream.request, verdict, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
       attempt: number, isHeld: !isDone, isDone ? ending(of: course, on: stream) : pending(course))
     let push = HeldPush(
       stream: stream, course: course, answer: answer,
@@ -98,7 +98,7 @@ extension PushPath {
     let breach: Aftermath.Breach? =
       late < Self.crossing ? nil : .afterGoAway(lastStream: lastServedStream, nanoseconds: late)
     record(
-      stream.request, nil, PushFacts(stream.request.headers), generatedID: [],
+      stream.request, Verdict(of: stream.request), isJudged: false, generatedID: [],
       Record.End(
         outcome: .faulted, accepted: false, served: Record.Served(), aftermath: breach.map { Aftermath(breach: $0) },
         finishedAt: now))

@@ -147,7 +147,7 @@ struct PushPath {
     var breach: Aftermath.Breach?
     if let excess, excess.stream == stream.id { breach = .excessStreams(limit: excess.limit) }
     record(
-      stream.request, nil, PushFacts(stream.request.headers), generatedID: [],
+      stream.request, Verdict(of: stream.request), isJudged: false, generatedID: [],
       Record.End(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
         aftermath: reset == nil && breach == nil ? nil : Aftermath(reset: reset?.name, breach: breach),
@@ -171,7 +171,7 @@ struct PushPath {
   }
 
   private mutating func accept(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, attempt: Int32, _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, attempt: Int32, _ session: HTTP2ServerSession
   ) {
     announceStreams(before: 200, session)
     Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: request, verdict.facts)
@@ -182,7 +182,7 @@ struct PushPath {
   }
 
   private mutating func reject(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: Verdict, attempt: Int32, _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, attempt: Int32, _ session: HTTP2ServerSession
   ) {
     announceStreams(before: verdict.status, session)
     countRejection(verdict.status)
@@ -238,10 +238,11 @@ struct PushPath {
   // MARK: - Records
 
   private mutating func record(
-    _ request: HTTPRequest, _ verdict: Verdict, generatedID: ArraySlice<UInt8>, attempt: Int32, outcome: Record.Outcome
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, attempt: Int32,
+    outcome: Record.Outcome
   ) {
     record(
-      request, verdict, verdict.facts, generatedID: generatedID, attempt: attempt,
+      request, verdict, generatedID: generatedID, attempt: attempt,
       Record.End(
         outcome: outcome, accepted: verdict.isAccepted,
         served: Record.Served(status: verdict.status, reason: verdict.reason), finishedAt: now))
@@ -250,16 +251,17 @@ struct PushPath {
   /// Keeps a record of a push for `commit`.
   ///
   /// - Parameters:
+  ///   - isJudged: false for a request that did not come whole, of whose verdict only the facts mean something.
   ///   - generatedID: the `apns-id` that the server made; empty if the client gave one, or there was no answer.
   ///   - isHeld: the push waits for something, so its record will be brought to its end later.
   mutating func record(
-    _ request: HTTPRequest, _ verdict: Verdict?, _ facts: PushFacts, generatedID: ArraySlice<UInt8>,
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool = true, generatedID: ArraySlice<UInt8>,
     attempt: Int32 = 1, isHeld: Bool = false, _ end: consuming Record.End
   ) {
     if isHeld { batchHeld.append((request.stream, batch.count)) }
     batch.append(
       Record(
-        request: request, verdict: verdict, facts: facts, generatedID: generatedID, connection: connection,
+        request: request, verdict: verdict, isJudged: isJudged, generatedID: generatedID, connection: connection,
         attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end, in: arena))
   }
 

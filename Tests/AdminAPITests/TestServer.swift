@@ -55,8 +55,7 @@ struct TestServer {
       request, standing: &standing, keys: state.keys.load(), devices: state.devices.load(), now: state.clock.now)
     return state.inbox.append(
       Record(
-        request: request, verdict: verdict, facts: verdict.facts,
-        generatedID: [],
+        request: request, verdict: verdict, generatedID: [],
         connection: ConnectionFacts(id: "c1", listener: 0, client: "127.0.0.1:9", sni: nil, tls: "TLSv1.3"),
         receivedAt: state.clock.now,
         end: Record.End(

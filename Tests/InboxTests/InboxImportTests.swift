@@ -159,7 +159,7 @@ import Testing
     let verdict = PushFixture.rulebook.judge(
       request, standing: &standing, keys: KeyRing(version: 1, keys: []), devices: DeviceTable(), now: PushFixture.noon)
     return Record(
-      request: request, verdict: verdict, facts: verdict.facts, generatedID: ArraySlice("ABC".utf8),
+      request: request, verdict: verdict, generatedID: ArraySlice("ABC".utf8),
       connection: PushFixture().connection, receivedAt: PushFixture.noon,
       end: Record.End(
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),

@@ -75,7 +75,7 @@ struct PushFixture {
           : Record.Served()),
       aftermath: aftermath, finishedAt: outcome == .pending ? nil : now + 2)
     return Record(
-      request: request, verdict: isComplete ? verdict : nil, facts: verdict.facts,
+      request: request, verdict: verdict, isJudged: isComplete,
       generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now,
       arrivedAt: arrivedAt, end: end)
   }

@@ -8,7 +8,7 @@ struct RecordArenaTests {
   private func record(_ body: String, in arena: RecordArena) -> Record {
     let push = PushFixture { $0.body = Array(body.utf8) }
     return Record(
-      request: push.request, verdict: nil, facts: PushFacts(push.request.headers), generatedID: [],
+      request: push.request, verdict: Verdict(of: push.request), isJudged: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: 0), in: arena)
   }
@@ -25,11 +25,11 @@ struct RecordArenaTests {
 
   @Test func aSlabIsFreedWithTheLastOfItsRecords() {
     let arena = RecordArena()
-    weak let slab = arena.slab(withRoomFor: 1)
+    weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     var first: Record? = record("{}", in: arena)
     #expect(slab != nil)
     // The arena goes on with another one.
-    while slab === arena.slab(withRoomFor: 1000) { _ = record(String(repeating: "x", count: 900), in: arena) }
+    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() { _ = record(String(repeating: "x", count: 900), in: arena) }
     #expect(slab != nil)
     #expect(first?.body == Array("{}".utf8))
     first = nil
@@ -38,14 +38,45 @@ struct RecordArenaTests {
 
   @Test func whatStaysOfAChunkDoesNotKeepTheSlabOfTheRest() {
     let arena = RecordArena()
-    weak let slab = arena.slab(withRoomFor: 1)
+    weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     let inbox = Inbox()
     for number in 0..<8 { inbox.append(record("{\"n\":\(number)}", in: arena)) }
-    while slab === arena.slab(withRoomFor: 1000) { _ = record(String(repeating: "x", count: 900), in: arena) }
+    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() { _ = record(String(repeating: "x", count: 900), in: arena) }
     var allButTheLast = Selection()
     allButTheLast.before = 8
     #expect(inbox.remove(allButTheLast) == 7)
     #expect(slab == nil)
     #expect(inbox.record(seq: 8)?.body == Array("{\"n\":7}".utf8))
+  }
+
+  @Test func aSlabKeepsWhatItsRecordsReferToAndNoLonger() throws {
+    weak var connection: ConnectionFacts?
+    weak var other: ConnectionFacts?
+    weak var token: ProviderToken?
+    do {
+      let inbox = Inbox()
+      do {
+        let arena = RecordArena()
+        let first = PushFixture()
+        let second = PushFixture { $0.deviceToken = "none" }
+        connection = first.connection
+        other = second.connection
+        for push in [first, second, first] {
+          let record = push.record
+          token = token ?? record.verdict?.token
+          inbox.append(
+            Record(
+              request: push.request, verdict: try #require(record.verdict), generatedID: [], connection: push.connection,
+              receivedAt: 0, end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(), finishedAt: 0),
+              in: arena))
+        }
+      }
+      #expect(connection != nil && token != nil && other != nil)
+      let records = (1...3).compactMap { inbox.record(seq: $0) }
+      #expect(records.map { $0.verdict?.reason } == [nil, .badDeviceToken, nil])
+      #expect(records[1].withHeaders { records[1].verdict?.detail(headers: $0).contains("none") } == true)
+      #expect(records[0].connection === connection && records[0].verdict?.token === token)
+    }
+    #expect(connection == nil && token == nil && other == nil)
   }
 }
