@@ -76,8 +76,8 @@ public struct Record: Sendable {
   public let attempt: Int32
   // Eight bytes, where an optional takes nine, and with them each record sixteen more.
   private var finished: Int64
-  /// What tells its push from others, without regard to its `apns-id`.
-  let fingerprint: PushFingerprint
+  /// The same for all attempts of its push; without regard to its `apns-id`, whatever a profile says.
+  public let pushKey: PushKey
 
   /// When its story ended, in milliseconds since 1970 of the server's clock; nil while it is pending.
   public private(set) var finishedAt: Int64? {
@@ -136,20 +136,21 @@ extension Record {
   ///   - receivedAt: When it was complete, in milliseconds since 1970 of the server's clock.
   ///   - arrivedAt: The same in monotonic nanoseconds of machine time; nil to take it from `receivedAt`.
   ///   - end: How it ended, or that it is pending.
+  ///   - pushKey: The key of its push; nil to make it.
   ///   - arena: Where its bytes are put; nil for memory of its own.
   public init(
     request: borrowing HTTPRequest, verdict: consuming Verdict?, facts: PushFacts,
     generatedID: ArraySlice<UInt8>, connection: consuming ConnectionFacts, attempt: Int32 = 1, receivedAt: Int64,
-    arrivedAt: Int64? = nil, end: consuming End, in arena: RecordArena? = nil
+    arrivedAt: Int64? = nil, end: consuming End, pushKey: PushKey? = nil, in arena: RecordArena? = nil
   ) {
-    let fingerprint = PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic)
+    let pushKey = pushKey ?? PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic)
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
       content: RecordContent(
         request, verdict, facts, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
-      finished: end.finishedAt ?? .min, fingerprint: fingerprint)
+      finished: end.finishedAt ?? .min, pushKey: pushKey)
   }
 
   /// A record as an export tells it.
@@ -172,6 +173,6 @@ extension Record {
         arrivedAt: receivedAt &* 1_000_000, toldFindings: names, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min,
-      fingerprint: PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic))
+      pushKey: PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic))
   }
 }
