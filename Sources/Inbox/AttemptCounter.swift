@@ -1,3 +1,5 @@
+internal import APNSRules
+
 /// Counts how often the same push came: 1 for the first time, 2 for its first retry, and so on.
 ///
 /// Only pushes that APNs did not take are remembered, because an accepted one ends the story: the same push after it is
@@ -18,8 +20,8 @@ struct AttemptCounter {
     func next(now: Int64) -> Int32 { now - last < AttemptCounter.silence ? attempts &+ 1 : 1 }
   }
 
-  private var young: [PushFingerprint: Entry] = [:]
-  private var old: [PushFingerprint: Entry] = [:]
+  private var young: [PushKey: Entry] = [:]
+  private var old: [PushKey: Entry] = [:]
   /// When `young` was begun.
   private var bornAt: Int64 = 0
 
@@ -32,7 +34,7 @@ struct AttemptCounter {
   /// The number of this attempt, from 1.
   ///
   /// - Parameter now: monotonic nanoseconds of the machine.
-  mutating func count(_ push: PushFingerprint, accepted: Bool, now: Int64) -> Int32 {
+  mutating func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
     if now - bornAt >= Self.silence {
       old = now - bornAt >= 2 * Self.silence ? [:] : young
       young = [:]
@@ -59,12 +61,12 @@ struct AttemptCounter {
   }
 
   /// The number that the next attempt will have.
-  func peek(_ push: PushFingerprint, now: Int64) -> Int32 {
+  func peek(_ push: PushKey, now: Int64) -> Int32 {
     (young[push] ?? old[push])?.next(now: now) ?? 1
   }
 
   /// Ends the story of one push.
-  mutating func forget(_ push: PushFingerprint) {
+  mutating func forget(_ push: PushKey) {
     young[push] = nil
     old[push] = nil
   }

@@ -1,3 +1,4 @@
+public import APNSRules
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
@@ -18,7 +19,7 @@ public final class Attempts: Sendable {
   /// The number that the next attempt of a push will have, without counting it.
   ///
   /// - Parameter now: monotonic nanoseconds, for telling a retry from a repetition.
-  public func peek(_ push: PushFingerprint, now: Int64) -> Int32 {
+  public func peek(_ push: PushKey, now: Int64) -> Int32 {
     isEmpty ? 1 : counter.withLockedValue { $0.peek(push, now: now) }
   }
 
@@ -27,7 +28,7 @@ public final class Attempts: Sendable {
   /// - Parameters:
   ///   - accepted: APNs takes it, so the next one like it is a new push.
   ///   - now: monotonic nanoseconds.
-  public func count(_ push: PushFingerprint, accepted: Bool, now: Int64) -> Int32 {
+  public func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
     counter.withLockedValue { counter in
       let attempt = counter.count(push, accepted: accepted, now: now)
       remembersSome.store(!counter.isEmpty, ordering: .releasing)
@@ -36,7 +37,7 @@ public final class Attempts: Sendable {
   }
 
   /// Says that an attempt counted before was taken by APNs after all.
-  public func accept(_ push: PushFingerprint) {
+  public func accept(_ push: PushKey) {
     counter.withLockedValue { counter in
       counter.forget(push)
       remembersSome.store(!counter.isEmpty, ordering: .releasing)

@@ -1,3 +1,5 @@
+internal import APNSRules
+
 extension InboxSnapshot {
   /// The numbers of the pushes that APNs took though it had taken the same push before, as far back as the inbox goes.
   ///
@@ -5,19 +7,19 @@ extension InboxSnapshot {
   ///
   /// - Returns: them in ascending order.
   func duplicates() -> [Int] {
-    var taken = FingerprintSet(capacity: count)
+    var taken = PushKeySet(capacity: count)
     var duplicates: [Int] = []
     records.forEach(in: Selection()) { record in
-      if record.accepted, !taken.insert(record.fingerprint) { duplicates.append(record.seq) }
+      if record.accepted, !taken.insert(record.pushKey) { duplicates.append(record.seq) }
       return true
     }
     return duplicates
   }
 }
 
-/// Fingerprints that were seen: a table of numbers, each at its place or at the next free one.
-private struct FingerprintSet {
-  // No fingerprint is 0 there: that is a free place.
+/// Push keys that were seen: a table of numbers, each at its place or at the next free one.
+private struct PushKeySet {
+  // No key is 0 there: that is a free place.
   private var places: [UInt64]
   private let shift: UInt64
   /// Chosen by chance, so that nobody can send pushes that all want one place.
@@ -32,8 +34,8 @@ private struct FingerprintSet {
   }
 
   /// - Returns: whether it was not there yet.
-  mutating func insert(_ fingerprint: PushFingerprint) -> Bool {
-    let wanted = max(1, fingerprint.state)
+  mutating func insert(_ key: PushKey) -> Bool {
+    let wanted = max(1, key.number)
     var index = Int(truncatingIfNeeded: (wanted &* factor) >> shift)
     while places[index] != 0 {
       if places[index] == wanted { return false }

@@ -143,7 +143,7 @@ enum FilterSubject: Sendable, Equatable {
   /// How much looking at it takes: what is cheap is looked at first.
   var effort: Int {
     switch self {
-    case .field(.text), .field(.pushKey): 3
+    case .field(.text): 3
     case .field(.finding): 4
     case .field: 0
     case .header: 1

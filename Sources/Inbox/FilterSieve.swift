@@ -12,8 +12,7 @@ enum FilterSieve: Sendable {
   case outcome(FewValues)
   /// By `stateNumber`.
   case state(FewValues)
-  /// The push key, and how all those begin that any of the conditions is about.
-  case pushKey(TextConditions, [PushKeyMarks.Beginning])
+  case pushKey(PushKeyConditions)
   /// The values of the header fields with a name.
   case header(TextPattern, ValueConditions)
   /// What takes so long that one record at a time is looked at, and only after everything else.
@@ -25,7 +24,7 @@ enum FilterSieve: Sendable {
     case .payload, .field(.text), .field(.finding): self = .dear
     case .header(let name):
       self = .header(TextPattern(pieces: [name], foldsCase: false), ValueConditions(group))
-    case .field(.pushKey): self = .pushKey(texts, texts.patterns.compactMap(PushKeyMarks.Beginning.init))
+    case .field(.pushKey): self = .pushKey(PushKeyConditions(texts))
     case .field(let field):
       switch field.kind {
       case .text, .anywhere: self = .text(field, texts)
@@ -61,8 +60,8 @@ struct FewValues: Sendable {
 
 /// What a text, or one of several, has to be.
 struct TextConditions: Sendable {
-  private let wanted: [TextPattern]
-  private let unwanted: [TextPattern]
+  let wanted: [TextPattern]
+  let unwanted: [TextPattern]
 
   init(_ group: Filter.Group) {
     func patterns(_ tests: [FilterTest]) -> [TextPattern] {
@@ -71,9 +70,6 @@ struct TextConditions: Sendable {
     wanted = patterns(group.wanted)
     unwanted = patterns(group.unwanted)
   }
-
-  /// What they ask for and what they forbid.
-  var patterns: [TextPattern] { wanted + unwanted }
 
   /// Whether they hold for what has no text.
   var holdForNothing: Bool { wanted.isEmpty }

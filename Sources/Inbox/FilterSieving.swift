@@ -12,7 +12,7 @@ extension FilterSieve {
     case .accepted(let values): batch.keep { _, record in values.contains(record.accepted ? 1 : 0) }
     case .outcome(let values): batch.keep { _, record in values.contains(record.outcome.place) }
     case .state(let values): batch.keep(states: values, duplicates: filter.duplicates)
-    case .pushKey(let conditions, let beginnings): batch.keep(pushKey: conditions, beginnings)
+    case .pushKey(let conditions): batch.keep { _, record in conditions.hold(record.pushKey) }
     case .header(let name, let conditions): batch.keep(header: name, conditions)
     case .dear: break
     }
@@ -130,19 +130,6 @@ extension RecordBatch {
         return isWanted && !isForbidden
       }
     }
-  }
-
-  /// The hash of a push takes long, so nobody makes it where its beginning, or the conditions alone, say enough.
-  fileprivate mutating func keep(pushKey conditions: TextConditions, _ beginnings: [PushKeyMarks.Beginning]) {
-    if conditions.patterns.allSatisfy(\.isAnything) { return conditions.hold("") ? () : keep(0) }
-    var known = keys?.marks.known(from: keys?.offset ?? 0, count: count) ?? PushKeyMarks.Known()
-    keep { index, record in
-      if let mark = known[index], !beginnings.contains(where: mark.begins) { return conditions.holdForNothing }
-      let key = record.pushKey
-      known[index] = PushKeyMarks.Mark(key)
-      return conditions.hold(key)
-    }
-    if let keys { keys.marks.learn(known, from: keys.offset) }
   }
 }
 

@@ -76,8 +76,8 @@ public struct Record: Sendable {
   public let attempt: Int32
   // Eight bytes, where an optional takes nine, and with them each record sixteen more.
   private var finished: Int64
-  /// What tells its push from others, without regard to its `apns-id`.
-  let fingerprint: PushFingerprint
+  /// The same for all attempts of its push; without regard to its `apns-id`, whatever a profile says.
+  public let pushKey: PushKey
 
   /// When its story ended, in milliseconds since 1970 of the server's clock; nil while it is pending.
   public private(set) var finishedAt: Int64? {
@@ -136,21 +136,23 @@ extension Record {
   ///   - receivedAt: When it was complete, in milliseconds since 1970 of the server's clock.
   ///   - arrivedAt: The same in monotonic nanoseconds of machine time; nil to take it from `receivedAt`.
   ///   - end: How it ended, or that it is pending.
+  ///   - pushKey: The key of its push; nil to make it.
   ///   - arena: Where its bytes are put; memory of its own unless said.
   public init(
     request: borrowing HTTPRequest, verdict: borrowing Verdict, isJudged: Bool = true,
     generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
-    receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, in arena: borrowing RecordArena = .ofOne()
+    receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, pushKey: PushKey? = nil,
+    in arena: borrowing RecordArena = .ofOne()
   ) {
     let defaultTopic = verdict.facts.topic == nil ? connection.certificate?.defaultTopic : nil
-    let fingerprint = PushFingerprint(request, verdict.facts, defaultTopic: defaultTopic)
+    let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: defaultTopic)
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
       content: RecordContent(
         request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
-      finished: end.finishedAt ?? .min, fingerprint: fingerprint)
+      finished: end.finishedAt ?? .min, pushKey: pushKey)
   }
 
   /// A record as an export tells it.
@@ -173,6 +175,6 @@ extension Record {
         receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, toldFindings: names, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min,
-      fingerprint: PushFingerprint(request, facts, defaultTopic: connection.certificate?.defaultTopic))
+      pushKey: PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic))
   }
 }

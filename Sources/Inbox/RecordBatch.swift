@@ -7,22 +7,18 @@ struct RecordBatch {
   static let size = 64
 
   private let records: UnsafeBufferPointer<Record>
-  /// What is known of their push keys, and where they stand in it; nil for a record that stands alone.
-  let keys: (marks: PushKeyMarks, offset: Int)?
   /// A bit for each record that is still meant.
   private(set) var meant: UInt64
 
   /// All records at these places, of which there are at most `size`.
-  init(_ records: UnsafeBufferPointer<Record>, at indices: Range<Int>, _ marks: PushKeyMarks) {
+  init(_ records: UnsafeBufferPointer<Record>, at indices: Range<Int>) {
     self.records = UnsafeBufferPointer(rebasing: records[indices])
-    keys = (marks, indices.lowerBound)
     meant = indices.isEmpty ? 0 : UInt64.max >> UInt64(Self.size - indices.count)
   }
 
   /// One record.
   init(_ record: UnsafePointer<Record>) {
     records = UnsafeBufferPointer(start: record, count: 1)
-    keys = nil
     meant = 1
   }
 

@@ -6,8 +6,6 @@ internal import HTTPMessage
 struct RecordChunk: Sendable {
   private(set) var records: [Record] = []
   private var marks: [UInt16] = []
-  /// Copies share them: the same records stand at the same places of both.
-  private let keyMarks = PushKeyMarks()
 
   init(capacity: Int) {
     records.reserveCapacity(capacity)
@@ -43,7 +41,7 @@ struct RecordChunk: Sendable {
       while !rest.isEmpty {
         let places = newestFirst ? rest.suffix(size) : rest.prefix(size)
         rest = newestFirst ? rest.dropLast(size) : rest.dropFirst(size)
-        var batch = RecordBatch(records, at: places, keyMarks)
+        var batch = RecordBatch(records, at: places)
         if let devices { batch.keep(bits(of: places, with: devices)) }
         if batch.meant == 0 { continue }
         filter.narrow(&batch)
@@ -55,8 +53,8 @@ struct RecordChunk: Sendable {
 
   // MARK: - Marks
 
-  /// What the marks of a record take in memory: of its device, and of its push key once somebody has asked for that.
-  static let markSize = MemoryLayout<UInt16>.size + MemoryLayout<UInt32>.size
+  /// What the mark of a record takes in memory.
+  static let markSize = MemoryLayout<UInt16>.size
 
   /// A bit for each place with a record to one of these devices.
   private func bits(of places: Range<Int>, with devices: [UInt16]) -> UInt64 {
@@ -81,6 +79,6 @@ struct RecordChunk: Sendable {
 
   /// Equal for tokens that differ in case alone.
   private static func mark(of token: UnsafeRawBufferPointer) -> UInt16 {
-    UInt16(truncatingIfNeeded: PushFingerprint(deviceToken: token).state)
+    UInt16(truncatingIfNeeded: PushKey(deviceToken: token).number)
   }
 }

@@ -29,7 +29,7 @@ extension Record {
     writer.member("listener", connection.listener)
     writer.member("received_at", WrittenTime.text(receivedAt))
     writer.member("finished_at", finishedAt.flatMap(WrittenTime.text))
-    writer.member("push_key", pushKey)
+    writer.member("push_key", pushKey.text)
     writer.member("attempt", attempt)
     writer.objectMember("connection", writeConnection)
     writer.objectMember("request", writeRequest)

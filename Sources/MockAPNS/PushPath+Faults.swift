@@ -21,7 +21,8 @@ extension PushPath {
 
   /// Does what was decided for a push, or as much of it as is due.
   mutating func follow(
-    _ course: Course, on stream: RequestStream, _ verdict: Verdict, _ attempt: Attempt?, _ session: HTTP2ServerSession
+    _ course: Course, on stream: RequestStream, _ verdict: Verdict, _ identity: Identity, attempt: Int32?,
+    _ session: HTTP2ServerSession
   ) {
     announceStreams(before: nil, session)
     if course.latches { standing.latchTokenUpdates(now: now) }
@@ -32,13 +33,13 @@ extension PushPath {
     let isDone = !course.takesTime
     // Where the client does not hear that APNs took the push, its next try is a retry.
     let number = countAttempt(
-      of: stream.request, verdict.facts, accepted: isDone && course.isAccepted && course.isAnswered, attempt)
+      of: identity, accepted: isDone && course.isAccepted && course.isAnswered, next: attempt)
     record(
       stream.request, verdict, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
-      attempt: number, isHeld: !isDone, isDone ? ending(of: course, on: stream) : pending(course))
+      key: identity.key, attempt: number, isHeld: !isDone, isDone ? ending(of: course, on: stream) : pending(course))
     let push = HeldPush(
       stream: stream, course: course, answer: answer,
-      fingerprint: isDone ? nil : attempt?.push ?? fingerprint(of: stream.request, verdict.facts), began: batchBegan)
+      countKey: isDone ? nil : identity.countKey, began: batchBegan)
     if isDone {
       perform(push, session)
     } else {
@@ -108,8 +109,10 @@ extension PushPath {
 
   /// What happens to a push; nil if the rules leave it to APNs.
   ///
-  /// - Parameter attempt: its number; only looked at if the plan needs it.
-  func course(for request: HTTPRequest, _ verdict: Verdict, attempt: Int32) -> Course? {
+  /// - Parameters:
+  ///   - key: of the push, as in its record.
+  ///   - attempt: its number; only looked at if the plan needs it.
+  func course(for request: HTTPRequest, _ verdict: Verdict, key: PushKey, attempt: Int32) -> Course? {
     var course = Course(verdict)
     if let draining {
       var decision = Decision()
@@ -121,8 +124,8 @@ extension PushPath {
     var traffic = Traffic(
       connection: traffic,
       push: Traffic.Push(
-        request: request, verdict: verdict, defaultTopic: connection.certificate?.defaultTopic, attempt: Int(attempt),
-        now: now))
+        request: request, verdict: verdict, key: key, defaultTopic: connection.certificate?.defaultTopic,
+        attempt: Int(attempt), now: now))
     if plan.isActive(at: .request) {
       course.follow(plan.decide(traffic, at: .request, now: batchBegan), at: .request, now: now)
     }
@@ -264,8 +267,8 @@ extension PushPath {
   }
 
   private func finish(_ push: HeldPush, with end: Record.End) {
-    if end.accepted, end.served.status == 200, let fingerprint = push.fingerprint {
-      attempts.accept(fingerprint)
+    if end.accepted, end.served.status == 200, let key = push.countKey {
+      attempts.accept(key)
     }
     if let seq = push.seq { state.inbox.finish(seq, with: end) }
   }

@@ -112,19 +112,20 @@ struct PushPath {
     behaviour.rulebook.judge(
       request, standing: &standing, keys: keys.value, devices: devices.value, now: now, into: &verdict)
     if let rate = behaviour.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
-    var attempt: Attempt?
+    let identity = identity(of: request, verdict.facts)
+    var attempt: Int32?
     if isConcernedByFaults(request, verdict) {
-      if behaviour.plan.needsAttempts { attempt = nextAttempt(of: request, verdict.facts) }
-      if let course = course(for: request, verdict, attempt: attempt?.number ?? 1) {
+      if behaviour.plan.needsAttempts { attempt = attempts.peek(identity.countKey, now: batchBegan) }
+      if let course = course(for: request, verdict, key: identity.key, attempt: attempt ?? 1) {
         stream.putBack(request)
-        return follow(course, on: stream, verdict, attempt, session)
+        return follow(course, on: stream, verdict, identity, attempt: attempt, session)
       }
     }
-    let number = countAttempt(of: request, verdict.facts, accepted: verdict.isAccepted, attempt)
+    let number = countAttempt(of: identity, accepted: verdict.isAccepted, next: attempt)
     if verdict.isAccepted {
-      accept(request, of: stream, verdict, attempt: number, session)
+      accept(request, of: stream, verdict, identity.key, attempt: number, session)
     } else {
-      reject(request, of: stream, verdict, attempt: number, session)
+      reject(request, of: stream, verdict, identity.key, attempt: number, session)
     }
     stream.putBack(request)
   }
@@ -171,24 +172,26 @@ struct PushPath {
   }
 
   private mutating func accept(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, attempt: Int32, _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ key: PushKey, attempt: Int32,
+    _ session: HTTP2ServerSession
   ) {
     announceStreams(before: 200, session)
     Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
     record(
-      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), attempt: attempt,
+      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), key, attempt: attempt,
       outcome: .accepted)
   }
 
   private mutating func reject(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, attempt: Int32, _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ key: PushKey, attempt: Int32,
+    _ session: HTTP2ServerSession
   ) {
     announceStreams(before: verdict.status, session)
     countRejection(verdict.status)
     guard let reason = verdict.reason else {
       session.respond(to: stream, headers: answers.headersTooLarge)
-      record(request, verdict, generatedID: [], attempt: attempt, outcome: .rejected)
+      record(request, verdict, generatedID: [], key, attempt: attempt, outcome: .rejected)
       return
     }
     answers.rejected.set(status: verdict.status)
@@ -199,7 +202,7 @@ struct PushPath {
       to: stream, headers: answers.rejected.headers,
       body: isHEAD ? [] : AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
     record(
-      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), attempt: attempt,
+      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), key, attempt: attempt,
       outcome: .rejected)
   }
 
@@ -238,11 +241,11 @@ struct PushPath {
   // MARK: - Records
 
   private mutating func record(
-    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, attempt: Int32,
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, _ key: PushKey, attempt: Int32,
     outcome: Record.Outcome
   ) {
     record(
-      request, verdict, generatedID: generatedID, attempt: attempt,
+      request, verdict, generatedID: generatedID, key: key, attempt: attempt,
       Record.End(
         outcome: outcome, accepted: verdict.isAccepted,
         served: Record.Served(status: verdict.status, reason: verdict.reason), finishedAt: now))
@@ -253,47 +256,45 @@ struct PushPath {
   /// - Parameters:
   ///   - isJudged: false for a request that did not come whole, of whose verdict only the facts mean something.
   ///   - generatedID: the `apns-id` that the server made; empty if the client gave one, or there was no answer.
+  ///   - key: of the push; nil to make it.
   ///   - isHeld: the push waits for something, so its record will be brought to its end later.
   mutating func record(
     _ request: HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool = true, generatedID: ArraySlice<UInt8>,
-    attempt: Int32 = 1, isHeld: Bool = false, _ end: consuming Record.End
+    key: PushKey? = nil, attempt: Int32 = 1, isHeld: Bool = false, _ end: consuming Record.End
   ) {
     if isHeld { batchHeld.append((request.stream, batch.count)) }
     batch.append(
       Record(
         request: request, verdict: verdict, isJudged: isJudged, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end, in: arena))
+        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end, pushKey: key, in: arena))
   }
 
-  /// An attempt that is not counted yet.
-  struct Attempt {
-    let push: PushFingerprint
-    /// The number that it will have.
-    let number: Int32
+  /// What tells a push from others.
+  struct Identity {
+    /// In its record.
+    let key: PushKey
+    /// While its attempts are counted: another one where a profile goes by `apns-id`.
+    let countKey: PushKey
   }
 
-  /// What rules that ask for it are told of an attempt; nil for the first attempt of any push, while none is remembered.
-  private func nextAttempt(of request: HTTPRequest, _ facts: PushFacts) -> Attempt? {
-    if attempts.isEmpty { return nil }
-    let push = fingerprint(of: request, facts)
-    return Attempt(push: push, number: attempts.peek(push, now: batchBegan))
+  private func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {
+    let key = PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic)
+    guard behaviour.plan.profile.pushIdentity == .apnsID, facts.apnsID != nil else {
+      return Identity(key: key, countKey: key)
+    }
+    return Identity(
+      key: key,
+      countKey: PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic, usesID: true))
   }
 
   /// The number of this attempt of a push.
   ///
   /// While nobody waits for a retry, an accepted push is the first attempt of itself: no need to look closer.
   ///
-  /// - Parameter attempt: what was found out of it before.
-  func countAttempt(of request: HTTPRequest, _ facts: PushFacts, accepted: Bool, _ attempt: Attempt?) -> Int32 {
-    if accepted, attempt?.number == 1 || attempts.isEmpty { return 1 }
-    return attempts.count(attempt?.push ?? fingerprint(of: request, facts), accepted: accepted, now: batchBegan)
-  }
-
-  /// What tells this push from others while its attempts are counted.
-  func fingerprint(of request: HTTPRequest, _ facts: PushFacts) -> PushFingerprint {
-    PushFingerprint(
-      request, facts, defaultTopic: connection.certificate?.defaultTopic,
-      usesID: behaviour.plan.profile.pushIdentity == .apnsID)
+  /// - Parameter number: what it will be, where somebody has asked.
+  func countAttempt(of identity: Identity, accepted: Bool, next number: Int32?) -> Int32 {
+    if accepted, number == 1 || attempts.isEmpty { return 1 }
+    return attempts.count(identity.countKey, accepted: accepted, now: batchBegan)
   }
 
   private func limit(_ verdict: inout Verdict, of request: HTTPRequest, to rate: SharedDeviceRate) {

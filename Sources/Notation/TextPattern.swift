@@ -43,9 +43,6 @@ public struct TextPattern: Sendable, Equatable {
     ends.indices.map { String(decoding: bytes[piece($0)], as: UTF8.self) }.joined(separator: "*")
   }
 
-  /// Whether every text is as the pattern says, because it is nothing but stars.
-  public var isAnything: Bool { ends.count > 1 && bytes.isEmpty }
-
   private func piece(_ index: Int) -> Range<Int> { (index == 0 ? 0 : ends[index - 1])..<ends[index] }
 
   /// Whether the whole of `text` is as the pattern says.
@@ -68,9 +65,6 @@ public struct TextPattern: Sendable, Equatable {
     }
     return true
   }
-
-  /// What every text begins with that is as the pattern says, in small letters where it folds case.
-  public var beginning: String { ends.isEmpty ? "" : String(decoding: bytes[piece(0)], as: UTF8.self) }
 
   /// Where `piece` first stands between two places.
   private func place(of piece: Range<Int>, in text: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int? {

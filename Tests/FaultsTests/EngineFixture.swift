@@ -42,7 +42,9 @@ struct EngineFixture: Sendable {
     let verdict = Self.rulebook.judge(
       request, standing: &standing, keys: Self.keys, devices: DeviceTable(), now: Self.noon)
     return Traffic.Push(
-      request: request, verdict: verdict, defaultTopic: certificate?.defaultTopic, attempt: attempt, now: Self.noon)
+      request: request, verdict: verdict,
+      key: PushKey(request, verdict.facts, defaultTopic: certificate?.defaultTopic),
+      defaultTopic: certificate?.defaultTopic, attempt: attempt, now: Self.noon)
   }
 
   var traffic: Traffic { Traffic(connection: connection, push: push, answer: answer) }

@@ -33,7 +33,9 @@ import Testing
   func contentGoesAlongWhenTheSizeChanges(from: Int, to: Int) throws {
     let blocks = SmallBlocks()
     let block = try #require(blocks.allocate(from))
-    for offset in 0..<from { block.storeBytes(of: UInt8(truncatingIfNeeded: offset), toByteOffset: offset, as: UInt8.self) }
+    for offset in 0..<from {
+      block.storeBytes(of: UInt8(truncatingIfNeeded: offset), toByteOffset: offset, as: UInt8.self)
+    }
     let resized = try #require(blocks.resize(block, to: to))
     for offset in 0..<min(from, to) {
       #expect(resized.load(fromByteOffset: offset, as: UInt8.self) == UInt8(truncatingIfNeeded: offset))

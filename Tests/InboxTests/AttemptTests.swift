@@ -53,14 +53,14 @@ import Testing
     let attempts = Attempts()
     for (index, step) in steps.enumerated() {
       clock.advance(seconds: step.wait)
-      let push = PushFixture { $0.body = Array(step.push.utf8) }.fingerprint
+      let push = PushFixture { $0.body = Array(step.push.utf8) }.pushKey
       #expect(attempts.count(push, accepted: step.accepted, now: clock.nanoseconds) == step.attempt, "step \(index)")
     }
   }
 
   @Test func acceptingLaterEndsTheCount() {
     let attempts = Attempts()
-    let push = PushFixture().fingerprint
+    let push = PushFixture().pushKey
     #expect(attempts.isEmpty)
     #expect(attempts.count(push, accepted: false, now: 1) == 1)
     #expect(!attempts.isEmpty)
@@ -72,32 +72,18 @@ import Testing
 
   @Test func emptyingTheInboxForgetsAttempts() {
     let inbox = Inbox()
-    let push = PushFixture().fingerprint
+    let push = PushFixture().pushKey
     _ = inbox.attempts.count(push, accepted: false, now: 1)
     inbox.removeAll()
     #expect(inbox.attempts.count(push, accepted: false, now: 1) == 1)
   }
 
-  @Test func theIDTellsThePushWhereThatIsAskedFor() {
-    func fingerprint(id: String?, body: String) -> PushFingerprint {
-      let request = PushFixture {
-        if let id { $0.headers.append(("apns-id", id)) }
-        $0.body = Array(body.utf8)
-      }.request
-      return PushFingerprint(request, PushFacts(request.headers), defaultTopic: nil, usesID: true)
-    }
-    let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
-    #expect(fingerprint(id: id, body: "a") == fingerprint(id: id.uppercased(), body: "b"))
-    #expect(fingerprint(id: id, body: "a") != fingerprint(id: "a" + id.dropFirst(), body: "a"))
-    #expect(fingerprint(id: nil, body: "a") != fingerprint(id: nil, body: "b"))
-  }
-
   @Test func theTableIsBoundedAndForgetsTheOldestFirst() {
     var counter = AttemptCounter()
-    func fingerprint(_ number: Int) -> PushFingerprint {
-      PushFixture { $0.body = Array("\(number)".utf8) }.fingerprint
+    func key(_ number: Int) -> PushKey {
+      PushFixture { $0.body = Array("\(number)".utf8) }.pushKey
     }
-    let (oldest, newest) = (fingerprint(-1), fingerprint(-2))
+    let (oldest, newest) = (key(-1), key(-2))
     #expect(counter.count(oldest, accepted: false, now: 1) == 1)
     var filler = HashFiller()
     for _ in 0..<2 * AttemptCounter.generationLimit { _ = counter.count(filler.next(), accepted: false, now: 1) }
@@ -138,7 +124,6 @@ import Testing
   func anotherPushHasAnotherKey(change: Change) {
     let (one, other) = (PushFixture().record, PushFixture(change.apply).record)
     #expect(one.pushKey != other.pushKey)
-    #expect(PushFixture().fingerprint != PushFixture(change.apply).fingerprint)
   }
 
   @Test(
@@ -153,17 +138,6 @@ import Testing
   func theSamePushHasTheSameKey(change: Change) {
     let (one, other) = (PushFixture().record, PushFixture(change.apply).record)
     #expect(one.pushKey == other.pushKey)
-    #expect(PushFixture().fingerprint == PushFixture(change.apply).fingerprint)
-  }
-
-  @Test func thePushKeyIsWhatItsDocumentationSays() {
-    let record = PushFixture {
-      $0.deviceToken = "AB12"
-      $0.headers.append(("apns-collapse-id", "c"))
-      $0.body = Array("{}".utf8)
-    }.record
-    // printf 'ab12\0com.acme.app\0alert\0c\0{}' | sha256sum
-    #expect(record.pushKey == "a1dd4ade8e7f7d351d596bc2707f877e")
   }
 }
 
@@ -176,12 +150,12 @@ final class TestClock: Sendable {
   func advance(seconds: Int) { time.add(Int64(seconds) * 1_000_000_000, ordering: .relaxed) }
 }
 
-/// Fingerprints that all differ, without making a push for each.
+/// Push keys that all differ, without making a push for each.
 struct HashFiller {
   private var state: UInt64 = 4
 
-  mutating func next() -> PushFingerprint {
+  mutating func next() -> PushKey {
     state += 1
-    return PushFingerprint(state: state)
+    return PushKey(number: state)
   }
 }

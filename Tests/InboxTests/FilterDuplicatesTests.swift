@@ -51,8 +51,8 @@ import Testing
     #expect(inbox.snapshot().duplicates() == [2])
   }
 
-  @Test func aRecordHasItsRequestsFingerprint() {
+  @Test func aRecordHasItsRequestsKey() {
     let fixture = PushFixture { $0.headers += [("apns-collapse-id", "x")] }
-    #expect(fixture.record.fingerprint == fixture.fingerprint)
+    #expect(fixture.record.pushKey == fixture.pushKey)
   }
 }

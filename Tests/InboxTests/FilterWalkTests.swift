@@ -133,55 +133,45 @@ import Testing
     #expect(try Self.page("!device_token=\(pair[1])", in: inbox) == odd)
   }
 
-  /// Bodies of two pushes whose keys begin with the same eight digits, and of another one.
-  static let bodies = ["29369", "88234", "1"]
+  // MARK: - Push keys
 
+  /// Two pushes whose keys begin with the same four digits, and another one.
   @Test func pushKeysThatBeginAlikeAreToldApart() throws {
-    let records = Self.bodies.map { body in PushFixture { $0.body = Array(body.utf8) }.record }
-    let keys = records.map(\.pushKey)
-    #expect(keys[0].prefix(8) == keys[1].prefix(8) && keys[0] != keys[1] && keys[0].prefix(1) != keys[2].prefix(1))
-    let inbox = Inbox(maxRecords: 1200)
-    var pushed = 0
-    // What is known of records is kept while others come and go.
-    for _ in 0..<4 {
-      for _ in 0..<450 {
-        inbox.append(records[pushed % 3])
-        pushed += 1
+    var seen: [Substring: Record] = [:]
+    var records: [Record] = []
+    for number in 0... {
+      let record = PushFixture { $0.body = Array("\(number)".utf8) }.record
+      if let other = seen.updateValue(record, forKey: record.pushKey.text.prefix(4)) {
+        records = [other, record]
+        break
       }
-      let present = (max(1, pushed - 1199)...pushed)
-      for (index, key) in keys.enumerated() {
-        let mine = present.filter { ($0 - 1) % 3 == index }
-        #expect(try Self.page("push_key=\(key.uppercased())", in: inbox) == mine)
-        #expect(try Self.page("push_key=\(key.prefix(20))*", in: inbox) == mine)
-        #expect(try Self.page("push_key=*\(key.suffix(9))", in: inbox) == mine)
-        #expect(try Self.page("!push_key=\(key)", in: inbox) == present.filter { ($0 - 1) % 3 != index })
-      }
-      #expect(try Self.page("push_key=\(keys[0].prefix(8))*", in: inbox) == present.filter { ($0 - 1) % 3 < 2 })
-      #expect(try Self.page("push_key=\(keys[0].prefix(8))", in: inbox) == [])
-      #expect(
-        try Self.page("push_key=\(keys[0].prefix(3))*\(keys[0].suffix(3))", in: inbox)
-          == present.filter { ($0 - 1) % 3 == 0 })
     }
-    var removed = Selection()
-    removed = try Selection([("push_key", keys[0]), ("before", "1500")])
-    #expect(inbox.remove(removed) > 0)
-    for key in keys {
-      let wanted = inbox.snapshot().page(try PageQuery([("limit", "1000")])).items.filter { $0.pushKey == key }.map(
-        \.seq)
-      #expect(try Self.page("push_key=\(key)", in: inbox).prefix(wanted.count) == wanted[...])
+    records.append(try #require(seen.values.first { $0.pushKey.text.first != records[0].pushKey.text.first }))
+    let keys = records.map(\.pushKey.text)
+    let inbox = Inbox()
+    for number in 0..<600 { inbox.append(records[number % 3]) }
+    func seqs(_ isMeant: (Int) -> Bool) -> [Int] { (1...600).filter { isMeant(($0 - 1) % 3) } }
+    for (index, key) in keys.enumerated() {
+      let mine = seqs { $0 == index }
+      #expect(try Self.page("push_key=\(key)", in: inbox) == mine)
+      #expect(try Self.page("push_key=\(key.uppercased())", in: inbox) == mine)
+      #expect(try Self.page("push_key=\(key.prefix(15))*", in: inbox) == mine)
+      #expect(try Self.page("push_key=*\(key.suffix(9).uppercased())", in: inbox) == mine)
+      #expect(try Self.page("push_key=\(key.prefix(3))*\(key.suffix(8))", in: inbox) == mine)
+      #expect(try Self.page("!push_key=\(key)", in: inbox) == seqs { $0 != index })
+      #expect(try Self.page("!push_key=\(key.prefix(15))*", in: inbox) == seqs { $0 != index })
     }
-  }
-
-  /// Whoever asks by two snapshots, of which one has what the other has lost, gets what is in each.
-  @Test func anOlderSnapshotKeepsItsPushKeys() throws {
-    let records = Self.bodies.map { body in PushFixture { $0.body = Array(body.utf8) }.record }
-    let inbox = Inbox(maxRecords: 100)
-    for number in 0..<100 { inbox.append(records[number % 3]) }
-    let older = inbox.snapshot()
-    for number in 100..<150 { inbox.append(records[number % 3]) }
-    let query = try PageQuery([("push_key", records[0].pushKey), ("limit", "1000")])
-    #expect(inbox.snapshot().page(query).items.map(\.seq) == (51...150).filter { ($0 - 1) % 3 == 0 })
-    #expect(older.page(query).items.map(\.seq) == (1...100).filter { ($0 - 1) % 3 == 0 })
+    #expect(try Self.page("push_key=\(keys[0].prefix(4))*", in: inbox) == seqs { $0 < 2 })
+    #expect(try Self.page("push_key=\(keys[0])&push_key=\(keys[2])", in: inbox) == seqs { $0 != 1 })
+    #expect(try Self.page("push_key=\(keys[0])&push_key=\(keys[2].prefix(9))*", in: inbox) == seqs { $0 != 1 })
+    #expect(try Self.page("push_key=\(keys[0])&!push_key=\(keys[0])", in: inbox) == [])
+    // What is no key at all is nobody's, and forbids nothing.
+    for text in [String(keys[0].prefix(4)), keys[0] + "0", "+" + keys[0].dropFirst(), keys[0] + keys[0]] {
+      #expect(try Self.page("push_key=\(text)", in: inbox) == [])
+      #expect(try Self.page("!push_key=\(text)", in: inbox).count == 600)
+    }
+    #expect(inbox.remove(try Selection([("push_key", keys[0]), ("before", "301")])) == 100)
+    #expect(try Self.page("push_key=\(keys[0])", in: inbox) == seqs { $0 == 0 }.filter { $0 > 300 })
   }
 
   // MARK: - Duplicates

@@ -213,6 +213,19 @@ import Testing
     #expect((try? copy.simulatorFile()) == (try? record.simulatorFile()), "\(name)")
   }
 
+  /// Earlier versions told 32 digits, half a SHA-256. Whatever a file says, a push has the key that is made of it.
+  @Test func aLongerPushKeyIsMadeAnew() throws {
+    let inbox = Inbox()
+    inbox.append(PushFixture().record)
+    let text = String(decoding: Self.export(inbox), as: UTF8.self)
+    let key = PushFixture().pushKey.text
+    let older = text.replacing(key, with: "a497d65908808ea49025cf476ab51651")
+    #expect(older != text)
+    let back = try Self.read(Array(older.utf8))
+    #expect(back.record(seq: 1)?.pushKey.text == key)
+    #expect(back.snapshot().page(try PageQuery([("push_key", key)])).items.map(\.seq) == [1])
+  }
+
   @Test(arguments: [InboxExport.Format.lines, .array], [1, 7, 1000, Int.max])
   func comesInPieces(format: InboxExport.Format, size: Int) throws {
     let inbox = Inbox()

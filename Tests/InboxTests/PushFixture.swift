@@ -81,9 +81,9 @@ struct PushFixture {
   }
 
   /// What tells this push from others while it is counted.
-  var fingerprint: PushFingerprint {
+  var pushKey: PushKey {
     let request = request
-    return PushFingerprint(
+    return PushKey(
       request, PushFacts(request.headers), defaultTopic: connection.certificate?.defaultTopic)
   }
 

@@ -29,7 +29,9 @@ struct RecordArenaTests {
     var first: Record? = record("{}", in: arena)
     #expect(slab != nil)
     // The arena goes on with another one.
-    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() { _ = record(String(repeating: "x", count: 900), in: arena) }
+    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() {
+      _ = record(String(repeating: "x", count: 900), in: arena)
+    }
     #expect(slab != nil)
     #expect(first?.body == Array("{}".utf8))
     first = nil
@@ -41,7 +43,9 @@ struct RecordArenaTests {
     weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     let inbox = Inbox()
     for number in 0..<8 { inbox.append(record("{\"n\":\(number)}", in: arena)) }
-    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() { _ = record(String(repeating: "x", count: 900), in: arena) }
+    while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() {
+      _ = record(String(repeating: "x", count: 900), in: arena)
+    }
     var allButTheLast = Selection()
     allButTheLast.before = 8
     #expect(inbox.remove(allButTheLast) == 7)
@@ -66,9 +70,9 @@ struct RecordArenaTests {
           token = token ?? record.verdict?.token
           inbox.append(
             Record(
-              request: push.request, verdict: try #require(record.verdict), generatedID: [], connection: push.connection,
-              receivedAt: 0, end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(), finishedAt: 0),
-              in: arena))
+              request: push.request, verdict: try #require(record.verdict), generatedID: [],
+              connection: push.connection, receivedAt: 0,
+              end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(), finishedAt: 0), in: arena))
         }
       }
       #expect(connection != nil && token != nil && other != nil)

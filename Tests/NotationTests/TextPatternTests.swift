@@ -34,15 +34,6 @@ import Testing
     }
   }
 
-  @Test(arguments: [
-    ("AB*c", "ab", false), ("*", "", true), ("**", "", true), ("*a", "", false), ("Abc", "abc", false), ("", "", false),
-  ])
-  func knowsWhatItsTextsBeginWith(text: String, beginning: String, isAnything: Bool) {
-    let pattern = TextPattern(text, foldsCase: true)
-    #expect(pattern.beginning == beginning)
-    #expect(pattern.isAnything == isAnything)
-  }
-
   @Test func takesAStarInALiteralAsItself() {
     #expect(TextPattern(literal: "A*").matches("a*"))
     #expect(!TextPattern(literal: "A*").matches("ab"))

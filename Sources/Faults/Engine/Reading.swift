@@ -81,11 +81,7 @@ struct Reading {
     if identity == .apnsID, let id = text(\.apnsID) {
       made = "id:" + id.lowercased()
     } else {
-      made = push.request.headers.bytes.withUnsafeBytes { headers in
-        push.request.body.withUnsafeBytes { body in
-          PushKey.text(headers: headers, facts: push.verdict.facts, defaultTopic: push.defaultTopic, body: body)
-        }
-      }
+      made = push.key.text
     }
     key = made
     return made
@@ -156,4 +152,12 @@ struct Reading {
   }
 
   private func number(_ value: Int?) -> SubjectValue? { value.map { .number(String($0)) } }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The bytes of packed header fields at `range`; nil without a range, or with one that is not of these bytes.
+  func field(_ range: ByteRange?) -> Slice<UnsafeRawBufferPointer>? {
+    guard let range, range.indices.upperBound <= count else { return nil }
+    return self[range.indices]
+  }
 }

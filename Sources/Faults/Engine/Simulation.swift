@@ -178,7 +178,8 @@ private struct SimulationRun {
       let isAdmitted = Array(token.utf8).withUnsafeBytes { buckets?.admit($0, now: now) ?? true }
       if !isAdmitted { verdict.refuse(over: rate) }
     }
-    return Traffic.Push(request: request, verdict: verdict, now: time)
+    return Traffic.Push(
+      request: request, verdict: verdict, key: PushKey(request, verdict.facts, defaultTopic: nil), now: time)
   }
 
   private mutating func renewToken(at now: Int64) {

@@ -38,6 +38,8 @@ public struct Traffic: Sendable {
     public var request: HTTPRequest
     /// APNs' verdict, with the facts of the request.
     public var verdict: Verdict
+    /// What tells it from other pushes by its content.
+    public var key: PushKey
     /// The topic of a push without `apns-topic`: the only one of the provider certificate.
     public var defaultTopic: String?
     /// How often this push came until now, from 1. Only looked at if `FaultPlan.needsAttempts`.
@@ -46,9 +48,12 @@ public struct Traffic: Sendable {
     public var now: Int64
 
     /// A push from parts.
-    public init(request: HTTPRequest, verdict: Verdict, defaultTopic: String? = nil, attempt: Int = 1, now: Int64) {
+    public init(
+      request: HTTPRequest, verdict: Verdict, key: PushKey, defaultTopic: String? = nil, attempt: Int = 1, now: Int64
+    ) {
       self.request = request
       self.verdict = verdict
+      self.key = key
       self.defaultTopic = defaultTopic
       self.attempt = attempt
       self.now = now

@@ -11,7 +11,7 @@ final class Conduct: Sendable {
     var ledger = Ledger()
     /// All records up to this number were looked at, or are in `pending`.
     var through = 0
-    var pending: [(seq: Int, push: PushFingerprint)] = []
+    var pending: [(seq: Int, push: PushKey)] = []
   }
 
   /// So many records at a time.
@@ -58,7 +58,7 @@ extension Conduct.State {
     var taken = 0
     snapshot.records.forEach(in: selection) { record in
       if record.outcome == .pending {
-        let push = record.fingerprint
+        let push = record.pushKey
         pending.append((record.seq, push))
         ledger.await(push)
       } else {

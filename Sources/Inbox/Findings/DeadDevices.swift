@@ -6,14 +6,14 @@ struct DeadDevices: Sendable {
     let seq: Int
     let endedAt: Int64
     let answer: String
-    let push: PushFingerprint
+    let push: PushKey
     /// By the registry, and not by a fault: the registry then knows when the device is back.
     let isKnown: Bool
   }
 
   private static let limit = 32_768
 
-  private var deaths = TwoGenerations<PushFingerprint, Death>(limit: limit)
+  private var deaths = TwoGenerations<PushKey, Death>(limit: limit)
 
   /// Whether no device token was answered 410.
   var isEmpty: Bool { deaths.isEmpty }
@@ -22,11 +22,12 @@ struct DeadDevices: Sendable {
   ///
   /// - Parameter isUnderWay: whether a push that came at this time may have left before an answer of that time was read.
   mutating func take(
-    _ record: borrowing Record, _ push: PushFingerprint, isUnderWay: (_ endedAt: Int64) -> Bool
+    _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
   ) -> Earned? {
     let isGone = record.served.status == 410
     guard isGone || !deaths.isEmpty else { return nil }
-    let device = PushFingerprint(deviceOf: record)
+    let (facts, defaultTopic) = (record.facts, record.connection.certificate?.defaultTopic)
+    let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
     guard let death = deaths[device] else {
       guard isGone else { return nil }
       deaths.set(

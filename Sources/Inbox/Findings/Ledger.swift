@@ -28,10 +28,10 @@ struct Ledger: Sendable {
   private var pruneAt = pruneFrom
 
   /// A pending record was seen.
-  mutating func await(_ push: PushFingerprint) { stories.await(push) }
+  mutating func await(_ push: PushKey) { stories.await(push) }
 
   /// It has ended and will be taken, or it is gone.
-  mutating func awaitNoMore(_ push: PushFingerprint) { stories.awaitNoMore(push) }
+  mutating func awaitNoMore(_ push: PushKey) { stories.awaitNoMore(push) }
 
   /// Looks at a record that has ended.
   ///
@@ -57,7 +57,7 @@ struct Ledger: Sendable {
     if isDelivered, stories.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
     // What did not come whole, or was not looked at, cannot be compared with anything.
     guard record.verdict != nil else { return }
-    let push = record.fingerprint
+    let push = record.pushKey
     let (hosts, arrival) = (hosts, record.arrivedAt)
     func isUnderWay(_ end: Int64) -> Bool { hosts.isUnderWay(host, arrival: arrival, end: end) }
     for (seq, earned) in stories.take(record, push) { earn(seq, earned) }

@@ -33,18 +33,18 @@ struct PushStories: Sendable {
   /// So many attempts of a push are kept as evidence.
   private static let attemptLimit = 10
 
-  private var stories = TwoGenerations<PushFingerprint, Story>(limit: limit)
+  private var stories = TwoGenerations<PushKey, Story>(limit: limit)
   /// Pushes of which an attempt has no end yet, and how many have none.
-  private var pending: [PushFingerprint: Int] = [:]
+  private var pending: [PushKey: Int] = [:]
 
   /// Whether no push has a story, so that one that is delivered at once need not be looked up.
   var isEmpty: Bool { stories.isEmpty && pending.isEmpty }
 
   /// An attempt has begun that will be taken when it has ended.
-  mutating func await(_ push: PushFingerprint) { pending[push, default: 0] += 1 }
+  mutating func await(_ push: PushKey) { pending[push, default: 0] += 1 }
 
   /// It has ended, or is gone.
-  mutating func awaitNoMore(_ push: PushFingerprint) {
+  mutating func awaitNoMore(_ push: PushKey) {
     guard let count = pending[push] else { return }
     pending[push] = count > 1 ? count - 1 : nil
   }
@@ -52,7 +52,7 @@ struct PushStories: Sendable {
   /// Looks at an attempt that has ended.
   ///
   /// - Returns: what is earned, and by which record, which may be a later one that was looked at before.
-  mutating func take(_ record: borrowing Record, _ push: PushFingerprint) -> [(seq: Int, earned: Earned)] {
+  mutating func take(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, earned: Earned)] {
     guard let end = AttemptEnd(record) else { return [] }
     let former = stories.remove(push).flatMap { story in
       record.arrivedAt &- story.last.endedAt < FindingThreshold.silence ? story : nil

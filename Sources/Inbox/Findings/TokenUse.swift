@@ -52,7 +52,7 @@ struct StaleTokens: Sendable {
   private struct Refusal: Sendable {
     let seq: Int
     let endedAt: Int64
-    let push: PushFingerprint
+    let push: PushKey
   }
 
   private static let limit = 4096
@@ -66,7 +66,7 @@ struct StaleTokens: Sendable {
   ///
   /// - Parameter isUnderWay: whether a push that came at this time may have left before an answer of that time was read.
   mutating func take(
-    _ record: borrowing Record, _ push: PushFingerprint, isUnderWay: (_ endedAt: Int64) -> Bool
+    _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
   ) -> Earned? {
     guard let token = record.verdict?.token?.identity else { return nil }
     guard let refusal = refusals[token] else {

@@ -32,7 +32,7 @@ extension Record {
     case .priority: number(priority)
     case .apnsID: text(withID(decoded))
     case .collapseID: text(withHeader(facts.collapseID, decoded))
-    case .pushKey: text(pushKey)
+    case .pushKey: text(pushKey.text)
     case .attempt: number(attempt)
     case .rule: aftermath?.injections.map { .text($0.rule) } ?? []
     case .profile: aftermath?.injections.compactMap(\.profile).map(JSONValue.text) ?? []

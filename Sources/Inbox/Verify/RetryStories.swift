@@ -1,3 +1,5 @@
+internal import APNSRules
+
 /// The attempts of each push, put together: a story begins with a first attempt and goes on while the same push is sent
 /// again, until APNs takes it.
 struct RetryStories: Sendable {
@@ -32,7 +34,7 @@ struct RetryStories: Sendable {
   /// All stories, in the order they began.
   private(set) var stories: [Story] = []
   /// The newest story of each push.
-  private var newest: [PushFingerprint: Int] = [:]
+  private var newest: [PushKey: Int] = [:]
   /// The stories of attempts that have not ended.
   private var pending: [Int: Int] = [:]
 
@@ -48,7 +50,7 @@ struct RetryStories: Sendable {
       if attempt.outcome != .pending { pending[record.seq] = nil }
       return story
     }
-    let push = record.fingerprint
+    let push = record.pushKey
     let story: Int
     if record.attempt > 1, let begun = newest[push] {
       story = begun

@@ -1,3 +1,4 @@
+import APNSRules
 import Faults
 import HTTP2Session
 import Inbox
@@ -11,7 +12,7 @@ struct HeldPush {
   /// The answer with its ids, should it be given.
   let answer: AnswerTemplates.Template?
   /// What its attempts are counted by; nil when they were not.
-  let fingerprint: PushFingerprint?
+  let countKey: PushKey?
   /// Monotonic nanoseconds when it came.
   let began: Int64
   /// The number of its record, once the inbox has it; nil also when the record is at its end already.

@@ -1,0 +1,170 @@
+public import HTTPMessage
+
+/// What makes attempts the same push: a hash over device token, topic, push type, collapse id and body.
+///
+/// It is made once for each push on its way, so it is as quick as can be. The mixing step (multiply, then fold the halves
+/// of the product) and its constants are those of wyhash, which is in the public domain. With 64 bits, two among a million
+/// pushes have the same key once in thirty million times; who wants to can make such pushes, and then has two that count
+/// as one. Draws depend on it: a seed means the same in the next version only while it stays as it is.
+public struct PushKey: Hashable, Sendable {
+  /// The key as a number.
+  public private(set) var number: UInt64
+
+  /// A key from its number.
+  public init(number: UInt64) { self.number = number }
+
+  /// The key of a request.
+  ///
+  /// - Parameters:
+  ///   - facts: what its headers say.
+  ///   - defaultTopic: the topic of a push that names none; asked for only then.
+  ///   - usesID: whether the `apns-id` that the client gave tells it, where there is one.
+  public init(
+    _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: @autoclosure () -> String?,
+    usesID: Bool = false
+  ) {
+    self.init(number: Self.beginning)
+    let topic = facts.topic == nil ? defaultTopic() : nil
+    request.headers.bytes.withUnsafeBytes { mix(headers: $0, facts, defaultTopic: topic, usesID: usesID) }
+    guard !usesID || facts.apnsID == nil else { return }
+    request.body.withUnsafeBytes { mix($0) }
+    mix(UInt64(request.bodySize), 0)
+  }
+
+  /// A key of the device token and the topic alone.
+  ///
+  /// - Parameters:
+  ///   - packed: the header fields that `facts` were read from.
+  ///   - defaultTopic: the topic of a push that names none.
+  public init(deviceOf packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
+    self.init(number: Self.beginning)
+    mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
+  }
+
+  /// A key of a device token alone.
+  public init(deviceToken token: UnsafeRawBufferPointer) {
+    self.init(number: Self.beginning)
+    mix(token, or: Self.smallLetters)
+  }
+
+  private static let beginning: UInt64 = 0x9E37_79B9_7F4A_7C15
+
+  private mutating func mix(
+    headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, usesID: Bool
+  ) {
+    if usesID, facts.apnsID != nil { return mix(Self.part(facts.apnsID, of: packed), or: Self.smallLetters) }
+    mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
+    mix(Self.part(facts.pushTypeText, of: packed))
+    mix(Self.part(facts.collapseID, of: packed))
+  }
+
+  private mutating func mixTarget(headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
+    mix(Self.part(facts.deviceToken, of: packed), or: Self.smallLetters)
+    if facts.topic == nil, var topic = defaultTopic {
+      topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
+    } else {
+      mix(Self.part(facts.topic, of: packed))
+    }
+  }
+
+  private static func part(_ range: ByteRange?, of packed: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
+  }
+
+  /// Device tokens and ids are compared without case: the bit that this sets is set in digits and small letters already.
+  private static let smallLetters: UInt64 = 0x2020_2020_2020_2020
+
+  // MARK: - Mixing
+
+  /// Mixes in a part and its length, so that two parts cannot trade their bytes.
+  private mutating func mix(_ part: UnsafeRawBufferPointer?, or bits: UInt64 = 0) {
+    guard let part else { return mix(UInt64.max, 0) }
+    func word(_ offset: Int) -> UInt64 {
+      UInt64(littleEndian: part.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) | bits
+    }
+    func half(_ offset: Int) -> UInt64 {
+      UInt64(
+        UInt32(littleEndian: part.loadUnaligned(fromByteOffset: offset, as: UInt32.self))
+          | UInt32(truncatingIfNeeded: bits))
+    }
+    let count = part.count
+    number ^= UInt64(count)
+    var offset = 0
+    if count > 128 {
+      // Four steps that do not wait for each other.
+      var (one, two, three, four) = (number, number, number, number)
+      while offset + 64 < count {
+        one = Self.fold(word(offset) ^ 0xA076_1D64_78BD_642F, word(offset + 8) ^ one)
+        two = Self.fold(word(offset + 16) ^ 0xE703_7ED1_A0B4_28DB, word(offset + 24) ^ two)
+        three = Self.fold(word(offset + 32) ^ 0x8EBC_6AF0_9C88_C6E3, word(offset + 40) ^ three)
+        four = Self.fold(word(offset + 48) ^ 0x5899_65CC_7537_4CC3, word(offset + 56) ^ four)
+        offset += 64
+      }
+      number = one ^ three
+      mix(two, four)
+    }
+    while offset + 16 < count {
+      mix(word(offset), word(offset + 8))
+      offset += 16
+    }
+    // The last sixteen bytes, some of them for the second time.
+    switch count {
+    case 16...: mix(word(count - 16), word(count - 8))
+    case 8...: mix(word(0), word(count - 8))
+    case 4...: mix(half(0), half(count - 4))
+    case 1...: mix(UInt64(part[0]) | UInt64(part[count / 2]) << 8 | UInt64(part[count - 1]) << 16 | bits, 0)
+    default: mix(0, 0)
+    }
+  }
+
+  private mutating func mix(_ one: UInt64, _ other: UInt64) {
+    number = Self.fold(one ^ 0x1D8E_4E27_C47D_124F, other ^ number)
+  }
+
+  private static func fold(_ one: UInt64, _ other: UInt64) -> UInt64 {
+    let product = one.multipliedFullWidth(by: other)
+    return product.high ^ product.low
+  }
+}
+
+// MARK: - Writing
+
+extension PushKey {
+  /// How many digits its text has.
+  public static let length = 16
+
+  /// As it is shown: 16 hexadecimal digits in small letters.
+  public var text: String { withText { String(decoding: $0, as: UTF8.self) } }
+
+  /// Calls `read` with the digits of `text`, without making a String of them.
+  @inlinable
+  public func withText<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
+    withUnsafeBytes(of: digits, read)
+  }
+
+  /// The digits of `text` as they stand in memory.
+  @usableFromInline var digits: (UInt64, UInt64) {
+    (Self.digits(of: UInt32(truncatingIfNeeded: number >> 32)), Self.digits(of: UInt32(truncatingIfNeeded: number)))
+  }
+
+  /// The key with this text, its letters in any case; nil if it is none.
+  public init?(text: String) {
+    let digits = text.utf8
+    guard digits.count == Self.length, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+      let number = UInt64(text, radix: 16)
+    else { return nil }
+    self.init(number: number)
+  }
+
+  /// The eight digits of a number, which stand in memory as they are read.
+  private static func digits(of number: UInt32) -> UInt64 {
+    // Each half byte in a byte of its own, the highest one first in the result.
+    var spread = UInt64(number)
+    spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
+    spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF
+    spread = (spread | spread << 4) & 0x0F0F_0F0F_0F0F_0F0F
+    // Those from ten on are letters: six more carries into the next half.
+    let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
+    return (spread &+ 0x3030_3030_3030_3030 &+ letters &* UInt64(UInt8(ascii: "a") - UInt8(ascii: "9") - 1)).bigEndian
+  }
+}

@@ -1,0 +1,26 @@
+internal import APNSRules
+internal import Notation
+
+/// What a push key has to be, or one of several: compared as a number, and as a text only where a pattern has a star.
+struct PushKeyConditions: Sendable {
+  private let texts: TextConditions
+  private let wanted: Set<PushKey>
+  private let unwanted: Set<PushKey>
+  private let hasStars: Bool
+
+  init(_ texts: TextConditions) {
+    self.texts = texts
+    func keys(_ texts: [String?]) -> Set<PushKey> { Set(texts.compactMap { $0.flatMap { PushKey(text: $0) } }) }
+    let (wanted, unwanted) = (texts.wanted.map(\.literal), texts.unwanted.map(\.literal))
+    hasStars = (wanted + unwanted).contains(nil)
+    // What is no key at all is none's.
+    (self.wanted, self.unwanted) = (keys(wanted), keys(unwanted))
+  }
+
+  /// Whether they hold for a push key.
+  @inline(__always)
+  func hold(_ key: PushKey) -> Bool {
+    if hasStars { return key.withText { texts.hold($0) } }
+    return (texts.holdForNothing || wanted.contains(key)) && !unwanted.contains(key)
+  }
+}
