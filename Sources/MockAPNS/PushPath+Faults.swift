@@ -11,11 +11,14 @@ extension PushPath {
     switch faultReach {
     case .none: return false
     case .all: return true
-    case .magicTokens:
-      return request.headers.bytes.withUnsafeBytes { packed in
-        behaviour.plan.concerns(
-          deviceToken: verdict.facts.deviceToken.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) })
-      }
+    case .magicTokens: return isMagic(request, verdict)
+    }
+  }
+
+  private func isMagic(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
+    request.headers.bytes.withUnsafeBytes { packed in
+      behaviour.plan.mayBeMagic(
+        deviceToken: verdict.facts.deviceToken.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) })
     }
   }
 
@@ -113,27 +116,38 @@ extension PushPath {
   ///   - key: of the push, as in its record.
   ///   - attempt: its number; only looked at if the plan needs it.
   func course(for request: HTTPRequest, _ verdict: Verdict, key: PushKey, attempt: Int32) -> Course? {
-    var course = Course(verdict)
     if let draining {
+      var course = Course(verdict)
       var decision = Decision()
       decision.outcome = draining
       course.follow(decision, at: .request, now: now)
       return course
     }
     let plan = behaviour.plan
+    let glance = Traffic.Glance(key: key, attempt: Int(attempt), isAccepted: verdict.isAccepted)
+    let atRequest = plan.rulesLeft(at: .request, for: glance, now: batchBegan)
+    var atResponse: Int?
+    if atRequest == 0, !(verdict.isAccepted && isMagic(request, verdict)) {
+      atResponse = plan.rulesLeft(at: .response, for: glance, now: batchBegan)
+      // So it is with nearly all pushes, and nothing was made for them.
+      if atResponse == 0 { return nil }
+    }
+    var course = Course(verdict)
     var traffic = Traffic(
       connection: traffic,
       push: Traffic.Push(
         request: request, verdict: verdict, key: key, defaultTopic: connection.certificate?.defaultTopic,
         attempt: Int(attempt), now: now))
     if plan.isActive(at: .request) {
-      course.follow(plan.decide(traffic, at: .request, now: batchBegan), at: .request, now: now)
+      course.follow(
+        plan.decide(traffic, at: .request, now: batchBegan, rulesLeft: atRequest), at: .request, now: now)
     }
     if plan.isActive(at: .response), course.isAnswered {
       traffic.answer = Traffic.Answer(status: course.answer.status, reason: course.answer.reasonText)
       course.follow(
-        plan.decide(traffic, at: .response, now: batchBegan, excludingOutcomes: course.isFaulted), at: .response,
-        now: now)
+        plan.decide(
+          traffic, at: .response, now: batchBegan, excludingOutcomes: course.isFaulted, rulesLeft: atResponse),
+        at: .response, now: now)
     }
     return course.injections.isEmpty ? nil : course
   }

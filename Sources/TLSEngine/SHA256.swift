@@ -9,27 +9,23 @@ public enum SHA256 {
   // An EVP_MD is immutable and reference counted, so any thread may use it; it lives as long as the program.
   nonisolated(unsafe) static let algorithm: OpaquePointer? = EVP_MD_fetch(nil, "SHA2-256", nil) ?? EVP_sha256()
 
-  /// The digest of `parts` put one after the other: 32 bytes. Any thread may call it.
-  public static func digest(_ parts: UnsafeRawBufferPointer...) -> [UInt8] { digest(of: parts) }
+  /// A digest as four numbers, the first byte of each its highest.
+  public typealias Words = (UInt64, UInt64, UInt64, UInt64)
 
-  private static func digest(of parts: [UnsafeRawBufferPointer]) -> [UInt8] {
-    [UInt8](unsafeUninitializedCapacity: count) { buffer, filled in
-      filled = count
-      let context = EVP_MD_CTX_new()
-      defer { EVP_MD_CTX_free(context) }
-      var written = EVP_DigestInit_ex(context, algorithm, nil)
-      for part in parts where written == 1 { written = EVP_DigestUpdate(context, part.baseAddress, part.count) }
-      if written == 1 { written = EVP_DigestFinal_ex(context, buffer.baseAddress, nil) }
-      // Only a machine without memory gets here; all zeros is then at least not something left over in the buffer.
-      if written != 1 { buffer.initialize(repeating: 0) }
-    }
+  /// The digest of `bytes`. Any thread may call it; takes no memory.
+  public static func words(of bytes: UnsafeRawBufferPointer) -> Words {
+    var words: Words = (0, 0, 0, 0)
+    // Fails only where there is no memory, and then the digest is all zeros.
+    _ = withUnsafeMutableBytes(of: &words) { apns_SHA256(bytes.baseAddress, bytes.count, $0.baseAddress) }
+    return (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
   }
-
-  /// The digest of `parts` put one after the other in lower-case hexadecimal: 64 characters.
-  public static func hexDigest(_ parts: UnsafeRawBufferPointer...) -> String { Hexadecimal.text(digest(of: parts)) }
 
   /// The digest of `bytes` in lower-case hexadecimal: 64 characters.
   public static func hexDigest(_ bytes: [UInt8]) -> String {
-    bytes.withUnsafeBytes { Hexadecimal.text(digest($0)) }
+    let words = bytes.withUnsafeBytes { Self.words(of: $0) }
+    let digest = [words.0, words.1, words.2, words.3].flatMap { word in
+      stride(from: 56, through: 0, by: -8).map { UInt8(truncatingIfNeeded: word >> UInt64($0)) }
+    }
+    return Hexadecimal.text(digest)
   }
 }

@@ -78,7 +78,7 @@ extension Action {
 
 extension FaultPlan {
   /// The rules of a profile, activated at 0.
-  init(
+  convenience init(
     _ rules: [Rule], adHoc: [Rule] = [], seed: UInt64 = 1, limits: Profile.Limits = Profile.Limits(),
     pushIdentity: Profile.PushIdentity = .content, magicTokens: Bool = false, halted: Bool = false,
     tallies: Tallies = Tallies()

@@ -16,13 +16,14 @@ import Testing
     #expect(SHA256.hexDigest(Array(message.utf8)) == digest)
   }
 
-  @Test func partsCountAsOneMessage() {
-    let whole = [UInt8](0...255)
-    let parts = whole[..<100].withUnsafeBytes { first in
-      whole[100...].withUnsafeBytes { SHA256.digest(first, $0, UnsafeRawBufferPointer(start: nil, count: 0)) }
-    }
-    #expect(parts == whole.withUnsafeBytes { SHA256.digest($0) })
-    #expect(parts.count == SHA256.count)
+  @Test func wordsAreTheDigestInItsOrder() {
+    let words = Array("abc".utf8).withUnsafeBytes { SHA256.words(of: $0) }
+    #expect(
+      [words.0, words.1, words.2, words.3] == [
+        0xba78_16bf_8f01_cfea, 0x4141_40de_5dae_2223, 0xb003_61a3_9617_7a9c, 0xb410_ff61_f200_15ad,
+      ])
+    let none = SHA256.words(of: UnsafeRawBufferPointer(start: nil, count: 0))
+    #expect(none.0 == 0xe3b0_c442_98fc_1c14)
   }
 
   @Test func manyThreadsAtOnce() async {

@@ -1,10 +1,11 @@
 internal import APNSRules
 internal import HTTPMessage
 
-/// The rules in force: a value. What they count is in `tallies`, shared between successive plans.
+/// The rules in force, which never change. What they count is in `tallies`, shared between successive plans. An object,
+/// because every push asks it, and to hand it on should cost little.
 ///
 /// What a decision depends on besides: the traffic, the time it is given, and for draws the seed. Nothing is random.
-public struct FaultPlan: Sendable {
+public final class FaultPlan: Sendable {
   /// The profile.
   public let profile: Profile
   /// The rules in force beside the profile, newest first.
@@ -48,9 +49,11 @@ public struct FaultPlan: Sendable {
     self.adHocActivatedAt = adHocActivatedAt
     self.tallies = tallies
     let all = adHoc.map { (rule: $0, profile: String?.none) } + profile.rules.map { ($0, profile.name) }
-    let prepared = zip(all, tallies.adopt(all)).map { entry, slot in
+    let prepared = zip(all, tallies.adopt(all)).map { entry, counters in
       let activated = entry.profile == nil ? adHocActivatedAt[entry.rule.name] ?? activatedAt : activatedAt
-      return PreparedRule(entry.rule, profile: entry.profile, slot: slot, activatedAt: activated, seed: seed)
+      return PreparedRule(
+        entry.rule, profile: entry.profile, slot: counters.slot, dismissals: counters.dismissals,
+        activatedAt: activated, seed: seed)
     }
     let rules = Moment.allCases.map { moment in halted ? [] : prepared.filter { $0.rule.moment == moment } }
     self.rules = rules
@@ -67,7 +70,11 @@ public struct FaultPlan: Sendable {
   /// Whether anything may be done at `request` for a push to this device token, its bytes in any case: without rules
   /// only if it is a magic one.
   public func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
-    if hasRules(at: .request) { return true }
+    hasRules(at: .request) || mayBeMagic(deviceToken: deviceToken)
+  }
+
+  /// Whether a device token, its bytes in any case, may stand for a fault.
+  public func mayBeMagic(deviceToken: UnsafeRawBufferPointer?) -> Bool {
     guard magicTokens, !halted, let deviceToken else { return false }
     return MagicToken.isMarked(deviceToken)
   }
@@ -86,13 +93,19 @@ public struct FaultPlan: Sendable {
   /// - Parameters:
   ///   - now: monotonic nanoseconds.
   ///   - excludingOutcomes: an outcome was injected before, so only what adds to it may be.
+  ///   - rulesLeft: what the function of that name has said of the push; nil if it was not asked.
   public func decide(
-    _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false
+    _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false, rulesLeft: Int? = nil
   ) -> Decision {
     guard isActive(at: moment) else { return Decision() }
+    let rulesLeft =
+      rulesLeft
+      ?? traffic.push.map {
+        self.rulesLeft(at: moment, for: Traffic.Glance($0), now: now, excludingOutcomes: excludingOutcomes)
+      }
     var reading = Reading(traffic, identity: profile.pushIdentity)
     var looks: [(rule: PreparedRule, look: RuleLook)] = []
-    for rule in rules(at: moment) where !excludingOutcomes || rule.alwaysContinues {
+    for rule in rules(at: moment).suffix(rulesLeft ?? .max) where !excludingOutcomes || rule.alwaysContinues {
       let look = look(at: rule, &reading, now: now)
       looks.append((rule, look))
       // The rules after one that surely ends the walk need no look.
@@ -120,13 +133,7 @@ public struct FaultPlan: Sendable {
   private func hasRules(at moment: Moment) -> Bool { moments & (1 << moment.ordinal) != 0 }
 
   func look(at rule: PreparedRule, _ reading: inout Reading, now: Int64) -> RuleLook {
-    // APNs' own rejections stay as they are: a fault never hides a malformed push. What only changes how an answer
-    // leaves may be done to any.
-    if rule.rule.stage == .afterValidation, let verdict = reading.traffic.push?.verdict, !verdict.isAccepted,
-      rule.rule.moment == .request || !rule.alwaysContinues
-    {
-      return .refused
-    }
+    if let push = reading.traffic.push, rule.refuses(isAccepted: push.verdict.isAccepted) { return .refused }
     if let miss = rule.condition.miss(&reading) { return .missed(miss) }
     let trigger = rule.rule.trigger
     if let streams = trigger.afterStreams, reading.traffic.connection.streamsOpened < streams {
@@ -146,13 +153,13 @@ public struct FaultPlan: Sendable {
   ) -> Candidate {
     let trigger = rule.rule.trigger
     var candidate = Candidate(
-      opening: rule.activatedAt &+ opening, countKey: 0, rateKey: 0, drawKey: "", ordinal: 0, now: now)
+      opening: rule.activatedAt &+ opening, countKey: 0, rateKey: 0, drawKey: .text(""), ordinal: 0, now: now)
     if trigger.counts || trigger.times != nil { candidate.countKey = reading.hash(of: trigger.countKey) }
     if let key = trigger.overLimit?.key { candidate.rateKey = reading.hash(of: key) }
     candidate.probability = trigger.probability?.value(at: elapsed)
     let isDrawn = candidate.probability.map { $0 > 0 && $0 < 1 } ?? false
     guard isDrawn || rule.drawsForAction else { return candidate }
-    candidate.drawKey = reading.text(of: trigger.drawKey)
+    candidate.drawKey = reading.drawKey(of: trigger.drawKey)
     if trigger.drawKey == .attempt {
       // Where there is no push yet, each opening of the window is an attempt.
       candidate.ordinal = reading.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
@@ -161,14 +168,14 @@ public struct FaultPlan: Sendable {
     return candidate
   }
 
-  func draw(_ rule: PreparedRule, _ what: String, key: String, ordinal: Int) -> Draw {
+  func draw(_ rule: PreparedRule, _ what: String, key: Draw.Key, ordinal: Int) -> Draw {
     Draw(rule.draws, what, key: key, ordinal: ordinal)
   }
 }
 
 extension Trigger.Probability {
   /// How likely it is so long after the activation, from 0 to 1.
-  fileprivate func value(at elapsed: Int64) -> Double {
+  func value(at elapsed: Int64) -> Double {
     switch self {
     case .fixed(let number): return number
     case .ramp(let from, let to, let over):

@@ -6,6 +6,8 @@ final class PreparedRule: Sendable {
   let profile: String?
   /// Its counters.
   let slot: Int
+  /// The counters of what a glance is enough for.
+  let dismissals: Dismissals
   /// In monotonic nanoseconds.
   let activatedAt: Int64
   /// Whether the walk goes on whatever it does.
@@ -18,11 +20,17 @@ final class PreparedRule: Sendable {
   let drawsForAction: Bool
   /// Whether it fires for the same traffic in the same way, however often it is asked.
   let isStateless: Bool
+  /// Whether a glance at a push may be enough to dismiss it.
+  let isPlain: Bool
 
-  init(_ rule: Rule, profile: String?, slot: Int, activatedAt: Int64, seed: UInt64) {
+  init(
+    _ rule: Rule, profile: String?, slot: Int, dismissals: Dismissals, activatedAt: Int64, seed: UInt64
+  ) {
     self.rule = rule
     self.profile = profile
     self.slot = slot
+    self.dismissals = dismissals
+    isPlain = Self.isPlain(rule)
     self.activatedAt = activatedAt
     condition = PreparedCondition(rule.condition)
     alwaysContinues = rule.continues ?? rule.action.leaves.allSatisfy { $0.name.continues == true }
@@ -33,6 +41,12 @@ final class PreparedRule: Sendable {
     isStateless =
       rule.moment != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
       && rule.action.isStateless
+  }
+
+  /// Whether it is not for pushes that APNs rejects, and this is one. Those rejections stay as they are: a fault never
+  /// hides a malformed push. What only changes how an answer leaves may be done to any.
+  func refuses(isAccepted: Bool) -> Bool {
+    !isAccepted && rule.stage == .afterValidation && (rule.moment == .request || !alwaysContinues)
   }
 
   /// Whether it asks for the attempt number or the push key.
@@ -56,6 +70,12 @@ extension Condition {
 extension Trigger {
   /// Whether anything is counted but injections.
   var counts: Bool { first != nil || after != nil || every != nil }
+
+  /// Whether it fires as far as the count is concerned.
+  func lets(_ number: Int) -> Bool {
+    let after = number - (after ?? 0)
+    return after > 0 && after <= first ?? .max && after % max(every ?? 1, 1) == 0
+  }
 }
 
 extension Trigger.Probability {

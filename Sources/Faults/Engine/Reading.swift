@@ -70,6 +70,12 @@ struct Reading {
     }
   }
 
+  /// The same for a draw.
+  mutating func drawKey(of key: Trigger.Key) -> Draw.Key {
+    if key == .attempt || key == .push, identity == .content, let push = traffic.push { return .push(push.key) }
+    return .text(text(of: key))
+  }
+
   /// The same as a number of its own for tables. Made with the process's own secret, so that nobody can choose keys
   /// that fall together.
   mutating func hash(of key: Trigger.Key) -> Int { key == .rule ? 0 : text(of: key).hashValue }

@@ -2,7 +2,9 @@
 struct RuleTally {
   let rule: Rule
   let profile: String?
-  private(set) var count = Count()
+  private var count = Count()
+  /// What is counted elsewhere.
+  let dismissals: Dismissals
   /// How many pushes it holds now.
   var active = 0
 
@@ -25,9 +27,10 @@ struct RuleTally {
     var stops = [Int](repeating: 0, count: TriggerPart.allCases.count)
   }
 
-  init(_ rule: Rule, profile: String?) {
+  init(_ rule: Rule, profile: String?, dismissals: Dismissals = Dismissals()) {
     self.rule = rule
     self.profile = profile
+    self.dismissals = dismissals
     count.misses = [Int](repeating: 0, count: rule.condition.tests.count)
     count.seen = [SeenValues](repeating: SeenValues(), count: rule.condition.tests.count)
   }
@@ -35,9 +38,13 @@ struct RuleTally {
   /// Forgets everything but the pushes it holds.
   mutating func reset() {
     let active = active
-    self = RuleTally(rule, profile: profile)
+    dismissals.reset()
+    self = RuleTally(rule, profile: profile, dismissals: dismissals)
     self.active = active
   }
+
+  /// All that was counted.
+  var told: Count { dismissals.added(to: count) }
 
   /// How many keys its tables remember.
   var remembered: Int {
@@ -114,7 +121,6 @@ struct RuleTally {
       number = (matched[candidate.countKey] ?? 0) &+ 1
       matched[candidate.countKey] = number
     }
-    let after = number - (trigger.after ?? 0)
-    guard after > 0, after <= trigger.first ?? .max, after % max(trigger.every ?? 1, 1) == 0 else { throw .count }
+    if !trigger.lets(number) { throw .count }
   }
 }

@@ -34,27 +34,28 @@ public final class Tallies: Sendable {
   /// Keeps the counters of rules that stay as they are, begins those of others, drops the rest.
   ///
   /// - Returns: for each rule where its counters are, in the same order.
-  func adopt(_ rules: [(rule: Rule, profile: String?)]) -> [Int] {
+  func adopt(_ rules: [(rule: Rule, profile: String?)]) -> [(slot: Int, dismissals: Dismissals)] {
     state.withLockedValue { state in
       let earlier = state
       state.tallies = [:]
       state.slots = [:]
-      state.order = rules.map { rule, profile in
+      let counters = rules.map { rule, profile in
         var identity = Identity(profile: profile, name: rule.name, occurrence: 0)
         while state.slots[identity] != nil { identity.occurrence += 1 }
+        let tally: RuleTally
         let slot: Int
-        if let known = earlier.slots[identity], let tally = earlier.tallies[known], tally.rule == rule {
-          slot = known
-          state.tallies[slot] = tally
+        if let known = earlier.slots[identity], let same = earlier.tallies[known], same.rule == rule {
+          (slot, tally) = (known, same)
         } else {
-          slot = state.nextSlot
+          (slot, tally) = (state.nextSlot, RuleTally(rule, profile: profile))
           state.nextSlot += 1
-          state.tallies[slot] = RuleTally(rule, profile: profile)
         }
+        state.tallies[slot] = tally
         state.slots[identity] = slot
-        return slot
+        return (slot: slot, dismissals: tally.dismissals)
       }
-      return state.order
+      state.order = counters.map(\.slot)
+      return counters
     }
   }
 
@@ -125,7 +126,7 @@ public final class Tallies: Sendable {
   private func explanations(_ isWanted: (RuleTally) -> Bool) -> [RuleExplanation] {
     // Only what is told leaves the lock: a copy of a whole tally would make the next decision copy its tables.
     let told = state.withLockedValue { state in
-      state.order.compactMap { state.tallies[$0] }.filter(isWanted).map { ($0.rule, $0.profile, $0.count, $0.active) }
+      state.order.compactMap { state.tallies[$0] }.filter(isWanted).map { ($0.rule, $0.profile, $0.told, $0.active) }
     }
     return told.map(RuleExplanation.init)
   }

@@ -46,7 +46,7 @@ struct Candidate {
   var probability: Double?
   /// Nil when nothing has to be drawn.
   var draw: Double?
-  var drawKey: String
+  var drawKey: Draw.Key
   var ordinal: Int
   var now: Int64
 

@@ -1,0 +1,111 @@
+import APNSRules
+import Faults
+import Testing
+
+/// A rule that a glance at a push is enough to dismiss does and counts the same as one that was looked at in full.
+@Suite struct EngineDismissalTests {
+  static let rejected = EngineDecisionTests.rejected
+
+  static let triggers: [Trigger] = [
+    Trigger(), Trigger(probability: .fixed(0)), Trigger(probability: .fixed(1)),
+    Trigger(probability: .fixed(0.3), drawKey: .attempt), Trigger(probability: .fixed(0.3), drawKey: .push),
+    Trigger(probability: .fixed(0.3), drawKey: .rule), Trigger(probability: .fixed(0.3), drawKey: .deviceToken),
+    Trigger(probability: .ramp(from: 0, to: 1, over: .seconds(10)), drawKey: .push),
+    Trigger(probability: .fixed(0.5), drawKey: .push, first: 1, countKey: .push), Trigger(first: 2, countKey: .push),
+    Trigger(after: 1, every: 2, countKey: .push), Trigger(first: 30, countKey: .rule), Trigger(every: 3),
+    Trigger(probability: .fixed(0.5), times: 20), Trigger(probability: .fixed(0.5), times: 1, countKey: .push),
+    Trigger(probability: .fixed(0.5), overLimit: Trigger.Rate(limit: 5, per: .seconds(1), burst: 2, key: .rule)),
+    Trigger(probability: .fixed(0.5), window: Trigger.Window(after: .seconds(2), length: .seconds(3))),
+    Trigger(probability: .fixed(0.5), afterStreams: 100), Trigger(probability: .fixed(0.5), maxActive: 3),
+  ]
+
+  /// Sixty pushes with four attempts each, accepted and rejected ones.
+  static let pushes: [Traffic] = (0..<240).map { number in
+    var traffic = (number % 5 == 0 ? rejected : EngineFixture()).traffic
+    traffic.push?.key = PushKey(number: UInt64(number / 4))
+    traffic.push?.attempt = number % 4 + 1
+    traffic.answer = Traffic.Answer(status: number % 5 == 0 ? 400 : 200)
+    return traffic
+  }
+
+  @Test(
+    arguments: triggers,
+    [(Moment.request, .unavailable), (.request, .delay(.fixed(.seconds(1)))), (.response, .splitBody)]
+      as [(Moment, Action)])
+  func doesTheSame(trigger: Trigger, what: (moment: Moment, action: Action)) throws {
+    for stage in [Rule.Stage.afterValidation, .beforeValidation] {
+      for identity in Profile.PushIdentity.allCases {
+        let rule = Rule(name: "rule", moment: what.moment, trigger: trigger, action: what.action, stage: stage)
+        var asked = rule
+        asked.condition = Condition([Condition.Test(.client, .present(true))])
+        let (plain, full) = (
+          FaultPlan([rule], pushIdentity: identity), FaultPlan([asked], pushIdentity: identity)
+        )
+        for (second, traffic) in Self.pushes.enumerated() {
+          for excluding in [false, true] {
+            let now = Int64.seconds(Double(second) / 20)
+            let decision = plain.decide(traffic, at: what.moment, now: now, excludingOutcomes: excluding)
+            #expect(decision == full.decide(traffic, at: what.moment, now: now, excludingOutcomes: excluding))
+          }
+        }
+        let (one, other) = (
+          try #require(plain.tallies.explain("rule")), try #require(full.tallies.explain("rule"))
+        )
+        #expect(one.looks == other.looks && one.fired == other.fired && one.refused == other.refused)
+        #expect(one.stops == other.stops && one.triggered == other.triggered && one.active == other.active)
+        #expect(one.looks > 0)
+      }
+    }
+  }
+
+  /// What comes before a rule that fires is counted, what comes after it is not, in whatever way they are looked at.
+  @Test func theWalkEndsWhereItEnds() {
+    let never = Trigger(probability: .fixed(0))
+    let here = [Condition.Test(.client, .present(true))]
+    let plan = FaultPlan([
+      .unavailable("a", trigger: never), .unavailable("b", when: here, trigger: never),
+      .unavailable("c", trigger: never), .unavailable("d", trigger: Trigger(every: 2)),
+      .unavailable("e", trigger: never), .unavailable("f", when: here),
+    ])
+    let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.rule }
+    #expect(fired == ["f", "d", "f", "d"])
+    #expect(plan.tallies.explanations.map(\.looks) == [4, 4, 4, 4, 2, 2])
+    #expect(plan.tallies.explanations.map(\.fired) == [0, 0, 0, 2, 0, 2])
+  }
+
+  /// What was dismissed already is not looked at again.
+  @Test func rulesLeftAreTheLastOnes() throws {
+    let plan = FaultPlan([
+      .unavailable("a", trigger: Trigger(probability: .fixed(0))), .unavailable("b", trigger: Trigger(every: 2)),
+      .unavailable("c", trigger: Trigger(probability: .fixed(0))),
+    ])
+    let push = try #require(EngineFixture().traffic.push)
+    let glance = Traffic.Glance(key: push.key, attempt: 1, isAccepted: true)
+    #expect(plan.rulesLeft(at: .request, for: glance, now: 0) == 2)
+    #expect(plan.rulesLeft(at: .response, for: glance, now: 0) == 0)
+    #expect(plan.tallies.explanations.map(\.looks) == [1, 0, 0])
+    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, rulesLeft: 2).isEmpty)
+    #expect(plan.tallies.explanations.map(\.looks) == [1, 1, 1])
+  }
+
+  /// They are kept with a rule that stays as it is, and begin anew with a reset.
+  @Test func dismissalsAreCountersAsAllOthers() {
+    let rule = Rule.unavailable(trigger: Trigger(probability: .fixed(0)))
+    let tallies = Tallies()
+    let first = FaultPlan([rule], tallies: tallies)
+    _ = first.fires()
+    let second = FaultPlan([rule], adHoc: [.unavailable("other", trigger: Trigger(every: 9))], tallies: tallies)
+    _ = second.fires()
+    _ = first.fires()
+    #expect(tallies.explain("rule")?.looks == 3)
+    tallies.reset()
+    #expect(tallies.explain("rule")?.looks == 0)
+    #expect(tallies.explain("rule")?.stops == [])
+    _ = second.fires()
+    #expect(tallies.explain("rule")?.looks == 1)
+    var other = rule
+    other.trigger.probability = .fixed(1)
+    _ = FaultPlan([other], tallies: tallies)
+    #expect(tallies.explain("rule")?.looks == 0)
+  }
+}
