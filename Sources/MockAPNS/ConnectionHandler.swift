@@ -219,27 +219,27 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   private func handleEvents(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
-    guard session.hasEvents else { return }
-    path?.beginBatch()
+    guard session.hasEvents, let path else { return }
+    path.beginBatch()
     while let event = session.nextEvent() {
       switch event {
       case .request(let stream) where phase != .open || isCut:
         // A push before it in the same read ended the connection.
-        path?.recordUnfinished(stream)
+        path.recordUnfinished(stream)
       case .request(let stream):
-        path?.take(stream, session: session)
-        if path?.effects.isEmpty == false { carryOutEffects(context) }
+        path.take(stream, session: session)
+        if !path.effects.isEmpty { carryOutEffects(context) }
       case .aborted(let stream):
-        path?.recordUnfinished(stream)
+        path.recordUnfinished(stream)
       case .cancelled(let stream):
-        path?.abandon(stream.request.stream)
+        path.abandon(stream.request.stream)
         cancelWaking(of: stream.request.stream)
       case .reset(let stream, let code):
         tellOfReset(stream, code)
-        path?.recordUnfinished(stream, reset: code)
+        path.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
       case .excessStreams(let stream, let limit):
-        path?.excess = (stream, limit)
+        path.excess = (stream, limit)
         leave(context, .excessStreams(limit: limit))
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
@@ -256,7 +256,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       id: log.id, listener: log.listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
       certificate: certificate)
     let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
-    var path = PushPath(state: state, facts: facts, log: log, certificate: certificate)
+    let path = PushPath(state: state, facts: facts, log: log, certificate: certificate)
     let order = settingsByFaults(path.traffic, context)
     if let limit = order?.maxConcurrentStreams { path.streams.fix(limit) }
     let session = try HTTP2ServerSession(

@@ -23,7 +23,7 @@ extension PushPath {
   }
 
   /// Does what was decided for a push, or as much of it as is due.
-  mutating func follow(
+  func follow(
     _ course: Course, on stream: RequestStream, _ verdict: Verdict, _ identity: Identity, attempt: Int32?,
     _ session: HTTP2ServerSession
   ) {
@@ -52,7 +52,7 @@ extension PushPath {
   }
 
   /// Goes on with a held push when its time has come.
-  mutating func wake(_ id: Int32, session: HTTP2ServerSession) {
+  func wake(_ id: Int32, session: HTTP2ServerSession) {
     guard var push = held[id] else { return }
     if push.piecesLeft > 0 {
       session.releasePart(of: push.stream)
@@ -70,7 +70,7 @@ extension PushPath {
   }
 
   /// A client gave up a stream that was held, or the connection is over.
-  mutating func abandon(_ id: Int32) {
+  func abandon(_ id: Int32) {
     // Request and reset came in one read: what has no number in the inbox yet could not be ended there.
     if let push = held[id], push.seq == nil { commit() }
     guard let push = held.removeValue(forKey: id), push.piecesLeft == 0 else { return }
@@ -83,12 +83,12 @@ extension PushPath {
   }
 
   /// The connection is over: the story of every push that is held ends here.
-  mutating func abandonAll() {
+  func abandonAll() {
     for id in held.keys.sorted() { abandon(id) }
   }
 
   /// From now on every push gets this answer.
-  mutating func drain(by injection: Injection, _ answer: Action.Answer) {
+  func drain(by injection: Injection, _ answer: Action.Answer) {
     draining = injection.doing(.respond(answer))
   }
 
@@ -97,7 +97,7 @@ extension PushPath {
   private static let crossing: Int64 = 500_000_000
 
   /// Keeps a record of a push that came after a GOAWAY which said that it will not be served.
-  mutating func ignore(_ stream: RequestStream) {
+  func ignore(_ stream: RequestStream) {
     let late = batchBegan - farewellAt
     let breach: Aftermath.Breach? =
       late < Self.crossing ? nil : .afterGoAway(lastStream: lastServedStream, nanoseconds: late)
@@ -162,7 +162,7 @@ extension PushPath {
   // MARK: - Doing
 
   /// The headers of an answer, with its ids.
-  private mutating func template(
+  private func template(
     for answer: Course.Answer, to request: HTTPRequest, _ facts: PushFacts
   ) -> AnswerTemplates.Template {
     var template = answers.accepted
@@ -175,7 +175,7 @@ extension PushPath {
     return template
   }
 
-  private mutating func perform(_ push: HeldPush, _ session: HTTP2ServerSession) {
+  private func perform(_ push: HeldPush, _ session: HTTP2ServerSession) {
     let stream = push.stream
     let id = stream.request.stream
     release(push)
@@ -207,7 +207,7 @@ extension PushPath {
     for injection in push.course.injections where injection.holds { behaviour.plan.tallies.release(injection) }
   }
 
-  private mutating func give(_ push: HeldPush, _ session: HTTP2ServerSession) {
+  private func give(_ push: HeldPush, _ session: HTTP2ServerSession) {
     let course = push.course
     announceStreams(before: course.answer.status, session)
     countRejection(course.answer.status)

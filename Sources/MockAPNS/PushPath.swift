@@ -8,39 +8,44 @@ import Inbox
 /// force, recorded, answered. One for each connection, used on its event loop only.
 ///
 /// What a fault does to a push is in `PushPath+Faults.swift`; here is what happens to all others.
-struct PushPath {
+///
+/// A class only because it is large: as a value it would be copied for most calls of its methods, several times a push.
+final class PushPath {
+  // Unchecked at run time for overlapping access: everything here runs on the connection's event loop, and no method holds
+  // one of these properties while it calls another that changes it.
+
   /// What has to happen to the connection: the handler takes it after each push and does it.
-  var effects: [ConnectionEffect] = []
+  @exclusivity(unchecked) var effects: [ConnectionEffect] = []
 
   let state: ServerState
   let attempts: Attempts
   let connection: ConnectionFacts
   let log: ConnectionLog
-  var standing: ConnectionStanding
-  var answers: AnswerTemplates
-  var streams: AnnouncedStreams
+  @exclusivity(unchecked) var standing: ConnectionStanding
+  @exclusivity(unchecked) var answers: AnswerTemplates
+  @exclusivity(unchecked) var streams: AnnouncedStreams
   /// Pushes that wait for something, by their streams.
-  var held: [Int32: HeldPush] = [:]
+  @exclusivity(unchecked) var held: [Int32: HeldPush] = [:]
   /// A GOAWAY told the client that no stream after this one is served.
-  private(set) var lastServedStream = Int32.max
+  @exclusivity(unchecked) private(set) var lastServedStream = Int32.max
   /// When it did, in monotonic nanoseconds.
-  private(set) var farewellAt: Int64 = 0
+  @exclusivity(unchecked) private(set) var farewellAt: Int64 = 0
   /// The first stream that was one too many, and the limit.
-  var excess: (stream: Int32, limit: UInt32)?
+  @exclusivity(unchecked) var excess: (stream: Int32, limit: UInt32)?
   /// The highest stream whose push was judged.
-  private(set) var highestTaken: Int32 = 0
+  @exclusivity(unchecked) private(set) var highestTaken: Int32 = 0
   /// What every push is answered while the connection is drained.
-  var draining: Injection? { didSet { noteFaults() } }
-  private(set) var behaviour: Behaviour { didSet { noteFaults() } }
+  @exclusivity(unchecked) var draining: Injection? { didSet { noteFaults() } }
+  @exclusivity(unchecked) private(set) var behaviour: Behaviour { didSet { noteFaults() } }
   /// Which pushes faults may have to do with.
-  private(set) var faultReach = FaultReach.none
+  @exclusivity(unchecked) private(set) var faultReach = FaultReach.none
   /// Whether there are rules for the moment `connection`.
-  private(set) var hasConnectionRules = false
-  private(set) var now: Int64 = 0
+  @exclusivity(unchecked) private(set) var hasConnectionRules = false
+  @exclusivity(unchecked) private(set) var now: Int64 = 0
   /// Machine time of this read.
-  private(set) var batchBegan: Int64 = 0
+  @exclusivity(unchecked) private(set) var batchBegan: Int64 = 0
   /// How many requests came whole.
-  private(set) var streamsTaken = 0
+  @exclusivity(unchecked) private(set) var streamsTaken = 0
 
   /// Worked out when the rules change: a push asks for nothing else.
   enum FaultReach {
@@ -50,16 +55,16 @@ struct PushPath {
     case all
   }
 
-  private var behaviours: SnapshotReader<Behaviour>
-  private var keys: SnapshotReader<KeyRing>
-  private var devices: SnapshotReader<DeviceTable>
-  private var ids: IdentifierSource
+  @exclusivity(unchecked) private var behaviours: SnapshotReader<Behaviour>
+  @exclusivity(unchecked) private var keys: SnapshotReader<KeyRing>
+  @exclusivity(unchecked) private var devices: SnapshotReader<DeviceTable>
+  @exclusivity(unchecked) private var ids: IdentifierSource
   /// The event loop's.
   private let arena = LoopScratch.current.records
-  private var rejections = 0
-  private var batch: [Record] = []
+  @exclusivity(unchecked) private var rejections = 0
+  @exclusivity(unchecked) private var batch: [Record] = []
   /// Streams of the pushes in `batch` that are held, and where their records stand in it.
-  private var batchHeld: [(stream: Int32, index: Int)] = []
+  @exclusivity(unchecked) private var batchHeld: [(stream: Int32, index: Int)] = []
 
   init(
     state: ServerState, facts: ConnectionFacts, log: ConnectionLog, certificate: ProviderCertificate?
@@ -79,7 +84,7 @@ struct PushPath {
     noteFaults()
   }
 
-  private mutating func noteFaults() {
+  private func noteFaults() {
     let plan = behaviour.plan
     hasConnectionRules = plan.isActive(at: .connection)
     if draining != nil || plan.isActive(at: .response) || plan.concerns(deviceToken: nil) {
@@ -90,7 +95,7 @@ struct PushPath {
   }
 
   /// Reads the clocks, and what is in force, once for all requests of one read.
-  mutating func beginBatch() {
+  func beginBatch() {
     keys.refresh()
     devices.refresh()
     if behaviours.refresh() {
@@ -103,7 +108,7 @@ struct PushPath {
   }
 
   /// Judges a request, submits its answer and keeps a record for `commit`.
-  mutating func take(_ stream: RequestStream, session: HTTP2ServerSession) {
+  func take(_ stream: RequestStream, session: HTTP2ServerSession) {
     streamsTaken += 1
     if stream.id > lastServedStream { return ignore(stream) }
     highestTaken = max(highestTaken, stream.id)
@@ -131,7 +136,7 @@ struct PushPath {
   }
 
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
-  mutating func commit() {
+  func commit() {
     guard !batch.isEmpty else { return }
     // One look at the clock for all of them: their answers leave together.
     let latency = MachineTime.nanoseconds - batchBegan
@@ -144,7 +149,7 @@ struct PushPath {
 
   /// Keeps a record of a request that was not whole when its stream ended: the client went away, or the server reset the
   /// stream because the request is not valid HTTP/2.
-  mutating func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil) {
+  func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil) {
     var breach: Aftermath.Breach?
     if let excess, excess.stream == stream.id { breach = .excessStreams(limit: excess.limit) }
     record(
@@ -156,7 +161,7 @@ struct PushPath {
   }
 
   /// A GOAWAY has left that names this stream as the last. Later ones never name a higher one.
-  mutating func serveNoMore(after stream: Int32) {
+  func serveNoMore(after stream: Int32) {
     guard stream < lastServedStream else { return }
     lastServedStream = stream
     farewellAt = MachineTime.nanoseconds
@@ -165,13 +170,13 @@ struct PushPath {
   // MARK: - Answers
 
   /// Says how many streams there may be, if that changes, in SETTINGS that leave before the answer.
-  mutating func announceStreams(before status: Int?, _ session: HTTP2ServerSession) {
+  func announceStreams(before status: Int?, _ session: HTTP2ServerSession) {
     guard let limit = streams.change(before: status, standing, behaviour.settings) else { return }
     session.announce(maxConcurrentStreams: limit)
     log.add(.settings, "max_concurrent_streams=\(limit)", at: now)
   }
 
-  private mutating func accept(
+  private func accept(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ key: PushKey, attempt: Int32,
     _ session: HTTP2ServerSession
   ) {
@@ -183,7 +188,7 @@ struct PushPath {
       outcome: .accepted)
   }
 
-  private mutating func reject(
+  private func reject(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ key: PushKey, attempt: Int32,
     _ session: HTTP2ServerSession
   ) {
@@ -207,14 +212,14 @@ struct PushPath {
   }
 
   /// 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).
-  mutating func countRejection(_ status: Int) {
+  func countRejection(_ status: Int) {
     guard let limit = behaviour.settings.errorsBeforeGoaway, status != 200, status != 410, status != 431 else { return }
     rejections += 1
     if rejections >= limit { effects.append(.leave(.tooManyErrors)) }
   }
 
   /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).
-  mutating func fillIdentifiers(of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts)
+  func fillIdentifiers(of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts)
   {
     Self.fillIdentifiers(of: &answer, from: &ids, for: request, facts)
   }
@@ -240,7 +245,7 @@ struct PushPath {
 
   // MARK: - Records
 
-  private mutating func record(
+  private func record(
     _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, _ key: PushKey, attempt: Int32,
     outcome: Record.Outcome
   ) {
@@ -258,7 +263,7 @@ struct PushPath {
   ///   - generatedID: the `apns-id` that the server made; empty if the client gave one, or there was no answer.
   ///   - key: of the push; nil to make it.
   ///   - isHeld: the push waits for something, so its record will be brought to its end later.
-  mutating func record(
+  func record(
     _ request: HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool = true, generatedID: ArraySlice<UInt8>,
     key: PushKey? = nil, attempt: Int32 = 1, isHeld: Bool = false, _ end: consuming Record.End
   ) {
@@ -278,13 +283,12 @@ struct PushPath {
   }
 
   private func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {
-    let key = PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic)
+    let defaultTopic = facts.topic == nil ? connection.certificate?.defaultTopic : nil
+    let key = PushKey(request, facts, defaultTopic: defaultTopic)
     guard behaviour.plan.profile.pushIdentity == .apnsID, facts.apnsID != nil else {
       return Identity(key: key, countKey: key)
     }
-    return Identity(
-      key: key,
-      countKey: PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic, usesID: true))
+    return Identity(key: key, countKey: PushKey(request, facts, defaultTopic: defaultTopic, usesID: true))
   }
 
   /// The number of this attempt of a push.
