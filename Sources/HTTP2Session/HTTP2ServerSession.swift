@@ -215,7 +215,7 @@ public final class HTTP2ServerSession {
   }
 
   /// The last GOAWAY that was drained, by a command or by nghttp2 because the peer broke the protocol.
-  public private(set) var goAwaySent: GoAway?
+  @exclusivity(unchecked) public private(set) var goAwaySent: GoAway?
 
   // MARK: - What is withheld
 

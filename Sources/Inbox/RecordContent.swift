@@ -50,9 +50,8 @@ struct RecordHead: Sendable {
     var isTold: Bool { self == .toldJudged || self == .toldUnjudged }
   }
 
+  // The sizes stand in front, where they are soonest reached: those of each record are read when it is evicted.
   fileprivate let origin: Unmanaged<ConnectionFacts>
-  /// The verdict with the facts in it, at the same place for all; where nobody has judged, only the facts mean something.
-  let verdict: KeptVerdict
   let receivedAt: Int64
   let arrivedAt: Int64
   /// How many bytes of body came in all.
@@ -64,6 +63,8 @@ struct RecordHead: Sendable {
   let standing: Standing
   /// How long the names of the findings are that an export tells, packed as header fields are.
   let toldSize: UInt16
+  /// The verdict with the facts in it, at the same place for all; where nobody has judged, only the facts mean something.
+  let verdict: KeptVerdict
 
   /// The connection it came on.
   var connection: ConnectionFacts { origin.takeUnretainedValue() }
@@ -115,9 +116,10 @@ extension RecordContent {
     let slab = arena.slab(withRoomFor: Self.size(bytes: idEnd + Int(toldSize)))
     head = slab._withUnsafeGuaranteedRef { slab in
       let head = RecordHead(
-        origin: .passUnretained(connection), verdict: KeptVerdict(verdict), receivedAt: receivedAt,
-        arrivedAt: arrivedAt, bodySize: UInt32(clamping: request.bodySize), stream: request.stream,
-        headerSize: headerSize, keptBodySize: keptBodySize, idSize: idSize, standing: standing, toldSize: toldSize)
+        origin: .passUnretained(connection), receivedAt: receivedAt, arrivedAt: arrivedAt,
+        bodySize: UInt32(clamping: request.bodySize), stream: request.stream, headerSize: headerSize,
+        keptBodySize: keptBodySize, idSize: idSize, standing: standing, toldSize: toldSize,
+        verdict: KeptVerdict(verdict))
       return slab.add(head) { target in
         let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(headerSize)])
         request.headers.bytes.withUnsafeBytes { headers.fill(from: $0) }

@@ -11,11 +11,24 @@ struct AnnouncedStreams {
   private var isThrottled = false
   /// A fault said another number, which stands.
   private var isFixed = false
+  private var firstStreams: Int
+  private var maxStreams: Int
+  private var throttles: Bool
 
   /// - Parameter isWidened: whether the full number is announced from the beginning, as in certificate mode.
   init(isWidened: Bool, settings: APNSSettings) {
     self.isWidened = isWidened
     limit = isWidened ? settings.maxStreams : settings.firstStreams
+    firstStreams = settings.firstStreams
+    maxStreams = settings.maxStreams
+    throttles = settings.throttleOn4xx
+  }
+
+  /// Other numbers are in force from now on.
+  mutating func follow(_ settings: APNSSettings) {
+    firstStreams = settings.firstStreams
+    maxStreams = settings.maxStreams
+    throttles = settings.throttleOn4xx
   }
 
   /// A fault announced another number: nothing is announced by itself from now on.
@@ -26,17 +39,17 @@ struct AnnouncedStreams {
 
   /// The number to announce now; nil if it stays as it is.
   ///
-  /// - Parameter status: of the answer that is about to leave; nil while none is.
-  mutating func change(
-    before status: Int?, _ standing: borrowing ConnectionStanding, _ settings: APNSSettings
-  ) -> UInt32? {
-    if settings.throttleOn4xx, let status {
+  /// - Parameters:
+  ///   - status: of the answer that is about to leave; nil while none is.
+  ///   - isTrusted: whether a provider token was accepted.
+  mutating func change(before status: Int?, isTrusted: Bool) -> UInt32? {
+    if throttles, let status {
       isThrottled = isThrottled && status != 200 || (400..<500).contains(status) && status != 410
-    } else if !settings.throttleOn4xx {
+    } else if !throttles {
       isThrottled = false
     }
-    if !isWidened, !isThrottled { isWidened = standing.providerTokenAccepted || standing.certificate != nil }
-    let wanted = isThrottled ? 1 : isWidened ? settings.maxStreams : settings.firstStreams
+    if !isWidened, !isThrottled { isWidened = isTrusted }
+    let wanted = isThrottled ? 1 : isWidened ? maxStreams : firstStreams
     guard wanted != limit, !isFixed else { return nil }
     limit = wanted
     return UInt32(clamping: wanted)

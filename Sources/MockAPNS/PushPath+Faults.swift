@@ -16,9 +16,9 @@ extension PushPath {
   }
 
   private func isMagic(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
-    request.headers.bytes.withUnsafeBytes { packed in
-      behaviour.plan.mayBeMagic(
-        deviceToken: verdict.facts.deviceToken.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) })
+    guard takesMagicTokens, let token = verdict.facts.deviceToken else { return false }
+    return request.headers.bytes.withUnsafeBytes { packed in
+      MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: packed[token.indices]))
     }
   }
 

@@ -37,6 +37,8 @@ final class PushPath {
   /// What every push is answered while the connection is drained.
   @exclusivity(unchecked) var draining: Injection? { didSet { noteFaults() } }
   @exclusivity(unchecked) private(set) var behaviour: Behaviour { didSet { noteFaults() } }
+  /// Whether a device token may stand for a fault.
+  @exclusivity(unchecked) private(set) var takesMagicTokens = false
   /// Which pushes faults may have to do with.
   @exclusivity(unchecked) private(set) var faultReach = FaultReach.none
   /// Whether there are rules for the moment `connection`.
@@ -87,6 +89,7 @@ final class PushPath {
   private func noteFaults() {
     let plan = behaviour.plan
     hasConnectionRules = plan.isActive(at: .connection)
+    takesMagicTokens = plan.takesMagicTokens
     if draining != nil || plan.isActive(at: .response) || plan.concerns(deviceToken: nil) {
       faultReach = .all
     } else {
@@ -101,6 +104,7 @@ final class PushPath {
     if behaviours.refresh() {
       behaviour = behaviours.value
       answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
+      streams.follow(behaviour.settings)
     }
     now = state.clock.now
     // After that, so that no rule is in force before its time.
@@ -171,7 +175,7 @@ final class PushPath {
 
   /// Says how many streams there may be, if that changes, in SETTINGS that leave before the answer.
   func announceStreams(before status: Int?, _ session: HTTP2ServerSession) {
-    guard let limit = streams.change(before: status, standing, behaviour.settings) else { return }
+    guard let limit = streams.change(before: status, isTrusted: standing.providerTokenAccepted) else { return }
     session.announce(maxConcurrentStreams: limit)
     log.add(.settings, "max_concurrent_streams=\(limit)", at: now)
   }
@@ -219,8 +223,7 @@ final class PushPath {
   }
 
   /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).
-  func fillIdentifiers(of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts)
-  {
+  func fillIdentifiers(of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts) {
     Self.fillIdentifiers(of: &answer, from: &ids, for: request, facts)
   }
 
@@ -246,7 +249,8 @@ final class PushPath {
   // MARK: - Records
 
   private func record(
-    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, _ key: PushKey, attempt: Int32,
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, _ key: PushKey,
+    attempt: Int32,
     outcome: Record.Outcome
   ) {
     record(

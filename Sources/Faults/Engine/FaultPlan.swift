@@ -70,14 +70,11 @@ public final class FaultPlan: Sendable {
   /// Whether anything may be done at `request` for a push to this device token, its bytes in any case: without rules
   /// only if it is a magic one.
   public func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
-    hasRules(at: .request) || mayBeMagic(deviceToken: deviceToken)
+    hasRules(at: .request) || takesMagicTokens && deviceToken.map(MagicToken.isMarked) == true
   }
 
-  /// Whether a device token, its bytes in any case, may stand for a fault.
-  public func mayBeMagic(deviceToken: UnsafeRawBufferPointer?) -> Bool {
-    guard magicTokens, !halted, let deviceToken else { return false }
-    return MagicToken.isMarked(deviceToken)
-  }
+  /// Whether device tokens that are marked as magic ones stand for faults now.
+  public var takesMagicTokens: Bool { magicTokens && !halted }
 
   /// When the rules of `connection` have to be looked at again, because a window opens; nil for never. Both in
   /// monotonic nanoseconds.

@@ -67,8 +67,8 @@ public struct MagicToken: Sendable, Equatable {
 
   private static func text(_ digits: ArraySlice<UInt8>) -> String { String(decoding: digits, as: UTF8.self) }
 
-  /// Whether the bytes of a device token begin as those of all magic ones.
-  static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
+  /// Whether the bytes of a device token, in any case, begin as those of all magic ones.
+  public static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
     guard deviceToken.count >= 16 else { return false }
     // Every push is asked this: two words. The bit is the one that small letters have and capitals have not.
     let (first, second) = markerWords
