@@ -50,6 +50,42 @@ import Testing
     #expect(goAway(of: session) == 5)
   }
 
+  /// A hundred frames of a good client and those nobody knows, in pieces of any size: nothing is taken for DATA on a closed
+  /// stream, and one that is comes to light.
+  @Test(arguments: 1...200 as ClosedRange<UInt64>)
+  func anyFramesInAnyPieces(seed: UInt64) throws {
+    var random = SplitMix(state: seed)
+    let session = try answered(1)
+    var bytes: [UInt8] = []
+    var ids: [Int32] = []
+    for id in stride(from: Int32(3), to: 103, by: 2) {
+      switch Int.random(in: 0..<4, using: &random) {
+      case 0:
+        let size = Int.random(in: 0..<200, using: &random)
+        bytes += Frame.bytes(type: 0xBE, flags: 1, stream: id, payload: [UInt8](repeating: 0, count: size))
+      case 1:
+        bytes += Frame.request(id)
+        ids.append(id)
+      case 2:
+        let size = Int.random(in: 0..<200, using: &random)
+        bytes += Frame.request(id, endStream: false) + Frame.data(id, count: size, endStream: true)
+        ids.append(id)
+      default: bytes += Frame.request(id, endStream: false) + Frame.data(id, count: 20) + Frame.rst(id)
+      }
+    }
+    for isWrong in [false, true] {
+      if isWrong { bytes = Frame.bytes(type: 0xBE) + Frame.data(1, count: 1) }
+      var served: [Int32] = []
+      while !bytes.isEmpty {
+        let size = Int.random(in: 1...300, using: &random)
+        served += try session.requests(Array(bytes.prefix(size))).map(\.id)
+        bytes = Array(bytes.dropFirst(size))
+      }
+      #expect(served == (isWrong ? [] : ids))
+      #expect(goAway(of: session) == (isWrong ? 5 : nil))
+    }
+  }
+
   @Test func whatStandsBehindSuchDataIsTakenInAndGoAwaySaysSo() throws {
     let session = try answered(1)
     #expect(try session.requests(Frame.data(1, count: 2) + Frame.request(3)).map(\.id) == [3])
@@ -132,5 +168,17 @@ import Testing
         + Frame.bytes(type: 9, flags: 4, stream: 1, payload: rest))
     #expect(!events.contains { if case .request = $0 { true } else { false } })
     #expect(goAway(of: session) == 6)
+  }
+}
+
+/// Numbers that are the same in each run.
+private struct SplitMix: RandomNumberGenerator {
+  var state: UInt64
+
+  mutating func next() -> UInt64 {
+    state &+= 0x9E37_79B9_7F4A_7C15
+    var mixed = (state ^ state >> 30) &* 0xBF58_476D_1CE4_E5B9
+    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
+    return mixed ^ mixed >> 31
   }
 }
