@@ -9,8 +9,9 @@ extension HTTP2ServerSession {
   func lookAtUntold(in bytes: UnsafeRawBufferPointer, from start: UntoldFrames.Start) {
     // From then on there may be streams that were not opened, and what comes on them is ignored.
     guard goAwaySent == nil else { return }
-    // Open when these bytes came; some frame among them ended the client's side.
+    // Open when these bytes came; some frame that is complete by them ended the client's side.
     var notYetEnded = Set(closedNow)
+    notYetEnded.remove(start.ending)
     var error: HTTP2ErrorCode?
     UntoldFrames.forEachHeader(in: bytes, from: start) { header in
       guard error == nil else { return }

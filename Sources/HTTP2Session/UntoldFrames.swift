@@ -29,6 +29,8 @@ struct UntoldFrames {
     fileprivate var place: Int
     /// Those bytes; the last of them is the lowest.
     fileprivate var earlier: UInt64 = 0
+    /// The stream that the frame before the first one ends, if its header came earlier and its end did not; else 0.
+    fileprivate(set) var ending: Int32 = 0
   }
   private static let headerSize = 9
 
@@ -61,12 +63,18 @@ struct UntoldFrames {
   private mutating func measure(_ bytes: UnsafeRawBufferPointer) -> Start? {
     let start = next
     var place = start.place
+    var last: Int?
     while place + Self.headerSize <= bytes.count {
+      last = place
       place += Self.headerSize + Int(Self.number(3, at: place, in: bytes, from: start))
     }
     let hasUntold = place - start.place != told
     told = 0
     next = Start(place: place - bytes.count)
+    if next.place > 0 {
+      let header = last.map { Self.header(at: $0, in: bytes, from: start) }
+      next.ending = header.map { $0.endsStream ? $0.stream : 0 } ?? start.ending
+    }
     for at in min(place, bytes.count)..<bytes.count {
       next.earlier = next.earlier << 8 | UInt64(Self.byte(at, in: bytes, from: start))
     }
@@ -77,15 +85,18 @@ struct UntoldFrames {
   static func forEachHeader(in bytes: UnsafeRawBufferPointer, from start: Start, _ body: (Header) -> Void) {
     var place = start.place
     while place + headerSize <= bytes.count {
-      let length = Int(number(3, at: place, in: bytes, from: start))
-      // The bit before the stream is reserved.
-      let stream = Int32(number(4, at: place + 5, in: bytes, from: start) & 0x7FFF_FFFF)
-      body(
-        Header(
-          length: length, type: byte(place + 3, in: bytes, from: start), flags: byte(place + 4, in: bytes, from: start),
-          stream: stream))
-      place += headerSize + length
+      let header = header(at: place, in: bytes, from: start)
+      body(header)
+      place += headerSize + header.length
     }
+  }
+
+  private static func header(at place: Int, in bytes: UnsafeRawBufferPointer, from start: Start) -> Header {
+    Header(
+      length: Int(number(3, at: place, in: bytes, from: start)), type: byte(place + 3, in: bytes, from: start),
+      flags: byte(place + 4, in: bytes, from: start),
+      // The bit before the stream is reserved.
+      stream: Int32(number(4, at: place + 5, in: bytes, from: start) & 0x7FFF_FFFF))
   }
 
   @inline(__always)

@@ -86,6 +86,48 @@ import Testing
     }
   }
 
+  /// Frames in any order, right or wrong, whole or in pieces: the connection ends if the client says more on a stream that it
+  /// has ended. Where nghttp2 resets the stream before, it may end or not.
+  @Test(arguments: 1...300 as ClosedRange<UInt64>, [false, true])
+  func wrongFramesInAnyPieces(seed: UInt64, isCut: Bool) throws {
+    var random = SplitMix(state: seed)
+    let session = try answered(1)
+    let ids = Array(stride(from: Int32(3), to: 23, by: 2))
+    var bytes = ids.flatMap { Frame.request($0, endStream: false) }
+    var (ended, reset): (Set<Int32>, Set<Int32>) = ([1], [])
+    var (mayEnd, mustEnd) = (false, false)
+    for _ in 0..<Int.random(in: 2...8, using: &random) {
+      let id = Int.random(in: 0..<20, using: &random) == 0 ? 1 : ids.randomElement(using: &random) ?? 1
+      let kind = Int.random(in: 0..<6, using: &random)
+      if (1...4).contains(kind), ended.contains(id) {
+        mayEnd = true
+        if !reset.contains(id) { mustEnd = true }
+      }
+      switch kind {
+      case 0: bytes += Frame.bytes(type: 0xBE, flags: 1, stream: id, payload: [1, 2, 3])
+      case 1, 2, 3:
+        let endStream = Bool.random(using: &random)
+        bytes += Frame.data(id, count: Int.random(in: 0..<30, using: &random), endStream: endStream)
+        if endStream { ended.insert(id) }
+      case 4:
+        // These are no trailers.
+        bytes += Frame.request(id)
+        reset.insert(id)
+        ended.insert(id)
+      default:
+        bytes += Frame.rst(id)
+        ended.insert(id)
+      }
+    }
+    while !bytes.isEmpty {
+      let size = isCut ? Int.random(in: 1...40, using: &random) : bytes.count
+      _ = try session.feed(Array(bytes.prefix(size)))
+      bytes = Array(bytes.dropFirst(size))
+    }
+    let code = goAway(of: session)
+    #expect(code == nil ? !mustEnd : mayEnd && code == 5)
+  }
+
   @Test func whatStandsBehindSuchDataIsTakenInAndGoAwaySaysSo() throws {
     let session = try answered(1)
     #expect(try session.requests(Frame.data(1, count: 2) + Frame.request(3)).map(\.id) == [3])
