@@ -33,6 +33,8 @@ static const ssize_t APNS_DATA_DEFERRED = NGHTTP2_ERR_DEFERRED;
 static const int32_t APNS_CALLBACK_FAILURE = NGHTTP2_ERR_CALLBACK_FAILURE;
 // What on_invalid_header returns to end the stream with PROTOCOL_ERROR.
 static const int32_t APNS_STREAM_FAILURE = NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+// What on_invalid_frame_recv is told of a stream that was not opened because there are too many.
+static const int32_t APNS_REFUSED_STREAM = NGHTTP2_ERR_REFUSED_STREAM;
 
 // A union member: Swift reads it, but only through the frame's own type; named here so that each use says which.
 static inline uint32_t apns_goaway_error_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }

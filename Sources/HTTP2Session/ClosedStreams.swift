@@ -1,10 +1,11 @@
-/// Which numbers of streams stand for closed ones, and whether a client may still send HEADERS on them.
+/// Which numbers of streams stand for closed ones, and whether a client may still send HEADERS and DATA on them.
 ///
-/// nghttp2 ignores HEADERS on any stream that is closed. That is right for one that the server itself reset, whose client
+/// nghttp2 ignores both on any stream that is closed. That is right for one that the server itself reset, whose client
 /// may not know it yet (RFC 9113 section 5.1), and wrong for the others: a number that was passed over must not be used any
-/// more (section 5.1.1), and a stream that was served must not begin again.
+/// more (section 5.1.1), and whoever has ended a stream, or has taken it back, says nothing more on it.
 ///
-/// Only what is unusual is remembered, and of that the latest 64.
+/// Only what is unusual is remembered, and of that the latest 64. Streams before the last reset that was forgotten get the
+/// benefit of the doubt.
 struct ClosedStreams {
   private static let remembered = 64
 
@@ -12,6 +13,8 @@ struct ClosedStreams {
   private(set) var highest: Int32 = 0
   private var passedOver: [ClosedRange<Int32>] = []
   private var resetByServer: [Int32] = []
+  /// The highest of those that the server has reset and that are not in the list any more.
+  private var forgotten: Int32 = 0
 
   /// The client opens a stream above `highest`.
   mutating func opened(_ id: Int32) {
@@ -21,17 +24,20 @@ struct ClosedStreams {
 
   /// The server has sent RST_STREAM.
   mutating func reset(_ id: Int32) {
-    Self.remember(id, in: &resetByServer)
+    if let one = Self.remember(id, in: &resetByServer) { forgotten = max(forgotten, one) }
   }
 
-  /// What the connection ends with if HEADERS come on a stream up to `highest` that is closed; nil if they are ignored.
+  /// What the connection ends with if HEADERS or DATA come on a stream up to `highest` that is closed; nil if they are
+  /// ignored.
   func error(of id: Int32) -> HTTP2ErrorCode? {
-    if resetByServer.contains(id) { return nil }
-    return passedOver.contains { $0.contains(id) } ? .protocolError : .streamClosed
+    if passedOver.contains(where: { $0.contains(id) }) { return .protocolError }
+    return id <= forgotten || resetByServer.contains(id) ? nil : .streamClosed
   }
 
-  private static func remember<Element>(_ element: Element, in list: inout [Element]) {
-    if list.count == remembered { list.removeFirst() }
+  /// - Returns: what was forgotten for it.
+  @discardableResult
+  private static func remember<Element>(_ element: Element, in list: inout [Element]) -> Element? {
     list.append(element)
+    return list.count > remembered ? list.removeFirst() : nil
   }
 }

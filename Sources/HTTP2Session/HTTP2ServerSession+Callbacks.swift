@@ -22,6 +22,12 @@ extension HTTP2ServerSession {
       guard let header, let user else { return 0 }
       return HTTP2ServerSession.with(user) { $0.begins(header) }
     }
+    // nghttp2 sends RST_STREAM, but the body may come before that is out.
+    nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, frame, code, user in
+      guard let frame, let user, code == APNS_REFUSED_STREAM else { return 0 }
+      HTTP2ServerSession.with(user) { $0.closedStreams.reset(frame.pointee.hd.stream_id) }
+      return 0
+    }
     nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks) { _, frame, user in
       guard let frame, let user, apns_is_request_headers(frame) != 0 else { return 0 }
       HTTP2ServerSession.with(user) { $0.beginRequest(on: frame.pointee.hd.stream_id) }

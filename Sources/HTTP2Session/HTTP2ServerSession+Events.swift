@@ -4,16 +4,21 @@ internal import HTTPMessage
 /// What nghttp2's callbacks call.
 extension HTTP2ServerSession {
   /// A frame begins. Refuses what RFC 9113 forbids and nghttp2 lets pass: HEADERS on closed streams, and a CONTINUATION
-  /// that is too large, which nghttp2 measures in all other frames only. (Of DATA on a closed stream it does not tell.)
+  /// that is too large, which nghttp2 measures in all other frames only. (Of DATA on a closed stream it does not tell:
+  /// `lookAtUntold`.)
   ///
   /// Returns what the callback returns.
   @inline(__always)
   func begins(_ header: UnsafePointer<nghttp2_frame_hd>) -> Int32 {
+    untold.begins(length: header.pointee.length)
     switch header.pointee.type {
-    case APNS_FRAME_HEADERS: beginsHeaders(on: header.pointee.stream_id)
-    case APNS_FRAME_CONTINUATION where header.pointee.length > Int(HTTP2Limits.maxFrameSize): refuse(.frameSizeError)
-    default: 0
+    case APNS_FRAME_HEADERS: return beginsHeaders(on: header.pointee.stream_id)
+    case APNS_FRAME_CONTINUATION where header.pointee.length > Int(HTTP2Limits.maxFrameSize):
+      return refuse(.frameSizeError)
+    case APNS_FRAME_SETTINGS where header.pointee.flags & APNS_FLAG_ACK == 0: beginsSettings()
+    default: break
     }
+    return 0
   }
 
   private func beginsHeaders(on id: Int32) -> Int32 {
@@ -24,13 +29,16 @@ extension HTTP2ServerSession {
       closedStreams.opened(id)
       return 0
     }
-    guard nghttp2_session_get_stream_user_data(session, id) == nil, let error = closedStreams.error(of: id) else {
-      return 0
-    }
+    guard let error = error(onClosed: id) else { return 0 }
     return refuse(error)
   }
 
-  private func refuse(_ error: HTTP2ErrorCode) -> Int32 {
+  /// What HEADERS or DATA are on a stream that is closed; nil on one that is not, or where they are to be ignored.
+  func error(onClosed id: Int32) -> HTTP2ErrorCode? {
+    nghttp2_session_get_stream_user_data(session, id) == nil ? closedStreams.error(of: id) : nil
+  }
+
+  func refuse(_ error: HTTP2ErrorCode) -> Int32 {
     violation = error
     return APNS_CALLBACK_FAILURE
   }
@@ -99,6 +107,7 @@ extension HTTP2ServerSession {
 
   /// Returns what the callback returns.
   func received(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
+    untold.ends()
     let header = frame.pointee.hd
     switch header.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
@@ -110,7 +119,8 @@ extension HTTP2ServerSession {
       }
     case APNS_FRAME_SETTINGS:
       hasBegun = true
-      if header.flags & APNS_FLAG_ACK != 0 { streamLimits.acknowledged() }
+      if header.flags & APNS_FLAG_ACK == 0 { return endsSettings() }
+      streamLimits.acknowledged()
     case APNS_FRAME_RST_STREAM:
       resets += 1
     case APNS_FRAME_PING:
@@ -175,6 +185,7 @@ extension HTTP2ServerSession {
   }
 
   func closed(_ id: Int32) {
+    if isReceiving { closedNow.append(id) }
     guard let object = takeOut(id) else { return }
     let isReusable = object._withUnsafeGuaranteedRef { stream in
       // One whose answer is held is not used again: a part may yet be let go by somebody who does not know.

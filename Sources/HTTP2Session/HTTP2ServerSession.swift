@@ -47,6 +47,13 @@ public final class HTTP2ServerSession {
   /// GOAWAY frames that nghttp2 does not know of.
   @exclusivity(unchecked) var goAwaysDue: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
   @exclusivity(unchecked) var closedStreams = ClosedStreams()
+  @exclusivity(unchecked) var untold = UntoldFrames()
+  /// nghttp2 takes bytes in.
+  @exclusivity(unchecked) var isReceiving = false
+  /// Streams that were closed meanwhile.
+  @exclusivity(unchecked) var closedNow: [Int32] = []
+  /// How many frames waited to be sent before SETTINGS of the client that have not come whole.
+  @exclusivity(unchecked) var waitingBeforeSettings: Int?
   /// What the client broke the protocol with where nghttp2 would let it pass.
   @exclusivity(unchecked) var violation: HTTP2ErrorCode?
   /// What a callback refused to go on for.
@@ -131,8 +138,11 @@ public final class HTTP2ServerSession {
   /// - Throws: `HTTP2Failure` when the session cannot go on. Ordinary protocol errors of the peer are answered by nghttp2
   ///   with GOAWAY: then `isFinished` becomes true once `drain` has yielded it.
   public func receive(_ bytes: UnsafeRawBufferPointer) throws {
+    if waitingBeforeSettings != nil { beginsSettings() }
+    isReceiving = true
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
+    isReceiving = false
     settleFields()
     if consumed < 0, let violation {
       nghttp2_session_terminate_session2(session, lastProcessedStream, violation.rawValue)
@@ -144,6 +154,8 @@ public final class HTTP2ServerSession {
         kind: code == NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue ? .badPreface : .fatal,
         description: refusal ?? String(cString: nghttp2_strerror(code)))
     }
+    if let start = untold.took(bytes) { lookAtUntold(in: bytes, from: start) }
+    if !closedNow.isEmpty { closedNow = [] }
     if resets > HTTP2Limits.maxResets {
       let seconds = HTTP2Limits.lookInterval.components.seconds
       throw HTTP2Failure(

@@ -31,6 +31,13 @@ def answered(server, wire, device):
     return stream
 
 
+def refused(server, wire, device):
+    """A stream that the server has answered and reset, for it need not see the body."""
+    stream = wire.open(push_headers(server, device, ("x-fill", "x" * 9000)), end_stream=False)
+    assert wire.answer(stream).status == 431
+    return stream
+
+
 NOTHING = {
     "PING": lambda *_: PingFrame(opaque_data=b"anyone??").serialize(),
     "PING acknowledgements": lambda *_: PingFrame(opaque_data=b"nobodyis", flags=["ACK"]).serialize(),
@@ -41,7 +48,7 @@ NOTHING = {
     "unknown frames": lambda *_: frame(UNKNOWN),
     "empty DATA": lambda *which: frame(DATA, stream=opened(*which)),
     "DATA that is padding": lambda *which: frame(DATA, b"\0", stream=opened(*which), flags=PADDED),
-    "DATA on a stream that is over": lambda *which: frame(DATA, b"x", stream=answered(*which)),
+    "DATA on a stream that the server has reset": lambda *which: frame(DATA, b"x", stream=refused(*which)),
     "RST_STREAM on a stream that is over": lambda *which: (
         RstStreamFrame(answered(*which), error_code=CANCEL).serialize()),
 }

@@ -74,7 +74,7 @@ def test_a_window_may_be_negative(server, device):
 
 
 def test_the_last_of_several_values_counts(server, device):
-    """Section 6.5.3, as h2spec asks it: 100, then 1."""
+    """Section 6.5.3: 100, then 1."""
     with Line(server, device) as line:
         line.write(frame(SETTINGS, 0, 0, setting((INITIAL_WINDOW_SIZE, 100), (INITIAL_WINDOW_SIZE, 1)))
                    + line.push_on(**REJECTED))

@@ -264,10 +264,19 @@ WINDOW_UPDATE_FRAMES = {
         (lambda line: line.request() + update(STREAM, MOST - 65534), stream_error("FLOW_CONTROL_ERROR")),
     "6.9.1 a stream's window beyond by the sum":
         (lambda line: line.request() + update(STREAM, MOST // 2) * 3, stream_error("FLOW_CONTROL_ERROR")),
-    # The RFC wants the connection to end. nghttp2 ends the streams concerned, and so no window is beyond either.
     "6.9.2 a stream's window beyond by SETTINGS":
         (lambda line: line.request() + update(STREAM, MOST - 65535) + settings((INITIAL_WINDOW_SIZE, 65536))(line),
-         stream_error("FLOW_CONTROL_ERROR")),
+         FLOW_CONTROL_ERROR),
+    "6.9.2 one stream's window of several beyond by SETTINGS":
+        (lambda line: line.request() + line.request(STREAM + 2) + line.request(STREAM + 4) + update(STREAM + 2, 1)
+         + settings((INITIAL_WINDOW_SIZE, MOST))(line), FLOW_CONTROL_ERROR),
+    "6.9.2 a stream's window up to 2^31-1 by SETTINGS":
+        (lambda line: line.request() + update(STREAM, MOST - 65536) + settings((INITIAL_WINDOW_SIZE, 65536))(line)
+         + frame(DATA, END_STREAM, STREAM, BODY), SERVED),
+    "6.9.2 many streams' windows up to 2^31-1 by SETTINGS":
+        (lambda line: b"".join(line.request(stream) for stream in range(STREAM, STREAM + 200, 2))
+         + settings((INITIAL_WINDOW_SIZE, 0))(line) + settings((INITIAL_WINDOW_SIZE, MOST))(line) + frame(
+             DATA, END_STREAM, STREAM, BODY), SERVED),
     "6.9.2 no stream, no window beyond":
         (lambda line: update(0, MOST - 65535) + settings((INITIAL_WINDOW_SIZE, MOST))(line) + line.push_on(), SERVED),
 }

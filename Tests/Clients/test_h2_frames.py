@@ -65,12 +65,16 @@ def test_a_ping_is_answered_with_ack_alone(server, device, flags):
         assert (answer.opaque_data, answer.stream_id, list(answer.flags)) == (b"question", 0, ["ACK"])
 
 
-def filled(line, size):
-    """The block of a good push, filled to a size by a header nobody knows."""
-    head = block(line.fields())
-    room = size - len(head)
+def filler(room):
+    """A header nobody knows that takes so many bytes of a block."""
     value = next(n for n in range(room, 0, -1) if len(field("x-fill", b"x" * n)) == room)
-    return head + field("x-fill", b"x" * value)
+    return field("x-fill", b"x" * value)
+
+
+def filled(line, size):
+    """The block of a good push, filled to a size."""
+    head = block(line.fields())
+    return head + filler(size - len(head))
 
 
 TOO_LONG = b"\0" * 16385
@@ -84,6 +88,9 @@ SIZES = {
     "4.2 CONTINUATION of 16385 bytes":
         (lambda line: line.request(flags=END_STREAM) + frame(CONTINUATION, END_HEADERS, STREAM, TOO_LONG),
          connection_error("FRAME_SIZE_ERROR")),
+    "4.2 CONTINUATION of 16385 bytes behind malformed HEADERS":
+        (lambda line: line.request(flags=END_STREAM, extra=[("Bad", "1")]) + frame(
+            CONTINUATION, END_HEADERS, STREAM, filler(16385)), connection_error("FRAME_SIZE_ERROR")),
     "4.2 PUSH_PROMISE of 16385 bytes":
         (lambda line: frame(PUSH_PROMISE, END_HEADERS, OPENED, TOO_LONG),
          connection_error("FRAME_SIZE_ERROR", "PROTOCOL_ERROR")),

@@ -81,6 +81,13 @@ extension HTTP2ServerSession {
     try feed(bytes).compactMap { if case .request(let stream) = $0 { stream } else { nil } }
   }
 
+  /// The same when the bytes come in pieces of this size.
+  func requests(_ bytes: [UInt8], inPiecesOf size: Int) throws -> [RequestStream] {
+    try stride(from: 0, to: bytes.count, by: size).flatMap {
+      try requests(Array(bytes[$0..<min($0 + size, bytes.count)]))
+    }
+  }
+
   /// The frames that now go out.
   func drained() -> [Frame] {
     var bytes: [UInt8] = []

@@ -111,4 +111,49 @@ import Testing
     session.isWindowHeld = false
     #expect(session.drained() == [Frame(type: 8, flags: 0, stream: 1, payload: [0, 0, 0x07, 0xD0])])
   }
+
+  // MARK: - The client's
+
+  /// SETTINGS that make every stream's window one byte larger; stream 1 has a window of `room` bytes less than the most.
+  /// They come in two pieces, between which answers are given and not sent.
+  private func raisedWindows(room: UInt32, cutAt cut: Int) throws -> HTTP2ServerSession {
+    let session = try HTTP2ServerSession.begun()
+    func payload(_ number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
+    _ = try session.feed(
+      Frame.request(1, endStream: false)
+        + Frame.bytes(type: 8, stream: 1, payload: payload(0x7FFF_FFFF - 65535 - room)))
+    let others = try session.requests(Frame.request(3) + Frame.request(5) + Frame.request(7))
+    let settings = Frame.bytes(type: 4, payload: [0, 4] + payload(65536))
+    #expect(try session.feed(Array(settings.prefix(cut))).isEmpty)
+    for stream in others { session.respond(to: stream, headers: HeaderList([(":status", "200")]), body: [1, 2, 3]) }
+    #expect(try session.feed(Array(settings.dropFirst(cut))).isEmpty)
+    return session
+  }
+
+  @Test(arguments: 0...15)
+  func aWindowBeyondTheMostIsAnErrorOfTheConnection(cut: Int) throws {
+    let session = try raisedWindows(room: 0, cutAt: cut)
+    #expect(session.drained().first { $0.type == 7 }?.number(at: 4) == 3)
+    #expect(session.isFinished)
+  }
+
+  @Test(arguments: 0...15)
+  func aWindowOfTheMostIsNone(cut: Int) throws {
+    let session = try raisedWindows(room: 1, cutAt: cut)
+    let types = session.drained().map(\.type)
+    #expect(types.filter { $0 == 1 }.count == 3 && !types.contains(3) && !types.contains(7))
+    #expect(!session.isFinished)
+  }
+
+  /// The acknowledgement of our SETTINGS makes nghttp2 say something on each stream; that is no error of the client.
+  @Test func windowsThatShrinkUnderSeveralOpenStreamsAreOpened() throws {
+    let session = try HTTP2ServerSession.begun()
+    let ids: [Int32] = [1, 3, 5, 7]
+    for id in ids { _ = try session.feed(Frame.request(id, endStream: false) + Frame.data(id, count: 2000)) }
+    session.announce(HTTP2Settings(initialWindowSize: 2000))
+    _ = session.drained()
+    #expect(try session.feed(Frame.settingsAck).isEmpty)
+    let frames = session.drained()
+    #expect(frames.map(\.type) == [8, 8, 8, 8] && Set(frames.map(\.stream)) == Set(ids))
+  }
 }

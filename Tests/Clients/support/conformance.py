@@ -189,11 +189,31 @@ def code_name(code):
     return ErrorCodes(code).name
 
 
-def check(server, device, say, right, *, stream=STREAM, **how):
-    """Says on a connection what `say(line)` yields; the reaction, looked for on `stream`, must be one of `right`."""
+def in_one_piece(said):
+    return [said]
+
+
+def frame_by_frame(said):
+    pieces = []
+    while said:
+        size = 9 + int.from_bytes(said[:3], "big")
+        pieces.append(said[:size])
+        said = said[size:]
+    return pieces
+
+
+def by_seven_bytes(said):
+    """The header of each frame comes in two or three pieces."""
+    return [said[at:at + 7] for at in range(0, len(said), 7)]
+
+
+def check(server, device, say, right, *, stream=STREAM, pieces=in_one_piece, **how):
+    """Says on a connection what `say(line)` yields, cut by `pieces`; the reaction, looked for on `stream`, must be one
+    of `right`."""
     with Line(server, device, **how) as line:
         try:
-            line.write(say(line))
+            for piece in pieces(say(line)):
+                line.write(piece)
         except Closed:
             pass  # hung up on while still speaking: what it said before is there to be read
         reaction = line.reaction(stream)
