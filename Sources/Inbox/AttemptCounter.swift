@@ -20,8 +20,9 @@ struct AttemptCounter {
     func next(now: Int64) -> Int32 { now - last < AttemptCounter.silence ? attempts &+ 1 : 1 }
   }
 
-  private var young: [PushKey: Entry] = [:]
-  private var old: [PushKey: Entry] = [:]
+  // By the numbers of the keys, which take less time to hash than the keys.
+  private var young: [UInt64: Entry] = [:]
+  private var old: [UInt64: Entry] = [:]
   /// When `young` was begun.
   private var bornAt: Int64 = 0
 
@@ -40,6 +41,7 @@ struct AttemptCounter {
       young = [:]
       bornAt = now
     }
+    let push = push.number
     if accepted {
       let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
       return earlier?.next(now: now) ?? 1
@@ -62,13 +64,13 @@ struct AttemptCounter {
 
   /// The number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
-    (young[push] ?? old[push])?.next(now: now) ?? 1
+    (young[push.number] ?? old[push.number])?.next(now: now) ?? 1
   }
 
   /// Ends the story of one push.
   mutating func forget(_ push: PushKey) {
-    young[push] = nil
-    old[push] = nil
+    young[push.number] = nil
+    old[push.number] = nil
   }
 
   /// Forgets everything.

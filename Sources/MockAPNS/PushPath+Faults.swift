@@ -117,7 +117,7 @@ extension PushPath {
   ///   - attempt: its number; only looked at if the plan needs it.
   func course(for request: HTTPRequest, _ verdict: Verdict, key: PushKey, attempt: Int32) -> Course? {
     if let draining {
-      var course = Course(verdict)
+      let course = Course(verdict)
       var decision = Decision()
       decision.outcome = draining
       course.follow(decision, at: .request, now: now)
@@ -132,7 +132,7 @@ extension PushPath {
       // So it is with nearly all pushes, and nothing was made for them.
       if atResponse == 0 { return nil }
     }
-    var course = Course(verdict)
+    let course = Course(verdict)
     var traffic = Traffic(
       connection: traffic,
       push: Traffic.Push(
@@ -165,13 +165,8 @@ extension PushPath {
   private func template(
     for answer: Course.Answer, to request: HTTPRequest, _ facts: PushFacts
   ) -> AnswerTemplates.Template {
-    var template = answers.accepted
-    if answer.status != 200 {
-      template = answers.rejected
-      template.set(status: answer.status)
-    }
+    var template = filledTemplate(status: answer.status, for: request, facts)
     for field in answer.headers { template.headers.append(name: field.name, value: field.value) }
-    fillIdentifiers(of: &template, for: request, facts)
     return template
   }
 

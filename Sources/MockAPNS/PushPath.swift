@@ -222,11 +222,18 @@ final class PushPath {
     if rejections >= limit { effects.append(.leave(.tooManyErrors)) }
   }
 
-  /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).
-  func fillIdentifiers(of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts) {
-    Self.fillIdentifiers(of: &answer, from: &ids, for: request, facts)
+  /// An answer with its ids. Its bytes are copied only if it changes, or the next one is filled in before it is gone.
+  func filledTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) -> AnswerTemplates.Template {
+    if status == 200 {
+      Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: request, facts)
+      return answers.accepted
+    }
+    answers.rejected.set(status: status)
+    Self.fillIdentifiers(of: &answers.rejected, from: &ids, for: request, facts)
+    return answers.rejected
   }
 
+  /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).
   // Static, so that the templates can be filled in place.
   private static func fillIdentifiers(
     of answer: inout AnswerTemplates.Template, from ids: inout IdentifierSource, for request: HTTPRequest,

@@ -116,9 +116,10 @@ public final class FaultPlan: Sendable {
   }
 
   private func magicToken(_ reading: inout Reading) -> MagicToken? {
-    guard magicTokens, let push = reading.traffic.push, push.verdict.isAccepted else { return nil }
-    let isMarked = push.request.headers.bytes.withUnsafeBytes { bytes in
-      bytes.field(push.verdict.facts.deviceToken).map { MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: $0)) }
+    guard magicTokens, reading.traffic.push?.verdict.isAccepted == true else { return nil }
+    let token = reading.traffic.push?.verdict.facts.deviceToken
+    let isMarked = reading.traffic.push?.request.headers.bytes.withUnsafeBytes { bytes in
+      bytes.field(token).map { MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: $0)) } ?? false
     }
     return isMarked == true ? MagicToken(reading.text(of: .deviceToken)) : nil
   }

@@ -1,5 +1,5 @@
-/// One rule that fired, and what it does.
-public struct Injection: Sendable, Equatable {
+/// One rule that fired, and what it does. An object: on its way from the rule to the record it is handed on often.
+public final class Injection: Sendable, Equatable {
   /// The profile it is of; nil for ad-hoc rules and magic device tokens.
   public let profile: String?
   /// The rule's name; `magic-` and the code for a magic device token.
@@ -7,7 +7,7 @@ public struct Injection: Sendable, Equatable {
   /// What is done: never `choose` or `sequence`, delays always of a fixed length, within the profile's limits.
   public let action: Action
   /// What is done right after it: the GOAWAY that follows a 503 `Shutdown` of a magic device token.
-  public var followedBy: Action?
+  public let followedBy: Action?
   /// Whether the rules after it were looked at.
   public let continues: Bool
   /// The number that was drawn, at least 0 and below `probability`; nil when nothing was drawn.
@@ -32,6 +32,13 @@ public struct Injection: Sendable, Equatable {
     self.probability = probability
     self.ordinal = ordinal
     self.slot = slot
+  }
+
+  /// Whether two are the same in all they say.
+  public static func == (one: Injection, other: Injection) -> Bool {
+    one.profile == other.profile && one.rule == other.rule && one.action == other.action
+      && one.followedBy == other.followedBy && one.continues == other.continues && one.draw == other.draw
+      && one.probability == other.probability && one.ordinal == other.ordinal && one.slot == other.slot
   }
 
   /// The same rule doing something else: what a connection that is being drained does to each push.

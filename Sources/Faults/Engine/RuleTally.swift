@@ -3,6 +3,8 @@ struct RuleTally {
   let rule: Rule
   let profile: String?
   private var count = Count()
+  /// Where the injections are counted of what it did last, to find it without a look at names.
+  var countedAt: (action: Action.Name, place: Int)?
   /// What is counted elsewhere.
   let dismissals: Dismissals
   /// How many pushes it holds now.

@@ -95,13 +95,17 @@ public final class Tallies: Sendable {
           let injection = state.tallies.values[place].settle(look, of: rule, in: plan, &reading, held: state.held)
         else { continue }
         if injection.holds { state.held += 1 }
-        state.injections.add(injection)
+        if let counted = state.tallies.values[place].countedAt, counted.action == injection.action.name {
+          state.injections.add(at: counted.place)
+        } else {
+          state.tallies.values[place].countedAt = (injection.action.name, state.injections.add(injection))
+        }
         decision.take(injection)
         if decision.outcome != nil { return decision }
       }
       if let magic, let injection = state.fire(magic, in: plan, &reading) {
         if injection.holds { state.held += 1 }
-        state.injections.add(injection)
+        _ = state.injections.add(injection)
         decision.take(injection)
       }
       return decision
@@ -134,8 +138,8 @@ public final class Tallies: Sendable {
   /// How often each rule did what it does, since the server started: neither a reset nor another profile takes anything
   /// back. The first 200 are told apart, further ones have the name `other`.
   public var injections: [(rule: String, action: Action.Name, count: Int)] {
-    state.withLockedValue { $0.injections.counts }
-      .map { (rule: $0.key.rule, action: $0.key.action, count: $0.value) }
+    state.withLockedValue { $0.injections.all }
+      .map { (rule: $0.key.rule, action: $0.key.action, count: $0.count) }
       .sorted { ($0.rule, $0.action.rawValue) < ($1.rule, $1.action.rawValue) }
   }
 

@@ -3,8 +3,9 @@ import Faults
 import HTTP2Session
 import Inbox
 
-/// What will happen to one push under the faults in force: decided in one go, done now or later.
-struct Course {
+/// What will happen to one push under the faults in force: decided in one go, done now or later. An object, because it is
+/// large and handed on; once decided it does not change.
+final class Course {
   /// How it ends for the client.
   enum End {
     /// It gets the answer.
@@ -60,7 +61,7 @@ struct Course {
   /// Works in what was decided at a moment.
   ///
   /// - Parameter now: the settable clock, in milliseconds since 1970.
-  mutating func follow(_ decision: Decision, at moment: Moment, now: Int64) {
+  func follow(_ decision: Decision, at moment: Moment, now: Int64) {
     for injection in decision.additions {
       injections.append(injection)
       add(injection.action, at: moment)
@@ -76,7 +77,7 @@ struct Course {
     if case .goAway(let order) = outcome.followedBy { followedBy = order }
   }
 
-  private mutating func add(_ action: Action, at moment: Moment) {
+  private func add(_ action: Action, at moment: Moment) {
     switch action {
     case .delay(.fixed(let time)):
       delay += time
@@ -86,7 +87,7 @@ struct Course {
     }
   }
 
-  private mutating func decide(_ action: Action, at moment: Moment, now: Int64) {
+  private func decide(_ action: Action, at moment: Moment, now: Int64) {
     if case .pass = action { return }
     isFaulted = true
     // At the response APNs has made up its mind, whatever the client learns of it.
@@ -150,8 +151,13 @@ extension Course {
         case .relative(let time): now.addingReportingOverflow(time.wholeMilliseconds).partialValue
         case .absolute(let time): time
         }
-      body =
-        injected.body ?? injected.reason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
+      if let own = injected.body {
+        body = own
+      } else if let reason {
+        body = AnswerTemplates.body(reason: reason, timestamp: timestamp)
+      } else {
+        body = unusualReason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
+      }
     }
   }
 }
