@@ -10,7 +10,9 @@ public import HTTPMessage
 /// by which `HTTP2ServerSession.stream(withID:)` finds it as long as it is open. Not Sendable; it lives where its session lives.
 public final class RequestStream {
   /// Its number.
-  @exclusivity(unchecked) public internal(set) var id: Int32 = 0
+  public var id: Int32 { number }
+  // Apart from `id`, because other modules would be checked when they read it.
+  @exclusivity(unchecked) private var number: Int32 = 0
 
   /// The request as far as it has come.
   @exclusivity(unchecked) public internal(set) var request = HTTPRequest()
@@ -56,7 +58,7 @@ public final class RequestStream {
   public func putBack(_ taken: consuming HTTPRequest) { request = taken }
 
   func reset(stream: Int32) {
-    id = stream
+    number = stream
     request.reset()
     request.stream = stream
     isComplete = false

@@ -37,9 +37,6 @@ extension Record {
     content.with { head, _ in part(head.pointee) }
   }
 
-  /// Asks for the memory of what is known about its bytes.
-  func prefetchHead() { content.with { head, _ in CacheLines.prefetch(UnsafeRawBufferPointer(start: head, count: 1)) } }
-
   /// Calls `read` with the packed header fields.
   func withHeaders<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
     withBytes(0..<head { Int($0.headerSize) }, read)

@@ -6,7 +6,8 @@ internal import HTTPMessage
 struct RecordContent {
   // Keeps the memory there that `head` points to.
   private let slab: RecordSlab
-  private let head: UnsafeMutablePointer<RecordHead>
+  /// To be read by way of `with`, which sees to it that it stays.
+  let head: UnsafeMutablePointer<RecordHead>
 
   /// Of heads, and so of all that stands in a slab.
   static let alignment = MemoryLayout<RecordHead>.alignment

@@ -26,9 +26,6 @@ struct RecordStorage: Sendable {
   /// So many evictions ahead memory is asked for: as many as it takes until it is there.
   private static let foresight = 8
 
-  // Borrows the record: a call of a method of it would retain its slab, and for that wait for memory.
-  private static func prefetch(_ record: borrowing Record) { record.prefetchHead() }
-
   /// Adds records whose numbers are larger than all that are there, and ascend.
   mutating func append(_ records: [Record]) {
     count += records.count
@@ -54,7 +51,9 @@ struct RecordStorage: Sendable {
     bytes -= Self.cost(chunks[0].records[head])
     // What it keeps is asked for its size here, for the first time in a hundred thousand pushes. Those whose turn is soon
     // come meanwhile.
-    if head + Self.foresight < size { Self.prefetch(chunks[0].records[head + Self.foresight]) }
+    if head + Self.foresight < size {
+      CacheLines.prefetch(UnsafeRawBufferPointer(start: chunks[0].records[head + Self.foresight].content.head, count: 1))
+    }
     count -= 1
     head += 1
     if head == size {

@@ -282,7 +282,7 @@ final class PushPath {
     batch.append(
       Record(
         request: request, verdict: verdict, isJudged: isJudged, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: end, pushKey: key, in: arena))
+        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: consume end, pushKey: key, in: arena))
   }
 
   /// What tells a push from others.
