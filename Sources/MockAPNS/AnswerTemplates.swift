@@ -78,13 +78,16 @@ struct AnswerTemplates {
   static func body(reason: Reason, timestamp: Int64?) -> [UInt8] {
     let plain = bodies[Int(reason.rawValue)]
     guard let timestamp else { return plain }
-    var body: [UInt8] = []
-    body.reserveCapacity(plain.count + 32)
-    body.append(contentsOf: plain.dropLast())
-    body.append(contentsOf: timestampName)
-    body.append(contentsOf: String(timestamp).utf8)
-    body.append(UInt8(ascii: "}"))
-    return body
+    var digits = String(timestamp)
+    return digits.withUTF8 { digits in
+      [UInt8](unsafeUninitializedCapacity: plain.count + timestampName.count + digits.count) { body, filled in
+        // The closing brace is written over and comes last.
+        filled = body.initialize(fromContentsOf: plain) - 1
+        filled = body[filled...].initialize(fromContentsOf: timestampName)
+        filled = body[filled...].initialize(fromContentsOf: digits)
+        filled = body[filled...].initialize(fromContentsOf: CollectionOfOne(UInt8(ascii: "}")))
+      }
+    }
   }
 
   private static let timestampName = Array(#","timestamp":"#.utf8)
