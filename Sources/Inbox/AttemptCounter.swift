@@ -23,6 +23,9 @@ struct AttemptCounter {
   // By the numbers of the keys, which take less time to hash than the keys.
   private var young: [UInt64: Entry] = [:]
   private var old: [UInt64: Entry] = [:]
+  // Of these, and of some that were among them.
+  private var youngMarks = AttemptMarks()
+  private var oldMarks = AttemptMarks()
   /// When `young` was begun.
   private var bornAt: Int64 = 0
 
@@ -37,12 +40,13 @@ struct AttemptCounter {
   /// - Parameter now: monotonic nanoseconds of the machine.
   mutating func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
     if now - bornAt >= Self.silence {
-      old = now - bornAt >= 2 * Self.silence ? [:] : young
-      young = [:]
-      bornAt = now
+      let isForgotten = now - bornAt >= 2 * Self.silence
+      beginGeneration(now: now)
+      if isForgotten { (old, oldMarks) = ([:], AttemptMarks()) }
     }
     let push = push.number
     if accepted {
+      if !mayRemember(push) { return 1 }
       let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
       return earlier?.next(now: now) ?? 1
     }
@@ -53,18 +57,25 @@ struct AttemptCounter {
       return attempt
     }
     let attempt = old.removeValue(forKey: push)?.next(now: now) ?? 1
-    if young.count >= Self.generationLimit {
-      old = young
-      young = [:]
-      bornAt = now
-    }
+    if young.count >= Self.generationLimit { beginGeneration(now: now) }
     young[push] = Entry(attempts: attempt, last: now)
+    if youngMarks.count >= AttemptMarks.limit { youngMarks = AttemptMarks(young.keys) } else { youngMarks.insert(push) }
     return attempt
   }
 
+  private mutating func beginGeneration(now: Int64) {
+    (old, oldMarks) = (young, youngMarks)
+    (young, youngMarks) = ([:], AttemptMarks())
+    bornAt = now
+  }
+
+  /// Not for most pushes, which come once.
+  private func mayRemember(_ push: UInt64) -> Bool { youngMarks.mayContain(push) || oldMarks.mayContain(push) }
+
   /// The number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
-    (young[push.number] ?? old[push.number])?.next(now: now) ?? 1
+    guard mayRemember(push.number) else { return 1 }
+    return (young[push.number] ?? old[push.number])?.next(now: now) ?? 1
   }
 
   /// Ends the story of one push.
@@ -75,7 +86,7 @@ struct AttemptCounter {
 
   /// Forgets everything.
   mutating func removeAll() {
-    young = [:]
-    old = [:]
+    (young, youngMarks) = ([:], AttemptMarks())
+    (old, oldMarks) = ([:], AttemptMarks())
   }
 }

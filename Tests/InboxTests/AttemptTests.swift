@@ -93,6 +93,36 @@ import Testing
     #expect(counter.remembered <= 2 * AttemptCounter.generationLimit)
   }
 
+  /// Refused, tried again, taken, and so on: far more of them than are remembered at once, and each is counted.
+  @Test func pushesThatComeAndGoAreCountedForLong() {
+    var counter = AttemptCounter()
+    var pushes = (0..<3 * AttemptMarks.limit / 2).makeIterator()
+    var waiting: [PushKey] = []
+    func key(_ number: Int) -> PushKey { PushKey(number: UInt64(number) &* 0x9E37_79B9_7F4A_7C15) }
+    while let number = pushes.next() {
+      let push = key(number)
+      if counter.peek(push, now: 1) != 1 || counter.count(push, accepted: false, now: 1) != 1 {
+        Issue.record("push \(number) is not new")
+      }
+      waiting.append(push)
+      guard waiting.count == 1000 else { continue }
+      for push in waiting {
+        let (next, number) = (counter.peek(push, now: 2), counter.count(push, accepted: true, now: 2))
+        if next != 2 || number != 2 || counter.peek(push, now: 2) != 1 { Issue.record("it is not the second attempt") }
+      }
+      waiting = []
+    }
+    #expect(counter.remembered == waiting.count)
+    for push in waiting { #expect(counter.peek(push, now: 3) == 2) }
+  }
+
+  @Test func whatIsMarkedHasAMark() {
+    let marks = AttemptMarks((0..<5000).map { UInt64($0) &* 0x9E37_79B9_7F4A_7C15 })
+    #expect((0..<5000).allSatisfy { marks.mayContain(UInt64($0) &* 0x9E37_79B9_7F4A_7C15) })
+    #expect((5000..<10_000).count { marks.mayContain(UInt64($0) &* 0x9E37_79B9_7F4A_7C15) } < 250)
+    #expect(!AttemptMarks().mayContain(0))
+  }
+
   @Test func theTableIsEmptyAgainAfterSilence() {
     var counter = AttemptCounter()
     var filler = HashFiller()
