@@ -52,7 +52,8 @@ struct RecordStorage: Sendable {
     // What it keeps is asked for its size here, for the first time in a hundred thousand pushes. Those whose turn is soon
     // come meanwhile.
     if head + Self.foresight < size {
-      CacheLines.prefetch(UnsafeRawBufferPointer(start: chunks[0].records[head + Self.foresight].content.head, count: 1))
+      let next = chunks[0].records[head + Self.foresight].content.head
+      CacheLines.prefetch(UnsafeRawBufferPointer(start: next, count: 1))
     }
     count -= 1
     head += 1
