@@ -21,7 +21,8 @@ import Testing
     let blocks = SmallBlocks()
     var held: [UnsafeMutableRawBufferPointer] = []
     for byte in UInt8(1)...20 {
-      let block = UnsafeMutableRawBufferPointer(start: try #require(blocks.allocate(size)), count: size)
+      let start: UnsafeMutableRawPointer = try #require(blocks.allocate(size))
+      let block = UnsafeMutableRawBufferPointer(start: start, count: size)
       block.initializeMemory(as: UInt8.self, repeating: byte)
       held.append(block)
       // Every other one takes the place of one that is over.
