@@ -38,11 +38,14 @@ struct FieldBlock {
 
   /// Adds a field.
   ///
-  /// - Returns: false, with nothing added, if the list would count more than is allowed.
+  /// - Returns: false, with nothing added now or later, if the list would count more than is allowed.
   @inline(__always)
   mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     let counted = name.count &+ value.count &+ 32
-    guard counted <= room else { return false }
+    guard counted <= room else {
+      room = 0
+      return false
+    }
     room &-= counted
     HeaderList.pack(name: name, value: value, to: memory + size)
     size &+= HeaderList.size(name: name.count, value: value.count)

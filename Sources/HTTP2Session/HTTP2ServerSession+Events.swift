@@ -73,7 +73,7 @@ extension HTTP2ServerSession {
   /// Returns what the callback returns.
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
     if fields.stream != id, !beginFields(on: id) { return 0 }
-    if headerExcess == 0, fields.append(name: name, value: value) { return 0 }
+    if fields.append(name: name, value: value) { return 0 }
     headerExcess += name.count + value.count + 32
     withStream(id) { $0.request.headersTooLarge = true }
     guard headerExcess > HTTP2Limits.maxHeaderExcess else { return 0 }

@@ -1,0 +1,54 @@
+import HTTPMessage
+import Testing
+
+@testable import HTTP2Session
+
+/// Header blocks on their way to their requests.
+@Suite struct FieldBlockTests {
+  /// A field that HPACK's tables do not have; its name has one letter and its value any length below 16 000 bytes.
+  private func field(_ name: Character, _ value: String) -> [UInt8] {
+    let count = value.utf8.count
+    let length = count < 127 ? [UInt8(count)] : [0x7f, UInt8((count - 127) & 127 | 128), UInt8((count - 127) >> 7)]
+    return [0x00, 0x01] + Array(String(name).utf8) + length + Array(value.utf8)
+  }
+
+  private func headers(_ stream: Int32, endStream: Bool = true, _ fields: [UInt8], isTrailer: Bool = false) -> [UInt8] {
+    let request = isTrailer ? [] : Array(Frame.request(stream).dropFirst(9))
+    return Frame.bytes(type: 1, flags: endStream ? 5 : 4, stream: stream, payload: request + fields)
+  }
+
+  /// The bytes are cut everywhere once, and another connection of the thread has its turn between the halves.
+  @Test func sessionsOfAThreadKeepTheirFieldsApart() throws {
+    let fields = field("x", "one") + field("y", String(repeating: "z", count: 40))
+    let bytes = headers(1, fields)
+    for cut in 1..<bytes.count {
+      let pool = RequestStreamPool()
+      let (one, other) = (try HTTP2ServerSession.begun(pool: pool), try HTTP2ServerSession.begun(pool: pool))
+      #expect(try one.requests(Array(bytes[..<cut])).isEmpty)
+      let second = try #require(try other.requests(headers(1, field("x", "two"))).first)
+      let first = try #require(try one.requests(Array(bytes[cut...])).first)
+      #expect(first.request.headers["x"] == "one" && first.request.headers["y"]?.count == 40, "cut at \(cut)")
+      #expect(first.request.headers.count == 6)
+      #expect(second.request.headers["x"] == "two" && second.request.headers["y"] == nil)
+    }
+  }
+
+  @Test func trailersAreNotTakenForThoseOfAListThatIsTooLarge() throws {
+    let session = try HTTP2ServerSession.begun()
+    #expect(try session.requests(headers(1, endStream: false, field("x", "one"))).isEmpty)
+    let tooLarge = try session.requests(headers(3, field("x", String(repeating: "z", count: 8100)) + field("y", "two")))
+    #expect(tooLarge.map(\.request.headersTooLarge) == [true])
+    #expect(tooLarge.first?.request.headers["y"] == nil, "nothing is kept behind what did not fit")
+    let whole = try #require(try session.requests(headers(1, field("t", "end"), isTrailer: true)).first)
+    #expect(!whole.request.headersTooLarge)
+    #expect(whole.request.headers["x"] == "one" && whole.request.headers["t"] == "end")
+  }
+
+  @Test func trailersCountToTheListTheyBelongTo() throws {
+    let session = try HTTP2ServerSession.begun()
+    let half = String(repeating: "z", count: 4000)
+    #expect(try session.requests(headers(1, endStream: false, field("x", half))).isEmpty)
+    let whole = try #require(try session.requests(headers(1, field("t", half), isTrailer: true)).first)
+    #expect(whole.request.headersTooLarge && whole.request.headers["t"] == nil)
+  }
+}
