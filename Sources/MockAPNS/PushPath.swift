@@ -185,10 +185,10 @@ final class PushPath {
     _ session: HTTP2ServerSession
   ) {
     announceStreams(before: 200, session)
-    Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: request, verdict.facts)
-    session.respond(to: stream, headers: answers.accepted.headers)
+    let answer = filledTemplate(status: 200, for: request, verdict.facts)
+    session.respond(to: stream, headers: answer.headers)
     record(
-      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), key, attempt: attempt,
+      request, verdict, generatedID: answer.generatedID(of: verdict.facts), key, attempt: attempt,
       outcome: .accepted)
   }
 
@@ -203,15 +203,14 @@ final class PushPath {
       record(request, verdict, generatedID: [], key, attempt: attempt, outcome: .rejected)
       return
     }
-    answers.rejected.set(status: verdict.status)
-    Self.fillIdentifiers(of: &answers.rejected, from: &ids, for: request, verdict.facts)
+    let answer = filledTemplate(status: verdict.status, for: request, verdict.facts)
     // An answer to HEAD has no body (RFC 9110 section 9.3.2); APNs knows no other method than POST.
     let isHEAD = verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
     session.respond(
-      to: stream, headers: answers.rejected.headers,
+      to: stream, headers: answer.headers,
       body: isHEAD ? [] : AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
     record(
-      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), key, attempt: attempt,
+      request, verdict, generatedID: answer.generatedID(of: verdict.facts), key, attempt: attempt,
       outcome: .rejected)
   }
 
@@ -225,19 +224,17 @@ final class PushPath {
   /// An answer with its ids. Its bytes are copied only if it changes, or the next one is filled in before it is gone.
   func filledTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) -> AnswerTemplates.Template {
     if status == 200 {
-      Self.fillIdentifiers(of: &answers.accepted, from: &ids, for: request, facts)
+      fillIdentifiers(of: &answers.accepted, for: request, facts)
       return answers.accepted
     }
     answers.rejected.set(status: status)
-    Self.fillIdentifiers(of: &answers.rejected, from: &ids, for: request, facts)
+    fillIdentifiers(of: &answers.rejected, for: request, facts)
     return answers.rejected
   }
 
   /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).
-  // Static, so that the templates can be filled in place.
-  private static func fillIdentifiers(
-    of answer: inout AnswerTemplates.Template, from ids: inout IdentifierSource, for request: HTTPRequest,
-    _ facts: PushFacts
+  private func fillIdentifiers(
+    of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts
   ) {
     if let given = facts.apnsID, facts.apnsIDIsUUID {
       request.headers.bytes.withUnsafeBufferPointer { bytes in
