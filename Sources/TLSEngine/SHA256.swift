@@ -5,10 +5,6 @@ public enum SHA256 {
   /// The number of bytes in a digest.
   public static let count = 32
 
-  // Looked up once: asking OpenSSL for an algorithm by name with each call takes longer than hashing a push.
-  // An EVP_MD is immutable and reference counted, so any thread may use it; it lives as long as the program.
-  nonisolated(unsafe) static let algorithm: OpaquePointer? = EVP_MD_fetch(nil, "SHA2-256", nil) ?? EVP_sha256()
-
   /// A digest as four numbers, the first byte of each its highest.
   public typealias Words = (UInt64, UInt64, UInt64, UInt64)
 

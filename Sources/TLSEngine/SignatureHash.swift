@@ -9,12 +9,13 @@ public enum SignatureHash: Sendable {
   case sha512
 
   // Looked up once for the whole program; immutable, reference counted, never freed, safe to use from any thread.
+  nonisolated(unsafe) private static let sha256Algorithm = EVP_MD_fetch(nil, "SHA2-256", nil) ?? EVP_sha256()
   nonisolated(unsafe) private static let sha512Algorithm = EVP_MD_fetch(nil, "SHA2-512", nil) ?? EVP_sha512()
 
   /// OpenSSL's algorithm; the pointer is valid for the life of the program.
   var algorithm: OpaquePointer? {
     switch self {
-    case .sha256: SHA256.algorithm
+    case .sha256: Self.sha256Algorithm
     case .sha512: Self.sha512Algorithm
     }
   }
