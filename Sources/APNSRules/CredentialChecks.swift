@@ -19,9 +19,7 @@ extension Rulebook {
   ) throws(Rejection) {
     if let certificate = standing.certificate { return try checkCertificate(certificate) }
     guard verdict.credential == .token, let range = facts.authorization else {
-      throw Rejection(.credential, .missingProviderToken) { _ in
-        "neither a client certificate nor a provider token came: send authorization: bearer <JWT>"
-      }
+      throw Self.noCredential
     }
     let authorization = packed.part(range.indices)
     standing.known.rest(on: KnownTokens.Basis(keys: keys.version, mode: mode, environment: environment))
@@ -42,12 +40,15 @@ extension Rulebook {
 
   /// A certificate of the mock's own authority that is not for pushing (section 13 row 3).
   private func checkCertificate(_ certificate: ProviderCertificate) throws(Rejection) {
-    guard certificate.development || certificate.production else {
-      throw Rejection(.certificate, .badCertificate) { _ in
-        "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "
-          + "certificate: make one with apns-mock certs client --topic T"
-      }
-    }
+    guard certificate.development || certificate.production else { throw Self.noProviderCertificate }
+  }
+
+  private static let noCredential = Rejection(.credential, .missingProviderToken) { _, _ in
+    "neither a client certificate nor a provider token came: send authorization: bearer <JWT>"
+  }
+  private static let noProviderCertificate = Rejection(.certificate, .badCertificate) { _, _ in
+    "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "
+      + "certificate: make one with apns-mock certs client --topic T"
   }
 
   /// Rows 8 to 13 for a token whose signature was looked at.
@@ -55,7 +56,7 @@ extension Rulebook {
     _ token: ProviderToken, standing: inout ConnectionStanding, now: Int64
   ) throws(Rejection) {
     guard let key = token.key, let issuedAt = token.issuedAt else {
-      throw Rejection(.providerToken, .invalidProviderToken) { _ in
+      throw Rejection(.providerToken, .invalidProviderToken) { _, _ in
         token.problem ?? "the provider token is not valid"
       }
     }
@@ -73,13 +74,13 @@ extension Rulebook {
     // `iat` has no more than seconds: a token made at 12:00:00.9 says 12:00:00 and is good until 13:00:00.9.
     let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
-      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge] _ in
+      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge] _, _ in
         "iat is \(Explanation.time(age)) old (\(Explanation.moment(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: make a new provider token every 20 to 60 minutes"
       }
     }
     if age < -times.future {
-      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.future] _ in
+      throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.future] _, _ in
         let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
         return "iat is \(Explanation.time(age)) in the future (\(Explanation.moment(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: \(hint)"
@@ -90,7 +91,7 @@ extension Rulebook {
   /// Row 10: a scoped key in the other environment (section 3.3).
   private func checkEnvironment(_ key: TrustedKey) throws(Rejection) {
     guard let only = key.environment, only != environment else { return }
-    throw Rejection(.keyEnvironment, settings.environmentKeyReason) { [keyID = key.keyID, environment] _ in
+    throw Rejection(.keyEnvironment, settings.environmentKeyReason) { [keyID = key.keyID, environment] _, _ in
       "key \(keyID) is for \(only.rawValue) only, this is \(environment.rawValue): use a key of this environment"
     }
   }
@@ -99,7 +100,7 @@ extension Rulebook {
   private func checkBinding(_ key: TrustedKey, to first: TrustedKey?) throws(Rejection) {
     guard let first else { return }
     guard key.teamID == first.teamID else {
-      throw Rejection(.connectionTeam, .invalidProviderToken) { [first = first.teamID, other = key.teamID] _ in
+      throw Rejection(.connectionTeam, .invalidProviderToken) { [first = first.teamID, other = key.teamID] _, _ in
         "the connection belongs to team \(first) since its first push, this token is of team \(other): "
           + "open a connection for each team"
       }
@@ -109,7 +110,7 @@ extension Rulebook {
     let areTopicKeys = key.topics != nil && first.topics != nil
     let areRelated = key.relatedKeyID == first.keyID || first.relatedKeyID == key.keyID
     guard areTeamKeys || key.keyID == first.keyID || areTopicKeys && areRelated else {
-      throw Rejection(.relatedKey, .unrelatedKeyIdInToken) { [first = first.keyID, other = key.keyID] _ in
+      throw Rejection(.relatedKey, .unrelatedKeyIdInToken) { [first = first.keyID, other = key.keyID] _, _ in
         "key \(other) is not related to \(first), with which this connection began: open a connection for each key"
       }
     }
@@ -124,7 +125,7 @@ extension Rulebook {
       keyID: key.keyID, issuedAt: issuedAt, now: now, interval: times.updateInterval, free: settings.freeTokenUpdates)
     guard isInTime else {
       let changes = standing.updates.fastChanges + 1
-      throw Rejection(.tokenUpdates, .tooManyProviderTokenUpdates) { [interval = times.updateInterval] _ in
+      throw Rejection(.tokenUpdates, .tooManyProviderTokenUpdates) { [interval = times.updateInterval] _, _ in
         "the connection's provider token changed \(changes) times within less than "
           + "\(Explanation.time(interval)) of the one before: make one every 20 to 60 minutes and share it"
       }
@@ -132,7 +133,7 @@ extension Rulebook {
   }
 
   private func latched(until end: Int64, now: Int64) -> Rejection {
-    Rejection(.tokenUpdateLatch, .tooManyProviderTokenUpdates) { _ in
+    Rejection(.tokenUpdateLatch, .tooManyProviderTokenUpdates) { _, _ in
       "the connection changed its provider token too often and is refused until \(Explanation.moment(end)), "
         + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes"
     }

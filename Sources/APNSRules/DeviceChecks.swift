@@ -6,37 +6,45 @@ extension Rulebook {
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer?,
     certificate: ProviderCertificate?, devices: DeviceTable, now: Int64
   ) throws(Rejection) {
-    guard let range = facts.deviceToken, let device = devices.device(packed.part(range.indices)) else { return }
+    guard let range = facts.deviceToken, let entry = devices.entry(packed.part(range.indices)) else { return }
+    let device = entry.device
     if let other = device.environment, other != environment {
-      throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment] _ in
-        "\(device.shown) is of \(other.rawValue), this is \(environment.rawValue): push it through the other environment"
+      throw Rejection(.deviceEnvironment, .badDeviceToken) { [environment, shown = device.shown] _, _ in
+        "\(shown) is of \(other.rawValue), this is \(environment.rawValue): push it through the other environment"
       }
     }
     if let expected = device.topic, let topic, !topic.equals(text: expected) {
-      throw Rejection(.deviceTopic, .deviceTokenNotForTopic) { [header = facts.topic] packed in
-        "\(device.shown) belongs to \(Explanation.quoted(expected)), "
-          + "apns-topic is \(Explanation.topic(header, certificate, packed))"
+      throw Rejection(.deviceTopic, .deviceTokenNotForTopic) { [shown = device.shown] facts, packed in
+        "\(shown) belongs to \(Explanation.quoted(expected)), "
+          + "apns-topic is \(Explanation.topic(facts.topic, certificate, packed))"
       }
     }
-    switch device.state {
-    case .online: return
-    case .expired:
-      throw Rejection(.deviceExpired, .expiredToken, timestamp: device.since) { _ in
-        "\(device.shown) expired at \(Explanation.moment(device.since)): "
-          + "forget it, unless the app registered it again since"
-      }
-    case .unregistered:
+    guard let farewell = entry.farewell else { return }
+    if device.state == .unregistered {
       let (start, isNever) = device.since.addingReportingOverflow(times.unregisteredAfter)
       guard !isNever, now >= start else { return }
-      throw Rejection(.deviceUnregistered, .unregistered, timestamp: device.since) { _ in
-        "\(device.shown) is unregistered since \(Explanation.moment(device.since)): forget it, unless the app "
-          + "registered it again since"
-      }
     }
+    throw farewell
   }
 }
 
 extension Device {
+  /// What is said of pushes to it once it is gone; `nil` while it takes them.
+  var farewell: Rejection? {
+    switch state {
+    case .online: nil
+    case .expired:
+      Rejection(.deviceExpired, .expiredToken, timestamp: since) { [shown, since] _, _ in
+        "\(shown) expired at \(Explanation.moment(since)): forget it, unless the app registered it again since"
+      }
+    case .unregistered:
+      Rejection(.deviceUnregistered, .unregistered, timestamp: since) { [shown, since] _, _ in
+        "\(shown) is unregistered since \(Explanation.moment(since)): forget it, unless the app registered it again "
+          + "since"
+      }
+    }
+  }
+
   /// How an explanation names it.
   fileprivate var shown: String { "device token \(DeviceToken.abbreviated(token))" }
 }

@@ -4,9 +4,25 @@ public struct DeviceTable: Sendable {
   public private(set) var version: UInt64 = 0
   /// How many devices it has.
   public private(set) var count = 0
-  /// The devices by a hash of their tokens, which few share: a push is looked up by the bytes of its token, without a
-  /// `String` of them.
-  private var byHash: [Int: [Device]] = [:]
+  /// The devices by the number of their tokens' `PushKey`, which hardly ever two share: a push is looked up by the bytes
+  /// of its token, without a `String` of them.
+  private var byKey: [UInt64: Entry] = [:]
+
+  /// A device, and what a push to it needs. An object, so that a push which is rejected for it takes a reference and
+  /// makes nothing.
+  final class Entry: Sendable {
+    let device: Device
+    /// Why pushes to it are rejected once their topic is right; `nil` while the device is online.
+    let farewell: Rejection?
+    /// Another one with this key.
+    fileprivate let next: Entry?
+
+    fileprivate init(_ device: Device, next: Entry?) {
+      self.device = device
+      farewell = device.farewell
+      self.next = next
+    }
+  }
 
   /// A table of these devices; of two with one token the later counts.
   public init(_ devices: [Device] = []) {
@@ -14,12 +30,13 @@ public struct DeviceTable: Sendable {
   }
 
   /// The devices by token.
-  public var devices: [Device] { byHash.values.joined().sorted { $0.token < $1.token } }
+  public var devices: [Device] { byKey.values.flatMap(Self.devices).sorted { $0.token < $1.token } }
 
   /// Adds a device or replaces the one with its token.
   public mutating func set(_ device: Device) {
     take(device.token)
-    byHash[Self.hash(of: device.token), default: []].append(device)
+    let key = Self.key(of: device.token)
+    byKey[key] = Entry(device, next: byKey[key])
     count += 1
     version += 1
   }
@@ -37,10 +54,10 @@ public struct DeviceTable: Sendable {
   /// Takes out the device with this token, which is in lower case.
   @discardableResult
   private mutating func take(_ token: String) -> Device? {
-    let hash = Self.hash(of: token)
-    guard var same = byHash[hash], let place = same.firstIndex(where: { $0.token == token }) else { return nil }
-    let gone = same.remove(at: place)
-    byHash[hash] = same.isEmpty ? nil : same
+    let key = Self.key(of: token)
+    let same = Self.devices(byKey[key])
+    guard let gone = same.first(where: { $0.token == token }) else { return nil }
+    byKey[key] = same.filter { $0.token != token }.reduce(nil) { Entry($1, next: $0) }
     count -= 1
     return gone
   }
@@ -48,58 +65,41 @@ public struct DeviceTable: Sendable {
   /// Forgets all devices.
   public mutating func removeAll() {
     guard count > 0 else { return }
-    byHash.removeAll()
+    byKey.removeAll()
     count = 0
     version += 1
   }
 
   /// The device with this token, in any case.
   public subscript(token: String) -> Device? {
-    var token = token.lowercased()
-    return token.withUTF8 { device(UnsafeRawBufferPointer($0)) }
+    var token = token
+    return token.withUTF8 { entry(UnsafeRawBufferPointer($0))?.device }
   }
 
   /// The device with this token as it came off the wire, hexadecimal in any case. Costs nothing while the table is
   /// empty.
-  public func device(_ token: UnsafeRawBufferPointer) -> Device? {
+  func entry(_ token: UnsafeRawBufferPointer) -> Entry? {
     if count == 0 { return nil }
-    return byHash[Self.hash(of: token)]?.first { device in
-      var known = device.token
-      return known.withUTF8 { token.equalsHexadecimal(UnsafeRawBufferPointer($0)) }
-    }
+    var entry = byKey[PushKey(deviceToken: token).number]
+    while let found = entry, !token.equalsHexadecimal(of: found.device.token) { entry = found.next }
+    return entry
   }
 
-  private static func hash(of token: String) -> Int {
+  private static func key(of token: String) -> UInt64 {
     var token = token
-    return token.withUTF8 { hash(of: UnsafeRawBufferPointer($0)) }
+    return token.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)).number }
   }
 
-  /// The same for a token in any case.
-  private static func hash(of token: UnsafeRawBufferPointer) -> Int {
-    var hasher = Hasher()
-    token.forEachLowercasedWord { hasher.combine($0) }
-    return hasher.finalize()
+  /// Those of an entry and the ones behind it.
+  private static func devices(_ entry: Entry?) -> [Device] {
+    sequence(first: entry, next: { $0?.next }).compactMap { $0?.device }
   }
 }
 
 extension UnsafeRawBufferPointer {
   /// The same hexadecimal digits in any case; other bytes are compared as they may.
-  fileprivate func equalsHexadecimal(_ other: UnsafeRawBufferPointer) -> Bool {
-    count == other.count && zip(self, other).allSatisfy { $0 | 0x20 == $1 | 0x20 }
-  }
-
-  /// Calls `body` with eight hexadecimal digits after the other in lower case; the last ones may be fewer.
-  fileprivate func forEachLowercasedWord(_ body: (UInt64) -> Void) {
-    // Setting bit 5 puts A…F into lower case and leaves digits and a…f alone.
-    let lowercased: UInt64 = 0x2020_2020_2020_2020
-    var offset = 0
-    while offset + 8 <= count {
-      body(loadUnaligned(fromByteOffset: offset, as: UInt64.self) | lowercased)
-      offset += 8
-    }
-    while offset < count {
-      body(UInt64(self[offset]) | lowercased)
-      offset += 1
-    }
+  fileprivate func equalsHexadecimal(of text: String) -> Bool {
+    var text = text
+    return text.withUTF8 { other in count == other.count && zip(self, other).allSatisfy { $0 | 0x20 == $1 | 0x20 } }
   }
 }

@@ -5,19 +5,22 @@ internal import HTTPMessage
 /// business (section 6.2).
 extension Rulebook {
   func checkPayload(_ request: HTTPRequest, _ facts: PushFacts) throws(Rejection) {
-    guard request.bodySize > 0 else {
-      throw Rejection(.payloadPresent, .payloadEmpty) { _ in "the push has no body: send the payload as JSON" }
-    }
+    guard request.bodySize > 0 else { throw Self.noPayload }
     guard request.bodySize <= facts.payloadLimit else {
-      throw Rejection(.payloadSize, .payloadTooLarge) { [size = request.bodySize, limit = facts.payloadLimit] _ in
-        "the body has \(size) bytes, at most \(limit) are allowed for "
-          + (limit == PushType.usualPayloadLimit ? "this push type: shorten it" : "VoIP: shorten it")
+      throw Rejection(.payloadSize, .payloadTooLarge) { [size = request.bodySize] facts, _ in
+        "the body has \(size) bytes, at most \(facts.payloadLimit) are allowed for "
+          + (facts.payloadLimit == PushType.usualPayloadLimit ? "this push type: shorten it" : "VoIP: shorten it")
       }
     }
     guard mode == .strict, Payload.parse(request.body) == nil else { return }
-    throw Rejection(.payloadSyntax, .payloadEmpty) { _ in
-      "the body is not JSON, which rules \"strict\" refuse (APNs answers 200 and the device shows nothing)"
-    }
+    throw Self.payloadIsNoJSON
+  }
+
+  private static let noPayload = Rejection(.payloadPresent, .payloadEmpty) { _, _ in
+    "the push has no body: send the payload as JSON"
+  }
+  private static let payloadIsNoJSON = Rejection(.payloadSyntax, .payloadEmpty) { _, _ in
+    "the body is not JSON, which rules \"strict\" refuse (APNs answers 200 and the device shows nothing)"
   }
 }
 

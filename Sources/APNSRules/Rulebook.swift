@@ -100,7 +100,7 @@ public struct Rulebook: Sendable {
     }
   }
 
-  private static let headerListTooLarge = Rejection(.headerListSize, nil) { _ in
+  private static let headerListTooLarge = Rejection(.headerListSize, nil) { _, _ in
     "the header list is over the 8000 bytes that SETTINGS_MAX_HEADER_LIST_SIZE allows"
   }
 

@@ -19,7 +19,7 @@ extension Rulebook {
       try checkSuffix(topic, type, facts, certificate: certificate)
       if mode == .strict, !type.documents(priority: facts.priority) {
         let (priority, isGiven) = (facts.priority, facts.priorityText != nil)
-        throw Rejection(.priorityForType, .badPriority) { _ in
+        throw Rejection(.priorityForType, .badPriority) { _, _ in
           "a push of type \(type.text) has priority \(priority)\(isGiven ? "" : " by default"), "
             + "documented is \(type == .background ? "5 alone" : "10 or 5"): set apns-priority"
         }
@@ -28,17 +28,19 @@ extension Rulebook {
   }
 
   private func missingTopic(_ topic: UnsafeRawBufferPointer?, certificate: ProviderCertificate?) -> Rejection {
-    if topic != nil {
-      return Rejection(.topicPresent, .missingTopic) { _ in "apns-topic is empty: send the app's bundle id" }
+    if topic != nil { return Self.emptyTopic }
+    guard let certificate else { return Self.noTopic }
+    return Rejection(.topicPresent, .missingTopic) { _, _ in
+      "apns-topic is missing and the client certificate has several topics "
+        + "(\(Explanation.list(certificate.permittedTopics))): send one of them"
     }
-    return Rejection(.topicPresent, .missingTopic) { _ in
-      if let certificate {
-        "apns-topic is missing and the client certificate has several topics "
-          + "(\(Explanation.list(certificate.permittedTopics))): send one of them"
-      } else {
-        "apns-topic is missing: with a provider token it is always needed, send the app's bundle id"
-      }
-    }
+  }
+
+  private static let emptyTopic = Rejection(.topicPresent, .missingTopic) { _, _ in
+    "apns-topic is empty: send the app's bundle id"
+  }
+  private static let noTopic = Rejection(.topicPresent, .missingTopic) { _, _ in
+    "apns-topic is missing: with a provider token it is always needed, send the app's bundle id"
   }
 
   /// `BadTopic` only for what no bundle id can be (section 13 row 1).
@@ -46,8 +48,8 @@ extension Rulebook {
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?
   ) throws(Rejection) {
     guard topic.count <= 255, topic.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
-      throw Rejection(.topicForm, .badTopic) { [header = facts.topic] packed in
-        "apns-topic \(Explanation.topic(header, certificate, packed)) has spaces or control characters or is over "
+      throw Rejection(.topicForm, .badTopic) { facts, packed in
+        "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) has spaces or control characters or is over "
           + "255 bytes: send the app's bundle id"
       }
     }
@@ -57,36 +59,40 @@ extension Rulebook {
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate
   ) throws(Rejection) {
     if facts.pushType == .location, mode != .lenient {
-      throw Rejection(.topicPermitted, .topicDisallowed) { _ in
-        "a push of type location needs a provider token, this came with a certificate"
-      }
+      throw Self.locationWithCertificate
     }
     guard certificate.permits(topic) else {
-      throw Rejection(.topicPermitted, .topicDisallowed) { [header = facts.topic] packed in
-        "apns-topic \(Explanation.topic(header, certificate, packed)) is not in the client certificate "
+      throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
+        "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is not in the client certificate "
           + "(\(Explanation.list(certificate.permittedTopics)))"
       }
     }
+  }
+
+  private static let locationWithCertificate = Rejection(.topicPermitted, .topicDisallowed) { _, _ in
+    "a push of type location needs a provider token, this came with a certificate"
   }
 
   private func checkPermission(
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, token: ProviderToken?
   ) throws(Rejection) {
     if facts.pushType == .mdm, mode != .lenient {
-      throw Rejection(.topicPermitted, .topicDisallowed) { _ in
-        "a push of type mdm needs the MDM certificate, this came with a provider token"
-      }
+      throw Self.mdmWithToken
     }
     guard let token, let topics = token.key?.topics else { return }
     // A topic-specific key lists bundle ids; what a push type hangs on them is theirs too.
     let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
     let bundleID = topic.part(0..<topic.count - suffix)
     guard topics.contains(where: { topic.equals(text: $0) || bundleID.equals(text: $0) }) else {
-      throw Rejection(.topicPermitted, .topicDisallowed) { [header = facts.topic] packed in
-        "apns-topic \(Explanation.quoted(header, packed)) is not among the topics of key \(token.keyID ?? "") "
+      throw Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
+        "apns-topic \(Explanation.quoted(facts.topic, packed)) is not among the topics of key \(token.keyID ?? "") "
           + "(\(Explanation.list(topics)))"
       }
     }
+  }
+
+  private static let mdmWithToken = Rejection(.topicPermitted, .topicDisallowed) { _, _ in
+    "a push of type mdm needs the MDM certificate, this came with a provider token"
   }
 
   /// A suffix of another type is `InvalidPushType` (observed), a missing one `TopicDisallowed` (observed for VoIP).
@@ -96,13 +102,13 @@ extension Rulebook {
     let found = PushType(suffixOf: topic)
     if found == type || found == nil && !type.hasTopicSuffix { return }
     if let found {
-      throw Rejection(.topicForType, .invalidPushType) { [header = facts.topic] packed in
-        "apns-topic \(Explanation.topic(header, certificate, packed)) is for type \(found.text), "
+      throw Rejection(.topicForType, .invalidPushType) { facts, packed in
+        "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) is for type \(found.text), "
           + "apns-push-type is \(type.text), whose topic has \(type.shownSuffix)"
       }
     }
-    throw Rejection(.topicForType, .topicDisallowed) { [header = facts.topic] packed in
-      "apns-topic \(Explanation.topic(header, certificate, packed)) does not fit apns-push-type \(type.text): "
+    throw Rejection(.topicForType, .topicDisallowed) { facts, packed in
+      "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) does not fit apns-push-type \(type.text): "
         + "add \(type.shownSuffix)"
     }
   }

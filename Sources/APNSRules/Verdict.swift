@@ -13,7 +13,7 @@ public struct Verdict: Sendable {
   }
 
   /// 200, or the status of `reason`; 431 where the header list was over the limit.
-  public var status: Int { rejection.map { $0.reason?.status ?? 431 } ?? 200 }
+  public var status: Int { rejection?.status ?? 200 }
   /// Why not; `nil` with 200 and 431.
   public var reason: Reason? { rejection?.reason }
   /// The check that failed; `nil` with 200.
@@ -23,9 +23,11 @@ public struct Verdict: Sendable {
   ///
   /// - Parameter headers: the packed header fields of the request, or a copy of them without signatures. Values that are
   ///   not in it are shown as empty.
-  public func detail(headers: UnsafeRawBufferPointer) -> String { rejection?.words(headers) ?? "accepted" }
+  public func detail(headers: UnsafeRawBufferPointer) -> String { rejection?.words(facts, headers) ?? "accepted" }
   /// The `timestamp` of a 410, in milliseconds since 1970.
   public var timestamp: Int64? { rejection?.timestamp }
+  /// The body of the answer; empty with 200 and 431.
+  public var body: [UInt8] { rejection?.body ?? [] }
   /// What the request says.
   public internal(set) var facts: PushFacts
   /// What the request came with to authenticate itself.
@@ -73,7 +75,7 @@ public struct Verdict: Sendable {
   /// section 8.2, the last check, made outside `Rulebook.judge` because its state is shared by all connections.
   public mutating func refuse(over rate: DeviceRate) {
     reject(
-      Rejection(.deviceRate, .tooManyRequests) { _ in
+      Rejection(.deviceRate, .tooManyRequests) { _, _ in
         "more than \(rate.count) pushes within \(rate.per) to this device token: slow down for this device"
       })
   }
@@ -96,25 +98,31 @@ extension Verdict {
     self.credential = credential
     self.token = token
     planned = CheckSet(passed + (failed.map { [$0.check] } ?? []))
-    if let failed { reject(Rejection(failed.check, failed.reason) { _ in failed.detail }) }
+    if let failed { reject(Rejection(failed.check, failed.reason) { _, _ in failed.detail }) }
   }
 }
 
-/// What a failed check throws.
+/// What a failed check throws. One object serves for all pushes that are rejected for the same: what is said of each of
+/// them comes from its own headers.
 final class Rejection: Error {
   let check: Check
   /// `nil` for the one answer that APNs gives without a reason: 431.
   let reason: Reason?
+  let status: Int
   let timestamp: Int64?
+  /// Of the answer.
+  let body: [UInt8]
   let words: Words
 
-  /// Makes the explanation from the packed header fields.
-  typealias Words = @Sendable (_ packed: UnsafeRawBufferPointer) -> String
+  /// Makes the explanation from what a request says and its packed header fields.
+  typealias Words = @Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String
 
   init(_ check: Check, _ reason: Reason?, timestamp: Int64? = nil, _ words: @escaping Words) {
     self.check = check
     self.reason = reason
+    status = reason?.status ?? 431
     self.timestamp = timestamp
+    body = reason?.body(timestamp: timestamp) ?? []
     self.words = words
   }
 }

@@ -1,6 +1,5 @@
 import APNSRules
 import HTTPMessage
-import Notation
 
 /// The headers and bodies of APNs' answers, prepared once for each connection; only ids and times are filled in.
 ///
@@ -61,40 +60,4 @@ struct AnswerTemplates {
     rejected = Template(status: 400, withUniqueID: false, contentType: settings.errorContentType)
   }
 
-  /// The body for a reason that need not be one of APNs'.
-  static func body(reason: String, timestamp: Int64?) -> [UInt8] {
-    var writer = JSONWriter(capacity: 64)
-    writer.object { writer in
-      writer.member("reason", reason)
-      if let timestamp { writer.member("timestamp", timestamp) }
-    }
-    return writer.bytes
-  }
-
-  /// A reason as compact JSON, as answers and GOAWAY frames carry it.
-  static func text(reason: Reason) -> String { #"{"reason":"\#(reason.text)"}"# }
-
-  /// The body of a rejection: compact JSON (APNS.md section 7.1, observed), with the time of a 410 in milliseconds.
-  static func body(reason: Reason, timestamp: Int64?) -> [UInt8] {
-    let plain = bodies[Int(reason.rawValue)]
-    guard let timestamp else { return plain }
-    var digits = String(timestamp)
-    return digits.withUTF8 { digits in
-      [UInt8](unsafeUninitializedCapacity: plain.count + timestampName.count + digits.count) { body, filled in
-        // The closing brace is written over and comes last.
-        filled = body.initialize(fromContentsOf: plain) - 1
-        filled = body[filled...].initialize(fromContentsOf: timestampName)
-        filled = body[filled...].initialize(fromContentsOf: digits)
-        filled = body[filled...].initialize(fromContentsOf: CollectionOfOne(UInt8(ascii: "}")))
-      }
-    }
-  }
-
-  private static let timestampName = Array(#","timestamp":"#.utf8)
-
-  private static let bodies: [[UInt8]] = {
-    var bodies = [[UInt8]](repeating: [], count: Int(Reason.allCases.map(\.rawValue).max() ?? 0) + 1)
-    for reason in Reason.allCases { bodies[Int(reason.rawValue)] = Array(text(reason: reason).utf8) }
-    return bodies
-  }()
 }

@@ -46,9 +46,9 @@ enum Farewell {
   /// The debug data of the GOAWAY: JSON with a reason where APNs says so, else text (APNS.md sections 1.3 and 9.2).
   var debugData: String {
     switch self {
-    case .shutdown, .tooManyErrors: AnswerTemplates.text(reason: .shutdown)
-    case .idle: AnswerTemplates.text(reason: .idleTimeout)
-    case .wrongEnvironment: AnswerTemplates.text(reason: .badCertificateEnvironment)
+    case .shutdown, .tooManyErrors: Reason.shutdown.json
+    case .idle: Reason.idleTimeout.json
+    case .wrongEnvironment: Reason.badCertificateEnvironment.json
     case .excessStreams(let limit): "more active streams than this endpoint allows: \(limit)"
     case .notHTTP2(let bytes):
       "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Self.hexadecimal(bytes))"

@@ -198,7 +198,7 @@ final class PushPath {
   ) {
     announceStreams(before: verdict.status, session)
     countRejection(verdict.status)
-    guard let reason = verdict.reason else {
+    guard verdict.reason != nil else {
       session.respond(to: stream, headers: answers.headersTooLarge)
       record(request, verdict, generatedID: [], key, attempt: attempt, outcome: .rejected)
       return
@@ -208,7 +208,7 @@ final class PushPath {
     let isHEAD = verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
     session.respond(
       to: stream, headers: answer.headers,
-      body: isHEAD ? [] : AnswerTemplates.body(reason: reason, timestamp: verdict.timestamp))
+      body: isHEAD ? [] : verdict.body)
     record(
       request, verdict, generatedID: answer.generatedID(of: verdict.facts), key, attempt: attempt,
       outcome: .rejected)

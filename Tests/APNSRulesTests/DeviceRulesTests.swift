@@ -86,14 +86,31 @@ struct DeviceRulesTests {
     #expect(table.version == 3)
     #expect(table["Ab"]?.state == .expired)
     #expect(table.devices.map(\.token) == ["ab", "cd"])
-    #expect("aB".withBytes { table.device($0) }?.since == 3)
-    #expect("ef".withBytes { table.device($0) } == nil)
+    #expect(table["ef"] == nil)
     #expect(table.remove("AB")?.since == 3)
     #expect(table.remove("AB") == nil)
     #expect(table.version == 4)
     table.removeAll()
     #expect(table.count == 0)
     #expect(table.version == 5)
+  }
+
+  /// Two device tokens with one key, found by a walk of 2³² steps, are two devices.
+  @Test func tokensWithOneKey() throws {
+    let (one, other) = ("438152124b7ae0f9", "7e3fd7e01aac8ede")
+    try #require(one.withBytes { PushKey(deviceToken: $0) } == other.withBytes { PushKey(deviceToken: $0) })
+    var table = DeviceTable([Device(token: one, since: 1)])
+    #expect(table[other] == nil)
+    table.set(Device(token: other, since: 2))
+    table.set(Device(token: one, since: 3))
+    #expect(table.devices.map(\.since) == [3, 2])
+    #expect(table[one.uppercased()]?.since == 3)
+    #expect(table[other.uppercased()]?.since == 2)
+    #expect(table.remove(one)?.since == 3)
+    #expect(table[one] == nil)
+    #expect(table[other]?.since == 2)
+    #expect(table.remove(other)?.since == 2)
+    #expect(table.count == 0)
   }
 
   @Test(arguments: [

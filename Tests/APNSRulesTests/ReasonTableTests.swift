@@ -28,6 +28,13 @@ struct ReasonTableTests {
     #expect(!reason.when.isEmpty)
   }
 
+  @Test(arguments: Reason.allCases) func bodiesAreCompactJSON(reason: Reason) {
+    #expect(String(decoding: reason.body(), as: UTF8.self) == #"{"reason":"\#(reason.text)"}"#)
+    #expect(
+      String(decoding: reason.body(timestamp: 1_454_948_015_990), as: UTF8.self)
+        == #"{"reason":"\#(reason.text)","timestamp":1454948015990}"#)
+  }
+
   @Test func nothingElse() {
     #expect(Set(Reason.allCases.map(\.text)) == Set(Self.table.map(\.1)))
     #expect(Reason(text: "InvalidPayloadSize") == nil)

@@ -79,14 +79,4 @@ import Testing
     #expect(isNew)
     #expect(reader.value == [1, 2])
   }
-
-  @Test(arguments: Reason.allCases)
-  func bodiesAreCompactJSON(reason: Reason) {
-    #expect(
-      String(decoding: AnswerTemplates.body(reason: reason, timestamp: nil), as: UTF8.self)
-        == #"{"reason":"\#(reason.text)"}"#)
-    #expect(
-      String(decoding: AnswerTemplates.body(reason: reason, timestamp: 1_454_948_015_990), as: UTF8.self)
-        == #"{"reason":"\#(reason.text)","timestamp":1454948015990}"#)
-  }
 }

@@ -48,7 +48,7 @@ final class Course {
 
   /// What APNs would do.
   init(_ verdict: Verdict) {
-    answer = Answer(status: verdict.status, reason: verdict.reason, timestamp: verdict.timestamp)
+    answer = Answer(verdict)
     isAccepted = verdict.isAccepted
   }
 
@@ -133,10 +133,10 @@ extension Course {
     var reasonText: String? { reason?.text ?? unusualReason }
 
     /// What APNs answers.
-    init(status: Int, reason: Reason?, timestamp: Int64?) {
-      self.status = status
-      self.reason = reason
-      body = reason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
+    init(_ verdict: Verdict) {
+      status = verdict.status
+      reason = verdict.reason
+      body = verdict.body
     }
 
     /// What a rule answers.
@@ -154,9 +154,9 @@ extension Course {
       if let own = injected.body {
         body = own
       } else if let reason {
-        body = AnswerTemplates.body(reason: reason, timestamp: timestamp)
+        body = reason.body(timestamp: timestamp)
       } else {
-        body = unusualReason.map { AnswerTemplates.body(reason: $0, timestamp: timestamp) } ?? []
+        body = unusualReason.map { Reason.body(of: $0, timestamp: timestamp) } ?? []
       }
     }
   }

@@ -1,0 +1,31 @@
+internal import Notation
+
+/// A reason in the body of an answer: compact JSON (APNS.md section 7.1, observed).
+extension Reason {
+  /// As answers carry it, and GOAWAY frames in their debug data.
+  public var json: String { #"{"reason":"\#(text)"}"# }
+
+  /// The body of a rejection.
+  ///
+  /// - Parameter timestamp: of a 410, in milliseconds since 1970.
+  public func body(timestamp: Int64? = nil) -> [UInt8] {
+    timestamp == nil ? Self.bodies[Int(rawValue)] : Self.body(of: text, timestamp: timestamp)
+  }
+
+  /// The same for a reason that need not be one of APNs'.
+  public static func body(of reason: String, timestamp: Int64?) -> [UInt8] {
+    var writer = JSONWriter(capacity: 64)
+    writer.object { writer in
+      writer.member("reason", reason)
+      if let timestamp { writer.member("timestamp", timestamp) }
+    }
+    return writer.bytes
+  }
+
+  /// By raw value, so that a rejection makes none.
+  private static let bodies: [[UInt8]] = {
+    var bodies = [[UInt8]](repeating: [], count: Int(allCases.map(\.rawValue).max() ?? 0) + 1)
+    for reason in allCases { bodies[Int(reason.rawValue)] = Array(reason.json.utf8) }
+    return bodies
+  }()
+}
