@@ -4,7 +4,7 @@ internal import APNSRules
 ///
 /// Only pushes that APNs did not take are remembered, because an accepted one ends the story: the same push after it is
 /// a new push. So is one after ten minutes of silence. The table is bounded: it is two generations of which the older is
-/// dropped as a whole, when the younger one is full or as old as an entry may get.
+/// dropped as a whole, when the younger one is full, or has seen enough come and go, or is as old as an entry may get.
 struct AttemptCounter {
   /// After this many nanoseconds of machine time without an attempt, counting starts anew.
   static let silence: Int64 = 600_000_000_000
@@ -23,9 +23,12 @@ struct AttemptCounter {
   // By the numbers of the keys, which take less time to hash than the keys.
   private var young: [UInt64: Entry] = [:]
   private var old: [UInt64: Entry] = [:]
-  // Of these, and of some that were among them.
-  private var youngMarks = AttemptMarks()
-  private var oldMarks = AttemptMarks()
+  /// Of these, and of some that were among them.
+  let marks = AttemptMarks()
+  /// Which set of the marks is that of `young`.
+  private var youngSet = 0
+  /// How many marks were made in it.
+  private var marked = 0
   /// When `young` was begun.
   private var bornAt: Int64 = 0
 
@@ -42,40 +45,49 @@ struct AttemptCounter {
     if now - bornAt >= Self.silence {
       let isForgotten = now - bornAt >= 2 * Self.silence
       beginGeneration(now: now)
-      if isForgotten { (old, oldMarks) = ([:], AttemptMarks()) }
+      if isForgotten { dropOld() }
     }
     let push = push.number
-    if accepted {
-      if !mayRemember(push) { return 1 }
-      let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
-      return earlier?.next(now: now) ?? 1
+    var attempt: Int32 = 1
+    // Most pushes come once.
+    if marks.mayContain(push) {
+      if accepted {
+        let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
+        return earlier?.next(now: now) ?? 1
+      }
+      // In its place, which is looked for once.
+      if let place = young.index(forKey: push) {
+        attempt = young.values[place].next(now: now)
+        young.values[place] = Entry(attempts: attempt, last: now)
+        return attempt
+      }
+      if let earlier = old.removeValue(forKey: push) { attempt = earlier.next(now: now) }
     }
-    // In its place, which is looked for once.
-    if let place = young.index(forKey: push) {
-      let attempt = young.values[place].next(now: now)
-      young.values[place] = Entry(attempts: attempt, last: now)
-      return attempt
-    }
-    let attempt = old.removeValue(forKey: push)?.next(now: now) ?? 1
-    if young.count >= Self.generationLimit { beginGeneration(now: now) }
+    if accepted { return 1 }
+    if young.count >= Self.generationLimit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
     young[push] = Entry(attempts: attempt, last: now)
-    if youngMarks.count >= AttemptMarks.limit { youngMarks = AttemptMarks(young.keys) } else { youngMarks.insert(push) }
+    marks.insert(push, in: youngSet)
+    marked += 1
     return attempt
   }
 
   private mutating func beginGeneration(now: Int64) {
-    (old, oldMarks) = (young, youngMarks)
-    (young, youngMarks) = ([:], AttemptMarks())
+    dropOld()
+    swap(&young, &old)
+    youngSet = 1 - youngSet
+    marked = 0
     bornAt = now
   }
 
-  /// Not for most pushes, which come once.
-  private func mayRemember(_ push: UInt64) -> Bool { youngMarks.mayContain(push) || oldMarks.mayContain(push) }
+  /// Keeps the memory, for there will be as many again.
+  private mutating func dropOld() {
+    old.removeAll(keepingCapacity: true)
+    marks.removeAll(of: 1 - youngSet)
+  }
 
   /// The number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
-    guard mayRemember(push.number) else { return 1 }
-    return (young[push.number] ?? old[push.number])?.next(now: now) ?? 1
+    (young[push.number] ?? old[push.number])?.next(now: now) ?? 1
   }
 
   /// Ends the story of one push.
@@ -86,7 +98,7 @@ struct AttemptCounter {
 
   /// Forgets everything.
   mutating func removeAll() {
-    (young, youngMarks) = ([:], AttemptMarks())
-    (old, oldMarks) = ([:], AttemptMarks())
+    beginGeneration(now: bornAt)
+    dropOld()
   }
 }

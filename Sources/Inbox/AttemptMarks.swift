@@ -1,32 +1,51 @@
-/// A bit for each of some pushes, at a place by its key: what has none is not among them. Most pushes that are asked for
-/// are not, and are so told from those that are without a look into a table of megabytes.
-struct AttemptMarks {
-  /// How many may be marked before it is time to begin anew: then one in four others has a mark too.
+internal import Synchronization
+
+/// A bit for each push that may be remembered, at a place by its key: what has none is not remembered. Most pushes that
+/// are asked for are not, and are so told from those that are without a lock or a look into a table of megabytes.
+///
+/// There are two sets of them, as there are two generations of remembered pushes. Any thread may ask; who changes them
+/// does so one after the other.
+final class AttemptMarks: Sendable {
+  /// How many pushes may be marked in one set before it is time to begin another: then one in four others has a mark too.
   static let limit = 1 << 17
   private static let bits: UInt64 = 19
+  private static let count = 2 << (bits - 6)
 
-  private var words: [UInt64] = []
-  /// How many were marked.
-  private(set) var count = 0
+  /// The words of both sets in turns, so that one look at memory is enough for both. They are there as long as this is;
+  /// safe to share, because all of them are atomics.
+  private nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
 
   /// Marks of nothing.
-  init() {}
-
-  /// Marks of these.
-  init(_ keys: some Sequence<UInt64>) {
-    for key in keys { insert(key) }
+  init() {
+    words = .allocate(capacity: Self.count)
+    for index in 0..<Self.count { (words + index).initialize(to: Atomic(0)) }
   }
 
-  mutating func insert(_ key: UInt64) {
-    if words.isEmpty { words = Array(repeating: 0, count: 1 << (Self.bits - 6)) }
-    words[Self.word(of: key)] |= Self.bit(of: key)
-    count += 1
+  deinit {
+    words.deinitialize(count: Self.count)
+    words.deallocate()
   }
 
-  /// Whether a push may be among them.
-  func mayContain(_ key: UInt64) -> Bool { !words.isEmpty && words[Self.word(of: key)] & Self.bit(of: key) != 0 }
+  /// Marks a push in one of the sets, 0 or 1.
+  func insert(_ key: UInt64, in set: Int) {
+    let word = Self.word(of: key) + set
+    words[word].store(words[word].load(ordering: .relaxed) | Self.bit(of: key), ordering: .releasing)
+  }
 
-  private static func word(of key: UInt64) -> Int { Int(key >> (64 - bits + 6)) }
+  /// Takes all marks of one set away.
+  func removeAll(of set: Int) {
+    for index in stride(from: set, to: Self.count, by: 2) { words[index].store(0, ordering: .releasing) }
+  }
+
+  /// Whether a push may be marked in one of the sets.
+  func mayContain(_ key: UInt64) -> Bool {
+    let word = Self.word(of: key)
+    let marks = words[word].load(ordering: .acquiring) | words[word + 1].load(ordering: .acquiring)
+    return marks & Self.bit(of: key) != 0
+  }
+
+  /// Where the word of the first set is.
+  private static func word(of key: UInt64) -> Int { Int(key >> (64 - bits + 6)) * 2 }
 
   private static func bit(of key: UInt64) -> UInt64 { 1 << (key >> (64 - bits) & 63) }
 }

@@ -4,23 +4,29 @@ internal import Synchronization
 
 /// Numbers the attempts of each push, for all connections of a server.
 ///
-/// Most pushes are accepted at once and never come again. While nothing waits for a retry, one is known to be a first
-/// attempt by a look at `isEmpty`, without a lock and without reading it.
+/// Most pushes are accepted at once and never come again: they take no lock.
 public final class Attempts: Sendable {
-  private let counter = NIOLockedValueBox(AttemptCounter())
+  private let counter: NIOLockedValueBox<AttemptCounter>
+  private let marks: AttemptMarks
   private let remembersSome = Atomic<Bool>(false)
 
   /// No push came yet.
-  public init() {}
+  public init() {
+    let counter = AttemptCounter()
+    marks = counter.marks
+    self.counter = NIOLockedValueBox(counter)
+  }
 
   /// Whether no push waits for a retry.
-  public var isEmpty: Bool { !remembersSome.load(ordering: .acquiring) }
+  var isEmpty: Bool { !remembersSome.load(ordering: .acquiring) }
+
+  private func mayRemember(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
 
   /// The number that the next attempt of a push will have, without counting it.
   ///
   /// - Parameter now: monotonic nanoseconds, for telling a retry from a repetition.
   public func peek(_ push: PushKey, now: Int64) -> Int32 {
-    isEmpty ? 1 : counter.withLockedValue { $0.peek(push, now: now) }
+    mayRemember(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
   }
 
   /// The number of this attempt, from 1.
@@ -29,7 +35,8 @@ public final class Attempts: Sendable {
   ///   - accepted: APNs takes it, so the next one like it is a new push.
   ///   - now: monotonic nanoseconds.
   public func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
-    counter.withLockedValue { counter in
+    if accepted, !mayRemember(push) { return 1 }
+    return counter.withLockedValue { counter in
       let attempt = counter.count(push, accepted: accepted, now: now)
       remembersSome.store(!counter.isEmpty, ordering: .releasing)
       return attempt

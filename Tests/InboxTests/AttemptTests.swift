@@ -117,10 +117,15 @@ import Testing
   }
 
   @Test func whatIsMarkedHasAMark() {
-    let marks = AttemptMarks((0..<5000).map { UInt64($0) &* 0x9E37_79B9_7F4A_7C15 })
-    #expect((0..<5000).allSatisfy { marks.mayContain(UInt64($0) &* 0x9E37_79B9_7F4A_7C15) })
-    #expect((5000..<10_000).count { marks.mayContain(UInt64($0) &* 0x9E37_79B9_7F4A_7C15) } < 250)
-    #expect(!AttemptMarks().mayContain(0))
+    let marks = AttemptMarks()
+    func key(_ number: Int) -> UInt64 { UInt64(number) &* 0x9E37_79B9_7F4A_7C15 }
+    #expect(!marks.mayContain(0))
+    for number in 0..<5000 { marks.insert(key(number), in: number % 2) }
+    #expect((0..<5000).allSatisfy { marks.mayContain(key($0)) })
+    #expect((5000..<10_000).count { marks.mayContain(key($0)) } < 250)
+    marks.removeAll(of: 1)
+    #expect(stride(from: 0, to: 5000, by: 2).allSatisfy { marks.mayContain(key($0)) })
+    #expect(stride(from: 1, to: 5000, by: 2).count { marks.mayContain(key($0)) } < 100)
   }
 
   @Test func theTableIsEmptyAgainAfterSilence() {
