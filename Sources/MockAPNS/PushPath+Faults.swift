@@ -24,30 +24,28 @@ extension PushPath {
 
   /// Does what was decided for a push, or as much of it as is due.
   func follow(
-    _ course: Course, on stream: RequestStream, _ verdict: Verdict, _ identity: Identity, attempt: Int32?,
-    _ session: HTTP2ServerSession
+    _ course: Course, _ request: HTTPRequest, on stream: RequestStream, _ verdict: borrowing Verdict,
+    _ identity: Identity, attempt: Int32?, _ session: HTTP2ServerSession
   ) {
     announceStreams(before: nil, session)
     if course.latches { standing.latchTokenUpdates(now: now) }
     effects += course.effects
 
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || course.isFaulted
-    let answer = hasTemplate ? template(for: course.answer, to: stream.request, verdict.facts) : nil
+    let answer = hasTemplate ? template(for: course.answer, to: request, verdict.facts) : nil
     let isDone = !course.takesTime
     // Where the client does not hear that APNs took the push, its next try is a retry.
     let number = countAttempt(
       of: identity, accepted: isDone && course.isAccepted && course.isAnswered, next: attempt)
     record(
-      stream.request, verdict, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
+      request, verdict, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
       key: identity.key, attempt: number, isHeld: !isDone, isDone ? ending(of: course, on: stream) : pending(course))
-    let push = HeldPush(
-      stream: stream, course: course, answer: answer,
-      countKey: isDone ? nil : identity.countKey, began: batchBegan)
     if isDone {
-      perform(push, session)
+      perform(course, answer, on: stream, session)
     } else {
-      held[stream.request.stream] = push
-      effects.append(.wake(stream: stream.request.stream, after: course.delay))
+      held[stream.id] = HeldPush(
+        stream: stream, course: course, answer: answer, countKey: identity.countKey, began: batchBegan)
+      effects.append(.wake(stream: stream.id, after: course.delay))
     }
   }
 
@@ -66,7 +64,7 @@ extension PushPath {
     held[id] = nil
     beginBatch()
     finish(push, with: ending(of: push.course, on: push.stream, latency: MachineTime.nanoseconds - push.began))
-    perform(push, session)
+    perform(push.course, push.answer, on: push.stream, session)
   }
 
   /// A client gave up a stream that was held, or the connection is over.
@@ -74,7 +72,7 @@ extension PushPath {
     // Request and reset came in one read: what has no number in the inbox yet could not be ended there.
     if let push = held[id], push.seq == nil { commit() }
     guard let push = held.removeValue(forKey: id), push.piecesLeft == 0 else { return }
-    release(push)
+    release(push.course)
     finish(
       push,
       with: Record.End(
@@ -115,7 +113,7 @@ extension PushPath {
   /// - Parameters:
   ///   - key: of the push, as in its record.
   ///   - attempt: its number; only looked at if the plan needs it.
-  func course(for request: HTTPRequest, _ verdict: Verdict, key: PushKey, attempt: Int32) -> Course? {
+  func course(for request: HTTPRequest, _ verdict: borrowing Verdict, key: PushKey, attempt: Int32) -> Course? {
     if let draining {
       let course = Course(verdict)
       var decision = Decision()
@@ -126,30 +124,40 @@ extension PushPath {
     let plan = behaviour.plan
     let glance = Traffic.Glance(key: key, attempt: Int(attempt), isAccepted: verdict.isAccepted)
     let atRequest = plan.rulesLeft(at: .request, for: glance, now: batchBegan)
-    var atResponse: Int?
-    if atRequest == 0, !(verdict.isAccepted && isMagic(request, verdict)) {
-      atResponse = plan.rulesLeft(at: .response, for: glance, now: batchBegan)
+    var atResponse: RulesLeft?
+    if atRequest.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
+      let left = plan.rulesLeft(at: .response, for: glance, now: batchBegan)
       // So it is with nearly all pushes, and nothing was made for them.
-      if atResponse == 0 { return nil }
+      if left.isEmpty { return nil }
+      atResponse = left
     }
     let course = Course(verdict)
-    var traffic = Traffic(
-      connection: traffic,
-      push: Traffic.Push(
-        request: request, verdict: verdict, key: key, defaultTopic: connection.certificate?.defaultTopic,
-        attempt: Int(attempt), now: now))
-    if plan.isActive(at: .request) {
-      course.follow(
-        plan.decide(traffic, at: .request, now: batchBegan, rulesLeft: atRequest), at: .request, now: now)
-    }
+    if atResponse == nil { extend(course, at: .request, atRequest, request, verdict, glance) }
     if plan.isActive(at: .response), course.isAnswered {
-      traffic.answer = Traffic.Answer(status: course.answer.status, reason: course.answer.reasonText)
-      course.follow(
-        plan.decide(
-          traffic, at: .response, now: batchBegan, excludingOutcomes: course.isFaulted, rulesLeft: atResponse),
-        at: .response, now: now)
+      let left =
+        atResponse ?? plan.rulesLeft(at: .response, for: glance, now: batchBegan, excludingOutcomes: course.isFaulted)
+      if !left.isEmpty { extend(course, at: .response, left, request, verdict, glance) }
     }
     return course.injections.isEmpty ? nil : course
+  }
+
+  /// Works what the rules of a moment do into the course of a push.
+  private func extend(
+    _ course: Course, at moment: Moment, _ left: RulesLeft, _ request: HTTPRequest, _ verdict: borrowing Verdict,
+    _ glance: Traffic.Glance
+  ) {
+    let plan = behaviour.plan
+    if let decision = plan.decide(among: left) { return course.follow(decision, at: moment, now: now) }
+    let push = Traffic.Push(
+      request: request, verdict: copy verdict, key: glance.key, defaultTopic: connection.certificate?.defaultTopic,
+      attempt: glance.attempt, now: now)
+    var traffic = Traffic(connection: traffic, push: push)
+    if moment == .response {
+      traffic.answer = Traffic.Answer(status: course.answer.status, reason: course.answer.reasonText)
+    }
+    let decision = plan.decide(
+      traffic, at: moment, now: batchBegan, excludingOutcomes: course.isFaulted, among: left)
+    course.follow(decision, at: moment, now: now)
   }
 
   /// The connection as rules see it.
@@ -170,17 +178,18 @@ extension PushPath {
     return template
   }
 
-  private func perform(_ push: HeldPush, _ session: HTTP2ServerSession) {
-    let stream = push.stream
-    let id = stream.request.stream
-    release(push)
-    switch push.course.end {
+  private func perform(
+    _ course: Course, _ answer: AnswerTemplates.Template?, on stream: RequestStream, _ session: HTTP2ServerSession
+  ) {
+    let id = stream.id
+    release(course)
+    switch course.end {
     case .answer:
-      give(push, session)
-      if let order = push.course.followedBy {
+      give(answer, of: course, on: stream, session)
+      if let order = course.followedBy {
         effects.append(.goAway(order, lastStream: lastStream(of: order, on: id)))
       }
-    case .hang(.answer): give(push, session)
+    case .hang(.answer): give(answer, of: course, on: stream, session)
     case .hang(.nothing), .loseAnswer(.nothing), .loseAnswer(.answer): break
     case .hang(.resetStream), .loseAnswer(.resetStream): session.reset(stream, code: .internalError)
     case .hang(.close), .loseAnswer(.close), .close: effects.append(.close)
@@ -189,7 +198,7 @@ extension PushPath {
     case .goAway(let order):
       let last = lastStream(of: order, on: id)
       if order.lastStream != .beforeThis {
-        give(push, session)
+        give(answer, of: course, on: stream, session)
       } else if isOvertaken(id) {
         session.reset(stream, code: .refusedStream)
       }
@@ -198,27 +207,27 @@ extension PushPath {
   }
 
   /// It is not held any more.
-  private func release(_ push: HeldPush) {
-    for injection in push.course.injections where injection.holds { behaviour.plan.tallies.release(injection) }
+  private func release(_ course: Course) {
+    for injection in course.injections where injection.holds { behaviour.plan.tallies.release(injection) }
   }
 
-  private func give(_ push: HeldPush, _ session: HTTP2ServerSession) {
-    let course = push.course
+  private func give(
+    _ answer: AnswerTemplates.Template?, of course: Course, on stream: RequestStream, _ session: HTTP2ServerSession
+  ) {
     announceStreams(before: course.answer.status, session)
     countRejection(course.answer.status)
-    guard let answer = push.answer else { return session.respond(to: push.stream, headers: answers.headersTooLarge) }
+    guard let answer else { return session.respond(to: stream, headers: answers.headersTooLarge) }
     guard !course.shape.isPlain else {
-      return session.respond(to: push.stream, headers: answer.headers, body: course.answer.body)
+      return session.respond(to: stream, headers: answer.headers, body: course.answer.body)
     }
     let parts = course.shape.parts(of: course.answer.body, status: course.answer.status)
     session.respond(
-      to: push.stream, headers: course.shape.headers(answer.headers), parts: parts, isHeld: course.shape.dribble != nil)
+      to: stream, headers: course.shape.headers(answer.headers), parts: parts, isHeld: course.shape.dribble != nil)
     guard let interval = course.shape.interval else { return }
-    var waiting = push
     // Without a body there is still the end of the stream to wait for.
-    waiting.piecesLeft = max(1, parts.count)
-    held[push.stream.request.stream] = waiting
-    effects.append(.wake(stream: push.stream.request.stream, after: interval))
+    held[stream.id] = HeldPush(
+      stream: stream, course: course, answer: answer, countKey: nil, began: batchBegan, piecesLeft: max(1, parts.count))
+    effects.append(.wake(stream: stream.id, after: interval))
   }
 
   private func lastStream(of order: Action.GoAwayOrder, on id: Int32) -> Int32 {
@@ -255,8 +264,8 @@ extension PushPath {
     if !course.injections.isEmpty {
       aftermath = Aftermath(
         injections: course.injections, unusualReason: course.isAnswered ? course.answer.unusualReason : nil,
-        reset: resetName(of: course, on: stream.request.stream),
-        goAway: course.goAway.map { told($0, on: stream.request.stream) },
+        reset: resetName(of: course, on: stream.id),
+        goAway: course.goAway.map { told($0, on: stream.id) },
         closed: course.closing, endedAt: course.isAnswered ? nil : MachineTime.nanoseconds)
     }
     return Record.End(

@@ -126,8 +126,8 @@ final class PushPath {
     if isConcernedByFaults(request, verdict) {
       if behaviour.plan.needsAttempts { attempt = attempts.peek(identity.countKey, now: batchBegan) }
       if let course = course(for: request, verdict, key: identity.key, attempt: attempt ?? 1) {
-        stream.putBack(request)
-        return follow(course, on: stream, verdict, identity, attempt: attempt, session)
+        follow(course, request, on: stream, verdict, identity, attempt: attempt, session)
+        return stream.putBack(request)
       }
     }
     let number = countAttempt(of: identity, accepted: verdict.isAccepted, next: attempt)
@@ -301,11 +301,9 @@ final class PushPath {
 
   /// The number of this attempt of a push.
   ///
-  /// While nobody waits for a retry, an accepted push is the first attempt of itself: no need to look closer.
-  ///
   /// - Parameter number: what it will be, where somebody has asked.
   func countAttempt(of identity: Identity, accepted: Bool, next number: Int32?) -> Int32 {
-    if accepted, number == 1 || attempts.isEmpty { return 1 }
+    if accepted, number == 1 { return 1 }
     return attempts.count(identity.countKey, accepted: accepted, now: batchBegan)
   }
 

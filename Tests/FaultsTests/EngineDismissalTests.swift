@@ -81,11 +81,40 @@ import Testing
     ])
     let push = try #require(EngineFixture().traffic.push)
     let glance = Traffic.Glance(key: push.key, attempt: 1, isAccepted: true)
-    #expect(plan.rulesLeft(at: .request, for: glance, now: 0) == 2)
-    #expect(plan.rulesLeft(at: .response, for: glance, now: 0) == 0)
+    let left = plan.rulesLeft(at: .request, for: glance, now: 0)
+    #expect(!left.isEmpty)
+    #expect(plan.decide(among: left) == nil)
+    #expect(plan.rulesLeft(at: .response, for: glance, now: 0).isEmpty)
     #expect(plan.tallies.explanations.map(\.looks) == [1, 0, 0])
-    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, rulesLeft: 2).isEmpty)
+    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: left).isEmpty)
     #expect(plan.tallies.explanations.map(\.looks) == [1, 1, 1])
+  }
+
+  /// A glance is enough for a rule that always does the same: traffic is not looked at.
+  @Test func aGlanceSaysThatARuleFires() throws {
+    let plan = FaultPlan([
+      .unavailable("a", trigger: Trigger(probability: .fixed(0))),
+      .unavailable("b", trigger: Trigger(probability: .fixed(0.5), drawKey: .push, first: 1, countKey: .push)),
+    ])
+    let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
+      let glance = Traffic.Glance(key: PushKey(number: number), attempt: 1, isAccepted: true)
+      let left = plan.rulesLeft(at: .request, for: glance, now: 0)
+      let decision = plan.decide(among: left)
+      #expect(left.isEmpty == (decision == nil))
+      return decision?.outcome
+    }
+    #expect((30...70).contains(fired.count))
+    #expect(fired.allSatisfy { $0.rule == "b" && $0.action == .unavailable })
+    #expect(fired.compactMap(\.draw).count { $0 < 0.5 } == fired.count)
+    #expect(plan.tallies.explain("b")?.fired == fired.count)
+    #expect(plan.tallies.explain("b")?.looks == 100)
+    #expect(plan.tallies.injections.map(\.count) == [fired.count])
+    // A newer plan has no such rule.
+    let glance = Traffic.Glance(key: PushKey(number: 0), attempt: 1, isAccepted: true)
+    let always = FaultPlan([.unavailable("c")], tallies: plan.tallies)
+    let left = always.rulesLeft(at: .request, for: glance, now: 0)
+    _ = FaultPlan([], tallies: plan.tallies)
+    #expect(always.decide(among: left) == nil)
   }
 
   /// They are kept with a rule that stays as it is, and begin anew with a reset.

@@ -77,3 +77,13 @@ struct ActionResolution {
     return position
   }
 }
+
+extension Action {
+  /// Whether it is done as it stands: nothing has to be chosen, drawn or kept within limits, and no push is held.
+  var isResolved: Bool {
+    switch self {
+    case .choose, .sequence, .delay, .hang, .stall, .silence, .drain: false
+    default: true
+    }
+  }
+}

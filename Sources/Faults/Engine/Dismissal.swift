@@ -66,9 +66,29 @@ final class Dismissals: Sendable {
   }
 }
 
+/// A rule that fires, and why.
+struct Firing: Sendable {
+  let rule: PreparedRule
+  /// Nil when nothing was drawn.
+  var draw: Double?
+  /// Nil without a probability.
+  var probability: Double?
+  /// Of the draw.
+  var ordinal = 0
+}
+
 extension PreparedRule {
-  /// Whether a glance at a push may be enough to dismiss the rule: it has no condition, and nothing that is asked before
-  /// its probability needs more.
+  /// What a glance at a push says of the rule.
+  enum Impression {
+    case dismissed(Dismissal)
+    /// It fires, and what it does is all that happens.
+    case fires(Firing)
+    /// It takes more than a glance.
+    case unclear
+  }
+
+  /// Whether a glance at a push may be enough for the rule: it has no condition, and nothing that is asked before its
+  /// probability needs more.
   static func isPlain(_ rule: Rule) -> Bool {
     let trigger = rule.trigger
     return (rule.moment == .request || rule.moment == .response) && rule.condition == Condition()
@@ -76,35 +96,42 @@ extension PreparedRule {
       && (!trigger.counts || trigger.countKey == .push)
   }
 
-  /// Why the rule does nothing to a push; nil if it takes more than a glance to say that, or if it does something.
-  func dismissal(_ glance: Traffic.Glance, _ identity: Profile.PushIdentity, now: Int64) -> Dismissal? {
-    guard isPlain else { return nil }
-    if refuses(isAccepted: glance.isAccepted) { return .refused }
-    if rule.trigger.counts, !rule.trigger.lets(glance.attempt) { return .count }
-    guard let probability = rule.trigger.probability?.value(at: now &- activatedAt) else { return nil }
-    guard probability > 0, probability < 1 else { return probability > 0 ? nil : .probability }
-    let key: Draw.Key
-    switch rule.trigger.drawKey {
-    case .rule: key = .text("")
-    case .attempt where identity == .content, .push where identity == .content: key = .push(glance.key)
-    default: return nil
+  func impression(_ glance: Traffic.Glance, _ identity: Profile.PushIdentity, now: Int64) -> Impression {
+    guard isPlain else { return .unclear }
+    if refuses(isAccepted: glance.isAccepted) { return .dismissed(.refused) }
+    if rule.trigger.counts, !rule.trigger.lets(glance.attempt) { return .dismissed(.count) }
+    let probability = rule.trigger.probability?.value(at: now &- activatedAt)
+    if let probability, probability <= 0 { return .dismissed(.probability) }
+    guard let probability, probability < 1 else {
+      return firesPlainly ? .fires(Firing(rule: self, probability: probability)) : .unclear
     }
-    let draw = Draw(draws, "", key: key, ordinal: rule.trigger.drawKey == .attempt ? glance.attempt : 0)
-    return draw.number < probability ? nil : .probability
+    guard let key = rule.trigger.drawKey.ofContent(glance, identity) else { return .unclear }
+    let ordinal = rule.trigger.drawKey == .attempt ? glance.attempt : 0
+    let draw = Draw(draws, "", key: key, ordinal: ordinal).number
+    if draw >= probability { return .dismissed(.probability) }
+    return firesPlainly
+      ? .fires(Firing(rule: self, draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }
 }
 
-extension FaultPlan {
-  /// How many rules of a moment are left to ask about a push when a glance at it has dismissed those before them. What
-  /// is dismissed is counted, so `decide` has to be told of it.
-  public func rulesLeft(
-    at moment: Moment, for glance: Traffic.Glance, now: Int64, excludingOutcomes: Bool = false
-  ) -> Int {
-    let rules = rules(at: moment)
-    for (index, rule) in rules.enumerated() where !excludingOutcomes || rule.alwaysContinues {
-      guard let dismissal = rule.dismissal(glance, profile.pushIdentity, now: now) else { return rules.count - index }
-      rule.dismissals.add(dismissal)
+extension Trigger.Key {
+  /// Whose draw it is, where a glance at a push says that.
+  fileprivate func ofContent(_ glance: Traffic.Glance, _ identity: Profile.PushIdentity) -> Draw.Key? {
+    switch self {
+    case .rule: .text("")
+    case .attempt where identity == .content, .push where identity == .content: .push(glance.key)
+    default: nil
     }
-    return 0
   }
+}
+
+/// The rules of a moment that are left when a glance at a push has dismissed those before them.
+public struct RulesLeft: Sendable {
+  /// How many there are: the last ones.
+  var count = 0
+  /// That the first of them fires, if the glance said that too.
+  var firing: Firing?
+
+  /// Whether no rule does anything.
+  public var isEmpty: Bool { count == 0 }
 }

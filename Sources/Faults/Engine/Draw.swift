@@ -29,11 +29,17 @@ struct Draw {
   ///   - key: of what it is, such as a push.
   ///   - ordinal: which of several with the same key, such as the attempt number.
   init(_ beginning: Beginning, _ what: String, key: Key, ordinal: Int) {
+    digest = beginning.text.withUnsafeBytes { Self.digest($0, what, key, ordinal) }
+  }
+
+  private static func digest(
+    _ beginning: UnsafeRawBufferPointer, _ what: String, _ key: Key, _ ordinal: Int
+  ) -> SHA256.Words {
     // On the stack: a rule with a probability draws for every push.
-    let most = beginning.text.count + what.utf8.count + key.length + 24
-    digest = withUnsafeTemporaryAllocation(byteCount: most, alignment: 1) { buffer in
+    let most = beginning.count + what.utf8.count + key.length + 24
+    return withUnsafeTemporaryAllocation(byteCount: most, alignment: 1) { buffer in
       var text = Text(buffer: buffer)
-      beginning.text.withUnsafeBytes { text.append($0) }
+      text.append(beginning)
       text.append(what)
       text.append(UInt8(ascii: "\n"))
       switch key {

@@ -25,8 +25,10 @@ public final class FaultPlan: Sendable {
   /// Whether any rule looks at attempt numbers or push keys.
   public let needsAttempts: Bool
 
-  /// The rules by the moment they are for, in the order they are looked at.
-  private let rules: [[PreparedRule]]
+  /// The rules, those for one moment together and in the order they are looked at.
+  private let rules: [PreparedRule]
+  /// Where those of each moment stand.
+  private let places: [Range<Int>]
   /// One bit for each moment with rules.
   private let moments: UInt8
 
@@ -55,10 +57,17 @@ public final class FaultPlan: Sendable {
         entry.rule, profile: entry.profile, slot: counters.slot, dismissals: counters.dismissals,
         activatedAt: activated, seed: seed)
     }
-    let rules = Moment.allCases.map { moment in halted ? [] : prepared.filter { $0.rule.moment == moment } }
+    var rules: [PreparedRule] = []
+    var places: [Range<Int>] = []
+    for moment in Moment.allCases {
+      let start = rules.count
+      if !halted { rules += prepared.filter { $0.rule.moment == moment } }
+      places.append(start..<rules.count)
+    }
     self.rules = rules
-    moments = rules.enumerated().reduce(0) { $1.element.isEmpty ? $0 : $0 | 1 << UInt8($1.offset) }
-    needsAttempts = rules.joined().contains(where: \.needsAttempts)
+    self.places = places
+    moments = places.enumerated().reduce(0) { $1.element.isEmpty ? $0 : $0 | 1 << UInt8($1.offset) }
+    needsAttempts = rules.contains(where: \.needsAttempts)
   }
 
   /// Whether anything may be done at this moment. At `request` ask `concerns` too.
@@ -90,19 +99,33 @@ public final class FaultPlan: Sendable {
   /// - Parameters:
   ///   - now: monotonic nanoseconds.
   ///   - excludingOutcomes: an outcome was injected before, so only what adds to it may be.
-  ///   - rulesLeft: what the function of that name has said of the push; nil if it was not asked.
   public func decide(
-    _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false, rulesLeft: Int? = nil
+    _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false
   ) -> Decision {
     guard isActive(at: moment) else { return Decision() }
-    let rulesLeft =
-      rulesLeft
-      ?? traffic.push.map {
-        self.rulesLeft(at: moment, for: Traffic.Glance($0), now: now, excludingOutcomes: excludingOutcomes)
-      }
+    let left = traffic.push.map {
+      rulesLeft(at: moment, for: Traffic.Glance($0), now: now, excludingOutcomes: excludingOutcomes)
+    }
+    if let left, let decision = decide(among: left) { return decision }
+    return decide(traffic, at: moment, now: now, excludingOutcomes: excludingOutcomes, among: left)
+  }
+
+  /// What the rules do to a push at which a glance was taken, if that says all; else nil.
+  public func decide(among left: RulesLeft) -> Decision? {
+    guard let firing = left.firing, let injection = tallies.fire(firing) else { return nil }
+    var decision = Decision()
+    decision.outcome = injection
+    return decision
+  }
+
+  /// What the rules do that are left after a glance at a push which did not say all.
+  public func decide(
+    _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false, among left: RulesLeft?
+  ) -> Decision {
+    guard isActive(at: moment) else { return Decision() }
     var reading = Reading(traffic, identity: profile.pushIdentity)
     var looks: [(rule: PreparedRule, look: RuleLook)] = []
-    for rule in rules(at: moment).suffix(rulesLeft ?? .max) where !excludingOutcomes || rule.alwaysContinues {
+    for rule in rules(at: moment).suffix(left?.count ?? .max) where !excludingOutcomes || rule.alwaysContinues {
       let look = look(at: rule, &reading, now: now)
       looks.append((rule, look))
       // The rules after one that surely ends the walk need no look.
@@ -126,7 +149,27 @@ public final class FaultPlan: Sendable {
 
   // MARK: - Rules
 
-  func rules(at moment: Moment) -> [PreparedRule] { rules[Int(moment.ordinal)] }
+  func rules(at moment: Moment) -> ArraySlice<PreparedRule> { rules[places[Int(moment.ordinal)]] }
+
+  /// Which rules of a moment are left to ask about a push. Those that are dismissed are counted, so `decide` has to be
+  /// told of it.
+  public func rulesLeft(
+    at moment: Moment, for glance: Traffic.Glance, now: Int64, excludingOutcomes: Bool = false
+  ) -> RulesLeft {
+    guard hasRules(at: moment) else { return RulesLeft() }
+    let place = places[Int(moment.ordinal)]
+    // By their places: a slice would be retained, once for each push.
+    for index in place {
+      let rule = rules[index]
+      if excludingOutcomes, !rule.alwaysContinues { continue }
+      switch rule.impression(glance, profile.pushIdentity, now: now) {
+      case .dismissed(let dismissal): rule.dismissals.add(dismissal)
+      case .fires(let firing): return RulesLeft(count: place.upperBound - index, firing: firing)
+      case .unclear: return RulesLeft(count: place.upperBound - index)
+      }
+    }
+    return RulesLeft()
+  }
 
   private func hasRules(at moment: Moment) -> Bool { moments & (1 << moment.ordinal) != 0 }
 

@@ -34,6 +34,16 @@ public final class Injection: Sendable, Equatable {
     self.slot = slot
   }
 
+  /// - Parameter action: what is left of the rule's action; nil for all of it.
+  convenience init(_ firing: Firing, doing action: Action? = nil) {
+    let rule = firing.rule.rule
+    let action = action ?? rule.action
+    self.init(
+      profile: firing.rule.profile, rule: rule.name, action: action,
+      continues: rule.continues ?? action.name.continues ?? false, draw: firing.draw,
+      probability: firing.probability, ordinal: firing.ordinal, slot: firing.rule.slot)
+  }
+
   /// Whether two are the same in all they say.
   public static func == (one: Injection, other: Injection) -> Bool {
     one.profile == other.profile && one.rule == other.rule && one.action == other.action

@@ -22,6 +22,8 @@ final class PreparedRule: Sendable {
   let isStateless: Bool
   /// Whether a glance at a push may be enough to dismiss it.
   let isPlain: Bool
+  /// Whether a glance that does not dismiss it says all: it then fires, does always the same, and ends the walk.
+  let firesPlainly: Bool
 
   init(
     _ rule: Rule, profile: String?, slot: Int, dismissals: Dismissals, activatedAt: Int64, seed: UInt64
@@ -38,6 +40,7 @@ final class PreparedRule: Sendable {
     draws = Draw.Beginning(seed: seed, profile: profile ?? "", rule: rule.name)
     drawsForAction = rule.action.draws
     let trigger = rule.trigger
+    firesPlainly = isPlain && alwaysStops && trigger.times == nil && rule.action.isResolved
     isStateless =
       rule.moment != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
       && rule.action.isStateless

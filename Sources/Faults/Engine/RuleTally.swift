@@ -4,7 +4,7 @@ struct RuleTally {
   let profile: String?
   private var count = Count()
   /// Where the injections are counted of what it did last, to find it without a look at names.
-  var countedAt: (action: Action.Name, place: Int)?
+  private var countedAt: (action: Action.Name, place: Int)?
   /// What is counted elsewhere.
   let dismissals: Dismissals
   /// How many pushes it holds now.
@@ -51,6 +51,21 @@ struct RuleTally {
   /// How many keys its tables remember.
   var remembered: Int {
     matched.count + injected.count + buckets.count + positions.count + openings.count
+  }
+
+  /// Counts an injection of the rule among all there were.
+  mutating func note(_ injection: Injection, among injections: inout InjectionCounts) {
+    if let countedAt, countedAt.action == injection.action.name {
+      injections.add(at: countedAt.place)
+    } else {
+      countedAt = (injection.action.name, injections.add(injection))
+    }
+  }
+
+  /// Counts that it fires.
+  mutating func countFiring() {
+    count.looks &+= 1
+    count.fired &+= 1
   }
 
   /// Counts what was found, and says what the rule does; nil if it does not fire.
@@ -101,9 +116,9 @@ struct RuleTally {
     for (key, position) in resolution.next { positions[key] = position }
     if trigger.times != nil { injected[candidate.countKey] = before &+ 1 }
     return Injection(
-      profile: prepared.profile, rule: rule.name, action: action,
-      continues: rule.continues ?? action.name.continues ?? false, draw: candidate.draw,
-      probability: candidate.probability, ordinal: candidate.ordinal, slot: prepared.slot)
+      Firing(
+        rule: prepared, draw: candidate.draw, probability: candidate.probability, ordinal: candidate.ordinal),
+      doing: action)
   }
 
   private mutating func takeChance(on connection: UInt64, opening: Int64) throws(TriggerPart) {

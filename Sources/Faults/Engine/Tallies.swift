@@ -83,6 +83,19 @@ public final class Tallies: Sendable {
 
   // MARK: - Deciding
 
+  /// Counts that a rule fires of which a glance has said so.
+  ///
+  /// - Returns: what it does; nil if the rule is not in force any more, because a newer plan came between.
+  func fire(_ firing: Firing) -> Injection? {
+    let injection = Injection(firing)
+    return state.withLockedValue { state in
+      guard let place = state.tallies.index(forKey: firing.rule.slot) else { return nil }
+      state.tallies.values[place].countFiring()
+      state.note(injection, at: place)
+      return injection
+    }
+  }
+
   /// Walks along rules that were looked at, until one of them ends the walk; then the magic device token has its say.
   func settle(
     _ looks: [(rule: PreparedRule, look: RuleLook)], magic: MagicToken?, in plan: FaultPlan, _ reading: inout Reading
@@ -95,11 +108,7 @@ public final class Tallies: Sendable {
           let injection = state.tallies.values[place].settle(look, of: rule, in: plan, &reading, held: state.held)
         else { continue }
         if injection.holds { state.held += 1 }
-        if let counted = state.tallies.values[place].countedAt, counted.action == injection.action.name {
-          state.injections.add(at: counted.place)
-        } else {
-          state.tallies.values[place].countedAt = (injection.action.name, state.injections.add(injection))
-        }
+        state.note(injection, at: place)
         decision.take(injection)
         if decision.outcome != nil { return decision }
       }
@@ -150,6 +159,13 @@ public final class Tallies: Sendable {
 }
 
 extension Tallies.State {
+  /// Counts an injection among all there were.
+  ///
+  /// - Parameter place: of the rule's tally.
+  fileprivate mutating func note(_ injection: Injection, at place: Dictionary<Int, RuleTally>.Index) {
+    tallies.values[place].note(injection, among: &injections)
+  }
+
   fileprivate mutating func fire(
     _ token: MagicToken, in plan: FaultPlan, _ reading: inout Reading
   ) -> Injection? {

@@ -1,3 +1,5 @@
+package import APNSRules
+
 /// What is done to the provider: the word `do`. A value; the deed is the server's.
 public indirect enum Action: Sendable, Equatable {
   /// Another answer than APNs would give.
@@ -60,7 +62,9 @@ public indirect enum Action: Sendable, Equatable {
     /// HTTP status.
     public var status: Int
     /// The reason in the body; nil for no body.
-    public var reason: String?
+    public var reason: String? { didSet { knownReason = reason.flatMap(Reason.init(text:)) } }
+    /// The same if APNs knows it; looked up once, and not for each push.
+    package private(set) var knownReason: Reason?
     /// The time of a 410.
     public var timestamp: Timestamp
     /// Further header fields.
@@ -78,6 +82,7 @@ public indirect enum Action: Sendable, Equatable {
     ) {
       self.status = status
       self.reason = reason
+      knownReason = reason.flatMap(Reason.init(text:))
       self.timestamp = timestamp
       self.headers = headers
       self.body = body.map { Array($0.utf8) }

@@ -47,7 +47,7 @@ final class Course {
   private(set) var latches = false
 
   /// What APNs would do.
-  init(_ verdict: Verdict) {
+  init(_ verdict: borrowing Verdict) {
     answer = Answer(verdict)
     isAccepted = verdict.isAccepted
   }
@@ -72,7 +72,7 @@ final class Course {
       injections.append(outcome)
       return add(outcome.action, at: moment)
     }
-    injections.insert(outcome, at: 0)
+    if injections.isEmpty { injections.append(outcome) } else { injections.insert(outcome, at: 0) }
     decide(outcome.action, at: moment, now: now)
     if case .goAway(let order) = outcome.followedBy { followedBy = order }
   }
@@ -133,7 +133,7 @@ extension Course {
     var reasonText: String? { reason?.text ?? unusualReason }
 
     /// What APNs answers.
-    init(_ verdict: Verdict) {
+    init(_ verdict: borrowing Verdict) {
       status = verdict.status
       reason = verdict.reason
       body = verdict.body
@@ -143,7 +143,7 @@ extension Course {
     init(_ injected: Action.Answer, now: Int64) {
       status = injected.status
       headers = injected.headers
-      reason = injected.reason.flatMap(Reason.init(text:))
+      reason = injected.knownReason
       unusualReason = reason == nil ? injected.reason : nil
       let timestamp: Int64? =
         switch injected.timestamp {
