@@ -37,7 +37,7 @@ public final class Aftermath: Sendable {
   }
 
   /// The rules that fired: the one that decided the outcome first, if one did.
-  public let injections: [Injection]
+  public let injections: Injections
   /// The reason in the answer's body where APNs knows no such reason.
   public let unusualReason: String?
   /// The HTTP/2 name of the error code the stream was reset with.
@@ -53,7 +53,7 @@ public final class Aftermath: Sendable {
 
   /// What was done.
   public init(
-    injections: [Injection] = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
+    injections: Injections = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
     closed: Closing? = nil, breach: Breach? = nil, endedAt: Int64? = nil
   ) {
     self.injections = injections

@@ -37,6 +37,11 @@ final class AttemptMarks: Sendable {
     for index in stride(from: set, to: Self.count, by: 2) { words[index].store(0, ordering: .releasing) }
   }
 
+  /// Asks for the memory that `mayContain` will look at.
+  func prefetch(_ key: UInt64) {
+    CacheLines.prefetch(UnsafeRawBufferPointer(start: words + Self.word(of: key), count: 1))
+  }
+
   /// Whether a push may be marked in one of the sets.
   func mayContain(_ key: UInt64) -> Bool {
     let word = Self.word(of: key)

@@ -22,6 +22,11 @@ public final class Attempts: Sendable {
 
   private func mayRemember(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
 
+  /// Says that a push is going to be asked for, so that what is known of it comes from memory meanwhile.
+  public func expect(_ push: PushKey) {
+    if !isEmpty { marks.prefetch(push.number) }
+  }
+
   /// The number that the next attempt of a push will have, without counting it.
   ///
   /// - Parameter now: monotonic nanoseconds, for telling a retry from a repetition.

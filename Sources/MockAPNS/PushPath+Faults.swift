@@ -110,10 +110,10 @@ extension PushPath {
 
   /// What happens to a push; nil if the rules leave it to APNs.
   ///
-  /// - Parameters:
-  ///   - key: of the push, as in its record.
-  ///   - attempt: its number; only looked at if the plan needs it.
-  func course(for request: HTTPRequest, _ verdict: borrowing Verdict, key: PushKey, attempt: Int32) -> Course? {
+  /// - Parameter attempt: its number, if a rule has asked for it.
+  func course(
+    for request: HTTPRequest, _ verdict: borrowing Verdict, _ identity: Identity, attempt: inout Int32?
+  ) -> Course? {
     if let draining {
       let course = Course(verdict)
       var decision = Decision()
@@ -122,21 +122,28 @@ extension PushPath {
       return course
     }
     let plan = behaviour.plan
-    let glance = Traffic.Glance(key: key, attempt: Int(attempt), isAccepted: verdict.isAccepted)
-    let atRequest = plan.rulesLeft(at: .request, for: glance, now: batchBegan)
+    let glance = Traffic.Glance(key: identity.key, isAccepted: verdict.isAccepted)
+    func number() -> Int {
+      let number = attempt ?? attempts.peek(identity.countKey, now: batchBegan)
+      attempt = number
+      return Int(number)
+    }
+    let atRequest = plan.rulesLeft(at: .request, for: glance, attempt: number, now: batchBegan)
     var atResponse: RulesLeft?
     if atRequest.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
-      let left = plan.rulesLeft(at: .response, for: glance, now: batchBegan)
+      let left = plan.rulesLeft(at: .response, for: glance, attempt: number, now: batchBegan)
       // So it is with nearly all pushes, and nothing was made for them.
       if left.isEmpty { return nil }
       atResponse = left
     }
     let course = Course(verdict)
-    if atResponse == nil { extend(course, at: .request, atRequest, request, verdict, glance) }
+    if atResponse == nil { extend(course, at: .request, atRequest, request, verdict, identity.key, attempt: number) }
     if plan.isActive(at: .response), course.isAnswered {
       let left =
-        atResponse ?? plan.rulesLeft(at: .response, for: glance, now: batchBegan, excludingOutcomes: course.isFaulted)
-      if !left.isEmpty { extend(course, at: .response, left, request, verdict, glance) }
+        atResponse
+        ?? plan.rulesLeft(
+          at: .response, for: glance, attempt: number, now: batchBegan, excludingOutcomes: course.isFaulted)
+      if !left.isEmpty { extend(course, at: .response, left, request, verdict, identity.key, attempt: number) }
     }
     return course.injections.isEmpty ? nil : course
   }
@@ -144,13 +151,13 @@ extension PushPath {
   /// Works what the rules of a moment do into the course of a push.
   private func extend(
     _ course: Course, at moment: Moment, _ left: RulesLeft, _ request: HTTPRequest, _ verdict: borrowing Verdict,
-    _ glance: Traffic.Glance
+    _ key: PushKey, attempt: () -> Int
   ) {
     let plan = behaviour.plan
     if let decision = plan.decide(among: left) { return course.follow(decision, at: moment, now: now) }
     let push = Traffic.Push(
-      request: request, verdict: copy verdict, key: glance.key, defaultTopic: connection.certificate?.defaultTopic,
-      attempt: glance.attempt, now: now)
+      request: request, verdict: copy verdict, key: key, defaultTopic: connection.certificate?.defaultTopic,
+      attempt: attempt(), now: now)
     var traffic = Traffic(connection: traffic, push: push)
     if moment == .response {
       traffic.answer = Traffic.Answer(status: course.answer.status, reason: course.answer.reasonText)

@@ -124,8 +124,8 @@ final class PushPath {
     let identity = identity(of: request, verdict.facts)
     var attempt: Int32?
     if isConcernedByFaults(request, verdict) {
-      if behaviour.plan.needsAttempts { attempt = attempts.peek(identity.countKey, now: batchBegan) }
-      if let course = course(for: request, verdict, key: identity.key, attempt: attempt ?? 1) {
+      attempts.expect(identity.countKey)
+      if let course = course(for: request, verdict, identity, attempt: &attempt) {
         follow(course, request, on: stream, verdict, identity, attempt: attempt, session)
         return stream.putBack(request)
       }

@@ -80,11 +80,11 @@ import Testing
       .unavailable("c", trigger: Trigger(probability: .fixed(0))),
     ])
     let push = try #require(EngineFixture().traffic.push)
-    let glance = Traffic.Glance(key: push.key, attempt: 1, isAccepted: true)
-    let left = plan.rulesLeft(at: .request, for: glance, now: 0)
+    let glance = Traffic.Glance(key: push.key, isAccepted: true)
+    let left = plan.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0)
     #expect(!left.isEmpty)
     #expect(plan.decide(among: left) == nil)
-    #expect(plan.rulesLeft(at: .response, for: glance, now: 0).isEmpty)
+    #expect(plan.rulesLeft(at: .response, for: glance, attempt: { 1 }, now: 0).isEmpty)
     #expect(plan.tallies.explanations.map(\.looks) == [1, 0, 0])
     #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: left).isEmpty)
     #expect(plan.tallies.explanations.map(\.looks) == [1, 1, 1])
@@ -97,8 +97,8 @@ import Testing
       .unavailable("b", trigger: Trigger(probability: .fixed(0.5), drawKey: .push, first: 1, countKey: .push)),
     ])
     let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
-      let glance = Traffic.Glance(key: PushKey(number: number), attempt: 1, isAccepted: true)
-      let left = plan.rulesLeft(at: .request, for: glance, now: 0)
+      let glance = Traffic.Glance(key: PushKey(number: number), isAccepted: true)
+      let left = plan.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0)
       let decision = plan.decide(among: left)
       #expect(left.isEmpty == (decision == nil))
       return decision?.outcome
@@ -110,9 +110,9 @@ import Testing
     #expect(plan.tallies.explain("b")?.looks == 100)
     #expect(plan.tallies.injections.map(\.count) == [fired.count])
     // A newer plan has no such rule.
-    let glance = Traffic.Glance(key: PushKey(number: 0), attempt: 1, isAccepted: true)
+    let glance = Traffic.Glance(key: PushKey(number: 0), isAccepted: true)
     let always = FaultPlan([.unavailable("c")], tallies: plan.tallies)
-    let left = always.rulesLeft(at: .request, for: glance, now: 0)
+    let left = always.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0)
     _ = FaultPlan([], tallies: plan.tallies)
     #expect(always.decide(among: left) == nil)
   }

@@ -212,31 +212,4 @@ import Testing
     }
     #expect(fired == fires)
   }
-
-  @Test(
-    arguments: [
-      (Trigger(), .unavailable, false), (Trigger(first: 1), .unavailable, false),
-      (Trigger(first: 1, countKey: .push), .unavailable, true), (Trigger(countKey: .push), .unavailable, false),
-      (Trigger(times: 1, countKey: .push), .unavailable, true), (Trigger(probability: .fixed(1)), .unavailable, false),
-      (Trigger(probability: .fixed(0.5)), .unavailable, true),
-      (Trigger(probability: .fixed(0.5), drawKey: .deviceToken), .unavailable, false),
-      (Trigger(probability: .fixed(0.5), drawKey: .push), .unavailable, true),
-      (Trigger(drawKey: .topic), .choose([.init(weight: 1, action: .close)]), false),
-      (Trigger(), .choose([.init(weight: 1, action: .close)]), true),
-      (Trigger(), .delay(.uniform(min: .zero, max: .seconds(1))), true),
-      (Trigger(), .delay(.fixed(.seconds(1))), false),
-      (Trigger(), .sequence(key: .push, steps: [.pass], onEnd: .stay), true),
-      (Trigger(), .sequence(key: .topic, steps: [.pass], onEnd: .stay), false),
-      (rate(1, burst: 1, .push), .unavailable, true), (rate(1, burst: 1), .unavailable, false),
-    ] as [(Trigger, Action, Bool)])
-  func needsAttempts(trigger: Trigger, action: Action, needs: Bool) {
-    #expect(FaultPlan([Rule(name: "rule", trigger: trigger, action: action)]).needsAttempts == needs)
-  }
-
-  @Test func needsAttemptsOfACondition() {
-    let test = Condition([Condition.Test(.attempt, .equals("1"))])
-    for condition in [test, Condition(exceptions: [test])] {
-      #expect(FaultPlan([Rule(name: "rule", condition: condition, action: .unavailable)]).needsAttempts)
-    }
-  }
 }

@@ -57,10 +57,12 @@ import Testing
       PushFixture {
         $0.outcome = .faulted
         $0.aftermath = Aftermath(
-          injections: (1...2).map {
-            Injection(
-              profile: "p", rule: "r\($0)", action: .respond(Action.Answer(status: 503, reason: "x")), continues: false)
-          }, goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
+          injections: Injections(
+            (1...2).map {
+              Injection(
+                profile: "p", rule: "r\($0)", action: .respond(Action.Answer(status: 503, reason: "x")),
+                continues: false)
+            }), goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
       }.record,
       PushFixture { $0.body = [0xFF] }.record,
       InboxImportTests.record(adding: [("x-bad", [0xFF])]),

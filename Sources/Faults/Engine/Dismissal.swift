@@ -6,19 +6,16 @@ extension Traffic {
   public struct Glance: Sendable {
     /// What tells it from other pushes by its content.
     public let key: PushKey
-    /// How often it came until now, from 1.
-    public let attempt: Int
     /// Whether APNs would take it.
     public let isAccepted: Bool
 
     /// A glance at a push.
-    public init(key: PushKey, attempt: Int, isAccepted: Bool) {
+    public init(key: PushKey, isAccepted: Bool) {
       self.key = key
-      self.attempt = attempt
       self.isAccepted = isAccepted
     }
 
-    init(_ push: Push) { self.init(key: push.key, attempt: push.attempt, isAccepted: push.verdict.isAccepted) }
+    init(_ push: Push) { self.init(key: push.key, isAccepted: push.verdict.isAccepted) }
   }
 }
 
@@ -96,19 +93,21 @@ extension PreparedRule {
       && (!trigger.counts || trigger.countKey == .push)
   }
 
-  func impression(_ glance: Traffic.Glance, _ identity: Profile.PushIdentity, now: Int64) -> Impression {
+  func impression(
+    _ glance: Traffic.Glance, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
+  ) -> Impression {
     guard isPlain else { return .unclear }
     if refuses(isAccepted: glance.isAccepted) { return .dismissed(.refused) }
-    if rule.trigger.counts, !rule.trigger.lets(glance.attempt) { return .dismissed(.count) }
     let probability = rule.trigger.probability?.value(at: now &- activatedAt)
-    if let probability, probability <= 0 { return .dismissed(.probability) }
-    guard let probability, probability < 1 else {
-      return firesPlainly ? .fires(Firing(rule: self, probability: probability)) : .unclear
+    var (draw, ordinal) = (Double?.none, 0)
+    // Before the attempt is asked for, although that dismisses first: it may be on its way from memory.
+    if let probability, probability > 0, probability < 1 {
+      guard let key = rule.trigger.drawKey.ofContent(glance, identity) else { return .unclear }
+      ordinal = rule.trigger.drawKey == .attempt ? attempt() : 0
+      draw = Draw(draws, "", key: key, ordinal: ordinal).number
     }
-    guard let key = rule.trigger.drawKey.ofContent(glance, identity) else { return .unclear }
-    let ordinal = rule.trigger.drawKey == .attempt ? glance.attempt : 0
-    let draw = Draw(draws, "", key: key, ordinal: ordinal).number
-    if draw >= probability { return .dismissed(.probability) }
+    if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .dismissed(.count) }
+    if let probability, draw ?? 0 >= probability { return .dismissed(.probability) }
     return firesPlainly
       ? .fires(Firing(rule: self, draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }

@@ -22,8 +22,6 @@ public final class FaultPlan: Sendable {
   public let adHocActivatedAt: [String: Int64]
   /// What is counted.
   public let tallies: Tallies
-  /// Whether any rule looks at attempt numbers or push keys.
-  public let needsAttempts: Bool
 
   /// The rules, those for one moment together and in the order they are looked at.
   private let rules: [PreparedRule]
@@ -67,7 +65,6 @@ public final class FaultPlan: Sendable {
     self.rules = rules
     self.places = places
     moments = places.enumerated().reduce(0) { $1.element.isEmpty ? $0 : $0 | 1 << UInt8($1.offset) }
-    needsAttempts = rules.contains(where: \.needsAttempts)
   }
 
   /// Whether anything may be done at this moment. At `request` ask `concerns` too.
@@ -104,7 +101,9 @@ public final class FaultPlan: Sendable {
   ) -> Decision {
     guard isActive(at: moment) else { return Decision() }
     let left = traffic.push.map {
-      rulesLeft(at: moment, for: Traffic.Glance($0), now: now, excludingOutcomes: excludingOutcomes)
+      let attempt = $0.attempt
+      return rulesLeft(
+        at: moment, for: Traffic.Glance($0), attempt: { attempt }, now: now, excludingOutcomes: excludingOutcomes)
     }
     if let left, let decision = decide(among: left) { return decision }
     return decide(traffic, at: moment, now: now, excludingOutcomes: excludingOutcomes, among: left)
@@ -153,8 +152,10 @@ public final class FaultPlan: Sendable {
 
   /// Which rules of a moment are left to ask about a push. Those that are dismissed are counted, so `decide` has to be
   /// told of it.
+  ///
+  /// - Parameter attempt: how often the push came until now, from 1; asked for only if a rule depends on it.
   public func rulesLeft(
-    at moment: Moment, for glance: Traffic.Glance, now: Int64, excludingOutcomes: Bool = false
+    at moment: Moment, for glance: Traffic.Glance, attempt: () -> Int, now: Int64, excludingOutcomes: Bool = false
   ) -> RulesLeft {
     guard hasRules(at: moment) else { return RulesLeft() }
     let place = places[Int(moment.ordinal)]
@@ -162,7 +163,7 @@ public final class FaultPlan: Sendable {
     for index in place {
       let rule = rules[index]
       if excludingOutcomes, !rule.alwaysContinues { continue }
-      switch rule.impression(glance, profile.pushIdentity, now: now) {
+      switch rule.impression(glance, attempt: attempt, profile.pushIdentity, now: now) {
       case .dismissed(let dismissal): rule.dismissals.add(dismissal)
       case .fires(let firing): return RulesLeft(count: place.upperBound - index, firing: firing)
       case .unclear: return RulesLeft(count: place.upperBound - index)

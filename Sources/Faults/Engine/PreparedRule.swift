@@ -51,23 +51,6 @@ final class PreparedRule: Sendable {
   func refuses(isAccepted: Bool) -> Bool {
     !isAccepted && rule.stage == .afterValidation && (rule.moment == .request || !alwaysContinues)
   }
-
-  /// Whether it asks for the attempt number or the push key.
-  var needsAttempts: Bool {
-    let trigger = rule.trigger
-    let draws = trigger.probability.map(\.draws) ?? false || drawsForAction
-    var keys = rule.action.sequenceKeys
-    if draws { keys.append(trigger.drawKey) }
-    if trigger.counts || trigger.times != nil, trigger.countKey == .push { keys.append(.push) }
-    if let key = trigger.overLimit?.key { keys.append(key) }
-    return keys.contains { $0 == .attempt || $0 == .push } || rule.condition.looksAtAttempts
-  }
-}
-
-extension Condition {
-  fileprivate var looksAtAttempts: Bool {
-    tests.contains { $0.subject == .attempt } || exceptions.contains { $0.looksAtAttempts }
-  }
 }
 
 extension Trigger {
@@ -78,15 +61,6 @@ extension Trigger {
   func lets(_ number: Int) -> Bool {
     let after = number - (after ?? 0)
     return after > 0 && after <= first ?? .max && after % max(every ?? 1, 1) == 0
-  }
-}
-
-extension Trigger.Probability {
-  fileprivate var draws: Bool {
-    switch self {
-    case .fixed(let number): number > 0 && number < 1
-    case .ramp: true
-    }
   }
 }
 

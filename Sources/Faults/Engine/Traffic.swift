@@ -42,7 +42,7 @@ public struct Traffic: Sendable {
     public var key: PushKey
     /// The topic of a push without `apns-topic`: the only one of the provider certificate.
     public var defaultTopic: String?
-    /// How often this push came until now, from 1. Only looked at if `FaultPlan.needsAttempts`.
+    /// How often this push came until now, from 1.
     public var attempt: Int
     /// The settable clock, in milliseconds since 1970.
     public var now: Int64

@@ -19,7 +19,7 @@ extension Record {
     writer.name("verdict")
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writer.arrayMember("rules") { writer in
-      var fired = aftermath?.injections ?? []
+      var fired = Array(aftermath?.injections ?? [])
       for step in walk {
         let index = fired.firstIndex { $0.rule == step.rule && $0.profile == step.profile }
         let injection = index.map { fired.remove(at: $0) }

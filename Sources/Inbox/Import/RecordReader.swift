@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Faults
 internal import HTTPMessage
 internal import Notation
 
@@ -163,7 +164,7 @@ struct RecordReader {
         || served.closed != nil
     else { return nil }
     return Aftermath(
-      injections: told.injections, unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
+      injections: Injections(told.injections), unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
       closed: served.closed)
   }
 }

@@ -25,7 +25,7 @@ final class Course {
   }
 
   /// The rules that fired, the one that decided first.
-  private(set) var injections: [Injection] = []
+  private(set) var injections: Injections = []
   /// What goes out if an answer does.
   private(set) var answer: Answer
   /// Whether APNs takes the push.
@@ -72,7 +72,7 @@ final class Course {
       injections.append(outcome)
       return add(outcome.action, at: moment)
     }
-    if injections.isEmpty { injections.append(outcome) } else { injections.insert(outcome, at: 0) }
+    injections.prepend(outcome)
     decide(outcome.action, at: moment, now: now)
     if case .goAway(let order) = outcome.followedBy { followedBy = order }
   }
