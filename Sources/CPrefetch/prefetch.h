@@ -1,5 +1,15 @@
 #pragma once
 
+#include <stddef.h>
+#include <sys/mman.h>
+
+// Asks the system to back memory with pages of 2 MB, if it has such. It may refuse, and nothing is lost.
+static inline void apns_prefer_huge_pages(void *memory, size_t count) {
+#ifdef MADV_HUGEPAGE
+  madvise(memory, count, MADV_HUGEPAGE);
+#endif
+}
+
 // Asks the processor for the cache line at an address, to read it or to write to it soon. Never faults. Swift has no word
 // for it.
 static inline void apns_prefetch_for_reading(const void *address) { __builtin_prefetch(address, 0, 3); }

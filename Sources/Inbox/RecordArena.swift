@@ -1,3 +1,4 @@
+internal import CPrefetch
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
@@ -42,13 +43,15 @@ public final class RecordArena {
 
 /// A piece of memory with the contents of records, written from front to back and given back when the last of them is gone.
 final class RecordSlab: Sendable {
-  static let usualCapacity = 256 << 10
+  /// That of a huge page: a record is written to memory that was not touched for long, and with small pages the
+  /// processor would have to find out first where nearly every record is.
+  static let usualCapacity = 2 << 20
   /// What was given back and waits for the next slab: fresh memory from the system would cost as much as a tenth of a
   /// push.
   // The box has a lock, and memory that lies in it is nobody's.
   nonisolated(unsafe) private static let spare = NIOLockedValueBox<[UnsafeMutableRawPointer]>([])
   /// As many as a chunk of the largest records gives back at once.
-  private static let spareLimit = 12
+  private static let spareLimit = 2
 
   // Only the arena's thread writes, and only behind what was put there before. Others read what was written before they
   // got the record, by way of the inbox's lock.
@@ -64,8 +67,17 @@ final class RecordSlab: Sendable {
 
   init(capacity: Int) {
     self.capacity = capacity
-    let used = capacity == Self.usualCapacity ? Self.spare.withLockedValue { $0.popLast() } : nil
-    memory = used ?? .allocate(byteCount: capacity, alignment: RecordContent.alignment)
+    if capacity == Self.usualCapacity {
+      memory = Self.spare.withLockedValue { $0.popLast() } ?? Self.hugePage()
+    } else {
+      memory = .allocate(byteCount: capacity, alignment: RecordContent.alignment)
+    }
+  }
+
+  private static func hugePage() -> UnsafeMutableRawPointer {
+    let memory = UnsafeMutableRawPointer.allocate(byteCount: usualCapacity, alignment: usualCapacity)
+    apns_prefer_huge_pages(memory, usualCapacity)
+    return memory
   }
 
   deinit {
