@@ -17,15 +17,13 @@ public struct PushKey: Hashable, Sendable {
   ///
   /// - Parameters:
   ///   - facts: what its headers say.
-  ///   - defaultTopic: the topic of a push that names none; asked for only then.
+  ///   - defaultTopic: the topic of a push that names none.
   ///   - usesID: whether the `apns-id` that the client gave tells it, where there is one.
   public init(
-    _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: @autoclosure () -> String?,
-    usesID: Bool = false
+    _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: String?, usesID: Bool = false
   ) {
     self.init(number: Self.beginning)
-    let topic = facts.topic == nil ? defaultTopic() : nil
-    request.headers.bytes.withUnsafeBytes { mix(headers: $0, facts, defaultTopic: topic, usesID: usesID) }
+    request.headers.bytes.withUnsafeBytes { mix(headers: $0, facts, defaultTopic: defaultTopic, usesID: usesID) }
     guard !usesID || facts.apnsID == nil else { return }
     request.body.withUnsafeBytes { mix($0) }
     mix(UInt64(request.bodySize), 0)

@@ -29,6 +29,12 @@ public final class ConnectionFacts: Sendable {
   public let openedAt: Int64
   private let end = Atomic<UInt8>(Ending.none.rawValue)
 
+  /// The topic of a push that does not name one: the only one that the provider certificate permits. Nil for a push that
+  /// names its topic, and where there is no such certificate.
+  public func defaultTopic(_ facts: borrowing PushFacts) -> String? {
+    facts.topic == nil ? certificate?.defaultTopic : nil
+  }
+
   /// How it ended, if it did.
   public var ending: Ending { Ending(rawValue: end.load(ordering: .relaxed)) ?? .none }
 

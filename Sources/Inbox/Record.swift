@@ -144,8 +144,7 @@ extension Record {
     receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, pushKey: PushKey? = nil,
     in arena: borrowing RecordArena = .ofOne()
   ) {
-    let defaultTopic = verdict.facts.topic == nil ? connection.certificate?.defaultTopic : nil
-    let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: defaultTopic)
+    let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
       content: RecordContent(
@@ -175,6 +174,6 @@ extension Record {
         receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, toldFindings: names, in: arena),
       aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min,
-      pushKey: PushKey(request, facts, defaultTopic: connection.certificate?.defaultTopic))
+      pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
   }
 }

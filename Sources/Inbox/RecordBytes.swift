@@ -59,7 +59,7 @@ extension Record {
 
   /// Calls `read` with the topic: of the header, else the only one that the provider certificate permits.
   func withTopic<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    if facts.topic == nil, var topic = connection.certificate?.defaultTopic {
+    if var topic = connection.defaultTopic(facts) {
       return topic.withUTF8 { read(UnsafeRawBufferPointer($0)) }
     }
     return withHeader(facts.topic, read)

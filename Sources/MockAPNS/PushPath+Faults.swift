@@ -156,7 +156,7 @@ extension PushPath {
     let plan = behaviour.plan
     if let decision = plan.decide(among: left) { return course.follow(decision, at: moment, now: now) }
     let push = Traffic.Push(
-      request: request, verdict: copy verdict, key: key, defaultTopic: connection.certificate?.defaultTopic,
+      request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
       attempt: attempt(), now: now)
     var traffic = Traffic(connection: traffic, push: push)
     if moment == .response {

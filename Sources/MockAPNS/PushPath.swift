@@ -291,7 +291,7 @@ final class PushPath {
   }
 
   private func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {
-    let defaultTopic = facts.topic == nil ? connection.certificate?.defaultTopic : nil
+    let defaultTopic = connection.defaultTopic(facts)
     let key = PushKey(request, facts, defaultTopic: defaultTopic)
     guard behaviour.plan.profile.pushIdentity == .apnsID, facts.apnsID != nil else {
       return Identity(key: key, countKey: key)

@@ -18,7 +18,7 @@ extension ServerState {
       connection: connection,
       push: Traffic.Push(
         request: record.request, verdict: verdict, key: record.pushKey,
-        defaultTopic: facts.certificate?.defaultTopic, attempt: Int(record.attempt), now: record.receivedAt))
+        defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), now: record.receivedAt))
     let request = plan.walk(traffic, at: .request, now: record.arrivedAt)
     traffic.answer = Traffic.Answer(
       status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)

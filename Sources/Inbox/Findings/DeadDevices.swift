@@ -26,7 +26,8 @@ struct DeadDevices: Sendable {
   ) -> Earned? {
     let isGone = record.served.status == 410
     guard isGone || !deaths.isEmpty else { return nil }
-    let (facts, defaultTopic) = (record.facts, record.connection.certificate?.defaultTopic)
+    let facts = record.facts
+    let defaultTopic = record.connection.defaultTopic(facts)
     let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
     guard let death = deaths[device] else {
       guard isGone else { return nil }
