@@ -59,13 +59,12 @@ public final class Inbox: Sendable {
       let first = state.nextSeq
       for index in records.indices { records[index].seq = first + index }
       state.nextSeq += records.count
-      state.records.append(records)
       state.counts.add(records)
+      state.records.take(&records)
       evict(from: &state)
       return first
     }
     watch.appended(to: self)
-    records.removeAll(keepingCapacity: true)
     return first
   }
 

@@ -12,16 +12,17 @@ struct RecordChunk: Sendable {
     marks.reserveCapacity(capacity)
   }
 
-  init(_ records: ArraySlice<Record>) {
+  init(_ records: some Collection<Record>) {
     self.init(capacity: records.count)
-    append(records)
+    for record in records { append(record) }
   }
 
   var count: Int { records.count }
 
-  mutating func append(_ records: ArraySlice<Record>) {
-    for index in records.indices { marks.append(Self.mark(of: records[index])) }
-    self.records.append(contentsOf: records)
+  @inline(__always)
+  mutating func append(_ record: consuming Record) {
+    marks.append(Self.mark(of: record))
+    records.append(record)
   }
 
   /// Changes a record, but neither its number nor what came.

@@ -26,20 +26,22 @@ struct RecordStorage: Sendable {
   /// So many evictions ahead memory is asked for: as many as it takes until it is there.
   private static let foresight = 8
 
-  /// Adds records whose numbers are larger than all that are there, and ascend.
-  mutating func append(_ records: [Record]) {
-    count += records.count
-    for index in records.indices { bytes += Self.cost(records[index]) }
-    var rest = records[...]
-    while !rest.isEmpty {
-      let room = Self.chunkSize - (chunks.last?.count ?? Self.chunkSize)
-      if room <= 0 {
-        chunks.append(RecordChunk(capacity: Self.chunkSize))
-      } else {
-        chunks[chunks.count - 1].append(rest.prefix(room))
-        rest = rest.dropFirst(room)
-      }
+  /// Takes records whose numbers are larger than all that are there, and ascend; leaves `records` empty with its room
+  /// kept.
+  mutating func take(_ records: inout [Record]) {
+    // From the end of an array they are taken out without being copied.
+    records.reverse()
+    while let record = records.popLast() { append(record) }
+  }
+
+  /// Adds a record whose number is larger than all that are there.
+  mutating func append(_ record: consuming Record) {
+    count += 1
+    bytes += Self.cost(record)
+    if chunks.last?.count ?? Self.chunkSize >= Self.chunkSize {
+      chunks.append(RecordChunk(capacity: Self.chunkSize))
     }
+    chunks[chunks.count - 1].append(record)
   }
 
   /// Drops the oldest record. Its memory is given back with that of its whole chunk.
@@ -93,7 +95,7 @@ struct RecordStorage: Sendable {
           survivors.append(survivor)
         }
       }
-      if !survivors.isEmpty { kept.append(RecordChunk(survivors[...])) }
+      if !survivors.isEmpty { kept.append(RecordChunk(survivors)) }
     }
     chunks = kept
     head = 0

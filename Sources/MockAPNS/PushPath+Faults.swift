@@ -180,7 +180,9 @@ extension PushPath {
   private func template(
     for answer: Course.Answer, to request: HTTPRequest, _ facts: PushFacts
   ) -> AnswerTemplates.Template {
-    var template = filledTemplate(status: answer.status, for: request, facts)
+    fillTemplate(status: answer.status, for: request, facts)
+    // Its bytes are copied only if it changes, or the next one is filled in before it is gone.
+    var template = answer.status == 200 ? answers.accepted : answers.rejected
     for field in answer.headers { template.headers.append(name: field.name, value: field.value) }
     return template
   }

@@ -185,10 +185,10 @@ final class PushPath {
     _ session: HTTP2ServerSession
   ) {
     announceStreams(before: 200, session)
-    let answer = filledTemplate(status: 200, for: request, verdict.facts)
-    session.respond(to: stream, headers: answer.headers)
+    fillTemplate(status: 200, for: request, verdict.facts)
+    session.respond(to: stream, headers: answers.accepted.headers)
     record(
-      request, verdict, generatedID: answer.generatedID(of: verdict.facts), key, attempt: attempt,
+      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), key, attempt: attempt,
       outcome: .accepted)
   }
 
@@ -203,14 +203,12 @@ final class PushPath {
       record(request, verdict, generatedID: [], key, attempt: attempt, outcome: .rejected)
       return
     }
-    let answer = filledTemplate(status: verdict.status, for: request, verdict.facts)
+    fillTemplate(status: verdict.status, for: request, verdict.facts)
     // An answer to HEAD has no body (RFC 9110 section 9.3.2); APNs knows no other method than POST.
     let isHEAD = verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
-    session.respond(
-      to: stream, headers: answer.headers,
-      body: isHEAD ? [] : verdict.body)
+    session.respond(to: stream, headers: answers.rejected.headers, body: isHEAD ? [] : verdict.body)
     record(
-      request, verdict, generatedID: answer.generatedID(of: verdict.facts), key, attempt: attempt,
+      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), key, attempt: attempt,
       outcome: .rejected)
   }
 
@@ -221,15 +219,11 @@ final class PushPath {
     if rejections >= limit { effects.append(.leave(.tooManyErrors)) }
   }
 
-  /// An answer with its ids. Its bytes are copied only if it changes, or the next one is filled in before it is gone.
-  func filledTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) -> AnswerTemplates.Template {
-    if status == 200 {
-      fillIdentifiers(of: &answers.accepted, for: request, facts)
-      return answers.accepted
-    }
+  /// Makes the template for a status the answer to a request: puts its ids in.
+  func fillTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) {
+    if status == 200 { return fillIdentifiers(of: &answers.accepted, for: request, facts) }
     answers.rejected.set(status: status)
     fillIdentifiers(of: &answers.rejected, for: request, facts)
-    return answers.rejected
   }
 
   /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).

@@ -17,13 +17,10 @@ public struct InboxImport {
 
   /// No record is longer than this: header fields and body are bounded where they come in.
   static let recordLimit = 1 << 20
-  /// So many are added to the inbox at once.
-  private static let batch = RecordStorage.chunkSize
 
   private let maxBytes: Int
   private var reader = RecordReader()
   private var records = RecordStorage()
-  private var batch: [Record] = []
   private var lastSeq = 0
 
   private var line = 1
@@ -81,7 +78,6 @@ public struct InboxImport {
   public mutating func finish() throws(Problem) -> Inbox {
     guard depth == 0 else { throw Problem(line: recordLine, reason: "the record that begins here has no end") }
     guard list != .open else { throw Problem(line: line, reason: "the list of records has no end") }
-    try storeBatch()
     return Inbox(imported: records, lastSeq: lastSeq)
   }
 
@@ -137,13 +133,7 @@ public struct InboxImport {
         reason: "seq \(record.seq) comes after seq \(lastSeq); an export has its records in their order")
     }
     lastSeq = record.seq
-    batch.append(record)
-    if batch.count == Self.batch { try storeBatch() }
-  }
-
-  private mutating func storeBatch() throws(Problem) {
-    records.append(batch)
-    batch.removeAll(keepingCapacity: true)
+    records.append(record)
     guard records.bytes <= maxBytes else {
       throw Problem(line: recordLine, reason: "the \(records.count) pushes up to here take more than \(maxBytes) bytes")
     }
