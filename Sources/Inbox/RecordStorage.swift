@@ -30,7 +30,7 @@ struct RecordStorage: Sendable {
   /// kept.
   mutating func take(_ records: inout [Record]) {
     // From the end of an array they are taken out without being copied.
-    records.reverse()
+    records.withUnsafeMutableBufferPointer { $0.reverse() }
     while let record = records.popLast() { append(record) }
   }
 
