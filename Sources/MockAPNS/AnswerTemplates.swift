@@ -1,7 +1,7 @@
 import APNSRules
 import HTTPMessage
 
-/// The headers and bodies of APNs' answers, prepared once for each connection; only ids and times are filled in.
+/// The headers of APNs' answers, prepared once for each connection; only status and ids are filled in.
 ///
 /// Shape and header set: APNS.md section 7.1, observed: `apns-id`, `apns-unique-id` on accepted sandbox pushes, nothing else.
 struct AnswerTemplates {
@@ -59,5 +59,4 @@ struct AnswerTemplates {
     accepted = Template(status: 200, withUniqueID: environment == .sandbox, contentType: false)
     rejected = Template(status: 400, withUniqueID: false, contentType: settings.errorContentType)
   }
-
 }

@@ -3,7 +3,7 @@ import Faults
 import Testing
 
 /// A rule that a glance at a push is enough to dismiss does and counts the same as one that was looked at in full.
-@Suite struct EngineDismissalTests {
+@Suite struct EngineGlanceTests {
   static let rejected = EngineDecisionTests.rejected
 
   static let triggers: [Trigger] = [

@@ -93,6 +93,7 @@ extension PreparedRule {
       && (!trigger.counts || trigger.countKey == .push)
   }
 
+  /// - Parameter attempt: how often the push came until now, from 1.
   func impression(
     _ glance: Traffic.Glance, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
   ) -> Impression {
