@@ -6,12 +6,7 @@ internal import HTTPMessage
 extension Rulebook {
   func checkPayload(_ request: HTTPRequest, _ facts: PushFacts) throws(Rejection) {
     guard request.bodySize > 0 else { throw Self.noPayload }
-    guard request.bodySize <= facts.payloadLimit else {
-      throw Rejection(.payloadSize, .payloadTooLarge) { [size = request.bodySize] facts, _ in
-        "the body has \(size) bytes, at most \(facts.payloadLimit) are allowed for "
-          + (facts.payloadLimit == PushType.usualPayloadLimit ? "this push type: shorten it" : "VoIP: shorten it")
-      }
-    }
+    guard request.bodySize <= facts.payloadLimit else { throw Self.largePayload }
     guard mode == .strict, Payload.parse(request.body) == nil else { return }
     throw Self.payloadIsNoJSON
   }
@@ -19,6 +14,12 @@ extension Rulebook {
   private static let noPayload = Rejection(.payloadPresent, .payloadEmpty) { _, _ in
     "the push has no body: send the payload as JSON"
   }
+  private static let largePayload = Rejection(
+    .payloadSize, .payloadTooLarge,
+    words: .ofBody { facts, bodySize in
+      "the body has \(bodySize) bytes, at most \(facts.payloadLimit) are allowed for "
+        + (facts.payloadLimit == PushType.usualPayloadLimit ? "this push type: shorten it" : "VoIP: shorten it")
+    })
   private static let payloadIsNoJSON = Rejection(.payloadSyntax, .payloadEmpty) { _, _ in
     "the body is not JSON, which rules \"strict\" refuse (APNs answers 200 and the device shows nothing)"
   }

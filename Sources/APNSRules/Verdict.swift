@@ -21,9 +21,17 @@ public struct Verdict: Sendable {
   /// Why, in words for people: the value, the rule and what to do about it. Never has a provider token in it. Made when
   /// it is asked for, because of most pushes nobody asks.
   ///
-  /// - Parameter headers: the packed header fields of the request, or a copy of them without signatures. Values that are
-  ///   not in it are shown as empty.
-  public func detail(headers: UnsafeRawBufferPointer) -> String { rejection?.words(facts, headers) ?? "accepted" }
+  /// - Parameters:
+  ///   - headers: the packed header fields of the request, or a copy of them without signatures. Values that are not in
+  ///     it are shown as empty.
+  ///   - bodySize: how many bytes of body came.
+  public func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
+    switch rejection?.words {
+    case .ofHeaders(let words)?: words(facts, headers)
+    case .ofBody(let words)?: words(facts, bodySize)
+    case nil: "accepted"
+    }
+  }
   /// The `timestamp` of a 410, in milliseconds since 1970.
   public var timestamp: Int64? { rejection?.timestamp }
   /// The body of the answer; empty with 200 and 431.
@@ -114,10 +122,22 @@ final class Rejection: Error {
   let body: [UInt8]
   let words: Words
 
-  /// Makes the explanation from what a request says and its packed header fields.
-  typealias Words = @Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String
+  /// Make the explanation.
+  enum Words: Sendable {
+    /// From what a request says and its packed header fields.
+    case ofHeaders(@Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String)
+    /// From what it says and how many bytes its body has.
+    case ofBody(@Sendable (_ facts: PushFacts, _ bodySize: Int) -> String)
+  }
 
-  init(_ check: Check, _ reason: Reason?, timestamp: Int64? = nil, _ words: @escaping Words) {
+  convenience init(
+    _ check: Check, _ reason: Reason?, timestamp: Int64? = nil,
+    _ words: @escaping @Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String
+  ) {
+    self.init(check, reason, timestamp: timestamp, words: .ofHeaders(words))
+  }
+
+  init(_ check: Check, _ reason: Reason?, timestamp: Int64? = nil, words: Words) {
     self.check = check
     self.reason = reason
     status = reason?.status ?? 431

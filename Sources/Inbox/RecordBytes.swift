@@ -21,6 +21,11 @@ extension Record {
     return request
   }
 
+  /// What its verdict says in words for people.
+  func detail(of verdict: Verdict) -> String {
+    withHeaders { verdict.detail(headers: $0, bodySize: bodySize) }
+  }
+
   /// Whether the body was longer than what is kept of one.
   public var isBodyCut: Bool { bodySize > keptBodySize }
 

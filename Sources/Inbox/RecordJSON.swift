@@ -159,7 +159,7 @@ extension Record {
         writer.object { writer in
           writer.member("check", check.name)
           writer.member("ok", ok)
-          if !ok { writer.member("detail", withHeaders { verdict.detail(headers: $0) }) }
+          if !ok { writer.member("detail", detail(of: verdict)) }
         }
       }
     }

@@ -22,5 +22,5 @@ func expect(
 
 extension Verdict {
   /// Its explanation without the values of the request.
-  var rule: String { detail(headers: UnsafeRawBufferPointer(start: nil, count: 0)) }
+  var rule: String { detail(headers: UnsafeRawBufferPointer(start: nil, count: 0), bodySize: 0) }
 }

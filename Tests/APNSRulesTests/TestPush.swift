@@ -88,7 +88,7 @@ struct TestPush {
   func explanation(of verdict: Verdict) -> String {
     var kept = request.headers.bytes
     kept.withUnsafeMutableBytes { verdict.facts.blankSignatures(in: $0) }
-    return kept.withUnsafeBytes { verdict.detail(headers: $0) }
+    return kept.withUnsafeBytes { verdict.detail(headers: $0, bodySize: request.bodySize) }
   }
 }
 

@@ -78,7 +78,7 @@ struct RecordArenaTests {
       #expect(connection != nil && token != nil && other != nil)
       let records = (1...3).compactMap { inbox.record(seq: $0) }
       #expect(records.map { $0.verdict?.reason } == [nil, .badDeviceToken, nil])
-      #expect(records[1].withHeaders { records[1].verdict?.detail(headers: $0).contains("none") } == true)
+      #expect(records[1].verdict.map { records[1].detail(of: $0).contains("none") } == true)
       #expect(records[0].connection === connection && records[0].verdict?.token === token)
     }
     #expect(connection == nil && token == nil && other == nil)

@@ -50,7 +50,7 @@ extension Record {
     case let verdict? where verdict.isAccepted: sentences.append("APNs would accept it.")
     case let verdict?:
       let answer = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
-      sentences.append("APNs would answer \(answer): \(withHeaders { verdict.detail(headers: $0) }).")
+      sentences.append("APNs would answer \(answer): \(detail(of: verdict)).")
     }
     for injection in aftermath?.injections ?? [] { sentences.append(injection.sentence) }
     if served.status != nil {
