@@ -122,7 +122,7 @@ final class Rejection: Error {
   let body: [UInt8]
   let words: Words
 
-  /// Make the explanation.
+  /// What makes the explanation.
   enum Words: Sendable {
     /// From what a request says and its packed header fields.
     case ofHeaders(@Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String)
