@@ -3,7 +3,7 @@ internal import Notation
 /// A reason in the body of an answer: compact JSON (APNS.md section 7.1, observed).
 extension Reason {
   /// As answers carry it, and GOAWAY frames in their debug data.
-  public var json: String { #"{"reason":"\#(text)"}"# }
+  public var json: String { String(decoding: body(), as: UTF8.self) }
 
   /// The body of a rejection.
   ///
@@ -25,7 +25,7 @@ extension Reason {
   /// By raw value, so that a rejection makes none.
   private static let bodies: [[UInt8]] = {
     var bodies = [[UInt8]](repeating: [], count: Int(allCases.map(\.rawValue).max() ?? 0) + 1)
-    for reason in allCases { bodies[Int(reason.rawValue)] = Array(reason.json.utf8) }
+    for reason in allCases { bodies[Int(reason.rawValue)] = body(of: reason.text, timestamp: nil) }
     return bodies
   }()
 }

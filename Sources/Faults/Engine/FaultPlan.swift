@@ -27,8 +27,6 @@ public final class FaultPlan: Sendable {
   private let rules: [PreparedRule]
   /// Where those of each moment stand.
   private let places: [Range<Int>]
-  /// One bit for each moment with rules.
-  private let moments: UInt8
 
   /// A plan. Making it puts it in force: `tallies` drops the counters of rules that are not in it or have changed.
   ///
@@ -64,7 +62,6 @@ public final class FaultPlan: Sendable {
     }
     self.rules = rules
     self.places = places
-    moments = places.enumerated().reduce(0) { $1.element.isEmpty ? $0 : $0 | 1 << UInt8($1.offset) }
   }
 
   /// Whether anything may be done at this moment. At `request` ask `concerns` too.
@@ -148,7 +145,7 @@ public final class FaultPlan: Sendable {
 
   // MARK: - Rules
 
-  func rules(at moment: Moment) -> ArraySlice<PreparedRule> { rules[places[Int(moment.ordinal)]] }
+  func rules(at moment: Moment) -> ArraySlice<PreparedRule> { rules[place(of: moment)] }
 
   /// Which rules of a moment are left to ask about a push. Those that are dismissed are counted, so `decide` has to be
   /// told of it.
@@ -157,8 +154,7 @@ public final class FaultPlan: Sendable {
   public func rulesLeft(
     at moment: Moment, for glance: Traffic.Glance, attempt: () -> Int, now: Int64, excludingOutcomes: Bool = false
   ) -> RulesLeft {
-    guard hasRules(at: moment) else { return RulesLeft() }
-    let place = places[Int(moment.ordinal)]
+    let place = place(of: moment)
     // By their places: a slice would be retained, once for each push.
     for index in place {
       let rule = rules[index]
@@ -172,7 +168,9 @@ public final class FaultPlan: Sendable {
     return RulesLeft()
   }
 
-  private func hasRules(at moment: Moment) -> Bool { moments & (1 << moment.ordinal) != 0 }
+  private func place(of moment: Moment) -> Range<Int> { places[Int(moment.ordinal)] }
+
+  private func hasRules(at moment: Moment) -> Bool { !place(of: moment).isEmpty }
 
   func look(at rule: PreparedRule, _ reading: inout Reading, now: Int64) -> RuleLook {
     if let push = reading.traffic.push, rule.refuses(isAccepted: push.verdict.isAccepted) { return .refused }

@@ -93,6 +93,8 @@ extension PreparedRule {
       && (!trigger.counts || trigger.countKey == .push)
   }
 
+  /// What it says to a push, as far as a glance tells.
+  ///
   /// - Parameter attempt: how often the push came until now, from 1.
   func impression(
     _ glance: Traffic.Glance, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
@@ -103,7 +105,7 @@ extension PreparedRule {
     var (draw, ordinal) = (Double?.none, 0)
     // Before the attempt is asked for, although that dismisses first: it may be on its way from memory.
     if let probability, probability > 0, probability < 1 {
-      guard let key = rule.trigger.drawKey.ofContent(glance, identity) else { return .unclear }
+      guard let key = rule.trigger.drawKey.ofContent(glance.key, identity) else { return .unclear }
       ordinal = rule.trigger.drawKey == .attempt ? attempt() : 0
       draw = Draw(draws, "", key: key, ordinal: ordinal).number
     }
@@ -115,11 +117,11 @@ extension PreparedRule {
 }
 
 extension Trigger.Key {
-  /// Whose draw it is, where a glance at a push says that.
-  fileprivate func ofContent(_ glance: Traffic.Glance, _ identity: Profile.PushIdentity) -> Draw.Key? {
+  /// Whose draw it is, where the key of a push says that; else nil.
+  func ofContent(_ push: PushKey, _ identity: Profile.PushIdentity) -> Draw.Key? {
     switch self {
     case .rule: .text("")
-    case .attempt where identity == .content, .push where identity == .content: .push(glance.key)
+    case .attempt where identity == .content, .push where identity == .content: .push(push)
     default: nil
     }
   }

@@ -72,7 +72,7 @@ struct Reading {
 
   /// The same for a draw.
   mutating func drawKey(of key: Trigger.Key) -> Draw.Key {
-    if key == .attempt || key == .push, identity == .content, let push = traffic.push { return .push(push.key) }
+    if let push = traffic.push, let key = key.ofContent(push.key, identity) { return key }
     return .text(text(of: key))
   }
 
