@@ -92,10 +92,10 @@ public struct PushKey: Hashable, Sendable {
       // Four steps that do not wait for each other.
       var (one, two, three, four) = (number, number, number, number)
       while offset + 64 < count {
-        one = Self.fold(word(offset) ^ 0xA076_1D64_78BD_642F, word(offset + 8) ^ one)
-        two = Self.fold(word(offset + 16) ^ 0xE703_7ED1_A0B4_28DB, word(offset + 24) ^ two)
-        three = Self.fold(word(offset + 32) ^ 0x8EBC_6AF0_9C88_C6E3, word(offset + 40) ^ three)
-        four = Self.fold(word(offset + 48) ^ 0x5899_65CC_7537_4CC3, word(offset + 56) ^ four)
+        one = (word(offset) ^ 0xA076_1D64_78BD_642F).folded(by: word(offset + 8) ^ one)
+        two = (word(offset + 16) ^ 0xE703_7ED1_A0B4_28DB).folded(by: word(offset + 24) ^ two)
+        three = (word(offset + 32) ^ 0x8EBC_6AF0_9C88_C6E3).folded(by: word(offset + 40) ^ three)
+        four = (word(offset + 48) ^ 0x5899_65CC_7537_4CC3).folded(by: word(offset + 56) ^ four)
         offset += 64
       }
       number = one ^ three
@@ -116,11 +116,15 @@ public struct PushKey: Hashable, Sendable {
   }
 
   private mutating func mix(_ one: UInt64, _ other: UInt64) {
-    number = Self.fold(one ^ 0x1D8E_4E27_C47D_124F, other ^ number)
+    number = (one ^ 0x1D8E_4E27_C47D_124F).folded(by: other ^ number)
   }
+}
 
-  private static func fold(_ one: UInt64, _ other: UInt64) -> UInt64 {
-    let product = one.multipliedFullWidth(by: other)
+extension UInt64 {
+  /// The product with another number, its halves folded into one: a step of mixing.
+  @inlinable
+  package func folded(by other: UInt64) -> UInt64 {
+    let product = multipliedFullWidth(by: other)
     return product.high ^ product.low
   }
 }

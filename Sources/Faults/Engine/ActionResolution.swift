@@ -47,7 +47,7 @@ struct ActionResolution {
   }
 
   private func draw(_ what: String) -> Draw {
-    plan.draw(rule, what, key: candidate.drawKey, ordinal: candidate.ordinal)
+    Draw(rule.draws.of(what), key: candidate.drawKey, ordinal: candidate.ordinal)
   }
 
   /// A time within the profile's limit.

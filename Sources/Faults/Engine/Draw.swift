@@ -4,96 +4,75 @@ internal import TLSEngine
 
 /// A draw: a number that depends on nothing but the seed, the rule and what the draw is of, so that neither the order
 /// of arrival nor the thread can change a decision.
+///
+/// It is made for nearly every push that meets a rule with a probability, so what costs time, a SHA-256 of seed, profile and
+/// rule, is made once. Key and ordinal are mixed into that by two multiplications.
 struct Draw {
-  private let digest: SHA256.Words
+  private let source: SHA256.Words
+  private let bits: UInt64
 
-  /// What all draws of a rule begin with.
-  struct Beginning: Sendable {
-    fileprivate let text: [UInt8]
+  /// What all draws of a rule are made of.
+  struct Source: Sendable {
+    private let text: String
+    fileprivate let words: SHA256.Words
 
     /// - Parameters:
     ///   - profile: empty for ad-hoc rules.
     ///   - rule: the rule's name.
-    init(seed: UInt64, profile: String, rule: String) { text = Array("\(seed)\n\(profile)\n\(rule)".utf8) }
+    init(seed: UInt64, profile: String, rule: String) { self.init(text: "\(seed)\n\(profile)\n\(rule)") }
+
+    private init(text: String) {
+      self.text = text
+      words = SHA256.words(of: text)
+    }
+
+    /// The same for draws of something else than whether the rule fires.
+    func of(_ what: String) -> Source { Source(text: "\(text)\n\(what)") }
   }
 
   /// Of what it is.
   enum Key: Sendable {
     case push(PushKey)
     case text(String)
+
+    fileprivate var number: UInt64 {
+      switch self {
+      case .push(let key): key.number
+      case .text(let text): SHA256.words(of: text).0
+      }
+    }
   }
 
   /// - Parameters:
-  ///   - beginning: the rule.
-  ///   - what: is drawn where that is not whether it fires.
+  ///   - source: the rule.
   ///   - key: of what it is, such as a push.
   ///   - ordinal: which of several with the same key, such as the attempt number.
-  init(_ beginning: Beginning, _ what: String, key: Key, ordinal: Int) {
-    digest = beginning.text.withUnsafeBytes { Self.digest($0, what, key, ordinal) }
-  }
-
-  private static func digest(
-    _ beginning: UnsafeRawBufferPointer, _ what: String, _ key: Key, _ ordinal: Int
-  ) -> SHA256.Words {
-    // On the stack: a rule with a probability draws for every push.
-    let most = beginning.count + what.utf8.count + key.length + 24
-    return withUnsafeTemporaryAllocation(byteCount: most, alignment: 1) { buffer in
-      var text = Text(buffer: buffer)
-      text.append(beginning)
-      text.append(what)
-      text.append(UInt8(ascii: "\n"))
-      switch key {
-      case .push(let key): key.withText { text.append($0) }
-      case .text(let key): text.append(key)
-      }
-      text.append(UInt8(ascii: "\n"))
-      if ordinal >= 0, ordinal < 10 {
-        text.append(UInt8(ascii: "0") + UInt8(ordinal))
-      } else {
-        text.append(String(ordinal))
-      }
-      return SHA256.words(of: UnsafeRawBufferPointer(rebasing: buffer[..<text.count]))
-    }
-  }
-
-  /// A text that is put together in memory which has room for it.
-  private struct Text {
-    let buffer: UnsafeMutableRawBufferPointer
-    var count = 0
-
-    mutating func append(_ byte: UInt8) {
-      buffer[count] = byte
-      count += 1
-    }
-
-    mutating func append(_ bytes: UnsafeRawBufferPointer) {
-      UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyMemory(from: bytes)
-      count += bytes.count
-    }
-
-    mutating func append(_ text: String) {
-      if text.isEmpty { return }
-      var text = text
-      text.withUTF8 { append(UnsafeRawBufferPointer($0)) }
-    }
+  init(_ source: Source, key: Key, ordinal: Int) {
+    self.source = source.words
+    bits = (source.words.0 ^ key.number).folded(by: source.words.1 ^ UInt64(truncatingIfNeeded: ordinal))
+      .mixed(with: source.words)
   }
 
   /// At least 0, below 1.
-  var number: Double { Self.number(digest.0) }
+  var number: Double { Self.number(bits) }
 
   /// A number of the standard normal distribution (Box and Muller, 1958).
-  var normal: Double { (-2 * log(1 - number)).squareRoot() * cos(2 * .pi * Self.number(digest.1)) }
+  var normal: Double {
+    (-2 * log(1 - number)).squareRoot() * cos(2 * .pi * Self.number(bits.mixed(with: source)))
+  }
 
   /// The highest 53 bits, as many as a Double can tell apart.
   private static func number(_ bits: UInt64) -> Double { Double(bits >> 11) * 0x1p-53 }
 }
 
-extension Draw.Key {
-  fileprivate var length: Int {
-    switch self {
-    case .push: PushKey.length
-    case .text(let text): text.utf8.count
-    }
+extension UInt64 {
+  fileprivate func mixed(with source: SHA256.Words) -> UInt64 { (self ^ source.2).folded(by: source.3) }
+}
+
+extension SHA256 {
+  fileprivate static func words(of text: String) -> Words {
+    var text = text
+    return text.withUTF8 { words(of: UnsafeRawBufferPointer($0)) }
   }
 }
 

@@ -204,12 +204,8 @@ public final class FaultPlan: Sendable {
       // Where there is no push yet, each opening of the window is an attempt.
       candidate.ordinal = reading.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
     }
-    if isDrawn { candidate.draw = draw(rule, "", key: candidate.drawKey, ordinal: candidate.ordinal).number }
+    if isDrawn { candidate.draw = Draw(rule.draws, key: candidate.drawKey, ordinal: candidate.ordinal).number }
     return candidate
-  }
-
-  func draw(_ rule: PreparedRule, _ what: String, key: Draw.Key, ordinal: Int) -> Draw {
-    Draw(rule.draws, what, key: key, ordinal: ordinal)
   }
 }
 

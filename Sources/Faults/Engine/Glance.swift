@@ -103,14 +103,13 @@ extension PreparedRule {
     if refuses(isAccepted: glance.isAccepted) { return .dismissed(.refused) }
     let probability = rule.trigger.probability?.value(at: now &- activatedAt)
     var (draw, ordinal) = (Double?.none, 0)
-    // Before the attempt is asked for, although that dismisses first: it may be on its way from memory.
     if let probability, probability > 0, probability < 1 {
       guard let key = rule.trigger.drawKey.ofContent(glance.key, identity) else { return .unclear }
       ordinal = rule.trigger.drawKey == .attempt ? attempt() : 0
-      draw = Draw(draws, "", key: key, ordinal: ordinal).number
+      draw = Draw(draws, key: key, ordinal: ordinal).number
     }
-    if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .dismissed(.count) }
     if let probability, draw ?? 0 >= probability { return .dismissed(.probability) }
+    if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .dismissed(.count) }
     return firesPlainly
       ? .fires(Firing(rule: self, draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }

@@ -15,7 +15,7 @@ final class PreparedRule: Sendable {
   /// Whether the walk ends whatever it does.
   let alwaysStops: Bool
   /// Of its draws.
-  let draws: Draw.Beginning
+  let draws: Draw.Source
   /// Whether what it does may need a draw.
   let drawsForAction: Bool
   /// Whether it fires for the same traffic in the same way, however often it is asked.
@@ -37,7 +37,7 @@ final class PreparedRule: Sendable {
     condition = PreparedCondition(rule.condition)
     alwaysContinues = rule.continues ?? rule.action.leaves.allSatisfy { $0.name.continues == true }
     alwaysStops = rule.continues.map { !$0 } ?? rule.action.leaves.allSatisfy { $0.name.continues != true }
-    draws = Draw.Beginning(seed: seed, profile: profile ?? "", rule: rule.name)
+    draws = Draw.Source(seed: seed, profile: profile ?? "", rule: rule.name)
     drawsForAction = rule.action.draws
     let trigger = rule.trigger
     firesPlainly = isPlain && alwaysStops && trigger.times == nil && rule.action.isResolved

@@ -99,6 +99,10 @@ struct RuleTally {
     if rule.moment == .connection {
       try takeChance(on: reading.traffic.connection.number, opening: candidate.opening)
     }
+    // Attempts are counted elsewhere and asked for when nothing else tells: most pushes end here.
+    if trigger.countKey == .push, trigger.overLimit == nil, reading.traffic.push != nil, !candidate.isDrawn {
+      throw .probability
+    }
     if trigger.counts { try checkCount(candidate, attempt: reading.traffic.push?.attempt) }
     if let rate = trigger.overLimit, buckets.admit(candidate.rateKey, rate: rate, now: candidate.now) {
       throw .overLimit
