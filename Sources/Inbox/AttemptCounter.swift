@@ -3,26 +3,15 @@ internal import APNSRules
 /// Counts how often the same push came: 1 for the first time, 2 for its first retry, and so on.
 ///
 /// Only pushes that APNs did not take are remembered, because an accepted one ends the story: the same push after it is
-/// a new push. So is one after ten minutes of silence. The table is bounded: it is two generations of which the older is
-/// dropped as a whole, when the younger one is full, or has seen enough come and go, or is as old as an entry may get.
+/// a new push. So is one after ten minutes of silence. What is remembered is bounded: it is two generations of which the
+/// older is dropped as a whole, when the younger one is full, or has seen enough come and go, or is as old as an entry may
+/// get.
 struct AttemptCounter {
   /// After this many nanoseconds of machine time without an attempt, counting starts anew.
   static let silence: Int64 = 600_000_000_000
-  /// How many pushes each generation remembers.
-  static let generationLimit = 32_768
 
-  private struct Entry {
-    var attempts: Int32
-    /// Monotonic nanoseconds.
-    var last: Int64
-
-    /// The number of an attempt that comes now.
-    func next(now: Int64) -> Int32 { now - last < AttemptCounter.silence ? attempts &+ 1 : 1 }
-  }
-
-  // By the numbers of the keys, which take less time to hash than the keys.
-  private var young: [UInt64: Entry] = [:]
-  private var old: [UInt64: Entry] = [:]
+  private(set) var young = AttemptTable()
+  private(set) var old = AttemptTable()
   /// Of these, and of some that were among them.
   let marks = AttemptMarks()
   /// Which set of the marks is that of `young`.
@@ -33,7 +22,7 @@ struct AttemptCounter {
   private var bornAt: Int64 = 0
 
   /// Whether nothing is remembered, so that an accepted push need not be looked up.
-  var isEmpty: Bool { young.isEmpty && old.isEmpty }
+  var isEmpty: Bool { young.count + old.count == 0 }
 
   /// How many pushes are remembered.
   var remembered: Int { young.count + old.count }
@@ -47,26 +36,18 @@ struct AttemptCounter {
       beginGeneration(now: now)
       if isForgotten { dropOld() }
     }
-    let push = push.number
-    var attempt: Int32 = 1
+    let key = push.number
+    var earlier: Int32?
     // Most pushes come once.
-    if marks.mayContain(push) {
-      if accepted {
-        let earlier = young.removeValue(forKey: push) ?? old.removeValue(forKey: push)
-        return earlier?.next(now: now) ?? 1
-      }
-      // In its place, which is looked for once.
-      if let place = young.index(forKey: push) {
-        attempt = young.values[place].next(now: now)
-        young.values[place] = Entry(attempts: attempt, last: now)
-        return attempt
-      }
-      if let earlier = old.removeValue(forKey: push) { attempt = earlier.next(now: now) }
+    if marks.mayContain(key) {
+      if !accepted, let attempt = young.count(key, now: now) { return attempt }
+      earlier = young.remove(key, now: now) ?? old.remove(key, now: now)
     }
-    if accepted { return 1 }
-    if young.count >= Self.generationLimit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
-    young[push] = Entry(attempts: attempt, last: now)
-    marks.insert(push, in: youngSet)
+    let attempt = earlier ?? 1
+    if accepted { return attempt }
+    if young.count >= AttemptTable.limit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
+    young.insert(key, attempts: attempt, now: now)
+    marks.insert(key, in: youngSet)
     marked += 1
     return attempt
   }
@@ -79,21 +60,20 @@ struct AttemptCounter {
     bornAt = now
   }
 
-  /// Keeps the memory, for there will be as many again.
   private mutating func dropOld() {
-    old.removeAll(keepingCapacity: true)
+    old.removeAll()
     marks.removeAll(of: 1 - youngSet)
   }
 
   /// The number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
-    (young[push.number] ?? old[push.number])?.next(now: now) ?? 1
+    young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
   }
 
   /// Ends the story of one push.
   mutating func forget(_ push: PushKey) {
-    young[push.number] = nil
-    old[push.number] = nil
+    young.remove(push.number)
+    old.remove(push.number)
   }
 
   /// Forgets everything.

@@ -8,7 +8,7 @@ internal import Synchronization
 final class AttemptMarks: Sendable {
   /// How many pushes may be marked in one set before it is time to begin another: then one in four others has a mark too.
   static let limit = 1 << 17
-  private static let bits: UInt64 = 19
+  private static let bits: UInt64 = 20
   private static let count = 2 << (bits - 6)
 
   /// The words of both sets in turns, so that one look at memory is enough for both. They are there as long as this is;

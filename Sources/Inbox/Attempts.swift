@@ -8,12 +8,14 @@ internal import Synchronization
 public final class Attempts: Sendable {
   private let counter: NIOLockedValueBox<AttemptCounter>
   private let marks: AttemptMarks
+  private let places: (AttemptPlaces, AttemptPlaces)
   private let remembersSome = Atomic<Bool>(false)
 
   /// No push came yet.
   public init() {
     let counter = AttemptCounter()
     marks = counter.marks
+    places = (counter.young.places, counter.old.places)
     self.counter = NIOLockedValueBox(counter)
   }
 
@@ -25,6 +27,12 @@ public final class Attempts: Sendable {
   /// Says that a push is going to be asked for, so that what is known of it comes from memory meanwhile.
   public func expect(_ push: PushKey) {
     if !isEmpty { marks.prefetch(push.number) }
+  }
+
+  /// Says that a push is going to be counted that APNs does not take.
+  public func expectRefused(_ push: PushKey) {
+    places.0.prefetch(push.number)
+    places.1.prefetch(push.number)
   }
 
   /// The number that the next attempt of a push will have, without counting it.

@@ -136,6 +136,7 @@ extension PushPath {
       if left.isEmpty { return nil }
       atResponse = left
     }
+    attempts.expectRefused(identity.countKey)
     let course = Course(verdict)
     if atResponse == nil { extend(course, at: .request, atRequest, request, verdict, identity.key, attempt: number) }
     if plan.isActive(at: .response), course.isAnswered {

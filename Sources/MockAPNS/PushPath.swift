@@ -122,19 +122,18 @@ final class PushPath {
       request, standing: &standing, keys: keys.value, devices: devices.value, now: now, into: &verdict)
     if let rate = behaviour.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
     let identity = identity(of: request, verdict.facts)
+    attempts.expect(identity.countKey)
     var attempt: Int32?
     if isConcernedByFaults(request, verdict) {
-      attempts.expect(identity.countKey)
       if let course = course(for: request, verdict, identity, attempt: &attempt) {
         follow(course, request, on: stream, verdict, identity, attempt: attempt, session)
         return stream.putBack(request)
       }
     }
-    let number = countAttempt(of: identity, accepted: verdict.isAccepted, next: attempt)
     if verdict.isAccepted {
-      accept(request, of: stream, verdict, identity.key, attempt: number, session)
+      accept(request, of: stream, verdict, identity, attempt: attempt, session)
     } else {
-      reject(request, of: stream, verdict, identity.key, attempt: number, session)
+      reject(request, of: stream, verdict, identity, attempt: attempt, session)
     }
     stream.putBack(request)
   }
@@ -181,26 +180,26 @@ final class PushPath {
   }
 
   private func accept(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ key: PushKey, attempt: Int32,
-    _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
+    attempt: Int32?, _ session: HTTP2ServerSession
   ) {
     announceStreams(before: 200, session)
     fillTemplate(status: 200, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
     record(
-      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), key, attempt: attempt,
+      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), identity, next: attempt,
       outcome: .accepted)
   }
 
   private func reject(
-    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ key: PushKey, attempt: Int32,
-    _ session: HTTP2ServerSession
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
+    attempt: Int32?, _ session: HTTP2ServerSession
   ) {
     announceStreams(before: verdict.status, session)
     countRejection(verdict.status)
     guard verdict.reason != nil else {
       session.respond(to: stream, headers: answers.headersTooLarge)
-      record(request, verdict, generatedID: [], key, attempt: attempt, outcome: .rejected)
+      record(request, verdict, generatedID: [], identity, next: attempt, outcome: .rejected)
       return
     }
     fillTemplate(status: verdict.status, for: request, verdict.facts)
@@ -208,7 +207,7 @@ final class PushPath {
     let isHEAD = verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
     session.respond(to: stream, headers: answers.rejected.headers, body: isHEAD ? [] : verdict.body)
     record(
-      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), key, attempt: attempt,
+      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), identity, next: attempt,
       outcome: .rejected)
   }
 
@@ -247,12 +246,13 @@ final class PushPath {
   // MARK: - Records
 
   private func record(
-    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, _ key: PushKey,
-    attempt: Int32,
-    outcome: Record.Outcome
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, _ identity: Identity,
+    next attempt: Int32?, outcome: Record.Outcome
   ) {
+    // After the answer: what is known of the push may still be on its way from memory.
+    let attempt = countAttempt(of: identity, accepted: verdict.isAccepted, next: attempt)
     record(
-      request, verdict, generatedID: generatedID, key: key, attempt: attempt,
+      request, verdict, generatedID: generatedID, key: identity.key, attempt: attempt,
       Record.End(
         outcome: outcome, accepted: verdict.isAccepted,
         served: Record.Served(status: verdict.status, reason: verdict.reason), finishedAt: now))

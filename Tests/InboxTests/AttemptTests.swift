@@ -86,11 +86,11 @@ import Testing
     let (oldest, newest) = (key(-1), key(-2))
     #expect(counter.count(oldest, accepted: false, now: 1) == 1)
     var filler = HashFiller()
-    for _ in 0..<2 * AttemptCounter.generationLimit { _ = counter.count(filler.next(), accepted: false, now: 1) }
+    for _ in 0..<2 * AttemptTable.limit { _ = counter.count(filler.next(), accepted: false, now: 1) }
     #expect(counter.count(newest, accepted: false, now: 1) == 1)
     #expect(counter.count(newest, accepted: false, now: 1) == 2)
     #expect(counter.count(oldest, accepted: false, now: 1) == 1)
-    #expect(counter.remembered <= 2 * AttemptCounter.generationLimit)
+    #expect(counter.remembered <= 2 * AttemptTable.limit)
   }
 
   /// Refused, tried again, taken, and so on: far more of them than are remembered at once, and each is counted.
@@ -114,6 +114,33 @@ import Testing
     }
     #expect(counter.remembered == waiting.count)
     for push in waiting { #expect(counter.peek(push, now: 3) == 2) }
+  }
+
+  /// A table against a dictionary: keys come, come again and go, many of them into the same places.
+  @Test func aTableForgetsNothingThatItCounts() {
+    var table = AttemptTable()
+    var expected: [UInt64: Int32] = [:]
+    for step in 0..<200_000 {
+      let number = UInt64(step).folded(by: 0x9E37_79B9_7F4A_7C15).folded(by: 0xA076_1D64_78BD_642F) >> 8
+      // Neighbours in the last bits, in the first bits, and few enough to meet again.
+      let key = number % 3 == 0 ? number % 30_000 : (number % 30_000) << 48
+      switch (number / 7) % 16 {
+      case 0:
+        #expect(table.remove(key, now: 1) == expected.removeValue(forKey: key).map { $0 + 1 })
+      case _ where expected[key] != nil:
+        expected[key, default: 0] += 1
+        #expect(table.count(key, now: 1) == expected[key])
+      case _ where table.count < AttemptTable.limit:
+        #expect(table.count(key, now: 1) == nil && table.next(key, now: 1) == nil)
+        table.insert(key, attempts: 1, now: 1)
+        expected[key] = 1
+      default: break
+      }
+      if step % 20_000 == 0 { #expect(expected.allSatisfy { table.next($0, now: 1) == $1 + 1 }) }
+    }
+    #expect(table.count == expected.count && table.count > 10_000)
+    table.removeAll()
+    #expect(table.count == 0 && expected.keys.allSatisfy { table.next($0, now: 1) == nil })
   }
 
   @Test func whatIsMarkedHasAMark() {

@@ -29,7 +29,7 @@ struct PushStories: Sendable {
   }
 
   /// So many pushes are remembered in each of two generations, as attempts are.
-  private static let limit = AttemptCounter.generationLimit
+  private static let limit = AttemptTable.limit
   /// So many attempts of a push are kept as evidence.
   private static let attemptLimit = 10
 
