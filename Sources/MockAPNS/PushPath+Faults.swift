@@ -30,6 +30,7 @@ extension PushPath {
     announceStreams(before: nil, session)
     if course.latches { standing.latchTokenUpdates(now: now) }
     effects += course.effects
+    if isHEAD(request, verdict) { course.leaveOutBody() }
 
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || course.isFaulted
     let answer = hasTemplate ? template(for: course.answer, to: request, verdict.facts) : nil

@@ -203,12 +203,16 @@ final class PushPath {
       return
     }
     fillTemplate(status: verdict.status, for: request, verdict.facts)
-    // An answer to HEAD has no body (RFC 9110 section 9.3.2); APNs knows no other method than POST.
-    let isHEAD = verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
-    session.respond(to: stream, headers: answers.rejected.headers, body: isHEAD ? [] : verdict.body)
+    session.respond(
+      to: stream, headers: answers.rejected.headers, body: isHEAD(request, verdict) ? [] : verdict.body)
     record(
       request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), identity, next: attempt,
       outcome: .rejected)
+  }
+
+  /// Whether the answer must have no body (RFC 9110 section 9.3.2). APNs knows no other method than POST.
+  func isHEAD(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
+    verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
   }
 
   /// 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).

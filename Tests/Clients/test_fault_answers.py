@@ -215,6 +215,19 @@ def test_an_outage_comes_before_any_look_at_the_push(mock, faults, device, chang
     assert record["verdict"]["reason"] == reason, "what APNs would have said is kept"
 
 
+@pytest.mark.parametrize("action", [
+    {"respond": {"status": 503, "reason": "ServiceUnavailable"}}, {"respond": {"status": 500, "body": "oops"}},
+    {"delay": {"fixed": "50ms"}}, {"split_body": {}}, {"garble_body": {}}, {"truncate_body": {}},
+], ids=lambda action: next(iter(action)))
+def test_the_answer_to_head_has_no_body_whatever_is_done_to_it(mock, faults, device, action):
+    """RFC 9110 section 9.3.2."""
+    at = "request" if next(iter(action)) in ("respond", "delay") else "response"
+    faults.add(action, at=at, stage="before_validation")
+    answer = answered(mock, device, method_="HEAD")
+    assert (answer.data, answer.ended_by) == ([], "HEADERS")
+    assert answer.status == action.get("respond", {"status": 405})["status"]
+
+
 # delay
 
 DELAYS = [

@@ -58,6 +58,9 @@ final class Course {
     return delay > .zero
   }
 
+  /// The request does not want to see the body of its answer.
+  func leaveOutBody() { answer.body = [] }
+
   /// Works in what was decided at a moment.
   ///
   /// - Parameter now: the settable clock, in milliseconds since 1970.
