@@ -67,7 +67,9 @@ struct AttemptCounter {
 
   /// The number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
-    young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
+    // Nobody has counted for so long that all of it is out of date, and more than the tables can tell.
+    if now - bornAt >= 2 * Self.silence { return 1 }
+    return young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
   }
 
   /// Ends the story of one push.

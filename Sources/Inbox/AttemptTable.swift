@@ -4,7 +4,7 @@ struct AttemptTable {
   /// How many keys it takes: half of its places, so that none is far from where it is looked for.
   static let limit = AttemptPlaces.count / 2
 
-  /// Where they stand.
+  /// Where they stand, also those of a copy.
   let places = AttemptPlaces()
   private var entries: UnsafeMutablePointer<AttemptPlaces.Entry> { places.entries }
   /// Whether anything was ever written there. Most servers never refuse a push, and that memory stays untouched.
@@ -68,10 +68,13 @@ struct AttemptTable {
   private func next(at place: Int, now: Int64) -> Int32 {
     // Of two threads one may have looked at the clock before the other: then it is less than nothing.
     let silence = Int32(bitPattern: Self.ticks(now) &- entries[place].last)
-    return silence < Int32(Self.ticks(AttemptCounter.silence)) ? entries[place].attempts &+ 1 : 1
+    guard silence < Int32(Self.ticks(AttemptCounter.silence)) else { return 1 }
+    let attempts = entries[place].attempts
+    return max(attempts, attempts &+ 1)
   }
 
-  /// Milliseconds, nearly, in few bits: they begin anew after weeks, and entries live for minutes.
+  /// Milliseconds, nearly, in few bits: they begin anew after weeks, and nobody asks for an entry that is older than twice
+  /// the silence.
   private static func ticks(_ time: Int64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 20) }
 
   /// Where a push is that is counted.

@@ -165,6 +165,19 @@ import Testing
     #expect(counter.isEmpty)
   }
 
+  /// Its clock has come round meanwhile.
+  @Test(arguments: [10, 20, 30, 40, 50, 60])
+  func nothingIsRememberedForWeeks(days: Int64) {
+    var counter = AttemptCounter()
+    var filler = HashFiller()
+    let (push, later) = (filler.next(), days * 86_400 * 1_000_000_000)
+    _ = counter.count(push, accepted: false, now: 0)
+    #expect(counter.peek(push, now: 1) == 2)
+    #expect(counter.peek(push, now: later) == 1)
+    #expect(counter.count(push, accepted: false, now: later) == 1)
+    #expect(counter.count(push, accepted: false, now: later + 1) == 2)
+  }
+
   /// A way in which one push differs from another.
   struct Change: Sendable, CustomTestStringConvertible {
     let testDescription: String
