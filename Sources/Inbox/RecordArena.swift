@@ -61,9 +61,10 @@ final class RecordSlab: Sendable {
   private let taken = Atomic<Int>(0)
   /// What the heads refer to, each retained once and not for every record: connections, provider tokens, rejections.
   // As with the memory, only the arena's thread writes, and `taken` passes it on to the one that frees the slab.
-  @exclusivity(unchecked) nonisolated(unsafe) private var referents: [Unmanaged<AnyObject>] = []
-  /// Those that came last: mostly they are the next record's too.
-  @exclusivity(unchecked) nonisolated(unsafe) private var recent: (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
+  @exclusivity(unchecked) nonisolated(unsafe) private(set) var referents: [Unmanaged<AnyObject>] = []
+  /// Those that came last, as many as one head refers to: mostly they are the next one's too.
+  @exclusivity(unchecked) nonisolated(unsafe) private var recent:
+    (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
 
   init(capacity: Int) {
     self.capacity = capacity
@@ -122,8 +123,8 @@ final class RecordSlab: Sendable {
   @inline(__always)
   private func keep(_ referent: Unmanaged<AnyObject>) {
     let address = referent.toOpaque()
-    if recent.0 == address || recent.1 == address { return }
-    recent = (address, recent.0)
+    if recent.0 == address || recent.1 == address || recent.2 == address { return }
+    recent = (address, recent.0, recent.1)
     referents.append(referent.retain())
   }
 

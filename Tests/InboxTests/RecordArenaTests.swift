@@ -53,6 +53,21 @@ struct RecordArenaTests {
     #expect(inbox.record(seq: 8)?.body == Array("{\"n\":7}".utf8))
   }
 
+  /// Pushes that are rejected one after the other share connection, token and rejection: it takes nothing for each.
+  @Test func whatRecordsShareIsKeptOnce() throws {
+    let arena = RecordArena()
+    let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
+    let push = PushFixture { $0.deviceToken = "none" }
+    let verdict = try #require(push.record.verdict)
+    #expect(verdict.reason == .badDeviceToken && verdict.token != nil)
+    for _ in 0..<10 {
+      _ = Record(
+        request: push.request, verdict: verdict, generatedID: [], connection: push.connection, receivedAt: 0,
+        end: Record.End(outcome: .rejected, accepted: false, served: Record.Served(), finishedAt: 0), in: arena)
+    }
+    #expect(slab.referents.count == 3)
+  }
+
   @Test func aSlabKeepsWhatItsRecordsReferToAndNoLonger() throws {
     weak var connection: ConnectionFacts?
     weak var other: ConnectionFacts?
