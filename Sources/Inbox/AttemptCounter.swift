@@ -40,11 +40,12 @@ struct AttemptCounter {
     var earlier: Int32?
     // Most pushes come once.
     if marks.mayContain(key) {
-      if !accepted, let attempt = young.count(key, now: now) { return attempt }
-      earlier = young.remove(key, now: now) ?? old.remove(key, now: now)
+      if accepted { return young.remove(key, now: now) ?? old.remove(key, now: now) ?? 1 }
+      if let attempt = young.count(key, now: now) { return attempt }
+      earlier = old.remove(key, now: now)
     }
+    if accepted { return 1 }
     let attempt = earlier ?? 1
-    if accepted { return attempt }
     if young.count >= AttemptTable.limit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
     young.insert(key, attempts: attempt, now: now)
     marks.insert(key, in: youngSet)

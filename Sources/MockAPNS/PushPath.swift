@@ -124,11 +124,11 @@ final class PushPath {
     let identity = identity(of: request, verdict.facts)
     attempts.expect(identity.countKey)
     var attempt: Int32?
-    if isConcernedByFaults(request, verdict) {
-      if let course = course(for: request, verdict, identity, attempt: &attempt) {
-        follow(course, request, on: stream, verdict, identity, attempt: attempt, session)
-        return stream.putBack(request)
-      }
+    if isConcernedByFaults(request, verdict),
+      let course = course(for: request, verdict, identity, attempt: &attempt)
+    {
+      follow(course, request, on: stream, verdict, identity, attempt: attempt, session)
+      return stream.putBack(request)
     }
     if verdict.isAccepted {
       accept(request, of: stream, verdict, identity, attempt: attempt, session)
