@@ -28,7 +28,7 @@ extension ConnectionHandler {
     session.goAway(farewell)
     var frames: [UInt8] = []
     session.drain(into: &frames)
-    context.write(wrapOutboundOut(context.channel.allocator.buffer(bytes: frames)), promise: nil)
+    frames.withUnsafeBytes { put($0, context) }
     endOutput(context)
   }
 
@@ -87,7 +87,6 @@ extension ConnectionHandler {
   /// Sends FIN and gives the client a moment to read: closing with unread bytes would reset the connection, and a reset
   /// may overtake the GOAWAY.
   func endOutput(_ context: ChannelHandlerContext) {
-    context.flush()
     context.close(mode: .output, promise: nil)
     schedule(after: Self.lingering, context) { _, context in context.close(promise: nil) }
   }

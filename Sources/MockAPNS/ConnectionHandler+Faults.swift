@@ -55,8 +55,7 @@ extension ConnectionHandler {
         return false
       case .alert(let code):
         phase = .closing
-        let alert = context.channel.allocator.buffer(bytes: TLSAlert.record(code: code))
-        context.write(wrapOutboundOut(alert), promise: nil)
+        TLSAlert.record(code: code).withUnsafeBytes { put($0, context) }
         endOutput(context)
         return false
       default: break

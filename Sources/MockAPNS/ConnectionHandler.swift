@@ -28,14 +28,14 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// How long a client may take for its TLS handshake.
   private static let handshakeTimeout = TimeAmount.seconds(10)
-  /// How many bytes of frames are made at once, at least, when there are many.
-  private static let writeSize = 64 << 10
   /// Between the two GOAWAY frames of a shutdown, for the streams that are on their way.
   private static let shutdownNotice = TimeAmount.milliseconds(50)
 
   let log: ConnectionLog
   let tls: TLSConnection
   let state: ServerState
+  /// The event loop's.
+  let scratch: LoopScratch
   /// Says whose connection it is. Made anew for each of the few lines: kept, it would take half a kilobyte.
   var logger: Logger {
     var logger = serverLogger
@@ -61,7 +61,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   private var timer: Scheduled<Void>?
   /// The connection ends at once: what was answered still leaves, what comes is not taken any more.
   @exclusivity(unchecked) var isCut = false
-  @exclusivity(unchecked) private var isFlushing = false
+  @exclusivity(unchecked) var isFlushing = false
+  /// Where cipher text goes; nil where the channel has no socket.
+  @exclusivity(unchecked) var socket: NIOBSDSocket.Handle?
+  /// Writes that the channel keeps until the socket takes them.
+  @exclusivity(unchecked) var writesWaiting = 0
   /// What faults have planned on this connection, by numbers of their own.
   var plannedFaults: [Int: Scheduled<Void>] = [:]
   var faultsPlanned = 0
@@ -76,10 +80,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The provider's address, for the log.
   var client: String { log.client }
 
+  /// To be called on the connection's event loop.
   init(log: ConnectionLog, tls: TLSConnection, state: ServerState, logger: Logger) {
     self.log = log
     self.tls = tls
     self.state = state
+    scratch = .current
     serverLogger = logger
   }
 
@@ -87,6 +93,7 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelActive(context: ChannelHandlerContext) {
     log.add(.accepted, "listener=\(log.listener)", at: state.clock.now)
+    socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 }
     schedule(after: Self.handshakeTimeout, context) { handler, context in
       handler.logger.notice("\(handler.client): no TLS handshake within 10 s, closed")
       context.close(promise: nil)
@@ -112,8 +119,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
+    // There is no handler behind this one to be told.
     process(context)
-    context.fireChannelReadComplete()
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -194,7 +201,6 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   private func receive(_ context: ChannelHandlerContext) throws {
     guard let session else { return }
-    let scratch = LoopScratch.current
     reading: while phase == .open {
       switch try tls.read(into: scratch.input) {
       case .bytes(let count):
@@ -218,7 +224,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     flush(context)
   }
 
-  private func handleEvents(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
+  func handleEvents(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     guard session.hasEvents, let path else { return }
     path.beginBatch()
     while let event = session.nextEvent() {
@@ -261,7 +267,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let limit = order?.maxConcurrentStreams { path.streams.fix(limit) }
     let session = try HTTP2ServerSession(
       maxConcurrentStreams: order?.maxConcurrentStreams ?? UInt32(clamping: streams), settings: HTTP2Settings(order),
-      pool: LoopScratch.current.streams)
+      pool: scratch.streams)
     if let order { session.acknowledgesSettings = order.acknowledgesClient }
     self.session = session
     self.path = path
@@ -285,56 +291,6 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   /// The numbers in force.
   var settings: APNSSettings { state.behaviour.load().settings }
-
-  // MARK: - Bytes out
-
-  /// Records first, then answers: a push is readable before its answer leaves.
-  ///
-  /// Answers become frames only while the client reads: frames are what takes memory.
-  func flush(_ context: ChannelHandlerContext) {
-    guard phase == .open, let session, !isFlushing else { return }
-    path?.commit()
-    // What is written may leave before the call returns, and then the channel tells that it is writable again.
-    isFlushing = true
-    var isDrained = false
-    while !isDrained, context.channel.isWritable, phase == .open {
-      isDrained = writeFrames(of: session, upTo: Self.writeSize, context)
-    }
-    isFlushing = false
-    guard phase == .open else { return }
-    if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
-      logger.notice("\(client): HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
-    }
-    if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
-  }
-
-  /// - Returns: whether the session has nothing more to say, or cannot say it.
-  @discardableResult
-  func writeFrames(
-    of session: HTTP2ServerSession, upTo limit: Int = .max, _ context: ChannelHandlerContext
-  ) -> Bool {
-    let scratch = LoopScratch.current
-    scratch.output.removeAll(keepingCapacity: true)
-    let isDrained = session.drain(into: &scratch.output, upTo: limit)
-    // What ended by a frame that just went out is recorded before that frame leaves.
-    handleEvents(of: session, context)
-    path?.commit()
-    do {
-      try scratch.output.withUnsafeBytes { try tls.write($0) }
-    } catch {
-      logger.debug("\(client): \(error)")
-      close(context)
-      return true
-    }
-    writeCipherText(context)
-    return isDrained
-  }
-
-  func writeCipherText(_ context: ChannelHandlerContext) {
-    tls.takeOutput { bytes in
-      context.writeAndFlush(wrapOutboundOut(context.channel.allocator.buffer(bytes: bytes)), promise: nil)
-    }
-  }
 
   func cancelTimer() {
     timer?.cancel()
