@@ -2,10 +2,13 @@
 
 import json
 import secrets
+import time
 import uuid
 
 import pytest
-from hyperframe.frame import ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame
+from hyperframe.frame import (
+    ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame,
+)
 
 from support.wire import NO_ERROR, PROTOCOL_ERROR, CANCEL, Closed, connect, push_headers
 
@@ -239,6 +242,25 @@ def test_a_client_that_never_reads_holds_bounded_memory(server, wire, other):
         assert wire.push(push_headers(server, other)).status == 200
         if before is not None:
             assert server.resident_bytes() - before < 32 * MEBIBYTE
+
+
+def test_a_client_that_reads_late_gets_every_answer_whole(server, other):
+    """24 MB of answers, which no socket holds: what is over waits for the client, and nothing gets lost or out of order."""
+    body = "x" * 60_000
+    server.api("POST", "/rules", {
+        "name": "long", "do": {"respond": {"status": 503, "body": body}}, "when": {"device_token": other}})
+    largest = 2**31 - 1
+    with connect(server, settings={SettingsFrame.INITIAL_WINDOW_SIZE: largest}) as late:
+        late.send(WindowUpdateFrame(0, window_increment=largest - 65535))
+        late.push(push_headers(server, secrets.token_hex(32)))  # 1000 streams from here
+        for _ in range(2):
+            requests = [late.request_frames(push_headers(server, other), b"{}") for _ in range(400)]
+            late.send(*(frame for _, frames in requests for frame in frames))
+            time.sleep(1)
+            answers = [late.answer(stream) for stream, _ in requests]
+            assert {(answer.status, answer.body) for answer in answers} == {(503, body.encode())}
+        # And the quick way again.
+        assert late.push(push_headers(server, secrets.token_hex(32))).status == 200
 
 
 def test_the_same_id_on_every_push_is_a_retry_not_an_error(server, wire, other):
