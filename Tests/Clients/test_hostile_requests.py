@@ -261,6 +261,8 @@ def test_a_client_that_reads_late_gets_every_answer_whole(server, other):
             assert {(answer.status, answer.body) for answer in answers} == {(503, body.encode())}
         # And the quick way again.
         assert late.push(push_headers(server, secrets.token_hex(32))).status == 200
+    # The other tests have a server without rules.
+    server.api("DELETE", "/rules/long")
 
 
 def test_the_same_id_on_every_push_is_a_retry_not_an_error(server, wire, other):
