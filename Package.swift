@@ -114,7 +114,7 @@ let package = Package(
         .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
     .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
-    .testTarget(name: "TLSEngineTests", dependencies: ["TLSEngine"], swiftSettings: strict),
+    .testTarget(name: "TLSEngineTests", dependencies: ["COpenSSL", "TLSEngine"], swiftSettings: strict),
     .testTarget(name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage"], swiftSettings: strict),
     .testTarget(name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage"], swiftSettings: strict),
     .testTarget(

@@ -55,11 +55,7 @@ extension Rulebook {
   private func checkToken(
     _ token: ProviderToken, standing: inout ConnectionStanding, now: Int64
   ) throws(Rejection) {
-    guard let key = token.key, let issuedAt = token.issuedAt else {
-      throw Rejection(.providerToken, .invalidProviderToken) { _, _ in
-        token.problem ?? "the provider token is not valid"
-      }
-    }
+    guard let key = token.key, let issuedAt = token.issuedAt else { throw token.invalidity }
     try checkAge(issuedAt, now: now)
     try checkEnvironment(key)
     try checkBinding(key, to: standing.binding)

@@ -29,11 +29,12 @@ public final class ProviderToken: Sendable {
 
   /// The key that verified it.
   let key: TrustedKey?
+  /// What its pushes are rejected for if there is none, whatever the time and the connection. All of them share it.
+  let invalidity: Rejection
 
   init(
     _ jwt: JSONWebToken?, identity: Int, issuedAt: Int64? = nil, signature: Signature = .unchecked,
-    problem: String? = nil,
-    key: TrustedKey? = nil
+    problem: String? = nil, key: TrustedKey? = nil
   ) {
     self.identity = identity
     keyID = jwt?.header.keyID.map(Self.cut)
@@ -43,6 +44,7 @@ public final class ProviderToken: Sendable {
     self.signature = signature
     self.problem = problem
     self.key = key
+    invalidity = Self.invalidity(problem)
   }
 
   /// What a record tells of a token that was looked at elsewhere. Two that say the same are taken for one.
@@ -54,10 +56,15 @@ public final class ProviderToken: Sendable {
     algorithm = nil
     problem = nil
     key = nil
+    invalidity = Self.invalidity(nil)
     var hasher = Hasher()
     for text in [keyID, teamID] { hasher.combine(text) }
     hasher.combine(issuedAt)
     identity = hasher.finalize()
+  }
+
+  private static func invalidity(_ problem: String?) -> Rejection {
+    Rejection(.providerToken, .invalidProviderToken) { _, _ in problem ?? "the provider token is not valid" }
   }
 
   /// Key and team ids have ten characters; what a hostile token puts there must not fill records.

@@ -36,13 +36,3 @@ static inline STACK_OF(X509) *apns_SSL_CTX_get0_chain_certs(SSL_CTX *context) {
 
 // Macro over BIO_ctrl with an out parameter.
 static inline long apns_BIO_get_mem_data(BIO *bio, char **data) { return BIO_get_mem_data(bio, data); }
-static inline int apns_BIO_reset(BIO *bio) { return (int)BIO_reset(bio); }
-// An empty memory BIO keeps the memory for the most that ever was in it: gives it back. Macros over BIO_ctrl.
-static inline void apns_BIO_give_back(BIO *bio) {
-  BUF_MEM *held = NULL, *fresh = NULL;
-  if (BIO_pending(bio) != 0 || BIO_get_mem_ptr(bio, &held) != 1 || held->max == 0) return;
-  fresh = BUF_MEM_new();
-  if (fresh != NULL) BIO_set_mem_buf(bio, fresh, BIO_CLOSE);
-}
-// An empty memory BIO means "more to come", not end of file.
-static inline void apns_BIO_wait_when_empty(BIO *bio) { BIO_set_mem_eof_return(bio, -1); }

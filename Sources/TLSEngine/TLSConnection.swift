@@ -24,10 +24,9 @@ public final class TLSConnection {
     case closed
   }
 
-  // All three are freed by `SSL_free` in deinit: the BIOs belong to the SSL from `SSL_set_bio` on.
+  // Freed in deinit, together with the BIO that `SSL_set_bio` made its own; what that refers to goes after it.
   private let ssl: OpaquePointer
-  private let input: OpaquePointer
-  private let output: OpaquePointer
+  private let cipherText = CipherText()
   /// Everything that came was read: nothing more can be, until more comes.
   private var isDry = false
 
@@ -60,25 +59,19 @@ public final class TLSConnection {
 
   private init(_ context: TLSContext) throws {
     guard let ssl = SSL_new(context.pointer) else { throw TLSError("cannot make a TLS connection") }
-    guard let input = BIO_new(BIO_s_mem()), let output = BIO_new(BIO_s_mem()) else {
+    guard let bio = cipherText.makeBIO() else {
       SSL_free(ssl)
       throw TLSError("cannot make a TLS connection")
     }
-    apns_BIO_wait_when_empty(input)
-    apns_BIO_wait_when_empty(output)
-    SSL_set_bio(ssl, input, output)
+    SSL_set_bio(ssl, bio, bio)
     self.ssl = ssl
-    self.input = input
-    self.output = output
   }
 
   deinit { SSL_free(ssl) }
 
   /// Takes cipher text from the peer. `handshake` or `read` then work on it.
   public func receive(_ bytes: UnsafeRawBufferPointer) {
-    guard bytes.count > 0 else { return }
-    // A memory BIO takes everything or has no memory, and then the next read fails.
-    BIO_write(input, bytes.baseAddress, Int32(clamping: bytes.count))
+    cipherText.receive(bytes)
     isDry = false
   }
 
@@ -109,7 +102,7 @@ public final class TLSConnection {
       if count > 0 {
         filled += Int(count)
         // Asking OpenSSL for what cannot be there would take a seventh of the time of a small read.
-        isDry = filled < buffer.count && BIO_ctrl_pending(input) == 0
+        isDry = filled < buffer.count && cipherText.isRead
         if isDry { break }
         continue
       }
@@ -144,20 +137,16 @@ public final class TLSConnection {
     ERR_clear_error()
   }
 
-  /// Hands out the cipher text that waits to be sent, if there is any, and forgets it. The pointer is valid during the call.
+  /// Hands out the cipher text that waits to be sent, if there is any, and forgets it. The pointer is valid during the call,
+  /// whatever else is written in it.
   public func takeOutput(_ body: (UnsafeRawBufferPointer) -> Void) {
-    var data: UnsafeMutablePointer<CChar>?
-    let count = apns_BIO_get_mem_data(output, &data)
-    guard count > 0, let data else { return }
-    body(UnsafeRawBufferPointer(start: data, count: count))
-    _ = apns_BIO_reset(output)
+    cipherText.takeOutput(body)
   }
 
   /// Gives back the memory of buffers that hold nothing now. They keep what the most at once took until then, first of all
   /// the handshake, and grow again with the next bytes.
   public func releaseBuffers() {
-    apns_BIO_give_back(input)
-    apns_BIO_give_back(output)
+    cipherText.releaseBuffers()
   }
 
   // MARK: - Between the client's greeting and the answer

@@ -1,0 +1,52 @@
+import Testing
+
+@testable import TLSEngine
+
+/// A queue of bytes against an array that does the same.
+@Suite struct ByteQueueTests {
+  @Test(arguments: 0..<8)
+  func itGivesWhatItWasGiven(seed: Int) {
+    var generator = Steps(state: UInt64(seed))
+    var queue = ByteQueue()
+    var expected: [UInt8] = []
+    for step in 0..<2000 {
+      switch Int.random(in: 0..<8, using: &generator) {
+      case 0..<4:
+        let new = (0..<Int.random(in: 0..<(step % 100 == 0 ? 5000 : 50), using: &generator)).map { _ in
+          UInt8.random(in: .min ... .max, using: &generator)
+        }
+        new.withUnsafeBytes { queue.append($0) }
+        expected += new
+      case 4..<7:
+        var room = [UInt8](repeating: 0, count: Int.random(in: 0..<120, using: &generator))
+        let count = room.withUnsafeMutableBytes { queue.move(to: $0) }
+        #expect(room.prefix(count) == expected.prefix(room.count))
+        expected.removeFirst(count)
+      default:
+        if step % 10 == 0 {
+          queue.removeAll()
+          expected = []
+        }
+      }
+      #expect(queue.isEmpty == expected.isEmpty)
+      #expect(queue.bytes.elementsEqual(expected))
+    }
+  }
+
+  @Test func nothingIsNoHarm() {
+    var queue = ByteQueue()
+    queue.append(UnsafeRawBufferPointer(start: nil, count: 0))
+    #expect(queue.move(to: UnsafeMutableRawBufferPointer(start: nil, count: 0)) == 0)
+    #expect(queue.isEmpty && queue.bytes.isEmpty)
+  }
+
+  /// The same numbers each time.
+  private struct Steps: RandomNumberGenerator {
+    var state: UInt64
+
+    mutating func next() -> UInt64 {
+      state = state &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+      return (state ^ state >> 33) &* 0xFF51_AFD7_ED55_8CCD
+    }
+  }
+}

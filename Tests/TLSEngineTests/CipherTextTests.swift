@@ -1,0 +1,102 @@
+import COpenSSL
+import Testing
+
+@testable import TLSEngine
+
+/// Cipher text that comes and goes in pieces other than records.
+@Suite struct CipherTextTests {
+  /// A text of several records, byte by byte, in odd pieces, and at once.
+  @Test(arguments: [1, 7, 1000, 16_401, 100_000])
+  func piecesOfAnySizeComeToTheSame(size: Int) throws {
+    try withPair { pair in
+      let text = (0..<40_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+      let record = try Self.said(text, by: pair.client)
+      var heard: [UInt8] = []
+      for start in stride(from: 0, to: record.count, by: size) {
+        record[start..<min(start + size, record.count)].withUnsafeBytes { pair.server.receive($0) }
+        heard += try Self.heard(by: pair.server, room: 64 << 10)
+      }
+      #expect(heard == text)
+    }
+  }
+
+  /// What a record holds beyond the room there was is read with the next call, though no more came.
+  @Test(arguments: [1, 100, 16_384, 16_385])
+  func roomOfAnySizeComesToTheSame(room: Int) throws {
+    try withPair { pair in
+      let text = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 17) }
+      let records = try Self.said(text, by: pair.client)
+      records.withUnsafeBytes { pair.server.receive($0) }
+      #expect(try Self.heard(by: pair.server, room: room) == text)
+    }
+  }
+
+  @Test func theEndIsSeenBehindTheLastByte() throws {
+    try withPair { pair in
+      var records = try Self.said(Array("last words".utf8), by: pair.client)
+      pair.client.close()
+      pair.client.takeOutput { records += Array($0) }
+      records.withUnsafeBytes { pair.server.receive($0) }
+      var room = [UInt8](repeating: 0, count: 100)
+      #expect(try room.withUnsafeMutableBytes { try pair.server.read(into: $0) } == .bytes(10))
+      #expect(try room.withUnsafeMutableBytes { try pair.server.read(into: $0) } == .closed)
+    }
+  }
+
+  /// Sending may lead to more that is to be sent, before the call that handed out the first returns.
+  @Test func whatIsWrittenWhileOutputIsTakenIsNotLost() throws {
+    try withPair { pair in
+      var sent: [UInt8] = []
+      try Array("one ".utf8).withUnsafeBytes { try pair.server.write($0) }
+      pair.server.takeOutput { first in
+        #expect(throws: Never.self) { try Array("two".utf8).withUnsafeBytes { try pair.server.write($0) } }
+        sent += Array(first)
+      }
+      pair.server.takeOutput { sent += Array($0) }
+      pair.server.takeOutput { _ in Issue.record("something was handed out twice") }
+      sent.withUnsafeBytes { pair.client.receive($0) }
+      #expect(try Self.heard(by: pair.client, room: 100) == Array("one two".utf8))
+    }
+  }
+
+  /// Errors that other uses of OpenSSL left on the thread are not taken for the connection's own.
+  @Test func anothersErrorsDoNotEndIt() throws {
+    try withPair { pair in
+      // With the first half of a record OpenSSL has to be asked why it gave nothing.
+      let record = try Self.said(Array("still here".utf8), by: pair.client)
+      for half in [record.prefix(7), record.dropFirst(7)] {
+        #expect(BIO_new_file("no such file", "r") == nil && ERR_peek_error() != 0)
+        half.withUnsafeBytes { pair.server.receive($0) }
+        #expect(try Self.heard(by: pair.server, room: 100) == (half.startIndex == 0 ? [] : Array("still here".utf8)))
+      }
+      #expect(BIO_new_file("no such file", "r") == nil)
+      #expect(throws: Never.self) { try Array("nor here".utf8).withUnsafeBytes { try pair.server.write($0) } }
+    }
+  }
+
+  private func withPair(_ body: (TLSPair) throws -> Void) throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let pair = try TLSPair(server: fixture.server, client: fixture.client)
+    #expect(try pair.shakeHands() == .done)
+    try body(pair)
+  }
+
+  /// The cipher text of `text`.
+  private static func said(_ text: [UInt8], by connection: TLSConnection) throws -> [UInt8] {
+    try text.withUnsafeBytes { try connection.write($0) }
+    var records: [UInt8] = []
+    connection.takeOutput { records += Array($0) }
+    return records
+  }
+
+  /// All that can be read now.
+  private static func heard(by connection: TLSConnection, room: Int) throws -> [UInt8] {
+    var heard: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: room)
+    while case .bytes(let count) = try buffer.withUnsafeMutableBytes({ try connection.read(into: $0) }) {
+      heard += buffer.prefix(count)
+    }
+    return heard
+  }
+}
