@@ -75,8 +75,19 @@ public struct PushKey: Hashable, Sendable {
   // MARK: - Mixing
 
   /// Mixes in a part and its length, so that two parts cannot trade their bytes.
-  private mutating func mix(_ part: UnsafeRawBufferPointer?, or bits: UInt64 = 0) {
+  private mutating func mix(_ part: UnsafeRawBufferPointer?) {
     guard let part else { return mix(UInt64.max, 0) }
+    mix(part, or: 0)
+  }
+
+  private mutating func mix(_ part: UnsafeRawBufferPointer?, or bits: UInt64) {
+    guard let part else { return mix(UInt64.max, 0) }
+    mix(part, or: bits)
+  }
+
+  // Inlined so that bodies, which have no bits added, are spared the work of adding them.
+  @inline(__always)
+  private mutating func mix(_ part: UnsafeRawBufferPointer, or bits: UInt64) {
     func word(_ offset: Int) -> UInt64 {
       UInt64(littleEndian: part.loadUnaligned(fromByteOffset: offset, as: UInt64.self)) | bits
     }
@@ -91,12 +102,12 @@ public struct PushKey: Hashable, Sendable {
     if count > 128 {
       // Four steps that do not wait for each other.
       var (one, two, three, four) = (number, number, number, number)
-      while offset + 64 < count {
-        one = (word(offset) ^ 0xA076_1D64_78BD_642F).folded(by: word(offset + 8) ^ one)
-        two = (word(offset + 16) ^ 0xE703_7ED1_A0B4_28DB).folded(by: word(offset + 24) ^ two)
-        three = (word(offset + 32) ^ 0x8EBC_6AF0_9C88_C6E3).folded(by: word(offset + 40) ^ three)
-        four = (word(offset + 48) ^ 0x5899_65CC_7537_4CC3).folded(by: word(offset + 56) ^ four)
-        offset += 64
+      while offset &+ 64 < count {
+        one = (word(offset) ^ 0xA076_1D64_78BD_642F).folded(by: word(offset &+ 8) ^ one)
+        two = (word(offset &+ 16) ^ 0xE703_7ED1_A0B4_28DB).folded(by: word(offset &+ 24) ^ two)
+        three = (word(offset &+ 32) ^ 0x8EBC_6AF0_9C88_C6E3).folded(by: word(offset &+ 40) ^ three)
+        four = (word(offset &+ 48) ^ 0x5899_65CC_7537_4CC3).folded(by: word(offset &+ 56) ^ four)
+        offset &+= 64
       }
       number = one ^ three
       mix(two, four)
