@@ -101,7 +101,8 @@ public final class TLSConnection {
       let count = SSL_read(ssl, buffer.baseAddress.map { $0 + filled }, room)
       if count > 0 {
         filled += Int(count)
-        // Asking OpenSSL for what cannot be there would take a seventh of the time of a small read.
+        // OpenSSL takes one record at a time. With all of it here and nothing behind it, to ask again would be in vain, and
+        // take a seventh of the time of a small read.
         isDry = filled < buffer.count && cipherText.isRead
         if isDry { break }
         continue
