@@ -92,7 +92,7 @@ extension HTTP2ServerSession {
     goAwaysDue.append((lastStream, rawCode, debugData))
   }
 
-  private func submit(_ answer: AnswerBody, to stream: RequestStream, headers: borrowing HeaderList) {
+  private func submit(_ answer: consuming AnswerBody, to stream: RequestStream, headers: borrowing HeaderList) {
     stream.isAnswered = true
     stream.answer = answer
     // Not retained for this: the object is in `open` until on_stream_close, and nghttp2 asks for no data after that.

@@ -99,7 +99,10 @@ extension HTTP2ServerSession {
     took(bytes.count, on: id, isLast: isLast)
     withStream(id) { stream in
       let room = HTTPRequest.bodyLimit - stream.request.body.count
-      if room > 0 { stream.request.body.append(contentsOf: UnsafeRawBufferPointer(rebasing: bytes.prefix(room))) }
+      if room > 0 {
+        stream.request.body.append(
+          contentsOf: UnsafeRawBufferPointer(start: bytes.baseAddress, count: min(bytes.count, room)))
+      }
       stream.request.bodySize += bytes.count
       if stream.request.bodySize > HTTP2Limits.maxBodySize { report(stream) }
     }

@@ -141,6 +141,6 @@ extension RecordContent {
 
 extension UnsafeMutableRawBufferPointer {
   fileprivate func fill(from source: UnsafeRawBufferPointer) {
-    copyMemory(from: UnsafeRawBufferPointer(rebasing: source.prefix(count)))
+    copyMemory(from: UnsafeRawBufferPointer(start: source.baseAddress, count: Swift.min(count, source.count)))
   }
 }
