@@ -19,9 +19,12 @@ class BadRun(Exception):
 class ServerProcess:
     """A server, bound to some cores, stopped by its process id."""
 
+    # What stands before its command, to watch it.
+    wrapper = ()
+
     def start(self, command, cores, **options):
         self.process = subprocess.Popen(
-            command, preexec_fn=lambda: os.sched_setaffinity(0, cores), stdout=subprocess.DEVNULL, **options)
+            [*self.wrapper, *command], preexec_fn=lambda: os.sched_setaffinity(0, cores), stdout=subprocess.DEVNULL, **options)
 
     def cpu_seconds(self):
         """CPU time so far, to the nanosecond, with that of threads which have ended."""
