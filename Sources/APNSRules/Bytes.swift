@@ -65,6 +65,22 @@ extension UnsafeRawBufferPointer {
     return word(at: count - 8).isHexadecimal
   }
 
+  /// The same hexadecimal digits in any case. Of other bytes some are taken for others.
+  func equalsHexadecimal(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
+    let other = UnsafeRawBufferPointer(other)
+    guard count == other.count else { return false }
+    // The bit in which a capital letter differs from a small one; digits have it.
+    guard count >= 8 else { return zip(self, other).allSatisfy { $0 | 0x20 == $1 | 0x20 } }
+    let small: UInt64 = 0x2020_2020_2020_2020
+    var index = 0
+    while index + 8 <= count {
+      guard word(at: index) | small == other.word(at: index) | small else { return false }
+      index += 8
+    }
+    // The last eight, some of them for the second time.
+    return word(at: count - 8) | small == other.word(at: count - 8) | small
+  }
+
   /// A UUID in its canonical form, 8-4-4-4-12 hexadecimal digits of any case.
   var isCanonicalUUID: Bool {
     guard count == 36, self[8] == 0x2d, self[13] == 0x2d, self[18] == 0x2d, self[23] == 0x2d else { return false }

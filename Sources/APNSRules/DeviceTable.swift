@@ -81,7 +81,7 @@ public struct DeviceTable: Sendable {
   func entry(_ token: UnsafeRawBufferPointer) -> Entry? {
     if count == 0 { return nil }
     var entry = byKey[PushKey(deviceToken: token).number]
-    while let found = entry, !token.equalsHexadecimal(of: found.device.token) { entry = found.next }
+    while let found = entry, !Self.names(token, found.device) { entry = found.next }
     return entry
   }
 
@@ -90,16 +90,13 @@ public struct DeviceTable: Sendable {
     return token.withUTF8 { PushKey(deviceToken: UnsafeRawBufferPointer($0)).number }
   }
 
+  private static func names(_ token: UnsafeRawBufferPointer, _ device: Device) -> Bool {
+    var known = device.token
+    return known.withUTF8 { token.equalsHexadecimal($0) }
+  }
+
   /// Those of an entry and the ones behind it.
   private static func devices(_ entry: Entry?) -> [Device] {
     sequence(first: entry, next: { $0?.next }).compactMap { $0?.device }
-  }
-}
-
-extension UnsafeRawBufferPointer {
-  /// The same hexadecimal digits in any case; other bytes are compared as they may.
-  fileprivate func equalsHexadecimal(of text: String) -> Bool {
-    var text = text
-    return text.withUTF8 { other in count == other.count && zip(self, other).allSatisfy { $0 | 0x20 == $1 | 0x20 } }
   }
 }
