@@ -3,7 +3,7 @@
 /// An array that is emptied and filled again for each record takes several times as long.
 struct ByteQueue: ~Copyable {
   // Owned: freed in deinit, or when it is replaced by a larger one.
-  private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+  private(set) var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
   private var start = 0
   private var end = 0
 
@@ -41,12 +41,17 @@ struct ByteQueue: ~Copyable {
 
   private mutating func makeRoom(for count: Int) {
     let held = bytes
-    // Half as much again, so that what grows byte by byte is not moved each time.
-    let larger = UnsafeMutableRawBufferPointer.allocate(
-      byteCount: max(held.count + count, memory.count + memory.count / 2), alignment: 1)
-    larger.copyMemory(from: held)
-    memory.deallocate()
-    memory = larger
+    if held.count + count <= memory.count / 2 {
+      // What was moved out has left enough room at the front; the two may overlap.
+      memory.copyMemory(from: held)
+    } else {
+      // Half as much again, so that what grows byte by byte is not moved each time.
+      let larger = UnsafeMutableRawBufferPointer.allocate(
+        byteCount: max(held.count + count, memory.count + memory.count / 2), alignment: 1)
+      larger.copyMemory(from: held)
+      memory.deallocate()
+      memory = larger
+    }
     start = 0
     end = held.count
   }

@@ -33,6 +33,18 @@ import Testing
     }
   }
 
+  /// One that is never quite empty takes no more memory for that.
+  @Test func memoryIsBoundedByWhatIsHeld() {
+    var queue = ByteQueue()
+    var room = [UInt8](repeating: 0, count: 100)
+    room.withUnsafeBytes { queue.append($0) }
+    for _ in 0..<10_000 {
+      room.withUnsafeBytes { queue.append($0) }
+      #expect(room.withUnsafeMutableBytes { queue.move(to: $0) } == 100)
+    }
+    #expect(queue.memory.count <= 1000)
+  }
+
   @Test func nothingIsNoHarm() {
     var queue = ByteQueue()
     queue.append(UnsafeRawBufferPointer(start: nil, count: 0))
