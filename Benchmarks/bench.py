@@ -132,10 +132,14 @@ def complaint(rows, arguments):
     return None
 
 
-if __name__ == "__main__":
-    # Ended in good order, so that no server is left behind.
+def run(program):
+    """Runs a program that ends in good order when it is told to, so that no server is left behind."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
-        main()
+        program()
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    run(main)

@@ -11,12 +11,11 @@ import contextlib
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 
-from bench import positive, tell
+from bench import positive, run, tell
 from loads import Load
 from servers import BadRun, MockProcess, NghttpdProcess, ServerProcess
 from workloads import WORKLOADS, Nghttpd
@@ -141,9 +140,4 @@ def by_library(dump):
 
 
 if __name__ == "__main__":
-    # Ended in good order, so that no server is left behind.
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    try:
-        main()
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run(main)

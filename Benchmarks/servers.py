@@ -24,7 +24,8 @@ class ServerProcess:
 
     def start(self, command, cores, **options):
         self.process = subprocess.Popen(
-            [*self.wrapper, *command], preexec_fn=lambda: os.sched_setaffinity(0, cores), stdout=subprocess.DEVNULL, **options)
+            [*self.wrapper, *command], preexec_fn=lambda: os.sched_setaffinity(0, cores), stdout=subprocess.DEVNULL,
+            **options)
 
     def cpu_seconds(self):
         """CPU time so far, to the nanosecond, with that of threads which have ended."""
