@@ -8,7 +8,7 @@ import Testing
   /// A text of several records, byte by byte, in odd pieces, and at once.
   @Test(arguments: [1, 7, 1000, 16_401, 100_000])
   func piecesOfAnySizeComeToTheSame(size: Int) throws {
-    try withPair { pair in
+    try TLSPair.withOpenOne { pair in
       let text = (0..<40_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
       let record = try Self.said(text, by: pair.client)
       var heard: [UInt8] = []
@@ -23,7 +23,7 @@ import Testing
   /// What a record holds beyond the room there was is read with the next call, though no more came.
   @Test(arguments: [1, 100, 16_384, 16_385])
   func roomOfAnySizeComesToTheSame(room: Int) throws {
-    try withPair { pair in
+    try TLSPair.withOpenOne { pair in
       let text = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 17) }
       let records = try Self.said(text, by: pair.client)
       records.withUnsafeBytes { pair.server.receive($0) }
@@ -32,7 +32,7 @@ import Testing
   }
 
   @Test func theEndIsSeenBehindTheLastByte() throws {
-    try withPair { pair in
+    try TLSPair.withOpenOne { pair in
       var records = try Self.said(Array("last words".utf8), by: pair.client)
       pair.client.close()
       pair.client.takeOutput { records += Array($0) }
@@ -45,7 +45,7 @@ import Testing
 
   /// Sending may lead to more that is to be sent, before the call that handed out the first returns.
   @Test func whatIsWrittenWhileOutputIsTakenIsNotLost() throws {
-    try withPair { pair in
+    try TLSPair.withOpenOne { pair in
       var sent: [UInt8] = []
       try Array("one ".utf8).withUnsafeBytes { try pair.server.write($0) }
       pair.server.takeOutput { first in
@@ -61,7 +61,7 @@ import Testing
 
   /// Errors that other uses of OpenSSL left on the thread are not taken for the connection's own.
   @Test func anothersErrorsDoNotEndIt() throws {
-    try withPair { pair in
+    try TLSPair.withOpenOne { pair in
       // With the first half of a record OpenSSL has to be asked why it gave nothing.
       let record = try Self.said(Array("still here".utf8), by: pair.client)
       for half in [record.prefix(7), record.dropFirst(7)] {
@@ -72,14 +72,6 @@ import Testing
       #expect(BIO_new_file("no such file", "r") == nil)
       #expect(throws: Never.self) { try Array("nor here".utf8).withUnsafeBytes { try pair.server.write($0) } }
     }
-  }
-
-  private func withPair(_ body: (TLSPair) throws -> Void) throws {
-    let fixture = try TLSFixture()
-    defer { fixture.remove() }
-    let pair = try TLSPair(server: fixture.server, client: fixture.client)
-    #expect(try pair.shakeHands() == .done)
-    try body(pair)
   }
 
   /// The cipher text of `text`.

@@ -14,6 +14,15 @@ final class TLSPair {
     self.client = try TLSConnection(client: client, serverName: serverName)
   }
 
+  /// Calls `body` with a pair whose handshake is done.
+  static func withOpenOne(_ body: (TLSPair) throws -> Void) throws {
+    let fixture = try TLSFixture()
+    defer { fixture.remove() }
+    let pair = try TLSPair(server: fixture.server, client: fixture.client)
+    #expect(try pair.shakeHands() == .done)
+    try body(pair)
+  }
+
   /// Carries what the client has to say.
   func carryUp() {
     client.takeOutput { server.receive($0) }
