@@ -17,8 +17,8 @@ extension ConnectionHandler {
     (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
   }
 
-  func refusePlainText(_ buffer: ByteBuffer, _ context: ChannelHandlerContext) {
-    let farewell = Farewell.plainText(Array(buffer.readableBytesView.prefix(Farewell.beginningSize)))
+  func refusePlainText(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
+    let farewell = Farewell.plainText(Array(bytes.prefix(Farewell.beginningSize)))
     if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
     phase = .closing
     let streams = UInt32(clamping: settings.firstStreams)

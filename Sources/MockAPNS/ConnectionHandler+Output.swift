@@ -62,7 +62,7 @@ extension ConnectionHandler {
   }
 
   /// Whether what is written now leaves, or is at least not kept for long.
-  private func isWritable(_ context: ChannelHandlerContext) -> Bool {
+  func isWritable(_ context: ChannelHandlerContext) -> Bool {
     // Whoever has nothing to keep is not asked: a push would pay for it.
     writesWaiting == 0 || context.channel.isWritable
   }

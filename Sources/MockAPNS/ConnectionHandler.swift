@@ -103,24 +103,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    let buffer = unwrapInboundIn(data)
-    if phase == .closing || phase == .mute { return }
-    lastActivity = .now()
-    bytesReceived += buffer.readableBytes
-    if phase == .firstByte, let first = buffer.getInteger(at: buffer.readerIndex, as: UInt8.self) {
-      if Self.looksLikePlainText(first) {
-        refusePlainText(buffer, context)
-        return
-      }
-      phase = .handshake
-      tls.stopsAfterGreeting = state.behaviour.load().plan.isActive(at: .tls)
-    }
-    buffer.withUnsafeReadableBytes { tls.receive($0) }
+    takeInput(beginningWith: unwrapInboundIn(data), context)
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    // There is no handler behind this one to be told.
-    process(context)
+    // Everything was worked on as it came, and there is no handler behind this one to be told.
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
@@ -171,6 +158,19 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   // MARK: - Bytes to events
+
+  /// Takes what came on the socket. It is valid during the call.
+  func take(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
+    if phase == .closing || phase == .mute { return }
+    lastActivity = .now()
+    bytesReceived += bytes.count
+    if phase == .firstByte, let first = bytes.first {
+      if Self.looksLikePlainText(first) { return refusePlainText(bytes, context) }
+      phase = .handshake
+      tls.stopsAfterGreeting = state.behaviour.load().plan.isActive(at: .tls)
+    }
+    tls.receive(bytes) { process(context) }
+  }
 
   func process(_ context: ChannelHandlerContext) {
     let isBeginning = phase == .handshake

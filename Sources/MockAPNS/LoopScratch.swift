@@ -5,6 +5,8 @@ import NIOPosix
 /// Buffers that all connections of one event loop use in turn: what a connection puts there is used up before it returns
 /// to the loop, so an idle connection owns none.
 final class LoopScratch {
+  /// What a socket gave.
+  let cipherText = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   /// Plain text on its way into the HTTP/2 session.
   let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
   /// Frames on their way out.
@@ -25,5 +27,8 @@ final class LoopScratch {
     return made
   }
 
-  deinit { input.deallocate() }
+  deinit {
+    cipherText.deallocate()
+    input.deallocate()
+  }
 }

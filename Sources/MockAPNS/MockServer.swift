@@ -82,12 +82,11 @@ public final class MockServer: Sendable {
           }
         }
         .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
-        // A connection keeps what it was given to read into. Half of NIO's own measure is still more than most clients' first
-        // flight; a busy connection gets more.
+        // One read with little room: whatever does not fit is read by the handler, into a buffer of the event loop.
         .childChannelOption(
-          ChannelOptions.recvAllocator,
-          value: AdaptiveRecvByteBufferAllocator(minimum: 64, initial: 1024, maximum: 64 << 10)
+          ChannelOptions.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: ConnectionHandler.firstReadSize)
         )
+        .childChannelOption(ChannelOptions.maxMessagesPerRead, value: 1)
         .childChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
             let log = ConnectionLog(

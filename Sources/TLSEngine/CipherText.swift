@@ -9,13 +9,25 @@ internal import COpenSSL
 final class CipherText {
   // Touched only inside calls of one connection, on its event loop: OpenSSL calls back while it is called.
   @exclusivity(unchecked) private var incoming = ByteQueue()
+  /// What came after that, as far as it was not read, where whoever brought it has it. Empty but during `receive`.
+  @exclusivity(unchecked) private var lent = UnsafeRawBufferPointer(start: nil, count: 0)
   @exclusivity(unchecked) private var outgoing = ByteQueue()
 
   /// Whether everything that came was read.
-  var isRead: Bool { incoming.isEmpty }
+  var isRead: Bool { lent.isEmpty && incoming.isEmpty }
 
-  func receive(_ bytes: UnsafeRawBufferPointer) {
-    incoming.append(bytes)
+  /// Lends what came for the time of `work`, and then keeps what that has not read.
+  func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
+    keepRest()
+    lent = bytes
+    defer { keepRest() }
+    return try work()
+  }
+
+  private func keepRest() {
+    guard !lent.isEmpty else { return }
+    incoming.append(lent)
+    lent = UnsafeRawBufferPointer(start: nil, count: 0)
   }
 
   /// Hands out what waits to be sent, if there is any, and forgets it. The pointer is valid during the call, whatever is
@@ -38,6 +50,16 @@ final class CipherText {
 
   // MARK: - OpenSSL's side
 
+  /// - Returns: how many bytes there were for the room.
+  private func read(into room: UnsafeMutableRawBufferPointer) -> Int {
+    guard incoming.isEmpty else { return incoming.move(to: room) }
+    let count = min(room.count, lent.count)
+    guard count > 0, let source = lent.baseAddress else { return 0 }
+    room.baseAddress?.copyMemory(from: source, byteCount: count)
+    lent = UnsafeRawBufferPointer(rebasing: lent[count...])
+    return count
+  }
+
   /// A stream for OpenSSL that reads and writes here. It refers to this object unretained: whoever frees it keeps the object
   /// until then.
   ///
@@ -56,7 +78,7 @@ final class CipherText {
     BIO_meth_set_read_ex(method) { bio, bytes, room, count in
       guard let text = CipherText.of(bio), let count else { return 0 }
       BIO_clear_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
-      count.pointee = text.incoming.move(to: UnsafeMutableRawBufferPointer(start: bytes, count: room))
+      count.pointee = text.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: room))
       if count.pointee > 0 { return 1 }
       // There is more to come: it is not the end.
       BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)

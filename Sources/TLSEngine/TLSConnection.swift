@@ -69,10 +69,16 @@ public final class TLSConnection {
 
   deinit { SSL_free(ssl) }
 
-  /// Takes cipher text from the peer. `handshake` or `read` then work on it.
-  public func receive(_ bytes: UnsafeRawBufferPointer) {
-    cipherText.receive(bytes)
+  /// Takes cipher text from the peer. `handshake` or `read` then work on it: during `work` on the bytes themselves, later
+  /// on a copy of what that has left.
+  public func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
     isDry = false
+    return try cipherText.receive(bytes, while: work)
+  }
+
+  /// Takes cipher text from the peer, to be worked on later.
+  public func receive(_ bytes: UnsafeRawBufferPointer) {
+    receive(bytes) {}
   }
 
   /// Goes on with the handshake.

@@ -31,6 +31,45 @@ import Testing
     }
   }
 
+  /// Bytes that are lent are read where they are, and what is not read meanwhile is there later, in order.
+  @Test(arguments: [0, 1, 5000, 16_384, 19_999])
+  func whatIsNotReadWhileItIsLentIsKept(count: Int) throws {
+    try TLSPair.withOpenOne { pair in
+      let text = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
+      var records = try Self.said(text, by: pair.client)
+      var heard = try records.withUnsafeMutableBytes { lent in
+        let heard = try pair.server.receive(UnsafeRawBufferPointer(lent)) {
+          var room = [UInt8](repeating: 0, count: count)
+          let result = try room.withUnsafeMutableBytes { try pair.server.read(into: $0) }
+          #expect(result == .bytes(count))
+          return room
+        }
+        // The lender has something else to do with them.
+        lent.initializeMemory(as: UInt8.self, repeating: 0)
+        return heard
+      }
+      let last = try Self.said(Array("the end".utf8), by: pair.client)
+      try last.withUnsafeBytes { lent in
+        try pair.server.receive(lent) { heard += try Self.heard(by: pair.server, room: 1000) }
+      }
+      #expect(heard == text + Array("the end".utf8))
+    }
+  }
+
+  @Test func bytesLentWhileOthersAreLentComeBehindThem() throws {
+    try TLSPair.withOpenOne { pair in
+      let first = try Self.said(Array("first ".utf8), by: pair.client)
+      let second = try Self.said(Array("second".utf8), by: pair.client)
+      let heard = try first.withUnsafeBytes { first in
+        try pair.server.receive(first) {
+          second.withUnsafeBytes { second in pair.server.receive(second) }
+          return try Self.heard(by: pair.server, room: 100)
+        }
+      }
+      #expect(heard == Array("first second".utf8))
+    }
+  }
+
   @Test func theEndIsSeenBehindTheLastByte() throws {
     try TLSPair.withOpenOne { pair in
       var records = try Self.said(Array("last words".utf8), by: pair.client)
