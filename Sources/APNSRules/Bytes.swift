@@ -57,12 +57,24 @@ extension UnsafeRawBufferPointer {
   /// Only hexadecimal digits of any case; true for nothing.
   var isHexadecimal: Bool {
     guard count >= 8 else { return allSatisfy { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 } }
+    return allWords { $0.isHexadecimal }
+  }
+
+  /// Neither spaces nor control characters.
+  var isSolid: Bool {
+    guard count >= 8 else { return allSatisfy { $0 > 0x20 && $0 != 0x7f } }
+    return allWords { $0.isSolid }
+  }
+
+  /// Whether a test holds for all bytes, eight of them at a time and the last eight maybe twice. There must be eight.
+  @inline(__always)
+  private func allWords(_ test: (UInt64) -> Bool) -> Bool {
     var index = 0
     while index + 8 <= count {
-      guard word(at: index).isHexadecimal else { return false }
+      guard test(word(at: index)) else { return false }
       index += 8
     }
-    return word(at: count - 8).isHexadecimal
+    return test(word(at: count - 8))
   }
 
   /// The same hexadecimal digits in any case. Of other bytes some are taken for others.
@@ -135,5 +147,15 @@ extension UInt64 {
     let lowercased = self | each &* 0x20
     let letters = (lowercased &+ each &* (0x80 - 0x61)) & ~(lowercased &+ each &* (0x7f - 0x66))
     return self & high == 0 && (digits | letters) & high == high
+  }
+
+  /// Whether none of the eight bytes is a space, a control character or 0x7f; in the same way, without the highest bits,
+  /// with which a byte is none of them.
+  fileprivate var isSolid: Bool {
+    let high: UInt64 = 0x8080_8080_8080_8080
+    let each: UInt64 = 0x0101_0101_0101_0101
+    let low = self & ~high
+    let visible = (low &+ each &* (0x80 - 0x21)) & ~(low &+ each &* (0x80 - 0x7f))
+    return (visible | self) & high == high
   }
 }

@@ -27,9 +27,11 @@ public enum PushType: UInt8, CaseIterable, Sendable {
 
   /// The type whose suffix `topic` carries after a bundle id, if any.
   public init?(suffixOf topic: UnsafeRawBufferPointer) {
-    for type in Self.suffixed where topic.hasSuffix(type.row.suffix) && topic.count > type.row.suffix.utf8CodeUnitCount
-    {
-      self = type
+    guard let ending = topic.ending else { return nil }
+    for candidate in Self.suffixed where candidate.ending == ending {
+      let suffix = candidate.type.row.suffix
+      guard topic.count > suffix.utf8CodeUnitCount, topic.hasSuffix(suffix) else { continue }
+      self = candidate.type
       return
     }
     return nil
@@ -48,7 +50,12 @@ public enum PushType: UInt8, CaseIterable, Sendable {
   /// Whether its topic is more than the bundle id.
   var hasTopicSuffix: Bool { row.suffix.utf8CodeUnitCount > 0 }
 
-  private static let suffixed = allCases.filter(\.hasTopicSuffix)
+  /// Those with a suffix, and how it ends: with that alone most topics are compared.
+  private static let suffixed = allCases.compactMap { type in
+    let suffix = type.row.suffix
+    return UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount).ending
+      .map { (type: type, ending: $0) }
+  }
 
   private var row: (text: StaticString, suffix: StaticString) {
     switch self {
@@ -64,5 +71,12 @@ public enum PushType: UInt8, CaseIterable, Sendable {
     case .voip: ("voip", ".voip")
     case .widgets: ("widgets", ".push-type.widgets")
     }
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  /// The last four bytes, for comparison; nil if there are fewer.
+  fileprivate var ending: UInt32? {
+    count >= 4 ? loadUnaligned(fromByteOffset: count - 4, as: UInt32.self) : nil
   }
 }

@@ -47,7 +47,7 @@ extension Rulebook {
   private func checkForm(
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?
   ) throws(Rejection) {
-    guard topic.count <= 255, topic.allSatisfy({ $0 > 0x20 && $0 != 0x7f }) else {
+    guard topic.count <= 255, topic.isSolid else {
       throw Rejection(.topicForm, .badTopic) { facts, packed in
         "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) has spaces or control characters or is over "
           + "255 bytes: send the app's bundle id"

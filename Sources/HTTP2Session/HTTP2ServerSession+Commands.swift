@@ -120,6 +120,10 @@ extension HTTP2ServerSession {
     _ headers: borrowing HeaderList, on id: Int32, body provider: UnsafePointer<nghttp2_data_provider>?
   ) {
     let (session, count) = (session, headers.count)
+    // Ids (`apns-…`) differ in each answer: entries for them would only push others out of the peer's table. Those of the
+    // first answers stay there for their names, which need not be written out then.
+    let areIDsLeftOut = answersIndexed >= Self.answersWithIndexedIDs
+    if !areIDsLeftOut { answersIndexed += 1 }
     headers.bytes.withUnsafeBytes { bytes in
       guard let base = bytes.baseAddress else { return }
       // nghttp2 declares name and value as mutable and writes to neither; it copies both before the call returns.
@@ -127,8 +131,7 @@ extension HTTP2ServerSession {
       withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { pairs in
         var filled = 0
         HeaderList.forEachField(in: bytes) { name, value in
-          // Ids differ in each answer: entries for them would only push others out of the peer's table.
-          let flags = start[Int(name.offset)] == UInt8(ascii: ":") ? APNS_NV_NONE : APNS_NV_NO_INDEX
+          let flags = areIDsLeftOut && start[Int(name.offset)] == UInt8(ascii: "a") ? APNS_NV_NO_INDEX : APNS_NV_NONE
           pairs.initializeElement(
             at: filled,
             to: nghttp2_nv(

@@ -71,10 +71,18 @@ extension HTTP2ServerSession {
   }
 
   /// Returns what the callback returns.
+  @inline(__always)
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
     if fields.stream != id, !beginFields(on: id) { return 0 }
     if fields.append(name: name, value: value) { return 0 }
-    headerExcess += name.count + value.count + 32
+    return leavesOut(fieldOf: name.count + value.count, on: id)
+  }
+
+  /// A field is more than the header list may have.
+  ///
+  /// Returns what the callback returns.
+  private func leavesOut(fieldOf size: Int, on id: Int32) -> Int32 {
+    headerExcess += size + 32
     withStream(id) { $0.request.headersTooLarge = true }
     guard headerExcess > HTTP2Limits.maxHeaderExcess else { return 0 }
     refusal = "a header list of more than \(HTTP2Limits.maxHeaderListSize + HTTP2Limits.maxHeaderExcess) bytes"

@@ -68,6 +68,10 @@ public final class HTTP2ServerSession {
   @exclusivity(unchecked) var fields: FieldBlock
   /// Bytes of fields past the limit in it.
   @exclusivity(unchecked) var headerExcess = 0
+  /// How many answers put their ids into the peer's HPACK table, as far as that is counted.
+  @exclusivity(unchecked) var answersIndexed = 0
+  /// Enough for one that was accepted and one that was not.
+  static let answersWithIndexedIDs = 4
   /// Bytes of all requests that were handed out, as their header lists count and with their bodies: what came to some use.
   @exclusivity(unchecked) public internal(set) var bytesOfRequests = 0
   let pool: RequestStreamPool

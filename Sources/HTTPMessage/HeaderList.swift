@@ -65,7 +65,7 @@ public struct HeaderList: Sendable, Equatable {
   /// - Parameters:
   ///   - name: at most 65 535 bytes, as `value`.
   ///   - target: where there is room for `size(name:value:)` bytes.
-  @inlinable
+  @inlinable @inline(__always)
   public static func pack(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer
   ) {

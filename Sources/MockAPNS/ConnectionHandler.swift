@@ -226,14 +226,14 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func handleEvents(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     guard session.hasEvents, let path else { return }
-    path.beginBatch()
+    let terms = path.beginBatch()
     while let event = session.nextEvent() {
       switch event {
       case .request(let stream) where phase != .open || isCut:
         // A push before it in the same read ended the connection.
         path.recordUnfinished(stream)
       case .request(let stream):
-        path.take(stream, session: session)
+        path.take(stream, on: terms, session: session)
         if !path.effects.isEmpty { carryOutEffects(context) }
       case .aborted(let stream):
         path.recordUnfinished(stream)

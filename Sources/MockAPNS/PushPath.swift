@@ -97,8 +97,17 @@ final class PushPath {
     }
   }
 
+  /// What the pushes of one read are judged by. A value beside the path, because each of them would hold it otherwise, in
+  /// case that it is changed meanwhile.
+  struct Terms {
+    let behaviour: Behaviour
+    let keys: KeyRing
+    let devices: DeviceTable
+  }
+
   /// Reads the clocks, and what is in force, once for all requests of one read.
-  func beginBatch() {
+  @discardableResult
+  func beginBatch() -> Terms {
     keys.refresh()
     devices.refresh()
     if behaviours.refresh() {
@@ -109,18 +118,19 @@ final class PushPath {
     now = state.clock.now
     // After that, so that no rule is in force before its time.
     batchBegan = MachineTime.nanoseconds
+    return Terms(behaviour: behaviour, keys: keys.value, devices: devices.value)
   }
 
   /// Judges a request, submits its answer and keeps a record for `commit`.
-  func take(_ stream: RequestStream, session: HTTP2ServerSession) {
+  func take(_ stream: RequestStream, on terms: borrowing Terms, session: HTTP2ServerSession) {
     streamsTaken += 1
     if stream.id > lastServedStream { return ignore(stream) }
     highestTaken = max(highestTaken, stream.id)
     let request = stream.takeRequest()
     var verdict = Verdict()
-    behaviour.rulebook.judge(
-      request, standing: &standing, keys: keys.value, devices: devices.value, now: now, into: &verdict)
-    if let rate = behaviour.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
+    terms.behaviour.rulebook.judge(
+      request, standing: &standing, keys: terms.keys, devices: terms.devices, now: now, into: &verdict)
+    if let rate = terms.behaviour.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
     let identity = identity(of: request, verdict.facts)
     attempts.expect(identity.countKey)
     var attempt: Int32?

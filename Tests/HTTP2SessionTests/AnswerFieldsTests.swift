@@ -1,0 +1,61 @@
+import HTTPMessage
+import Testing
+
+@testable import HTTP2Session
+
+/// How the header fields of answers stand on the wire (RFC 7541).
+@Suite struct AnswerFieldsTests {
+  /// `:status: 200` of HPACK's static table.
+  private static let status: UInt8 = 0x88
+
+  /// Names are written out once, ids never go into the client's table again after that: it stays as it is.
+  @Test func idsAreLiteralsUnderIndexedNames() throws {
+    let pair = try Pair()
+    var expected: [Int32: HTTPResponse] = [:]
+    for number in 0..<500 {
+      let headers = HeaderList([
+        (":status", "200"), ("apns-id", "ID-\(number)"), ("apns-unique-id", "unique-\(number)"),
+      ])
+      var response = HTTPResponse()
+      response.headers = headers
+      expected[try pair.push()] = response
+      try pair.pump { event in
+        guard case .request(let stream) = event else { return }
+        pair.server.respond(to: stream, headers: headers)
+      }
+    }
+    for case .response(let stream, let response) in pair.clientEvents {
+      #expect(expected.removeValue(forKey: stream) == response)
+    }
+    #expect(expected.isEmpty)
+
+    let answers = Frame.all(in: pair.fromServer).filter { $0.type == 1 }.map(\.payload)
+    let first = try #require(answers.first)
+    // Literal with incremental indexing and a new name (section 6.2.1).
+    #expect(first.starts(with: [Self.status, 0x40]))
+    let learnt = answers.dropFirst(HTTP2ServerSession.answersWithIndexedIDs)
+    let fields = Set(learnt.map { Array($0.prefix(3)) })
+    // Literal never indexed (section 6.2.3), its name always the same entry of the table.
+    #expect(fields.count == 1)
+    #expect(fields.first?.starts(with: [Self.status, 0x1f]) == true)
+  }
+
+  /// What is the same in every rejection takes a byte of each.
+  @Test func constantFieldsAreIndexed() throws {
+    let pair = try Pair()
+    for number in 0..<20 {
+      try pair.push()
+      try pair.pump { event in
+        guard case .request(let stream) = event else { return }
+        pair.server.respond(
+          to: stream,
+          headers: HeaderList([(":status", "410"), ("apns-id", "\(number)"), ("content-type", "application/json")]),
+          body: Array("{}".utf8))
+      }
+    }
+    let last = try #require(Frame.all(in: pair.fromServer).last { $0.type == 1 })
+    // The status, two bytes for the name of the id, one for its length, two digits in two bytes, the type.
+    #expect(last.payload.count == 7)
+    #expect(last.payload.first.map { $0 & 0x80 } == 0x80 && last.payload.last.map { $0 & 0x80 } == 0x80)
+  }
+}
