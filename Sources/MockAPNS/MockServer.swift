@@ -84,7 +84,8 @@ public final class MockServer: Sendable {
         .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
         // One read with little room: whatever does not fit is read by the handler, into a buffer of the event loop.
         .childChannelOption(
-          ChannelOptions.recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: ConnectionHandler.firstReadSize)
+          ChannelOptions.recvAllocator,
+          value: FixedSizeRecvByteBufferAllocator(capacity: ConnectionHandler.firstReadSize)
         )
         .childChannelOption(ChannelOptions.maxMessagesPerRead, value: 1)
         .childChannelInitializer { channel in
