@@ -2,6 +2,8 @@
 
 import concurrent.futures
 import datetime
+import json
+import signal
 import socket
 import ssl
 import threading
@@ -34,6 +36,35 @@ def goaways(wire):
 
 def parsed(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+# Much at once
+
+def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
+    """More than the server reads in one turn: it was stopped while all of it came, a letter alone at the end."""
+    server = start()
+    pushes = 60  # of 1 KB, which the window has room for, and 6 KB of header fields, which it does not count
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+        asked, frames = {}, []
+        for number in range(pushes):
+            body = b'{"aps":{"alert":"%s"}}' % (b"%d " % number * 200)[:1_000]
+            stream, each = wire.request_frames(push_headers(server, device, ("x-filler", "~" * 6_000)), body)
+            asked[stream] = body
+            frames += each
+        sent = b"".join(frame.serialize() for frame in frames)
+        server.signal(signal.SIGSTOP)
+        try:
+            sending = threading.Thread(target=lambda: (wire.write(sent[:-1]), wire.write(sent[-1:])), daemon=True)
+            sending.start()
+            sending.join(2)  # as much as the sockets take
+        finally:
+            server.signal(signal.SIGCONT)
+        sending.join(PATIENCE)
+        assert {wire.answer(stream).status for stream in asked} == {200}
+    items = server.api("GET", "/pushes?limit=1000")["items"]
+    kept = {item["connection"]["stream"]: item["request"]["payload"] for item in items}
+    assert [kept[stream] for stream in asked] == [json.loads(body) for body in asked.values()]
 
 
 # Showing
