@@ -1,4 +1,5 @@
 internal import Foundation
+internal import HTTPMessage
 
 /// Comparisons on bytes as they came off the wire, without a `String` between.
 extension UnsafeRawBufferPointer {
@@ -56,25 +57,7 @@ extension UnsafeRawBufferPointer {
 
   /// Only hexadecimal digits of any case; true for nothing.
   var isHexadecimal: Bool {
-    guard count >= 8 else { return allSatisfy { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 } }
-    return allWords { $0.isHexadecimal }
-  }
-
-  /// Neither spaces nor control characters.
-  var isSolid: Bool {
-    guard count >= 8 else { return allSatisfy { $0 > 0x20 && $0 != 0x7f } }
-    return allWords { $0.isSolid }
-  }
-
-  /// Whether a test holds for all bytes, eight of them at a time and the last eight maybe twice. There must be eight.
-  @inline(__always)
-  private func allWords(_ test: (UInt64) -> Bool) -> Bool {
-    var index = 0
-    while index + 8 <= count {
-      guard test(word(at: index)) else { return false }
-      index += 8
-    }
-    return test(word(at: count - 8))
+    allSatisfy(byte: { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }, word: { $0.isHexadecimal })
   }
 
   /// The same hexadecimal digits in any case. Of other bytes some are taken for others.
@@ -101,26 +84,6 @@ extension UnsafeRawBufferPointer {
     let late = word(at: 19) & 0xffff_ffff | word(at: 24) << 32
     return word(at: 0).isHexadecimal && middle.isHexadecimal && late.isHexadecimal && word(at: 28).isHexadecimal
   }
-
-  /// The eight bytes from `offset`, the first of them lowest.
-  private func word(at offset: Int) -> UInt64 {
-    UInt64(littleEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
-  }
-
-  /// A whole number written in decimal digits alone that fits; `nil` for anything else.
-  var wholeNumber: Int64? {
-    if isEmpty { return nil }
-    var number: Int64 = 0
-    for byte in self {
-      let digit = byte &- 0x30
-      guard digit < 10 else { return nil }
-      let (tens, tooLarge) = number.multipliedReportingOverflow(by: 10)
-      let (sum, stillTooLarge) = tens.addingReportingOverflow(Int64(digit))
-      guard !tooLarge, !stillTooLarge else { return nil }
-      number = sum
-    }
-    return number
-  }
 }
 
 extension UnsafeRawPointer {
@@ -136,10 +99,7 @@ extension UnsafeRawPointer {
 }
 
 extension UInt64 {
-  /// Whether each of the eight bytes is a hexadecimal digit of any case.
-  ///
-  /// All eight at once: for a byte below 0x80, adding `0x80 - first` sets its highest bit if it is `first` or more, and
-  /// adding `0x7f - last` does if it is more than `last`; neither carries into the next byte.
+  /// Whether each of the eight bytes is a hexadecimal digit of any case (WireBytes.swift says how).
   fileprivate var isHexadecimal: Bool {
     let high: UInt64 = 0x8080_8080_8080_8080
     let each: UInt64 = 0x0101_0101_0101_0101
@@ -147,15 +107,5 @@ extension UInt64 {
     let lowercased = self | each &* 0x20
     let letters = (lowercased &+ each &* (0x80 - 0x61)) & ~(lowercased &+ each &* (0x7f - 0x66))
     return self & high == 0 && (digits | letters) & high == high
-  }
-
-  /// Whether none of the eight bytes is a space, a control character or 0x7f; in the same way, without the highest bits,
-  /// with which a byte is none of them.
-  fileprivate var isSolid: Bool {
-    let high: UInt64 = 0x8080_8080_8080_8080
-    let each: UInt64 = 0x0101_0101_0101_0101
-    let low = self & ~high
-    let visible = (low &+ each &* (0x80 - 0x21)) & ~(low &+ each &* (0x80 - 0x7f))
-    return (visible | self) & high == high
   }
 }

@@ -1,3 +1,5 @@
+internal import HTTPMessage
+
 /// Row 16 of APNS.md section 8.2: the topic is present, well formed, permitted to the credential, and fits the push
 /// type; the priority fits the type (sections 4.2, 5 and 13).
 extension Rulebook {
@@ -47,7 +49,7 @@ extension Rulebook {
   private func checkForm(
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?
   ) throws(Rejection) {
-    guard topic.count <= 255, topic.isSolid else {
+    guard topic.count <= 255, topic.isText(from: 0x21) else {
       throw Rejection(.topicForm, .badTopic) { facts, packed in
         "apns-topic \(Explanation.topic(facts.topic, certificate, packed)) has spaces or control characters or is over "
           + "255 bytes: send the app's bundle id"

@@ -31,8 +31,6 @@ static const uint32_t APNS_DATA_FLAG_EOF = NGHTTP2_DATA_FLAG_EOF;
 static const ssize_t APNS_DATA_DEFERRED = NGHTTP2_ERR_DEFERRED;
 // What a callback returns to end the session.
 static const int32_t APNS_CALLBACK_FAILURE = NGHTTP2_ERR_CALLBACK_FAILURE;
-// What on_invalid_header returns to end the stream with PROTOCOL_ERROR.
-static const int32_t APNS_STREAM_FAILURE = NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 // What on_invalid_frame_recv is told of a stream that was not opened because there are too many.
 static const int32_t APNS_REFUSED_STREAM = NGHTTP2_ERR_REFUSED_STREAM;
 

@@ -9,13 +9,6 @@ extension HTTP2ServerSession {
     Unmanaged<HTTP2ServerSession>.fromOpaque(user)._withUnsafeGuaranteedRef(body)
   }
 
-  /// Whether a header's name is allowed, and is one that the rules of APNs look for.
-  private static func isForTheRules(_ name: UnsafeRawBufferPointer) -> Bool {
-    name.elementsEqual("authorization".utf8)
-      || name.starts(with: "apns-".utf8)
-        && nghttp2_check_header_name(name.baseAddress?.assumingMemoryBound(to: UInt8.self), name.count) != 0
-  }
-
   /// Sets the callbacks of a server session.
   static func install(_ callbacks: OpaquePointer?) {
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks) { _, header, user in
@@ -36,19 +29,6 @@ extension HTTP2ServerSession {
     nghttp2_session_callbacks_set_on_header_callback(callbacks) {
       session, frame, name, nameCount, value, valueCount, _, user in
       guard let frame, let user else { return 0 }
-      return HTTP2ServerSession.with(user) {
-        $0.header(
-          on: frame.pointee.hd.stream_id, name: UnsafeRawBufferPointer(start: name, count: nameCount),
-          value: UnsafeRawBufferPointer(start: value, count: valueCount))
-      }
-    }
-    // A header value that HTTP forbids (a control character in apns-topic) is for the rules of APNs to judge where they
-    // read it. Elsewhere, and in a name, it ends the stream as a capital letter does (RFC 9113 section 8.2.1).
-    nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks) {
-      _, frame, name, nameCount, value, valueCount, _, user in
-      guard let frame, let user else { return 0 }
-      let nameBytes = UnsafeRawBufferPointer(start: name, count: nameCount)
-      guard HTTP2ServerSession.isForTheRules(nameBytes) else { return APNS_STREAM_FAILURE }
       return HTTP2ServerSession.with(user) {
         $0.header(
           on: frame.pointee.hd.stream_id, name: UnsafeRawBufferPointer(start: name, count: nameCount),

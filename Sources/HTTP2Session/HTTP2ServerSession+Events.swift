@@ -74,16 +74,34 @@ extension HTTP2ServerSession {
   @inline(__always)
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
     if fields.stream != id, !beginFields(on: id) { return 0 }
-    if fields.append(name: name, value: value) { return 0 }
+    if isSound(name, value, on: id), fields.append(name: name, value: value) { return 0 }
     return leavesOut(fieldOf: name.count + value.count, on: id)
   }
 
-  /// A field is more than the header list may have.
+  /// Whether a field is one to go on with. The first one that is not ends the stream.
+  @inline(__always)
+  private func isSound(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on id: Int32) -> Bool {
+    var isSound = false
+    withStream(id) { stream in
+      guard stream.breach == nil else { return }
+      guard let breach = stream.check.take(name, value, isTrailer: stream.hasHeaders) else { return isSound = true }
+      refuse(stream, for: breach)
+    }
+    return isSound
+  }
+
+  /// A malformed request costs its stream, as soon as that is known (RFC 9113 section 8.1.1).
+  private func refuse(_ stream: RequestStream, for breach: MessageBreach) {
+    stream.breach = breach
+    nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.protocolError.rawValue)
+  }
+
+  /// A field is more than the header list may have, or is of a request that is not gone on with.
   ///
   /// Returns what the callback returns.
   private func leavesOut(fieldOf size: Int, on id: Int32) -> Int32 {
     headerExcess += size + 32
-    withStream(id) { $0.request.headersTooLarge = true }
+    withStream(id) { if $0.breach == nil { $0.request.headersTooLarge = true } }
     guard headerExcess > HTTP2Limits.maxHeaderExcess else { return 0 }
     refusal = "a header list of more than \(HTTP2Limits.maxHeaderListSize + HTTP2Limits.maxHeaderExcess) bytes"
     return APNS_CALLBACK_FAILURE
@@ -106,6 +124,7 @@ extension HTTP2ServerSession {
   func body(on id: Int32, _ bytes: UnsafeRawBufferPointer, isLast: Bool) {
     took(bytes.count, on: id, isLast: isLast)
     withStream(id) { stream in
+      guard isSound(stream, bodySize: stream.request.bodySize + bytes.count, isWhole: false) else { return }
       let room = HTTPRequest.bodyLimit - stream.request.body.count
       if room > 0 {
         stream.request.body.append(
@@ -124,6 +143,7 @@ extension HTTP2ServerSession {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
       settleFields()
       withStream(header.stream_id) { stream in
+        guard isSound(stream, afterFrame: header) else { return }
         stream.hasHeaders = true
         if header.flags & APNS_FLAG_END_STREAM != 0 { stream.isComplete = true }
         if stream.isComplete || stream.request.headersTooLarge { report(stream) }
@@ -148,6 +168,26 @@ extension HTTP2ServerSession {
     default: break
     }
     return 0
+  }
+
+  /// Whether a request is one to go on with when a frame of it has come whole.
+  @inline(__always)
+  private func isSound(_ stream: RequestStream, afterFrame header: nghttp2_frame_hd) -> Bool {
+    let endsStream = header.flags & APNS_FLAG_END_STREAM != 0
+    if header.type == APNS_FRAME_HEADERS, stream.breach == nil,
+      let breach = stream.check.endFields(isTrailer: stream.hasHeaders, endsStream: endsStream)
+    {
+      refuse(stream, for: breach)
+    }
+    return isSound(stream, bodySize: stream.request.bodySize, isWhole: endsStream)
+  }
+
+  @inline(__always)
+  private func isSound(_ stream: RequestStream, bodySize: Int, isWhole: Bool) -> Bool {
+    guard stream.breach == nil else { return false }
+    guard let breach = stream.check.lookAtBody(ofSize: bodySize, isWhole: isWhole) else { return true }
+    refuse(stream, for: breach)
+    return false
   }
 
   /// Body bytes were taken in, so the client may send as many more, unless its window is held.

@@ -97,8 +97,8 @@ public final class HTTP2ServerSession {
       nghttp2_option_del(options)
     }
     Self.install(callbacks)
-    // A space after the provider token must reach the rules of APNs, not end the stream.
-    nghttp2_option_set_no_rfc9113_leading_and_trailing_ws_validation(options, 1)
+    // `MessageCheck` does it.
+    nghttp2_option_set_no_http_messaging(options, 1)
     // Without it nghttp2 keeps closed streams for a priority tree that nobody uses.
     nghttp2_option_set_no_closed_streams(options, 1)
     // Ours comes first, which tells the client why (`HTTP2Limits.maxResets`).

@@ -26,11 +26,17 @@ public final class RequestStream {
   /// Its time is over: it was reset because its request did not come whole, or its answer was not taken.
   @exclusivity(unchecked) public internal(set) var isOverdue = false
 
+  /// What its request has that HTTP/2 forbids, so that it was reset.
+  @exclusivity(unchecked) public internal(set) var breach: MessageBreach?
+
   /// It was handed out as an event and must not be handed out again.
   @exclusivity(unchecked) public internal(set) var isReported = false
 
   /// The code of a RST_STREAM that went out for it.
   @exclusivity(unchecked) var resetSent: HTTP2ErrorCode?
+
+  /// What its request has to keep to.
+  @exclusivity(unchecked) var check = MessageCheck()
 
   /// Its header block has come whole.
   @exclusivity(unchecked) var hasHeaders = false
@@ -65,6 +71,8 @@ public final class RequestStream {
     isAnswered = false
     isReported = false
     isOverdue = false
+    breach = nil
+    check = MessageCheck()
     hasHeaders = false
     looks = 0
     resetSent = nil

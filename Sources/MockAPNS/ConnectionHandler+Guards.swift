@@ -59,7 +59,7 @@ extension ConnectionHandler {
   func tellOfReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
     let cause =
       !stream.isOverdue
-      ? "its request is not valid HTTP/2"
+      ? "its request is not valid HTTP/2" + (stream.breach.map { ": \($0.words)" } ?? "")
       : stream.isAnswered ? "its answer is not taken" : "its request does not come whole"
     logger.log(
       level: hasToldOfReset ? .debug : .notice,

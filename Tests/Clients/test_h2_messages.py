@@ -174,6 +174,17 @@ def test_control_data(server, device, say, right):
     check(server, device, say, right)
 
 
+@pytest.mark.parametrize("extra, why", [
+    ([("connection", "close")], "it has a field of HTTP/1 connections"),
+    ([("X-Y", "z")], "the name of a field has a capital letter"),
+    ([("content-length", "1")], "content-length is not the length of its body"),
+])
+def test_the_log_says_what_makes_a_request_malformed(start, device, extra, why):
+    server = start("--log-level", "notice")
+    check(server, device, lambda line: line.push_on(extra=extra), MALFORMED)
+    assert f"stream {STREAM} reset with PROTOCOL_ERROR: its request is not valid HTTP/2: {why}" in server.log()
+
+
 def test_the_answer_to_head_has_no_body(server, device):
     """RFC 9110 section 9.3.2."""
     with Line(server, device) as line:

@@ -1,0 +1,217 @@
+internal import CNghttp2
+internal import HTTPMessage
+
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+
+/// What a request has that HTTP/2 forbids (RFC 9113 section 8). It costs the request its stream.
+public enum MessageBreach: UInt8, Sendable, CaseIterable {
+  /// Sections 8.2 and 8.2.1.
+  case fieldName, fieldValue
+  /// Section 8.2.2.
+  case connectionField
+  /// Section 8.3.
+  case unknownPseudoField, latePseudoField, repeatedPseudoField
+  /// Section 8.3.1.
+  case controlData, missingControlData
+  /// Section 8.1.1.
+  case contentLength
+  /// Section 8.1.
+  case endlessTrailers
+
+  /// It in words, for the log.
+  public var words: String {
+    switch self {
+    case .fieldName: "the name of a field has a capital letter, or a character that no name may have"
+    case .fieldValue: "the value of a field has a control character"
+    case .connectionField:
+      "it has a field of HTTP/1 connections (connection, keep-alive, proxy-connection, transfer-encoding, upgrade, or te with more than trailers)"
+    case .unknownPseudoField: "it has a pseudo-header field that requests do not have"
+    case .latePseudoField: "a pseudo-header field stands behind other fields, or in trailers"
+    case .repeatedPseudoField: "a pseudo-header field, or host, comes twice"
+    case .controlData: ":method, :scheme, :authority, :path or host has a value that it cannot have"
+    case .missingControlData: "it lacks :method, :scheme, :path or :authority, or CONNECT has more than :authority"
+    case .contentLength: "content-length is not the length of its body"
+    case .endlessTrailers: "its trailers do not end the stream"
+    }
+  }
+}
+
+/// Whether a request is one of HTTP/2, found out as its parts come.
+///
+/// nghttp2 could find out too. It looks at each byte of each field by itself, which takes a tenth of what a push costs, and
+/// does not tell what it found. It is still asked about whatever is not as in nearly all requests.
+struct MessageCheck {
+  private struct Marks: OptionSet {
+    let rawValue: UInt16
+
+    static let method = Marks(rawValue: 1 << 0)
+    static let scheme = Marks(rawValue: 1 << 1)
+    static let authority = Marks(rawValue: 1 << 2)
+    static let path = Marks(rawValue: 1 << 3)
+    static let host = Marks(rawValue: 1 << 4)
+    /// A field came that is no pseudo-header field.
+    static let others = Marks(rawValue: 1 << 5)
+    static let isConnect = Marks(rawValue: 1 << 6)
+    static let isOptions = Marks(rawValue: 1 << 7)
+    /// The scheme is `http` or `https`.
+    static let isWeb = Marks(rawValue: 1 << 8)
+    /// The path begins with `/`.
+    static let isRooted = Marks(rawValue: 1 << 9)
+    /// The path is `*`.
+    static let isAsterisk = Marks(rawValue: 1 << 10)
+  }
+
+  private var marks: Marks = []
+  /// What `content-length` says; negative without it.
+  private var length: Int64 = -1
+
+  // MARK: - Fields
+
+  /// Looks at a field.
+  ///
+  /// - Parameter isTrailer: it stands behind the body.
+  @inline(__always)
+  mutating func take(
+    _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isTrailer: Bool
+  ) -> MessageBreach? {
+    guard let first = name.first else { return .fieldName }
+    if first == UInt8(ascii: ":") { return takeControlData(name, value, isTrailer: isTrailer) }
+    marks.insert(.others)
+    guard name.isUsualName || nghttp2_check_header_name(name.text, name.count) != 0 else { return .fieldName }
+    if Self.mayBeSpecial(first), let breach = takeSpecial(name, value) { return breach }
+    // A value that HTTP forbids (a control character in apns-topic) is for the rules of APNs to judge where they read it.
+    guard value.isText(from: 0x20) || nghttp2_check_header_value(value.text, value.count) != 0 || name.isForTheRules
+    else { return .fieldValue }
+    return nil
+  }
+
+  /// Whether a name begins as one of those that `takeSpecial` knows.
+  @inline(__always)
+  private static func mayBeSpecial(_ first: UInt8) -> Bool {
+    switch first {
+    case UInt8(ascii: "c"), UInt8(ascii: "h"), UInt8(ascii: "k"), UInt8(ascii: "p"), UInt8(ascii: "t"),
+      UInt8(ascii: "u"):
+      true
+    default: false
+    }
+  }
+
+  private mutating func takeControlData(
+    _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isTrailer: Bool
+  ) -> MessageBreach? {
+    let mark: Marks
+    switch name.count {
+    case 5 where name.equals(":path"): mark = .path
+    case 7 where name.equals(":method"): mark = .method
+    case 7 where name.equals(":scheme"): mark = .scheme
+    case 10 where name.equals(":authority"): mark = .authority
+    default: return .unknownPseudoField
+    }
+    if isTrailer || marks.contains(.others) { return .latePseudoField }
+    if marks.contains(mark) { return .repeatedPseudoField }
+    marks.insert(mark)
+    guard let first = value.first else { return .controlData }
+    switch mark {
+    case .path:
+      guard value.isText(from: 0x21) || nghttp2_check_path(value.text, value.count) != 0 else { return .controlData }
+      if first == UInt8(ascii: "/") { marks.insert(.isRooted) }
+      if value.equals("*") { marks.insert(.isAsterisk) }
+    case .method:
+      if value.equals("POST") { break }
+      guard nghttp2_check_method(value.text, value.count) != 0 else { return .controlData }
+      if value.equals("CONNECT") { marks.insert(.isConnect) }
+      if value.equals("OPTIONS") { marks.insert(.isOptions) }
+    case .scheme:
+      guard value.isScheme else { return .controlData }
+      if value.equals("https") || value.equals("http") { marks.insert(.isWeb) }
+    default:
+      guard nghttp2_check_authority(value.text, value.count) != 0 else { return .controlData }
+    }
+    return nil
+  }
+
+  /// Fields that HTTP/2 forbids, or that say something of the whole request.
+  private mutating func takeSpecial(
+    _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
+  ) -> MessageBreach? {
+    if name.equals("content-length") {
+      guard length < 0, let number = value.wholeNumber else { return .contentLength }
+      length = number
+    } else if name.equals("host") {
+      if marks.contains(.host) { return .repeatedPseudoField }
+      marks.insert(.host)
+      guard !value.isEmpty, nghttp2_check_authority(value.text, value.count) != 0 else { return .controlData }
+    } else if name.equals("te") {
+      guard String(decoding: value, as: UTF8.self).lowercased() == "trailers" else { return .connectionField }
+    } else if name.equals("connection") || name.equals("keep-alive") || name.equals("proxy-connection")
+      || name.equals("transfer-encoding") || name.equals("upgrade")
+    {
+      return .connectionField
+    }
+    return nil
+  }
+
+  // MARK: - Parts
+
+  /// A header block is over.
+  ///
+  /// - Parameter isTrailer: it stood behind the body.
+  mutating func endFields(isTrailer: Bool, endsStream: Bool) -> MessageBreach? {
+    if isTrailer { return endsStream ? nil : .endlessTrailers }
+    if marks.contains(.isConnect) {
+      length = -1
+      return marks.contains(.authority) && marks.isDisjoint(with: [.scheme, .path]) ? nil : .missingControlData
+    }
+    guard marks.isSuperset(of: [.method, .scheme, .path]), !marks.isDisjoint(with: [.authority, .host]) else {
+      return .missingControlData
+    }
+    let isPathFit =
+      !marks.contains(.isWeb) || marks.contains(.isRooted) || marks.isSuperset(of: [.isOptions, .isAsterisk])
+    return isPathFit ? nil : .controlData
+  }
+
+  /// So much of the body has come.
+  ///
+  /// - Parameter isWhole: that was all of it.
+  func lookAtBody(ofSize size: Int, isWhole: Bool) -> MessageBreach? {
+    let size = Int64(size)
+    return length < 0 || size == length || (size < length && !isWhole) ? nil : .contentLength
+  }
+}
+
+extension UnsafeRawBufferPointer {
+  fileprivate var text: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+
+  @inline(__always)
+  fileprivate func equals(_ literal: StaticString) -> Bool {
+    guard count == literal.utf8CodeUnitCount, let baseAddress else { return false }
+    return memcmp(baseAddress, literal.utf8Start, count) == 0
+  }
+
+  /// Small letters and hyphens.
+  @inline(__always)
+  fileprivate var isUsualName: Bool {
+    let (high, each): (UInt64, UInt64) = (0x8080_8080_8080_8080, 0x0101_0101_0101_0101)
+    return allSatisfy(byte: { $0 &- 0x61 < 26 || $0 == 0x2d }) { word in
+      let letters = (word &+ each &* (0x80 - 0x61)) & ~(word &+ each &* (0x7f - 0x7a))
+      let hyphens = (word &+ each &* (0x80 - 0x2d)) & ~(word &+ each &* (0x7f - 0x2d))
+      return word & high == 0 && (letters | hyphens) & high == high
+    }
+  }
+
+  /// A header's name that the rules of APNs look for.
+  fileprivate var isForTheRules: Bool { equals("authorization") || starts(with: "apns-".utf8) }
+
+  /// RFC 3986 section 3.1.
+  fileprivate var isScheme: Bool {
+    func isLetter(_ byte: UInt8) -> Bool { (byte | 0x20) &- 0x61 < 26 }
+    guard let first, isLetter(first) else { return false }
+    return allSatisfy { isLetter($0) || $0 &- 0x30 < 10 || $0 == 0x2b || $0 == 0x2d || $0 == 0x2e }
+  }
+}
