@@ -118,8 +118,8 @@ def test_a_forbidden_value_where_nobody_looks_is_malformed(server, device, value
 
 @pytest.mark.parametrize("value", FRAYED, ids=lambda value: f"8.2.1 the value {value!r}")
 def test_spaces_around_a_value_where_nobody_looks_are_let_pass(server, device, value):
-    """The RFC wants an error. nghttp2 looks at the ends of all values or of none, and a space behind a provider token
-    must get the answer of APNs."""
+    """The RFC wants an error. A space behind a provider token must get the answer of APNs, and nothing is known of APNs that
+    speaks for an error elsewhere."""
     check(server, device, lambda line: line.push_on(extra=[("x-y", value)]), SERVED)
 
 
