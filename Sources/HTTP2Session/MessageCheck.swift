@@ -129,7 +129,10 @@ struct MessageCheck {
       if value.equals("OPTIONS") { marks.insert(.isOptions) }
     case .scheme:
       guard value.isScheme else { return .controlData }
-      if value.equals("https") || value.equals("http") { marks.insert(.isWeb) }
+      // Its case does not matter (RFC 3986 section 3.1).
+      if value.equals("https") || ["http", "https"].contains(String(decoding: value, as: UTF8.self).lowercased()) {
+        marks.insert(.isWeb)
+      }
     default:
       guard nghttp2_check_authority(value.text, value.count) != 0 else { return .controlData }
     }

@@ -1,4 +1,6 @@
+import Faults
 import NIOCore
+import TLSEngine
 
 #if canImport(Darwin)
   import Darwin
@@ -34,6 +36,19 @@ extension ConnectionHandler {
       guard filled == portion.count, isWritable(context) else { return }
       filled = 0
     }
+  }
+
+  /// Takes what came on the socket. It is valid during the call.
+  private func take(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
+    if phase == .closing || phase == .mute { return }
+    lastActivity = .now()
+    bytesReceived += bytes.count
+    if phase == .firstByte, let first = bytes.first {
+      if Self.looksLikePlainText(first) { return refusePlainText(bytes, context) }
+      phase = .handshake
+      tls.stopsAfterGreeting = state.behaviour.load().plan.isActive(at: .tls)
+    }
+    tls.receive(bytes) { process(context) }
   }
 
   /// - Returns: how many bytes the socket gave. Of its end, and of an error, it says nothing: NIO will meet them again with

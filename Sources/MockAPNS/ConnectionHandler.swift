@@ -51,7 +51,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) var path: PushPath?
   @exclusivity(unchecked) var lastActivity = NIODeadline.now()
   /// Bytes that came on the socket.
-  @exclusivity(unchecked) private var bytesReceived = 0
+  @exclusivity(unchecked) var bytesReceived = 0
   /// When `keepWatch` looked last at what the client owes.
   @exclusivity(unchecked) var lastLook = NIODeadline.now()
   /// How many looks in a row found that the client does not read.
@@ -158,19 +158,6 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   // MARK: - Bytes to events
-
-  /// Takes what came on the socket. It is valid during the call.
-  func take(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
-    if phase == .closing || phase == .mute { return }
-    lastActivity = .now()
-    bytesReceived += bytes.count
-    if phase == .firstByte, let first = bytes.first {
-      if Self.looksLikePlainText(first) { return refusePlainText(bytes, context) }
-      phase = .handshake
-      tls.stopsAfterGreeting = state.behaviour.load().plan.isActive(at: .tls)
-    }
-    tls.receive(bytes) { process(context) }
-  }
 
   func process(_ context: ChannelHandlerContext) {
     let isBeginning = phase == .handshake

@@ -38,6 +38,7 @@ import Testing
       ("8.3.1 an empty :authority", changed((":authority", "")), .controlData),
       ("8.3.1 an empty host", usual + [("host", "")], .controlData),
       ("8.3.1 a path without a slash", changed((":path", "3/device/00")), .controlData),
+      ("8.3.1 the same, the scheme in capitals", changed((":scheme", "HTTPS"), (":path", "x")), .controlData),
       ("8.3.1 POST *", changed((":path", "*")), .controlData),
       ("8.3.1 a space in a path", changed((":path", "/3/device/ 00")), .controlData),
       ("8.3.1 a space in a method", changed((":method", "PO ST")), .controlData),
