@@ -192,14 +192,24 @@ extension HTTP2ServerSession {
 
   /// Body bytes were taken in, so the client may send as many more, unless its window is held.
   private func took(_ count: Int, on id: Int32, isLast: Bool) {
+    uncredited += count
     if windowIsHeld {
-      heldBack += count
       withStream(id) { $0.heldBack += count }
-    } else if isLast {
-      nghttp2_session_consume_connection(session, count)
-    } else {
-      nghttp2_session_consume(session, id, count)
+    } else if !isLast {
+      nghttp2_session_consume_stream(session, id, count)
     }
+  }
+
+  /// Opens the connection's window again for what has come since the last time. Only when the events of that were handled:
+  /// the first of them may be the push at which the window is to be held.
+  func creditConnection() {
+    guard uncredited > 0 else { return }
+    if windowIsHeld {
+      heldBack += uncredited
+    } else {
+      nghttp2_session_consume_connection(session, uncredited)
+    }
+    uncredited = 0
   }
 
   /// Gives what was held back. nghttp2 says so where it is half of a window or more.

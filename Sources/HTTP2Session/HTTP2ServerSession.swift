@@ -190,6 +190,7 @@ public final class HTTP2ServerSession {
   /// - Returns: whether that was all.
   @discardableResult
   public func drain(into output: inout [UInt8], upTo limit: Int = .max) -> Bool {
+    creditConnection()
     guard appendFrames(to: &output, upTo: limit) else { return false }
     // Only now, because nghttp2 lets RST_STREAM overtake the answer and then drops it.
     while let reset = resetsDue.popLast() {
@@ -252,6 +253,8 @@ public final class HTTP2ServerSession {
     }
   }
   @exclusivity(unchecked) var windowIsHeld = false
+  /// Body bytes that came since the connection's window was opened again, or not.
+  @exclusivity(unchecked) var uncredited = 0
   /// Body bytes for which the connection's window was not opened again.
   @exclusivity(unchecked) var heldBack = 0
 

@@ -128,6 +128,21 @@ import Testing
     #expect(updates(session.drained()) == [3: 32_767])
   }
 
+  /// Pushes that came with the one at which it is held were taken in before anybody knew.
+  @Test func aWindowThatIsHeldAtAnEventStaysClosedForWhatCameWithIt() throws {
+    let session = try HTTP2ServerSession.begun()
+    let pushes = stride(from: Int32(1), to: 81, by: 2).flatMap { id in
+      Frame.request(id, endStream: false) + Frame.data(id, count: 1000, endStream: true)
+    }
+    for stream in try session.requests(pushes) {
+      session.isWindowHeld = true
+      session.respond(to: stream, headers: HeaderList([(":status", "200")]))
+    }
+    #expect(updates(session.drained()).isEmpty)
+    session.isWindowHeld = false
+    #expect(updates(session.drained()) == [0: 40_000])
+  }
+
   @Test func whoSendsBeyondAHeldWindowBreaksTheProtocol() throws {
     let session = try HTTP2ServerSession.begun()
     session.isWindowHeld = true
