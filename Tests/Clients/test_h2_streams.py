@@ -103,8 +103,11 @@ def refused(line):
 
 def too_large(line):
     """A stream that the server has answered and then reset, because the body did not end."""
-    line.write(line.request() + b"".join(frame(DATA, 0, STREAM, b"x" * 16384) for _ in range(4)) + frame(
-        DATA, 0, STREAM, b"xx"))
+    half = b"".join(frame(DATA, 0, STREAM, b"x" * 16384) for _ in range(2))
+    line.write(line.request() + half)
+    # All of it is more than the first window has room for.
+    line.until(lambda one: one.type == WINDOW_UPDATE and one.stream_id == STREAM)
+    line.write(half + frame(DATA, 0, STREAM, b"xx"))
     line.until(lambda one: one.type == RST_STREAM)
 
 
