@@ -27,6 +27,25 @@ def fresh(start):
     return server
 
 
+def kept_by_each(server, context, use):
+    """How many bytes a connection adds that was used and now stands idle."""
+    standing = []
+
+    def stand(count):
+        for _ in range(count):
+            standing.append(connect(server, context=context))
+            use(standing[-1])
+
+    try:
+        stand(WARMING)
+        before = server.resident_bytes()
+        stand(CONNECTIONS)
+        return (server.resident_bytes() - before) / CONNECTIONS
+    finally:
+        for wire in standing:
+            wire.close()
+
+
 def test_an_idle_server_holds_less_than_30_mebibytes(fresh):
     """The pages that only its start needed are given back a moment after it is ready."""
     if "Anonymous:" not in pathlib.Path("/proc/self/smaps").read_text():
@@ -37,22 +56,11 @@ def test_an_idle_server_holds_less_than_30_mebibytes(fresh):
 def test_a_connection_that_stands_idle_after_a_push_takes_little(fresh, device):
     context = client_context(fresh.ca)
 
-    def stand(count):
-        for _ in range(count):
-            wire = connect(fresh, context=context)
-            assert wire.push(push_headers(fresh, device)).status == 200
-            standing.append(wire)
+    def use(wire):
+        assert wire.push(push_headers(fresh, device)).status == 200
 
-    standing = []
-    try:
-        stand(WARMING)
-        before = fresh.resident_bytes()
-        stand(CONNECTIONS)
-        each = (fresh.resident_bytes() - before) / CONNECTIONS
-        assert each < MOST, f"{each:.0f} bytes for each connection"
-    finally:
-        for wire in standing:
-            wire.close()
+    each = kept_by_each(fresh, context, use)
+    assert each < MOST, f"{each:.0f} bytes for each connection"
 
 
 def test_a_connection_that_was_busy_keeps_little_of_that(start, device):
@@ -63,22 +71,11 @@ def test_a_connection_that_was_busy_keeps_little_of_that(start, device):
     context = client_context(server.ca)
     headers, body = push_headers(server, device), b'{"aps":{"alert":"%s"}}' % (b"a" * 1_000)
 
-    def stand(count):
-        for _ in range(count):
-            wire = connect(server, context=context)
-            standing.append(wire)
-            assert wire.push(headers).status == 200
-            asked = [wire.request_frames(headers, body) for _ in range(BURST)]
-            wire.send(*(frame for _, frames in asked for frame in frames))
-            assert {wire.answer(stream).status for stream, _ in asked} == {200}
+    def use(wire):
+        assert wire.push(headers).status == 200
+        asked = [wire.request_frames(headers, body) for _ in range(BURST)]
+        wire.send(*(frame for _, frames in asked for frame in frames))
+        assert {wire.answer(stream).status for stream, _ in asked} == {200}
 
-    standing = []
-    try:
-        stand(WARMING)
-        before = server.resident_bytes()
-        stand(CONNECTIONS)
-        each = (server.resident_bytes() - before) / CONNECTIONS
-        assert each < MOST_AFTER_A_BURST, f"{each:.0f} bytes for each connection"
-    finally:
-        for wire in standing:
-            wire.close()
+    each = kept_by_each(server, context, use)
+    assert each < MOST_AFTER_A_BURST, f"{each:.0f} bytes for each connection"
