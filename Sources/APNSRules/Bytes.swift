@@ -10,20 +10,6 @@ extension UnsafeRawBufferPointer {
     return memcmp(mine, theirs, count) == 0
   }
 
-  /// The same bytes as an ASCII literal.
-  @inline(__always)
-  func equals(_ literal: StaticString) -> Bool {
-    guard count == literal.utf8CodeUnitCount else { return false }
-    guard let baseAddress else { return true }
-    let other = UnsafeRawPointer(literal.utf8Start)
-    // Header names have 5 to 16 bytes: two words that may overlap, the literal's known when this is compiled.
-    switch count {
-    case 8...16: return baseAddress.hasWord(UInt64.self, of: other, at: 0, and: count - 8)
-    case 4..<8: return baseAddress.hasWord(UInt32.self, of: other, at: 0, and: count - 4)
-    default: return memcmp(baseAddress, other, count) == 0
-    }
-  }
-
   /// The same bytes as a text's UTF-8. Has a label, because a bare literal would otherwise become a `String` here.
   func equals(text: String) -> Bool {
     var text = text
@@ -64,16 +50,14 @@ extension UnsafeRawBufferPointer {
   func equalsHexadecimal(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
     let other = UnsafeRawBufferPointer(other)
     guard count == other.count else { return false }
-    // The bit in which a capital letter differs from a small one; digits have it.
     guard count >= 8 else { return zip(self, other).allSatisfy { $0 | 0x20 == $1 | 0x20 } }
-    let small: UInt64 = 0x2020_2020_2020_2020
     var index = 0
     while index + 8 <= count {
-      guard word(at: index) | small == other.word(at: index) | small else { return false }
+      guard word(at: index) | .smallLetters == other.word(at: index) | .smallLetters else { return false }
       index += 8
     }
     // The last eight, some of them for the second time.
-    return word(at: count - 8) | small == other.word(at: count - 8) | small
+    return word(at: count - 8) | .smallLetters == other.word(at: count - 8) | .smallLetters
   }
 
   /// A UUID in its canonical form, 8-4-4-4-12 hexadecimal digits of any case.
@@ -86,26 +70,10 @@ extension UnsafeRawBufferPointer {
   }
 }
 
-extension UnsafeRawPointer {
-  /// Whether two words at these places are the same here and there.
-  @inline(__always)
-  fileprivate func hasWord<Word: FixedWidthInteger & BitwiseCopyable>(
-    _: Word.Type, of other: UnsafeRawPointer, at first: Int, and second: Int
-  ) -> Bool {
-    loadUnaligned(fromByteOffset: first, as: Word.self) == other.loadUnaligned(fromByteOffset: first, as: Word.self)
-      && loadUnaligned(fromByteOffset: second, as: Word.self)
-        == other.loadUnaligned(fromByteOffset: second, as: Word.self)
-  }
-}
-
 extension UInt64 {
-  /// Whether each of the eight bytes is a hexadecimal digit of any case (WireBytes.swift says how).
+  /// Whether each of the eight bytes is a hexadecimal digit of any case.
   fileprivate var isHexadecimal: Bool {
-    let high: UInt64 = 0x8080_8080_8080_8080
-    let each: UInt64 = 0x0101_0101_0101_0101
-    let digits = (self &+ each &* (0x80 - 0x30)) & ~(self &+ each &* (0x7f - 0x39))
-    let lowercased = self | each &* 0x20
-    let letters = (lowercased &+ each &* (0x80 - 0x61)) & ~(lowercased &+ each &* (0x7f - 0x66))
-    return self & high == 0 && (digits | letters) & high == high
+    let letters = (self | .smallLetters).marks(from: 0x61, through: 0x66)
+    return self & .highBits == 0 && marks(from: 0x30, through: 0x39) | letters == .highBits
   }
 }

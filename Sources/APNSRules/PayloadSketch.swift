@@ -1,3 +1,4 @@
+internal import HTTPMessage
 internal import Notation
 
 /// What a payload has, as far as a device looks at it: enough to tell whether it shows something, without taking the JSON

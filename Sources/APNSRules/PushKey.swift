@@ -39,10 +39,10 @@ public struct PushKey: Hashable, Sendable {
     mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
   }
 
-  /// A key of a device token alone.
+  /// A key of a device token alone, in which capital letters are as small ones.
   public init(deviceToken token: UnsafeRawBufferPointer) {
     self.init(number: Self.beginning)
-    mix(token, or: Self.smallLetters)
+    mix(token, or: .smallLetters)
   }
 
   private static let beginning: UInt64 = 0x9E37_79B9_7F4A_7C15
@@ -50,14 +50,14 @@ public struct PushKey: Hashable, Sendable {
   private mutating func mix(
     headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, usesID: Bool
   ) {
-    if usesID, facts.apnsID != nil { return mix(Self.part(facts.apnsID, of: packed), or: Self.smallLetters) }
+    if usesID, facts.apnsID != nil { return mix(Self.part(facts.apnsID, of: packed), or: .smallLetters) }
     mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
     mix(Self.part(facts.pushTypeText, of: packed))
     mix(Self.part(facts.collapseID, of: packed))
   }
 
   private mutating func mixTarget(headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
-    mix(Self.part(facts.deviceToken, of: packed), or: Self.smallLetters)
+    mix(Self.part(facts.deviceToken, of: packed), or: .smallLetters)
     if facts.topic == nil, var topic = defaultTopic {
       topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
     } else {
@@ -68,9 +68,6 @@ public struct PushKey: Hashable, Sendable {
   private static func part(_ range: ByteRange?, of packed: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     range.map { UnsafeRawBufferPointer(rebasing: packed[$0.indices]) }
   }
-
-  /// Device tokens and ids are compared without case: the bit that this sets is set in digits and small letters already.
-  private static let smallLetters: UInt64 = 0x2020_2020_2020_2020
 
   // MARK: - Mixing
 
@@ -157,7 +154,10 @@ extension PushKey {
 
   /// The digits of `text` as they stand in memory.
   @usableFromInline var digits: (UInt64, UInt64) {
-    (Self.digits(of: UInt32(truncatingIfNeeded: number >> 32)), Self.digits(of: UInt32(truncatingIfNeeded: number)))
+    (
+      UInt64(digitsOf: UInt32(truncatingIfNeeded: number >> 32), ten: UInt8(ascii: "a")),
+      UInt64(digitsOf: UInt32(truncatingIfNeeded: number), ten: UInt8(ascii: "a"))
+    )
   }
 
   /// The key with this text, its letters in any case; nil if it is none.
@@ -167,17 +167,5 @@ extension PushKey {
       let number = UInt64(text, radix: 16)
     else { return nil }
     self.init(number: number)
-  }
-
-  /// The eight digits of a number, which stand in memory as they are read.
-  private static func digits(of number: UInt32) -> UInt64 {
-    // Each half byte in a byte of its own, the highest one first in the result.
-    var spread = UInt64(number)
-    spread = (spread | spread << 16) & 0x0000_FFFF_0000_FFFF
-    spread = (spread | spread << 8) & 0x00FF_00FF_00FF_00FF
-    spread = (spread | spread << 4) & 0x0F0F_0F0F_0F0F_0F0F
-    // Those from ten on are letters: six more carries into the next half.
-    let letters = (spread &+ 0x0606_0606_0606_0606) >> 4 & 0x0101_0101_0101_0101
-    return (spread &+ 0x3030_3030_3030_3030 &+ letters &* UInt64(UInt8(ascii: "a") - UInt8(ascii: "9") - 1)).bigEndian
   }
 }

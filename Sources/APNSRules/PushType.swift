@@ -1,3 +1,5 @@
+internal import HTTPMessage
+
 /// The value of `apns-push-type`: what kind of push it is, and with it the topic's suffix, the payload's limit and the
 /// priorities. Source: APNS.md section 5 (documented) and 6.1.
 public enum PushType: UInt8, CaseIterable, Sendable {

@@ -1,14 +1,6 @@
 internal import CNghttp2
 internal import HTTPMessage
 
-#if canImport(Darwin)
-  internal import Darwin
-#elseif canImport(Musl)
-  internal import Musl
-#else
-  internal import Glibc
-#endif
-
 /// What a request has that HTTP/2 forbids (RFC 9113 section 8). It costs the request its stream.
 public enum MessageBreach: UInt8, Sendable, CaseIterable {
   /// Sections 8.2 and 8.2.1.
@@ -191,20 +183,12 @@ struct MessageCheck {
 extension UnsafeRawBufferPointer {
   fileprivate var text: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 
-  @inline(__always)
-  fileprivate func equals(_ literal: StaticString) -> Bool {
-    guard count == literal.utf8CodeUnitCount, let baseAddress else { return false }
-    return memcmp(baseAddress, literal.utf8Start, count) == 0
-  }
-
   /// Small letters and hyphens.
   @inline(__always)
   fileprivate var isUsualName: Bool {
-    let (high, each): (UInt64, UInt64) = (0x8080_8080_8080_8080, 0x0101_0101_0101_0101)
-    return allSatisfy(byte: { $0 &- 0x61 < 26 || $0 == 0x2d }) { word in
-      let letters = (word &+ each &* (0x80 - 0x61)) & ~(word &+ each &* (0x7f - 0x7a))
-      let hyphens = (word &+ each &* (0x80 - 0x2d)) & ~(word &+ each &* (0x7f - 0x2d))
-      return word & high == 0 && (letters | hyphens) & high == high
+    allSatisfy(byte: { $0 &- 0x61 < 26 || $0 == 0x2d }) { word in
+      let (letters, hyphens) = (word.marks(from: 0x61, through: 0x7a), word.marks(from: 0x2d, through: 0x2d))
+      return word & .highBits == 0 && letters | hyphens == .highBits
     }
   }
 

@@ -1,3 +1,4 @@
+import HTTPMessage
 import Testing
 
 @testable import APNSRules
@@ -35,6 +36,46 @@ import Testing
         #expect(found == isDigit(byte), "\(count) bytes, \(byte) at \(position)")
       }
     }
+  }
+
+  /// Of each length that is compared in a way of its own.
+  @Test(
+    arguments: [
+      "", "a", "te", "abc", ":path", ":method", "apns-id1", "apns-expiration", "apns-collapse-id",
+      "x-more-than-two-words",
+    ] as [StaticString])
+  func literalsAreComparedWhole(_ literal: StaticString) {
+    let text = literal.withUTF8Buffer { Array($0) }
+    #expect(text.withUnsafeBytes { $0.equals(literal) })
+    #expect(!(text + [0]).withUnsafeBytes { $0.equals(literal) })
+    for position in text.indices {
+      var other = text
+      other[position] ^= 1
+      #expect(!other.withUnsafeBytes { $0.equals(literal) }, "another byte at \(position)")
+      #expect(!text[..<position].withUnsafeBytes { $0.equals(literal) }, "only \(position) bytes")
+    }
+  }
+
+  @Test(arguments: [(0, 0), (0x20, 0x7e), (0x2d, 0x2d), (0x30, 0x39), (0, 0x7f)] as [(UInt8, UInt8)])
+  func bytesOfARangeAreMarked(first: UInt8, last: UInt8) {
+    for byte in UInt8.min...0x7f {
+      // Neighbours at both ends, which must neither be marked for it nor change what it gets.
+      for neighbour: UInt8 in [0, 0x7f] {
+        let word = UInt64(neighbour) | UInt64(byte) << 24 | UInt64(neighbour) << 56
+        let mark = word.marks(from: first, through: last) >> 24 & 0xff
+        #expect(mark == ((first...last).contains(byte) ? 0x80 : 0), "\(byte) beside \(neighbour)")
+      }
+    }
+  }
+
+  @Test(arguments: [0, 0x0123_4567, 0x89ab_cdef, 0xa9b8_7f60, .max] as [UInt32])
+  func digitsStandAsTheyAreRead(number: UInt32) {
+    let text = String(number, radix: 16)
+    let padded = String(repeating: "0", count: 8 - text.count) + text
+    let small = UInt64(digitsOf: number, ten: UInt8(ascii: "a"))
+    let capital = UInt64(digitsOf: number, ten: UInt8(ascii: "A"))
+    #expect(withUnsafeBytes(of: small) { $0.elementsEqual(padded.utf8) })
+    #expect(withUnsafeBytes(of: capital) { $0.elementsEqual(padded.uppercased().utf8) })
   }
 
   private static func equal(_ one: [UInt8], _ other: [UInt8]) -> Bool {

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import HTTPMessage
 internal import Notation
 
 /// A device token that says what becomes of pushes to it: 64 hexadecimal digits, of which the first 16 are a marker,
@@ -70,16 +71,12 @@ public struct MagicToken: Sendable, Equatable {
   /// Whether the bytes of a device token, in any case, begin as those of all magic ones.
   public static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
     guard deviceToken.count >= 16 else { return false }
-    // Every push is asked this: two words. The bit is the one that small letters have and capitals have not.
+    // Every push is asked this: two words.
     let (first, second) = markerWords
-    return deviceToken.loadUnaligned(as: UInt64.self) | smallLetters == first
-      && deviceToken.loadUnaligned(fromByteOffset: 8, as: UInt64.self) | smallLetters == second
+    return deviceToken.word(at: 0) | .smallLetters == first && deviceToken.word(at: 8) | .smallLetters == second
   }
 
-  private static let smallLetters: UInt64 = 0x2020_2020_2020_2020
-  private static let markerWords = Array(marker.utf8).withUnsafeBytes {
-    ($0.loadUnaligned(as: UInt64.self), $0.loadUnaligned(fromByteOffset: 8, as: UInt64.self))
-  }
+  private static let markerWords = Array(marker.utf8).withUnsafeBytes { ($0.word(at: 0), $0.word(at: 8)) }
 
   /// The device token, its free digits zero.
   public var text: String {
