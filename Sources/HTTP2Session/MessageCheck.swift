@@ -20,7 +20,7 @@ public enum MessageBreach: UInt8, Sendable, CaseIterable {
   public var words: String {
     switch self {
     case .fieldName: "the name of a field has a capital letter, or a character that no name may have"
-    case .fieldValue: "the value of a field has a control character"
+    case .fieldValue: "the value of a field has a control character, or a space before or behind it"
     case .connectionField:
       "it has a field of HTTP/1 connections (connection, keep-alive, proxy-connection, transfer-encoding, upgrade, or te with more than trailers)"
     case .unknownPseudoField: "it has a pseudo-header field that requests do not have"
@@ -77,8 +77,9 @@ struct MessageCheck {
     marks.insert(.others)
     guard name.isUsualName || nghttp2_check_header_name(name.text, name.count) != 0 else { return .fieldName }
     if Self.mayBeSpecial(first), let breach = takeSpecial(name, value) { return breach }
-    // A value that HTTP forbids (a control character in apns-topic) is for the rules of APNs to judge where they read it.
-    guard value.isText(from: 0x20) || nghttp2_check_header_value(value.text, value.count) != 0 || name.isForTheRules
+    // A value that HTTP forbids (a control character in apns-topic, a space behind the provider token) is for the rules of
+    // APNs to judge where they read it.
+    guard value.isUsualValue || nghttp2_check_header_value_rfc9113(value.text, value.count) != 0 || name.isForTheRules
     else { return .fieldValue }
     return nil
   }
@@ -191,6 +192,10 @@ extension UnsafeRawBufferPointer {
       return word & .highBits == 0 && letters | hyphens == .highBits
     }
   }
+
+  /// Without control characters, and with no space at its ends.
+  @inline(__always)
+  fileprivate var isUsualValue: Bool { isText(from: 0x20) && first != 0x20 && last != 0x20 }
 
   /// A header's name that the rules of APNs look for.
   fileprivate var isForTheRules: Bool { equals("authorization") || starts(with: "apns-".utf8) }
