@@ -144,8 +144,10 @@ extension HTTP2ServerSession {
       settleFields()
       withStream(header.stream_id) { stream in
         guard isSound(stream, afterFrame: header) else { return }
+        let endsStream = header.flags & APNS_FLAG_END_STREAM != 0
+        if !stream.hasHeaders, !endsStream, stream.check.expectsContinue { askForBody(of: stream) }
         stream.hasHeaders = true
-        if header.flags & APNS_FLAG_END_STREAM != 0 { stream.isComplete = true }
+        if endsStream { stream.isComplete = true }
         if stream.isComplete || stream.request.headersTooLarge { report(stream) }
       }
     case APNS_FRAME_SETTINGS:
@@ -168,6 +170,16 @@ extension HTTP2ServerSession {
     default: break
     }
     return 0
+  }
+
+  /// Sends 100 to a client that waits for it. Nothing speaks for APNs doing otherwise.
+  private func askForBody(of stream: RequestStream) {
+    let (name, value): (StaticString, StaticString) = (":status", "100")
+    // nghttp2 declares both as mutable, writes to neither, and copies them before the call returns.
+    var field = nghttp2_nv(
+      name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: value.utf8Start),
+      namelen: name.utf8CodeUnitCount, valuelen: value.utf8CodeUnitCount, flags: APNS_NV_NONE)
+    nghttp2_submit_headers(session, 0, stream.id, nil, &field, 1, nil)
   }
 
   /// Whether a request is one to go on with when a frame of it has come whole.

@@ -57,6 +57,8 @@ struct MessageCheck {
     static let isRooted = Marks(rawValue: 1 << 9)
     /// The path is `*`.
     static let isAsterisk = Marks(rawValue: 1 << 10)
+    /// The client waits for 100 before it sends the body.
+    static let expectsContinue = Marks(rawValue: 1 << 11)
   }
 
   private var marks: Marks = []
@@ -78,18 +80,19 @@ struct MessageCheck {
     guard name.isUsualName || nghttp2_check_header_name(name.text, name.count) != 0 else { return .fieldName }
     if Self.mayBeSpecial(first), let breach = takeSpecial(name, value) { return breach }
     // A value that HTTP forbids (a control character in apns-topic, a space behind the provider token) is for the rules of
-    // APNs to judge where they read it.
-    guard value.isUsualValue || nghttp2_check_header_value_rfc9113(value.text, value.count) != 0 || name.isForTheRules
-    else { return .fieldValue }
-    return nil
+    // APNs to judge where they do.
+    let isSound =
+      value.isUsualValue || nghttp2_check_header_value_rfc9113(value.text, value.count) != 0
+      || (name.isForTheRules && !isTrailer)
+    return isSound ? nil : .fieldValue
   }
 
   /// Whether a name begins as one of those that `takeSpecial` knows.
   @inline(__always)
   private static func mayBeSpecial(_ first: UInt8) -> Bool {
     switch first {
-    case UInt8(ascii: "c"), UInt8(ascii: "h"), UInt8(ascii: "k"), UInt8(ascii: "p"), UInt8(ascii: "t"),
-      UInt8(ascii: "u"):
+    case UInt8(ascii: "c"), UInt8(ascii: "e"), UInt8(ascii: "h"), UInt8(ascii: "k"), UInt8(ascii: "p"),
+      UInt8(ascii: "t"), UInt8(ascii: "u"):
       true
     default: false
     }
@@ -127,7 +130,7 @@ struct MessageCheck {
         marks.insert(.isWeb)
       }
     default:
-      guard nghttp2_check_authority(value.text, value.count) != 0 else { return .controlData }
+      guard value.isAuthority else { return .controlData }
     }
     return nil
   }
@@ -142,7 +145,9 @@ struct MessageCheck {
     } else if name.equals("host") {
       if marks.contains(.host) { return .repeatedPseudoField }
       marks.insert(.host)
-      guard !value.isEmpty, nghttp2_check_authority(value.text, value.count) != 0 else { return .controlData }
+      guard !value.isEmpty, value.isAuthority else { return .controlData }
+    } else if name.equals("expect") {
+      if String(decoding: value, as: UTF8.self).lowercased() == "100-continue" { marks.insert(.expectsContinue) }
     } else if name.equals("te") {
       guard String(decoding: value, as: UTF8.self).lowercased() == "trailers" else { return .connectionField }
     } else if name.equals("connection") || name.equals("keep-alive") || name.equals("proxy-connection")
@@ -172,6 +177,9 @@ struct MessageCheck {
     return isPathFit ? nil : .controlData
   }
 
+  /// Whether the client sends no body before it is told to (RFC 9110 section 10.1.1).
+  var expectsContinue: Bool { marks.contains(.expectsContinue) }
+
   /// So much of the body has come.
   ///
   /// - Parameter isWhole: that was all of it.
@@ -197,8 +205,14 @@ extension UnsafeRawBufferPointer {
   @inline(__always)
   fileprivate var isUsualValue: Bool { isText(from: 0x20) && first != 0x20 && last != 0x20 }
 
-  /// A header's name that the rules of APNs look for.
-  fileprivate var isForTheRules: Bool { equals("authorization") || starts(with: "apns-".utf8) }
+  /// A header's name whose value the rules of APNs reject where it is wrong.
+  fileprivate var isForTheRules: Bool {
+    equals("authorization") || equals("apns-id") || equals("apns-topic") || equals("apns-push-type")
+      || equals("apns-priority") || equals("apns-expiration")
+  }
+
+  /// RFC 3986 section 3.2, without the name of a user (RFC 9113 section 8.3.1).
+  fileprivate var isAuthority: Bool { nghttp2_check_authority(text, count) != 0 && !contains(UInt8(ascii: "@")) }
 
   /// RFC 3986 section 3.1.
   fileprivate var isScheme: Bool {

@@ -25,7 +25,7 @@ extension ConnectionHandler {
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
       return context.close(promise: nil)
     }
-    session.goAway(farewell)
+    session.goAway(farewell, lastStream: 0)
     var frames: [UInt8] = []
     session.drain(into: &frames)
     frames.withUnsafeBytes { put($0, context) }
@@ -59,9 +59,12 @@ extension ConnectionHandler {
   }
 
   private func sayGoodbye(_ farewell: Farewell, _ session: HTTP2ServerSession) {
-    guard !farewell.closesAtOnce, let path else { return session.goAway(farewell, atMost: path?.lastServedStream) }
+    guard !farewell.closesAtOnce, let path else {
+      // What was not judged by now will not be: a client may send it again (RFC 9113 section 6.8).
+      return session.goAway(farewell, lastStream: path.map { min($0.highestTaken, $0.lastServedStream) } ?? 0)
+    }
     // Past nghttp2, which would drop streams that are opened after it without a word: they are to be seen.
-    let lastStream = min(farewell.lastStream ?? session.lastProcessedStream, path.lastServedStream)
+    let lastStream = min(session.lastProcessedStream, path.lastServedStream)
     session.sendGoAway(
       lastStream: lastStream, rawCode: farewell.errorCode.rawValue, debugData: Array(farewell.debugData.utf8))
     self.path?.serveNoMore(after: lastStream)
@@ -93,11 +96,7 @@ extension ConnectionHandler {
 }
 
 extension HTTP2ServerSession {
-  /// - Parameter limit: the last stream that an earlier GOAWAY named; a later one never names a higher stream (RFC 9113
-  ///   section 6.8).
-  fileprivate func goAway(_ farewell: Farewell, atMost limit: Int32? = nil) {
-    let lastStream = farewell.lastStream ?? lastProcessedStream
-    goAway(
-      lastStream: min(lastStream, limit ?? .max), code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
+  fileprivate func goAway(_ farewell: Farewell, lastStream: Int32) {
+    goAway(lastStream: lastStream, code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
   }
 }

@@ -32,16 +32,13 @@ enum Farewell {
     }
   }
 
-  /// The highest stream that was served: nil stands for the last one processed.
-  var lastStream: Int32? {
+  /// Whether the connection closes at once; otherwise the open streams are finished first.
+  var closesAtOnce: Bool {
     switch self {
-    case .wrongEnvironment, .notHTTP2, .plainText: 0
-    default: nil
+    case .shutdown, .idle, .tooManyErrors: false
+    case .wrongEnvironment, .excessStreams, .notHTTP2, .plainText, .flood, .broken: true
     }
   }
-
-  /// Whether the connection closes at once; otherwise the open streams are finished first.
-  var closesAtOnce: Bool { errorCode != .noError || lastStream == 0 }
 
   /// The debug data of the GOAWAY: JSON with a reason where APNs says so, else text (APNS.md sections 1.3 and 9.2).
   var debugData: String {

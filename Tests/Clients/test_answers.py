@@ -4,6 +4,7 @@ import re
 import uuid
 
 import pytest
+from hyperframe.frame import DataFrame, HeadersFrame
 
 from support import tokens
 from support.wire import connect, push_headers
@@ -131,3 +132,24 @@ def test_provider_tokens_that_prove_nothing(server, device, make):
 def test_another_scheme_than_bearer_is_refused(server, device):
     with connect(server) as wire:
         assert wire.push(push_headers(server, device, authorization="basic " + server.token())).status == 403
+
+
+@pytest.mark.parametrize("value", ["100-continue", "100-Continue"])
+def test_a_client_that_waits_to_be_asked_for_the_body_is_asked(server, device, value):
+    """RFC 9110 section 10.1.1."""
+    with connect(server) as wire:
+        stream = wire.open(push_headers(server, device, ("expect", value)), end_stream=False)
+        wire.until(lambda frame: isinstance(frame, HeadersFrame))
+        answer = wire.answers[stream]
+        assert (answer.headers, answer.finished) == ([(":status", "100")], False)
+        wire.send(DataFrame(stream, b'{"aps":{"alert":"asked for"}}', flags=["END_STREAM"]))
+        assert wire.answer(stream).status == 200
+    assert server.record(device)["served"]["status"] == 200
+
+
+@pytest.mark.parametrize(("expectation", "body"), [("100-continue", b""), ("something else", b"{}")])
+def test_nobody_else_is_asked_for_the_body(server, device, expectation, body):
+    """Neither who has ended the stream already nor who expects what nobody knows."""
+    with connect(server) as wire:
+        wire.push(push_headers(server, device, ("expect", expectation)), body)
+        assert sum(isinstance(frame, HeadersFrame) for frame in wire.frames) == 1

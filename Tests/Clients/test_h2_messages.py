@@ -55,6 +55,9 @@ FRAMING = {
         (lambda line: line.request() + frame(HEADERS, WHOLE, STREAM, field(":status", "200")), MALFORMED),
     "8.1 trailers with a capital letter":
         (lambda line: line.request() + frame(HEADERS, WHOLE, STREAM, field("X-Y", "z")), MALFORMED),
+    "8.2.1 trailers with a control character, where APNs looks in headers":
+        (lambda line: line.request() + frame(DATA, 0, STREAM, BODY) + frame(
+            HEADERS, WHOLE, STREAM, field("apns-topic", "a\0")), MALFORMED),
     "8.1 trailers with a connection header":
         (lambda line: line.request() + frame(HEADERS, WHOLE, STREAM, field("connection", "close")), MALFORMED),
 }
@@ -101,7 +104,7 @@ FRAYED = [b" a", b"a ", b"\ta", b"a\t"]
 @pytest.mark.parametrize("value", FORBIDDEN + FRAYED, ids=lambda value: f"8.2.1 the value {value!r}")
 @pytest.mark.parametrize("name, right", [
     ("apns-topic", answered(400)), ("apns-push-type", answered(400)), ("apns-id", answered(400)),
-    ("apns-priority", answered(400)), ("authorization", answered(403)),
+    ("apns-priority", answered(400)), ("apns-expiration", answered(400)), ("authorization", answered(403)),
 ])
 def test_a_forbidden_value_where_apns_looks_gets_its_answer(server, device, name, right, value):
     """Malformed by section 8.2.1, which says that 400 should be answered; a reset stream would tell nobody why."""
@@ -112,8 +115,9 @@ def test_a_forbidden_value_where_apns_looks_gets_its_answer(server, device, name
 
 
 @pytest.mark.parametrize("value", FORBIDDEN + FRAYED, ids=lambda value: f"8.2.1 the value {value!r}")
-def test_a_forbidden_value_where_nobody_looks_is_malformed(server, device, value):
-    check(server, device, lambda line: line.push_on(extra=[("x-y", value)]), MALFORMED)
+@pytest.mark.parametrize("name", ["x-y", "apns-collapse-id", "apns-request-id"])
+def test_a_forbidden_value_where_nobody_looks_is_malformed(server, device, name, value):
+    check(server, device, lambda line: line.push_on(extra=[(name, value)]), MALFORMED)
 
 
 REQUEST = [(":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/3/device/00")]
@@ -124,6 +128,7 @@ CONTROL_DATA = {
     "8.3.1 host in place of :authority": good(("host", "localhost"), authority_=None),
     "8.3.1 host besides :authority": (
         lambda line: line.push_on(extra=[("host", line.server.authority)]), SERVED),
+    "8.3.1 an :authority with a user": malformed(authority_="me@localhost"),
     # A client must say where it wants to go, but the RFC does not call it malformed when it does not.
     "8.3.1 neither host nor :authority": good(authority_=None, right=SERVED | MALFORMED),
     # A server SHOULD call it malformed.

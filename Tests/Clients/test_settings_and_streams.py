@@ -74,13 +74,23 @@ def test_streams_opened_right_after_the_first_answer_are_served(server, device):
 
 
 def refused_with_text(wire):
-    """The GOAWAY for too many streams, after which the server closes."""
+    """The GOAWAY for too many streams, after which the server closes. It names the last stream that was judged."""
     goaway = wire.goaway()
     assert goaway.error_code == REFUSED_STREAM
     text = goaway.additional_data.decode("ascii")
     assert "stream" in text.lower() and not text.startswith("{"), text
     wire.read_to_end()
     assert wire.closed
+    return goaway
+
+
+def test_what_was_not_judged_when_there_were_too_many_streams_may_be_sent_again(server, device):
+    headers = push_headers(server, device, authorization=None)
+    with connect(server) as wire:
+        assert wire.push(headers).status == 403
+        for _ in range(2):
+            wire.open(headers, end_stream=False)
+        assert refused_with_text(wire).last_stream_id == 1
 
 
 def test_a_certificate_may_have_a_thousand_streams_open_and_not_one_more(server, device):
@@ -92,7 +102,7 @@ def test_a_certificate_may_have_a_thousand_streams_open_and_not_one_more(server,
             wire.open(headers, end_stream=False)
         wire.ping()
         wire.open(headers, end_stream=False)
-        refused_with_text(wire)
+        assert refused_with_text(wire).last_stream_id == 0
 
 
 def test_ping_is_answered_with_its_own_bytes(server):

@@ -46,6 +46,8 @@ import Testing
       ("8.3.1 a scheme that begins with a digit", changed((":scheme", "1https")), .controlData),
       ("8.3.1 a space in :authority", changed((":authority", "local host")), .controlData),
       ("8.3.1 a space in host", usual + [("host", "local host")], .controlData),
+      ("8.3.1 a user in :authority", changed((":authority", "me@localhost")), .controlData),
+      ("8.3.1 a user in host", usual + [("host", "me:secret@localhost")], .controlData),
       ("8.3.1 a path twice", usual + [(":path", "/")], .repeatedPseudoField),
       ("8.3.1 host twice", usual + [("host", "localhost"), ("host", "localhost")], .repeatedPseudoField),
       ("8.3 a pseudo-header field behind others", usual.dropLast() + [("x-y", "z"), (":path", "/")], .latePseudoField),
@@ -57,6 +59,10 @@ import Testing
       ("8.2.1 a control character", usual + [("x-y", "a\nb")], .fieldValue),
       ("8.2.1 a space before a value", usual + [("x-y", " a")], .fieldValue),
       ("8.2.1 a tab behind a value", usual + [("x-y", "a\t")], .fieldValue),
+      (
+        "8.2.1 a control character in a field of APNs that no rule judges", usual + [("apns-collapse-id", "a\0")],
+        .fieldValue
+      ),
       ("8.2.2 connection", usual + [("connection", "close")], .connectionField),
       ("8.2.2 keep-alive", usual + [("keep-alive", "timeout=5")], .connectionField),
       ("8.2.2 proxy-connection", usual + [("proxy-connection", "close")], .connectionField),
@@ -90,7 +96,7 @@ import Testing
     for (fields, endsStream, breach) in [
       ([("x-y", "z")], true, nil), ([], true, nil), ([("x-y", "z")], false, .endlessTrailers),
       ([(":path", "/")], true, .latePseudoField), ([("X", "z")], true, .fieldName),
-      ([("connection", "close")], true, .connectionField),
+      ([("connection", "close")], true, .connectionField), ([("apns-topic", "a\0")], true, .fieldValue),
     ] as [([(String, String)], Bool, MessageBreach?)] {
       var check = MessageCheck()
       #expect(Self.take(Self.usual, isTrailer: false, by: &check) == nil)
