@@ -42,7 +42,8 @@ struct CommandFailure: Error, CustomStringConvertible {
 
   private init(_ code: Int32, _ lines: [String], _ description: String) {
     self.code = code
-    self.lines = lines
+    // They may quote what stands in files.
+    self.lines = lines.map(\.onOneLine)
     self.description = description
   }
 }

@@ -18,10 +18,14 @@ enum Files {
     return String(cString: folder) + "/" + (path.hasPrefix("./") ? String(path.dropFirst(2)) : path)
   }
 
-  /// All bytes of a file; `-` is standard input.
+  /// More than anybody writes by hand or has made for a command. What is longer was named by mistake.
+  private static let limit = 64 << 20
+
+  /// All bytes of a file, at most 64 MiB; `-` is standard input.
   static func contents(of path: String) throws -> [UInt8] {
     do throws(FileError) {
-      return path == "-" ? try WholeFile.standardInput() : try WholeFile(path: path).bytes(limit: .max)
+      return path == "-"
+        ? try WholeFile.standardInput(limit: limit) : try WholeFile(path: path).bytes(limit: limit)
     } catch {
       // Who knows what the file is for says how to repair it.
       throw CommandFailure(.usage, "\(error)")

@@ -27,7 +27,7 @@ public final class AdminServer: Sendable {
   /// - Parameters:
   ///   - version: the program's version, for `/api/v1/status`.
   ///   - clientPatience: how long a client may take to send the head of a request, and then its body, and how long it
-  ///     may leave a connection unused.
+  ///     may leave a connection unused. Until its first request it has ten seconds at most.
   /// - Throws: `ListenError` if the address cannot be had.
   public static func start(
     _ state: ServerState, at address: Endpoint, version: String, clientPatience: Duration = .seconds(60),
@@ -39,7 +39,7 @@ public final class AdminServer: Sendable {
       server: .http1(configuration: Limits.http(patience: TimeAmount(clientPatience))),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
-        availableConnectionsDelegate: MaximumAvailableConnections(Descriptors.forAdministration)),
+        availableConnectionsDelegate: AdminDoor(logger: logger)),
       onServerRunning: { listening.yield($0.localAddress?.port) },
       logger: quieted(logger))
     let services = ServiceGroup(services: [application], logger: quieted(logger))

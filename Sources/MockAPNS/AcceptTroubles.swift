@@ -33,17 +33,3 @@ final class AcceptTroubles: ChannelInboundHandler {
     context.eventLoop.scheduleTask(in: Self.pause) { channel.setOption(ChannelOptions.autoRead, value: true) }
   }
 }
-
-/// What happens often and is told seldom.
-struct SeldomNews {
-  private static let interval = TimeAmount.minutes(1)
-  private var last: NIODeadline?
-
-  /// Whether it is told this time.
-  mutating func isDue() -> Bool {
-    let now = NIODeadline.now()
-    if let last, now - last < Self.interval { return false }
-    last = now
-    return true
-  }
-}

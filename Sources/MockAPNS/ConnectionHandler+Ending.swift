@@ -19,7 +19,7 @@ extension ConnectionHandler {
 
   func refusePlainText(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     let farewell = Farewell.plainText(Array(bytes.prefix(Farewell.beginningSize)))
-    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
+    if let (kind, words) = farewell.complaint { complain(kind, words) }
     phase = .closing
     let streams = UInt32(clamping: settings.firstStreams)
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
@@ -45,7 +45,7 @@ extension ConnectionHandler {
   /// Sends GOAWAY; the connection closes as soon as no stream is open any more, at the latest after the shutdown patience.
   func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
     guard phase == .open, !isLeaving, let session else { return }
-    if let complaint = farewell.complaint { logger.notice("\(client): \(complaint)") }
+    if let (kind, words) = farewell.complaint { complain(kind, words) }
     sayGoodbye(farewell, session)
     isLeaving = true
     if farewell.closesAtOnce { isCut = true }

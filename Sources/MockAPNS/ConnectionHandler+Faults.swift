@@ -84,7 +84,7 @@ extension ConnectionHandler {
         try handler.proceed(showing: badCertificate)
         handler.process(context)
       } catch {
-        handler.logger.notice("\(handler.client): \(error)")
+        handler.complain(.handshake, "\(error)")
         context.close(promise: nil)
       }
     }

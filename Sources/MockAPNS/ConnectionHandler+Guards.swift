@@ -38,7 +38,7 @@ extension ConnectionHandler {
     lastLook = .now()
     unreadLooks = context.channel.isWritable ? 0 : unreadLooks + 1
     if unreadLooks > HTTP2Limits.maxLooks {
-      logger.notice("\(client): does not read its answers, closed")
+      complain(.slowness, "does not read its answers, closed")
       return context.close(promise: nil)
     }
     // Its answers wait for the client as a whole then.
@@ -61,10 +61,26 @@ extension ConnectionHandler {
       !stream.isOverdue
       ? "its request is not valid HTTP/2" + (stream.breach.map { ": \($0.words)" } ?? "")
       : stream.isAnswered ? "its answer is not taken" : "its request does not come whole"
-    logger.log(
-      level: hasToldOfReset ? .debug : .notice,
-      "\(client): stream \(stream.id) reset with \(code.name): \(cause)\(hasToldOfReset ? "" : "; further ones on this connection are told at the level debug")"
-    )
+    let words = "stream \(stream.id) reset with \(code.name): \(cause)"
+    if hasToldOfReset {
+      logger.debug("\(client): \(words)")
+    } else {
+      complain(
+        stream.isOverdue ? .slowness : .protocolError,
+        "\(words); further ones on this connection are told at the level debug")
+    }
     hasToldOfReset = true
+  }
+
+  /// Tells the log what the client does wrong.
+  func complain(_ kind: Complaints.Kind, _ words: String) {
+    switch state.complaints.add(kind, of: log.clientAddress) {
+    case .told: logger.notice("\(client): \(words)")
+    case .toldLast:
+      logger.notice(
+        "\(client): \(words) (so often within a minute that more of it from \(log.clientAddress) is told at the level debug until that is over)"
+      )
+    case .untold: logger.debug("\(client): \(words)")
+    }
   }
 }

@@ -31,7 +31,7 @@ extension ConnectionHandler {
     isFlushing = false
     guard phase == .open else { return }
     if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
-      logger.notice("\(client): HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
+      complain(.protocolError, "HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
     }
     if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
   }

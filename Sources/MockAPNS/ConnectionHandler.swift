@@ -95,7 +95,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     log.add(.accepted, "listener=\(log.listener)", at: state.clock.now)
     socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 }
     schedule(after: Self.handshakeTimeout, context) { handler, context in
-      handler.logger.notice("\(handler.client): no TLS handshake within 10 s, closed")
+      handler.complain(.handshake, "no TLS handshake within 10 s, closed")
       context.close(promise: nil)
     }
     meetFaultsOfAccept(context)
@@ -176,7 +176,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
     } catch {
-      logger.notice("\(client): \(error)\(handshakeAdvice(for: "\(error)"))")
+      complain(phase == .handshake ? .handshake : .protocolError, "\(error)\(handshakeAdvice(for: "\(error)"))")
       if phase == .handshake {
         log.add(.handshake, "\(error)", at: state.clock.now)
         state.connections.countHandshake(isDone: false)

@@ -56,19 +56,26 @@ enum Farewell {
   }
 
   /// What a user should read about it; nil for what is in order.
-  var complaint: String? {
+  var complaint: (kind: Complaints.Kind, words: String)? {
     switch self {
     case .shutdown, .idle: nil
-    case .tooManyErrors: "more rejected pushes than errors_before_goaway allows; GOAWAY"
+    case .tooManyErrors: (.rules, "more rejected pushes than errors_before_goaway allows; GOAWAY")
     case .wrongEnvironment(let here):
-      "its certificate is for the other environment than \(here.rawValue); GOAWAY BadCertificateEnvironment"
-    case .excessStreams(let limit): "more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM"
+      (.rules, "its certificate is for the other environment than \(here.rawValue); GOAWAY BadCertificateEnvironment")
+    case .excessStreams(let limit):
+      (.rules, "more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM")
     case .notHTTP2(let bytes):
-      "\(Self.mistake(bytes)) (\(Self.beginning(bytes))): APNs speaks HTTP/2 only; "
-        + "let the client negotiate h2 or use prior knowledge"
+      (
+        .beginning,
+        "\(Self.mistake(bytes)) (\(Self.beginning(bytes))): APNs speaks HTTP/2 only; "
+          + "let the client negotiate h2 or use prior knowledge"
+      )
     case .plainText(let bytes):
-      "plain text \(Self.beginning(bytes)) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)"
-    case .flood, .broken: "connection ended: \(debugData)"
+      (
+        .beginning,
+        "plain text \(Self.beginning(bytes)) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)"
+      )
+    case .flood, .broken: (.protocolError, "connection ended: \(debugData)")
     }
   }
 

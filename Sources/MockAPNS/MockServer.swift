@@ -141,7 +141,7 @@ public struct ListenError: Error, CustomStringConvertible {
     isInUse = (cause as? IOError)?.errnoCode == EADDRINUSE
     description =
       isInUse
-      ? "\(endpoint) (for \(purpose)) is in use by another program: stop it, or choose another address with \(flag) HOST:PORT (port 0 takes a free one)"
+      ? "\(endpoint) (for \(purpose)) is in use already, by another program or another listener of this one: stop that, or choose another address with \(flag) HOST:PORT (port 0 takes a free one)"
       : "cannot listen on \(endpoint) (for \(purpose)): \(cause); choose another address with \(flag) HOST:PORT"
   }
 }

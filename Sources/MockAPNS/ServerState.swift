@@ -33,6 +33,8 @@ public final class ServerState: Sendable {
   public let faults: FaultControl
   /// Connections that are open, and some that were.
   public let connections = Connections()
+  /// How often the log was told of their clients.
+  let complaints = Complaints()
   /// Certificates for faults of the TLS handshake.
   let badCertificates: BadCertificates
   /// When it started, in milliseconds since 1970 of the machine's own clock.

@@ -35,4 +35,17 @@ public enum PKCS12 {
       filled = max(0, Int(i2d_PKCS12(made, &position)))
     }
   }
+
+  /// Whether these bytes are such a file, under whatever password.
+  public static func isWhole(_ bytes: [UInt8]) -> Bool {
+    bytes.withUnsafeBufferPointer { bytes in
+      var position = bytes.baseAddress
+      guard let read = d2i_PKCS12(nil, &position, bytes.count) else {
+        ERR_clear_error()
+        return false
+      }
+      PKCS12_free(read)
+      return true
+    }
+  }
 }

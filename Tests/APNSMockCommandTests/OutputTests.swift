@@ -128,6 +128,11 @@ import Testing
     #expect(ending == Ending(status: .portInUse, lines: ["error: one", "error: two"]))
   }
 
+  @Test func aFailureThatQuotesAFileSendsNothingToTheTerminal() {
+    let ending = Ending(of: CommandFailure(.usage, "a \u{1B}[31mred\u{7}\u{85} key"))
+    #expect(ending.lines == [#"error: a \u{1B}[31mred\u{07}\u{0085} key"#])
+  }
+
   @Test func whatIsNotForeseenEndsWithOne() {
     struct Surprise: Error {}
     #expect(Ending(of: Surprise()).status == .failed)

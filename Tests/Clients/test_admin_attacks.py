@@ -6,6 +6,7 @@ import contextlib
 import json
 import re
 import socket
+import time
 
 import pytest
 
@@ -258,6 +259,25 @@ def test_chunks_without_end_have_an_end(full):
                 sock.sendall(chunk)
             pytest.fail("64 MiB were taken")
         assert full.request("GET", "/livez").status == 200
+
+
+@pytest.mark.parametrize("framing", [b"content-length: 99999999999", b"transfer-encoding: chunked"])
+def test_after_the_answer_nobody_sends_on_for_long(full, framing):
+    """The client would keep its connection, and send for half a minute what nobody wants."""
+    with socket.create_connection((full.admin_host, full.admin_port), timeout=3) as sock:
+        sock.sendall(b"POST /api/v1/profiles/lint HTTP/1.1\r\n" + LOCAL + JSON + framing + b"\r\n\r\n")
+        ends = time.monotonic() + 30
+        # It closes, or reads no more.
+        with pytest.raises((ConnectionError, TimeoutError)):
+            while time.monotonic() < ends:
+                sock.sendall(b"10000\r\n" + b" " * 65536 + b"\r\n")
+                time.sleep(0.01)
+
+
+def test_who_ends_a_body_that_was_too_large_may_go_on(full):
+    head = b"POST /api/v1/profiles/lint HTTP/1.1\r\n%s%scontent-length: %d\r\n\r\n" % (LOCAL, JSON, 2 << 20)
+    answer = raw(full, head + b" " * (2 << 20) + b"GET /livez HTTP/1.1\r\n" + LOCAL + CLOSE + b"\r\n")
+    assert heads(answer) == [413, 200]
 
 
 def test_deep_bodies_and_deep_yaml_end_in_words(full):

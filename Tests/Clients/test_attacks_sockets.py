@@ -71,6 +71,19 @@ def test_more_connections_than_descriptors(limited, device):
     assert f"{ROOM} connections are open" in warnings[0] and "ulimit -n" in warnings[0]
 
 
+def test_silent_connections_shut_the_admin_api_for_seconds_and_the_log_tells(limited):
+    room = DESCRIPTORS // 4
+    crowd = [plain(limited.admin_port) for _ in range(room + 4)]
+    try:
+        await_that(lambda: "connections to the admin listener are open" in limited.log(), "the log does not tell")
+        # A client that begins and is silent is closed after ten seconds.
+        await_that(lambda: sum(map(was_hung_up_on, crowd)) >= room, "they are open for ever")
+        assert limited.request("GET", "/livez").status == 200
+    finally:
+        close_all(crowd)
+    assert limited.log().count("connections to the admin listener are open") == 1
+
+
 def is_empty(server):
     """Whether nobody but the bystander is connected."""
     return server.api("GET", "/connections", state="open")["open"] <= 1

@@ -129,6 +129,18 @@ def test_a_mismatched_or_unreadable_key_is_one_line_and_2(serve, copied, name, i
     one_line(serve(certs=copied), USAGE, name)
 
 
+def test_a_file_without_end_is_one_line_and_2(serve):
+    one_line(serve("--config", "/dev/zero"), USAGE, "/dev/zero: is larger than 64 MiB")
+
+
+def test_what_stands_in_a_file_does_not_reach_the_terminal(serve, tmp_path):
+    folder = tmp_path / "Certs"
+    folder.mkdir()
+    (folder / "provider.yaml").write_text("keys:\n  \x1b]0;x\x07\x1b[31mred: \x01\n")
+    done = serve(certs=folder)
+    assert done.returncode == USAGE and not set(done.stderr) & set("\x1b\x07\x01"), done.stderr
+
+
 def test_a_folder_that_cannot_be_written_is_one_line_and_2(serve, tmp_path):
     blocked = tmp_path / "file"
     blocked.write_text("")

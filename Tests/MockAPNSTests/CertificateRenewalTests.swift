@@ -98,6 +98,30 @@ import Testing
     }
   }
 
+  @Test(arguments: ["", "no bundle", "0\u{82}"])
+  func aDamagedBundleIsMadeAnew(bytes: String) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    try fixture.write("client.p12", bytes)
+    var notices: [String] = []
+    #expect(try altered(fixture) { notices = try fixture.open().notices } == ["client.p12"])
+    #expect(notices.count == 1)
+    #expect(try fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes").status == 0)
+    #expect(try fixture.open().notices.isEmpty)
+  }
+
+  @Test func aBundleUnderAnotherPasswordIsLeftAlone() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    let made = try fixture.openssl(
+      "pkcs12", "-export", "-in", "client.pem", "-inkey", "client-key.pem", "-out", "client.p12", "-passout", "pass:own"
+    )
+    #expect(made.status == 0, "\(made.output)")
+    #expect(try altered(fixture) { try fixture.open() } == [])
+  }
+
   @Test func aNewAuthorityIsAskedForByName() throws {
     let fixture = CertificateFixture()
     defer { fixture.remove() }

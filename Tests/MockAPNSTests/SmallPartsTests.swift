@@ -1,5 +1,6 @@
 @testable import MockAPNS
 import APNSRules
+import NIOCore
 import Notation
 import Testing
 
@@ -12,6 +13,25 @@ import Testing
   func endpoints(text: String, expected: Endpoint?) {
     #expect(Endpoint(text) == expected)
     if let expected { #expect(Endpoint(expected.description) == expected) }
+  }
+
+  @Test func ofEachHostAndKindComplaintsAreToldSoOftenAMinute() {
+    let complaints = Complaints()
+    let began = NIODeadline.now()
+    for _ in 1..<Complaints.limit { #expect(complaints.add(.handshake, of: "a", at: began) == .told) }
+    #expect(complaints.add(.handshake, of: "a", at: began) == .toldLast)
+    #expect(complaints.add(.handshake, of: "a", at: began + .seconds(59)) == .untold)
+    #expect(complaints.add(.beginning, of: "a", at: began) == .told)
+    #expect(complaints.add(.handshake, of: "b", at: began) == .told)
+    #expect(complaints.add(.handshake, of: "a", at: began + .seconds(60)) == .told)
+  }
+
+  @Test func complaintsAboutManyHostsAreForgottenInTheEnd() {
+    let complaints = Complaints()
+    for host in 0..<3000 {
+      #expect(complaints.add(.slowness, of: "\(host)") == .told)
+      #expect(complaints.count <= 1024)
+    }
   }
 
   @Test func aFrozenClockMovesOnlyWhenAdvanced() {

@@ -89,12 +89,13 @@ public struct CertificateFolder: Sendable {
   /// Makes the folder and those above it, and finds its absolute path.
   private static func makeFolder(_ path: String) throws -> String {
     var partial = path.hasPrefix("/") ? "" : "."
+    var failure: Int32 = 0
     for part in path.split(separator: "/") {
       partial += "/" + part
-      mkdir(partial, 0o755)  // Fails where there is one already; what matters shows below.
+      if mkdir(partial, 0o755) != 0, errno != EEXIST { failure = errno }
     }
     guard let resolved = realpath(path.isEmpty ? "." : path, nil) else {
-      let reason = String(cString: strerror(errno))
+      let reason = String(cString: strerror(failure == 0 ? errno : failure))
       throw CertificateFolderError(
         place: path, problem: "the folder cannot be made: \(reason)", repair: "name another one with --certs")
     }

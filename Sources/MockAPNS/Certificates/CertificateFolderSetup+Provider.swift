@@ -14,11 +14,17 @@ extension CertificateFolderSetup {
       try saveBundle(issued, authority.certificate, topic: CertificateFolder.topic, in: bundle)
       try save(issued, authority.certificate, in: files)
       notices.append("made a provider certificate, as \(reason): \(files.certificate.path)")
-    } else if !bundle.exists, let certificate = present.certificate, let key = present.key {
+    } else if try !isWhole(bundle), let certificate = present.certificate, let key = present.key {
       let issued = CertificateAuthority.Issued(certificate: certificate, key: key)
       try saveBundle(issued, authority.certificate, topic: CertificateFolder.topic, in: bundle)
       notices.append("made \(bundle.path) from \(files.certificate.name)")
     }
+  }
+
+  /// Whether a bundle is there and is one, under whatever password.
+  private func isWhole(_ bundle: WholeFile) throws -> Bool {
+    guard bundle.exists else { return false }
+    return PKCS12.isWhole(try bundle.bytes())
   }
 
   /// Writes certificate and key into one file under the password that everybody knows.

@@ -54,9 +54,9 @@ package struct WholeFile: Sendable {
 
   /// Everything that comes on standard input.
   ///
-  /// - Throws: `FileError`.
-  package static func standardInput() throws(FileError) -> [UInt8] {
-    try WholeFile(path: "standard input").bytes(of: 0, limit: .max)
+  /// - Throws: `FileError`, also for more than `limit` bytes.
+  package static func standardInput(limit: Int) throws(FileError) -> [UInt8] {
+    try WholeFile(path: "standard input").bytes(of: 0, limit: limit)
   }
 
   private func bytes(of file: Int32, limit: Int) throws(FileError) -> [UInt8] {
