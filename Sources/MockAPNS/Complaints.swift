@@ -1,23 +1,6 @@
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// What happens often and is told seldom.
-package struct SeldomNews: Sendable {
-  private static let interval = TimeAmount.minutes(1)
-  private var last: NIODeadline?
-
-  /// Nothing was told yet.
-  package init() {}
-
-  /// Whether it is told this time.
-  package mutating func isDue() -> Bool {
-    let now = NIODeadline.now()
-    if let last, now - last < Self.interval { return false }
-    last = now
-    return true
-  }
-}
-
 /// How often the log tells of clients that do wrong: a number of times a minute of each host, and of each kind of wrong. One
 /// that connects again and again would fill it otherwise.
 final class Complaints: Sendable {
@@ -36,7 +19,7 @@ final class Complaints: Sendable {
   }
 
   /// Whether the log tells.
-  enum Verdict {
+  enum Loudness {
     case told
     /// It is told, and that it was the last time for a while.
     case toldLast
@@ -59,7 +42,7 @@ final class Complaints: Sendable {
   var count: Int { told.withLockedValue { $0.count } }
 
   /// Counts a complaint.
-  func add(_ kind: Kind, of host: String, at now: NIODeadline = .now()) -> Verdict {
+  func add(_ kind: Kind, of host: String, at now: NIODeadline = .now()) -> Loudness {
     let key = Key(host: host, kind: kind)
     return told.withLockedValue { told in
       var entry = told[key] ?? (now, 0)
