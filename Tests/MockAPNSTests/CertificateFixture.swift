@@ -36,10 +36,10 @@ struct CertificateFixture {
 
   func delete(_ name: String) throws { try FileManager.default.removeItem(at: file(name)) }
 
-  /// The bytes of every file by name.
-  func contents() throws -> [String: Data] {
+  /// The bytes of every file by name. `Data(contentsOf:)` leaks its buffer where a file is empty.
+  func contents() throws -> [String: [UInt8]] {
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
-    return Dictionary(uniqueKeysWithValues: try names.map { ($0, try Data(contentsOf: file($0))) })
+    return Dictionary(uniqueKeysWithValues: try names.map { ($0, try WholeFile(path: file($0).path).bytes()) })
   }
 
   /// The permission bits of a file.
