@@ -188,7 +188,7 @@ READABLE = {
     "5.2 Huffman: the empty string": with_field(b"\x00" + text("x-y") + raw_huffman("")),
     "5.2 Huffman: padding of seven ones": with_field(b"\x00" + text("x-y") + huffman("aaaaa")),
     "5.2 Huffman: every byte there is": with_field(b"\x00" + text("x-y") + huffman(
-        "".join(map(chr, range(0x20, 0x7F))) + ".")),
+        "." + "".join(map(chr, range(0x20, 0x7F))))),
     "6.2.1 an entry larger than the table": with_field(b"\x40" + text("x-fill") + text("f" * 4096)),
 }
 
