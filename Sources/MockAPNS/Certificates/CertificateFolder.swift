@@ -92,7 +92,8 @@ public struct CertificateFolder: Sendable {
     var failure: Int32 = 0
     for part in path.split(separator: "/") {
       partial += "/" + part
-      if mkdir(partial, 0o755) != 0, errno != EEXIST { failure = errno }
+      // The first failure is the reason: below what is not there nothing can be made.
+      if mkdir(partial, 0o755) != 0, errno != EEXIST, failure == 0 { failure = errno }
     }
     guard let resolved = realpath(path.isEmpty ? "." : path, nil) else {
       let reason = String(cString: strerror(failure == 0 ? errno : failure))
