@@ -32,18 +32,20 @@ struct CommandFailure: Error, CustomStringConvertible {
 
   /// A failure with a code of shells.
   init(code: Int32, _ description: String) {
-    self.init(code, description.split(separator: "\n").map { "error: \($0)" }, description)
+    let errors = description.split(separator: "\n").map { String($0).onOneLine }
+    self.init(code, errors.map { "error: \($0)" }, errors)
   }
 
   /// A failure whose lines say by themselves what they are, as those of a compiler do: `file:12:7: …`.
   init(_ status: ExitStatus, lines: [String]) {
-    self.init(status.rawValue, lines, lines.joined(separator: "\n"))
+    let lines = lines.map(\.onOneLine)
+    self.init(status.rawValue, lines, lines)
   }
 
-  private init(_ code: Int32, _ lines: [String], _ description: String) {
+  // Errors quote what stands in files or came from a server: both callers have made each of them one line.
+  private init(_ code: Int32, _ lines: [String], _ errors: [String]) {
     self.code = code
-    // They may quote what stands in files.
-    self.lines = lines.map(\.onOneLine)
-    self.description = description
+    self.lines = lines
+    description = errors.joined(separator: "\n")
   }
 }

@@ -19,8 +19,8 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
   private let patience: TimeAmount
   private var deadline: Scheduled<Void>?
   private var isReceiving = false
-  private var requests = 0
-  private var answers = 0
+  /// Requests that began, less answers that ended.
+  private var unanswered = 0
 
   init(patience: TimeAmount) { self.patience = patience }
 
@@ -32,7 +32,7 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head:
-      requests += 1
+      unanswered += 1
       isReceiving = true
       expect(in: patience, context)
     case .body: break
@@ -45,8 +45,8 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     if case .end = unwrapOutboundIn(data) {
-      answers += 1
-      if isReceiving, answers == requests { expect(in: Self.afterAnswer, context) }
+      unanswered -= 1
+      if isReceiving, unanswered == 0 { expect(in: Self.afterAnswer, context) }
     }
     context.write(data, promise: promise)
   }

@@ -126,7 +126,7 @@ struct MessageCheck {
     case .scheme:
       guard value.isScheme else { return .controlData }
       // Its case does not matter (RFC 3986 section 3.1).
-      if value.equals("https") || ["http", "https"].contains(String(decoding: value, as: UTF8.self).lowercased()) {
+      if value.equals("https") || value.isInAnyCase("http") || value.isInAnyCase("https") {
         marks.insert(.isWeb)
       }
     default:
@@ -147,9 +147,9 @@ struct MessageCheck {
       marks.insert(.host)
       guard !value.isEmpty, value.isAuthority else { return .controlData }
     } else if name.equals("expect") {
-      if String(decoding: value, as: UTF8.self).lowercased() == "100-continue" { marks.insert(.expectsContinue) }
+      if value.isInAnyCase("100-continue") { marks.insert(.expectsContinue) }
     } else if name.equals("te") {
-      guard String(decoding: value, as: UTF8.self).lowercased() == "trailers" else { return .connectionField }
+      guard value.isInAnyCase("trailers") else { return .connectionField }
     } else if name.equals("connection") || name.equals("keep-alive") || name.equals("proxy-connection")
       || name.equals("transfer-encoding") || name.equals("upgrade")
     {
@@ -191,6 +191,9 @@ struct MessageCheck {
 
 extension UnsafeRawBufferPointer {
   fileprivate var text: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
+
+  /// - Parameter text: in lower case.
+  fileprivate func isInAnyCase(_ text: String) -> Bool { String(decoding: self, as: UTF8.self).lowercased() == text }
 
   /// Small letters and hyphens.
   @inline(__always)

@@ -129,8 +129,11 @@ import Testing
   }
 
   @Test func aFailureThatQuotesAFileSendsNothingToTheTerminal() {
-    let ending = Ending(of: CommandFailure(.usage, "a \u{1B}[31mred\u{7}\u{85} key"))
-    #expect(ending.lines == [#"error: a \u{1B}[31mred\u{07}\u{0085} key"#])
+    let failure = CommandFailure(.usage, "a \u{1B}[31mred\u{7}\u{85} key")
+    #expect(Ending(of: failure).lines == [#"error: a \u{1B}[31mred\u{07}\u{0085} key"#])
+    // Who goes on says it in the middle of a line.
+    #expect(failure.description == #"a \u{1B}[31mred\u{07}\u{0085} key"#)
+    #expect(CommandFailure(.usage, lines: ["a:1:1: \u{7}\nb"]).lines == [#"a:1:1: \u{07}\nb"#])
   }
 
   @Test func whatIsNotForeseenEndsWithOne() {

@@ -33,7 +33,7 @@ extension AdminClient.Answer {
     guard !(200..<300).contains(status) else { return body }
     let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
     if status == 422, let problems = problem?.problems, problems.contains(where: { $0.line != nil }) {
-      throw CommandFailure(.usage, lines: problems.map { $0.called(file).description.onOneLine })
+      throw CommandFailure(.usage, lines: problems.map { $0.called(file).description })
     }
     var words = problem?.detail ?? problem?.title ?? "the server answered \(status)"
     if let hint = problem?.hint { words += ". " + hint }

@@ -157,7 +157,7 @@ private struct YAMLAsJSON {
 
   private func failure(_ mark: Mark?, _ message: String) -> CommandFailure {
     let place = mark.map { "\(file):\($0.line):\($0.column)" } ?? file
-    return CommandFailure(.usage, lines: ["\(place): \(message)".onOneLine])
+    return CommandFailure(.usage, lines: ["\(place): \(message)"])
   }
 
   private func syntaxError(_ error: YamlError) -> CommandFailure {
