@@ -124,8 +124,11 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",
-      dependencies: ["APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine"],
-      swiftSettings: strict),
+      dependencies: [
+        "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ], swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",
       dependencies: [

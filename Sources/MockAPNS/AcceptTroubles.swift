@@ -2,7 +2,13 @@ import Logging
 import NIOCore
 
 /// A connection that came when there were too many already.
-struct TooManyConnections: Error {}
+struct TooManyConnections: Error, CustomStringConvertible {
+  let limit: Int
+
+  var description: String {
+    "\(limit) connections are open, which is what the limit of open files leaves room for: raise it with ulimit -n"
+  }
+}
 
 /// When the system does not hand over a connection, most often for want of descriptors, it is asked again a second later, and
 /// the log tells of it. The connection waits in the system's queue.

@@ -38,29 +38,22 @@ public final class Connections: Sendable {
     var refusals = SeldomNews()
   }
 
-  /// What became of a connection that came.
-  enum Admission {
-    case admitted
-    /// There are as many as there may be.
-    case refused(isNews: Bool)
-  }
-
   /// How many connections that ended are remembered.
   private static let memory = 200
 
   private let state = NIOLockedValueBox(State())
 
-  func add(_ channel: any Channel, log: ConnectionLog) -> Admission {
-    let admission = state.withLockedValue { state in
-      // Asked each time: it is 0.1 µs beside a handshake, and a limit can be raised from outside (prlimit).
-      guard state.open.count < Descriptors.forProviders else {
-        return Admission.refused(isNews: state.refusals.isDue())
-      }
+  /// - Throws: `TooManyConnections`.
+  func add(_ channel: any Channel, log: ConnectionLog) throws(TooManyConnections) {
+    // Asked each time: it is a system call beside a handshake, and a limit can be raised from outside (prlimit).
+    let limit = Descriptors.forProviders
+    let isAdmitted = state.withLockedValue { state in
+      guard state.open.count < limit else { return false }
       state.open[log.number] = (channel, log)
       state.counts.opened += 1
-      return .admitted
+      return true
     }
-    guard case .admitted = admission else { return admission }
+    guard isAdmitted else { throw TooManyConnections(limit: limit) }
     channel.closeFuture.whenComplete { [self] _ in
       state.withLockedValue { state in
         guard let log = state.open.removeValue(forKey: log.number)?.log else { return }
@@ -68,8 +61,10 @@ public final class Connections: Sendable {
         state.closed.append(log)
       }
     }
-    return admission
   }
+
+  /// Whether the log tells this time that a connection was not taken.
+  func isRefusalNews() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
 
   /// The logs of the connections that are open, and of the last ones that ended, by their numbers.
   public var logs: [ConnectionLog] {

@@ -17,8 +17,13 @@ package enum Descriptors {
   package static var limit: Int { max(0, sysconf(Int32(_SC_OPEN_MAX))) }
 
   /// Connections to the admin API.
-  package static var forAdministration: Int { min(mostForAdministration, max(1, limit / 4)) }
+  package static var forAdministration: Int { forAdministration(of: limit) }
 
   /// Connections of providers.
-  package static var forProviders: Int { max(limit / 2, limit - forAdministration - reserve) }
+  package static var forProviders: Int {
+    let limit = limit
+    return max(limit / 2, limit - forAdministration(of: limit) - reserve)
+  }
+
+  private static func forAdministration(of limit: Int) -> Int { min(mostForAdministration, max(1, limit / 4)) }
 }

@@ -81,34 +81,40 @@ public final class MockServer: Sendable {
             try channel.pipeline.syncOperations.addHandler(AcceptTroubles(logger: logger))
           }
         }
-        .childChannelOption(ChannelOptions.socketOption(.tcp_nodelay), value: 1)
-        // One read with little room: whatever does not fit is read by the handler, into a buffer of the event loop.
-        .childChannelOption(
-          ChannelOptions.recvAllocator,
-          value: FixedSizeRecvByteBufferAllocator(capacity: ConnectionHandler.firstReadSize)
-        )
-        .childChannelOption(ChannelOptions.maxMessagesPerRead, value: 1)
         .childChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
-            let log = ConnectionLog(
-              number: state.nextConnectionNumber(), listener: listener,
-              client: channel.remoteAddress.flatMap(Endpoint.init(_:))?.description ?? "unknown",
-              events: state.events)
-            if case .refused(let isNews) = state.connections.add(channel, log: log) {
-              if isNews {
-                logger.warning(
-                  "\(log.client): not taken, \(Descriptors.forProviders) connections are open, which is what the limit of open files leaves room for: raise it with ulimit -n (told at most once a minute)"
-                )
-              }
-              throw TooManyConnections()
-            }
-            try channel.pipeline.syncOperations.addHandler(
-              ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))
+            try admit(channel, listener: listener, tls: tls, state: state, logger: logger)
           }
         }
         .bind(host: endpoint.host, port: endpoint.port).get()
     } catch {
       throw ListenError(endpoint: endpoint, purpose: "providers", flag: "--apns", cause: error)
+    }
+  }
+
+  /// Makes a connection that was accepted ready. If that fails NIO closes it, and tells nobody why: the log does.
+  private static func admit(
+    _ channel: any Channel, listener: Int, tls: TLSContext, state: ServerState, logger: Logger
+  ) throws {
+    let log = ConnectionLog(
+      number: state.nextConnectionNumber(), listener: listener,
+      client: channel.remoteAddress.flatMap(Endpoint.init(_:))?.description ?? "unknown", events: state.events)
+    do {
+      // Here and not at the bootstrap, which asks for each option by way of a future.
+      let options = channel.syncOptions
+      try options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
+      // One read with little room: whatever does not fit is read by the handler, into a buffer of the event loop.
+      try options?.setOption(
+        .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: ConnectionHandler.firstReadSize))
+      try options?.setOption(.maxMessagesPerRead, value: 1)
+      try state.connections.add(channel, log: log)
+      try channel.pipeline.syncOperations.addHandler(
+        ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))
+    } catch {
+      if state.connections.isRefusalNews() {
+        logger.warning("\(log.client): not taken, \(error) (told at most once a minute)")
+      }
+      throw error
     }
   }
 
