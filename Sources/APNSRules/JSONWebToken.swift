@@ -1,4 +1,4 @@
-internal import Foundation
+internal import Notation
 
 /// A JWT taken apart and decoded, not yet judged: what stands in it, and where its parts are.
 struct JSONWebToken {
@@ -32,8 +32,8 @@ struct JSONWebToken {
       let found = parts.count > 3 ? "more than three parts" : parts.count == 1 ? "one part" : "two parts"
       throw Malformed(problem: "the provider token has \(found), a JWT has three (header.claims.signature)")
     }
-    header = try read(parts[0], as: "header", empty: Header())
-    claims = try read(parts[1], as: "claims", empty: Claims())
+    header = try read(parts[0], as: "header")
+    claims = try read(parts[1], as: "claims")
     guard let third = Base64URL(UnsafeRawBufferPointer(rebasing: parts[2])) else {
       throw Malformed(problem: "the provider token's signature is not base64url")
     }
@@ -42,71 +42,93 @@ struct JSONWebToken {
     signedCount = parts[0].count + 1 + parts[1].count
   }
 
-  private mutating func read<Part: Decodable>(
-    _ text: Slice<UnsafeRawBufferPointer>, as name: String, empty: Part
+  /// Of two members with one name the later one counts (RFC 7519 section 4).
+  private mutating func read<Part: JSONWebTokenPart>(
+    _ text: Slice<UnsafeRawBufferPointer>, as name: String
   ) throws(Malformed) -> Part {
-    guard let part = Base64URL(UnsafeRawBufferPointer(rebasing: text)) else {
+    guard let decoded = Base64URL(UnsafeRawBufferPointer(rebasing: text)) else {
       throw Malformed(problem: "the provider token's \(name) is not base64url")
     }
-    isStandardBase64 = isStandardBase64 || part.isStandardBase64
-    // JSONDecoder refuses more than 512 levels of nesting, so a hostile part costs what its 4 KB cost to read.
-    guard let decoded = try? JSONDecoder().decode(Part.self, from: Data(part.bytes)) else {
+    isStandardBase64 = isStandardBase64 || decoded.isStandardBase64
+    guard let part = try? decoded.bytes.withUnsafeBytes(Part.init(reading:)) else {
       throw Malformed(problem: "the provider token's \(name) is not a JSON object")
     }
-    return decoded
+    return part
+  }
+}
+
+/// A JSON object in a JWT.
+private protocol JSONWebTokenPart {
+  init()
+  /// Takes up a member, or leaves it.
+  mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem)
+}
+
+extension JSONWebTokenPart {
+  init(reading bytes: UnsafeRawBufferPointer) throws(JSONText.Problem) {
+    self.init()
+    if let problem = JSONText.problem(in: bytes) { throw problem }
+    var json = JSONReader(bytes)
+    try json.object { name, value throws(JSONText.Problem) in try take(name, &value) }
   }
 }
 
 extension JSONWebToken {
   /// The part before the first dot. A member that is not a text counts as absent.
-  struct Header: Decodable {
+  struct Header: JSONWebTokenPart {
     var algorithm: String?
     var keyID: String?
 
-    init() {}
-
-    init(from decoder: any Decoder) throws {
-      let members = try decoder.container(keyedBy: Member.self)
-      algorithm = try? members.decode(String.self, forKey: .alg)
+    fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
+      switch name {
       // An alg that is absent is Apple's own sample; one that is a number is nobody's.
-      if algorithm == nil, members.contains(.alg) { algorithm = "(not a text)" }
-      keyID = try? members.decode(String.self, forKey: .kid)
+      case "alg": algorithm = value.textIfAny() ?? "(not a text)"
+      case "kid": keyID = value.textIfAny()
+      default: break
+      }
     }
-
-    private enum Member: CodingKey { case alg, kid }
   }
 
   /// The part between the dots.
-  struct Claims: Decodable {
+  struct Claims: JSONWebTokenPart {
     var issuer: String?
     var issuedAt: IssuedAt?
 
-    init() {}
-
-    init(from decoder: any Decoder) throws {
-      let members = try decoder.container(keyedBy: Member.self)
-      issuer = try? members.decode(String.self, forKey: .iss)
-      issuedAt = try? members.decode(IssuedAt.self, forKey: .iat)
+    fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
+      switch name {
+      case "iss": issuer = value.textIfAny()
+      case "iat": issuedAt = try IssuedAt(&value)
+      default: break
+      }
     }
-
-    private enum Member: CodingKey { case iss, iat }
   }
 
   /// `iat` as it is written: documented is a whole number of seconds; libraries send more (APNS.md section 3.1).
-  enum IssuedAt: Decodable {
+  enum IssuedAt {
     case whole(Int64)
     case fraction(Double)
     case text(String)
 
-    init(from decoder: any Decoder) throws {
-      let value = try decoder.singleValueContainer()
-      if let whole = try? value.decode(Int64.self) {
-        self = .whole(whole)
-      } else if let fraction = try? value.decode(Double.self) {
-        self = .fraction(fraction)
-      } else {
-        self = .text(try value.decode(String.self))
+    /// - Returns: nil for what is neither a number nor a text.
+    fileprivate init?(_ value: inout JSONReader) throws(JSONText.Problem) {
+      if let text = value.textIfAny() {
+        self = .text(text)
+        return
       }
+      let written = String(decoding: try value.verbatim(), as: UTF8.self)
+      guard let number = Double(written), number.isFinite else { return nil }
+      // 1.7e9 is a whole number too.
+      self = (Int64(written) ?? Int64(exactly: number)).map { .whole($0) } ?? .fraction(number)
     }
+  }
+}
+
+extension JSONReader {
+  /// Reads a string, if that is what comes next.
+  fileprivate mutating func textIfAny() -> String? {
+    let before = self
+    if let text = try? string() { return text }
+    self = before
+    return nil
   }
 }

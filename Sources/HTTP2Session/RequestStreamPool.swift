@@ -12,6 +12,8 @@ public final class RequestStreamPool {
   let small = SmallBlocks()
   /// Where a session puts a frame together (`SessionMemory`).
   let frameBlock = UnsafeMutableRawPointer.allocate(byteCount: SessionMemory.frameSize, alignment: 16)
+  /// The table of streams of a session that ended, for the next one: its page need not be asked of the system again.
+  @exclusivity(unchecked) var spareTable: UnsafeMutableRawPointer?
   /// Where the fields of a header block stand while it is read.
   let fieldBlock = UnsafeMutableRawPointer.allocate(byteCount: FieldBlock.capacity, alignment: 16)
 
@@ -20,6 +22,7 @@ public final class RequestStreamPool {
 
   deinit {
     for stream in free { stream.release() }
+    spareTable.map(SessionMemory.unmapTable)
     frameBlock.deallocate()
     fieldBlock.deallocate()
   }

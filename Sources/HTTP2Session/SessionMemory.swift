@@ -73,10 +73,20 @@ final class SessionMemory {
 
   private func takeTable(_ size: Int) -> UnsafeMutableRawPointer? {
     guard isBlockFree, table == nil, size == Self.tableSize, Self.arePagesSmall else { return nil }
+    if let spare = pool.spareTable {
+      pool.spareTable = nil
+      spare.initializeMemory(as: UInt8.self, repeating: 0, count: size)
+      table = spare
+      return spare
+    }
     let page = mmap(nil, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     guard page != MAP_FAILED else { return nil }
     table = page
     return page
+  }
+
+  static func unmapTable(_ page: UnsafeMutableRawPointer) {
+    munmap(page, tableSize)
   }
 
   private func zeros(_ count: Int, _ size: Int) -> UnsafeMutableRawPointer? {
@@ -90,7 +100,7 @@ final class SessionMemory {
 
   private func takeBack(_ pointer: UnsafeMutableRawPointer) {
     if pointer == table {
-      munmap(pointer, Self.tableSize)
+      if pool.spareTable == nil { pool.spareTable = pointer } else { Self.unmapTable(pointer) }
       table = nil
     } else if pointer != block {
       small.giveBack(pointer)

@@ -16,14 +16,13 @@ struct AnswerTemplates {
     ///   - status: of three digits.
     ///   - withUniqueID: whether the answer carries `apns-unique-id`.
     init(status: Int, withUniqueID: Bool, contentType: Bool) {
-      let blank = String(repeating: "0", count: IdentifierSource.length)
       var headers = HeaderList([(":status", String(status))])
       self.status = ByteRange(offset: headers.bytes.count - 3, count: 3)
-      headers.append(name: "apns-id", value: blank)
+      headers.append(name: "apns-id", value: IdentifierSource.blank)
       let afterID = headers.bytes.count
       apnsID = ByteRange(offset: afterID - IdentifierSource.length, count: IdentifierSource.length)
       if withUniqueID {
-        headers.append(name: "apns-unique-id", value: blank)
+        headers.append(name: "apns-unique-id", value: IdentifierSource.blank)
         uniqueID = ByteRange(
           offset: headers.bytes.count - IdentifierSource.length, count: IdentifierSource.length)
       } else {

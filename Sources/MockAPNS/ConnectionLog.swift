@@ -57,14 +57,16 @@ public final class ConnectionLog: Sendable {
   private let counted = Atomic<Int>(0)
   private let log: EventLog
 
-  /// - Parameter events: where everybody is told of what happens to it.
-  init(number: UInt64, listener: Int, client: String, events: EventLog) {
+  /// - Parameters:
+  ///   - client: nil if it is gone already.
+  ///   - events: where everybody is told of what happens to it.
+  init(number: UInt64, listener: Int, client: Endpoint?, events: EventLog) {
     log = events
     id = "c\(number)"
     self.number = number
     self.listener = listener
-    self.client = client
-    clientAddress = Endpoint(client)?.host ?? client
+    self.client = client?.description ?? "unknown"
+    clientAddress = client?.host ?? "unknown"
   }
 
   /// What happened until now, in order; the second part says how many more things were not kept.

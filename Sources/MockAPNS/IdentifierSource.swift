@@ -13,6 +13,8 @@ struct IdentifierSource {
 
   /// The length of every id in ASCII bytes.
   static let length = 36
+  /// What an id is written over.
+  static let blank = String(repeating: "0", count: length)
 
   private var state: UInt64
 

@@ -98,7 +98,7 @@ public final class MockServer: Sendable {
   ) throws {
     let log = ConnectionLog(
       number: state.nextConnectionNumber(), listener: listener,
-      client: channel.remoteAddress.flatMap(Endpoint.init(_:))?.description ?? "unknown", events: state.events)
+      client: channel.remoteAddress.flatMap(Endpoint.init(_:)), events: state.events)
     do {
       // Here and not at the bootstrap, which asks for each option by way of a future.
       let options = channel.syncOptions

@@ -32,8 +32,7 @@ struct ProviderTokenRulesTests {
     Row.each(
       [
         "null", "true", "\"\"", "\"soon\"", "\"nan\"", "\"inf\"", "\"-1700000000\"", "{}", "[]",
-        "1e300",
-        "9223372036854775807",
+        "1e300", "1e400", "9223372036854775807",
       ], "iat", .invalidProviderToken
     ) { $0.token = TestToken(iat: $1) },
     Row.always("wrong signature", .invalidProviderToken) {
@@ -78,6 +77,32 @@ struct ProviderTokenRulesTests {
     Row.always("claims are not JSON", .invalidProviderToken) { $0.token.claims = "{" },
     Row.always("claims are not UTF-8", .invalidProviderToken) {
       $0["authorization"] = "bearer eyJhbGciOiJFUzI1NiIsImtpZCI6Ik1PQ0tLRVkwMDEifQ.__79_A.AAAA"
+    },
+    Row.always("a comma too much in the claims", .invalidProviderToken) {
+      $0.token.claims = #"{"iss":"MOCKTEAM01","iat":1700000000,}"#
+    },
+    Row.always("a byte order mark before the claims", .invalidProviderToken) {
+      $0.token.claims = "\u{feff}" + #"{"iss":"MOCKTEAM01","iat":1700000000}"#
+    },
+    Row.always("text after the claims", .invalidProviderToken) {
+      $0.token.claims = #"{"iss":"MOCKTEAM01","iat":1700000000} {}"#
+    },
+    // RFC 7519 section 4.
+    Row.always("a claim twice, the later one good", nil) {
+      $0.token.claims = #"{"iss":"OTHERTEAM1","iat":1700000000,"iss":"MOCKTEAM01"}"#
+    },
+    Row.always("a claim twice, the earlier one good", .invalidProviderToken) {
+      $0.token.claims = #"{"iss":"MOCKTEAM01","iat":1700000000,"iss":"OTHERTEAM1"}"#
+    },
+    Row.always("white space wherever it may be", nil) {
+      $0.token.header = #" { "x" : 1 , "alg" : "ES256" , "kid" : "MOCKKEY001" } "#
+    },
+    Row.always("names and values with escapes", nil) {
+      $0.token.header = #"{"\u0061lg":"ES\u003256","kid":"MOCKKEY001"}"#
+    },
+    Row.always("kid is a number", .invalidProviderToken) { $0.token.header = #"{"alg":"ES256", "kid": 1 }"# },
+    Row.each(["1700000000.0", "1.7e9", "17E+8"], "iat a whole number written", nil) {
+      $0.token = TestToken(iat: $1)
     },
     Row.always("nested a thousand deep", .invalidProviderToken) {
       $0.token.claims = String(repeating: "[", count: 1000) + String(repeating: "]", count: 1000)
