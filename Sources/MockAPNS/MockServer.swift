@@ -129,25 +129,3 @@ public final class MockServer: Sendable {
     logger.debug("all connections closed")
   }
 }
-
-/// An address that could not be listened on.
-public struct ListenError: Error, CustomStringConvertible {
-  /// The address that was asked for.
-  public let endpoint: Endpoint
-  /// Whether another program, or another apns-mock, has it.
-  public let isInUse: Bool
-  /// What went wrong and what to do.
-  public let description: String
-
-  /// - Parameters:
-  ///   - purpose: for whom the address is, in the message.
-  ///   - flag: the flag that chooses another one.
-  public init(endpoint: Endpoint, purpose: String, flag: String, cause: any Error) {
-    self.endpoint = endpoint
-    isInUse = (cause as? IOError)?.errnoCode == EADDRINUSE
-    description =
-      isInUse
-      ? "\(endpoint) (for \(purpose)) is in use already, by another program or another listener of this one: stop that, or choose another address with \(flag) HOST:PORT (port 0 takes a free one)"
-      : "cannot listen on \(endpoint) (for \(purpose)): \(cause); choose another address with \(flag) HOST:PORT"
-  }
-}

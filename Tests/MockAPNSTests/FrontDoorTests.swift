@@ -170,6 +170,22 @@ import Testing
     }
   }
 
+  /// Addresses that nobody has: of TEST-NET-1 (RFC 5737), and of a name that there never is (RFC 6761).
+  @Test(arguments: [
+    ("192.0.2.1", "this machine has no such address"), ("nowhere.invalid", "the host nowhere.invalid is unknown"),
+  ])
+  func anAddressOfSomebodyElseIsNamed(host: String, reason: String) async throws {
+    try await TestServer.run { test in
+      var configuration = test.server.state.configuration
+      configuration.apns = [Endpoint(host: host, port: 2197)]
+      let error = await #expect(throws: ListenError.self) { _ = try await MockServer.start(configuration) }
+      #expect(error?.isInUse == false)
+      #expect(
+        error?.description
+          == "cannot listen on \(host):2197 (for providers): \(reason); choose another address with --apns HOST:PORT")
+    }
+  }
+
   @Test func aPortInUseIsNamed() async throws {
     try await TestServer.run { test in
       var configuration = test.server.state.configuration

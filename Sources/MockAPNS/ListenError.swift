@@ -1,0 +1,42 @@
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+import NIOCore
+
+/// An address that could not be listened on.
+public struct ListenError: Error, CustomStringConvertible {
+  /// The address that was asked for.
+  public let endpoint: Endpoint
+  /// Whether another program, or another apns-mock, has it.
+  public let isInUse: Bool
+  /// What went wrong and what to do.
+  public let description: String
+
+  /// - Parameters:
+  ///   - purpose: for whom the address is, in the message.
+  ///   - flag: the flag that chooses another one.
+  public init(endpoint: Endpoint, purpose: String, flag: String, cause: any Error) {
+    self.endpoint = endpoint
+    isInUse = (cause as? IOError)?.errnoCode == EADDRINUSE
+    let choice = "choose another address with \(flag) HOST:PORT"
+    description =
+      isInUse
+      ? "\(endpoint) (for \(purpose)) is in use already, by another program or another listener of this one: stop that, or \(choice) (port 0 takes a free one)"
+      : "cannot listen on \(endpoint) (for \(purpose)): \(Self.reason(cause, endpoint)); \(choice)"
+  }
+
+  private static func reason(_ cause: any Error, _ endpoint: Endpoint) -> String {
+    switch cause {
+    case let error as IOError where error.errnoCode == EACCES && endpoint.port < 1024:
+      "permission denied, as ports below 1024 are root's on most systems"
+    case let error as IOError where error.errnoCode == EADDRNOTAVAIL: "this machine has no such address"
+    case let error as IOError: String(cString: strerror(error.errnoCode)).lowercased()
+    case let error as SocketAddressError.UnknownHost: "the host \(error.host) is unknown"
+    default: "\(cause)"
+    }
+  }
+}
