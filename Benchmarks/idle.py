@@ -17,7 +17,6 @@ import pathlib
 import resource
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import sys
@@ -26,14 +25,12 @@ import time
 
 from loads import Load, padded_alert
 from servers import BadRun, MockProcess, NghttpdProcess
+from wire import DATA, END_HEADERS, END_STREAM, HEADERS, Connection, frame, text
 from workloads import Mock, Nghttpd, Push
 
 CLIENTS = 16
 # Per connection one of the server's; its listeners, files and the admin API's share come on top (Descriptors.swift).
 SERVER_RESERVE = 1100
-PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-DATA, HEADERS, SETTINGS, GOAWAY = 0, 1, 4, 7
-END_STREAM, ACK, END_HEADERS = 1, 1, 4
 
 
 def main():
@@ -158,48 +155,11 @@ def member(pipe, port, authority, count, cores):
                 connections = [Connection(context, port) for _ in range(count)]
             else:
                 for connection in connections:
-                    connection.ask(order)
+                    connection.send(order)
+                    connection.await_frame(lambda kind, flags: kind in (HEADERS, DATA) and flags & END_STREAM)
             pipe.send(None)
         except (OSError, ValueError) as trouble:
             pipe.send(f"has trouble with its connection {len(connections) + 1} of {count}: {trouble}")
-
-
-class Connection:
-    """As much of HTTP/2 as one connection with one request needs (RFC 9113)."""
-
-    def __init__(self, context, port):
-        self.buffer = b""
-        plain = socket.create_connection(("127.0.0.1", port), timeout=60)
-        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.socket = context.wrap_socket(plain, server_hostname="localhost")
-        self.socket.sendall(PREFACE + frame(SETTINGS, 0, 0, b""))
-        self.await_frame(lambda kind, flags: kind == SETTINGS and not flags & ACK)
-        self.socket.sendall(frame(SETTINGS, ACK, 0, b""))
-        self.await_frame(lambda kind, flags: kind == SETTINGS and flags & ACK)
-
-    def ask(self, bytes):
-        self.socket.sendall(bytes)
-        self.await_frame(lambda kind, flags: kind in (HEADERS, DATA) and flags & END_STREAM)
-
-    def await_frame(self, is_it):
-        seen = set()
-        while True:
-            while len(self.buffer) >= 9 and len(self.buffer) >= 9 + int.from_bytes(self.buffer[:3], "big"):
-                kind, flags = self.buffer[3], self.buffer[4]
-                self.buffer = self.buffer[9 + int.from_bytes(self.buffer[:3], "big"):]
-                if kind == GOAWAY:
-                    raise ValueError("the server said GOAWAY")
-                if is_it(kind, flags):
-                    return
-                seen.add(kind)
-            more = self.socket.recv(65536)
-            if not more:
-                raise ValueError(f"the server closed it; frames seen: {sorted(seen)}")
-            self.buffer += more
-
-
-def frame(kind, flags, stream, body):
-    return len(body).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + body
 
 
 def request(token, push):
@@ -209,17 +169,6 @@ def request(token, push):
               ("apns-priority", "10"), ("content-length", str(push.bytes))]
     block = b"".join(b"\x40" + text(name) + text(value) for name, value in fields)
     return frame(HEADERS, END_HEADERS, 1, block) + frame(DATA, END_STREAM, 1, padded_alert(0, push.bytes).encode())
-
-
-def text(value):
-    """A string of HPACK without Huffman coding (RFC 7541 section 5.2)."""
-    size = len(value)
-    if size < 127:
-        return bytes([size]) + value.encode()
-    size, prefix = size - 127, b"\x7f"
-    while size >= 128:
-        prefix, size = prefix + bytes([size % 128 + 128]), size // 128
-    return prefix + bytes([size]) + value.encode()
 
 
 def report(arguments, ours, theirs):

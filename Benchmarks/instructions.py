@@ -48,7 +48,7 @@ def main():
 def parse():
     # Those whose pushes come on connections that stay, to servers that do nothing else.
     plain = [each.name for each in WORKLOADS if each.figures == ("cpu_us",) and each.ours.threads == 1
-             and not each.parts and not each.push.each_connection]
+             and not each.parts and not each.push.each_connection and not each.push.each_token]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=".build/release/apns-mock")
     parser.add_argument("--only", nargs="+", metavar="NAME", choices=plain,

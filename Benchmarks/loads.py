@@ -7,6 +7,7 @@ import re
 import subprocess
 import time
 
+import resigning
 from servers import BadRun
 
 # Pushes that fill an inbox come in portions of so many: three of them fill one of the usual size.
@@ -33,13 +34,20 @@ class Load:
         return f"{signed}.{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
 
     def prepare(self, run):
-        """Makes the provider tokens of a run, which both servers get; no two have the same time of issue."""
-        if not self.push.has_fresh_tokens:
-            return
-        ages = range(run * self.calls, (run + 1) * self.calls)
-        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        """Makes the provider tokens of a run, which both servers get.
+
+        On connections of their own no two have the same time of issue. On one connection all have: APNs takes another
+        token there only after 20 minutes, but what says the same is the same token, whatever its signature.
+        """
+        if self.push.has_fresh_tokens:
             # A token may be an hour old; more than that many are not needed, but might be asked for.
-            self.tokens = list(pool.map(lambda age: self.token(f"-{age % 3000 + 1}s"), ages))
+            times = [f"-{age % 3000 + 1}s" for age in range(run * self.calls, (run + 1) * self.calls)]
+        elif self.push.each_token:
+            times = [str(int(time.time()))] * (self.pushes // self.push.each_token)
+        else:
+            return
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            self.tokens = list(pool.map(self.token, times))
 
     def fill(self, server):
         """Warms a server up, and pushes until its inbox is full, as it is wherever a server runs for long."""
@@ -59,11 +67,15 @@ class Load:
 
     def send(self, server):
         cpu, loops, began = server.cpu_seconds(), server.loop_seconds(), time.monotonic()
-        tokens = itertools.islice(itertools.cycle(self.tokens), self.calls)
-        speeds = [self.h2load(server, token, self.each_call) for token in tokens]
+        if self.push.each_token:
+            self.resign(server)
+            speeds = []
+        else:
+            tokens = itertools.islice(itertools.cycle(self.tokens), self.calls)
+            speeds = [self.h2load(server, token, self.each_call) for token in tokens]
         cpu, loops, took = server.cpu_seconds() - cpu, server.loop_seconds() - loops, time.monotonic() - began
         return {"cpu_us": cpu / self.pushes * 1e6, "loops_us": loops / self.pushes * 1e6,
-                "per_second": speeds[0] if self.calls == 1 else self.pushes / took}
+                "per_second": speeds[0] if len(speeds) == 1 else self.pushes / took}
 
     def h2load(self, server, token, pushes):
         """Sends so many pushes, and tells how many went through in a second."""
@@ -82,6 +94,20 @@ class Load:
             expected = " or ".join(map(str, server.answers))
             raise BadRun(f"not every request was answered {expected}:\n{ended.stdout}{ended.stderr}")
         return float(re.search(r"([\d.]+) req/s", ended.stdout)[1])
+
+    def resign(self, server):
+        """Sends the pushes from here, on the load's cores."""
+        if self.push.connections != 1:
+            raise BadRun("a JWT is signed anew on one connection alone")
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, self.cores)
+        try:
+            resigning.send(server.port, self.folder / "Certs/ca.pem", self.push, self.tokens,
+                           padded_alert(next(self.payloads), self.push.bytes).encode())
+        except (OSError, ValueError) as problem:
+            raise BadRun(str(problem)) from None
+        finally:
+            os.sched_setaffinity(0, cores)
 
     def addresses(self, server):
         origin, paths = f"https://127.0.0.1:{server.port}", self.push.paths

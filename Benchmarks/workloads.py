@@ -23,6 +23,8 @@ class Push:
     # After so many pushes the connection ends and another begins, with a provider token of its own where that is said.
     each_connection: int = 0
     has_fresh_tokens: bool = False
+    # If any: all on one connection, where so many have the same provider token; then it is signed anew.
+    each_token: int = 0
     # Of the load generator.
     threads: int = 1
 
@@ -86,6 +88,8 @@ WORKLOADS = [
     Workload("token", "1 KB by provider token, one connection", target=1.0),
     Workload("crowd", "1 KB, 8 connections x 100 streams", Push(connections=8), target=1.0),
     Workload("4-KB", "4 KB, one connection", Push(bytes=4096), pushes=25_000, target=1.0),
+    Workload("new-signature", "a JWT signed anew each 100 pushes, one connection", Push(each_token=100),
+             pushes=20_000, target=1.0),
     Workload("new-connection", "a new connection each 100 pushes, the same JWT", Push(each_connection=100),
              pushes=6000),
     Workload("new-token", "a new connection with a new JWT each 100 pushes",

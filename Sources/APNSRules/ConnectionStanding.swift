@@ -15,7 +15,7 @@ public struct ConnectionStanding: Sendable {
   /// The key of the first accepted provider token (APNS.md section 3.3).
   var binding: TrustedKey?
   var updates = TokenUpdates()
-  var known = KnownTokens()
+  var known: KnownTokens
 
   /// Answers every push with 429 `TooManyProviderTokenUpdates` until the update interval has passed from `now` on
   /// (milliseconds since 1970): what a fault asks for.
@@ -25,7 +25,15 @@ public struct ConnectionStanding: Sendable {
 
   /// A new connection, with the client certificate if it showed one.
   public init(certificate: ProviderCertificate? = nil) {
+    self.init(certificate: certificate, known: KnownTokens())
+  }
+
+  /// The same.
+  ///
+  /// - Parameter known: provider tokens that passed on other connections.
+  package init(certificate: ProviderCertificate?, known: KnownTokens) {
     self.certificate = certificate
+    self.known = known
     defaultTopic = certificate?.defaultTopic.map { Array($0.utf8) }
   }
 }

@@ -1,4 +1,4 @@
-/// What is known of one provider token. Made once for each distinct JWT of a connection and shared by all its records;
+/// What is known of one provider token. Made at most once for each distinct JWT of a connection and shared by all its records;
 /// it holds neither the JWT nor its signature.
 public final class ProviderToken: Sendable {
   /// What became of the signature.

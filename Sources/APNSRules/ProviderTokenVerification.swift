@@ -1,5 +1,5 @@
 /// Row 8 of APNS.md section 8.2: what is true or false of a provider token whatever the time and the connection. The
-/// outcome is remembered by the token's bytes, so none of this is done twice for one JWT on one connection.
+/// outcome is remembered by the token's bytes (`KnownTokens`), so none of this is done twice for one JWT on one connection.
 struct ProviderTokenVerification {
   var mode: RuleMode
   var keys: KeyRing

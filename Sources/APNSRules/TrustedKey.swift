@@ -18,8 +18,8 @@ public struct TrustedKey: Sendable {
   public var topics: [String]?
   /// The one key a topic-specific key is related to, with which it may share a connection.
   public var relatedKeyID: String?
-  /// Verifies a signature (raw r‖s or DER) over a message with this key. Called once per distinct provider token and
-  /// connection, on any thread.
+  /// Verifies a signature (raw r‖s or DER) over a message with this key. Called at most once per distinct provider
+  /// token and connection, on any thread.
   public var verifies: Verification
 
   /// See `verifies`.

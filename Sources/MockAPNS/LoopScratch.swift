@@ -1,9 +1,10 @@
+import APNSRules
 import HTTP2Session
 import Inbox
 import NIOPosix
 
-/// Buffers that all connections of one event loop use in turn: what a connection puts there is used up before it returns
-/// to the loop, so an idle connection owns none.
+/// What all connections of one event loop share. Buffers they use in turn: what a connection puts there is used up before
+/// it returns to the loop, so an idle connection owns none.
 final class LoopScratch {
   /// What a socket gave.
   let cipherText = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
@@ -13,6 +14,8 @@ final class LoopScratch {
   @exclusivity(unchecked) var output: [UInt8] = []
   /// Where the records of its pushes stand.
   let records = RecordArena()
+  /// Provider tokens that passed on its connections: the signature of one need not be checked on each of them.
+  @exclusivity(unchecked) var knownTokens = KnownTokens()
   /// What is left of requests that were answered, for the next ones.
   let streams = RequestStreamPool()
 

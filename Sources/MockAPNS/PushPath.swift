@@ -62,7 +62,7 @@ final class PushPath {
   @exclusivity(unchecked) private var devices: SnapshotReader<DeviceTable>
   @exclusivity(unchecked) private var ids: IdentifierSource
   /// The event loop's.
-  private let arena = LoopScratch.current.records
+  private let scratch = LoopScratch.current
   @exclusivity(unchecked) private var rejections = 0
   @exclusivity(unchecked) private var batch: [Record] = []
   /// Streams of the pushes in `batch` that are held, and where their records stand in it.
@@ -79,7 +79,7 @@ final class PushPath {
     devices = SnapshotReader(state.devices)
     behaviours = SnapshotReader(state.behaviour)
     behaviour = behaviours.value
-    standing = ConnectionStanding(certificate: certificate)
+    standing = ConnectionStanding(certificate: certificate, known: scratch.knownTokens)
     answers = AnswerTemplates(environment: state.configuration.environment, settings: behaviour.settings)
     streams = AnnouncedStreams(isWidened: certificate != nil, settings: behaviour.settings)
     ids = IdentifierSource(seed: state.seed, connection: log.number)
@@ -151,6 +151,7 @@ final class PushPath {
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
   func commit() {
     guard !batch.isEmpty else { return }
+    scratch.knownTokens.learn(from: standing)
     // One look at the clock for all of them: their answers leave together.
     let latency = MachineTime.nanoseconds - batchBegan
     for index in batch.indices { batch[index].wasAnswered(afterNanoseconds: latency) }
@@ -287,7 +288,7 @@ final class PushPath {
     batch.append(
       Record(
         request: request, verdict: verdict, isJudged: isJudged, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: consume end, pushKey: key, in: arena))
+        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: consume end, pushKey: key, in: scratch.records))
   }
 
   /// What tells a push from others.

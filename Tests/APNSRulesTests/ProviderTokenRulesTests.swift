@@ -198,6 +198,76 @@ struct ProviderTokenRulesTests {
     #expect(counter.value == 3)
   }
 
+  /// What passed on one connection passes on the next without another look at its signature; everything else is looked at.
+  @Test func verifiedOnceForSeveralConnections() {
+    let counter = Counter()
+    var push = TestPush()
+    push.trustedKeys = [FakeSignature.key(verifications: counter)]
+    let first = push.judge().token
+    var known = KnownTokens()
+    known.learn(from: push.standing)
+    push.standing = ConnectionStanding(certificate: nil, known: known)
+    #expect(!push.standing.providerTokenAccepted)
+    #expect(push.judge().token === first)
+    #expect(push.standing.providerTokenAccepted)
+    #expect(counter.value == 1)
+    push.standing = ConnectionStanding(certificate: nil, known: known)
+    push.now += 3_601_000
+    expect(push.judge(), .expiredProviderToken)
+    push.now = TestPush.nowSeconds * 1000
+    // It counts among the tokens of its connection as any other.
+    for iat in ["1699999999", "1699999998"] {
+      push.token = TestToken(iat: iat)
+      expect(push.judge(), nil)
+    }
+    push.token = TestToken()
+    expect(push.judge(), .tooManyProviderTokenUpdates)
+  }
+
+  /// What did not pass is not handed on, and nothing is once it was found out on another basis.
+  @Test func onlyWhatPassedIsHandedOn() {
+    let counter = Counter()
+    var push = TestPush()
+    push.trustedKeys = [FakeSignature.key(verifications: counter)]
+    push.token.signature = FakeSignature.wrong
+    var known = KnownTokens()
+    expect(push.judge(), .invalidProviderToken)
+    known.learn(from: push.standing)
+    push.standing = ConnectionStanding(certificate: nil, known: known)
+    expect(push.judge(), .invalidProviderToken)
+    #expect(counter.value == 2)
+    push.token = TestToken()
+    expect(push.judge(), nil)
+    known.learn(from: push.standing)
+    push.trustedKeys = []
+    push.standing = ConnectionStanding(certificate: nil, known: known)
+    expect(push.judge(), .invalidProviderToken)
+    push.trustedKeys = [FakeSignature.key(verifications: counter)]
+    expect(push.judge(), nil)
+    #expect(counter.value == 4)
+  }
+
+  /// Of many tokens the last few are handed on.
+  @Test func manyTokensAreHandedOnInABoundedNumber() {
+    let counter = Counter()
+    var known = KnownTokens()
+    var push = TestPush()
+    push.trustedKeys = [FakeSignature.key(verifications: counter)]
+    for number in Int64(0)..<100 {
+      push.token = TestToken(iat: "\(TestPush.nowSeconds - number)")
+      push.standing = ConnectionStanding(certificate: nil, known: known)
+      expect(push.judge(), nil)
+      known.learn(from: push.standing)
+    }
+    #expect(counter.value == 100)
+    for number in [Int64(99), 98, 97, 0] {
+      push.token = TestToken(iat: "\(TestPush.nowSeconds - number)")
+      push.standing = ConnectionStanding(certificate: nil, known: known)
+      expect(push.judge(), nil)
+    }
+    #expect(counter.value == 101)
+  }
+
   /// A flood of bad tokens pushes out other bad ones, not the one in use.
   @Test func floodOfBadTokens() {
     let counter = Counter()

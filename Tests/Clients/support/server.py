@@ -1,5 +1,6 @@
 """One `apns-mock serve` as a process: started on free ports, spoken to through its admin API, stopped by signal."""
 
+import functools
 import json
 import os
 import pathlib
@@ -25,12 +26,15 @@ def clean_environment(**variables):
     return {**kept, **variables}
 
 
-def without_privileges(command):
-    """The command with what an ordinary user may do, also where the tests are root's: a system call that is denied to
-    users went unnoticed for long. Ports below 1024 stay allowed, for clients that know no other than 443."""
+@functools.cache
+def privilege_drop():
+    """What to put in front of a command so that it may do what an ordinary user may, also where the tests are root's: a
+    system call that is denied to users went unnoticed for long. Ports below 1024 stay allowed, for clients that know no
+    other than 443. Empty where there is nothing to drop, or it may not be dropped."""
+    drop = ["setpriv", "--bounding-set=-all,+net_bind_service", "--inh-caps=-all"]
     if os.geteuid() != 0 or not shutil.which("setpriv"):
-        return command
-    return ["setpriv", "--bounding-set=-all,+net_bind_service", "--inh-caps=-all", *command]
+        return []
+    return drop if subprocess.run([*drop, "true"], stderr=subprocess.DEVNULL).returncode == 0 else []
 
 
 class Answer:
@@ -65,7 +69,7 @@ class Server:
         self.out_path = self.directory / "out"
         with open(self.log_path, "wb") as log, open(self.out_path, "wb") as out:
             self.process = subprocess.Popen(
-                without_privileges(arguments), stdin=subprocess.DEVNULL, stdout=out, stderr=log, cwd=self.directory,
+                [*privilege_drop(), *arguments], stdin=subprocess.DEVNULL, stdout=out, stderr=log, cwd=self.directory,
                 env=clean_environment(**(environment or {})),
             )
         try:
