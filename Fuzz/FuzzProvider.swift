@@ -21,8 +21,9 @@ final class FuzzProvider {
     tls = try TLSConnection(
       client: hasCertificate ? server.clientContexts.1 : server.clientContexts.0, serverName: "localhost")
     let log = ConnectionLog(
-      number: state.nextConnectionNumber(), listener: 0, client: "127.0.0.1:50000", events: state.events)
-    _ = state.connections.add(channel, log: log)
+      number: state.nextConnectionNumber(), listener: 0, client: Endpoint(host: "127.0.0.1", port: 50000),
+      events: state.events)
+    try state.connections.add(channel, log: log)
     try channel.pipeline.syncOperations.addHandler(
       ConnectionHandler(
         log: log, tls: try TLSConnection(server: server.serverContext), state: state, logger: server.logger))
