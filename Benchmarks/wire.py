@@ -19,7 +19,6 @@ class Connection:
         self.socket = context.wrap_socket(plain, server_hostname="localhost")
         self.send(PREFACE + frame(SETTINGS, 0, 0, b""))
         self.await_frame(lambda kind, flags: kind == SETTINGS and not flags & ACK)
-        self.send(frame(SETTINGS, ACK, 0, b""))
         self.await_frame(lambda kind, flags: kind == SETTINGS and flags & ACK)
 
     def send(self, bytes):
@@ -31,14 +30,14 @@ class Connection:
     def await_frame(self, is_it):
         seen = set()
         while True:
-            for kind, flags, _ in self.frames():
+            for kind, flags in self.frames():
                 if is_it(kind, flags):
                     return
                 seen.add(kind)
             self.receive(seen)
 
     def frames(self):
-        """Takes what has come, frame by frame: kind, flags, content."""
+        """Takes what has come, frame by frame: kind and flags. SETTINGS are acknowledged."""
         while len(self.buffer) >= HEADER_SIZE:
             end = HEADER_SIZE + int.from_bytes(self.buffer[:3], "big")
             if len(self.buffer) < end:
@@ -47,8 +46,10 @@ class Connection:
             content, self.buffer = self.buffer[HEADER_SIZE:end], self.buffer[end:]
             if kind == GOAWAY:
                 raise ValueError("the server said GOAWAY")
+            if kind == SETTINGS and not flags & ACK:
+                self.send(frame(SETTINGS, ACK, 0, b""))
             self.note(kind, flags, stream, content)
-            yield kind, flags, content
+            yield kind, flags
 
     def note(self, kind, flags, stream, content):
         """What further needs of a frame, whoever waits for another one."""

@@ -14,7 +14,7 @@ import Testing
 /// How the sockets of providers' connections are set.
 @Suite struct AcceptedSocketTests {
   /// Without TCP_NODELAY an answer waits until the provider has acknowledged the one before.
-  @Test func smallAnswersAreNotHeldBack() async throws {
+  @Test(.timeLimit(.minutes(1))) func smallAnswersAreNotHeldBack() async throws {
     try await TestServer.run { test in
       let port = test.server.addresses[0].port
       let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
