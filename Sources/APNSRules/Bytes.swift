@@ -3,13 +3,6 @@ internal import HTTPMessage
 
 /// Comparisons on bytes as they came off the wire, without a `String` between.
 extension UnsafeRawBufferPointer {
-  /// The same bytes.
-  func equals(_ other: UnsafeRawBufferPointer) -> Bool {
-    guard count == other.count else { return false }
-    guard let mine = baseAddress, let theirs = other.baseAddress else { return count == 0 }
-    return memcmp(mine, theirs, count) == 0
-  }
-
   /// The same bytes as a text's UTF-8. Has a label, because a bare literal would otherwise become a `String` here.
   func equals(text: String) -> Bool {
     var text = text

@@ -1,3 +1,5 @@
+internal import HTTPMessage
+
 /// The last few provider tokens of one connection with what was found out about them, recognised by their exact bytes:
 /// good ones, so that a push costs no signature check, and bad ones, so that a flood of them does not either.
 ///

@@ -142,6 +142,23 @@ public final class HTTP2ServerSession {
   /// - Throws: `HTTP2Failure` when the session cannot go on. Ordinary protocol errors of the peer are answered by nghttp2
   ///   with GOAWAY: then `isFinished` becomes true once `drain` has yielded it.
   public func receive(_ bytes: UnsafeRawBufferPointer) throws {
+    var taken = 0
+    var place = untold.beginning ?? bytes.count
+    while let frame = UntoldFrames.wholeFrame(at: place, in: bytes) {
+      if frame[3] == APNS_FRAME_HEADERS, let plain = pool.plainHeaders.frame(for: frame) {
+        if taken < place, try !takeIn(UnsafeRawBufferPointer(rebasing: bytes[taken..<place])) { return }
+        guard try takeIn(plain) else { return }
+        taken = place + frame.count
+      }
+      place += frame.count
+    }
+    if taken < bytes.count { _ = try takeIn(UnsafeRawBufferPointer(rebasing: bytes[taken...])) }
+  }
+
+  /// Hands bytes to nghttp2.
+  ///
+  /// - Returns: whether it is to get what comes behind them.
+  private func takeIn(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
     if waitingBeforeSettings != nil { beginsSettings() }
     isReceiving = true
     let consumed = nghttp2_session_mem_recv(
@@ -150,7 +167,7 @@ public final class HTTP2ServerSession {
     settleFields()
     if consumed < 0, let violation {
       nghttp2_session_terminate_session2(session, lastProcessedStream, violation.rawValue)
-      return
+      return false
     }
     if consumed < 0 {
       let code = Int32(consumed)
@@ -165,6 +182,7 @@ public final class HTTP2ServerSession {
       throw HTTP2Failure(
         kind: .fatal, description: "more than \(HTTP2Limits.maxResets) streams reset within \(seconds) s")
     }
+    return true
   }
 
   /// Whether `nextEvent` has something.

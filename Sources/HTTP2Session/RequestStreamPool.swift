@@ -17,6 +17,9 @@ public final class RequestStreamPool {
   /// Where the fields of a header block stand while it is read.
   let fieldBlock = UnsafeMutableRawPointer.allocate(byteCount: FieldBlock.capacity, alignment: 16)
 
+  /// What nghttp2 gets instead of HEADERS with coded strings.
+  let plainHeaders = PlainHeaders()
+
   /// An empty pool.
   public init() {}
 

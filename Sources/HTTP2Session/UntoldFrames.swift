@@ -32,13 +32,16 @@ struct UntoldFrames {
     /// The stream that the frame before the first one ends, if its header came earlier and its end did not; else 0.
     fileprivate(set) var ending: Int32 = 0
   }
-  private static let headerSize = 9
+  static let headerSize = 9
 
   /// Where the next frame begins in what comes next: first of all behind the client's preface.
   private var next = Start(place: 24)
   /// Bytes of the frames that were told of since.
   private var told = 0
   private var isComplete = false
+
+  /// Where the next frame begins in what comes next; nil if part of its header came already.
+  var beginning: Int? { next.place < 0 ? nil : next.place }
 
   /// nghttp2 tells of a frame that begins, with a payload of `length` bytes.
   mutating func begins(length: Int) {
@@ -89,6 +92,15 @@ struct UntoldFrames {
       body(header)
       place += headerSize + header.length
     }
+  }
+
+  /// The frame that begins at `place`, if it is there to its end.
+  @inline(__always)
+  static func wholeFrame(at place: Int, in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    guard place + headerSize <= bytes.count else { return nil }
+    let length = Int(bytes[place]) << 16 | Int(bytes[place + 1]) << 8 | Int(bytes[place + 2])
+    let end = place + headerSize + length
+    return end <= bytes.count ? UnsafeRawBufferPointer(rebasing: bytes[place..<end]) : nil
   }
 
   private static func header(at place: Int, in bytes: UnsafeRawBufferPointer, from start: Start) -> Header {

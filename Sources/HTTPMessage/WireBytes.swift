@@ -1,3 +1,11 @@
+#if canImport(Darwin)
+  internal import Darwin
+#elseif canImport(Musl)
+  internal import Musl
+#else
+  internal import Glibc
+#endif
+
 /// What bytes off the wire are, without a `String` between. Most are looked at eight at a time.
 extension UnsafeRawBufferPointer {
   /// Whether tests hold for all bytes.
@@ -20,6 +28,13 @@ extension UnsafeRawBufferPointer {
   @inlinable @inline(__always)
   package func word(at offset: Int) -> UInt64 {
     UInt64(littleEndian: loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+  }
+
+  /// The same bytes.
+  package func equals(_ other: UnsafeRawBufferPointer) -> Bool {
+    guard count == other.count else { return false }
+    guard let mine = baseAddress, let theirs = other.baseAddress else { return count == 0 }
+    return memcmp(mine, theirs, count) == 0
   }
 
   /// The same bytes as an ASCII literal.

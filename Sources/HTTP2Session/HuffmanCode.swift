@@ -1,0 +1,170 @@
+/// The Huffman code that strings of a header block may be written in (RFC 7541 section 5.2 and appendix B).
+struct HuffmanCode: Sendable {
+  /// Which bytes have codes of how many bits, in the order of their codes. The code is canonical, so that says what they are:
+  /// each is one more than the one before, with a zero added for each bit that it is longer.
+  ///
+  /// The last code, all ones, is for the end of a string, and must not be in it.
+  static let lengths: [(bits: Int, bytes: [UInt8])] = [
+    (5, Array("012aceiost".utf8)),
+    (6, Array(" %-./3456789=A_bdfghlmnpru".utf8)),
+    (7, Array(":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz".utf8)),
+    (8, Array("&*,;XZ".utf8)),
+    (10, Array("!\"()?".utf8)),
+    (11, Array("'+|".utf8)),
+    (12, Array("#>".utf8)),
+    (13, Array("\0$@[]~".utf8)),
+    (14, Array("^}".utf8)),
+    (15, Array("<`{".utf8)),
+    (19, [92, 195, 208]),
+    (20, [128, 130, 131, 162, 184, 194, 224, 226]),
+    (21, [153, 161, 167, 172, 176, 177, 179, 209, 216, 217, 227, 229, 230]),
+    (
+      22,
+      [
+        129, 132, 133, 134, 136, 146, 154, 156, 160, 163, 164, 169, 170, 173, 178, 181, 185, 186, 187, 189, 190, 196,
+        198, 228, 232, 233,
+      ]
+    ),
+    (
+      23,
+      [
+        1, 135, 137, 138, 139, 140, 141, 143, 147, 149, 150, 151, 152, 155, 157, 158, 165, 166, 168, 174, 175, 180, 182,
+        183, 188, 191, 197, 231, 239,
+      ]
+    ),
+    (24, [9, 142, 144, 145, 148, 159, 171, 206, 215, 225, 236, 237]),
+    (25, [199, 207, 234, 235]),
+    (26, [192, 193, 200, 201, 202, 205, 210, 213, 218, 219, 238, 240, 242, 243, 255]),
+    (27, [203, 204, 211, 212, 214, 221, 222, 223, 241, 244, 245, 246, 247, 248, 250, 251, 252, 253, 254]),
+    (
+      28,
+      [
+        2, 3, 4, 5, 6, 7, 8, 11, 12, 14, 15, 16, 17, 18, 19, 20, 21, 23, 24, 25, 26, 27, 28, 29, 30, 31, 127, 220, 249,
+      ]
+    ),
+    (30, [10, 13, 22]),
+  ]
+
+  /// What the next bits stand for, where they begin with a whole code.
+  private struct Look {
+    /// How many bits the codes have together, or more than there ever are where the first one is not whole.
+    var bits: UInt8 = .max
+    /// How many bytes they stand for: two where both codes fit in.
+    var count: UInt8 = 0
+    /// These bytes, the first one lowest.
+    var bytes: UInt16 = 0
+  }
+  /// So many bits are looked at together: enough for two of what tokens and paths are mostly made of.
+  private static let width = 12
+
+  /// Codes that are longer than a look.
+  private struct Long {
+    let bits: Int
+    let first: UInt64
+    let bytes: [UInt8]
+  }
+
+  /// By the next `width` bits.
+  private let looks: [Look]
+  private let longCodes: [Long]
+
+  /// There is one.
+  static let hpack = HuffmanCode()
+
+  private init() {
+    var single = [Look](repeating: Look(), count: 1 << Self.width)
+    var longCodes: [Long] = []
+    var code = 0
+    var length = 0
+    for (bits, bytes) in Self.lengths {
+      code <<= bits - length
+      length = bits
+      if bits > Self.width { longCodes.append(Long(bits: bits, first: UInt64(code), bytes: bytes)) }
+      for byte in bytes {
+        if bits <= Self.width {
+          let rest = Self.width - bits
+          for look in code << rest..<(code + 1) << rest {
+            single[look] = Look(bits: UInt8(bits), count: 1, bytes: UInt16(byte))
+          }
+        }
+        code += 1
+      }
+    }
+    looks = single.indices.map { index in
+      let first = single[index]
+      let second = single[index << Int(first.bits) & (single.count - 1)]
+      guard first.count == 1, second.count == 1, first.bits + second.bits <= Self.width else { return first }
+      return Look(bits: first.bits + second.bits, count: 2, bytes: second.bytes << 8 | first.bytes)
+    }
+    self.longCodes = longCodes
+  }
+
+  /// So many bytes have to be free where a string of `count` bytes is decoded: the shortest codes have five bits, and two
+  /// bytes are written at a time.
+  static func room(for count: Int) -> Int { count * 8 / 5 + 2 }
+
+  /// Decodes a string.
+  ///
+  /// - Parameter target: `room(for:)` bytes.
+  /// - Returns: how many bytes it has, or nil if it is not valid.
+  func decode(_ coded: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Int? {
+    looks.withUnsafeBufferPointer { looks in
+      var next = target
+      var place = 0
+      // The bits that come next, from the highest on. Below the first `valid` ones stand zeros, or bits that follow.
+      var window: UInt64 = 0
+      var valid = 0
+      func take(_ look: Look) {
+        next.storeBytes(of: look.bytes.littleEndian, as: UInt16.self)
+        next += Int(look.count)
+        window &<<= UInt64(look.bits)
+        valid &-= Int(look.bits)
+      }
+      while true {
+        window |= Self.word(at: place, of: coded) &>> UInt64(valid)
+        let taken = min((63 &- valid) &>> 3, coded.count &- place)
+        place &+= taken
+        valid &+= taken &* 8
+        // There are 56 bits if it is not the end.
+        let most = valid
+        for _ in 0..<4 {
+          let look = looks[Int(window &>> UInt64(64 &- Self.width))]
+          if Int(look.bits) > valid { break }
+          take(look)
+        }
+        if valid < most { continue }
+        // A long code, or the end, behind which ones are thought: no code is made of them.
+        let padded = window | .max &>> UInt64(valid)
+        if valid < 8, padded == .max { return next - target }
+        var look = looks[Int(padded &>> UInt64(64 &- Self.width))]
+        if look.count == 0 { look = longCode(at: padded) }
+        guard Int(look.bits) <= valid else { return nil }
+        take(look)
+      }
+    }
+  }
+
+  /// The eight bytes from `place`, the first of them highest; behind the end stand zeros.
+  @inline(__always)
+  private static func word(at place: Int, of bytes: UnsafeRawBufferPointer) -> UInt64 {
+    let beyond = place &+ 8 &- bytes.count
+    if beyond <= 0 { return UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: place, as: UInt64.self)) }
+    if beyond >= 8 { return 0 }
+    if bytes.count >= 8 {
+      let last = UInt64(bigEndian: bytes.loadUnaligned(fromByteOffset: bytes.count &- 8, as: UInt64.self))
+      return last &<< UInt64(8 &* beyond)
+    }
+    return bytes[place...].reduce(0) { $0 &<< 8 | UInt64($1) } &<< UInt64(8 &* beyond)
+  }
+
+  /// The code of more than `width` bits that stands highest in `window`.
+  private func longCode(at window: UInt64) -> Look {
+    for codes in longCodes {
+      let code = window >> UInt64(64 - codes.bits)
+      if code < codes.first + UInt64(codes.bytes.count) {
+        return Look(bits: UInt8(codes.bits), count: 1, bytes: UInt16(codes.bytes[Int(code - codes.first)]))
+      }
+    }
+    return Look()
+  }
+}

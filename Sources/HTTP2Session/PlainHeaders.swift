@@ -1,0 +1,164 @@
+private import CNghttp2
+private import HTTPMessage
+
+/// HEADERS frames for nghttp2 with their strings written out.
+///
+/// nghttp2 decodes Huffman code four bits at a time, which was a fifth of all that a push cost: of its path, which is another
+/// each time, and of its provider token, which curl and other clients built on nghttp2 say again each time. A header block
+/// means the same whether its strings are coded or not, and fills the same table (RFC 7541 sections 4.1 and 5.2). So they
+/// are decoded here, and nghttp2 reads and judges every block as ever.
+///
+/// What is unusual stays as it came: padded frames, blocks of several frames, what is not valid or would become too large.
+///
+/// The sessions of one event loop share this. Not Sendable: all of them live on one thread.
+final class PlainHeaders {
+  private static let maxFrame = UntoldFrames.headerSize + Int(HTTP2Limits.maxFrameSize)
+  /// How many bytes strings have, coded, that are kept: provider tokens, and no paths, which have 55.
+  private static let keptSizes = 100...1000
+
+  /// A string as it came, and written out with its length before it.
+  private struct Known {
+    var coded: [UInt8] = []
+    var plain: [UInt8] = []
+  }
+
+  private let code = HuffmanCode.hpack
+  /// The frame that was written last. There is room for one of the largest, and beyond that for a copy of another, and a string.
+  private let output = UnsafeMutableRawPointer.allocate(
+    byteCount: 2 * maxFrame + HuffmanCode.room(for: maxFrame) + 3, alignment: 16)
+  /// The last long string for each value of three bits that are random in a signature.
+  @exclusivity(unchecked) private var known = [Known](repeating: Known(), count: 8)
+
+  deinit { output.deallocate() }
+
+  /// Writes the strings of a frame out.
+  ///
+  /// - Parameter frame: of HEADERS, whole and with its header.
+  /// - Returns: what stands for it, in memory that the next call uses again; nil if nothing does.
+  func frame(for frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    let flags = frame[4]
+    guard frame.count <= Self.maxFrame, flags & (APNS_FLAG_END_HEADERS | APNS_FLAG_PADDED) == APNS_FLAG_END_HEADERS
+    else { return nil }
+    var block = HeaderBlock(bytes: frame, place: UntoldFrames.headerSize + (flags & APNS_FLAG_PRIORITY == 0 ? 0 : 5))
+    var copied = 0
+    var written = 0
+    while block.place < frame.count {
+      guard let strings = block.skipNumber() else { return nil }
+      for _ in 0..<strings {
+        let start = block.place
+        guard let string = block.string() else { return nil }
+        guard string.isCoded else { continue }
+        written = copy(frame, copied..<start, to: written)
+        guard let end = write(string.bytes, at: written), end <= Self.maxFrame else { return nil }
+        written = end
+        copied = block.place
+      }
+    }
+    if copied == 0 { return nil }
+    written = copy(frame, copied..<frame.count, to: written)
+    guard written <= Self.maxFrame else { return nil }
+    let length = written - UntoldFrames.headerSize
+    for place in 0..<3 {
+      output.storeBytes(of: UInt8(truncatingIfNeeded: length >> (16 - 8 * place)), toByteOffset: place, as: UInt8.self)
+    }
+    return UnsafeRawBufferPointer(start: output, count: written)
+  }
+
+  /// - Returns: where what was copied ends.
+  private func copy(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to place: Int) -> Int {
+    if let start = bytes.baseAddress {
+      (output + place).copyMemory(from: start + range.lowerBound, byteCount: range.count)
+    }
+    return place + range.count
+  }
+
+  /// Writes a string out.
+  ///
+  /// - Returns: where it ends; nil if it is not valid.
+  private func write(_ coded: UnsafeRawBufferPointer, at place: Int) -> Int? {
+    guard Self.keptSizes.contains(coded.count) else { return decode(coded, at: place) }
+    // The last byte is filled up with ones.
+    let slot = Int(coded[coded.count - 2] & 7)
+    if known[slot].coded.withUnsafeBytes({ $0.equals(coded) }) {
+      return known[slot].plain.withUnsafeBytes { copy($0, 0..<$0.count, to: place) }
+    }
+    guard let end = decode(coded, at: place) else { return nil }
+    let plain = UnsafeRawBufferPointer(start: output + place, count: end - place)
+    known[slot] = Known(coded: Array(coded), plain: Array(plain))
+    return end
+  }
+
+  private func decode(_ coded: UnsafeRawBufferPointer, at place: Int) -> Int? {
+    let start = output + place
+    // What stands before a string depends on how long it becomes. Mostly this is right.
+    let likely = HuffmanCode.room(for: coded.count) < 127 ? 1 : 2
+    guard let count = code.decode(coded, to: start + likely), count <= Int(HTTP2Limits.maxFrameSize) else { return nil }
+    let lengthSize = count < 127 ? 1 : count < 127 + 128 ? 2 : 3
+    if lengthSize != likely { (start + lengthSize).copyMemory(from: start + likely, byteCount: count) }
+    // Seven bits, or all of them and the rest in portions of seven, each but the last marked by the eighth (section 5.1).
+    start.storeBytes(of: UInt8(min(count, 127)), as: UInt8.self)
+    let rest = max(0, count - 127)
+    if lengthSize > 1 {
+      let mark: UInt8 = lengthSize == 3 ? 0x80 : 0
+      start.storeBytes(of: UInt8(rest & 0x7f) | mark, toByteOffset: 1, as: UInt8.self)
+    }
+    if lengthSize == 3 { start.storeBytes(of: UInt8(rest >> 7), toByteOffset: 2, as: UInt8.self) }
+    return place + lengthSize + count
+  }
+}
+
+/// Where the strings of a header block stand (RFC 7541 section 6), without a look at what they mean.
+private struct HeaderBlock {
+  let bytes: UnsafeRawBufferPointer
+  /// The next byte that was not read.
+  var place: Int
+
+  /// Reads the number that a field or a change of the table's size begins with.
+  ///
+  /// - Returns: how many strings come after it; nil if it does not end.
+  mutating func skipNumber() -> Int? {
+    let first = bytes[place]
+    place += 1
+    // An index alone, or how large the table is to be.
+    if first & 0x80 != 0 { return skipRest(of: first, 0x7f) ? 0 : nil }
+    if first & 0xe0 == 0x20 { return skipRest(of: first, 0x1f) ? 0 : nil }
+    let mask: UInt8 = first & 0x40 != 0 ? 0x3f : 0x0f
+    guard skipRest(of: first, mask) else { return nil }
+    // Without an index the name comes before the value.
+    return first & mask == 0 ? 2 : 1
+  }
+
+  private mutating func skipRest(of first: UInt8, _ mask: UInt8) -> Bool {
+    guard first & mask == mask else { return true }
+    while place < bytes.count {
+      place += 1
+      if bytes[place - 1] & 0x80 == 0 { return true }
+    }
+    return false
+  }
+
+  /// Reads a string.
+  ///
+  /// - Returns: nil if it goes beyond the end.
+  mutating func string() -> (bytes: UnsafeRawBufferPointer, isCoded: Bool)? {
+    guard place < bytes.count else { return nil }
+    let first = bytes[place]
+    place += 1
+    var length = Int(first & 0x7f)
+    if length == 0x7f {
+      var shift = 0
+      var isLast = false
+      while !isLast {
+        // No string is longer that fits into a frame.
+        guard place < bytes.count, shift <= 14 else { return nil }
+        length += Int(bytes[place] & 0x7f) << shift
+        isLast = bytes[place] & 0x80 == 0
+        shift += 7
+        place += 1
+      }
+    }
+    guard length <= bytes.count - place else { return nil }
+    defer { place += length }
+    return (UnsafeRawBufferPointer(rebasing: bytes[place..<place + length]), first & 0x80 != 0)
+  }
+}
