@@ -21,9 +21,10 @@ extension FuzzTarget {
 enum FuzzTargets {
   static var all: [String: any FuzzTarget.Type] {
     [
-      "frames": FramesTarget.self, "connections": ConnectionsTarget.self, "tokens": TokensTarget.self,
-      "certificates": CertificatesTarget.self, "profiles": ProfilesTarget.self, "queries": QueriesTarget.self,
-      "payloads": PayloadsTarget.self, "admin": AdminTarget.self, "exports": ExportsTarget.self,
+      "frames": FramesTarget.self, "headers": HeadersTarget.self, "connections": ConnectionsTarget.self,
+      "tokens": TokensTarget.self, "certificates": CertificatesTarget.self, "profiles": ProfilesTarget.self,
+      "queries": QueriesTarget.self, "payloads": PayloadsTarget.self, "admin": AdminTarget.self,
+      "exports": ExportsTarget.self,
     ]
   }
 

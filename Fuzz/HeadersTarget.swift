@@ -1,0 +1,63 @@
+import HTTP2Session
+import HTTPMessage
+
+/// Header blocks in whole frames, and the same in frames that come in two pieces, which go to nghttp2 as they came: both have
+/// to mean the same.
+///
+/// Each block stands behind its length in one byte; a connection takes them one after the other.
+struct HeadersTarget: FuzzTarget {
+  init() {}
+
+  func run(_ bytes: UnsafeRawBufferPointer) {
+    guard var whole = Reader(), var cut = Reader() else { return }
+    var input = Input(bytes)
+    var stream: Int32 = 1
+    while !input.isAtEnd {
+      let block = Array(input.piece(Int(input.byte())))
+      // HEADERS, with END_STREAM and END_HEADERS.
+      let head: [UInt8] = [0, 0, UInt8(block.count), 1, 5, 0, 0, UInt8(stream >> 8), UInt8(stream & 255)]
+      let (first, second) = (whole.hear([head + block]), cut.hear([head, block]))
+      expect(first == second, "in one piece \(first ?? ["the end"]), in two \(second ?? ["the end"])")
+      stream += 2
+      if first == nil { return }
+    }
+  }
+}
+
+/// A session and what it said.
+private struct Reader {
+  private let session: HTTP2ServerSession
+  private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+
+  init?() {
+    guard let session = try? HTTP2ServerSession(maxConcurrentStreams: 1000) else { return nil }
+    self.session = session
+    expect(hear([Self.preface]) != nil, "the preface was not taken")
+  }
+
+  /// What is to be made of a frame, and what the client is told; nil when the session is over.
+  mutating func hear(_ pieces: [[UInt8]]) -> [String]? {
+    var said: [String] = []
+    do {
+      for piece in pieces { try piece.withUnsafeBytes { try session.receive($0) } }
+    } catch {
+      return nil
+    }
+    while let event = session.nextEvent() {
+      switch event {
+      case .request(let stream):
+        said.append("request \(stream.id)")
+        stream.request.headers.forEachField { name, value in
+          said.append("\(stream.request.headers.string(name)): \(stream.request.headers.string(value))")
+        }
+        session.reset(stream, code: .cancel)
+      case .reset(let stream, let code): said.append("reset \(stream.id) \(code)")
+      default: said.append("something else")
+      }
+    }
+    var output: [UInt8] = []
+    session.drain(into: &output)
+    said.append("\(output)")
+    return said
+  }
+}
