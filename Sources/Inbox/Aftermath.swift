@@ -38,18 +38,41 @@ public final class Aftermath: Sendable {
 
   /// The rules that fired: the one that decided the outcome first, if one did.
   public let injections: Injections
+  // Nothing but another answer is what faults mostly do, and a server under load keeps many of these.
+  private let rest: Rest?
+
+  private final class Rest: Sendable {
+    let unusualReason: String?
+    let reset: String?
+    let goAway: GoAway?
+    let closed: Closing?
+    let breach: Breach?
+    let endedAt: Int64?
+
+    init(
+      unusualReason: String?, reset: String?, goAway: GoAway?, closed: Closing?, breach: Breach?, endedAt: Int64?
+    ) {
+      self.unusualReason = unusualReason
+      self.reset = reset
+      self.goAway = goAway
+      self.closed = closed
+      self.breach = breach
+      self.endedAt = endedAt
+    }
+  }
+
   /// The reason in the answer's body where APNs knows no such reason.
-  public let unusualReason: String?
+  public var unusualReason: String? { rest?.unusualReason }
   /// The HTTP/2 name of the error code the stream was reset with.
-  public let reset: String?
+  public var reset: String? { rest?.reset }
   /// The GOAWAY that went out because of this push.
-  public let goAway: GoAway?
+  public var goAway: GoAway? { rest?.goAway }
   /// How the connection ended because of this push.
-  public let closed: Closing?
+  public var closed: Closing? { rest?.closed }
   /// What the client should not have done; nil for nothing.
-  public let breach: Breach?
+  public var breach: Breach? { rest?.breach }
   /// When a push without an answer ended, in monotonic nanoseconds of machine time; nil where there is an answer.
-  public let endedAt: Int64?
+  public var endedAt: Int64? { rest?.endedAt }
 
   /// What was done.
   public init(
@@ -57,11 +80,12 @@ public final class Aftermath: Sendable {
     closed: Closing? = nil, breach: Breach? = nil, endedAt: Int64? = nil
   ) {
     self.injections = injections
-    self.unusualReason = unusualReason
-    self.reset = reset
-    self.goAway = goAway
-    self.closed = closed
-    self.breach = breach
-    self.endedAt = endedAt
+    let isPlain =
+      unusualReason == nil && reset == nil && goAway == nil && closed == nil && breach == nil && endedAt == nil
+    rest =
+      isPlain
+      ? nil
+      : Rest(
+        unusualReason: unusualReason, reset: reset, goAway: goAway, closed: closed, breach: breach, endedAt: endedAt)
   }
 }

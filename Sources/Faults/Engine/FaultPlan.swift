@@ -108,7 +108,7 @@ public final class FaultPlan: Sendable {
 
   /// What the rules do to a push at which a glance was taken, if that says all; else nil.
   public func decide(among left: RulesLeft) -> Decision? {
-    guard let firing = left.firing, let injection = tallies.fire(firing) else { return nil }
+    guard let injection = left.injection, tallies.fire(injection) else { return nil }
     var decision = Decision()
     decision.outcome = injection
     return decision
@@ -161,7 +161,7 @@ public final class FaultPlan: Sendable {
       if excludingOutcomes, !rule.alwaysContinues { continue }
       switch rule.impression(glance, attempt: attempt, profile.pushIdentity, now: now) {
       case .dismissed(let dismissal): rule.dismissals.add(dismissal)
-      case .fires(let firing): return RulesLeft(count: place.upperBound - index, firing: firing)
+      case .fires(let injection): return RulesLeft(count: place.upperBound - index, injection: injection)
       case .unclear: return RulesLeft(count: place.upperBound - index)
       }
     }

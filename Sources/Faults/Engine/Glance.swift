@@ -63,23 +63,12 @@ final class Dismissals: Sendable {
   }
 }
 
-/// A rule that fires, and why.
-struct Firing: Sendable {
-  let rule: PreparedRule
-  /// Nil when nothing was drawn.
-  var draw: Double?
-  /// Nil without a probability.
-  var probability: Double?
-  /// Of the draw.
-  var ordinal = 0
-}
-
 extension PreparedRule {
   /// What a glance at a push says of the rule.
   enum Impression {
     case dismissed(Dismissal)
     /// It fires, and what it does is all that happens.
-    case fires(Firing)
+    case fires(Injection)
     /// It takes more than a glance.
     case unclear
   }
@@ -111,7 +100,7 @@ extension PreparedRule {
     if let probability, draw ?? 0 >= probability { return .dismissed(.probability) }
     if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .dismissed(.count) }
     return firesPlainly
-      ? .fires(Firing(rule: self, draw: draw, probability: probability, ordinal: ordinal)) : .unclear
+      ? .fires(Injection(deed, draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }
 }
 
@@ -130,8 +119,8 @@ extension Trigger.Key {
 public struct RulesLeft: Sendable {
   /// How many there are: the last ones.
   var count = 0
-  /// That the first of them fires, if the glance said that too.
-  var firing: Firing?
+  /// What the first of them does, if the glance said that too.
+  var injection: Injection?
 
   /// Whether no rule does anything.
   public var isEmpty: Bool { count == 0 }

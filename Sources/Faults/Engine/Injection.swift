@@ -1,48 +1,68 @@
-/// One rule that fired, and what it does. An object: on its way from the rule to the record it is handed on often.
-public final class Injection: Sendable, Equatable {
-  /// The profile it is of; nil for ad-hoc rules and magic device tokens.
-  public let profile: String?
-  /// The rule's name; `magic-` and the code for a magic device token.
-  public let rule: String
-  /// What is done: never `choose` or `sequence`, delays always of a fixed length, within the profile's limits.
-  public let action: Action
-  /// What is done right after it: the GOAWAY that follows a 503 `Shutdown` of a magic device token.
-  public let followedBy: Action?
-  /// Whether the rules after it were looked at.
-  public let continues: Bool
+/// One rule that fired, and what it does.
+public struct Injection: Sendable, Equatable {
+  /// What a rule does. An object, which all injections of a rule share as far as it does the same each time: the inbox
+  /// keeps them.
+  final class Deed: Sendable {
+    let profile: String?
+    let rule: String
+    let action: Action
+    let followedBy: Action?
+    let continues: Bool
+    let slot: Int?
+
+    init(profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, slot: Int?) {
+      self.profile = profile
+      self.rule = rule
+      self.action = action
+      self.followedBy = followedBy
+      self.continues = continues
+      self.slot = slot
+    }
+
+    /// - Parameter action: what is left of the rule's action.
+    convenience init(_ rule: Rule, profile: String?, doing action: Action, slot: Int) {
+      self.init(
+        profile: profile, rule: rule.name, action: action,
+        continues: rule.continues ?? action.name.continues ?? false, slot: slot)
+    }
+  }
+
+  private let deed: Deed
   /// The number that was drawn, at least 0 and below `probability`; nil when nothing was drawn.
   public let draw: Double?
   /// How likely it was; nil for a rule without a probability.
   public let probability: Double?
   /// Of the draw: the attempt number, or 0.
   public let ordinal: Int
-  /// The rule's counters, to which a held push is given back.
-  let slot: Int?
 
-  package init(
-    profile: String? = nil, rule: String, action: Action, followedBy: Action? = nil, continues: Bool,
-    draw: Double? = nil, probability: Double? = nil, ordinal: Int = 0, slot: Int? = nil
-  ) {
-    self.profile = profile
-    self.rule = rule
-    self.action = action
-    self.followedBy = followedBy
-    self.continues = continues
+  init(_ deed: Deed, draw: Double?, probability: Double?, ordinal: Int) {
+    self.deed = deed
     self.draw = draw
     self.probability = probability
     self.ordinal = ordinal
-    self.slot = slot
   }
 
-  /// - Parameter action: what is left of the rule's action; nil for all of it.
-  convenience init(_ firing: Firing, doing action: Action? = nil) {
-    let rule = firing.rule.rule
-    let action = action ?? rule.action
+  package init(
+    profile: String? = nil, rule: String, action: Action, followedBy: Action? = nil, continues: Bool,
+    draw: Double? = nil, probability: Double? = nil, ordinal: Int = 0
+  ) {
     self.init(
-      profile: firing.rule.profile, rule: rule.name, action: action,
-      continues: rule.continues ?? action.name.continues ?? false, draw: firing.draw,
-      probability: firing.probability, ordinal: firing.ordinal, slot: firing.rule.slot)
+      Deed(profile: profile, rule: rule, action: action, followedBy: followedBy, continues: continues, slot: nil),
+      draw: draw, probability: probability, ordinal: ordinal)
   }
+
+  /// The profile it is of; nil for ad-hoc rules and magic device tokens.
+  public var profile: String? { deed.profile }
+  /// The rule's name; `magic-` and the code for a magic device token.
+  public var rule: String { deed.rule }
+  /// What is done: never `choose` or `sequence`, delays always of a fixed length, within the profile's limits.
+  public var action: Action { deed.action }
+  /// What is done right after it: the GOAWAY that follows a 503 `Shutdown` of a magic device token.
+  public var followedBy: Action? { deed.followedBy }
+  /// Whether the rules after it were looked at.
+  public var continues: Bool { deed.continues }
+  /// The rule's counters, to which a held push is given back.
+  var slot: Int? { deed.slot }
 
   /// Whether two are the same in all they say.
   public static func == (one: Injection, other: Injection) -> Bool {

@@ -24,6 +24,8 @@ final class PreparedRule: Sendable {
   let isPlain: Bool
   /// Whether a glance that does not dismiss it says all: it then fires, does always the same, and ends the walk.
   let firesPlainly: Bool
+  /// What it does then.
+  let deed: Injection.Deed
 
   init(
     _ rule: Rule, profile: String?, slot: Int, dismissals: Dismissals, activatedAt: Int64, seed: UInt64
@@ -39,6 +41,7 @@ final class PreparedRule: Sendable {
     alwaysStops = rule.continues.map { !$0 } ?? rule.action.leaves.allSatisfy { $0.name.continues != true }
     draws = Draw.Source(seed: seed, profile: profile ?? "", rule: rule.name)
     drawsForAction = rule.action.draws
+    deed = Injection.Deed(rule, profile: profile, doing: rule.action, slot: slot)
     let trigger = rule.trigger
     firesPlainly = isPlain && alwaysStops && trigger.times == nil && rule.action.isResolved
     isStateless =

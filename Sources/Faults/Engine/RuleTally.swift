@@ -120,9 +120,9 @@ struct RuleTally {
     for (key, position) in resolution.next { positions[key] = position }
     if trigger.times != nil { injected[candidate.countKey] = before &+ 1 }
     return Injection(
-      Firing(
-        rule: prepared, draw: candidate.draw, probability: candidate.probability, ordinal: candidate.ordinal),
-      doing: action)
+      Injection.Deed(prepared.rule, profile: prepared.profile, doing: action, slot: prepared.slot),
+      draw: candidate.draw,
+      probability: candidate.probability, ordinal: candidate.ordinal)
   }
 
   private mutating func takeChance(on connection: UInt64, opening: Int64) throws(TriggerPart) {

@@ -85,14 +85,13 @@ public final class Tallies: Sendable {
 
   /// Counts that a rule fires of which a glance has said so.
   ///
-  /// - Returns: what it does; nil if the rule is not in force any more, because a newer plan came between.
-  func fire(_ firing: Firing) -> Injection? {
-    let injection = Injection(firing)
-    return state.withLockedValue { state in
-      guard let place = state.tallies.index(forKey: firing.rule.slot) else { return nil }
+  /// - Returns: false if the rule is not in force any more, because a newer plan came between.
+  func fire(_ injection: Injection) -> Bool {
+    state.withLockedValue { state in
+      guard let slot = injection.slot, let place = state.tallies.index(forKey: slot) else { return false }
       state.tallies.values[place].countFiring()
       state.note(injection, at: place)
-      return injection
+      return true
     }
   }
 
