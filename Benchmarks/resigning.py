@@ -1,4 +1,5 @@
-"""Pushes on one connection whose provider token is signed anew every so often: h2load's is the same throughout."""
+"""Pushes on one connection whose provider token is signed anew every so often: h2load's is the same throughout. What it says
+of a push is said as h2load does: token, path and length each time, the other fields from the table."""
 
 import ssl
 
@@ -6,7 +7,7 @@ import wire
 from wire import ACK, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, text
 
 # Fields of a static table with and without their values (RFC 7541 appendix A), and :status: 200 at the beginning of an answer.
-POST, HTTPS, PATH, AUTHORITY, AUTHORIZATION, CONTENT_LENGTH = b"\x83", b"\x87", b"\x04", b"\x41", b"\x57", b"\x0f\x0d"
+POST, HTTPS, PATH, AUTHORITY, AUTHORIZATION, CONTENT_LENGTH = b"\x83", b"\x87", b"\x04", b"\x41", b"\x1f\x08", b"\x0f\x0d"
 OK = 0x88
 # The newest entry of the dynamic table.
 NEWEST = 62
@@ -37,11 +38,13 @@ class ResigningProvider(wire.Connection):
         """Sends `each` pushes with each of the tokens, and returns when all are answered."""
         beginning = POST + HTTPS + PATH + text(path)
         end = CONTENT_LENGTH + text(str(len(payload)))
-        for token in tokens:
-            entries = [*fields, (AUTHORIZATION, "bearer " + token)]
-            # All of them anew, or the table would drop the oldest after a while.
-            first = beginning + b"".join(name + text(value) for name, value in entries) + end
-            further = beginning + bytes(0x80 | NEWEST + age for age in reversed(range(len(entries)))) + end
+        indexed = b"".join(name + text(value) for name, value in fields)
+        known = bytes(0x80 | NEWEST + age for age in reversed(range(len(fields))))
+        for count, token in enumerate(tokens):
+            # Never in the table, as the token is a secret.
+            secret = AUTHORIZATION + text("bearer " + token)
+            first = beginning + (known if count else indexed) + secret + end
+            further = beginning + known + secret + end
             for index in range(each):
                 while self.open >= self.allowed or self.window < len(payload):
                     self.turn()

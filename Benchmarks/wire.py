@@ -66,11 +66,34 @@ def frame(kind, flags, stream, body):
 
 
 def text(value):
-    """A string of HPACK without Huffman coding (RFC 7541 section 5.2)."""
-    size = len(value)
+    """A string of HPACK (RFC 7541 section 5.2), in Huffman code where that is shorter, as most libraries say it."""
+    plain, bits = value.encode(), "".join(HUFFMAN[character] for character in value)
+    count = (len(bits) + 7) // 8
+    if count >= len(plain):
+        return length(len(plain), 0) + plain
+    # Ones fill the last byte up.
+    return length(count, 0x80) + int(bits + "1" * (count * 8 - len(bits)), 2).to_bytes(count, "big")
+
+
+def length(size, mark):
     if size < 127:
-        return bytes([size]) + value.encode()
-    size, prefix = size - 127, b"\x7f"
+        return bytes([mark | size])
+    size, prefix = size - 127, bytes([mark | 127])
     while size >= 128:
         prefix, size = prefix + bytes([size % 128 + 128]), size // 128
-    return prefix + bytes([size]) + value.encode()
+    return prefix + bytes([size])
+
+
+def codes():
+    """The codes of the characters that requests are made of (RFC 7541 appendix B). The code is canonical: which have how
+    many bits, and their order, says all of it."""
+    code, bits, found = 0, 5, {}
+    for characters in ("012aceiost", " %-./3456789=A_bdfghlmnpru", ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz", "&*,;XZ"):
+        for character in characters:
+            found[character] = format(code, f"0{bits}b")
+            code += 1
+        code, bits = code << 1, bits + 1
+    return found
+
+
+HUFFMAN = codes()

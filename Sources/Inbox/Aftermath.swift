@@ -1,8 +1,7 @@
 public import Faults
 
-/// What went out besides, or instead of, an ordinary answer, and which fault did it. Few records have one, so it stands
-/// apart from them.
-public final class Aftermath: Sendable {
+/// What went out besides, or instead of, an ordinary answer, and which fault did it. Few records have one.
+public struct Aftermath: Sendable {
   /// How the connection ended with this push.
   public enum Closing: String, Sendable {
     /// FIN.
@@ -38,7 +37,7 @@ public final class Aftermath: Sendable {
 
   /// The rules that fired: the one that decided the outcome first, if one did.
   public let injections: Injections
-  // Nothing but another answer is what faults mostly do, and a server under load keeps many of these.
+  // Faults mostly give another answer, and then there is nothing more to tell.
   private let rest: Rest?
 
   private final class Rest: Sendable {
@@ -60,6 +59,9 @@ public final class Aftermath: Sendable {
       self.endedAt = endedAt
     }
   }
+
+  /// The one rule that fired, if there is nothing else to tell.
+  var onlyInjection: Injection? { rest == nil && injections.count == 1 ? injections[0] : nil }
 
   /// The reason in the answer's body where APNs knows no such reason.
   public var unusualReason: String? { rest?.unusualReason }

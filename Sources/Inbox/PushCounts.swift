@@ -45,7 +45,7 @@ public struct PushCounts: Sendable {
       } else {
         add(
           records[index].outcome, records[index].served,
-          hasUnusualReason: records[index].aftermath?.unusualReason != nil)
+          hasUnusualReason: records[index].hasUnusualReason)
       }
     }
   }

@@ -1,4 +1,5 @@
 public import APNSRules
+internal import Faults
 public import HTTPMessage
 
 /// One push as it came, what APNs would say to it, and what was said: what the inbox keeps of each attempt.
@@ -64,8 +65,8 @@ public struct Record: Sendable {
   public internal(set) var seq = 0
   // What it leads to is written while the record is made and never after that, so any number of threads may read it at once.
   nonisolated(unsafe) private(set) var content: RecordContent
-  /// What there is to tell beyond an ordinary answer; nil for most.
-  public private(set) var aftermath: Aftermath?
+  /// What there is to tell beyond an ordinary answer, where that is more than the injection in `content`, or less.
+  private var further: Further?
   /// What went out.
   public private(set) var served: Served
   /// How it ended.
@@ -78,6 +79,22 @@ public struct Record: Sendable {
   private var finished: Int64
   /// The same for all attempts of its push; without regard to its `apns-id`, whatever a profile says.
   public let pushKey: PushKey
+
+  /// Few records have one, so it stands apart from them.
+  private final class Further: Sendable {
+    let aftermath: Aftermath?
+
+    init(_ aftermath: Aftermath?) { self.aftermath = aftermath }
+  }
+
+  /// What there is to tell beyond an ordinary answer; nil for most.
+  public var aftermath: Aftermath? {
+    if let further { return further.aftermath }
+    return content.injection.map { Aftermath(injections: [$0]) }
+  }
+
+  /// Whether the answer has a reason that APNs has not.
+  var hasUnusualReason: Bool { further?.aftermath?.unusualReason != nil }
 
   /// When its story ended, in milliseconds since 1970 of the server's clock; nil while it is pending.
   public private(set) var finishedAt: Int64? {
@@ -101,7 +118,7 @@ public struct Record: Sendable {
   public var verdict: Verdict? { isJudged ? head { $0.verdict.verdict } : nil }
 
   /// Whether there is a verdict.
-  var isJudged: Bool { head { $0.standing }.isJudged }
+  var isJudged: Bool { head { $0.marks }.contains(.judged) }
 
   /// What the request's headers say; positions are into the packed header fields.
   public var facts: PushFacts { head { $0.verdict.facts } }
@@ -120,7 +137,12 @@ public struct Record: Sendable {
     outcome = end.outcome
     accepted = end.accepted
     served = end.served
-    aftermath = end.aftermath
+    let told = content.injection
+    switch end.aftermath {
+    case nil: further = told == nil ? nil : Further(nil)
+    // What came out is what was decided.
+    case let aftermath?: further = told != nil && told == aftermath.onlyInjection ? nil : Further(aftermath)
+    }
   }
 }
 
@@ -145,12 +167,14 @@ extension Record {
     in arena: borrowing RecordArena = .ofOne()
   ) {
     let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
+    let injection = end.aftermath?.onlyInjection
     // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
     self.init(
       content: RecordContent(
         request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
-        arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, in: arena),
-      aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
+        arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
+      further: injection == nil ? end.aftermath.map { Further($0) } : nil, served: end.served, outcome: end.outcome,
+      accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min, pushKey: pushKey)
   }
 
@@ -167,12 +191,15 @@ extension Record {
   ) {
     var names = HeaderList()
     for name in findings { names.append(name: name, value: "") }
+    let injection = end.aftermath?.onlyInjection
     self.init(
       seq: seq,
       content: RecordContent(
         request, verdict ?? Verdict(facts: facts), isJudged: verdict != nil, generatedID, connection,
-        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, toldFindings: names, in: arena),
-      aftermath: end.aftermath, served: end.served, outcome: end.outcome, accepted: end.accepted, attempt: attempt,
+        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, toldFindings: names, in: arena
+      ),
+      further: injection == nil ? end.aftermath.map { Further($0) } : nil, served: end.served, outcome: end.outcome,
+      accepted: end.accepted, attempt: attempt,
       finished: end.finishedAt ?? .min,
       pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
   }

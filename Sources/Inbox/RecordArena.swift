@@ -1,4 +1,5 @@
 internal import CPrefetch
+internal import Faults
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
@@ -64,7 +65,7 @@ final class RecordSlab: Sendable {
   @exclusivity(unchecked) nonisolated(unsafe) private(set) var referents: [Unmanaged<AnyObject>] = []
   /// Those that came last, as many as one head refers to: mostly they are the next one's too.
   @exclusivity(unchecked) nonisolated(unsafe) private var recent:
-    (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
+    (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
 
   init(capacity: Int) {
     self.capacity = capacity
@@ -99,19 +100,23 @@ final class RecordSlab: Sendable {
   /// How many bytes are free.
   var room: Int { capacity - taken.load(ordering: .relaxed) }
 
-  /// Puts a head into the free bytes, of which there have to be enough, and lets `write` fill those behind it.
+  /// Puts a head and its injection into the free bytes, of which there have to be enough, and lets `write` fill those
+  /// behind them.
   ///
   /// - Returns: where the head stands.
   @inline(__always)
   func add(
-    _ head: RecordHead, _ write: (UnsafeMutableRawBufferPointer) -> Void
+    _ head: RecordHead, _ injection: KeptInjection?, _ write: (UnsafeMutableRawBufferPointer) -> Void
   ) -> UnsafeMutablePointer<RecordHead> {
     head.forEachReferent { keep($0) }
+    if let injection { keep(injection.referent) }
     let start = taken.load(ordering: .relaxed)
     let place = (memory + start).assumingMemoryBound(to: RecordHead.self)
     place.initialize(to: head)
-    write(UnsafeMutableRawBufferPointer(start: place + 1, count: head.byteCount))
-    let end = start + RecordContent.size(bytes: head.byteCount)
+    let rest = UnsafeMutableRawPointer(place + 1)
+    if let injection { rest.initializeMemory(as: KeptInjection.self, to: injection) }
+    write(UnsafeMutableRawBufferPointer(start: rest + head.injectionSize, count: head.byteCount))
+    let end = start + RecordContent.size(bytes: head.size)
     taken.store(end, ordering: .releasing)
     // This memory was written to a hundred thousand pushes ago. It comes while the next push is read, which then need not
     // wait for it.
@@ -123,8 +128,8 @@ final class RecordSlab: Sendable {
   @inline(__always)
   private func keep(_ referent: Unmanaged<AnyObject>) {
     let address = referent.toOpaque()
-    if recent.0 == address || recent.1 == address || recent.2 == address { return }
-    recent = (address, recent.0, recent.1)
+    if recent.0 == address || recent.1 == address || recent.2 == address || recent.3 == address { return }
+    recent = (address, recent.0, recent.1, recent.2)
     referents.append(referent.retain())
   }
 

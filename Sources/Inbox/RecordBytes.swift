@@ -33,7 +33,7 @@ extension Record {
   var keptBodySize: Int { head { Int($0.keptBodySize) } }
 
   /// How many bytes it keeps.
-  var byteCount: Int { head { $0.byteCount } }
+  var byteCount: Int { head { $0.size } }
 
   /// A part of what is known about its bytes. By a pointer, without a copy of the whole and without the run-time check for
   /// overlapping access: nobody writes to a head.

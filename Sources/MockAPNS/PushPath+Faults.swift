@@ -29,7 +29,7 @@ extension PushPath {
   ) {
     announceStreams(before: nil, session)
     if course.latches { standing.latchTokenUpdates(now: now) }
-    effects += course.effects
+    if !course.effects.isEmpty { effects += course.effects }
     if isHEAD(request, verdict) { course.leaveOutBody() }
 
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || course.isFaulted
@@ -219,6 +219,7 @@ extension PushPath {
 
   /// It is not held any more.
   private func release(_ course: Course) {
+    guard course.isHolding else { return }
     for injection in course.injections where injection.holds { behaviour.plan.tallies.release(injection) }
   }
 

@@ -1,4 +1,5 @@
 import APNSRules
+import Faults
 import HTTPMessage
 import Testing
 
@@ -66,6 +67,62 @@ struct RecordArenaTests {
         end: Record.End(outcome: .rejected, accepted: false, served: Record.Served(), finishedAt: 0), in: arena)
     }
     #expect(slab.referents.count == 3)
+  }
+
+  private static let busy = Injection(
+    profile: "flaky", rule: "busy", action: .close, continues: false, draw: 0.1, probability: 0.5, ordinal: 2)
+  private static let late = Injection(rule: "late", action: .delay(.fixed(.seconds(1))), continues: true)
+
+  /// What a record that began with one aftermath, and ended with another or the same, tells of it.
+  @Test(
+    arguments: [
+      (nil, nil), (nil, Aftermath(injections: [busy])), (nil, Aftermath(reset: "CANCEL")),
+      (Aftermath(injections: [busy]), nil), (Aftermath(injections: [busy]), Aftermath(injections: [busy])),
+      (Aftermath(injections: [busy]), Aftermath(injections: [late])),
+      (Aftermath(injections: [busy]), Aftermath(injections: [busy, late])),
+      (Aftermath(injections: [busy]), Aftermath(injections: [busy], reset: "CANCEL", endedAt: 7)),
+      (Aftermath(injections: [busy, late]), Aftermath(injections: [busy])), (Aftermath(reset: "CANCEL"), nil),
+    ] as [(Aftermath?, Aftermath?)])
+  func anAftermathIsWhatItWasToldLast(first: Aftermath?, last: Aftermath?) {
+    let arena = RecordArena()
+    let push = PushFixture { $0.aftermath = first }
+    var record = Record(
+      request: push.request, verdict: Verdict(of: push.request), isJudged: false, generatedID: [],
+      connection: push.connection, receivedAt: 0,
+      end: Record.End(
+        outcome: .pending, accepted: false, served: Record.Served(), aftermath: first, finishedAt: nil), in: arena)
+    expect(record, tells: first)
+    #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
+    record.end(
+      Record.End(outcome: .faulted, accepted: false, served: Record.Served(), aftermath: last, finishedAt: 1))
+    expect(record, tells: last)
+    record.move(to: RecordArena())
+    expect(record, tells: last)
+    #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
+  }
+
+  private func expect(_ record: Record, tells aftermath: Aftermath?) {
+    let told = record.aftermath
+    #expect((told == nil) == (aftermath == nil))
+    #expect(told.map { Array($0.injections) } == aftermath.map { Array($0.injections) })
+    #expect(told?.reset == aftermath?.reset && told?.endedAt == aftermath?.endedAt)
+  }
+
+  /// A rule that does the same to each push is kept once, and no record takes memory of its own for it.
+  @Test func injectionsOfARuleShareWhatTheyDo() {
+    let arena = RecordArena()
+    let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
+    let push = PushFixture()
+    let records = (0..<10).map { _ in
+      Record(
+        request: push.request, verdict: Verdict(of: push.request), isJudged: false, generatedID: [],
+        connection: push.connection, receivedAt: 0,
+        end: Record.End(
+          outcome: .faulted, accepted: false, served: Record.Served(status: 503),
+          aftermath: Aftermath(injections: [Self.busy]), finishedAt: 0), in: arena)
+    }
+    #expect(slab.referents.count == 2)
+    #expect(records.allSatisfy { $0.aftermath?.injections.first == Self.busy })
   }
 
   @Test func aSlabKeepsWhatItsRecordsReferToAndNoLonger() throws {

@@ -108,7 +108,9 @@ public final class FaultPlan: Sendable {
 
   /// What the rules do to a push at which a glance was taken, if that says all; else nil.
   public func decide(among left: RulesLeft) -> Decision? {
-    guard let injection = left.injection, tallies.fire(injection) else { return nil }
+    guard let chance = left.chance else { return nil }
+    let injection = Injection(rules[left.first].deed, chance)
+    guard tallies.fire(injection) else { return nil }
     var decision = Decision()
     decision.outcome = injection
     return decision
@@ -161,8 +163,8 @@ public final class FaultPlan: Sendable {
       if excludingOutcomes, !rule.alwaysContinues { continue }
       switch rule.impression(glance, attempt: attempt, profile.pushIdentity, now: now) {
       case .dismissed(let dismissal): rule.dismissals.add(dismissal)
-      case .fires(let injection): return RulesLeft(count: place.upperBound - index, injection: injection)
-      case .unclear: return RulesLeft(count: place.upperBound - index)
+      case .fires(let chance): return RulesLeft(first: index, count: place.upperBound - index, chance: chance)
+      case .unclear: return RulesLeft(first: index, count: place.upperBound - index)
       }
     }
     return RulesLeft()

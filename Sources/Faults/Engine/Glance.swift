@@ -68,7 +68,7 @@ extension PreparedRule {
   enum Impression {
     case dismissed(Dismissal)
     /// It fires, and what it does is all that happens.
-    case fires(Injection)
+    case fires(Injection.Chance)
     /// It takes more than a glance.
     case unclear
   }
@@ -100,7 +100,7 @@ extension PreparedRule {
     if let probability, draw ?? 0 >= probability { return .dismissed(.probability) }
     if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .dismissed(.count) }
     return firesPlainly
-      ? .fires(Injection(deed, draw: draw, probability: probability, ordinal: ordinal)) : .unclear
+      ? .fires(Injection.Chance(draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }
 }
 
@@ -115,12 +115,15 @@ extension Trigger.Key {
   }
 }
 
-/// The rules of a moment that are left when a glance at a push has dismissed those before them.
+/// The rules of a moment that are left when a glance at a push has dismissed those before them. It holds on to none of
+/// them, because every push makes one.
 public struct RulesLeft: Sendable {
+  /// Where the first of them stands.
+  var first = 0
   /// How many there are: the last ones.
   var count = 0
-  /// What the first of them does, if the glance said that too.
-  var injection: Injection?
+  /// That the first of them fires, and why, if the glance said that too.
+  var chance: Injection.Chance?
 
   /// Whether no rule does anything.
   public var isEmpty: Bool { count == 0 }

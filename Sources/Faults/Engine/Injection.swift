@@ -2,7 +2,7 @@
 public struct Injection: Sendable, Equatable {
   /// What a rule does. An object, which all injections of a rule share as far as it does the same each time: the inbox
   /// keeps them.
-  final class Deed: Sendable {
+  final class Deed: Sendable, Equatable {
     let profile: String?
     let rule: String
     let action: Action
@@ -25,21 +25,27 @@ public struct Injection: Sendable, Equatable {
         profile: profile, rule: rule.name, action: action,
         continues: rule.continues ?? action.name.continues ?? false, slot: slot)
     }
+
+    static func == (one: Deed, other: Deed) -> Bool {
+      one === other
+        || one.profile == other.profile && one.rule == other.rule && one.action == other.action
+          && one.followedBy == other.followedBy && one.continues == other.continues && one.slot == other.slot
+    }
   }
 
-  private let deed: Deed
-  /// The number that was drawn, at least 0 and below `probability`; nil when nothing was drawn.
-  public let draw: Double?
-  /// How likely it was; nil for a rule without a probability.
-  public let probability: Double?
-  /// Of the draw: the attempt number, or 0.
-  public let ordinal: Int
+  /// Why it fired.
+  struct Chance: Sendable, Equatable {
+    var draw: Double?
+    var probability: Double?
+    var ordinal = 0
+  }
 
-  init(_ deed: Deed, draw: Double?, probability: Double?, ordinal: Int) {
+  let deed: Deed
+  let chance: Chance
+
+  init(_ deed: Deed, _ chance: Chance) {
     self.deed = deed
-    self.draw = draw
-    self.probability = probability
-    self.ordinal = ordinal
+    self.chance = chance
   }
 
   package init(
@@ -48,7 +54,7 @@ public struct Injection: Sendable, Equatable {
   ) {
     self.init(
       Deed(profile: profile, rule: rule, action: action, followedBy: followedBy, continues: continues, slot: nil),
-      draw: draw, probability: probability, ordinal: ordinal)
+      Chance(draw: draw, probability: probability, ordinal: ordinal))
   }
 
   /// The profile it is of; nil for ad-hoc rules and magic device tokens.
@@ -61,15 +67,14 @@ public struct Injection: Sendable, Equatable {
   public var followedBy: Action? { deed.followedBy }
   /// Whether the rules after it were looked at.
   public var continues: Bool { deed.continues }
+  /// The number that was drawn, at least 0 and below `probability`; nil when nothing was drawn.
+  public var draw: Double? { chance.draw }
+  /// How likely it was; nil for a rule without a probability.
+  public var probability: Double? { chance.probability }
+  /// Of the draw: the attempt number, or 0.
+  public var ordinal: Int { chance.ordinal }
   /// The rule's counters, to which a held push is given back.
   var slot: Int? { deed.slot }
-
-  /// Whether two are the same in all they say.
-  public static func == (one: Injection, other: Injection) -> Bool {
-    one.profile == other.profile && one.rule == other.rule && one.action == other.action
-      && one.followedBy == other.followedBy && one.continues == other.continues && one.draw == other.draw
-      && one.probability == other.probability && one.ordinal == other.ordinal && one.slot == other.slot
-  }
 
   /// The same rule doing something else: what a connection that is being drained does to each push.
   public func doing(_ action: Action) -> Injection {

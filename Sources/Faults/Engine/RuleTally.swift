@@ -121,8 +121,7 @@ struct RuleTally {
     if trigger.times != nil { injected[candidate.countKey] = before &+ 1 }
     return Injection(
       Injection.Deed(prepared.rule, profile: prepared.profile, doing: action, slot: prepared.slot),
-      draw: candidate.draw,
-      probability: candidate.probability, ordinal: candidate.ordinal)
+      Injection.Chance(draw: candidate.draw, probability: candidate.probability, ordinal: candidate.ordinal))
   }
 
   private mutating func takeChance(on connection: UInt64, opening: Int64) throws(TriggerPart) {

@@ -13,8 +13,8 @@ extension Record {
   var toldFindings: [Finding.Kind]? { toldNames?.compactMap(Finding.Kind.init) }
 
   private var toldNames: [String]? {
-    guard head({ $0.standing }).isTold else { return nil }
-    return withBytes(head { $0.idRange.upperBound..<$0.byteCount }) { packed in
+    guard head({ $0.marks }).contains(.told) else { return nil }
+    return withBytes(head { $0.toldRange }) { packed in
       var names: [String] = []
       HeaderList.forEachField(in: packed) { name, _ in
         names.append(String(decoding: packed[name.indices], as: UTF8.self))

@@ -24,27 +24,31 @@ final class Course {
     case loseAnswer(Action.Ending)
   }
 
+  // Unchecked at run time for overlapping access: no method holds one of these while it calls another.
+
   /// The rules that fired, the one that decided first.
-  private(set) var injections: Injections = []
+  @exclusivity(unchecked) private(set) var injections: Injections = []
+  /// Whether one of them holds the push back.
+  @exclusivity(unchecked) private(set) var isHolding = false
   /// What goes out if an answer does.
-  private(set) var answer: Answer
+  @exclusivity(unchecked) private(set) var answer: Answer
   /// Whether APNs takes the push.
-  private(set) var isAccepted: Bool
+  @exclusivity(unchecked) private(set) var isAccepted: Bool
   /// Whether a rule decided the end, and not APNs' rules.
-  private(set) var isFaulted = false
+  @exclusivity(unchecked) private(set) var isFaulted = false
   /// Before anything happens.
-  private(set) var delay = Duration.zero
+  @exclusivity(unchecked) private(set) var delay = Duration.zero
   /// It waits before APNs takes it, and not only before its answer.
-  private(set) var waitsToBeTaken = false
+  @exclusivity(unchecked) private(set) var waitsToBeTaken = false
   /// How the answer goes out.
-  private(set) var shape = AnswerShape()
-  private(set) var end = End.answer
+  @exclusivity(unchecked) private(set) var shape = AnswerShape()
+  @exclusivity(unchecked) private(set) var end = End.answer
   /// A GOAWAY after the answer.
-  private(set) var followedBy: Action.GoAwayOrder?
+  @exclusivity(unchecked) private(set) var followedBy: Action.GoAwayOrder?
   /// What happens to the connection besides.
-  private(set) var effects: [ConnectionEffect] = []
+  @exclusivity(unchecked) private(set) var effects: [ConnectionEffect] = []
   /// The standing of the connection's provider token is spoilt too.
-  private(set) var latches = false
+  @exclusivity(unchecked) private(set) var latches = false
 
   /// What APNs would do.
   init(_ verdict: borrowing Verdict) {
@@ -67,9 +71,11 @@ final class Course {
   func follow(_ decision: Decision, at moment: Moment, now: Int64) {
     for injection in decision.additions {
       injections.append(injection)
+      if injection.holds { isHolding = true }
       add(injection.action, at: moment)
     }
     guard let outcome = decision.outcome else { return }
+    if outcome.holds { isHolding = true }
     // A rule may end the walk with something that only adds: then there is no outcome but APNs' own.
     guard outcome.action.name.continues != true else {
       injections.append(outcome)
