@@ -67,16 +67,9 @@ public struct Record: Sendable {
   nonisolated(unsafe) private(set) var content: RecordContent
   /// What there is to tell beyond an ordinary answer, where that is more than the injection in `content`, or less.
   private var further: Further?
-  /// What went out.
-  public private(set) var served: Served
-  /// How it ended.
-  public private(set) var outcome: Outcome
-  /// Whether APNs took the push, whatever the client was told.
-  public private(set) var accepted: Bool
+  private var end: KeptEnd
   /// How often this push came until now, from 1.
   public let attempt: Int32
-  // Eight bytes, where an optional takes nine, and with them each record sixteen more.
-  private var finished: Int64
   /// The same for all attempts of its push; without regard to its `apns-id`, whatever a profile says.
   public let pushKey: PushKey
 
@@ -96,11 +89,14 @@ public struct Record: Sendable {
   /// Whether the answer has a reason that APNs has not.
   var hasUnusualReason: Bool { further?.aftermath?.unusualReason != nil }
 
+  /// What went out.
+  public var served: Served { end.served }
+  /// How it ended.
+  public var outcome: Outcome { end.outcome }
+  /// Whether APNs took the push, whatever the client was told.
+  public var accepted: Bool { end.accepted }
   /// When its story ended, in milliseconds since 1970 of the server's clock; nil while it is pending.
-  public private(set) var finishedAt: Int64? {
-    get { finished == .min ? nil : finished }
-    set { finished = newValue ?? .min }
-  }
+  public var finishedAt: Int64? { end.finishedAt }
 
   /// The HTTP/2 stream it came on.
   public var stream: Int32 { head { $0.stream } }
@@ -125,7 +121,7 @@ public struct Record: Sendable {
 
   /// Says when the answer was ready to leave, for one that was given before the clock was read.
   public mutating func wasAnswered(afterNanoseconds latency: Int64) {
-    if served.status != nil, served.latencyNanoseconds == nil { served.latencyNanoseconds = latency }
+    end.wasAnswered(afterNanoseconds: latency)
   }
 
   /// Moves what it keeps, so that the slab it stood in can go.
@@ -133,10 +129,7 @@ public struct Record: Sendable {
 
   /// Tells how the story of a pending record ended.
   mutating func end(_ end: consuming End) {
-    finishedAt = end.finishedAt
-    outcome = end.outcome
-    accepted = end.accepted
-    served = end.served
+    self.end = KeptEnd(end)
     let told = content.injection
     switch end.aftermath {
     case nil: further = told == nil ? nil : Further(nil)
@@ -173,9 +166,8 @@ extension Record {
       content: RecordContent(
         request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
-      further: injection == nil ? end.aftermath.map { Further($0) } : nil, served: end.served, outcome: end.outcome,
-      accepted: end.accepted, attempt: attempt,
-      finished: end.finishedAt ?? .min, pushKey: pushKey)
+      further: injection == nil ? end.aftermath.map { Further($0) } : nil, end: KeptEnd(end), attempt: attempt,
+      pushKey: pushKey)
   }
 
   /// A record as an export tells it.
@@ -198,9 +190,7 @@ extension Record {
         request, verdict ?? Verdict(facts: facts), isJudged: verdict != nil, generatedID, connection,
         receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, toldFindings: names, in: arena
       ),
-      further: injection == nil ? end.aftermath.map { Further($0) } : nil, served: end.served, outcome: end.outcome,
-      accepted: end.accepted, attempt: attempt,
-      finished: end.finishedAt ?? .min,
+      further: injection == nil ? end.aftermath.map { Further($0) } : nil, end: KeptEnd(end), attempt: attempt,
       pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
   }
 }
