@@ -1,4 +1,5 @@
 import APNSRules
+import Foundation
 import Inbox
 import Notation
 
@@ -14,12 +15,30 @@ struct ConnectionsTarget: FuzzTarget {
   func run(_ bytes: UnsafeRawBufferPointer) { lookAtRecords(of: converse(bytes)) }
 
   /// Does what the script says to a new server.
+  ///
+  /// On a thread of its own, so that nothing of the records is left that the event loop's next ones could share. What rules did
+  /// is part of that, and the reference to an action carries its case in spare bits: LeakSanitizer would take it for lost.
   func converse(_ bytes: UnsafeRawBufferPointer) -> ServerState {
     var input = Input(bytes)
     // What stands on the first line is needed before anything is said.
     let beginning = input.text().split(separator: " ")
     let state = server.state(
       rules: beginning.contains("strict") ? .strict : beginning.contains("lenient") ? .lenient : .apple)
+    var script = { converse(input, beginning, with: state) }
+    withUnsafeMutablePointer(to: &script) { script in
+      var thread = pthread_t()
+      let isBegun = pthread_create(
+        &thread, nil,
+        { script in
+          script?.assumingMemoryBound(to: (() -> Void).self).pointee()
+          return nil
+        }, script)
+      expect(isBegun == 0 && pthread_join(thread, nil) == 0, "there is no thread")
+    }
+    return state
+  }
+
+  private func converse(_ input: consuming Input, _ beginning: [Substring], with state: ServerState) {
     for word in beginning { if let profile = server.profile(String(word)) { state.faults.use(profile) } }
     do {
       let provider = try FuzzProvider(server, state, hasCertificate: beginning.contains("certificate"))
@@ -30,7 +49,6 @@ struct ConnectionsTarget: FuzzTarget {
     } catch {
       // TLS or the connection is over, as it may be.
     }
-    return state
   }
 
   /// Whatever came, what is written of it can be read.
