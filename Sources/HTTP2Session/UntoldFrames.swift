@@ -98,8 +98,7 @@ struct UntoldFrames {
   @inline(__always)
   static func wholeFrame(at place: Int, in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     guard place + headerSize <= bytes.count else { return nil }
-    let length = Int(bytes[place]) << 16 | Int(bytes[place + 1]) << 8 | Int(bytes[place + 2])
-    let end = place + headerSize + length
+    let end = place + headerSize + Int(number(3, at: place, in: bytes, from: Start(place: place)))
     return end <= bytes.count ? UnsafeRawBufferPointer(rebasing: bytes[place..<end]) : nil
   }
 
