@@ -83,7 +83,7 @@ public struct Record: Sendable {
   /// What there is to tell beyond an ordinary answer; nil for most.
   public var aftermath: Aftermath? {
     if let further { return further.aftermath }
-    return content.injection.map { Aftermath(injections: [$0]) }
+    return content.injection.map { Aftermath(injections: Injections($0)) }
   }
 
   /// Whether the answer has a reason that APNs has not.

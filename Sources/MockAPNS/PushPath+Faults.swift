@@ -22,8 +22,59 @@ extension PushPath {
     }
   }
 
+  /// Does to a push what the faults in force say.
+  ///
+  /// - Parameter attempt: its number, if a rule has asked for it.
+  /// - Returns: whether they decided about it, so that its way ends here; else it is left to APNs.
+  func letFaultsDecide(
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
+    attempt: inout Int32?, _ session: HTTP2ServerSession
+  ) -> Bool {
+    if let draining {
+      let course = Course(verdict)
+      course.follow(Decision(outcome: draining), at: .request, now: now)
+      follow(course, request, on: stream, verdict, identity, attempt: nil, session)
+      return true
+    }
+    let plan = behaviour.plan
+    let glance = Traffic.Glance(key: identity.key, isAccepted: verdict.isAccepted)
+    func number() -> Int {
+      let number = attempt ?? attempts.peek(identity.countKey, now: batchBegan)
+      attempt = number
+      return Int(number)
+    }
+    let atRequest = plan.rulesLeft(at: .request, for: glance, attempt: number, now: batchBegan)
+    var atResponse: RulesLeft?
+    if atRequest.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
+      // So it is with nearly all pushes, and nothing was made for them.
+      if !hasResponseRules { return false }
+      let left = plan.rulesLeft(at: .response, for: glance, attempt: number, now: batchBegan)
+      if left.isEmpty { return false }
+      atResponse = left
+    }
+    attempts.expectRefused(identity.countKey)
+    if !hasResponseRules, let fault = plan.firePlainAnswer(atRequest) {
+      answer(
+        request, of: stream, verdict, identity, attempt: attempt, status: fault.answer.status,
+        reason: fault.answer.reason, body: fault.answer.body, by: fault.by, session)
+      return true
+    }
+    let course = Course(verdict)
+    if atResponse == nil { extend(course, at: .request, atRequest, request, verdict, identity.key, attempt: number) }
+    if hasResponseRules, course.isAnswered {
+      let left =
+        atResponse
+        ?? plan.rulesLeft(
+          at: .response, for: glance, attempt: number, now: batchBegan, excludingOutcomes: course.isFaulted)
+      if !left.isEmpty { extend(course, at: .response, left, request, verdict, identity.key, attempt: number) }
+    }
+    if course.injections.isEmpty { return false }
+    follow(course, request, on: stream, verdict, identity, attempt: attempt, session)
+    return true
+  }
+
   /// Does what was decided for a push, or as much of it as is due.
-  func follow(
+  private func follow(
     _ course: Course, _ request: HTTPRequest, on stream: RequestStream, _ verdict: borrowing Verdict,
     _ identity: Identity, attempt: Int32?, _ session: HTTP2ServerSession
   ) {
@@ -109,54 +160,15 @@ extension PushPath {
 
   // MARK: - Deciding
 
-  /// What happens to a push; nil if the rules leave it to APNs.
-  ///
-  /// - Parameter attempt: its number, if a rule has asked for it.
-  func course(
-    for request: HTTPRequest, _ verdict: borrowing Verdict, _ identity: Identity, attempt: inout Int32?
-  ) -> Course? {
-    if let draining {
-      let course = Course(verdict)
-      var decision = Decision()
-      decision.outcome = draining
-      course.follow(decision, at: .request, now: now)
-      return course
-    }
-    let plan = behaviour.plan
-    let glance = Traffic.Glance(key: identity.key, isAccepted: verdict.isAccepted)
-    func number() -> Int {
-      let number = attempt ?? attempts.peek(identity.countKey, now: batchBegan)
-      attempt = number
-      return Int(number)
-    }
-    let atRequest = plan.rulesLeft(at: .request, for: glance, attempt: number, now: batchBegan)
-    var atResponse: RulesLeft?
-    if atRequest.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
-      let left = plan.rulesLeft(at: .response, for: glance, attempt: number, now: batchBegan)
-      // So it is with nearly all pushes, and nothing was made for them.
-      if left.isEmpty { return nil }
-      atResponse = left
-    }
-    attempts.expectRefused(identity.countKey)
-    let course = Course(verdict)
-    if atResponse == nil { extend(course, at: .request, atRequest, request, verdict, identity.key, attempt: number) }
-    if plan.isActive(at: .response), course.isAnswered {
-      let left =
-        atResponse
-        ?? plan.rulesLeft(
-          at: .response, for: glance, attempt: number, now: batchBegan, excludingOutcomes: course.isFaulted)
-      if !left.isEmpty { extend(course, at: .response, left, request, verdict, identity.key, attempt: number) }
-    }
-    return course.injections.isEmpty ? nil : course
-  }
-
   /// Works what the rules of a moment do into the course of a push.
   private func extend(
     _ course: Course, at moment: Moment, _ left: RulesLeft, _ request: HTTPRequest, _ verdict: borrowing Verdict,
     _ key: PushKey, attempt: () -> Int
   ) {
     let plan = behaviour.plan
-    if let decision = plan.decide(among: left) { return course.follow(decision, at: moment, now: now) }
+    if let injection = plan.fire(left) {
+      return course.follow(Decision(outcome: injection), at: moment, now: now)
+    }
     let push = Traffic.Push(
       request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
       attempt: attempt(), now: now)

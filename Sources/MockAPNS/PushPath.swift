@@ -41,6 +41,8 @@ final class PushPath {
   @exclusivity(unchecked) private(set) var takesMagicTokens = false
   /// Which pushes faults may have to do with.
   @exclusivity(unchecked) private(set) var faultReach = FaultReach.none
+  /// Whether there are rules for the moment `response`.
+  @exclusivity(unchecked) private(set) var hasResponseRules = false
   /// Whether there are rules for the moment `connection`.
   @exclusivity(unchecked) private(set) var hasConnectionRules = false
   @exclusivity(unchecked) private(set) var now: Int64 = 0
@@ -89,8 +91,9 @@ final class PushPath {
   private func noteFaults() {
     let plan = behaviour.plan
     hasConnectionRules = plan.isActive(at: .connection)
+    hasResponseRules = plan.isActive(at: .response)
     takesMagicTokens = plan.takesMagicTokens
-    if draining != nil || plan.isActive(at: .response) || plan.concerns(deviceToken: nil) {
+    if draining != nil || hasResponseRules || plan.concerns(deviceToken: nil) {
       faultReach = .all
     } else {
       faultReach = plan.isActive(at: .request) ? .magicTokens : .none
@@ -135,9 +138,8 @@ final class PushPath {
     attempts.expect(identity.countKey)
     var attempt: Int32?
     if isConcernedByFaults(request, verdict),
-      let course = course(for: request, verdict, identity, attempt: &attempt)
+      letFaultsDecide(request, of: stream, verdict, identity, attempt: &attempt, session)
     {
-      follow(course, request, on: stream, verdict, identity, attempt: attempt, session)
       return stream.putBack(request)
     }
     if verdict.isAccepted {
@@ -197,28 +199,52 @@ final class PushPath {
     announceStreams(before: 200, session)
     fillTemplate(status: 200, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
+    // After the answer: what is known of the push may still be on its way from memory.
+    let attempt = countAttempt(of: identity, accepted: true, next: attempt)
     record(
-      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), identity, next: attempt,
-      outcome: .accepted)
+      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), key: identity.key,
+      attempt: attempt,
+      Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: now))
   }
 
   private func reject(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: Int32?, _ session: HTTP2ServerSession
   ) {
+    guard verdict.reason == nil else {
+      return answer(
+        request, of: stream, verdict, identity, attempt: attempt, status: verdict.status, reason: verdict.reason,
+        body: verdict.body, session)
+    }
     announceStreams(before: verdict.status, session)
     countRejection(verdict.status)
-    guard verdict.reason != nil else {
-      session.respond(to: stream, headers: answers.headersTooLarge)
-      record(request, verdict, generatedID: [], identity, next: attempt, outcome: .rejected)
-      return
-    }
-    fillTemplate(status: verdict.status, for: request, verdict.facts)
-    session.respond(
-      to: stream, headers: answers.rejected.headers, body: isHEAD(request, verdict) ? [] : verdict.body)
+    session.respond(to: stream, headers: answers.headersTooLarge)
     record(
-      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), identity, next: attempt,
-      outcome: .rejected)
+      request, verdict, generatedID: [], key: identity.key,
+      attempt: countAttempt(of: identity, accepted: false, next: attempt),
+      Record.End(
+        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: now))
+  }
+
+  /// Answers with an error: the same header fields as with all others, a status and a body.
+  ///
+  /// - Parameter injection: whose it is; nil if it is APNs' own.
+  func answer(
+    _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
+    attempt: Int32?, status: Int, reason: Reason?, body: [UInt8], by injection: Injection? = nil,
+    _ session: HTTP2ServerSession
+  ) {
+    announceStreams(before: status, session)
+    countRejection(status)
+    fillTemplate(status: status, for: request, verdict.facts)
+    session.respond(to: stream, headers: answers.rejected.headers, body: isHEAD(request, verdict) ? [] : body)
+    record(
+      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), key: identity.key,
+      attempt: countAttempt(of: identity, accepted: false, next: attempt),
+      Record.End(
+        outcome: injection == nil ? .rejected : .faulted, accepted: false,
+        served: Record.Served(status: status, reason: reason),
+        aftermath: injection.map { Aftermath(injections: Injections($0)) }, finishedAt: now))
   }
 
   /// Whether the answer must have no body (RFC 9110 section 9.3.2). APNs knows no other method than POST.
@@ -259,19 +285,6 @@ final class PushPath {
   }
 
   // MARK: - Records
-
-  private func record(
-    _ request: HTTPRequest, _ verdict: borrowing Verdict, generatedID: ArraySlice<UInt8>, _ identity: Identity,
-    next attempt: Int32?, outcome: Record.Outcome
-  ) {
-    // After the answer: what is known of the push may still be on its way from memory.
-    let attempt = countAttempt(of: identity, accepted: verdict.isAccepted, next: attempt)
-    record(
-      request, verdict, generatedID: generatedID, key: identity.key, attempt: attempt,
-      Record.End(
-        outcome: outcome, accepted: verdict.isAccepted,
-        served: Record.Served(status: verdict.status, reason: verdict.reason), finishedAt: now))
-  }
 
   /// Keeps a record of a push for `commit`.
   ///

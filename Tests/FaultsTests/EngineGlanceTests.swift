@@ -83,7 +83,7 @@ import Testing
     let glance = Traffic.Glance(key: push.key, isAccepted: true)
     let left = plan.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0)
     #expect(!left.isEmpty)
-    #expect(plan.decide(among: left) == nil)
+    #expect(plan.fire(left) == nil)
     #expect(plan.rulesLeft(at: .response, for: glance, attempt: { 1 }, now: 0).isEmpty)
     #expect(plan.tallies.explanations.map(\.looks) == [1, 0, 0])
     #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: left).isEmpty)
@@ -99,9 +99,9 @@ import Testing
     let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
       let glance = Traffic.Glance(key: PushKey(number: number), isAccepted: true)
       let left = plan.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0)
-      let decision = plan.decide(among: left)
-      #expect(left.isEmpty == (decision == nil))
-      return decision?.outcome
+      let injection = plan.fire(left)
+      #expect(left.isEmpty == (injection == nil))
+      return injection
     }
     #expect((30...70).contains(fired.count))
     #expect(fired.allSatisfy { $0.rule == "b" && $0.action == .unavailable })
@@ -114,7 +114,38 @@ import Testing
     let always = FaultPlan([.unavailable("c")], tallies: plan.tallies)
     let left = always.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0)
     _ = FaultPlan([], tallies: plan.tallies)
-    #expect(always.decide(among: left) == nil)
+    #expect(always.fire(left) == nil)
+  }
+
+  /// What is plain about an answer: that it is the same for every push, and nothing goes with it.
+  @Test(
+    arguments: [
+      (Action.Answer(status: 503, reason: "ServiceUnavailable"), #"{"reason":"ServiceUnavailable"}"#),
+      (Action.Answer(status: 500, reason: nil), ""),
+      (Action.Answer(status: 400, reason: "BadTopic", body: "{}"), "{}"),
+      (
+        Action.Answer(status: 429, reason: "TooManyRequests", timestamp: .absolute(1)), #"{"reason":"TooManyRequests"}"#
+      ),
+      (Action.Answer(status: 429, reason: "TooManyProviderTokenUpdates", latches: true), nil),
+      (Action.Answer(status: 503, reason: "ServiceUnavailable", headers: [Action.Field(name: "a", value: "b")]), nil),
+      (Action.Answer(status: 410, reason: "Unregistered"), nil), (Action.Answer(status: 400, reason: "Sideways"), nil),
+      (Action.Answer(status: 200, reason: nil), nil),
+    ] as [(Action.Answer, String?)])
+  func plainAnswers(answer: Action.Answer, body: String?) {
+    let glance = Traffic.Glance(key: PushKey(number: 0), isAccepted: true)
+    func plain(_ rule: Rule) -> (by: Injection, answer: PlainAnswer)? {
+      let plan = FaultPlan([rule])
+      let fired = plan.firePlainAnswer(plan.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0))
+      #expect(plan.tallies.explanations.map(\.fired) == [fired == nil ? 0 : 1])
+      return fired
+    }
+    let fired = plain(Rule(name: "a", action: .respond(answer)))
+    #expect(fired.map { String(decoding: $0.answer.body, as: UTF8.self) } == body)
+    #expect(fired.map(\.answer.status) == body.map { _ in answer.status })
+    #expect(fired.map(\.answer.reason) == body.map { _ in answer.reason.flatMap(Reason.init(text:)) })
+    #expect(fired?.by.rule == (body == nil ? nil : "a"))
+    #expect(plain(Rule(name: "a", action: .respond(answer), continues: true)) == nil)
+    #expect(plain(Rule(name: "a", trigger: Trigger(times: 1), action: .respond(answer))) == nil)
   }
 
   /// They are kept with a rule that stays as it is, and begin anew with a reset.

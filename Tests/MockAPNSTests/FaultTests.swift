@@ -114,6 +114,51 @@ import Testing
     }
   }
 
+  /// A plain answer takes a short way. A condition, though every push meets it, makes the push take the long one.
+  @Test(
+    arguments: [
+      Action.Answer(status: 503, reason: "ServiceUnavailable"), Action.Answer(status: 429, reason: "TooManyRequests"),
+      Action.Answer(status: 500, reason: nil), Action.Answer(status: 400, reason: "BadTopic", body: "no JSON"),
+      Action.Answer(status: 410, reason: "Unregistered", timestamp: .absolute(1_700_000_000_000)),
+      Action.Answer(status: 400, reason: "Sideways"), Action.Answer(status: 200, reason: nil),
+      Action.Answer(status: 503, reason: "Shutdown", headers: [Action.Field(name: "retry-after", value: "7")]),
+    ], [Rule.Stage.afterValidation, .beforeValidation])
+  func bothWaysOfAnAnswerAreTheSame(answer: Action.Answer, stage: Rule.Stage) async throws {
+    var told: [[String]] = []
+    for condition in [Condition(), Condition([Condition.Test(.client, .present(true))])] {
+      try await TestServer.run { test in
+        Self.add(test, .respond(answer), Trigger(first: 1, countKey: .push), when: condition, stage: stage)
+        let token = try test.providerToken()
+        let id = ["apns-id": "00000000-0000-4000-8000-000000000001"]
+        let (good, bad) = (test.push(token: token, id), test.push(token: token, deviceToken: "zz", id))
+        var lines: [String] = []
+        // The second attempt of each is left to APNs, if the first one was not taken.
+        for push in [good, good, bad, bad] {
+          let response = try #require(try await test.send(push))
+          var line = response.text
+          response.headers.forEachField { name, value in
+            let name = response.headers.string(name)
+            if name != "apns-unique-id" { line += " \(name)=\(response.headers.string(value))" }
+          }
+          lines.append(line)
+        }
+        for seq in 1...4 {
+          let record = try #require(test.server.state.inbox.record(seq: seq))
+          let (aftermath, served) = (record.aftermath, record.served)
+          #expect(served.latencyNanoseconds != nil)
+          lines.append(
+            """
+            \(record.outcome) \(record.accepted) \(record.attempt) \(served.status ?? 0) \(served.reason?.text ?? "") \
+            \(aftermath?.injections.map(\.rule) ?? []) \(aftermath?.unusualReason ?? "")
+            """)
+        }
+        #expect(lines[4].hasPrefix("faulted"))
+        told.append(lines)
+      }
+    }
+    #expect(told[0] == told[1])
+  }
+
   @Test func aHeldPushIsListedAtOnceAndDoesNotDelayTheEnd() async throws {
     try await TestServer.run { test in
       Self.add(test, .hang(for: .seconds(600), endWith: .nothing))

@@ -102,18 +102,23 @@ public final class FaultPlan: Sendable {
       return rulesLeft(
         at: moment, for: Traffic.Glance($0), attempt: { attempt }, now: now, excludingOutcomes: excludingOutcomes)
     }
-    if let left, let decision = decide(among: left) { return decision }
+    if let left, let injection = fire(left) { return Decision(outcome: injection) }
     return decide(traffic, at: moment, now: now, excludingOutcomes: excludingOutcomes, among: left)
   }
 
-  /// What the rules do to a push at which a glance was taken, if that says all; else nil.
-  public func decide(among left: RulesLeft) -> Decision? {
+  /// Fires the rule that decides about a push, if a glance at the push said all; else nil, and nothing is counted.
+  public func fire(_ left: RulesLeft) -> Injection? {
     guard let chance = left.chance else { return nil }
     let injection = Injection(rules[left.first].deed, chance)
-    guard tallies.fire(injection) else { return nil }
-    var decision = Decision()
-    decision.outcome = injection
-    return decision
+    return tallies.fire(injection) ? injection : nil
+  }
+
+  /// The same, if all that is done to the push is another answer.
+  public func firePlainAnswer(_ left: RulesLeft) -> (by: Injection, answer: PlainAnswer)? {
+    guard left.chance != nil, let answer = rules[left.first].deed.plainAnswer, let injection = fire(left) else {
+      return nil
+    }
+    return (injection, answer)
   }
 
   /// What the rules do that are left after a glance at a push which did not say all.

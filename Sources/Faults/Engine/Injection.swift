@@ -9,6 +9,8 @@ public struct Injection: Sendable, Equatable {
     let followedBy: Action?
     let continues: Bool
     let slot: Int?
+    /// Its answer, if that is all it does.
+    let plainAnswer: PlainAnswer?
 
     init(profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, slot: Int?) {
       self.profile = profile
@@ -17,6 +19,7 @@ public struct Injection: Sendable, Equatable {
       self.followedBy = followedBy
       self.continues = continues
       self.slot = slot
+      plainAnswer = continues || followedBy != nil ? nil : action.plainAnswer
     }
 
     /// - Parameter action: what is left of the rule's action.
@@ -104,8 +107,8 @@ public struct Decision: Sendable, Equatable {
   /// What happens instead; nil for what APNs would do. With the action `pass` a rule asked for just that.
   public var outcome: Injection?
 
-  /// Nothing is done.
-  public init() {}
+  /// - Parameter outcome: nil for nothing.
+  public init(outcome: Injection? = nil) { self.outcome = outcome }
 
   /// Whether nothing is done.
   public var isEmpty: Bool { additions.isEmpty && outcome == nil }

@@ -8,6 +8,9 @@ public struct Injections: Sendable, Equatable, RandomAccessCollection, Expressib
 
   private var one: Injection? { deed.map { Injection($0, chance) } }
 
+  /// One alone.
+  public init(_ injection: Injection) { begin(with: injection) }
+
   /// These, in their order.
   public init(_ injections: some Sequence<Injection>) {
     for injection in injections { append(injection) }

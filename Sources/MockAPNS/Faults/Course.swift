@@ -154,30 +154,8 @@ extension Course {
       headers = injected.headers
       reason = injected.knownReason
       unusualReason = reason == nil ? injected.reason : nil
-      let timestamp: Int64? =
-        switch injected.timestamp {
-        case _ where injected.status != 410: nil
-        case .relative(let time): now.addingReportingOverflow(time.wholeMilliseconds).partialValue
-        case .absolute(let time): time
-        }
-      if let own = injected.body {
-        body = own
-      } else if let reason {
-        body = reason.body(timestamp: timestamp)
-      } else {
-        body = unusualReason.map { Reason.body(of: $0, timestamp: timestamp) } ?? []
-      }
+      body = injected.body(now: now)
     }
-  }
-}
-
-extension Duration {
-  /// Whole milliseconds, also negative ones; as far as the number goes.
-  fileprivate var wholeMilliseconds: Int64 {
-    let (seconds, attoseconds) = components
-    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    guard !overflow else { return seconds < 0 ? .min : .max }
-    return product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000).partialValue
   }
 }
 

@@ -1,0 +1,50 @@
+public import APNSRules
+
+/// An error that a rule answers in place of what APNs would say, the same for every push: a status, a body, nothing else.
+/// Made once for the rule.
+public struct PlainAnswer: Sendable {
+  /// The HTTP status; not 200.
+  public let status: Int
+  /// The reason in the body; nil without one.
+  public let reason: Reason?
+  /// The whole body.
+  public let body: [UInt8]
+}
+
+extension Action {
+  /// Its answer, if it does nothing else and the answer is a plain one.
+  var plainAnswer: PlainAnswer? {
+    // A 410 tells the time, and a reason that APNs has not takes more to record.
+    guard case .respond(let answer) = self, answer.status != 200, answer.status != 410, !answer.latches,
+      answer.headers.isEmpty, answer.reason == nil || answer.knownReason != nil
+    else { return nil }
+    return PlainAnswer(status: answer.status, reason: answer.knownReason, body: answer.body(now: 0))
+  }
+}
+
+extension Action.Answer {
+  /// The body that goes out.
+  ///
+  /// - Parameter now: the settable clock, in milliseconds since 1970.
+  package func body(now: Int64) -> [UInt8] {
+    if let body { return body }
+    let timestamp: Int64? =
+      switch timestamp {
+      case _ where status != 410: nil
+      case .relative(let time): now.addingReportingOverflow(time.wholeMilliseconds).partialValue
+      case .absolute(let time): time
+      }
+    if let knownReason { return knownReason.body(timestamp: timestamp) }
+    return reason.map { Reason.body(of: $0, timestamp: timestamp) } ?? []
+  }
+}
+
+extension Duration {
+  /// Whole milliseconds, also negative ones; as far as the number goes.
+  fileprivate var wholeMilliseconds: Int64 {
+    let (seconds, attoseconds) = components
+    let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    guard !overflow else { return seconds < 0 ? .min : .max }
+    return product.addingReportingOverflow(attoseconds / 1_000_000_000_000_000).partialValue
+  }
+}
