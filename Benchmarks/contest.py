@@ -78,34 +78,42 @@ def duel(workload, runs, binary, folder, stack, progress):
 def growth(workload, runs, binary, folder, stack, progress):
     """An inbox that keeps everything: what its last part costs beside its first, and how much memory a record takes.
 
-    A minute lies between the two, in which the machine may have become another: a second server, whose inbox keeps to
-    its bounds, takes the same pushes in turn, and what they cost it is the measure.
+    A minute lies between the two, in which the machine may have become another; and the memory that an inbox grows by
+    comes dearer to it at one time than at another. So it is a younger server that takes the first part: while the older one
+    takes the last, in turn with it.
     """
     place, pushes = Place.of(workload), workload.pushes * runs * workload.parts
     needed = pushes * (2 * workload.push.bytes + 1000)
     if available_memory() < needed:
         return [report.Row.without_figures(workload, skipped=f"needs {needed >> 20} MiB of free memory")]
     flags = ("--max-records", str(pushes + workload.pushes), "--max-bytes", f"{needed}")
-    growing = MockProcess(dataclasses.replace(workload.ours, flags=flags), "ours", binary, folder, place.server)
-    stack.callback(growing.stop)
-    growing.get_ready()
-    bounded = MockProcess(workload.theirs, "theirs", binary, folder, place.server)
-    stack.callback(bounded.stop)
-    bounded.get_ready()
     load = Load(workload.push, workload.pushes, binary, folder, place.load)
+    servers = []
+    for side, name in ((workload.ours, "ours"), (workload.theirs, "theirs")):
+        server = MockProcess(dataclasses.replace(side, flags=flags), name, binary, folder, place.server)
+        stack.callback(server.stop)
+        server.get_ready()
+        servers.append(server)
+    old, young = servers
     progress("warming up")
-    load.run(growing)
-    load.fill(bounded)
-    mark, resident, parts = growing.mark(), growing.resident_bytes(), []
-    for part in range(workload.parts):
-        progress(f"part {part + 1} of {workload.parts}")
+    load.run(old)
+    mark, resident, parts = old.mark(), old.resident_bytes(), []
+    for part in range(1, workload.parts):
+        progress(f"part {part} of {workload.parts}")
         # The inbox is not looked at in between: that would take memory too.
-        parts.append([(load.send(growing)["cpu_us"], load.send(bounded)["cpu_us"]) for _ in range(runs)])
-    grown = growing.resident_bytes() - resident
-    progress("looking at the inbox")
-    growing.verify(mark, pushes)
-    newest = growing.api("GET", "/pushes", limit=1, order="desc")["items"][0]
-    return report.Row.growth(workload, load.pushes, parts, grown / pushes, own_bytes(newest, load.tokens[0]))
+        parts.append([load.send(old)["cpu_us"] for _ in range(runs)])
+    progress(f"part {workload.parts} of {workload.parts}")
+    load.run(young)
+    last = []
+    for run in range(runs):
+        costs = {server: load.send(server)["cpu_us"] for server in (servers if run % 2 == 0 else reversed(servers))}
+        last.append((costs[old], costs[young]))
+    grown = old.resident_bytes() - resident
+    progress("looking at the inboxes")
+    old.verify(mark, pushes)
+    young.verify(workload.pushes, workload.pushes * runs)
+    newest = old.api("GET", "/pushes", limit=1, order="desc")["items"][0]
+    return report.Row.growth(workload, pushes, parts, last, grown / pushes, own_bytes(newest, load.tokens[0]))
 
 
 def available_memory():

@@ -48,21 +48,18 @@ class Row:
             for number, figure in enumerate(workload.figures)]
 
     @classmethod
-    def growth(cls, workload, pushes, parts, bytes_each, own_bytes):
-        """The last part beside the first, by the costs of runs of the server that grows and the one that does not, and
-        the memory of a record."""
-        costs = [[growing for growing, _ in part] for part in parts]
-        relative = [[growing / bounded for growing, bounded in part] for part in parts]
-        details = {
-            "pushes": pushes * sum(map(len, costs)), "parts_cpu_us": [spread(part) for part in costs],
-            "parts_against_bounded": [spread(part) for part in relative]}
+    def growth(cls, workload, pushes, parts, last, bytes_each, own_bytes):
+        """The last part beside the first, by the costs of runs of the server that has grown and of a young one, and the
+        memory of a record."""
+        old, young = zip(*last)
+        details = {"pushes": pushes, "parts_cpu_us": [spread(part) for part in (*parts, old)]}
         time = cls(
-            workload.name, workload.about, "us", spread(costs[-1]), spread(costs[0]),
-            spread(late / early for late, early in zip(relative[-1], relative[0])), workload.target, details=details)
+            workload.name, workload.about, "us", spread(old), spread(young), spread(a / b for a, b in last),
+            workload.target, details=details)
         memory = cls(
             f"{workload.name}-memory", f"bytes a record takes beyond its own {own_bytes}", "B",
             spread([bytes_each - own_bytes]), target=MOST_BYTES, is_absolute=True,
-            details={"pushes": details["pushes"], "resident_bytes": round(bytes_each, 1), "own_bytes": own_bytes})
+            details={"pushes": pushes, "resident_bytes": round(bytes_each, 1), "own_bytes": own_bytes})
         return [time, memory]
 
     @classmethod

@@ -71,7 +71,8 @@ class Workload:
     target: float = None
     # In one run; few enough for the inbox to hold all of them.
     pushes: int = 50_000
-    # If any: ours takes the runs so many times over and keeps all of it, and the last part is compared with the first.
+    # If any: ours takes the runs so many times over and keeps all of it, and its last part is compared with the first of
+    # theirs.
     parts: int = 0
     # Without so many cores there is nothing to be seen.
     cores: int = 2
