@@ -1,6 +1,9 @@
 import ArgumentParser
 
 /// The root of all commands.
+///
+/// Each of them says its name in `commandName`. Made from the name of the type, as the parser does otherwise for all commands
+/// at once, it would be a tenth of the time that the program takes to start.
 struct APNSMock: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "apns-mock",

@@ -6,7 +6,7 @@ import MockAPNS
 /// `apns-mock certs`
 struct Certs: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Make the certificates and keys that are missing, and show where they are.",
+    commandName: "certs", abstract: "Make the certificates and keys that are missing, and show where they are.",
     subcommands: [CertsShow.self, CertsClient.self], defaultSubcommand: CertsShow.self)
 }
 

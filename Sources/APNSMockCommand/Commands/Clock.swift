@@ -5,6 +5,7 @@ import Notation
 /// `apns-mock clock`
 struct Clock: ParsableCommand {
   static let configuration = CommandConfiguration(
+    commandName: "clock",
     abstract: "Show or move the server's clock, which rules the age of tokens and every time APNs dates.",
     subcommands: [ClockShow.self, ClockFreeze.self, ClockAdvance.self, ClockReal.self],
     defaultSubcommand: ClockShow.self)

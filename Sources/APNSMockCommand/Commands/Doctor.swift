@@ -6,7 +6,7 @@ import Notation
 /// `apns-mock doctor`
 struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Go to a server as a provider does, say what is wrong, and how to repair it.",
+    commandName: "doctor", abstract: "Go to a server as a provider does, say what is wrong, and how to repair it.",
     discussion: """
       Looks at name, connection, TLS, certificate, HTTP/2, clocks, and sends one push to a made-up device token. It trusts \
       the folder's CA and signs with the folder's key unless told otherwise.

@@ -6,7 +6,7 @@ import Notation
 /// `apns-mock exec`
 struct Exec: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Run a program with a server of its own, and end as it ends.",
+    commandName: "exec", abstract: "Run a program with a server of its own, and end as it ends.",
     usage: "apns-mock exec [<options>] -- <program> [<arguments> ...]",
     discussion: """
       The server listens on free ports. The program finds it by its environment: APNS_MOCK_APNS (HOST:PORT), \

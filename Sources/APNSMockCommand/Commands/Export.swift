@@ -5,7 +5,7 @@ import MockAPNS
 /// `apns-mock export`
 struct Export: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Take the inbox away: all pushes, or those that a query matches.")
+    commandName: "export", abstract: "Take the inbox away: all pushes, or those that a query matches.")
 
   @OptionGroup var filter: FilterArguments
 

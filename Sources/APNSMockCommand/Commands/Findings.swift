@@ -4,7 +4,7 @@ import NIOHTTP1
 /// `apns-mock findings`
 struct Findings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "What the provider does wrong, with the pushes that prove it.",
+    commandName: "findings", abstract: "What the provider does wrong, with the pushes that prove it.",
     discussion: """
       By kinds, with what to do about each on a terminal; otherwise a line each, its columns separated by tabs, or with \
       --json the answer of the server. The filter says whose findings: those of the pushes that it matches.

@@ -4,7 +4,7 @@ import NIOHTTP1
 /// `apns-mock get`
 struct Get: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show one push: what came, how it was judged, what was answered.",
+    commandName: "get", abstract: "Show one push: what came, how it was judged, what was answered.",
     discussion: "What its provider does wrong is told in words on standard error; --explain has the whole story.")
 
   @Argument(help: "The push's seq, or its apns-id for the newest attempt with it.")

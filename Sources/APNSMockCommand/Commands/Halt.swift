@@ -4,7 +4,7 @@ import NIOHTTP1
 /// `apns-mock halt`
 struct Halt: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Stop all faults now; what is selected stays selected.")
+    commandName: "halt", abstract: "Stop all faults now; what is selected stays selected.")
 
   @OptionGroup var flags: AdminFlags
 
@@ -17,7 +17,7 @@ struct Halt: AsyncParsableCommand {
 
 /// `apns-mock resume`
 struct Resume: AsyncParsableCommand {
-  static let configuration = CommandConfiguration(abstract: "Let faults go on that were halted.")
+  static let configuration = CommandConfiguration(commandName: "resume", abstract: "Let faults go on that were halted.")
 
   @OptionGroup var flags: AdminFlags
 

@@ -5,7 +5,7 @@ import Notation
 /// `apns-mock healthcheck`
 struct Healthcheck: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Ask a server whether it is ready.",
+    commandName: "healthcheck", abstract: "Ask a server whether it is ready.",
     discussion: "Exit code 0 if it is, 4 if it is not or is not there, 3 if --wait came to its end.")
 
   @Flag(name: .long, help: "Ask until it is ready.")

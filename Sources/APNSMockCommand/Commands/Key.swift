@@ -4,7 +4,7 @@ import MockAPNS
 /// `apns-mock key`
 struct Key: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Say which provider keys are trusted.",
+    commandName: "key", abstract: "Say which provider keys are trusted.",
     discussion: """
       A key is trusted by its public half, which stands in provider.yaml of the certificate folder. A running server is \
       told at once.

@@ -5,7 +5,7 @@ import Notation
 /// `apns-mock reset`
 struct Reset: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Set a server back for the next test.",
+    commandName: "reset", abstract: "Set a server back for the next test.",
     discussion: "Without a flag: the inbox, the rules beside the profile, and all counters.")
 
   @Flag(name: .long, help: "Remove all pushes.")

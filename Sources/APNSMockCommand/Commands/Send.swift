@@ -8,7 +8,7 @@ import TLSEngine
 /// `apns-mock send`
 struct Send: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Push to a device token, through the server's front door as a provider would.",
+    commandName: "send", abstract: "Push to a device token, through the server's front door as a provider would.",
     discussion: "Prints status, reason and apns-id. Exit code 0 if the push was accepted, 1 if it was not.")
 
   @Argument(help: "The device token.")

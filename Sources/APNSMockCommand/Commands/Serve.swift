@@ -4,7 +4,7 @@ import Logging
 /// `apns-mock serve`
 struct Serve: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Take pushes as APNs does, until a signal comes.",
+    commandName: "serve", abstract: "Take pushes as APNs does, until a signal comes.",
     discussion: """
       Each flag can also be given as a variable (--max-records is APNS_MOCK_MAX_RECORDS) and in the --config file \
       (max_records); flags win over variables, variables over the file. APNS_MOCK_PROFILE_INLINE can hold the text of a \

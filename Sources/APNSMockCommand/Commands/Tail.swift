@@ -10,7 +10,7 @@ import Notation
 /// `apns-mock tail`
 struct Tail: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Show pushes as they come, until the server stops.",
+    commandName: "tail", abstract: "Show pushes as they come, until the server stops.",
     discussion: """
       A line each, its columns separated by tabs, or with --json its record. A push that is held comes again when it \
       has ended. With --all, what happens to connections, rules, profile and inbox comes as well. A lost connection is \

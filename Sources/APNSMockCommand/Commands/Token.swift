@@ -5,7 +5,8 @@ import Notation
 /// `apns-mock token`
 struct Token: ParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Make a provider token or a device token.", subcommands: [TokenProvider.self, TokenDevice.self])
+    commandName: "token", abstract: "Make a provider token or a device token.",
+    subcommands: [TokenProvider.self, TokenDevice.self])
 }
 
 /// `apns-mock token provider`

@@ -13,7 +13,7 @@ import Notation
 /// `apns-mock verify`
 struct Verify: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Look whether the pushes since the last reset are as expected.",
+    commandName: "verify", abstract: "Look whether the pushes since the last reset are as expected.",
     discussion: """
       Prints what was wanted and what was found. Exit code 0 if everything is as expected, 1 if not, 2 for mistakes in \
       the file, 5 if pushes were dropped before they could be looked at, so that nobody knows. For example:

@@ -8,7 +8,7 @@ import Notation
 /// `apns-mock view`
 struct View: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Look at an exported inbox, as of a failed test run.",
+    commandName: "view", abstract: "Look at an exported inbox, as of a failed test run.",
     discussion: """
       Serves the file as a server would serve its inbox, for all commands that look at pushes, and changes nothing. \
       Files come from export, --export-on-exit and exec --export.

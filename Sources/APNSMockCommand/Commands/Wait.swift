@@ -6,7 +6,7 @@ import Notation
 /// `apns-mock wait`
 struct Wait: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    abstract: "Wait until so many pushes are there.",
+    commandName: "wait", abstract: "Wait until so many pushes are there.",
     discussion: """
       Prints them as ls does, or with --json the server's answer. Exit code 0 if they are there, 3 if they did not come \
       or too many did, 5 if pushes were dropped before they could be looked at, so that nobody knows.
