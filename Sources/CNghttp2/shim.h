@@ -36,6 +36,8 @@ static const ssize_t APNS_DATA_DEFERRED = NGHTTP2_ERR_DEFERRED;
 static const int32_t APNS_CALLBACK_FAILURE = NGHTTP2_ERR_CALLBACK_FAILURE;
 // What on_invalid_frame_recv is told of a stream that was not opened because there are too many.
 static const int32_t APNS_REFUSED_STREAM = NGHTTP2_ERR_REFUSED_STREAM;
+// What on_frame_not_send is told of what is not said because GOAWAY ended the session.
+static const int32_t APNS_SESSION_CLOSING = NGHTTP2_ERR_SESSION_CLOSING;
 
 // A union member: Swift reads it, but only through the frame's own type; named here so that each use says which.
 static inline uint32_t apns_goaway_error_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }

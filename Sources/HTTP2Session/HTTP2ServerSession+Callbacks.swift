@@ -52,6 +52,13 @@ extension HTTP2ServerSession {
       HTTP2ServerSession.with(user) { $0.sent(frame) }
       return 0
     }
+    nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks) { _, frame, code, user in
+      guard let frame, let user, code == APNS_SESSION_CLOSING, frame.pointee.hd.type == APNS_FRAME_HEADERS else {
+        return 0
+      }
+      HTTP2ServerSession.with(user) { $0.notSent(on: frame.pointee.hd.stream_id) }
+      return 0
+    }
     nghttp2_session_callbacks_set_on_stream_close_callback(callbacks) { _, stream, _, user in
       guard let user else { return 0 }
       HTTP2ServerSession.with(user) { $0.closed(stream) }

@@ -257,6 +257,15 @@ extension HTTP2ServerSession {
     }
   }
 
+  /// The headers of an answer, or 100 before it, do not leave any more.
+  func notSent(on id: Int32) {
+    withStream(id) { stream in
+      guard stream.isAnswered else { return }
+      stream.isAnswered = false
+      events.append(.answerDropped(stream))
+    }
+  }
+
   func closed(_ id: Int32) {
     if isReceiving { closedNow.append(id) }
     guard let object = takeOut(id) else { return }

@@ -19,6 +19,9 @@ public final class HTTP2ServerSession {
     /// A stream whose request was handed out, and not answered since or with a part of the answer held, is closed: by the client's RST_STREAM, or by a GOAWAY
     /// that leaves it out. Nothing can be said on it any more.
     case cancelled(RequestStream)
+    /// The answer that was given does not leave: the peer broke the protocol behind the request, and nothing follows the
+    /// GOAWAY that says so.
+    case answerDropped(RequestStream)
     /// The peer opened more streams than the limit it had acknowledged; this one was the first too many.
     case excessStreams(stream: Int32, limit: UInt32)
     /// The peer sent GOAWAY with this code.

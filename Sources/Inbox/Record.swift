@@ -120,15 +120,15 @@ public struct Record: Sendable {
   public var facts: PushFacts { head { $0.verdict.facts } }
 
   /// Says when the answer was ready to leave, for one that was given before the clock was read.
-  public mutating func wasAnswered(afterNanoseconds latency: Int64) {
-    end.wasAnswered(afterNanoseconds: latency)
-  }
+  ///
+  /// - Parameter moment: monotonic nanoseconds of machine time.
+  public mutating func wasAnswered(at moment: Int64) { end.wasAnswered(afterNanoseconds: moment - arrivedAt) }
 
   /// Moves what it keeps, so that the slab it stood in can go.
   mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
 
-  /// Tells how the story of a pending record ended.
-  mutating func end(_ end: consuming End) {
+  /// Tells how the story of a record ended after all: of a pending one, or one whose answer did not leave.
+  public mutating func end(_ end: consuming End) {
     self.end = KeptEnd(end)
     let told = content.injection
     switch end.aftermath {

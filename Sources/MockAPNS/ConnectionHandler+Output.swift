@@ -21,7 +21,6 @@ extension ConnectionHandler {
   /// Answers become frames only while the client reads: frames are what takes memory.
   func flush(_ context: ChannelHandlerContext) {
     guard phase == .open, let session, !isFlushing else { return }
-    path?.commit()
     // What is written may leave before the call returns, and then the channel tells that it is writable again.
     isFlushing = true
     var isDrained = false
@@ -29,6 +28,8 @@ extension ConnectionHandler {
       isDrained = writeFrames(of: session, upTo: Self.writeSize, context)
     }
     isFlushing = false
+    // What nothing is written of yet: a client that does not read.
+    path?.commit()
     guard phase == .open else { return }
     if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
       complain(.protocolError, "HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
@@ -43,7 +44,8 @@ extension ConnectionHandler {
   ) -> Bool {
     scratch.output.removeAll(keepingCapacity: true)
     let isDrained = session.drain(into: &scratch.output, upTo: limit)
-    // What ended by a frame that just went out is recorded before that frame leaves.
+    // What ended by a frame that just went out is recorded before that frame leaves, and an answer that is not among the
+    // frames is not told of.
     handleEvents(of: session, context)
     path?.commit()
     do {

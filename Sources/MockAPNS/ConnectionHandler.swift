@@ -231,6 +231,8 @@ final class ConnectionHandler: ChannelInboundHandler {
         tellOfReset(stream, code)
         path.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
+      case .answerDropped(let stream):
+        path.answerWasDropped(on: stream.id)
       case .excessStreams(let stream, let limit):
         path.excess = (stream, limit)
         leave(context, .excessStreams(limit: limit))

@@ -54,6 +54,8 @@ extension PushPath {
     }
     attempts.expectRefused(identity.countKey)
     if !hasResponseRules, let fault = plan.firePlainAnswer(atRequest) {
+      // A good provider token widens the connection, whatever is answered.
+      announceStreams(before: nil, session)
       answer(
         request, of: stream, verdict, identity, attempt: attempt, status: fault.answer.status,
         reason: fault.answer.reason, body: fault.answer.body, by: fault.by, session)

@@ -150,13 +150,23 @@ final class PushPath {
     stream.putBack(request)
   }
 
+  /// The answer to a push that is not committed yet does not leave. What APNs decided stays.
+  func answerWasDropped(on id: Int32) {
+    guard let index = batch.lastIndex(where: { $0.stream == id }) else { return }
+    let injections = batch[index].aftermath?.injections ?? []
+    batch[index].end(
+      Record.End(
+        outcome: .aborted, accepted: batch[index].accepted, served: Record.Served(),
+        aftermath: Aftermath(injections: injections, endedAt: MachineTime.nanoseconds), finishedAt: now))
+  }
+
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
   func commit() {
     guard !batch.isEmpty else { return }
     scratch.knownTokens.learn(from: standing)
     // One look at the clock for all of them: their answers leave together.
-    let latency = MachineTime.nanoseconds - batchBegan
-    for index in batch.indices { batch[index].wasAnswered(afterNanoseconds: latency) }
+    let present = MachineTime.nanoseconds
+    for index in batch.indices { batch[index].wasAnswered(at: present) }
     log.count(pushes: batch.count)
     let first = state.inbox.append(&batch)
     for (stream, index) in batchHeld { held[stream]?.seq = first + index }

@@ -13,6 +13,7 @@ from hyperframe.frame import (
 from support.wire import NO_ERROR, PROTOCOL_ERROR, CANCEL, Closed, connect, push_headers
 
 MEBIBYTE = 1 << 20
+SHORT_PING = b"\0\0\7\6\0\0\0\0\0" + bytes(7)
 
 
 @pytest.fixture
@@ -277,3 +278,19 @@ def test_goaway_with_a_long_text_from_the_client_is_harmless(server, wire):
         hostile.send(GoAwayFrame(additional_data=b"x" * 16000))
         hostile.read_to_end()
         assert hostile.closed
+
+
+@pytest.mark.parametrize("headers", [{}, {"apns_priority": "7"}], ids=["accepted", "rejected"])
+def test_an_answer_that_the_end_of_the_connection_overtakes_is_not_told_of(server, device, other, headers):
+    """A push and, in the same write, what ends the connection: all that leaves is GOAWAY, and that is what the record says."""
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+        stream, frames = wire.request_frames(push_headers(server, other, **headers), b'{"aps":{"alert":"hello"}}')
+        wire.write(b"".join(frame.serialize() for frame in frames) + SHORT_PING)
+        assert wire.goaway().last_stream_id == stream
+        wire.read_to_end()
+        assert not wire.answers[stream].headers
+    record = server.record(other)
+    assert (record["outcome"], record["accepted"]) == ("aborted", not headers)
+    assert record["served"]["status"] is None and record["served"]["reason"] is None
+    assert record["verdict"]["status"] == (400 if headers else 200), "what APNs would have said is kept"

@@ -93,6 +93,21 @@ def test_throttle_on_4xx(configured, device):
         assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1, 1000, 1, 1000]
 
 
+
+@pytest.mark.parametrize("headers", [None, {"retry-after": "1"}], ids=["plain", "with a header"])
+def test_throttle_on_4xx_of_a_fault(configured, device, headers):
+    """The token is good, which widens the connection; then the answer throttles it. Whatever the answer looks like."""
+    server = configured("throttle_on_4xx: on")
+    answer = {"status": 429, "reason": "TooManyRequests"} | ({"headers": headers} if headers else {})
+    server.api("POST", "/rules", {"trigger": {"first": 1, "times_per": "push"}, "do": {"respond": answer}})
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert push() == (429, "TooManyRequests")
+        assert push()[0] == 200
+        wire.ping()
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1, 1000, 1, 1000]
+
+
 def test_error_content_type(configured, device):
     server = configured("error_content_type: on")
     with connect(server) as wire:

@@ -71,6 +71,21 @@ import Testing
     #expect(streams.count == 2)
   }
 
+  /// Behind the requests, in the same bytes, stands what ends the session: its GOAWAY leaves first, and no answer after it.
+  @Test(arguments: [[], [1, 2, 3]] as [[UInt8]]) func answersThatDoNotLeaveAreReported(body: [UInt8]) throws {
+    let session = try HTTP2ServerSession.begun()
+    let shortPing: [UInt8] = [0, 0, 7, 6, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 7)
+    let streams = try session.requests(Frame.request(1) + Frame.request(3) + Frame.request(5) + shortPing)
+    for stream in streams.prefix(2) {
+      session.respond(to: stream, headers: HeaderList([(":status", "200")]), body: body)
+    }
+    #expect(session.drained().map(\.type) == [7])
+    let dropped = session.takeEvents().map { if case .answerDropped(let stream) = $0 { stream.id } else { Int32(-1) } }
+    #expect(dropped == [1, 3])
+    #expect(!session.owesAnswers)
+    #expect(session.isFinished)
+  }
+
   @Test func whatWasNotHandedOutIsAbortedAsBefore() throws {
     let session = try HTTP2ServerSession.begun()
     let events = try session.feed(Frame.request(1, endStream: false) + Frame.rst(1))
