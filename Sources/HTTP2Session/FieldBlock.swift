@@ -22,10 +22,12 @@ struct FieldBlock {
   init(memory: UnsafeMutableRawPointer) { self.memory = memory }
 
   /// Begins with a block of a request, of which there may be fields already.
-  mutating func begin(of request: borrowing HTTPRequest) {
+  ///
+  /// - Parameter isTrailer: it stands behind the body, and is a list of its own.
+  mutating func begin(of request: borrowing HTTPRequest, isTrailer: Bool) {
     forget()
     stream = request.stream
-    room = request.headersTooLarge ? 0 : Self.capacity - request.headers.listSize
+    room = request.headersTooLarge ? 0 : Self.capacity - (isTrailer ? 0 : request.headers.listSize)
   }
 
   /// Begins with none.

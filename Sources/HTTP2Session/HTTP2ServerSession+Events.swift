@@ -110,14 +110,15 @@ extension HTTP2ServerSession {
   /// Returns whether there is such a stream.
   private func beginFields(on id: Int32) -> Bool {
     settleFields()
-    withStream(id) { fields.begin(of: $0.request) }
+    withStream(id) { fields.begin(of: $0.request, isTrailer: $0.hasHeaders) }
     return fields.stream == id
   }
 
-  /// Gives what came of a header block to its stream.
+  /// Gives what came of a header block to its stream. Trailers go no further: they are not to be taken for header fields
+  /// (RFC 9110 section 6.5.1).
   func settleFields() {
     guard fields.count > 0 else { return }
-    withStream(fields.stream) { fields.append(to: &$0.request) }
+    withStream(fields.stream) { if !$0.hasHeaders { fields.append(to: &$0.request) } }
     fields.forget()
   }
 

@@ -197,10 +197,25 @@ def test_a_content_length_that_lies_is_a_stream_error(server, wire, other):
     assert (answer.headers, answer.reset) == (None, PROTOCOL_ERROR)
 
 
-def test_trailers_are_ignored(server, wire, other):
+@pytest.mark.parametrize("trailer", [
+    ("x-trailer", "1"), ("apns-priority", "99"), ("apns-topic", "com.example.app"), ("apns-id", str(uuid.uuid4())),
+    ("x-pad", "p" * 7900),
+], ids=lambda trailer: trailer[0])
+def test_trailers_are_ignored(server, wire, other, trailer):
     stream = wire.open(push_headers(server, other), b"{}", end_stream=False)
-    wire.send(*wire.header_frames(stream, [("x-trailer", "1")], end_stream=True))
+    wire.send(*wire.header_frames(stream, [trailer], end_stream=True))
     assert wire.answer(stream).status == 200
+    record = server.record(other)
+    names = [name for name, _ in record["request"]["headers"]]
+    assert names.count(trailer[0]) == (trailer[0] == "apns-topic"), names
+    assert record["apns"]["id"] != trailer[1]
+
+
+def test_trailers_do_not_make_up_for_what_is_missing(server, wire, other):
+    stream = wire.open(push_headers(server, other, apns_topic=None), b"{}", end_stream=False)
+    wire.send(*wire.header_frames(stream, [("apns-topic", "com.example.app")], end_stream=True))
+    answer = wire.answer(stream)
+    assert (answer.status, json.loads(answer.body)) == (400, {"reason": "MissingTopic"})
 
 
 @pytest.mark.parametrize("flood", ["reset", "ping", "settings", "empty data"])
