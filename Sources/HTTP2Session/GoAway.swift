@@ -2,6 +2,8 @@ private import CNghttp2
 
 /// A GOAWAY frame as it was sent.
 public struct GoAway: Sendable, Equatable {
+  /// The last stream it names.
+  public let lastStream: Int32
   /// Its error code (RFC 9113 section 7).
   public let errorCode: UInt32
   /// Its debug data as text.
@@ -14,6 +16,7 @@ public struct GoAway: Sendable, Equatable {
     let head = UInt32(8 + debugData.count) << 8 | UInt32(APNS_FRAME_GOAWAY)
     output += Self.bigEndian(head) + [0] + Self.bigEndian(0)
     output += Self.bigEndian(UInt32(bitPattern: lastStream) & 0x7FFF_FFFF) + Self.bigEndian(rawCode) + debugData
+    self.lastStream = lastStream
     errorCode = rawCode
     text = String(decoding: debugData, as: UTF8.self)
   }
@@ -22,7 +25,8 @@ public struct GoAway: Sendable, Equatable {
   /// sends such, and a provider's engineer should see why the connection ended, as APNs lets them (APNS.md section 9.2).
   init(explaining output: inout [UInt8], frameAt start: Int) {
     // Frame header (9 bytes), last stream (4), error code (4), debug data.
-    let code = output[(start + 13)..<(start + 17)].reduce(UInt32(0)) { $0 << 8 | UInt32($1) }
+    let code = Self.number(output[(start + 13)..<(start + 17)])
+    lastStream = Int32(Self.number(output[(start + 9)..<(start + 13)]) & 0x7FFF_FFFF)
     if output.count == start + 17, let explanation = Self.explanations[code] {
       output += Array(explanation.utf8)
       let length = 8 + explanation.utf8.count
@@ -31,6 +35,8 @@ public struct GoAway: Sendable, Equatable {
     errorCode = code
     text = String(decoding: output[(start + 17)...], as: UTF8.self)
   }
+
+  private static func number(_ bytes: ArraySlice<UInt8>) -> UInt32 { bytes.reduce(0) { $0 << 8 | UInt32($1) } }
 
   private static func bigEndian(_ number: UInt32) -> [UInt8] {
     stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: number >> $0) }

@@ -17,7 +17,7 @@ public struct Record: Sendable {
     case faulted
     /// It is held and has no answer yet.
     case pending
-    /// The client went away before it was answered.
+    /// The client went away before it was answered, or broke the protocol so that no answer followed.
     case aborted
   }
 

@@ -32,7 +32,9 @@ extension ConnectionHandler {
     path?.commit()
     guard phase == .open else { return }
     if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
-      complain(.protocolError, "HTTP/2 error \(goAway.errorCode), connection ended: \(goAway.text)")
+      let name = HTTP2ErrorCode.name(of: goAway.errorCode)
+      complain(.protocolError, "HTTP/2 error \(goAway.errorCode) (\(name)), connection ended: \(goAway.text)")
+      log.add(.goAway, "\(name) \(goAway.text)", at: state.clock.now)
     }
     if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
   }

@@ -232,7 +232,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         path.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
       case .answerDropped(let stream):
-        path.answerWasDropped(on: stream.id)
+        path.answerWasDropped(on: stream.id, by: session.goAwaySent)
       case .excessStreams(let stream, let limit):
         path.excess = (stream, limit)
         leave(context, .excessStreams(limit: limit))

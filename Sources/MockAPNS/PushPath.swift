@@ -150,14 +150,18 @@ final class PushPath {
     stream.putBack(request)
   }
 
-  /// The answer to a push that is not committed yet does not leave. What APNs decided stays.
-  func answerWasDropped(on id: Int32) {
+  /// The answer to a push that is not committed yet does not leave, because of a GOAWAY. What APNs decided stays.
+  func answerWasDropped(on id: Int32, by goAway: GoAway?) {
     guard let index = batch.lastIndex(where: { $0.stream == id }) else { return }
-    let injections = batch[index].aftermath?.injections ?? []
+    let told = goAway.map {
+      Aftermath.GoAway(code: HTTP2ErrorCode.name(of: $0.errorCode), lastStream: $0.lastStream, debugData: $0.text)
+    }
+    let aftermath = Aftermath(
+      injections: batch[index].aftermath?.injections ?? [], goAway: told, endedAt: MachineTime.nanoseconds)
     batch[index].end(
       Record.End(
-        outcome: .aborted, accepted: batch[index].accepted, served: Record.Served(),
-        aftermath: Aftermath(injections: injections, endedAt: MachineTime.nanoseconds), finishedAt: now))
+        outcome: .aborted, accepted: batch[index].accepted, served: Record.Served(), aftermath: aftermath,
+        finishedAt: now))
   }
 
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.

@@ -305,7 +305,10 @@ def test_an_answer_that_the_end_of_the_connection_overtakes_is_not_told_of(serve
         assert wire.goaway().last_stream_id == stream
         wire.read_to_end()
         assert not wire.answers[stream].headers
+    assert "goaway" in [event["event"] for event in server.api("GET", "/connections")["items"][-1]["events"]]
     record = server.record(other)
     assert (record["outcome"], record["accepted"]) == ("aborted", not headers)
-    assert record["served"]["status"] is None and record["served"]["reason"] is None
+    served = record["served"]
+    assert (served["status"], served["reason"], served["goaway"]["code"]) == (None, None, "FRAME_SIZE_ERROR")
+    assert served["goaway"]["last_stream"] == stream
     assert record["verdict"]["status"] == (400 if headers else 200), "what APNs would have said is kept"

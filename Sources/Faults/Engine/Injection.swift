@@ -107,7 +107,9 @@ public struct Decision: Sendable, Equatable {
   /// What happens instead; nil for what APNs would do. With the action `pass` a rule asked for just that.
   public var outcome: Injection?
 
-  /// - Parameter outcome: nil for nothing.
+  /// Adds nothing.
+  ///
+  /// - Parameter outcome: what happens instead; nil for what APNs would do.
   public init(outcome: Injection? = nil) { self.outcome = outcome }
 
   /// Whether nothing is done.
