@@ -52,7 +52,7 @@ private struct Conversation {
       switch event {
       case .request(let stream): answer(stream, &choices)
       case .aborted(let stream), .reset(let stream, _): look(at: stream.request)
-      case .cancelled(let stream): held.removeAll { $0 == stream.id }
+      case .cancelled(let stream), .answerDropped(let stream): held.removeAll { $0 == stream.id }
       case .excessStreams: session.goAway(code: .refusedStream)
       case .goAway: break
       }
