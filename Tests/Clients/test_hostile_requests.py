@@ -10,10 +10,10 @@ from hyperframe.frame import (
     ContinuationFrame, GoAwayFrame, HeadersFrame, PingFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame,
 )
 
+from support.conformance import PING, frame
 from support.wire import NO_ERROR, PROTOCOL_ERROR, CANCEL, Closed, connect, push_headers
 
 MEBIBYTE = 1 << 20
-SHORT_PING = b"\0\0\7\6\0\0\0\0\0" + bytes(7)
 
 
 @pytest.fixture
@@ -301,7 +301,7 @@ def test_an_answer_that_the_end_of_the_connection_overtakes_is_not_told_of(serve
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
         stream, frames = wire.request_frames(push_headers(server, other, **headers), b'{"aps":{"alert":"hello"}}')
-        wire.write(b"".join(frame.serialize() for frame in frames) + SHORT_PING)
+        wire.write(b"".join(each.serialize() for each in frames) + frame(PING, payload=bytes(7)))
         assert wire.goaway().last_stream_id == stream
         wire.read_to_end()
         assert not wire.answers[stream].headers

@@ -74,7 +74,7 @@ import Testing
   /// Behind the requests, in the same bytes, stands what ends the session: its GOAWAY leaves first, and no answer after it.
   @Test(arguments: [[], [1, 2, 3]] as [[UInt8]]) func answersThatDoNotLeaveAreReported(body: [UInt8]) throws {
     let session = try HTTP2ServerSession.begun()
-    let shortPing: [UInt8] = [0, 0, 7, 6, 0, 0, 0, 0, 0] + [UInt8](repeating: 0, count: 7)
+    let shortPing = Frame.bytes(type: 6, payload: [UInt8](repeating: 0, count: 7))
     let streams = try session.requests(Frame.request(1) + Frame.request(3) + Frame.request(5) + shortPing)
     for stream in streams.prefix(2) {
       session.respond(to: stream, headers: HeaderList([(":status", "200")]), body: body)

@@ -13,6 +13,7 @@ import Testing
       session.drained() == [
         Frame(type: 7, flags: 0, stream: 0, payload: [0, 0, 0, 5, 0xAB, 0xCD, 0xEF, 1] + debug)
       ])
+    #expect(session.goAwaySent?.lastStream == 5)
     #expect(session.goAwaySent?.errorCode == 0xABCD_EF01)
     #expect(session.goAwaySent?.text == #"{"reason":"Shutdown"}"#)
     #expect(session.drained().isEmpty, "once")
