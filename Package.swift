@@ -96,14 +96,16 @@ let package = Package(
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
+        .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
         .product(name: "Yams", package: "Yams"),
       ],
       resources: apiDescription.map { .embedInCode("OpenAPI/\($0).yaml") }, swiftSettings: strict),
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "AdminAPI", "APNSRules", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

@@ -23,7 +23,7 @@ struct APNSMock: AsyncParsableCommand {
       View.self, Exec.self,
       ProfileCommand.self, RuleCommand.self, Halt.self, Resume.self, Reset.self, Clock.self, Doctor.self,
       Healthcheck.self, OpenAPI.self,
-      ShowVersion.self,
+      ConfigCommand.self, Completion.self, ShowVersion.self,
     ],
     defaultSubcommand: Serve.self)
 }

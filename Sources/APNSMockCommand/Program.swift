@@ -15,6 +15,7 @@ enum Program {
     StandardStream.fillGaps()
     let ending: Ending
     do {
+      try CommandNames.check(CommandLine.arguments.dropFirst())
       var command = try await APNSMock.asyncParseAsRoot()
       if var command = command as? any AsyncParsableCommand {
         try await command.run()
@@ -25,6 +26,7 @@ enum Program {
     } catch {
       ending = Ending(of: error)
     }
+    LogPipe.standardError.flush()
     for line in ending.lines { ending.stream.line(line) }
     if let loss = StandardStream.loss {
       StandardStream.error.line("error: standard output cannot be written: \(loss); make room, or send it elsewhere")

@@ -26,10 +26,21 @@ enum StandardStream: Int32 {
     return isTerminal && !isSet("NO_COLOR") && getenv("TERM").map { String(cString: $0) } != "dumb"
   }
 
-  /// - Returns: whether somebody takes it.
+  /// Writes bytes; on standard error, after the log lines logged before, unless those find no reader within a second.
+  ///
+  /// - Returns: whether all of them were written.
   @discardableResult
   func write(_ bytes: some Collection<UInt8>) -> Bool {
-    var rest = Array(bytes)[...]
+    if self == .error { LogPipe.standardError.flush() }
+    return writeDirectly(bytes)
+  }
+
+  /// Writes bytes without regard to log lines that still wait.
+  ///
+  /// - Returns: whether all of them were written.
+  @discardableResult
+  func writeDirectly(_ bytes: some Collection<UInt8>) -> Bool {
+    var rest = (Self.terminals.contains(self) ? escaped(bytes) : Array(bytes))[...]
     while !rest.isEmpty {
       let count = rest.withUnsafeBytes { systemWrite(rawValue, $0.baseAddress, $0.count) }
       if count < 0, errno == EINTR { continue }
@@ -47,6 +58,13 @@ enum StandardStream: Int32 {
       rest = rest.dropFirst(count)
     }
     return true
+  }
+
+  /// The streams that are terminals.
+  private static let terminals = Set([output, error].filter(\.isTerminal))
+
+  private func escaped(_ bytes: some Collection<UInt8>) -> [UInt8] {
+    terminalTexts.withLock { $0[self, default: TerminalText()].escaped(bytes) }
   }
 
   /// What became of standard output, if not all data got there: `No space left on device`.
@@ -70,6 +88,9 @@ enum StandardStream: Int32 {
 
 /// The system's reason why data could not be written; 0 if all could.
 private let outputFailure = Atomic<Int32>(0)
+
+/// What was written to terminals, as far as the next bytes depend on it.
+private let terminalTexts = Mutex<[StandardStream: TerminalText]>([:])
 
 private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
   write(descriptor, bytes, count)

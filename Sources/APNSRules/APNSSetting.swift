@@ -4,6 +4,7 @@ public import Notation
 public enum APNSSetting: String, CaseIterable, Sendable {
   case tokenMaxAge = "token_max_age"
   case tokenFuture = "token_future"
+  case expiredTokenCloses = "expired_token_closes"
   case tokenUpdateInterval = "token_update_interval"
   case freeTokenUpdates = "free_token_updates"
   case idleTimeout = "idle_timeout"
@@ -15,6 +16,7 @@ public enum APNSSetting: String, CaseIterable, Sendable {
   case deviceRate = "device_rate"
   case errorsBeforeGoaway = "errors_before_goaway"
   case unregisteredAfter = "unregistered_after"
+  case abandonedAfter = "abandoned_after"
 }
 
 extension APNSSettings {
@@ -23,6 +25,7 @@ extension APNSSettings {
     switch setting {
     case .tokenMaxAge: tokenMaxAge = try Value.duration(value, isPositive: true)
     case .tokenFuture: tokenFuture = try Value.duration(value)
+    case .expiredTokenCloses: expiredTokenCloses = try Value.flag(value)
     case .tokenUpdateInterval: tokenUpdateInterval = try Value.duration(value)
     case .freeTokenUpdates: freeTokenUpdates = try Value.whole(value, in: 0...Int.max)
     case .idleTimeout: idleTimeout = try Value.duration(value, isPositive: true)
@@ -48,6 +51,7 @@ extension APNSSettings {
         throw BadValue(value: error.value, allowed: error.allowed + ", or off")
       }
     case .unregisteredAfter: unregisteredAfter = try Value.duration(value)
+    case .abandonedAfter: abandonedAfter = try Value.duration(value)
     }
   }
 

@@ -7,6 +7,9 @@ public struct APNSSettings: Sendable, Equatable {
   /// How far in the future `iat` may lie, inclusive; `nil` takes what the mode says: `apple` one hour, `strict` five
   /// minutes, `lenient` any time.
   public var tokenFuture: Duration?
+  /// Whether a connection answers every later request with 403 `ExpiredProviderToken` once the rules gave that verdict on
+  /// it (APNS.md section 3.2, observed); `nil` uses the mode's default: on in `apple` and `strict`, off in `lenient`.
+  public var expiredTokenCloses: Bool?
   /// How long a provider token has to stay in use before the next one (APNS.md section 3.2, documented as 20 minutes).
   public var tokenUpdateInterval: Duration = .seconds(1200)
   /// How many changes quicker than `tokenUpdateInterval` pass before `TooManyProviderTokenUpdates`.
@@ -30,6 +33,8 @@ public struct APNSSettings: Sendable, Equatable {
   public var errorsBeforeGoaway: Int?
   /// How long after a device went away its pushes are still accepted before 410 `Unregistered`.
   public var unregisteredAfter: Duration = .zero
+  /// How long after a failed attempt that may be retried a push without a further attempt has the finding `abandoned`.
+  public var abandonedAfter: Duration = .seconds(60)
 
   /// The defaults.
   public init() {}

@@ -53,6 +53,13 @@ extension UnsafeRawBufferPointer {
     return word(at: count - 8) | .smallLetters == other.word(at: count - 8) | .smallLetters
   }
 
+  /// A whole number written in decimal digits alone, at most `Int64.max`, which also stands for every larger one; `nil`
+  /// for anything else.
+  var clampedWholeNumber: Int64? {
+    if let wholeNumber { return wholeNumber }
+    return !isEmpty && allSatisfy { $0 &- 0x30 < 10 } ? .max : nil
+  }
+
   /// A UUID in its canonical form, 8-4-4-4-12 hexadecimal digits of any case.
   var isCanonicalUUID: Bool {
     guard count == 36, self[8] == 0x2d, self[13] == 0x2d, self[18] == 0x2d, self[23] == 0x2d else { return false }

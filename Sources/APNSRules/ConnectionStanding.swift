@@ -10,6 +10,9 @@ public struct ConnectionStanding: Sendable {
   /// SETTINGS (APNS.md section 9.1).
   public internal(set) var providerTokenAccepted = false
 
+  /// Whether a provider token on this connection was rejected with `ExpiredProviderToken`.
+  var hasExpiredToken = false
+
   /// The UTF-8 of `certificate.defaultTopic`, so that a push need not make it.
   private(set) var defaultTopic: [UInt8]?
   /// The key of the first accepted provider token (APNS.md section 3.3).

@@ -28,6 +28,11 @@ extension Rulebook {
       if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization) }
       throw latched(until: end, now: now)
     }
+    if standing.hasExpiredToken, closesOnExpiredToken {
+      // Also a token known from other connections is not checked here: its own age is not the reason.
+      verdict.token = ProviderTokenVerification.unverified(authorization)
+      throw Self.connectionHasExpiredToken
+    }
     // What was found in order for this very token cannot have changed since, but for its age.
     if let token = verdict.token, token === standing.known.current, let issuedAt = token.issuedAt {
       return try checkAge(issuedAt, now: now)
@@ -45,6 +50,10 @@ extension Rulebook {
 
   private static let noCredential = Rejection(.credential, .missingProviderToken) { _, _ in
     "neither a client certificate nor a provider token came: send authorization: bearer <JWT>"
+  }
+  private static let connectionHasExpiredToken = Rejection(.providerTokenAge, .expiredProviderToken) { _, _ in
+    "an earlier provider token on this connection had expired, and APNs then accepts no other token on it: open a new "
+      + "connection (setting expired_token_closes)"
   }
   private static let noProviderCertificate = Rejection(.certificate, .badCertificate) { _, _ in
     "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "

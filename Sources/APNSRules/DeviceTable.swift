@@ -1,5 +1,10 @@
 /// The registered devices at one moment: a value that is copied, changed and swapped.
 public struct DeviceTable: Sendable {
+  /// The most devices that may be registered over the admin API.
+  public static let limit = 100_000
+  /// The longest topic of a device, in bytes. APNs accepts no longer one as `apns-topic` (`BadTopic`; our inference).
+  public static let topicLimit = 255
+
   /// Goes up with each change.
   public private(set) var version: UInt64 = 0
   /// How many devices it has.

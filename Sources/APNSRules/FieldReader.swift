@@ -79,7 +79,7 @@ struct FieldReader {
       facts.signatureRange = PushFacts.signatureRange(of: authorization, in: packed)
     }
     if let id = facts.apnsID { facts.apnsIDIsUUID = packed.part(id.indices).isCanonicalUUID }
-    if let text = facts.expirationText { facts.expiration = packed.part(text.indices).wholeNumber }
+    if let text = facts.expirationText { facts.expiration = packed.part(text.indices).clampedWholeNumber }
     if let text = facts.priorityText { facts.priority = Self.priority(packed.part(text.indices)) }
     if let text = facts.pushTypeText { facts.pushType = PushType(packed.part(text.indices)) }
     facts.topicIsFromCertificate = facts.topic == nil && defaultTopic != nil

@@ -2,7 +2,7 @@
 public struct ProviderCertificate: Sendable, Equatable {
   /// `UID` of the subject: the bundle id, or the topic of an MDM or Wallet certificate.
   public var subjectUID: String?
-  /// The topics of extension 1.2.840.113635.100.6.3.6, in its order; empty without that extension.
+  /// The topics of extensions 1.2.840.113635.100.6.3.6, …6.3.3 and …6.3.4; empty without these extensions.
   public var topics: [String]
   /// Extension …6.3.1: good for the sandbox.
   public var development: Bool

@@ -55,6 +55,11 @@ extension ProviderTokenVerification {
 
   /// `alg`, `kid` and `iss` (APNS.md section 3.1, documented).
   private func claimedKey(_ jwt: JSONWebToken) throws(Refusal) -> (TrustedKey, SigningAlgorithm) {
+    if mode != .lenient, jwt.isAppleSample {
+      throw Refusal(
+        problem: "this is the sample token of Apple's documentation, or made like it: it has no alg, and its iat is a "
+          + "string of milliseconds. Sign a token with alg ES256 and iat in seconds, as a number")
+    }
     let algorithm = try algorithm(jwt.header.algorithm)
     guard let keyID = jwt.header.keyID else {
       throw Refusal(problem: "the JWT's header has no kid: put the key id there, ten characters")
@@ -82,7 +87,8 @@ extension ProviderTokenVerification {
   private func algorithm(_ name: String?) throws(Refusal) -> SigningAlgorithm {
     switch (name, mode) {
     case ("ES256", _): return .es256
-    case ("ES512", .lenient): return .es512
+    // Inferred: pushok has signed so since 2019 (APNS.md section 3.1).
+    case ("ES512", .apple), ("ES512", .lenient): return .es512
     // Apple's own sample token has no alg (APNS.md section 3.1).
     case (nil, .lenient): return .es256
     case (nil, _): throw Refusal(problem: "the JWT's header has no alg: it has to be ES256")
@@ -123,6 +129,15 @@ extension ProviderTokenVerification {
         problem: "the signature does not verify with key \(key.keyID): is this .p8 the one with that key id?",
         signature: .invalid)
     }
+  }
+}
+
+extension JSONWebToken {
+  /// Whether it has the form of the sample token in Apple's "Sending notification requests to APNs": no `alg`, and `iat`
+  /// a string of milliseconds (APNS.md section 3.1, documented).
+  fileprivate var isAppleSample: Bool {
+    guard header.algorithm == nil, case .text(let text)? = claims.issuedAt else { return false }
+    return (Int64(text) ?? 0) > 100_000_000_000
   }
 }
 

@@ -8,7 +8,7 @@ public import HTTPMessage
 public struct PushFacts: Sendable, Equatable {
   // In an order that leaves no gaps between them, and as small as they go: each record has them.
 
-  /// The expiration in UNIX seconds, if there is one and it is a number.
+  /// The expiration in UNIX seconds, at most `Int64.max`, if there is one and it is a number.
   public internal(set) var expiration: Int64?
   /// The push type, if there is one and it is known.
   public internal(set) var pushType: PushType?

@@ -4,10 +4,32 @@ internal import HTTPMessage
 /// 13).
 extension Rulebook {
   /// Rows 3 to 5: method before path (observed), path before credential (APNS.md section 13 row 21), repeated names.
+  ///
+  /// A path of channel management or broadcasts passes here: APNs checks its credential first (section 8.1, observed),
+  /// and `checkIsPush` rejects it afterwards.
   func checkRequest(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
-    guard let method = facts.method, packed.part(method.indices).equals("POST") else { throw Self.notPOST }
-    guard facts.deviceToken != nil else { throw Self.otherPath }
+    let method = facts.method.map { packed.part($0.indices) }
+    guard facts.deviceToken == nil else {
+      guard let method, method.equals("POST") else { throw Self.notPOST }
+      if facts.repeatedName != nil { throw Self.repeatedHeader }
+      return
+    }
+    let path = facts.path.map { packed.part($0.indices) }
+    if let method, let path, path.hasPrefix("/1/apps/") {
+      let isList = path.hasSuffix("/all-channels")
+      guard method.equals("GET") || !isList && (method.equals("POST") || method.equals("DELETE")) else {
+        throw Self.noChannelMethod
+      }
+    } else {
+      guard let method, method.equals("POST") else { throw Self.notPOST }
+      guard let path, path.hasPrefix("/4/broadcasts/") else { throw Self.otherPath }
+    }
     if facts.repeatedName != nil { throw Self.repeatedHeader }
+  }
+
+  /// Rejects an authenticated request to channel management or broadcasts, which are not implemented.
+  func checkIsPush(_ facts: PushFacts) throws(Rejection) {
+    guard facts.deviceToken != nil else { throw Self.noBroadcasts }
   }
 
   private static let notPOST = Rejection(.method, .methodNotAllowed) { facts, packed in
@@ -15,6 +37,13 @@ extension Rulebook {
   }
   private static let otherPath = Rejection(.path, .badPath) { facts, packed in
     "the path is \(Explanation.quoted(facts.path, packed)), a push goes to /3/device/ and the device token"
+  }
+  private static let noChannelMethod = Rejection(.method, .methodNotAllowed) { facts, packed in
+    "the method is \(Explanation.quoted(facts.method, packed)); channels are managed with POST, GET and DELETE, "
+      + "and all-channels is read with GET"
+  }
+  private static let noBroadcasts = Rejection(.path, .badPath) { facts, packed in
+    "the path is \(Explanation.quoted(facts.path, packed)); channel management and broadcasts are not implemented"
   }
   private static let repeatedHeader = Rejection(.duplicateHeaders, .duplicateHeaders) { facts, packed in
     "the header \(Explanation.quoted(facts.repeatedName, packed)) came more than once: send each header once"
@@ -58,7 +87,9 @@ extension Rulebook {
   /// Row 15: after the credential (observed), before the topic.
   func checkDeviceToken(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     guard let token = facts.deviceToken, !token.isEmpty else { throw Self.missingDeviceToken }
-    guard DeviceToken.isWellFormed(packed.part(token.indices)) else { throw Self.malformedDeviceToken }
+    let digits = packed.part(token.indices)
+    guard DeviceToken.isWellFormed(digits) else { throw Self.malformedDeviceToken }
+    if digits.count == 64, mode != .lenient, digits.allSatisfy({ $0 == 0x30 }) { throw Self.zeroDeviceToken }
   }
 
   private static let missingDeviceToken = Rejection(.deviceToken, .missingDeviceToken) { _, _ in
@@ -72,6 +103,11 @@ extension Rulebook {
       : token.count > 400 ? "has \(token.count) digits, more than 400" : "has an odd number of digits"
     return "the device token \(Explanation.quoted(facts.deviceToken, packed)) \(fault): "
       + "send the bytes the device registered, in hexadecimal"
+  }
+
+  /// Several projects test a provider token by this answer (APNS.md section 8.1, observed).
+  private static let zeroDeviceToken = Rejection(.deviceToken, .badDeviceToken) { _, _ in
+    "the device token is 64 zeros, which no device has: send the token the device registered"
   }
 
   /// In bytes, inclusive (documented).

@@ -11,6 +11,8 @@ public struct Rulebook: Sendable {
 
   /// The settings in the units they are compared in, so that a push need not convert them.
   private(set) var times = Times()
+  /// Whether a verdict `ExpiredProviderToken` applies to all later requests of its connection.
+  private(set) var closesOnExpiredToken = true
   private var tokenChecks = CheckSet()
   private var certificateChecks = CheckSet()
 
@@ -89,6 +91,7 @@ public struct Rulebook: Sendable {
       verdict.planned = verdict.credential == .certificate ? certificateChecks : tokenChecks
       try checkRequest(facts, packed)
       try checkCredential(facts, packed, standing: &standing, keys: keys, now: now, verdict: &verdict)
+      try checkIsPush(facts)
       try checkHeaders(facts, packed)
       try checkDeviceToken(facts, packed)
       try checkTopic(topic, facts, certificate: standing.certificate, token: verdict.token)
@@ -96,6 +99,7 @@ public struct Rulebook: Sendable {
       try checkDevice(
         facts, packed, topic: topic, certificate: standing.certificate, devices: devices, now: now)
     } catch {
+      if error.reason == .expiredProviderToken { standing.hasExpiredToken = true }
       verdict.reject(error)
     }
   }
@@ -117,6 +121,7 @@ public struct Rulebook: Sendable {
       maxAge: settings.tokenMaxAge.milliseconds, future: settings.tokenFuture?.milliseconds ?? future,
       updateInterval: settings.tokenUpdateInterval.milliseconds,
       unregisteredAfter: settings.unregisteredAfter.milliseconds)
+    closesOnExpiredToken = settings.expiredTokenCloses ?? (mode != .lenient)
     var both = Set(Check.allCases).subtracting([.headerListSize])
     if mode != .strict { both.remove(.payloadSyntax) }
     if settings.deviceRate == nil { both.remove(.deviceRate) }

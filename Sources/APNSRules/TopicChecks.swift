@@ -81,7 +81,11 @@ extension Rulebook {
     if facts.pushType == .mdm, mode != .lenient {
       throw Self.mdmWithToken
     }
-    guard let token, let topics = token.key?.topics else { return }
+    guard let token, let topics = token.key?.topics else {
+      if topic.first == UInt8(ascii: "<") { throw Self.placeholderTopic }
+      if topic.hasTeamPrefix(of: token) { throw Self.topicWithTeamPrefix }
+      return
+    }
     // A topic-specific key lists bundle ids; what a push type hangs on them is theirs too.
     let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
     let bundleID = topic.part(0..<topic.count - suffix)
@@ -93,6 +97,14 @@ extension Rulebook {
     }
   }
 
+  // Not BadTopic (APNS.md section 5, observed).
+  private static let placeholderTopic = Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
+    "apns-topic \(Explanation.quoted(facts.topic, packed)) is a placeholder in angle brackets: "
+      + "send the app's bundle id without them"
+  }
+  private static let topicWithTeamPrefix = Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
+    "apns-topic \(Explanation.quoted(facts.topic, packed)) begins with a team id: send the app's bundle id without it"
+  }
   private static let mdmWithToken = Rejection(.topicPermitted, .topicDisallowed) { _, _ in
     "a push of type mdm needs the MDM certificate, this came with a provider token"
   }
@@ -119,6 +131,17 @@ extension Rulebook {
 extension PushType {
   /// What its topic has at the end, in words.
   fileprivate var shownSuffix: String { hasTopicSuffix ? "the suffix \(topicSuffix)" : "no suffix" }
+}
+
+extension UnsafeRawBufferPointer {
+  /// Whether a topic begins with a team id and a dot: with the token's, or with any ten upper-case letters and digits
+  /// before an identifier of two or more parts. (A bundle id such as `MYCOMPANY1.app` has no team prefix.)
+  fileprivate func hasTeamPrefix(of token: ProviderToken?) -> Bool {
+    guard count > 11, self[10] == UInt8(ascii: ".") else { return false }
+    let prefix = part(0..<10)
+    guard prefix.allSatisfy({ (0x30...0x39).contains($0) || (0x41...0x5a).contains($0) }) else { return false }
+    return prefix.equals(text: token?.teamID ?? "") || firstIndex(of: UInt8(ascii: "."), from: 11) != nil
+  }
 }
 
 extension ProviderCertificate {

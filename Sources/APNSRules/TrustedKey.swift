@@ -2,7 +2,8 @@
 public enum SigningAlgorithm: String, Sendable {
   /// ECDSA over P-256 with SHA-256: the documented one (APNS.md section 3.1).
   case es256 = "ES256"
-  /// The same key with SHA-512, as one PHP library sends it; accepted by `lenient` only.
+  /// The same key with SHA-512, r and s padded to 66 bytes each, as the PHP library pushok signs (APNS.md section 3.1);
+  /// accepted by `apple` and `lenient`, refused by `strict`.
   case es512 = "ES512"
 }
 
@@ -14,6 +15,9 @@ public struct TrustedKey: Sendable {
   public var teamID: String
   /// The only environment it is good for; `nil` for a key of both.
   public var environment: PushEnvironment?
+  /// The most topics of a topic-specific key (APNS.md section 3.3, documented).
+  public static let topicsLimit = 400
+
   /// The topics of a topic-specific key; `nil` for a team key, good for all.
   public var topics: [String]?
   /// The one key a topic-specific key is related to, with which it may share a connection.
@@ -44,6 +48,9 @@ public struct TrustedKey: Sendable {
 /// The keys trusted at one moment. Immutable: each change makes a new ring with another `version`, and what connections
 /// remember of verified tokens is dropped with it.
 public struct KeyRing: Sendable {
+  /// The most keys that may be trusted at once.
+  public static let limit = 1000
+
   /// Different for each ring of a server.
   public let version: UInt64
   /// The keys by their id.

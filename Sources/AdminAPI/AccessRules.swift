@@ -26,7 +26,9 @@ struct AccessRules: Sendable {
     // Orchestrators ask for these two by whatever name they know, and they tell nothing.
     if path == "/livez" || path == "/readyz" { return }
     let host = try checkHost(of: request)
-    if request.method != .get && request.method != .head { try checkOrigin(of: request, host: host) }
+    let isAPI = path.hasPrefix("/api/")
+    if isAPI || request.method != .get && request.method != .head { try checkOrigin(of: request, host: host) }
+    if isAPI { try checkFetchSite(of: request) }
     // What everybody may see: the page, which has no secrets in it and asks for the token itself, and the certificate
     // that each TLS handshake shows.
     if path != "/" && path != "/ca.pem" && !path.hasPrefix(PageRoutes.folder) { try checkToken(of: request) }
@@ -61,8 +63,20 @@ struct AccessRules: Sendable {
       from.name == host.name, (from.port ?? defaultPort) == (host.port ?? defaultPort)
     else {
       throw .forbidden(
-        "a page of \(origin) asks for a change, or to follow what happens",
+        "a web page of \(origin) may not use the admin API",
         hint: "Only pages of this server may. Programs leave Origin out.")
+    }
+  }
+
+  /// Refuses requests that a browser sends for a page of another origin without naming that origin, such as those of an
+  /// `img` element (W3C Fetch Metadata).
+  private func checkFetchSite(of request: Request) throws(Problem) {
+    let field = request.headers.first { $0.name.canonicalName == "sec-fetch-site" }
+    guard let site = field?.value.lowercased() else { return }
+    guard site != "cross-site" && site != "same-site" else {
+      throw .forbidden(
+        "a web page of another origin may not use the admin API (sec-fetch-site is \(site))",
+        hint: "Open the address itself, or use a program that does not send sec-fetch-site.")
     }
   }
 

@@ -1,26 +1,84 @@
 internal import HummingbirdCore
 internal import Logging
 internal import MockAPNS
+internal import NIOCore
+internal import Synchronization
 
-/// How many connections to the admin listener are open. Those that are too many wait in the system's queue, and the log tells
-/// of it.
+/// The number of open connections to the admin listener, bounded. At the limit the longest idle one is closed; without an idle
+/// one, further connections wait in the system's queue, and the log says so.
 struct AdminDoor: AvailableConnectionsDelegate {
-  let limit = Descriptors.forAdministration
+  let connections: AdminConnections
   let logger: Logger
-  private var count = 0
   private var news = SeldomNews()
 
-  init(logger: Logger) { self.logger = logger }
+  init(connections: AdminConnections, logger: Logger) {
+    self.connections = connections
+    self.logger = logger
+  }
 
   mutating func connectionOpened() {
-    count += 1
-    guard count == limit, news.isDue() else { return }
+    guard !connections.open(), news.isDue() else { return }
     logger.warning(
-      "\(count) connections to the admin listener are open, further ones have to wait until one of them is closed (told at most once a minute)"
+      "\(connections.limit) connections to the admin listener are open, further ones have to wait until one of them is closed (told at most once a minute)"
     )
   }
 
-  mutating func connectionClosed() { count -= 1 }
+  mutating func connectionClosed() { connections.close() }
 
-  func isAcceptingNewConnections() -> Bool { count < limit }
+  func isAcceptingNewConnections() -> Bool { connections.hasRoom }
+}
+
+/// The open connections to the admin listener and those of them that are idle: nothing came since their last
+/// response.
+final class AdminConnections: Sendable {
+  /// An inbound event that closes a connection if it is still idle.
+  struct CloseIfIdle: Sendable {}
+
+  private struct State {
+    var count = 0
+    var idle: [ObjectIdentifier: (since: NIODeadline, channel: any Channel)] = [:]
+
+    /// Removes the longest idle connection.
+    mutating func takeLongestIdle() -> (any Channel)? {
+      idle.min { $0.value.since < $1.value.since }.flatMap { idle.removeValue(forKey: $0.key)?.channel }
+    }
+  }
+
+  /// The most connections that may be open.
+  let limit: Int
+  private let state = Mutex(State())
+
+  init(limit: Int = Descriptors.forAdministration) { self.limit = limit }
+
+  /// Whether another connection may be accepted.
+  var hasRoom: Bool { state.withLock { $0.count < limit } }
+
+  /// Counts a new connection; at the limit, closes the longest idle one.
+  ///
+  /// - Returns: whether there is room for another one, now or as soon as the idle one is closed.
+  func open() -> Bool {
+    let (isFull, idle) = state.withLock { state in
+      state.count += 1
+      return state.count < limit ? (false, nil) : (true, state.takeLongestIdle())
+    }
+    idle?.pipeline.fireUserInboundEventTriggered(CloseIfIdle())
+    return !isFull || idle != nil
+  }
+
+  /// Counts a closed connection.
+  func close() { state.withLock { $0.count -= 1 } }
+
+  /// Adds an idle connection; at the limit, closes the longest idle one.
+  func addIdle(_ channel: any Channel) {
+    let idle = state.withLock { state in
+      state.idle[ObjectIdentifier(channel)] = (.now(), channel)
+      return state.count < limit ? nil : state.takeLongestIdle()
+    }
+    idle?.pipeline.fireUserInboundEventTriggered(CloseIfIdle())
+  }
+
+  /// Removes a connection that is in use or closed.
+  func removeIdle(_ channel: any Channel) {
+    state.withLock { $0.idle[ObjectIdentifier(channel)] = nil }
+  }
 }

@@ -13,6 +13,8 @@ struct Route: Sendable {
   let answer: Answer
   /// Whether its answer goes on for long. Such routes are only for pages of this server.
   var isStreaming = false
+  /// Whether the route reads many records. Such routes run on the `QueryExecutor` and must not read the request's body.
+  var isQuery = false
 
   static func get(_ path: String, _ answer: @escaping Answer) -> Route {
     Route(method: .get, path: path, answer: answer)
@@ -34,7 +36,16 @@ struct Route: Sendable {
   }
 
   /// The same below `/api/v1`.
-  var underAPI: Route { Route(method: method, path: "/api/v1" + path, answer: answer, isStreaming: isStreaming) }
+  var underAPI: Route {
+    Route(method: method, path: "/api/v1" + path, answer: answer, isStreaming: isStreaming, isQuery: isQuery)
+  }
+
+  /// The same route, run on the `QueryExecutor`.
+  var onQueryExecutor: Route {
+    var route = self
+    route.isQuery = true
+    return route
+  }
 
   /// Whether `path` is one that this route answers.
   func matches(_ path: String) -> Bool {
@@ -48,12 +59,19 @@ struct Route: Sendable {
 struct AdminRoutes: Sendable {
   let state: ServerState
   let version: String
+  private let waits = WaitLimit()
+
+  init(state: ServerState, version: String) {
+    self.state = state
+    self.version = version
+  }
 
   /// Every route, in the order of the documentation.
   var routes: [Route] {
     let inbox =
-      PushRoutes(state: state).routes + FindingRoutes(state: state).routes + WaitRoutes(state: state).routes
-      + VerifyRoutes(state: state).routes + EventRoutes(state: state).routes + StatsRoutes(state: state).routes
+      PushRoutes(state: state).routes + FindingRoutes(state: state).routes
+      + WaitRoutes(state: state, waits: waits).routes + VerifyRoutes(state: state, waits: waits).routes
+      + EventRoutes(state: state, waits: waits).routes + StatsRoutes(state: state).routes
       + ExportRoutes(state: state).routes
     if let view { return (inbox.filter(ViewRoutes.reads) + view.routes).map(\.underAPI) + outside }
     let api =
@@ -89,7 +107,9 @@ struct AdminRoutes: Sendable {
         router.on(RouterPath(route.path), method: method) { request, context in
           if route.isStreaming { try access.checkOrigin(of: request) }
           return try await Departure.$channel.withValue(context.channel) {
-            try await route.answer(request, context.basic)
+            let basic = context.basic
+            guard route.isQuery else { return try await route.answer(request, basic) }
+            return try await QueryExecutor.runLimited { try await route.answer(request, basic) }
           }
         }
       }
@@ -157,6 +177,6 @@ struct Surroundings: RouterMiddleware {
     let paths = routes.map(\.path).filter { !$0.hasPrefix(PageRoutes.folder) }
       .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
     let guess = Spelling.nearest(to: path, among: paths).map { "Did you mean \($0)? " } ?? ""
-    return .notFound("there is no \(path)", hint: "\(guess)What there is: \(paths.joined(separator: " ")).")
+    return .notFound("there is no \(path)", hint: "\(guess)/openapi.json lists the paths.")
   }
 }

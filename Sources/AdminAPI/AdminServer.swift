@@ -34,12 +34,13 @@ public final class AdminServer: Sendable {
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
+    let connections = AdminConnections()
     let application = Application(
       responder: AdminRoutes(state: state, version: version).responder(),
-      server: .http1(configuration: Limits.http(patience: TimeAmount(clientPatience))),
+      server: .http1(configuration: Limits.http(patience: TimeAmount(clientPatience), connections: connections)),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
-        availableConnectionsDelegate: AdminDoor(logger: logger)),
+        availableConnectionsDelegate: AdminDoor(connections: connections, logger: logger)),
       onServerRunning: { listening.yield($0.localAddress?.port) },
       logger: quieted(logger))
     let services = ServiceGroup(services: [application], logger: quieted(logger))
@@ -101,10 +102,12 @@ enum Limits {
   /// One field of it.
   static let field = 16 << 10
 
-  static func http(patience: TimeAmount) -> HTTP1Channel.Configuration {
+  static func http(patience: TimeAmount, connections: AdminConnections) -> HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
       additionalChannelHandlers: [
-        UnreadableRequests(), HeadAnswers(), SlowRequests(patience: patience), GoneClients(),
+        AbsoluteTargets.Installer(), UnreadableRequests(), HeadAnswers(),
+        SlowRequests(patience: patience, connections: connections),
+        GoneClients(),
       ],
       idleTimeout: patience,
       httpDecoderConfiguration: .init(

@@ -16,13 +16,11 @@ struct DeviceRoutes: Sendable {
 
   private static let members = ["topic", "environment", "state", "since"]
 
-  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let page = try ListPage(request)
     let devices = state.devices.load().devices
     return .json { writer in
-      writer.arrayMember("items") { writer in
-        for device in devices { writer.object { device.write(to: &$0) } }
-      }
-      writer.member("total", devices.count)
+      writer.page(page.slice(devices, by: \.token), of: devices.count) { $0.write(to: &$1) }
     }
   }
 
@@ -46,13 +44,24 @@ struct DeviceRoutes: Sendable {
     if topic == "" {
       throw .badRequest("topic is empty", hint: "It is the exact apns-topic, or left out for any.")
     }
+    if let length = topic?.utf8.count, length > DeviceTable.topicLimit {
+      throw .badRequest(
+        "topic has \(length) bytes", hint: "APNs accepts at most \(DeviceTable.topicLimit) bytes.")
+    }
     let device = Device(
       token: try Self.checked(token), topic: topic,
       environment: try body.word("environment", PushEnvironment.self),
       state: try body.word("state", Device.State.self) ?? .online, since: try body.time("since") ?? state.clock.now)
-    let isNew = state.devices.update { devices in
-      defer { devices.set(device) }
-      return devices[device.token] == nil
+    let isNew = state.devices.update { devices -> Bool? in
+      let isNew = devices[device.token] == nil
+      guard !isNew || devices.count < DeviceTable.limit else { return nil }
+      devices.set(device)
+      return isNew
+    }
+    guard let isNew else {
+      throw Problem(
+        status: .conflict, detail: "\(DeviceTable.limit) devices are registered, which is the limit",
+        hint: "Remove devices that are no longer needed: DELETE /api/v1/devices/{token}, or POST /api/v1/reset.")
     }
     var response = Response.json(status: isNew ? .created : .ok) { device.write(to: &$0) }
     if isNew { response.headers[.location] = "/api/v1/devices/\(device.token)" }

@@ -6,6 +6,7 @@ internal import NIOCore
 /// What happens, as it happens: server-sent events (HTML Standard, section 9.2).
 struct EventRoutes: Sendable {
   let state: ServerState
+  let waits: WaitLimit
 
   /// How long nothing is sent at most, so that nobody in between takes the connection for dead.
   static let heartbeat = Duration.seconds(15)
@@ -22,6 +23,7 @@ struct EventRoutes: Sendable {
       throw Problem(error)
     }
     let lastID = try Self.lastID(given, request)
+    let slot = try waits.enter()
     guard let reader = state.events.follow(after: lastID) else {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
@@ -34,7 +36,8 @@ struct EventRoutes: Sendable {
       body: ResponseBody { writer in
         var body = writer
         // Whoever followed may have gone before this begins; then it ends at once.
-        channel?.closeFuture.whenComplete { [weak reader] _ in reader?.stop() }
+        let observer = channel.map { Departure.observe($0) { reader.stop() } }
+        defer { withExtendedLifetime(slot) { observer?.end() } }
         try await send(reader, selection, after: beginning, to: &body)
         try await body.finish(nil)
       })

@@ -8,10 +8,13 @@ struct ExportRoutes: Sendable {
   let state: ServerState
 
   var routes: [Route] {
-    [.stream("/export", export), .get("/pushes/:id/curl", curl), .get("/pushes/:id/apns", simulatorFile)]
+    [
+      .stream("/export", export), Route.get("/pushes/:id/curl", curl).onQueryExecutor,
+      Route.get("/pushes/:id/apns", simulatorFile).onQueryExecutor,
+    ]
   }
 
-  private func export(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let format = try Self.format(parameters.take("format"))
     let snapshot = state.inbox.snapshot()
@@ -21,6 +24,7 @@ struct ExportRoutes: Sendable {
     } catch {
       throw Problem(error)
     }
+    try await Problem.describing { try await snapshot.checkWork(of: selection) }
     let rulebook = state.rulebook
     let inbox = state.inbox
     return Response(
@@ -28,13 +32,15 @@ struct ExportRoutes: Sendable {
       body: ResponseBody { writer in
         var export = InboxExport(snapshot, selection, as: format, rulebook: rulebook, in: inbox)
         // The client's pace is ours: the next piece is made when this one has gone.
-        while let piece = export.next() { try await writer.write(ByteBuffer(bytes: piece)) }
+        while let piece = try await QueryExecutor.step({ export.next() }) {
+          if !piece.isEmpty { try await writer.write(ByteBuffer(bytes: piece)) }
+        }
         try await writer.finish(nil)
       })
   }
 
-  private func curl(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let (record, _) = try PushRoutes(state: state).find(context)
+  private func curl(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let (record, _) = try await PushRoutes(state: state).find(context)
     let listeners = state.apnsAddresses
     let listener = record.connection.listener
     // An export does not tell where its server listened; what serve does by default is as good a guess as any.
@@ -48,8 +54,8 @@ struct ExportRoutes: Sendable {
     }
   }
 
-  private func simulatorFile(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let (record, _) = try PushRoutes(state: state).find(context)
+  private func simulatorFile(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let (record, _) = try await PushRoutes(state: state).find(context)
     do throws(NotRenderable) {
       return Response(
         status: .ok, headers: [.contentType: "application/json"],

@@ -10,21 +10,26 @@ struct FindingRoutes: Sendable {
   /// How many cases of each kind are shown.
   private static let shown = 20
 
-  var routes: [Route] { [.get("/findings", list), .get("/pushes/:id/explain", explain)] }
+  var routes: [Route] {
+    let routes: [Route] = [.get("/findings", list), .get("/pushes/:id/explain", explain)]
+    return routes.map(\.onQueryExecutor)
+  }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let selection: Selection
     do {
       selection = try Selection(QueryParameters(request).all, in: state.filterContext(state.inbox.snapshot()))
     } catch let error as FilterError {
       throw Problem(error)
     }
-    let summary = state.inbox.summary(of: selection, by: state.rulebook, limit: Self.shown)
+    let summary = try await Problem.describing {
+      try await state.inbox.summaryInSlices(of: selection, by: state.rulebook, limit: Self.shown)
+    }
     return .json { summary.writeMembers(to: &$0) }
   }
 
-  private func explain(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let (record, _) = try PushRoutes(state: state).find(context)
+  private func explain(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let (record, _) = try await PushRoutes(state: state).find(context)
     let walk = state.ruleWalk(of: record)
     return .json { record.writeExplanation(to: &$0, rulebook: state.rulebook, in: state.inbox, walk: walk) }
   }

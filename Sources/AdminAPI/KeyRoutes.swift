@@ -10,13 +10,11 @@ struct KeyRoutes: Sendable {
 
   var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let page = try ListPage(request)
     let keys = keys.load().keys.values.sorted { $0.keyID < $1.keyID }
     return .json { writer in
-      writer.arrayMember("items") { writer in
-        for key in keys { writer.object { key.write(to: &$0) } }
-      }
-      writer.member("total", keys.count)
+      writer.page(page.slice(keys, by: \.keyID), of: keys.count) { $0.write(to: &$1) }
     }
   }
 
@@ -31,13 +29,20 @@ struct KeyRoutes: Sendable {
       keyID: keyID,
       teamID: try Self.identifier(try body.required("team_id", hint: "It is the team's ten characters."), "team_id"),
       publicKey: try Self.publicKey(try body.required("public_key", hint: Self.publicHalf(keyID)), keyID),
-      environment: try body.word("environment", PushEnvironment.self), topics: try body.texts("topics"),
+      environment: try body.word("environment", PushEnvironment.self), topics: try Self.topics(body),
       relatedKeyID: try body.text("related_key_id").map { text throws(Problem) in
         try Self.identifier(text, "related_key_id")
       })
-    let isNew = keys.update { ring in
-      defer { ring = ring.adding(key) }
-      return ring.keys[keyID] == nil
+    let isNew = keys.update { ring -> Bool? in
+      let isNew = ring.keys[keyID] == nil
+      guard !isNew || ring.keys.count < KeyRing.limit else { return nil }
+      ring = ring.adding(key)
+      return isNew
+    }
+    guard let isNew else {
+      throw Problem(
+        status: .conflict, detail: "\(KeyRing.limit) keys are trusted, which is the limit",
+        hint: "Remove keys that are no longer needed: DELETE /api/v1/keys/{key_id}.")
     }
     var response = Response.json(status: isNew ? .created : .ok) { key.write(to: &$0) }
     if isNew { response.headers[.location] = "/api/v1/keys/\(keyID)" }
@@ -56,6 +61,24 @@ struct KeyRoutes: Sendable {
       throw Problem.notFound("no key with id \(keyID) is trusted", hint: "Those that are: \(known).")
     }
     return Response(status: .noContent)
+  }
+
+  /// The topics that a topic-specific key is limited to.
+  ///
+  /// - Throws: `Problem` (400) for more topics than Apple gives one key (APNS.md section 3.3), or one that is too long.
+  private static func topics(_ body: JSONBody) throws(Problem) -> [String]? {
+    let topics = try body.texts("topics")
+    if let count = topics?.count, count > TrustedKey.topicsLimit {
+      throw .badRequest(
+        "topics has \(count) topics",
+        hint: "A key has at most \(TrustedKey.topicsLimit) topics. Leave topics out to trust the key for all.")
+    }
+    guard topics?.allSatisfy({ $0.utf8.count <= DeviceTable.topicLimit }) ?? true else {
+      throw .badRequest(
+        "topics has a topic of more than \(DeviceTable.topicLimit) bytes",
+        hint: "APNs accepts at most \(DeviceTable.topicLimit) bytes.")
+    }
+    return topics
   }
 
   private static func identifier(_ text: String, _ name: String) throws(Problem) -> String {

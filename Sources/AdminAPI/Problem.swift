@@ -41,6 +41,11 @@ struct Problem: Error {
     place = error.place
   }
 
+  /// Runs a query and turns a `FilterError` that it throws into a problem.
+  static func describing<Value>(_ query: () async throws -> Value) async throws -> Value {
+    do { return try await query() } catch let error as FilterError { throw Problem(error) }
+  }
+
   init(status: HTTPResponse.Status, detail: String, hint: String, headers: HTTPFields = [:]) {
     self.status = status
     self.detail = detail

@@ -20,16 +20,20 @@ struct ProfileRoutes: Sendable {
 
   // MARK: - Library
 
-  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let page = try ListPage(request)
     let library = faults.library.load()
-    let entries = library.names.compactMap { entry($0, library) }
+    let names = library.names
+    let (listed, next) = try page.slice(ofNames: names)
+    let entries = listed.compactMap { entry($0, library) }
     let inFolder = faults.folderProblems
     let others = entries.flatMap(\.problems).filter { !inFolder.contains($0) }
     return .json { writer in
       writer.arrayMember("items") { writer in
         for entry in entries { writer.object { entry.write(to: &$0) } }
       }
-      writer.member("total", entries.count)
+      writer.member("next", next)
+      writer.member("total", names.count)
       writer.arrayMember("problems") { (inFolder + others).write(to: &$0) }
     }
   }

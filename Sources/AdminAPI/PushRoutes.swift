@@ -1,3 +1,4 @@
+internal import APNSRules
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
@@ -8,13 +9,14 @@ struct PushRoutes: Sendable {
   let state: ServerState
 
   var routes: [Route] {
-    [
+    let routes: [Route] = [
       .get("/pushes", list), .delete("/pushes", delete), .get("/pushes/:id", show),
       .get("/pushes/:id/payload", payload),
     ]
+    return routes.map(\.onQueryExecutor)
   }
 
-  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let snapshot = state.inbox.snapshot()
     let rulebook = state.rulebook
     let query: PageQuery
@@ -23,28 +25,13 @@ struct PushRoutes: Sendable {
     } catch let error as FilterError {
       throw Problem(error)
     }
-    let page = snapshot.page(query)
+    let page = try await Problem.describing { try await snapshot.pageInSlices(query) }
     let inbox = state.inbox
     if query.showsFindings { inbox.judge(by: rulebook) }
-    return .json { writer in
-      writer.arrayMember("items") { writer in
-        for record in page.items {
-          if let fields = query.fields {
-            fields.write(record, to: &writer, rulebook: rulebook, in: inbox)
-          } else {
-            record.write(to: &writer, rulebook: rulebook, in: inbox)
-          }
-        }
-      }
-      writer.member("next", page.next)
-      writer.member("matched", page.matched)
-      writer.member("total", page.total)
-      writer.member("evicted", page.evicted)
-      writer.member("complete", page.isComplete)
-    }
+    return PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
   }
 
-  private func delete(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+  private func delete(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let all = try parameters.take("all")
     guard all == nil || all == "true" else {
@@ -68,13 +55,13 @@ struct PushRoutes: Sendable {
       let deleted = state.inbox.removeAll()
       return .json { $0.member("deleted", deleted) }
     case (false, false):
-      let deleted = state.inbox.remove(selection)
+      let deleted = try await Problem.describing { try await state.inbox.removeInSlices(selection) }
       return .json { $0.member("deleted", deleted) }
     }
   }
 
-  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let (record, attempts) = try find(context)
+  private func show(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let (record, attempts) = try await find(context)
     let rulebook = state.rulebook
     state.inbox.judge(by: rulebook)
     return .json { writer in
@@ -87,8 +74,8 @@ struct PushRoutes: Sendable {
     }
   }
 
-  private func payload(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let (record, _) = try find(context)
+  private func payload(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let (record, _) = try await find(context)
     // What is not JSON could be a page with a script in it; it must not be shown as one.
     let type = record.payloadProblem == nil ? "application/json" : "application/octet-stream"
     return Response(
@@ -97,15 +84,15 @@ struct PushRoutes: Sendable {
 
   /// The record that the path names: by its `seq`, or by an `apns-id`, which stands for the newest attempt with it. In
   /// that case also the `seq` of all of them.
-  func find(_ context: BasicRequestContext) throws(Problem) -> (record: Record, attempts: [Int]?) {
+  func find(_ context: BasicRequestContext) async throws -> (record: Record, attempts: [Int]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
       if let record = Int(id).flatMap(state.inbox.record) { return (record, nil) }
-      throw .notFound("there is no push with seq \(id)", hint: whatIsThere)
+      throw Problem.notFound("there is no push with seq \(id)", hint: whatIsThere)
     }
-    let attempts = state.inbox.snapshot().attempts(apnsID: id)
+    let attempts = try await state.inbox.snapshot().attempts(apnsID: id)
     guard let newest = attempts.last else {
-      throw .notFound("there is no push with apns-id \(id)", hint: whatIsThere)
+      throw Problem.notFound("there is no push with apns-id \(id)", hint: whatIsThere)
     }
     return (newest, attempts.map(\.seq))
   }
@@ -116,5 +103,81 @@ struct PushRoutes: Sendable {
       snapshot.evicted > 0
       ? " \(snapshot.evicted) were dropped to keep the inbox in bounds (--max-records, --max-bytes)." : ""
     return "The inbox has \(snapshot.count) pushes, the newest of all was seq \(snapshot.lastSeq).\(evicted)"
+  }
+}
+
+/// A page of the inbox as JSON, rendered in pieces so that a client that reads slowly holds no more than a few of them.
+private struct PageBody: Sendable {
+  /// A piece ends with the record that makes it as long as this, in bytes.
+  private static let pieceSize = 12 * 1024
+
+  private let page: InboxPage
+  private let fields: QueryFields?
+  private let rulebook: Rulebook
+  private let inbox: Inbox
+  /// How many of the page's records were rendered.
+  private var rendered = 0
+  private var isComplete = false
+
+  init(_ page: InboxPage, fields: QueryFields?, rulebook: Rulebook, inbox: Inbox) {
+    self.page = page
+    self.fields = fields
+    self.rulebook = rulebook
+    self.inbox = inbox
+  }
+
+  /// The response with this body: with its length if it is one piece, streamed at the client's pace otherwise.
+  var response: Response {
+    var rest = self
+    let first = rest.next() ?? ByteBuffer()
+    let headers: HTTPFields = [.contentType: "application/json"]
+    if rest.isComplete { return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: first)) }
+    let eventLoop = Departure.channel?.eventLoop
+    return Response(
+      status: .ok, headers: headers,
+      body: ResponseBody { [rest] writer in
+        var rest = rest
+        try await writer.write(first)
+        while let piece = rest.next() {
+          // The writer learns only on the event loop that the client does not read: without this round trip, a busy event
+          // loop lets it accept hundreds of kilobytes first.
+          try await eventLoop?.submit {}.get()
+          try await writer.write(piece)
+        }
+        try await writer.finish(nil)
+      })
+  }
+
+  /// Renders the next piece; nil after the last one.
+  private mutating func next() -> ByteBuffer? {
+    guard !isComplete else { return nil }
+    var piece = ByteBuffer()
+    if rendered == 0 { piece.writeString("{\"items\":[") }
+    while rendered < page.items.count, piece.readableBytes < Self.pieceSize {
+      if rendered > 0 { piece.writeString(",") }
+      var writer = JSONWriter(capacity: 2048)
+      let record = page.items[rendered]
+      if let fields {
+        fields.write(record, to: &writer, rulebook: rulebook, in: inbox)
+      } else {
+        record.write(to: &writer, rulebook: rulebook, in: inbox)
+      }
+      piece.writeBytes(writer.bytes)
+      rendered += 1
+    }
+    guard rendered == page.items.count else { return piece }
+    isComplete = true
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("next", page.next)
+      writer.member("matched", page.matched)
+      writer.member("total", page.total)
+      writer.member("evicted", page.evicted)
+      writer.member("complete", page.isComplete)
+    }
+    piece.writeString("],")
+    // Continue the object that the first piece opened.
+    piece.writeBytes(writer.bytes.dropFirst())
+    return piece
   }
 }

@@ -72,6 +72,6 @@ extension ServerState {
   ///
   /// - Parameter snapshot: the pushes that `is:duplicate` looks for; nil where a filter is about later ones.
   func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext {
-    FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot, inbox: inbox)
+    FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot, inbox: inbox, known: knownNames)
   }
 }

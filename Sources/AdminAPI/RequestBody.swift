@@ -5,10 +5,15 @@ internal import NIOCore
 enum RequestBody {
   /// Its bytes; none for an absent body.
   ///
-  /// - Throws: `Problem`: 413 over 1 MiB, 400 if it does not come whole.
+  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over 1 MiB, 400 if it does not come whole.
   static func bytes(of request: Request) async throws -> ByteBuffer {
     let tooLarge = Problem(
       status: .contentTooLarge, detail: "the body is over \(Limits.body) bytes", hint: "Send less in one request.")
+    if let coding = request.headers[.contentEncoding], coding.lowercased() != "identity" {
+      throw Problem(
+        status: .unsupportedMediaType, detail: "the body's content-encoding is \(coding.prefix(80))",
+        hint: "Send the body without content-encoding.", headers: [.acceptEncoding: "identity"])
+    }
     if let length = request.headers[.contentLength].flatMap(Int.init), length > Limits.body { throw tooLarge }
     do {
       return try await request.body.collect(upTo: Limits.body)

@@ -73,18 +73,34 @@ struct ServerRoutes: Sendable {
   /// What can be set back.
   private static let scopes = ["inbox", "rules", "profile", "counters", "clock", "devices"]
 
-  private func reset(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let body = try await JSONBody(request, allowing: Self.scopes)
-    var chosen: [String] = []
-    var isEmpty = true
-    for scope in Self.scopes {
+  /// What the body of a reset selects: everything if it says nothing, else the members that are true; `keep` names
+  /// exceptions to everything.
+  private static func selection(_ body: JSONBody) throws(Problem) -> [String] {
+    var isSilent = true
+    var named: [String] = []
+    for scope in scopes {
       guard let flag = try body.flag(scope) else { continue }
-      isEmpty = false
-      if flag { chosen.append(scope) }
+      isSilent = false
+      if flag { named.append(scope) }
     }
-    if isEmpty { chosen = ["inbox", "rules", "counters"] }
+    let all = try body.flag("all")
+    guard let kept = try body.textOrTexts("keep") else { return all ?? isSilent ? scopes : named }
+    for name in kept where !scopes.contains(name) {
+      let guess = Spelling.nearest(to: name, among: scopes).map { "Did you mean \($0)? " } ?? ""
+      throw .badRequest(
+        "keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)It takes \(scopes.joined(separator: ", ")).")
+    }
+    guard all ?? isSilent else {
+      throw .badRequest(
+        "keep goes with a reset of everything", hint: "Leave the other members out, or send all: true, or no keep.")
+    }
+    return scopes.filter { !kept.contains($0) }
+  }
+
+  private func reset(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let chosen = try Self.selection(try await JSONBody(request, allowing: Self.scopes + ["all", "keep"]))
     if chosen.contains("rules") { state.faults.removeRules() }
-    if chosen.contains("profile") { state.faults.useHealthy() }
+    if chosen.contains("profile") { state.faults.restoreProfile() }
     if chosen.contains("counters") { state.resetCounters() }
     if chosen.contains("clock") { state.clock.runReal() }
     if chosen.contains("devices") { state.devices.update { $0.removeAll() } }

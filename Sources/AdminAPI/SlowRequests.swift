@@ -22,7 +22,12 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
   /// Requests that began, less answers that ended.
   private var unanswered = 0
 
-  init(patience: TimeAmount) { self.patience = patience }
+  private let connections: AdminConnections
+
+  init(patience: TimeAmount, connections: AdminConnections) {
+    self.patience = patience
+    self.connections = connections
+  }
 
   func channelActive(context: ChannelHandlerContext) {
     expect(in: min(patience, Self.beginning), context)
@@ -32,6 +37,7 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head:
+      if isIdle { connections.removeIdle(context.channel) }
       unanswered += 1
       isReceiving = true
       expect(in: patience, context)
@@ -39,6 +45,7 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
     case .end:
       isReceiving = false
       forget()
+      if isIdle { connections.addIdle(context.channel) }
     }
     context.fireChannelRead(data)
   }
@@ -48,15 +55,33 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
       unanswered -= 1
       if isReceiving, unanswered == 0 { expect(in: Self.afterAnswer, context) }
     }
-    context.write(data, promise: promise)
+    guard isIdle, case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+    // Idle only once the response has left: closing the connection earlier would lose it.
+    let isWritten = promise ?? context.eventLoop.makePromise()
+    let channel = context.channel
+    isWritten.futureResult.assumeIsolated().whenSuccess { [self] in
+      if isIdle { connections.addIdle(channel) }
+    }
+    context.write(data, promise: isWritten)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard event is AdminConnections.CloseIfIdle else { return context.fireUserInboundEventTriggered(event) }
+    if isIdle { context.close(promise: nil) }
   }
 
   func channelInactive(context: ChannelHandlerContext) {
     forget()
+    connections.removeIdle(context.channel)
     context.fireChannelInactive()
   }
 
-  func handlerRemoved(context: ChannelHandlerContext) { forget() }
+  func handlerRemoved(context: ChannelHandlerContext) {
+    forget()
+    connections.removeIdle(context.channel)
+  }
+
+  private var isIdle: Bool { unanswered == 0 && !isReceiving }
 
   private func expect(in time: TimeAmount, _ context: ChannelHandlerContext) {
     forget()

@@ -7,7 +7,7 @@ internal import Notation
 struct StatsRoutes: Sendable {
   let state: ServerState
 
-  var routes: [Route] { [.get("/stats", stats)] }
+  var routes: [Route] { [Route.get("/stats", stats).onQueryExecutor] }
 
   private func stats(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let snapshot = state.inbox.snapshot()
@@ -17,12 +17,14 @@ struct StatsRoutes: Sendable {
     } catch let error as FilterError {
       throw Problem(error)
     }
+    try await Problem.describing { try await snapshot.checkWork(of: selection) }
     var statistics = InboxStatistics()
     var walk = InboxWalk(snapshot, selection)
     while let records = walk.next() {
       for record in records { statistics.add(record) }
       // Others have their turn: it may take long.
       await Task.yield()
+      try Task.checkCancellation()
     }
     let counted = statistics
     return .json { counted.write(to: &$0, of: snapshot, after: selection.after) }

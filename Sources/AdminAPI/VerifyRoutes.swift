@@ -7,6 +7,7 @@ internal import Notation
 /// Looking whether everything came as a test expects.
 struct VerifyRoutes: Sendable {
   let state: ServerState
+  let waits: WaitLimit
 
   var routes: [Route] { [.post("/verify", verify)] }
 
@@ -26,7 +27,9 @@ struct VerifyRoutes: Sendable {
       verification.timeout = .zero
       verification.settle = .zero
     }
-    return try await Departure.ends { [verification] in
+    let slot = verification.timeout > .zero || verification.settle > .zero ? try waits.enter() : nil
+    defer { withExtendedLifetime(slot) {} }
+    return try await QueryExecutor.run { [verification] in
       guard let report = await state.verify(verification) else {
         throw Problem(
           status: .serviceUnavailable, detail: "the server stops before anything could be verified",

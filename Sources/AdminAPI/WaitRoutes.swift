@@ -6,6 +6,7 @@ internal import Notation
 /// Waiting until so many pushes are there as a test expects.
 struct WaitRoutes: Sendable {
   let state: ServerState
+  let waits: WaitLimit
 
   var routes: [Route] { [.get("/pushes/wait", wait)] }
 
@@ -23,7 +24,9 @@ struct WaitRoutes: Sendable {
       query.timeout = .zero
       query.settle = .zero
     }
-    return try await Departure.ends { [query] in try await answer(to: query, isStrict: isStrict) }
+    let slot = query.timeout > .zero || query.settle > .zero ? try waits.enter() : nil
+    defer { withExtendedLifetime(slot) {} }
+    return try await QueryExecutor.run { [query] in try await answer(to: query, isStrict: isStrict) }
   }
 
   private func answer(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {

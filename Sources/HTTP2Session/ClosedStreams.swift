@@ -13,6 +13,9 @@ struct ClosedStreams {
   private(set) var highest: Int32 = 0
   private var passedOver: [ClosedRange<Int32>] = []
   private var resetByServer: [Int32] = []
+  /// Streams refused because the stream limit was cut, before the client had ended them, and on which it has sent nothing
+  /// since. At most 1024; frames on forgotten ones are ignored.
+  private var refused: Set<Int32> = []
   /// The highest of those that the server has reset and that are not in the list any more.
   private var forgotten: Int32 = 0
 
@@ -26,6 +29,15 @@ struct ClosedStreams {
   mutating func reset(_ id: Int32) {
     if let one = Self.remember(id, in: &resetByServer) { forgotten = max(forgotten, one) }
   }
+
+  /// The server refuses a stream that the client has not ended, because it cut the stream limit.
+  mutating func refuse(_ id: Int32) {
+    if refused.count >= 1024 { refused.removeAll() }
+    refused.insert(id)
+  }
+
+  /// Whether the client sends its first frame on a refused stream, which is answered with RST_STREAM STREAM_CLOSED.
+  mutating func takeLateFrame(on id: Int32) -> Bool { !refused.isEmpty && refused.remove(id) != nil }
 
   /// What the connection ends with if HEADERS or DATA come on a stream up to `highest` that is closed; nil if they are
   /// ignored.

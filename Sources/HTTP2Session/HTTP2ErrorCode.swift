@@ -27,6 +27,12 @@ public enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {
   /// The name of any code; the number of one that RFC 9113 does not name.
   public static func name(of code: UInt32) -> String { HTTP2ErrorCode(rawValue: code)?.name ?? String(code) }
 
+  /// Name and number of any code: `REFUSED_STREAM (0x7)`, or `0x63` for a code that RFC 9113 does not define.
+  public static func description(of code: UInt32) -> String {
+    let number = "0x" + String(code, radix: 16)
+    return HTTP2ErrorCode(rawValue: code).map { "\($0.name) (\(number))" } ?? number
+  }
+
   /// The name in RFC 9113.
   public var name: String {
     switch self {

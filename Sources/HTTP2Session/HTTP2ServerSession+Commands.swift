@@ -61,6 +61,29 @@ extension HTTP2ServerSession {
     announce(HTTP2Settings(maxConcurrentStreams: limit))
   }
 
+  /// Resets every open stream that was not answered, except one, with REFUSED_STREAM: what APNs does to them when it cuts
+  /// MAX_CONCURRENT_STREAMS to 1 (APNS.md section 9.1, observed). The first frame that the client still sends on such a
+  /// stream is answered with RST_STREAM STREAM_CLOSED.
+  ///
+  /// - Parameter answered: the stream whose response cuts the limit.
+  /// - Returns: the streams whose requests were taken from `nextEvent` before. Each other one yields an event `reset`.
+  public func refuseStreams(except answered: RequestStream) -> [RequestStream] {
+    let refused = openStreams.filter { !$0.isAnswered && $0 !== answered && $0.breach == nil }
+    for stream in refused {
+      stream.isRefused = true
+      if !stream.isComplete { closedStreams.refuse(stream.id) }
+      nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.refusedStream.rawValue)
+    }
+    var taken = refused.filter(\.isReported)
+    for stream in taken { stream.isAnswered = true }
+    for index in events.indices {
+      guard case .request(let stream)? = events[index], stream.isRefused else { continue }
+      events[index] = .reset(stream, .refusedStream)
+      taken.removeAll { $0 === stream }
+    }
+    return taken
+  }
+
   /// Sends SETTINGS; nothing if they say nothing.
   public func announce(_ settings: HTTP2Settings) {
     let entries = settings.entries

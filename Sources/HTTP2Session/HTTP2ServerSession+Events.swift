@@ -29,13 +29,22 @@ extension HTTP2ServerSession {
       closedStreams.opened(id)
       return 0
     }
-    guard let error = error(onClosed: id) else { return 0 }
+    guard let error = error(onClosed: id) else {
+      resetIfRefused(id)
+      return 0
+    }
     return refuse(error)
   }
 
   /// What HEADERS or DATA are on a stream that is closed; nil on one that is not, or where they are to be ignored.
   func error(onClosed id: Int32) -> HTTP2ErrorCode? {
     nghttp2_session_get_stream_user_data(session, id) == nil ? closedStreams.error(of: id) : nil
+  }
+
+  /// Answers a client's frame on a stream that was refused and is closed.
+  func resetIfRefused(_ id: Int32) {
+    guard nghttp2_session_get_stream_user_data(session, id) == nil, closedStreams.takeLateFrame(on: id) else { return }
+    nghttp2_submit_rst_stream(session, 0, id, HTTP2ErrorCode.streamClosed.rawValue)
   }
 
   func refuse(_ error: HTTP2ErrorCode) -> Int32 {
@@ -236,7 +245,7 @@ extension HTTP2ServerSession {
   }
 
   private func report(_ stream: RequestStream) {
-    guard !stream.isReported else { return }
+    guard !stream.isReported, !stream.isRefused else { return }
     stream.isReported = true
     bytesOfRequests += stream.request.headers.listSize + stream.request.bodySize
     events.append(.request(stream))
@@ -278,7 +287,8 @@ extension HTTP2ServerSession {
         events.append(.cancelled(stream))
       } else {
         stream.isReported = true
-        if stream.resetSent != nil { resets += 1 }
+        // A refused stream is no fault of the client.
+        if stream.resetSent != nil, !stream.isRefused { resets += 1 }
         events.append(stream.resetSent.map { .reset(stream, $0) } ?? .aborted(stream))
       }
       return false

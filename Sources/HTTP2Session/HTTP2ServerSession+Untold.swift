@@ -17,6 +17,7 @@ extension HTTP2ServerSession {
       guard error == nil else { return }
       if header.type == APNS_FRAME_DATA, mayBeClosed(header.stream), !notYetEnded.contains(header.stream) {
         error = self.error(onClosed: header.stream)
+        if error == nil { resetIfRefused(header.stream) }
       } else if header.type == APNS_FRAME_CONTINUATION, header.length > Int(HTTP2Limits.maxFrameSize) {
         error = .frameSizeError
       }

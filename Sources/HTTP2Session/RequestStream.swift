@@ -26,6 +26,9 @@ public final class RequestStream {
   /// Its time is over: it was reset because its request did not come whole, or its answer was not taken.
   @exclusivity(unchecked) public internal(set) var isOverdue = false
 
+  /// Whether the server refused it because it cut the stream limit.
+  @exclusivity(unchecked) public internal(set) var isRefused = false
+
   /// What its request has that HTTP/2 forbids, so that it was reset.
   @exclusivity(unchecked) public internal(set) var breach: MessageBreach?
 
@@ -71,6 +74,7 @@ public final class RequestStream {
     isAnswered = false
     isReported = false
     isOverdue = false
+    isRefused = false
     breach = nil
     check = MessageCheck()
     hasHeaders = false

@@ -21,6 +21,11 @@ struct AttemptCounter {
   /// When `young` was begun.
   private var bornAt: Int64 = 0
 
+  /// How many attempts of a push were not processed, by the key of the push: they met no rule.
+  private var unprocessed: [UInt64: Int32] = [:]
+  /// The most pushes in `unprocessed`. Beyond it all are forgotten, and draws of their retries count these attempts.
+  private static let unprocessedLimit = 1 << 16
+
   /// Whether nothing is remembered, so that an accepted push need not be looked up.
   var isEmpty: Bool { young.count + old.count == 0 }
 
@@ -37,6 +42,7 @@ struct AttemptCounter {
       if isForgotten { dropOld() }
     }
     let key = push.number
+    if accepted, !unprocessed.isEmpty { unprocessed[key] = nil }
     var earlier: Int32?
     // Most pushes come once.
     if marks.mayContain(key) {
@@ -46,11 +52,34 @@ struct AttemptCounter {
     }
     if accepted { return 1 }
     let attempt = earlier ?? 1
+    remember(key, attempts: attempt, now: now)
+    return attempt
+  }
+
+  /// The number of an attempt that was not processed, from 1.
+  mutating func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+    let attempt = count(push, accepted: false, now: now)
+    if attempt == 1 { unprocessed[push.number] = nil }
+    if unprocessed.count >= Self.unprocessedLimit { unprocessed = [:] }
+    unprocessed[push.number, default: 0] += 1
+    return attempt
+  }
+
+  /// How many attempts of a push were not processed.
+  func unprocessedAttempts(of push: PushKey) -> Int32 { unprocessed[push.number] ?? 0 }
+
+  /// Continues the count of a push after an attempt that ended its count.
+  mutating func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+    forget(push)
+    remember(push.number, attempts: attempt, now: now)
+  }
+
+  /// Adds a push that is in neither table.
+  private mutating func remember(_ key: UInt64, attempts: Int32, now: Int64) {
     if young.count >= AttemptTable.limit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
-    young.insert(key, attempts: attempt, now: now)
+    young.insert(key, attempts: attempts, now: now)
     marks.insert(key, in: youngSet)
     marked += 1
-    return attempt
   }
 
   private mutating func beginGeneration(now: Int64) {
@@ -77,11 +106,13 @@ struct AttemptCounter {
   mutating func forget(_ push: PushKey) {
     young.remove(push.number)
     old.remove(push.number)
+    unprocessed[push.number] = nil
   }
 
   /// Forgets everything.
   mutating func removeAll() {
     beginGeneration(now: bornAt)
     dropOld()
+    unprocessed = [:]
   }
 }

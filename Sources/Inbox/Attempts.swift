@@ -56,10 +56,39 @@ public final class Attempts: Sendable {
     }
   }
 
+  /// The number of an attempt that was not processed, from 1: the client has to send the push again.
+  ///
+  /// - Parameter now: monotonic nanoseconds.
+  public func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+    counter.withLockedValue { counter in
+      let attempt = counter.countUnprocessed(push, now: now)
+      remembersSome.store(true, ordering: .releasing)
+      return attempt
+    }
+  }
+
+  /// How many of the attempts of a push so far were not processed. Rules do not count them, because which pushes a GOAWAY or
+  /// a reset overtakes depends on time, and draws must not.
+  public func unprocessedAttempts(of push: PushKey) -> Int32 {
+    mayRemember(push) ? counter.withLockedValue { $0.unprocessedAttempts(of: push) } : 0
+  }
+
   /// Says that an attempt counted before was taken by APNs after all.
   public func accept(_ push: PushKey) {
     counter.withLockedValue { counter in
       counter.forget(push)
+      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+    }
+  }
+
+  /// Continues the count of a push whose accepted attempt the client was not informed of.
+  ///
+  /// - Parameters:
+  ///   - attempt: the number of that attempt; the next one gets the number after it.
+  ///   - now: monotonic nanoseconds.
+  public func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+    counter.withLockedValue { counter in
+      counter.resume(push, after: attempt, now: now)
       remembersSome.store(!counter.isEmpty, ordering: .releasing)
     }
   }

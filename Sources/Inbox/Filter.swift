@@ -1,6 +1,6 @@
 internal import APNSRules
 internal import Faults
-internal import Notation
+public import Notation
 
 /// Which records are meant: conditions on fields, from the parameters of a request and from the text of a query.
 ///
@@ -50,9 +50,9 @@ public struct Filter: Sendable {
   }
 
   /// How many conditions there can be.
-  public static let maxConditions = 100
+  public static let maxConditions = QueryText.maxConditions
   /// How long a query, or the value of a condition, can be in bytes.
-  public static let maxLength = 4096
+  public static let maxLength = QueryText.maxLength
 
   /// In the order they are looked at: what takes the least first.
   private(set) var groups: [Group] = []
@@ -102,14 +102,15 @@ public struct Filter: Sendable {
         hint: "At most \(Self.maxLength) are compared.")
     }
     let test = try FilterTest(subject, name: term.name, value: term.value, in: context)
+    if let known = context.known, case .field(let field) = subject {
+      try known.check(
+        field, name: term.name, value: term.value, inbox: context.snapshot ?? context.inbox?.snapshot())
+    }
     try add(test, on: subject, name: term.name, words: term.value.text, isNegated: term.isNegated)
     if let group = groups.first(where: { $0.subject == subject }), !term.isNegated,
       let alternative = group.wanted.alternative
     {
-      throw FilterError(
-        field: term.name, value: term.value.text,
-        hint: "Conditions on one field are alternatives, and every number is one of these. What lies between two "
-          + "numbers is \(alternative).")
+      throw FilterError(field: term.name, value: term.value.text, rangeInstead: alternative)
     }
     try take(subject, test, from: context, name: term.name, value: term.value.text)
   }
@@ -134,9 +135,7 @@ public struct Filter: Sendable {
   ) throws(FilterError) {
     count += 1
     guard count <= Self.maxConditions else {
-      throw FilterError(
-        name: name, message: "there are more than \(Self.maxConditions) conditions",
-        hint: "A * stands for many values: topic=com.acme.*")
+      throw FilterError(tooManyConditions: name)
     }
     let index = groups.firstIndex { $0.subject == subject } ?? insert(Group(subject: subject, name: name))
     groups[index].add(test, words: words, isNegated: isNegated)
@@ -196,6 +195,19 @@ public struct Filter: Sendable {
     return tokens
   }
 
+  /// The number of conditions that read a whole record: those on its text, its payload and its findings.
+  var dearCount: Int { groups.lazy.filter(\.isDear).reduce(0) { $0 + $1.wanted.count + $1.unwanted.count } }
+
+  /// The number of records to read without suspending: fewer, the more conditions read whole records.
+  var sliceSize: Int { max(4, 512 / max(1, dearCount)) }
+
+  /// The conditions that do not read whole records.
+  var withoutDear: Filter {
+    var filter = self
+    filter.groups.removeAll(where: \.isDear)
+    return filter
+  }
+
   /// How many fields there are conditions on.
   var fieldCount: Int { groups.count }
 
@@ -235,16 +247,8 @@ public struct Filter: Sendable {
 extension [FilterTest] {
   /// How to write what is meant, if two of these tests let every number through: `>400` beside `<500`, meant as a range.
   fileprivate var alternative: String? {
-    for case .number(let one) in self where one.upperBound == .max && one.lowerBound > .min {
-      for case .number(let other) in self where other.lowerBound == .min && other.upperBound >= one.lowerBound - 1 {
-        return "written \(one.lowerBound)..\(other.upperBound)"
-      }
-    }
-    for case .value(.within(let one)) in self where one.upper == nil {
-      for case .value(.within(let other)) in self where other.lower == nil {
-        if let low = one.lower, let high = other.upper, low.number <= high.number { return "a range such as 3..9" }
-      }
-    }
-    return nil
+    QueryValue.rangeInstead(
+      of: compactMap { if case .number(let numbers) = $0 { numbers } else { nil } },
+      compactMap { if case .value(.within(let bounds)) = $0 { bounds } else { nil } })
   }
 }

@@ -10,9 +10,15 @@ public struct FilterContext: Sendable {
   public var snapshot: InboxSnapshot?
   /// Where the records are, for the findings that several of them prove.
   public var inbox: Inbox?
+  /// The names of rules, profiles, reasons and findings; other names are errors. Nil accepts any name.
+  public var known: KnownNames?
 
   /// A context; the empty one is enough for everything but relative times, `finding` and `is:duplicate`.
-  public init(now: Int64? = nil, rulebook: Rulebook? = nil, snapshot: InboxSnapshot? = nil, inbox: Inbox? = nil) {
+  public init(
+    now: Int64? = nil, rulebook: Rulebook? = nil, snapshot: InboxSnapshot? = nil, inbox: Inbox? = nil,
+    known: KnownNames? = nil
+  ) {
+    self.known = known
     self.now = now
     self.rulebook = rulebook
     self.snapshot = snapshot

@@ -1,4 +1,5 @@
 internal import Faults
+internal import Notation
 
 /// What a filter can ask for by a name of its own; the raw values are the names.
 enum FilterField: String, CaseIterable, Sendable {
@@ -103,8 +104,8 @@ enum FilterSubject: Sendable, Equatable {
   /// The values of a header field, by its name in small letters.
   case header(String)
 
-  /// Names inside each other that a pointer may have. Payloads have a handful; each costs a walk through the payload.
-  static let maxDepth = 32
+  /// The largest number of names in a pointer.
+  static let maxDepth = JSONPointer.maxQueryDepth
 
   /// What the name of a condition means.
   ///
@@ -127,17 +128,7 @@ enum FilterSubject: Sendable, Equatable {
   /// - Parameter name: the name of the condition.
   /// - Throws: `FilterError`.
   init(pointer text: Substring, name: String, allowsRoot: Bool = false) throws(FilterError) {
-    guard text.hasPrefix("/") || allowsRoot, let pointer = JSONPointer(String(text)) else {
-      throw FilterError(
-        name: name, message: "\"\(text)\" is no JSON pointer",
-        hint: "It is / before each name, as in payload./aps/alert/title; ~1 is a slash in a name, ~0 a tilde.")
-    }
-    guard pointer.depth <= Self.maxDepth else {
-      throw FilterError(
-        name: name, message: "the JSON pointer has \(pointer.depth) names",
-        hint: "At most \(Self.maxDepth) are looked for.")
-    }
-    self = .payload(pointer)
+    self = .payload(try JSONPointer(query: text, field: name, allowsRoot: allowsRoot))
   }
 
   /// How much looking at it takes: what is cheap is looked at first.
@@ -149,5 +140,22 @@ enum FilterSubject: Sendable, Equatable {
     case .header: 1
     case .payload: 2
     }
+  }
+}
+
+extension FilterError {
+  /// An error about a field that does not exist; the hint has a guess and the fields there are.
+  ///
+  /// - Parameter further: names that are allowed at this place besides the fields of a filter.
+  init(unknownField field: String, further: [String]) {
+    let names = FilterField.names + further
+    // A longer name is no typing error, and the search takes time.
+    let guess =
+      Spelling.nearest(to: String(field.prefix(40)), among: names + FilterField.aliases.map(\.name))
+      .map { "did you mean \($0)? " } ?? ""
+    let short = FilterField.aliases.map { "\($0.name) for \($0.field.rawValue)" }.joined(separator: ", ")
+    self.init(
+      name: field, message: "there is no field \"\(Self.shown(field))\" to filter by",
+      hint: "\(guess)The fields are \(names.joined(separator: ", ")). In short: \(short).")
   }
 }

@@ -94,43 +94,11 @@ extension Record {
   /// Whether the payload, or the name or value of a header field, is as the pattern says.
   private func contains(_ pattern: TextPattern, _ reading: inout FilterReading) -> Bool {
     if withBody(pattern.matches) { return true }
-    var found = false
-    withHeaders { packed in
-      HeaderList.forEachField(in: packed) { name, value in
-        found =
-          found || pattern.matches(UnsafeRawBufferPointer(rebasing: packed[value.indices]))
-          || pattern.matches(UnsafeRawBufferPointer(rebasing: packed[name.indices]))
-      }
-    }
-    guard !found, withBody({ $0.contains(UInt8(ascii: "\\")) }) else { return found }
+    if withHeaders({ pattern.matchesField(in: $0) }) { return true }
+    guard withBody({ $0.contains(UInt8(ascii: "\\")) }) else { return false }
     // Many providers write everything beyond ASCII as escapes.
     let text = reading.unescapedBody ?? withBody { JSONPointer.unescaped($0) }
     reading.unescapedBody = text
     return pattern.matches(text)
-  }
-}
-
-extension FilterTest.ValueTest {
-  fileprivate func holds(forPayload value: JSONPointer.Value) -> Bool {
-    switch (self, value) {
-    case (.present, _): true
-    case (.text(let pattern, _, _), .string(let text)): pattern.matches(text)
-    case (.text(let pattern, nil, isTextAlone: false), .number(let text)): pattern.matches(text)
-    case (.text(_, let number?, isTextAlone: false), .number(let text)): QueryNumber(text) == number
-    case (.text(let pattern, _, isTextAlone: false), .word(let text)): pattern.matches(text)
-    case (.within(let bounds), .number(let text)): QueryNumber(text).map(bounds.contains) ?? false
-    case (.json(let wanted), _): wanted.isSame(as: JSONValue(value))
-    case (.text, _), (.within, _): false
-    }
-  }
-
-  func holds(forHeader value: UnsafeRawBufferPointer) -> Bool {
-    switch self {
-    case .present: true
-    case .text(let pattern, _, _): pattern.matches(value)
-    case .within(let bounds): QueryNumber(String(decoding: value, as: UTF8.self)).map(bounds.contains) ?? false
-    // A header has texts alone.
-    case .json(let wanted): wanted.isSame(as: .text(String(decoding: value, as: UTF8.self)))
-    }
   }
 }

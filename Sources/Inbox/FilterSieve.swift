@@ -1,3 +1,4 @@
+internal import Faults
 internal import Notation
 
 /// The conditions on one field in the form in which many records go through them: worked out when the filter is made, so
@@ -136,14 +137,14 @@ struct NumberConditions: Sendable {
 
 /// What one of the values of a header field has to be: any may be wanted, none unwanted.
 struct ValueConditions: Sendable {
-  private let wanted: [FilterTest.ValueTest]
-  private let unwanted: [FilterTest.ValueTest]
+  private let wanted: [QueryValueTest]
+  private let unwanted: [QueryValueTest]
 
   /// Whether they hold where there is no value.
   var holdForNothing: Bool { wanted.isEmpty }
 
   init(_ group: Filter.Group) {
-    func values(_ tests: [FilterTest]) -> [FilterTest.ValueTest] {
+    func values(_ tests: [FilterTest]) -> [QueryValueTest] {
       tests.compactMap { if case .value(let test) = $0 { test } else { nil } }
     }
     wanted = values(group.wanted)

@@ -26,11 +26,17 @@ public final class Inbox: Sendable {
   let watch = InboxWatch()
   /// Judges the provider when somebody asks.
   let conduct = Conduct()
+  /// The server's clock, in milliseconds since 1970; nil for an inbox that was imported.
+  let now: (@Sendable () -> Int64)?
 
   /// An empty inbox. The limits are at least one record; the newest record is kept however large it is.
+  ///
+  /// - Parameter now: the server's clock, in milliseconds since 1970, for findings about what did not follow in time.
   public init(
-    maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, attempts: Attempts = Attempts()
+    maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, attempts: Attempts = Attempts(),
+    now: (@Sendable () -> Int64)? = nil
   ) {
+    self.now = now
     self.maxRecords = max(1, maxRecords)
     self.maxBytes = maxBytes
     self.attempts = attempts
@@ -39,6 +45,7 @@ public final class Inbox: Sendable {
 
   /// The records of another inbox, with their numbers. It has no limits.
   init(imported records: RecordStorage, lastSeq: Int) {
+    now = nil
     maxRecords = .max
     maxBytes = .max
     attempts = Attempts()
@@ -129,6 +136,24 @@ public final class Inbox: Sendable {
       return true
     }
     return state.withLockedValue { $0.records.remove(seqs) }
+  }
+
+  /// Removes the selected records like `remove(_:)`, looking for them in slices between which it suspends.
+  ///
+  /// - Returns: the number of records removed.
+  /// - Throws: `FilterError` if the selection exceeds the work budget; `CancellationError` if the task was cancelled. No
+  ///   record was removed then.
+  public func removeInSlices(_ selection: Selection) async throws -> Int {
+    var seqs: [Int] = []
+    let snapshot = snapshot()
+    try await snapshot.forEachSlice(of: selection) { part in
+      snapshot.records.forEach(in: part) { record in
+        seqs.append(record.seq)
+        return true
+      }
+    }
+    let found = seqs
+    return state.withLockedValue { $0.records.remove(found) }
   }
 
   // MARK: - Reading

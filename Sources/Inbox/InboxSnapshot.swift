@@ -19,25 +19,114 @@ public struct InboxSnapshot: Sendable {
 
   /// One page of the records that `query` asks for.
   public func page(_ query: PageQuery) -> InboxPage {
-    var items: [Record] = []
-    var matched = 0
-    records.forEach(in: query.selection, newestFirst: query.order == .descending) { record in
-      matched += 1
-      if items.count < query.limit { items.append(copy record) }
-      return true
+    var page = PageBuilder(query)
+    page.add(query.selection, of: records)
+    return page.page(of: self)
+  }
+
+  /// One page of the records that `query` asks for, like `page(_:)`, suspending after every 512 records or fewer.
+  ///
+  /// - Throws: `FilterError` if the query exceeds the work budget; `CancellationError` if the task was cancelled.
+  public func pageInSlices(_ query: PageQuery) async throws -> InboxPage {
+    var page = PageBuilder(query)
+    try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
+      page.add(part, of: records)
     }
-    return InboxPage(
-      items: items, next: matched > items.count ? items.last?.seq : nil, matched: matched, total: records.count,
-      evicted: evicted, isComplete: isComplete(after: query.selection.after))
+    return page.page(of: self)
+  }
+
+  /// Calls `body` with consecutive parts of `selection`, suspending after each.
+  ///
+  /// - Throws: `FilterError` if the selection exceeds the work budget; `CancellationError` if the task was cancelled.
+  func forEachSlice(
+    of selection: Selection, newestFirst: Bool = false, _ body: (Selection) throws -> Void
+  ) async throws {
+    try await checkWork(of: selection)
+    let slices = records.slices(of: selection)
+    for slice in newestFirst ? slices.reversed() : slices {
+      try Task.checkCancellation()
+      try body(slice.part(of: selection))
+      await Task.yield()
+    }
+  }
+
+  /// The work that a query may do whatever the size of the inbox, in bytes: 16 conditions on the text of all records in
+  /// an inbox of the default size.
+  static let leastWorkLimit = 4 << 30
+
+  /// The work that a query over these records may do, in bytes.
+  var workLimit: Int { max(Self.leastWorkLimit, bytes.multipliedReportingOverflow(by: 4).partialValue) }
+
+  /// Checks that a query does not exceed the work budget, before it does the work.
+  ///
+  /// The work is the size of the records that conditions on other fields let through, multiplied by the number of
+  /// conditions on the text, the payload and the findings.
+  ///
+  /// - Parameter limit: the greatest work allowed, in bytes; nil for `workLimit`.
+  /// - Throws: `FilterError` if the work is greater; `CancellationError` if the task was cancelled.
+  public func checkWork(of selection: Selection, limit: Int? = nil) async throws {
+    let conditions = selection.filter.dearCount
+    let limit = limit ?? workLimit
+    // The usual case: all records together are not too much.
+    guard conditions > 0, bytes > limit / conditions else { return }
+    var quick = selection
+    quick.filter = selection.filter.withoutDear
+    var size = 0
+    for slice in records.slices(of: quick) {
+      try Task.checkCancellation()
+      records.forEach(in: slice.part(of: quick)) { record in
+        size += RecordStorage.cost(record)
+        return true
+      }
+      guard size <= limit / conditions else {
+        throw FilterError(
+          name: "text",
+          message: "the query compares \(conditions) conditions on text, payload or findings with too many records",
+          hint: "Use fewer of these conditions, or select fewer records with conditions on other fields, such as "
+            + "topic, status or since, or with after and before. At most \(limit >> 20) MiB are compared: the size of "
+            + "the selected records multiplied by the number of such conditions.")
+      }
+      await Task.yield()
+    }
+  }
+
+  /// Collects the records of a page.
+  private struct PageBuilder {
+    let query: PageQuery
+    private var items: [Record] = []
+    private var matched = 0
+
+    init(_ query: PageQuery) { self.query = query }
+
+    mutating func add(_ selection: Selection, of records: RecordStorage) {
+      records.forEach(in: selection, newestFirst: query.order == .descending) { record in
+        matched += 1
+        if items.count < query.limit { items.append(copy record) }
+        return true
+      }
+    }
+
+    func page(of snapshot: InboxSnapshot) -> InboxPage {
+      InboxPage(
+        items: items, next: matched > items.count ? items.last?.seq : nil, matched: matched,
+        total: snapshot.count, evicted: snapshot.evicted,
+        isComplete: snapshot.isComplete(after: query.selection.after))
+    }
   }
 
   /// All attempts with this `apns-id`, compared without case, in the order they came.
-  public func attempts(apnsID: String) -> [Record] {
+  ///
+  /// It suspends after every 512 records or fewer.
+  ///
+  /// - Throws: `CancellationError` if the task was cancelled.
+  public func attempts(apnsID: String) async throws -> [Record] {
     let wanted = TextPattern(literal: apnsID)
     var found: [Record] = []
-    records.forEach(in: Selection()) { record in
-      if record.withID({ $0.map(wanted.matches) ?? false }) { found.append(copy record) }
-      return true
+    try await forEachSlice(of: Selection()) { part in
+      records.forEach(in: part) { record in
+        if record.withID({ $0.map(wanted.matches) ?? false }) { found.append(copy record) }
+        return true
+      }
     }
     return found
   }

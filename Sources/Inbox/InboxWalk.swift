@@ -4,7 +4,7 @@ public struct InboxWalk: Sendable {
   /// So many records come at once at most.
   private static let limit = 256
   /// So many are looked at for one step at most.
-  private static let span = 16_384
+  private static let span = 1024
 
   private let records: RecordStorage
   private var rest: Selection
@@ -26,7 +26,9 @@ public struct InboxWalk: Sendable {
   public mutating func next() -> [Record]? {
     skipGap()
     guard through < end else { return nil }
-    let stop = end - through > Self.span ? through + Self.span : end
+    // What reads whole records takes long.
+    let span = rest.filter.dearCount == 0 ? Self.span : rest.filter.sliceSize
+    let stop = end - through > span ? through + span : end
     rest.after = through
     rest.before = stop == .max ? .max : stop + 1
     var found: [Record] = []

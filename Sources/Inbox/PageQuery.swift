@@ -1,3 +1,5 @@
+public import Notation
+
 /// A request for one page of the inbox.
 public struct PageQuery: Sendable {
   /// In which order records are listed.

@@ -138,6 +138,20 @@ struct RecordStorage: Sendable {
     }
   }
 
+  /// The bounds of `selection` cut into parts of at most `Filter.sliceSize` records, in ascending order.
+  func slices(of selection: Selection) -> [RecordSlice] {
+    let size = selection.filter.sliceSize
+    return chunks.flatMap { chunk in
+      stride(from: 0, to: chunk.count, by: size).compactMap { start in
+        let first = chunk.records[start].seq
+        let last = chunk.records[min(start + size, chunk.count) - 1].seq
+        let after = max(selection.after, first - 1)
+        let before = last < selection.before ? last + 1 : selection.before
+        return after < before ? RecordSlice(after: after, before: before) : nil
+      }
+    }
+  }
+
   /// Where the first record stands whose number is not below `seq`; the end if there is none.
   private func position(from seq: Int) -> (chunk: Int, index: Int) {
     let chunk = Self.firstIndex(in: chunks.indices) { (chunks[$0].records.last?.seq ?? 0) >= seq }
@@ -155,5 +169,21 @@ struct RecordStorage: Sendable {
       if isAfter(middle) { high = middle } else { low = middle + 1 }
     }
     return low
+  }
+}
+
+/// A range of sequence numbers that is read without suspending.
+struct RecordSlice: Sendable {
+  /// Only records with a larger number.
+  let after: Int
+  /// Only records with a smaller number.
+  let before: Int
+
+  /// The part of `selection` in this range.
+  func part(of selection: Selection) -> Selection {
+    var part = selection
+    part.after = max(after, selection.after)
+    part.before = min(before, selection.before)
+    return part
   }
 }

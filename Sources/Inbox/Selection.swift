@@ -1,3 +1,5 @@
+public import Notation
+
 /// Some records of the inbox: those that a filter matches, between two cursors.
 public struct Selection: Sendable {
   /// Which records are meant.

@@ -35,3 +35,52 @@ extension [Int] {
     return low
   }
 }
+
+/// A set of record numbers that takes one bit for each number between the smallest and the largest.
+struct SeqSet: Sendable {
+  private var words: [UInt64] = []
+  /// The number divided by 64 that the first word is for.
+  private var base = 0
+  private(set) var count = 0
+
+  var isEmpty: Bool { count == 0 }
+  /// The smallest number; nil if there is none.
+  var first: Int? { prefix(1).first }
+
+  mutating func insert(_ seq: Int) {
+    let word = seq >> 6
+    if words.isEmpty { base = word }
+    if word < base {
+      words.insert(contentsOf: repeatElement(0, count: base - word), at: 0)
+      base = word
+    }
+    if word - base >= words.count {
+      words.append(contentsOf: repeatElement(0, count: word - base - words.count + 1))
+    }
+    let bit: UInt64 = 1 << UInt64(seq & 63)
+    if words[word - base] & bit == 0 { count += 1 }
+    words[word - base] |= bit
+  }
+
+  mutating func remove(_ seq: Int) {
+    let index = (seq >> 6) - base
+    let bit: UInt64 = 1 << UInt64(seq & 63)
+    guard words.indices.contains(index), words[index] & bit != 0 else { return }
+    words[index] &= ~bit
+    count -= 1
+  }
+
+  /// The smallest numbers, at most `limit`, in ascending order.
+  func prefix(_ limit: Int) -> [Int] {
+    var found: [Int] = []
+    for (index, word) in words.enumerated() {
+      var rest = word
+      while rest != 0, found.count < limit {
+        found.append((base + index) * 64 + rest.trailingZeroBitCount)
+        rest &= rest - 1
+      }
+      if found.count >= limit { break }
+    }
+    return found
+  }
+}

@@ -1,4 +1,4 @@
-internal import Notation
+public import Notation
 
 /// What somebody waits for: a number of pushes that a filter matches.
 public struct WaitQuery: Sendable {

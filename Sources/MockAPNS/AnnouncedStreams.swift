@@ -8,7 +8,8 @@ struct AnnouncedStreams {
   private(set) var limit: Int
 
   private var isWidened: Bool
-  private var isThrottled = false
+  /// Whether the limit is 1 because of a rejection.
+  private(set) var isThrottled = false
   /// A fault said another number, which stands.
   private var isFixed = false
   private var firstStreams: Int
@@ -48,7 +49,8 @@ struct AnnouncedStreams {
     } else if !throttles {
       isThrottled = false
     }
-    if !isWidened, !isThrottled { isWidened = isTrusted }
+    // A 403 is about the credential, so it never widens a connection, also one that a fault injects.
+    if !isWidened, !isThrottled, status != 403 { isWidened = isTrusted }
     let wanted = isThrottled ? 1 : isWidened ? maxStreams : firstStreams
     guard wanted != limit, !isFixed else { return nil }
     limit = wanted

@@ -53,7 +53,7 @@ extension ConnectionHandler {
     flush(context)
     if farewell.closesAtOnce { return close(context) }
     guard phase == .open else { return }
-    schedule(after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
+    schedule(.drain, after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
       handler.close(context)
     }
   }
@@ -91,7 +91,7 @@ extension ConnectionHandler {
   /// may overtake the GOAWAY.
   func endOutput(_ context: ChannelHandlerContext) {
     context.close(mode: .output, promise: nil)
-    schedule(after: Self.lingering, context) { _, context in context.close(promise: nil) }
+    schedule(.linger, after: Self.lingering, context) { _, context in context.close(promise: nil) }
   }
 }
 

@@ -74,11 +74,13 @@ extension ConnectionHandler {
     _ time: Duration?, _ badCertificate: Action.BadCertificate?, _ context: ChannelHandlerContext
   ) {
     phase = .mute
-    cancelTimer()
+    cancelDeadlines(upTo: .handshake)
     guard let time else { return }
     _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
     later(time, context) { handler, context in
+      guard handler.phase == .mute else { return }
       handler.phase = .handshake
+      handler.expectHandshake(context)
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       do {
         try handler.proceed(showing: badCertificate)
@@ -95,17 +97,44 @@ extension ConnectionHandler {
     let plan = plan
     guard plan.isActive(at: .settings) else { return nil }
     var first: Action.SettingsOrder?
+    var delay = Duration.zero
     let decision = plan.decide(Traffic(connection: connection), at: .settings, now: MachineTime.nanoseconds)
     for injection in decision.additions {
       guard case .settings(let order) = injection.action else { continue }
       note(injection)
+      delay = max(delay, order.delay)
       if order.after > .zero {
-        later(order.after, context) { handler, context in handler.announce(order, context) }
+        // Counted from the first SETTINGS, which this rule may hold back.
+        later(order.after + order.delay, context) { handler, context in handler.announce(order, context) }
       } else {
         first = order
       }
     }
+    if delay > .zero {
+      first = first ?? Action.SettingsOrder()
+      first?.delay = delay
+    }
     return first
+  }
+
+  /// Holds back the first SETTINGS frame, and thereby everything else the server sends.
+  ///
+  /// Reading stops for this time. The few bytes that were already read stay with the TLS connection; the rest waits in
+  /// the socket, whose buffer is bounded.
+  func delaySettings(
+    by delay: Duration, _ context: ChannelHandlerContext,
+    then begin: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
+  ) {
+    phase = .settingsDelayed
+    _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
+    later(delay, context) { handler, context in
+      guard handler.phase == .settingsDelayed else { return }
+      handler.phase = .open
+      _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
+      handler.lastActivity = .now()
+      begin(handler, context)
+      handler.process(context)
+    }
   }
 
   /// The connection as it is known before HTTP/2 is spoken on it.
@@ -125,14 +154,17 @@ extension ConnectionHandler {
     let plan = plan
     guard plan.isActive(at: .connection) else { return }
     let now = MachineTime.nanoseconds
-    let decision = plan.decide(Traffic(connection: path.traffic), at: .connection, now: now)
+    var connection = path.traffic
+    connection.age = (NIODeadline.now() - openedAt).nanoseconds
+    connection.idle = (NIODeadline.now() - lastActivity).nanoseconds
+    let decision = plan.decide(Traffic(connection: connection), at: .connection, now: now)
     for injection in decision.additions + [decision.outcome].compactMap(\.self) {
       note(injection)
       self.path?.effects += effects(of: injection)
     }
     carryOutEffects(context)
     flush(context)
-    guard phase == .open, let next = plan.nextLook(after: now) else { return }
+    guard phase == .open, let next = plan.nextLook(after: now, for: connection) else { return }
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     nextLook = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
       bound.value.0.lookAtConnectionRules(bound.value.1)
@@ -148,6 +180,7 @@ extension ConnectionHandler {
     case .starveWindow(let time): [.starveWindow(for: time)]
     case .settings(let order): [.announce(order)]
     case .ignorePings(let time): [.ignorePings(for: time)]
+    case .silence(let time): [.silence(for: time)]
     default: []
     }
   }
@@ -202,6 +235,11 @@ extension ConnectionHandler {
       session?.acknowledgesPings = false
       guard let time else { return }
       later(time, context) { handler, _ in handler.session?.acknowledgesPings = true }
+    case .silence(let time):
+      flush(context)
+      guard phase == .open else { return }
+      tls.releaseBuffers()
+      stayMute(for: time, thenCloses: true, context)
     case .announce(let order):
       if order.after > .zero {
         later(order.after, context) { handler, context in handler.announce(order, context) }
@@ -261,7 +299,8 @@ extension ConnectionHandler {
   /// Says nothing more for a time, nil for ever, whatever comes.
   private func stayMute(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
     phase = .mute
-    cancelTimer()
+    // A shutdown that has begun still ends the connection.
+    cancelDeadlines(upTo: .watch)
     guard let time, closes else { return }
     later(time, context) { _, context in context.close(promise: nil) }
   }

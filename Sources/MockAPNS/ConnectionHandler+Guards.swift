@@ -17,12 +17,18 @@ extension ConnectionHandler {
     count / Self.bytesPerRequestByte > session.bytesOfRequests + Self.freeBytes
   }
 
+  /// Whether the client changes its TLS keys far more often than encryption asks for. AES-GCM needs a new key after 2^24.5
+  /// records (RFC 8446 section 5.5); one for each 64 KiB, and 32 more, are allowed.
+  func isFloodOfKeyUpdates(ofBytes count: Int) -> Bool {
+    tls.keyUpdates > 32 + count >> 16
+  }
+
   /// Looks after the connection every ten seconds, or when its idle time is over if that is sooner.
   func keepWatch(_ context: ChannelHandlerContext) {
     let limit = TimeAmount(settings.idleTimeout)
     let quiet = NIODeadline.now() - lastActivity
     let interval = TimeAmount(HTTP2Limits.lookInterval)
-    schedule(after: min(interval, quiet < limit ? limit - quiet : limit), context) { handler, context in
+    schedule(.watch, after: min(interval, quiet < limit ? limit - quiet : limit), context) { handler, context in
       guard handler.phase == .open, !handler.isLeaving else { return }
       if NIODeadline.now() - handler.lastActivity >= limit {
         return handler.leave(context, .idle)

@@ -23,7 +23,7 @@ extension ConnectionHandler {
   /// them no longer fit into a core's cache, and a thousand would take hundreds of megabytes.
   func takeInput(beginningWith beginning: ByteBuffer, _ context: ChannelHandlerContext) {
     let portion = scratch.cipherText
-    guard beginning.writableBytes == 0, beginning.readableBytes < portion.count else {
+    guard beginning.writableBytes == 0, beginning.readableBytes < portion.count, phase != .settingsDelayed else {
       return beginning.withUnsafeReadableBytes { take($0, context) }
     }
     beginning.withUnsafeReadableBytes { portion.copyMemory(from: $0) }
@@ -33,7 +33,7 @@ extension ConnectionHandler {
       guard filled > 0 else { return }
       take(UnsafeRawBufferPointer(rebasing: portion[..<filled]), context)
       // With room left it was all there is. A client that does not read its answers is not read from either.
-      guard filled == portion.count, isWritable(context) else { return }
+      guard filled == portion.count, isWritable(context), phase != .settingsDelayed else { return }
       filled = 0
     }
   }
@@ -41,6 +41,8 @@ extension ConnectionHandler {
   /// Takes what came on the socket. It is valid during the call.
   private func take(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     if phase == .closing || phase == .mute { return }
+    // What NIO had already read when reading stopped: a few of its small buffers.
+    if phase == .settingsDelayed { return tls.receive(bytes) }
     lastActivity = .now()
     bytesReceived += bytes.count
     if phase == .firstByte, let first = bytes.first {

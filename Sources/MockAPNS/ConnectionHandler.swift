@@ -19,11 +19,30 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// No byte came yet: it will tell TLS from plain text.
     case firstByte
     case handshake
+    /// The handshake is done, but a fault holds back the first SETTINGS frame. Nothing is read.
+    case settingsDelayed
     case open
     /// A fault keeps us from saying anything; what comes is thrown away.
     case mute
     /// Our last bytes are written; what still comes is thrown away.
     case closing
+  }
+
+  /// What ends a stage of the connection if nothing else does. At most one is scheduled: a later stage replaces an earlier
+  /// one, never the reverse.
+  enum Deadline: UInt8, Comparable {
+    /// The client has not finished its TLS handshake.
+    case handshake
+    /// The next look at an open connection: is it idle, does its client stall?
+    case watch
+    /// The second GOAWAY of a shutdown.
+    case shutdownNotice
+    /// Streams are still open after GOAWAY.
+    case drain
+    /// The client has not closed after our last bytes.
+    case linger
+
+    static func < (first: Deadline, second: Deadline) -> Bool { first.rawValue < second.rawValue }
   }
 
   /// How long a client may take for its TLS handshake.
@@ -50,6 +69,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) var session: HTTP2ServerSession?
   @exclusivity(unchecked) var path: PushPath?
   @exclusivity(unchecked) var lastActivity = NIODeadline.now()
+  /// When the connection was accepted.
+  let openedAt = NIODeadline.now()
   /// Bytes that came on the socket.
   @exclusivity(unchecked) var bytesReceived = 0
   /// When `keepWatch` looked last at what the client owes.
@@ -58,6 +79,8 @@ final class ConnectionHandler: ChannelInboundHandler {
   var unreadLooks: UInt8 = 0
   /// The log was told of a stream that was reset.
   var hasToldOfReset = false
+  /// What `timer` is for; nil if nothing is scheduled.
+  private var deadline: Deadline?
   private var timer: Scheduled<Void>?
   /// The connection ends at once: what was answered still leaves, what comes is not taken any more.
   @exclusivity(unchecked) var isCut = false
@@ -94,10 +117,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelActive(context: ChannelHandlerContext) {
     log.add(.accepted, "listener=\(log.listener)", at: state.clock.now)
     socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 }
-    schedule(after: Self.handshakeTimeout, context) { handler, context in
-      handler.complain(.handshake, "no TLS handshake within 10 s, closed")
-      context.close(promise: nil)
-    }
+    expectHandshake(context)
     meetFaultsOfAccept(context)
     context.fireChannelActive()
   }
@@ -113,7 +133,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     // A client that does not read its answers is not read from either.
     let isWritable = context.channel.isWritable
-    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable)
+    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && phase != .settingsDelayed)
     if isWritable {
       unreadLooks = 0
       flush(context)
@@ -122,7 +142,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    timer?.cancel()
+    cancelDeadlines(upTo: .linger)
     if phase == .handshake { state.connections.countHandshake(isDone: false) }
     forgetFaults()
     if let session {
@@ -148,12 +168,15 @@ final class ConnectionHandler: ChannelInboundHandler {
     if let order = event as? ConnectionOrder { return carryOut(order, context) }
     if event is Connections.RulesChanged { return lookAtConnectionRules(context) }
     guard event is Connections.Goodbye else { return context.fireUserInboundEventTriggered(event) }
-    guard phase == .open, let session, !isLeaving else { return close(context) }
+    guard phase == .open, let session else { return close(context) }
+    // Already draining: the connection closes after its last open stream.
+    guard !isLeaving else { return }
     // Not after a fault's GOAWAY, which named a lower stream.
     if path?.lastServedStream == .max { session.announceShutdown() }
     flush(context)
-    schedule(after: Self.shutdownNotice, context) { handler, context in
-      handler.leave(context, .shutdown)
+    schedule(.shutdownNotice, after: Self.shutdownNotice, context) { handler, context in
+      // A fault may have silenced the connection since.
+      if handler.phase == .open { handler.leave(context, .shutdown) } else { handler.close(context) }
     }
   }
 
@@ -197,6 +220,10 @@ final class ConnectionHandler: ChannelInboundHandler {
         handleEvents(of: session, context)
         if path?.hasConnectionRules == true { lookAtConnectionRules(context) }
       case .waiting:
+        if isFloodOfKeyUpdates(ofBytes: bytesReceived) {
+          leave(context, .keyUpdates(tls.keyUpdates))
+          return close(context)
+        }
         if isFlood(ofBytes: bytesReceived, session) {
           leave(context, .flood(bytes: bytesReceived, ofRequests: session.bytesOfRequests))
           return close(context)
@@ -218,7 +245,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       switch event {
       case .request(let stream) where phase != .open || isCut:
         // A push before it in the same read ended the connection.
-        path.recordUnfinished(stream)
+        path.recordUnprocessed(stream, isCutByFault: isCut && !isLeaving)
       case .request(let stream):
         path.take(stream, on: terms, session: session)
         if !path.effects.isEmpty { carryOutEffects(context) }
@@ -228,11 +255,11 @@ final class ConnectionHandler: ChannelInboundHandler {
         path.abandon(stream.request.stream)
         cancelWaking(of: stream.request.stream)
       case .reset(let stream, let code):
-        tellOfReset(stream, code)
+        if !stream.isRefused { tellOfReset(stream, code) }
         path.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
       case .answerDropped(let stream):
-        path.answerWasDropped(on: stream.id, by: session.goAwaySent)
+        path.answerWasDropped(on: stream, by: session.goAwaySent)
       case .excessStreams(let stream, let limit):
         path.excess = (stream, limit)
         leave(context, .excessStreams(limit: limit))
@@ -245,7 +272,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: - Beginning
 
   private func open(_ context: ChannelHandlerContext) throws {
-    timer?.cancel()
+    cancelDeadlines(upTo: .handshake)
     let certificate = try tls.peerCertificate.map { try ProviderCertificate(PeerCertificate(der: $0)) }
     let facts = ConnectionFacts(
       id: log.id, listener: log.listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
@@ -269,11 +296,19 @@ final class ConnectionHandler: ChannelInboundHandler {
       at: state.clock.now)
     log.add(.settings, "max_concurrent_streams=\(path.streams.limit)", at: state.clock.now)
     logger.debug("\(client): \(facts.tls)\(certificate == nil ? "" : ", client certificate"), open")
+    let isUsable = certificate?.isUsable(in: state.configuration.environment) ?? true
+    guard let delay = order?.delay, delay > .zero else { return begin(isUsable: isUsable, context) }
+    writeCipherText(context)
+    delaySettings(by: delay, context) { handler, context in handler.begin(isUsable: isUsable, context) }
+  }
+
+  /// Sends the first SETTINGS and starts the work on an open connection.
+  ///
+  /// - Parameter isUsable: whether the client certificate, if there is one, is for this environment.
+  private func begin(isUsable: Bool, _ context: ChannelHandlerContext) {
     // The first SETTINGS go out at once, before anything of the client was read (APNS.md section 1.3).
     flush(context)
-    if let certificate, !certificate.isUsable(in: state.configuration.environment) {
-      return leave(context, .wrongEnvironment(state.configuration.environment))
-    }
+    guard isUsable else { return leave(context, .wrongEnvironment(state.configuration.environment)) }
     keepWatch(context)
     lookAtConnectionRules(context)
   }
@@ -281,17 +316,37 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The numbers in force.
   var settings: APNSSettings { state.behaviour.load().settings }
 
-  func cancelTimer() {
-    timer?.cancel()
+  /// Closes the connection unless its TLS handshake is done in time, from now on.
+  func expectHandshake(_ context: ChannelHandlerContext) {
+    schedule(.handshake, after: Self.handshakeTimeout, context) { handler, context in
+      handler.complain(.handshake, "no TLS handshake within 10 s, closed")
+      context.close(promise: nil)
+    }
   }
 
+  /// Cancels what is scheduled for this stage or an earlier one.
+  func cancelDeadlines(upTo last: Deadline) {
+    guard let deadline, deadline <= last else { return }
+    timer?.cancel()
+    timer = nil
+    self.deadline = nil
+  }
+
+  /// Schedules what ends a stage, in place of what was scheduled for it or an earlier one. Does nothing if the connection
+  /// is already in a later stage.
   func schedule(
-    after delay: TimeAmount, _ context: ChannelHandlerContext,
+    _ next: Deadline, after delay: TimeAmount, _ context: ChannelHandlerContext,
     _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
   ) {
-    timer?.cancel()
+    cancelDeadlines(upTo: next)
+    guard deadline == nil else { return }
+    deadline = next
     // Handler and context belong to this loop and the task runs on it; the box checks that it does.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    timer = context.eventLoop.scheduleTask(in: delay) { work(bound.value.0, bound.value.1) }
+    timer = context.eventLoop.scheduleTask(in: delay) {
+      let (handler, context) = bound.value
+      handler.deadline = nil
+      work(handler, context)
+    }
   }
 }

@@ -19,6 +19,8 @@ enum Farewell {
   case plainText([UInt8])
   /// Of all the bytes that came too few belonged to requests.
   case flood(bytes: Int, ofRequests: Int)
+  /// The client sent this many TLS KeyUpdate messages, with hardly any data between them.
+  case keyUpdates(Int)
   /// The session gave up, with these words.
   case broken(String)
 
@@ -28,7 +30,7 @@ enum Farewell {
     case .shutdown, .idle, .tooManyErrors, .wrongEnvironment: .noError
     case .excessStreams: .refusedStream
     case .notHTTP2, .plainText: .protocolError
-    case .flood, .broken: .enhanceYourCalm
+    case .flood, .keyUpdates, .broken: .enhanceYourCalm
     }
   }
 
@@ -36,7 +38,7 @@ enum Farewell {
   var closesAtOnce: Bool {
     switch self {
     case .shutdown, .idle, .tooManyErrors: false
-    case .wrongEnvironment, .excessStreams, .notHTTP2, .plainText, .flood, .broken: true
+    case .wrongEnvironment, .excessStreams, .notHTTP2, .plainText, .flood, .keyUpdates, .broken: true
     }
   }
 
@@ -51,6 +53,7 @@ enum Farewell {
       "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Self.hexadecimal(bytes))"
     case .plainText(let bytes): "TLS expected, but the connection began with plain text \(Self.beginning(bytes))"
     case .flood(let bytes, let ofRequests): "a flood: of \(bytes) bytes only \(ofRequests) belong to requests"
+    case .keyUpdates(let count): "a flood: \(count) TLS key updates"
     case .broken(let words): words
     }
   }
@@ -75,7 +78,7 @@ enum Farewell {
         .beginning,
         "plain text \(Self.beginning(bytes)) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)"
       )
-    case .flood, .broken: (.protocolError, "connection ended: \(debugData)")
+    case .flood, .keyUpdates, .broken: (.protocolError, "connection ended: \(debugData)")
     }
   }
 

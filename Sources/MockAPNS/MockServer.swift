@@ -1,7 +1,7 @@
 public import Logging
+import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
-import Synchronization
 import TLSEngine
 
 /// A mock of APNs that listens for providers.
@@ -22,7 +22,8 @@ public final class MockServer: Sendable {
   private let group: MultiThreadedEventLoopGroup
   private let listeners: [any Channel]
   private let logger: Logger
-  private let wasStopped = Atomic<Bool>(false)
+  /// The shutdown in progress or done; every caller of `stop` waits for it.
+  private let shutdown = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
   /// Where providers connect, with the real ports.
   public var addresses: [Endpoint] { state.apnsAddresses }
@@ -119,9 +120,18 @@ public final class MockServer: Sendable {
   }
 
   /// Ends as a planned shutdown of APNs does: no new connections, GOAWAY on the open ones, open streams finished up to
-  /// the configured patience, then everything closed. Only the first call does something.
+  /// the configured patience, then everything closed. Further calls wait until the first one's shutdown is complete.
   public func stop() async {
-    guard !wasStopped.exchange(true, ordering: .relaxed) else { return }
+    let task = shutdown.withLockedValue { shutdown in
+      if let shutdown { return shutdown }
+      let task = Task { await shutDown() }
+      shutdown = task
+      return task
+    }
+    await task.value
+  }
+
+  private func shutDown() async {
     state.phase = .stopping
     for listener in listeners { try? await listener.close() }
     await state.connections.shutDown(patience: state.configuration.shutdownTimeout)

@@ -41,7 +41,8 @@ extension PushPath {
     func number() -> Int {
       let number = attempt ?? attempts.peek(identity.countKey, now: batchBegan)
       attempt = number
-      return Int(number)
+      // The first attempt is the usual case and needs no look-up.
+      return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
     }
     let atRequest = plan.rulesLeft(at: .request, for: glance, attempt: number, now: batchBegan)
     var atResponse: RulesLeft?
@@ -54,8 +55,8 @@ extension PushPath {
     }
     attempts.expectRefused(identity.countKey)
     if !hasResponseRules, let fault = plan.firePlainAnswer(atRequest) {
-      // A good provider token widens the connection, whatever is answered.
-      announceStreams(before: nil, session)
+      // An accepted provider token widens the connection before any response but a 403.
+      if fault.answer.status != 403 { announceStreams(before: nil, on: stream, session) }
       answer(
         request, of: stream, verdict, identity, attempt: attempt, status: fault.answer.status,
         reason: fault.answer.reason, body: fault.answer.body, by: fault.by, session)
@@ -80,7 +81,7 @@ extension PushPath {
     _ course: Course, _ request: HTTPRequest, on stream: RequestStream, _ verdict: borrowing Verdict,
     _ identity: Identity, attempt: Int32?, _ session: HTTP2ServerSession
   ) {
-    announceStreams(before: nil, session)
+    if !(course.isAnswered && course.answer.status == 403) { announceStreams(before: nil, on: stream, session) }
     if course.latches { standing.latchTokenUpdates(now: now) }
     if !course.effects.isEmpty { effects += course.effects }
     if isHEAD(request, verdict) { course.leaveOutBody() }
@@ -121,8 +122,10 @@ extension PushPath {
     perform(push.course, push.answer, on: push.stream, session)
   }
 
-  /// A client gave up a stream that was held, or the connection is over.
-  func abandon(_ id: Int32) {
+  /// A client gave up a stream that was held, or the connection is over, or the server refused the stream.
+  ///
+  /// - Parameter reset: the code with which the server reset the stream; nil if it did not.
+  func abandon(_ id: Int32, reset: HTTP2ErrorCode? = nil) {
     // Request and reset came in one read: what has no number in the inbox yet could not be ended there.
     if let push = held[id], push.seq == nil { commit() }
     guard let push = held.removeValue(forKey: id), push.piecesLeft == 0 else { return }
@@ -131,7 +134,9 @@ extension PushPath {
       push,
       with: Record.End(
         outcome: .aborted, accepted: push.course.isAccepted && !push.course.waitsToBeTaken, served: Record.Served(),
-        aftermath: Aftermath(injections: push.course.injections, endedAt: MachineTime.nanoseconds), finishedAt: now))
+        aftermath: Aftermath(
+          injections: push.course.injections, reset: reset?.name, endedAt: MachineTime.nanoseconds),
+        finishedAt: now))
   }
 
   /// The connection is over: the story of every push that is held ends here.
@@ -153,8 +158,12 @@ extension PushPath {
     let late = batchBegan - farewellAt
     let breach: Aftermath.Breach? =
       late < Self.crossing ? nil : .afterGoAway(lastStream: lastServedStream, nanoseconds: late)
+    let verdict = Verdict(of: stream.request)
+    let identity = identity(of: stream.request, verdict.facts)
     record(
-      stream.request, Verdict(of: stream.request), isJudged: false, generatedID: [],
+      stream.request, verdict, isJudged: false, generatedID: [], key: identity.key,
+      // The client has to send an unprocessed push again, and that is its next attempt.
+      attempt: attempts.countUnprocessed(identity.countKey, now: batchBegan),
       Record.End(
         outcome: .faulted, accepted: false, served: Record.Served(), aftermath: breach.map { Aftermath(breach: $0) },
         finishedAt: now))
@@ -240,7 +249,7 @@ extension PushPath {
   private func give(
     _ answer: AnswerTemplates.Template?, of course: Course, on stream: RequestStream, _ session: HTTP2ServerSession
   ) {
-    announceStreams(before: course.answer.status, session)
+    announceStreams(before: course.answer.status, on: stream, session)
     countRejection(course.answer.status)
     guard let answer else { return session.respond(to: stream, headers: answers.headersTooLarge) }
     guard !course.shape.isPlain else {

@@ -151,17 +151,30 @@ final class PushPath {
   }
 
   /// The answer to a push that is not committed yet does not leave, because of a GOAWAY. What APNs decided stays.
-  func answerWasDropped(on id: Int32, by goAway: GoAway?) {
-    guard let index = batch.lastIndex(where: { $0.stream == id }) else { return }
+  func answerWasDropped(on stream: RequestStream, by goAway: GoAway?) {
+    guard let index = batch.lastIndex(where: { $0.stream == stream.id }) else { return }
     let told = goAway.map {
       Aftermath.GoAway(code: HTTP2ErrorCode.name(of: $0.errorCode), lastStream: $0.lastStream, debugData: $0.text)
     }
     let aftermath = Aftermath(
       injections: batch[index].aftermath?.injections ?? [], goAway: told, endedAt: MachineTime.nanoseconds)
+    if batch[index].outcome == .accepted {
+      // The client does not learn that the push was accepted, so the same push again is its next attempt.
+      attempts.resume(countKey(of: stream), after: batch[index].attempt, now: batchBegan)
+    }
     batch[index].end(
       Record.End(
         outcome: .aborted, accepted: batch[index].accepted, served: Record.Served(), aftermath: aftermath,
         finishedAt: now))
+  }
+
+  /// Keeps a record of a complete request that is not processed, because the connection ended before it in the same read.
+  ///
+  /// - Parameter isCutByFault: whether a fault ended the connection.
+  func recordUnprocessed(_ stream: RequestStream, isCutByFault: Bool) {
+    if isCutByFault || stream.id > lastServedStream { return ignore(stream) }
+    let attempt = attempts.countUnprocessed(countKey(of: stream), now: batchBegan)
+    recordUnfinished(stream, attempt: attempt)
   }
 
   /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
@@ -179,11 +192,11 @@ final class PushPath {
 
   /// Keeps a record of a request that was not whole when its stream ended: the client went away, or the server reset the
   /// stream because the request is not valid HTTP/2.
-  func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil) {
+  func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil, attempt: Int32 = 1) {
     var breach: Aftermath.Breach?
     if let excess, excess.stream == stream.id { breach = .excessStreams(limit: excess.limit) }
     record(
-      stream.request, Verdict(of: stream.request), isJudged: false, generatedID: [],
+      stream.request, Verdict(of: stream.request), isJudged: false, generatedID: [], attempt: attempt,
       Record.End(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
         aftermath: reset == nil && breach == nil ? nil : Aftermath(reset: reset?.name, breach: breach),
@@ -199,18 +212,25 @@ final class PushPath {
 
   // MARK: - Answers
 
-  /// Says how many streams there may be, if that changes, in SETTINGS that leave before the answer.
-  func announceStreams(before status: Int?, _ session: HTTP2ServerSession) {
+  /// Announces the stream limit, if it changes, in SETTINGS that leave before the response to `stream`. When the limit is
+  /// cut because of a rejection, refuses the other open streams.
+  func announceStreams(before status: Int?, on stream: RequestStream, _ session: HTTP2ServerSession) {
+    let wasThrottled = streams.isThrottled
     guard let limit = streams.change(before: status, isTrusted: standing.providerTokenAccepted) else { return }
     session.announce(maxConcurrentStreams: limit)
     log.add(.settings, "max_concurrent_streams=\(limit)", at: now)
+    guard streams.isThrottled, !wasThrottled else { return }
+    for refused in session.refuseStreams(except: stream) {
+      abandon(refused.id, reset: .refusedStream)
+      log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: now)
+    }
   }
 
   private func accept(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: Int32?, _ session: HTTP2ServerSession
   ) {
-    announceStreams(before: 200, session)
+    announceStreams(before: 200, on: stream, session)
     fillTemplate(status: 200, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
     // After the answer: what is known of the push may still be on its way from memory.
@@ -230,7 +250,7 @@ final class PushPath {
         request, of: stream, verdict, identity, attempt: attempt, status: verdict.status, reason: verdict.reason,
         body: verdict.body, session)
     }
-    announceStreams(before: verdict.status, session)
+    announceStreams(before: verdict.status, on: stream, session)
     countRejection(verdict.status)
     session.respond(to: stream, headers: answers.headersTooLarge)
     record(
@@ -248,7 +268,7 @@ final class PushPath {
     attempt: Int32?, status: Int, reason: Reason?, body: [UInt8], by injection: Injection? = nil,
     _ session: HTTP2ServerSession
   ) {
-    announceStreams(before: status, session)
+    announceStreams(before: status, on: stream, session)
     countRejection(status)
     fillTemplate(status: status, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.rejected.headers, body: isHEAD(request, verdict) ? [] : body)
@@ -326,7 +346,12 @@ final class PushPath {
     let countKey: PushKey
   }
 
-  private func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {
+  /// Returns the key by which the attempts of an unjudged request are counted.
+  private func countKey(of stream: RequestStream) -> PushKey {
+    identity(of: stream.request, Verdict(of: stream.request).facts).countKey
+  }
+
+  func identity(of request: HTTPRequest, _ facts: PushFacts) -> Identity {
     let defaultTopic = connection.defaultTopic(facts)
     let key = PushKey(request, facts, defaultTopic: defaultTopic)
     guard behaviour.plan.profile.pushIdentity == .apnsID, facts.apnsID != nil else {

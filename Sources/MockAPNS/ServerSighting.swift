@@ -41,7 +41,9 @@ package struct ServerSighting: Sendable {
 
   /// What the server said last, for a push without an answer.
   var lastWords: String {
-    goAway.map { "GOAWAY code \($0.errorCode) \($0.text)" } ?? "the server closed the connection"
+    goAway.map { frame in
+      "GOAWAY \(HTTP2ErrorCode.description(of: frame.errorCode))" + (frame.text.isEmpty ? "" : ": \(frame.text)")
+    } ?? "the server closed the connection"
   }
 
   /// What SETTINGS said; nil where they were silent.

@@ -56,11 +56,12 @@ public final class ServerState: Sendable {
     self.certificates = certificates
     viewedFile = nil
     badCertificates = BadCertificates(folder: certificates, extraNames: configuration.certificateNames)
-    clock = ServerClock()
+    let clock = ServerClock()
+    self.clock = clock
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
     keys = Snapshot(KeyRing(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = Snapshot(DeviceTable())
-    inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes)
+    inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
     events = EventLog(inbox)
     faults = FaultControl(
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
@@ -92,6 +93,12 @@ public final class ServerState: Sendable {
 
   /// The rules of the APNs that is mimicked, with the numbers in force.
   public var rulebook: Rulebook { behaviour.load().rulebook }
+
+  /// The names that filters can ask for; nil where an export is viewed, whose names can be those of any server.
+  public var knownNames: KnownNames? {
+    guard viewedFile == nil else { return nil }
+    return KnownNames(faults: [{ [faults] in faults.usedNames }, { [faults] in faults.libraryNames }])
+  }
 
   /// How far the server is.
   public var phase: Phase {

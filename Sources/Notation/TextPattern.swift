@@ -5,6 +5,9 @@ public struct TextPattern: Sendable, Equatable {
   private let bytes: [UInt8]
   /// Where each stretch ends in them.
   private let ends: [Int]
+  /// For each byte of a pattern with a star: the length of the longest proper prefix of its stretch that ends with this byte
+  /// (the failure function of Knuth, Morris and Pratt). With it, a search takes time linear in pattern and text.
+  private let failures: [Int]
   private let foldsCase: Bool
 
   /// - Parameter foldsCase: compare ASCII letters without case; other letters are never folded.
@@ -33,6 +36,22 @@ public struct TextPattern: Sendable, Equatable {
     self.bytes = bytes
     self.ends = ends
     self.foldsCase = foldsCase
+    failures = ends.count > 1 ? Self.failures(bytes, ends) : []
+  }
+
+  private static func failures(_ bytes: [UInt8], _ ends: [Int]) -> [Int] {
+    var failures = [Int](repeating: 0, count: bytes.count)
+    var start = 0
+    for end in ends {
+      var matched = 0
+      for index in start + 1..<max(start + 1, end) {
+        while matched > 0, bytes[index] != bytes[start + matched] { matched = failures[start + matched - 1] }
+        if bytes[index] == bytes[start + matched] { matched += 1 }
+        failures[index] = matched
+      }
+      start = end
+    }
+    return failures
   }
 
   /// The one text that it matches, in small letters where it folds case; nil if it has a star.
@@ -66,15 +85,27 @@ public struct TextPattern: Sendable, Equatable {
     return true
   }
 
-  /// Where `piece` first stands between two places.
+  /// Returns the first position of `piece` between two positions of a text, in time linear in both.
   private func place(of piece: Range<Int>, in text: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int? {
     guard !piece.isEmpty else { return start }
+    guard start + piece.count <= end else { return nil }
     let first = bytes[piece.lowerBound]
     var position = start
-    while position + piece.count <= end {
-      let byte = text[position]
-      if (foldsCase ? asciiLowercased(byte) : byte) == first, has(piece, in: text, at: position) { return position }
+    var matched = 0
+    while position < end {
+      let byte = foldsCase ? asciiLowercased(text[position]) : text[position]
       position += 1
+      if matched == 0 {
+        // Most bytes begin nothing.
+        guard byte == first else { continue }
+        matched = 1
+      } else {
+        while matched > 0, bytes[piece.lowerBound + matched] != byte {
+          matched = failures[piece.lowerBound + matched - 1]
+        }
+        if bytes[piece.lowerBound + matched] == byte { matched += 1 }
+      }
+      if matched == piece.count { return position - matched }
     }
     return nil
   }

@@ -52,11 +52,11 @@ public struct CertificateAuthority: Sendable {
     self.key = key
   }
 
-  /// A new authority: P-256, one level deep, with critical name constraints.
+  /// A new authority: P-256, one level deep, with critical name constraints (none if `permitted` is empty).
   ///
   /// - Parameters:
   ///   - commonName: what a person sees in a list of authorities; cut at 64 characters.
-  ///   - permitted: the only names its certificates may bear.
+  ///   - permitted: the only domains its certificates may contain.
   ///   - valid: first and last moment, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL cannot make it.
   public init(commonName: String, permitted: PermittedNames, valid: ClosedRange<Int64>) throws {
@@ -66,9 +66,20 @@ public struct CertificateAuthority: Sendable {
       valid: valid)
     try draft.add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", issuer: nil)
     try draft.add(NID_key_usage, "critical,keyCertSign,cRLSign", issuer: nil)
-    try draft.add(NID_name_constraints, "critical," + permitted.extensionText, issuer: nil)
+    if let text = permitted.extensionText { try draft.add(NID_name_constraints, "critical," + text, issuer: nil) }
     try draft.add(NID_subject_key_identifier, "hash", issuer: nil)
     certificate = try draft.signed(by: key, issuer: nil)
+  }
+
+  /// The same authority, re-issued without IP addresses among its name constraints: same key, subject, subject key
+  /// identifier and dates, so that what it has issued stays valid and trust stores that hold the old certificate keep
+  /// working. Only the serial number is new.
+  ///
+  /// - Throws: `TLSError` if the certificate is not self-signed, has no name constraints, or OpenSSL cannot make it.
+  public func withoutAddressConstraints() throws -> CertificateAuthority {
+    guard certificate.isIssued(by: certificate) else { throw TLSError("the certificate authority is not self-signed") }
+    let draft = try certificate.draftWithoutAddressConstraints()
+    return try CertificateAuthority(certificate: try draft.signed(by: key, issuer: nil), key: key)
   }
 
   /// A server certificate with a key of its own.

@@ -12,14 +12,8 @@ final class CertificateDraft {
   init(key: ES256PublicKey, subject: [(attribute: Int32, text: String)], valid: ClosedRange<Int64>) throws {
     guard let pointer = X509_new() else { throw TLSError("no memory for a certificate") }
     self.pointer = pointer
-    var serial = [UInt8](repeating: 0, count: 16)
-    // RFC 5280 section 4.1.2.2: positive and at most 20 bytes; random, so that no two authorities need to agree.
-    guard RAND_bytes(&serial, Int32(serial.count)) == 1 else { throw TLSError("no randomness for a serial number") }
-    serial[0] = serial[0] & 0x7F | 0x40
-    let number = BN_bin2bn(serial, Int32(serial.count), nil)
-    defer { BN_free(number) }
+    try Self.setSerialNumber(of: pointer)
     guard X509_set_version(pointer, Int(X509_VERSION_3)) == 1,
-      BN_to_ASN1_INTEGER(number, X509_get_serialNumber(pointer)) != nil,
       X509_set_pubkey(pointer, key.key.pointer) == 1,
       Self.setTime(X509_getm_notBefore(pointer), valid.lowerBound),
       Self.setTime(X509_getm_notAfter(pointer), valid.upperBound)
@@ -31,6 +25,15 @@ final class CertificateDraft {
         throw TLSError("a certificate cannot bear the name \(text)")
       }
     }
+  }
+
+  /// A copy of `certificate` with a new serial number.
+  ///
+  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  init(copying certificate: X509Certificate) throws {
+    guard let pointer = X509_dup(certificate.pointer) else { throw TLSError("no memory for a certificate") }
+    self.pointer = pointer
+    try Self.setSerialNumber(of: pointer)
   }
 
   deinit { X509_free(pointer) }
@@ -63,6 +66,18 @@ final class CertificateDraft {
     guard X509_add_ext(pointer, made, -1) == 1 else { throw TLSError("cannot add the extension \(identifier)") }
   }
 
+  /// Replaces the critical extension with the name constraints.
+  ///
+  /// - Parameter constraints: a `NAME_CONSTRAINTS`, which stays the caller's; nil removes the extension.
+  func replaceNameConstraints(_ constraints: UnsafeMutableRawPointer?) throws {
+    let index = X509_get_ext_by_NID(pointer, NID_name_constraints, -1)
+    if index >= 0 { X509_EXTENSION_free(X509_delete_ext(pointer, index)) }
+    guard let constraints else { return }
+    guard X509_add1_ext_i2d(pointer, NID_name_constraints, constraints, 1, 0) == 1 else {
+      throw TLSError("cannot add name constraints")
+    }
+  }
+
   /// Signs it.
   ///
   /// - Parameter issuer: the certificate that goes with `key`; nil for one that signs itself.
@@ -71,6 +86,18 @@ final class CertificateDraft {
       X509_sign(pointer, key.key.pointer, EVP_sha256()) > 0, X509_up_ref(pointer) == 1
     else { throw TLSError("cannot sign a certificate") }
     return try X509Certificate(takingOver: pointer)
+  }
+
+  private static func setSerialNumber(of pointer: OpaquePointer) throws {
+    var serial = [UInt8](repeating: 0, count: 16)
+    // RFC 5280 section 4.1.2.2: positive and at most 20 bytes; random, so that no two authorities need to agree.
+    guard RAND_bytes(&serial, Int32(serial.count)) == 1 else { throw TLSError("no randomness for a serial number") }
+    serial[0] = serial[0] & 0x7F | 0x40
+    let number = BN_bin2bn(serial, Int32(serial.count), nil)
+    defer { BN_free(number) }
+    guard BN_to_ASN1_INTEGER(number, X509_get_serialNumber(pointer)) != nil else {
+      throw TLSError("cannot make a certificate")
+    }
   }
 
   private static func setTime(_ time: UnsafeMutablePointer<ASN1_TIME>?, _ milliseconds: Int64) -> Bool {

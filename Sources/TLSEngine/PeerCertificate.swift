@@ -6,7 +6,9 @@ public struct PeerCertificate: Sendable, Equatable {
   public let subjectUID: String?
   /// The subject's common name, such as `Apple Push Services: com.example.app`.
   public let commonName: String?
-  /// The topics of extension 1.2.840.113635.100.6.3.6 in their order; empty without it, or if it is malformed.
+  /// The topics it is for, each once: those of extension 1.2.840.113635.100.6.3.6 in their order (without that list,
+  /// `subjectUID`), then the bundle id of extension …6.3.3 and the VoIP topics of …6.3.4. Empty if it has none of these
+  /// extensions. A malformed extension counts as absent.
   public let topics: [String]
   /// Whether it is for the development environment (extension 1.2.840.113635.100.6.3.1).
   public let development: Bool
@@ -28,10 +30,21 @@ public struct PeerCertificate: Sendable, Equatable {
   public init(_ certificate: X509Certificate) {
     subjectUID = certificate.subjectText(NID_userId)
     commonName = certificate.commonName
-    topics = certificate.extensionValue(PushExtensions.topics).flatMap(PushExtensions.decodeTopics) ?? []
+    topics = Self.topics(of: certificate, subjectUID: subjectUID)
     development = certificate.extensionValue(PushExtensions.development) != nil
     production = certificate.extensionValue(PushExtensions.production) != nil
     fingerprint = certificate.fingerprint
     notAfter = certificate.notAfter
+  }
+
+  private static func topics(of certificate: X509Certificate, subjectUID: String?) -> [String] {
+    var topics = certificate.extensionValue(PushExtensions.topics).flatMap(PushExtensions.decodeTopics) ?? []
+    let others = [PushExtensions.bundleID, PushExtensions.voipTopics].flatMap {
+      certificate.extensionValue($0).map(PushExtensions.decodeTopicOrTopics) ?? []
+    }
+    if others.isEmpty { return topics }
+    if topics.isEmpty, let subjectUID { topics = [subjectUID] }
+    for topic in others where !topics.contains(topic) { topics.append(topic) }
+    return topics
   }
 }

@@ -4,6 +4,10 @@ enum PushExtensions {
   static let development = "1.2.840.113635.100.6.3.1"
   /// Present in certificates for the production environment.
   static let production = "1.2.840.113635.100.6.3.2"
+  /// The app's bundle id.
+  static let bundleID = "1.2.840.113635.100.6.3.3"
+  /// The app's VoIP topics.
+  static let voipTopics = "1.2.840.113635.100.6.3.4"
   /// The list of all topics.
   static let topics = "1.2.840.113635.100.6.3.6"
 
@@ -38,6 +42,17 @@ enum PushExtensions {
       }
     }
     return topics
+  }
+
+  /// The topics of an extension that holds one string or a list of topics in DER; empty if it holds neither.
+  static func decodeTopicOrTopics(_ der: [UInt8]) -> [String] {
+    var reader = DERReader(der[...])
+    if let element = reader.next(), element.tag != DERReader.Tag.sequence {
+      // One element of the list's kind, and nothing after it.
+      guard reader.isAtEnd else { return [] }
+      return decodeTopics(Self.element(DERReader.Tag.sequence, der)) ?? []
+    }
+    return decodeTopics(der) ?? []
   }
 
   private static func label(of topic: String) -> String {

@@ -25,7 +25,7 @@ public final class TLSConnection {
   }
 
   // Freed in deinit, together with the BIO that `SSL_set_bio` made its own; what that refers to goes after it.
-  private let ssl: OpaquePointer
+  let ssl: OpaquePointer
   private let cipherText = CipherText()
   /// Everything that came was read: nothing more can be, until more comes.
   private var isDry = false
@@ -34,6 +34,8 @@ public final class TLSConnection {
   public convenience init(server context: TLSContext) throws {
     try self.init(context)
     SSL_set_accept_state(ssl)
+    // Unretained: OpenSSL calls back only inside calls of this object.
+    SSL_set_ex_data(ssl, Self.ownerIndex, Unmanaged.passUnretained(self).toOpaque())
   }
 
   /// The client's side. `serverName` is sent as SNI and is the name, or the IP address, that the server's certificate must
@@ -165,7 +167,6 @@ public final class TLSConnection {
       guard SSL_is_server(ssl) == 1 else { return }
       // Unretained: OpenSSL calls back only inside calls of this object.
       let owner = stopsAfterGreeting ? Unmanaged.passUnretained(self).toOpaque() : nil
-      SSL_set_ex_data(ssl, Self.ownerIndex, owner)
       SSL_set_cert_cb(
         ssl,
         owner.map { _ in
@@ -216,15 +217,28 @@ public final class TLSConnection {
 
   /// A client's greeting was read by OpenSSL and is looked at before it is worked on.
   static func greetingCame(_ ssl: OpaquePointer?) {
-    guard let owner = SSL_get_ex_data(ssl, ownerIndex) else { return }
+    guard let connection = owner(of: ssl), connection.stopsAfterGreeting else { return }
     var data: UnsafePointer<UInt8>?
     var count = 0
     guard SSL_client_hello_get0_ext(ssl, protocolNames, &data, &count) == 1, count > 2 else { return }
     // Two bytes of length, which OpenSSL checks later, then the names.
     let names = ProtocolNames(UnsafeBufferPointer(start: data, count: count).dropFirst(2))
-    Unmanaged<TLSConnection>.fromOpaque(owner).takeUnretainedValue().offeredProtocols = names.prefix(64).map {
-      String(decoding: $0, as: UTF8.self)
-    }
+    connection.offeredProtocols = names.prefix(64).map { String(decoding: $0, as: UTF8.self) }
+  }
+
+  private static func owner(of ssl: OpaquePointer?) -> TLSConnection? {
+    SSL_get_ex_data(ssl, ownerIndex).map { Unmanaged<TLSConnection>.fromOpaque($0).takeUnretainedValue() }
+  }
+
+  // MARK: - Key updates
+
+  /// How many handshake messages the client of a server sent after the handshake. In TLS 1.3 these are `KeyUpdate` messages
+  /// (RFC 8446 section 4.6.3); TLS 1.2 has none, as renegotiation is off.
+  public private(set) var keyUpdates = 0
+
+  /// Counts a handshake message that OpenSSL has read.
+  static func handshakeMessageCame(_ ssl: OpaquePointer?) {
+    if SSL_get_state(ssl) == TLS_ST_SR_KEY_UPDATE { owner(of: ssl)?.keyUpdates += 1 }
   }
 
   // MARK: - Facts about the handshake

@@ -96,6 +96,9 @@ public final class TLSContext: Sendable {
         TLSConnection.greetingCame(ssl)
         return SSL_CLIENT_HELLO_SUCCESS
       }, nil)
+    SSL_CTX_set_info_callback(pointer) { ssl, event, _ in
+      if event == SSL_CB_ACCEPT_LOOP { TLSConnection.handshakeMessageCame(ssl) }
+    }
   }
 
   /// A client's side that trusts `authorities` (paths of PEM files) and offers `h2`.

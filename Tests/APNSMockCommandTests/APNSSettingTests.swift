@@ -11,6 +11,8 @@ import Notation
   private static let accepted: [(APNSSetting, String, Expectation)] = [
     (.tokenMaxAge, "10m", { $0.tokenMaxAge == .seconds(600) }),
     (.tokenFuture, "0s", { $0.tokenFuture == .zero }),
+    (.expiredTokenCloses, "off", { $0.expiredTokenCloses == false }),
+    (.expiredTokenCloses, "on", { $0.expiredTokenCloses == true }),
     (.tokenUpdateInterval, "1ms", { $0.tokenUpdateInterval == .milliseconds(1) }),
     (.freeTokenUpdates, "0", { $0.freeTokenUpdates == 0 }),
     (.idleTimeout, "2s", { $0.idleTimeout == .seconds(2) }),
@@ -24,6 +26,7 @@ import Notation
     (.deviceRate, "5/1s", { $0.deviceRate == DeviceRate(count: 5, per: .seconds(1)) }),
     (.errorsBeforeGoaway, "3", { $0.errorsBeforeGoaway == 3 }),
     (.unregisteredAfter, "1h", { $0.unregisteredAfter == .seconds(3600) }),
+    (.abandonedAfter, "0s", { $0.abandonedAfter == .zero }),
   ]
 
   @Test(arguments: accepted)
@@ -57,6 +60,7 @@ import Notation
 
   private static let refused: [(APNSSetting, String, allowed: String)] = [
     (.tokenMaxAge, "0s", "longer than zero"), (.tokenMaxAge, "3600", "a duration"), (.tokenFuture, "off", "a duration"),
+    (.expiredTokenCloses, "later", "on or off"),
     (.tokenUpdateInterval, "-1s", "a duration"), (.freeTokenUpdates, "-1", "from 0"),
     (.idleTimeout, "0s", "longer than zero"), (.firstStreams, "0", "from 1"), (.maxStreams, "2147483648", "from 1 to"),
     (.throttleOn4xx, "maybe", "on or off"), (.errorContentType, "", "on or off"),

@@ -94,6 +94,24 @@ import Testing
     }
   }
 
+  /// A CA from an earlier version, which only some clients accept.
+  @Test func aCAThatBoringSSLRefuses() async throws {
+    let certificate = try ServerCertificate()
+    try await OpenSSLTool.run([
+      "req", "-x509", "-new", "-key", certificate.folder.path + "/ca-key.pem", "-out", certificate.authority,
+      "-subj", "/O=apns-mock/CN=somebody's CA", "-addext", "keyUsage=critical,keyCertSign",
+      "-addext", "nameConstraints=critical,permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0",
+    ])
+    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+      let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
+      #expect(diagnosis.failed.contains(.chain), "\(diagnosis)")
+      #expect(diagnosis.seen(.chain).contains("\(certificate.authority) has IP addresses among its name constraints"))
+      #expect(diagnosis.seen(.chain).contains("BoringSSL"))
+      #expect(diagnosis.repair(.chain).contains("run apns-mock certs for its folder"))
+      #expect(diagnosis.repair(.chain).contains("apns-mock certs --new-ca"))
+    }
+  }
+
   // MARK: - Name
 
   @Test(arguments: ["push.example.com", "10.1.2.3"])

@@ -115,6 +115,7 @@ struct ServerCertificate {
       valid: (now + days.lowerBound * day)...(now + days.upperBound * day))
     folder = try TemporaryFolder()
     _ = try folder.file("ca.pem", try authority.certificate.pem)
+    _ = try folder.file("ca-key.pem", try authority.key.pem)
     _ = try folder.file("server.pem", try issued.certificate.pem)
     _ = try folder.file("server-key.pem", try issued.key.pem)
   }

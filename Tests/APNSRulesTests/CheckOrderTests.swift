@@ -199,8 +199,13 @@ struct CheckOrderTests {
       $0.trustedKeys = [FakeSignature.key(environment: .production)]
       $0.devices.set(Device(token: TestPush.deviceToken, environment: .production, since: 0))
     },
-    Row.always("bad path without credentials", .badPath) {
+    Row.always("channel management without credentials", .missingProviderToken) {
+      $0[":method"] = "GET"
       $0[":path"] = "/1/apps/x/channels"
+      $0["authorization"] = nil
+    },
+    Row.always("bad path without credentials", .badPath) {
+      $0[":path"] = "/2/device/x"
       $0["authorization"] = nil
     },
   ].flatMap { $0 }

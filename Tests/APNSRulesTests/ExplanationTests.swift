@@ -75,6 +75,21 @@ struct ExplanationTests {
     #expect(detail.contains("\"" + shown + "\""), "\(detail)")
   }
 
+  /// The token printed in Apple's "Sending notification requests to APNs", byte for byte.
+  @Test(arguments: [RuleMode.apple, .strict]) func applesSampleTokenIsNamed(_ mode: RuleMode) {
+    var push = TestPush(mode: mode)
+    push["authorization"] =
+      "bearer eyAia2lkIjogIjhZTDNHM1JSWDciIH0."
+      + "eyAiaXNzIjogIkM4Nk5WOUpYM0QiLCAiaWF0IjogIjE0NTkxNDM1ODA2NTAiIH0."
+      + "MEYCIQDzqyahmH1rz1s-LFNkylXEa2lZ_aOCX4daxxTZkVEGzwIhALvkClnx5m5eAT6Lxw7LZtEQcH6JENhJTMArwLf3sXwi"
+    let verdict = push.judge()
+    expect(verdict, .invalidProviderToken)
+    #expect(push.explanation(of: verdict).contains("sample token of Apple's documentation"))
+    // Without alg alone it is another mistake.
+    push.token.header = #"{"kid":"MOCKKEY001"}"#
+    #expect(push.explain().contains("has no alg"))
+  }
+
   @Test func longValuesAreCut() {
     var push = TestPush()
     push["apns-priority"] = String(repeating: "9", count: 5000)

@@ -17,7 +17,55 @@ struct HeaderRulesTests {
     Row.always("no path", .badPath) { $0[":path"] = nil },
     Row.always("path /3/device", .badPath) { $0[":path"] = "/3/device" },
     Row.always("path /2/device/…", .badPath) { $0[":path"] = "/2/device/" + TestPush.deviceToken },
-    Row.always("broadcast path", .badPath) { $0[":path"] = "/4/broadcasts/apps/com.example.app" },
+    // Channel management and broadcasts (APNS.md sections 8.1 and 10): method, then credential, then 404.
+    Row.each(
+      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "with a token", .badPath
+    ) { $0[":path"] = $1 },
+    Row.each(
+      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "with a certificate", .badPath
+    ) {
+      $0.useCertificate()
+      $0[":path"] = $1
+    },
+    Row.each(
+      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "no credential", .missingProviderToken
+    ) {
+      $0[":path"] = $1
+      $0["authorization"] = nil
+    },
+    Row.each(
+      ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "bad token", .invalidProviderToken
+    ) {
+      $0[":path"] = $1
+      $0["authorization"] = "bearer a.b.c"
+    },
+    Row.each(["GET", "DELETE"], "channels, no credential, method", .missingProviderToken) {
+      $0[":path"] = "/1/apps/com.example.app/channels"
+      $0[":method"] = $1
+      $0["authorization"] = nil
+    },
+    Row.each(["PUT", "HEAD"], "channels, no credential, method", .methodNotAllowed) {
+      $0[":path"] = "/1/apps/com.example.app/channels"
+      $0[":method"] = $1
+      $0["authorization"] = nil
+    },
+    Row.always("list of channels, no credential", .missingProviderToken) {
+      $0[":path"] = "/1/apps/com.example.app/all-channels"
+      $0[":method"] = "GET"
+      $0["authorization"] = nil
+    },
+    Row.always("list of channels by POST", .methodNotAllowed) {
+      $0[":path"] = "/1/apps/com.example.app/all-channels"
+    },
+    Row.always("broadcast by GET, no credential", .methodNotAllowed) {
+      $0[":path"] = "/4/broadcasts/apps/com.example.app"
+      $0[":method"] = "GET"
+      $0["authorization"] = nil
+    },
+    Row.each(["/4/broadcast/apps/x", "/1/app/x", "/1/apps"], "another path, no credential", .badPath) {
+      $0[":path"] = $1
+      $0["authorization"] = nil
+    },
     Row.always("path /3/device/", .missingDeviceToken) { $0[":path"] = "/3/device/" },
     // The device token
     Row.always("two digits", nil) { $0[":path"] = "/3/device/ab" },
@@ -59,6 +107,29 @@ struct HeaderRulesTests {
     // apns-topic
     Row.always("no topic", .missingTopic) { $0["apns-topic"] = nil },
     Row.always("empty topic", .missingTopic) { $0["apns-topic"] = "" },
+    // APNS.md section 5, observed: TopicDisallowed, not BadTopic
+    Row.each(
+      [
+        "<com.example.app>", "<com.example.app>.voip", "MOCKTEAM01.com.example.app", "MOCKTEAM01.app",
+        "A1B2C3D4E5.com.x",
+      ],
+      "topic", .topicDisallowed
+    ) { $0["apns-topic"] = $1 },
+    Row.each(
+      [
+        "com.example.app", "MYCOMPANY1.app", "abcdefghij.com.example", "ABCDEFGHI.com.example",
+        "MOCKTEAM012.com.example",
+      ],
+      "topic", nil
+    ) { $0["apns-topic"] = $1 },
+    Row.always("a team prefix that a topic-specific key lists", nil) {
+      $0.trustedKeys = [FakeSignature.key(topics: ["A1B2C3D4E5.com.x"])]
+      $0["apns-topic"] = "A1B2C3D4E5.com.x"
+    },
+    Row.always("a placeholder, with a certificate", .topicDisallowed) {
+      $0.useCertificate()
+      $0["apns-topic"] = "<com.example.app>"
+    },
     // apns-push-type
     Row.always("unknown type", .invalidPushType) { $0["apns-push-type"] = "banner" },
     Row.always("type in upper case", .invalidPushType) { $0["apns-push-type"] = "Alert" },
@@ -87,9 +158,12 @@ struct HeaderRulesTests {
     Row.always("a past expiration", nil) { $0["apns-expiration"] = "1" },
     Row.always("expiration in milliseconds", nil) { $0["apns-expiration"] = "1700000000000" },
     Row.always("the largest expiration", nil) { $0["apns-expiration"] = "9223372036854775807" },
+    Row.each(["9223372036854775808", "999999999999999999999999999999"], "large expiration", nil) {
+      $0["apns-expiration"] = $1
+    },
     Row.each(
       [
-        "9223372036854775808", "99999999999999999999", "-1", "+1", "1.5", "1e9", " 1", "1 ", "soon",
+        "99999999999999999999x", "-99999999999999999999", "-1", "+1", "1.5", "1e9", " 1", "1 ", "soon",
         "0x10", "１",
       ],
       "expiration", .badExpirationDate

@@ -66,13 +66,42 @@ struct ModeTableTests {
     modes("extra claims", apple: nil, strict: nil, lenient: nil) {
       $0.token.claims = #"{"iss":"MOCKTEAM01","iat":1700000000,"x":{"y":[1,2]}}"#
     },
-    modes("ES512", apple: .invalidProviderToken, strict: .invalidProviderToken, lenient: nil) {
+    modes("ES512", apple: nil, strict: .invalidProviderToken, lenient: nil) {
       var token = TestToken(alg: "ES512")
       token.signature = FakeSignature.es512
       $0.token = token
     },
     modes("no alg", apple: .invalidProviderToken, strict: .invalidProviderToken, lenient: nil) {
       $0.token.header = #"{"kid":"MOCKKEY001"}"#
+    },
+    modes(
+      "the form of Apple's sample token", apple: .invalidProviderToken, strict: .invalidProviderToken, lenient: nil
+    ) {
+      $0.token.header = #"{ "kid": "MOCKKEY001" }"#
+      $0.token.claims = #"{ "iss": "MOCKTEAM01", "iat": "1700000000000" }"#
+      $0.token.signature = FakeSignature.der
+    },
+    modes(
+      "a new token after an expired one", apple: .expiredProviderToken, strict: .expiredProviderToken, lenient: nil
+    ) {
+      $0.token = TestToken(iat: "1600000000")
+      _ = $0.judge()
+      $0.token = TestToken()
+    },
+    // Documented: 10 or 5 for both (APNS.md section 5). No published log shows a rejection.
+    modes("Live Activity with priority 1", apple: nil, strict: .badPriority, lenient: nil) {
+      $0.use(.liveactivity)
+      $0["apns-priority"] = "1"
+    },
+    modes("location with priority 1", apple: nil, strict: .badPriority, lenient: nil) {
+      $0.use(.location)
+      $0["apns-priority"] = "1"
+    },
+    modes("device token of 64 zeros", apple: .badDeviceToken, strict: .badDeviceToken, lenient: nil) {
+      $0[":path"] = "/3/device/" + String(repeating: "0", count: 64)
+    },
+    modes("device token of 62 zeros", apple: nil, strict: nil, lenient: nil) {
+      $0[":path"] = "/3/device/" + String(repeating: "0", count: 62)
     },
     modes("iat 5 min ahead", apple: nil, strict: nil, lenient: nil) {
       $0.token = TestToken(iat: "1700000300")

@@ -202,6 +202,7 @@ struct ProviderTokenRulesTests {
   @Test func verifiedOnceForSeveralConnections() {
     let counter = Counter()
     var push = TestPush()
+    push.settings.expiredTokenCloses = false
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     let first = push.judge().token
     var known = KnownTokens()

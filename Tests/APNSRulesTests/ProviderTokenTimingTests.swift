@@ -23,7 +23,7 @@ struct ProviderTokenTimingTests {
     (-86_400_000 * 365, .expiredProviderToken),
   ]
 
-  /// A token that was taken grows old on its connection; a new one is then taken at once.
+  /// A token that was accepted grows old on its connection, which then accepts no other (APNS.md section 3.2, observed).
   @Test func growsOldOnAConnection() {
     var push = TestPush()
     expect(push.judge(), nil)
@@ -32,6 +32,30 @@ struct ProviderTokenTimingTests {
     push.now += 1000
     expect(push.judge(), .expiredProviderToken)
     push.token = TestToken(iat: "\(push.now / 1000)")
+    let verdict = push.judge()
+    expect(verdict, .expiredProviderToken)
+    #expect(verdict.failed == .providerTokenAge)
+    #expect(verdict.token?.issuedAt == push.now)
+    #expect(push.explanation(of: verdict).contains("expired_token_closes"))
+    push["authorization"] = nil
+    expect(push.judge(), .missingProviderToken)
+    push["authorization"] = "bearer a.b.c"
+    expect(push.judge(), .expiredProviderToken)
+    // Another connection is free.
+    push.standing = ConnectionStanding()
+    push.token = TestToken(iat: "\(push.now / 1000)")
+    expect(push.judge(), nil)
+  }
+
+  /// `expired_token_closes` overrides what the mode says, also while a connection is open.
+  @Test(arguments: RuleMode.allCases) func closingIsASetting(_ mode: RuleMode) {
+    var push = TestPush(mode: mode)
+    push.settings.expiredTokenCloses = true
+    push.token = TestToken(iat: "1600000000")
+    expect(push.judge(), .expiredProviderToken)
+    push.token = TestToken()
+    expect(push.judge(), .expiredProviderToken)
+    push.settings.expiredTokenCloses = false
     expect(push.judge(), nil)
   }
 
@@ -47,6 +71,7 @@ struct ProviderTokenTimingTests {
   /// An expired token neither binds the connection nor counts as a change.
   @Test func expiredTokenDoesNotCount() {
     var push = TestPush()
+    push.settings.expiredTokenCloses = false
     push.trustedKeys = [FakeSignature.key(), FakeSignature.key("OTHERKEY01", team: "OTHERTEAM1")]
     push.token = TestToken(kid: "OTHERKEY01", iss: "OTHERTEAM1", iat: "1699990000")
     expect(push.judge(), .expiredProviderToken)

@@ -68,14 +68,14 @@ import Testing
     ("ftp://127.0.0.1:PORT", 403), ("http://127.0.0.1:PORT", 200), ("https://127.0.0.1:PORT", 200),
     ("HTTP://127.0.0.1:PORT", 403),
   ])
-  func lets_only_its_own_pages_change_things(origin: String, status: Int) async throws {
+  func onlyItsOwnPagesReadAndChangeThings(origin: String, status: Int) async throws {
     try await TestServer.run { server in
       server.push()
       let origin = origin.replacing("PORT", with: String(server.admin.address.port))
       let answer = await server.client.request("DELETE", "/api/v1/pushes?all=true", [("origin", origin)])
       #expect(answer.status == status)
       #expect((server.state.inbox.snapshot().count == 0) == (status == 200))
-      #expect(await server.client.get("/api/v1/pushes", [("origin", origin)]).status == 200)
+      #expect(await server.client.get("/api/v1/pushes", [("origin", origin)]).status == status)
     }
   }
 
@@ -145,6 +145,29 @@ import Testing
       #expect(answer.headers["x-content-type-options"] == "nosniff")
       #expect(answer.headers["cache-control"] == "no-store")
       #expect(answer.headers["content-security-policy"]?.hasPrefix("default-src 'none'") == true)
+    }
+  }
+
+  @Test(arguments: [
+    ("http://evil.example/api/v1/pushes", 403), ("http://evil.example:80/api/v1/pushes", 403),
+    ("HTTP://EVIL.example/api/v1/pushes", 403), ("http://evil.example?x", 403), ("http://", 403),
+    ("http://user@localhost/api/v1/pushes", 403),
+    ("http://localhost/api/v1/pushes", 200), ("http://127.0.0.1:1/api/v1/pushes", 200),
+    ("http://evil.example/livez", 200),
+  ])
+  func judgesTheHostOfAnAbsoluteTarget(target: String, status: Int) async throws {
+    try await TestServer.run { server in
+      let answer = await server.client.get(target)
+      #expect(answer.status == status, "\(answer.text)")
+      if status != 200 { #expect(!answer.hint.isEmpty) }
+    }
+  }
+
+  @Test func theOriginOfAPageIsComparedWithAnAbsoluteTarget() async throws {
+    try await TestServer.run { server in
+      let foreign = [("origin", "http://127.0.0.1:\(server.admin.address.port)")]
+      #expect(await server.client.request("DELETE", "http://localhost/api/v1/devices/ab", foreign).status == 403)
+      #expect(await server.client.request("DELETE", "/api/v1/devices/ab", foreign).status == 404)
     }
   }
 }

@@ -164,7 +164,8 @@ import Testing
 
   @Test(
     arguments: [
-      (nil, false, true), (#"{"rules":true}"#, false, true), (#"{"profile":true}"#, true, false),
+      (nil, false, false), (#"{"keep":["profile"]}"#, false, true), (#"{"rules":true}"#, false, true),
+      (#"{"profile":true}"#, true, false),
       (#"{"profile":true,"rules":true}"#, false, false), (#"{"inbox":true}"#, true, true),
     ] as [(String?, Bool, Bool)])
   func resetTakesAwayWhatIsNamed(body: String?, keepsRule: Bool, keepsProfile: Bool) async throws {

@@ -37,8 +37,8 @@ import Testing
 
   @Test(arguments: [
     ("/api/v1/pushs", "Did you mean /api/v1/pushes?"), ("/api/v1/statuz", "Did you mean /api/v1/status?"),
-    ("/api/v1", "/api/v1/status"), ("/favicon.ico", "/api/v1/pushes"), ("/api/v1/pushes/1/payload/x", "/api/v1/pushes"),
-    ("/%2e%2e/etc/passwd", "/livez"), ("/readyz/x", "Did you mean /readyz?"),
+    ("/api/v1", "/openapi.json"), ("/favicon.ico", "/openapi.json"), ("/api/v1/pushes/1/payload/x", "/api/v1/pushes"),
+    ("/%2e%2e/etc/passwd", "/openapi.json"), ("/readyz/x", "Did you mean /readyz?"),
   ])
   func saysWhatThereIs(path: String, hint: String) async throws {
     try await TestServer.run { server in
@@ -48,6 +48,7 @@ import Testing
       #expect(answer.object["title"] as? String == "Not Found")
       #expect(answer.object["status"] as? Int == 404)
       #expect(answer.hint.contains(hint), "\(answer.hint)")
+      #expect(answer.hint.utf8.count < 100, "it does not list every path")
     }
   }
 
@@ -127,6 +128,21 @@ import Testing
       let accepted = await server.client.request(
         method, path, [("content-type", "Application/JSON ; charset=utf-8")], body: "{}")
       #expect(accepted.status != 415)
+    }
+  }
+
+  @Test(arguments: changes)
+  func refusesABodyInAContentCoding(method: String, path: String) async throws {
+    try await TestServer.run { server in
+      let json = ("content-type", "application/json")
+      for coding in ["gzip", "br", "deflate", "gzip, identity"] {
+        let answer = await server.client.request(method, path, [json, ("content-encoding", coding)], body: "{}")
+        #expect(answer.status == 415, "\(coding)")
+        #expect(answer.headers["accept-encoding"] == "identity")
+        #expect(answer.detail.contains(coding))
+      }
+      let plain = await server.client.request(method, path, [json, ("content-encoding", "identity")], body: "{}")
+      #expect(plain.status != 415)
     }
   }
 

@@ -91,7 +91,8 @@ import Testing
 /// What is told of a reset, and of HEAD.
 @Suite struct ToldTests {
   @Test(arguments: [
-    ("{}", ["inbox", "rules", "counters"]), (#"{"inbox":true}"#, ["inbox"]), (#"{"clock":true}"#, ["clock"]),
+    ("{}", ["inbox", "rules", "profile", "counters", "clock", "devices"]), (#"{"inbox":true}"#, ["inbox"]),
+    (#"{"clock":true}"#, ["clock"]),
     (
       #"{"inbox":true,"rules":true,"profile":true,"counters":true,"clock":true,"devices":true}"#,
       ["inbox", "rules", "profile", "counters", "clock", "devices"]

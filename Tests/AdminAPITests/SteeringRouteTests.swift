@@ -127,8 +127,11 @@ import Testing
 
   @Test(
     arguments: [
-      (nil, ["inbox", "rules", "counters"]), ("", ["inbox", "rules", "counters"]),
-      ("{}", ["inbox", "rules", "counters"]),
+      (nil, everything), ("", everything), ("{}", everything), (#"{"all":true}"#, everything),
+      (#"{"all":false}"#, []), (#"{"all":false,"clock":true}"#, ["clock"]),
+      (#"{"keep":["profile","clock"]}"#, ["inbox", "rules", "counters", "devices"]),
+      (#"{"all":true,"keep":"inbox"}"#, ["rules", "profile", "counters", "clock", "devices"]),
+      (#"{"keep":[]}"#, everything), (#"{"keep":null,"all":null,"inbox":null}"#, everything),
       (#"{"clock":true}"#, ["clock"]), (#"{"devices":true,"inbox":true}"#, ["inbox", "devices"]),
       (#"{"inbox":false}"#, []), (#"{"profile":true,"rules":true}"#, ["rules", "profile"]),
     ] as [(String?, [String])])
@@ -147,7 +150,11 @@ import Testing
     }
   }
 
-  @Test(arguments: [#"{"inbx":true}"#, #"{"inbox":"yes"}"#, #"{"inbox":1}"#])
+  private static let everything = ["inbox", "rules", "profile", "counters", "clock", "devices"]
+
+  @Test(arguments: [
+    #"{"inbx":true}"#, #"{"inbox":"yes"}"#, #"{"inbox":1}"#, #"{"keep":["inbx"]}"#, #"{"keep":"inbx"}"#,
+  ])
   func resetsNothingItDoesNotUnderstand(body: String) async throws {
     try await TestServer.run { server in
       server.push()

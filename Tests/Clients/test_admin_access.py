@@ -43,6 +43,22 @@ def test_no_page_is_invited_to_read(server):
     assert "set-cookie" not in answer.headers
 
 
+@pytest.mark.parametrize("headers", [
+    {"origin": "https://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"},
+    {"sec-fetch-site": "same-site"},
+])
+@pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/stats", "/api/v1/export"])
+def test_a_page_of_another_origin_reads_nothing(server, path, headers):
+    answer = server.request("GET", path, headers=headers)
+    assert answer.status == 403
+    assert "hint" in answer.json
+
+
+@pytest.mark.parametrize("site", ["same-origin", "none"])
+def test_the_page_and_an_address_that_is_typed_are_served(server, site):
+    assert server.request("GET", "/api/v1/pushes", headers={"sec-fetch-site": site}).status == 200
+
+
 def test_a_token_is_asked_for_where_there_is_one(start):
     server = start("--admin-token", "open-sesame")
     assert server.request("GET", "/api/v1/pushes").status == 401

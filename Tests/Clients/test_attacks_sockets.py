@@ -7,6 +7,7 @@ import subprocess
 import time
 
 import pytest
+from hyperframe.frame import SettingsFrame
 
 from conftest import ended_well
 from support import drivers
@@ -89,6 +90,58 @@ def is_empty(server):
     return server.api("GET", "/connections", state="open")["open"] <= 1
 
 
+def test_idle_admin_connections_give_way_to_new_ones(limited):
+    """Kept connections at the limit of the admin listener: another client is answered, and the longest idle one is closed."""
+    kept = []
+    try:
+        for _ in range(DESCRIPTORS // 4):
+            sock = plain(limited.admin_port)
+            kept.append(sock)
+            sock.sendall(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
+            assert sock.recv(65536).startswith(b"HTTP/1.1 200 ")
+        began = time.monotonic()
+        assert limited.request("GET", "/livez").status == 200
+        assert time.monotonic() - began < 10
+        await_that(lambda: was_hung_up_on(kept[0]), "the longest idle connection stays open")
+        kept[-1].sendall(b"GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        kept[-1].settimeout(20)
+        assert kept[-1].recv(65536).startswith(b"HTTP/1.1 200 ")
+    finally:
+        close_all(kept)
+
+
+@pytest.mark.parametrize("target", ["/api/v1/events", "/api/v1/pushes/wait?count=1&timeout=60s"])
+def test_requests_that_wait_leave_connections_for_others(limited, target):
+    """Half of the admin listener's connections may wait. The next such request is refused at once, and works once one ended."""
+    most = DESCRIPTORS // 8
+    request = f"GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
+    waiting = []
+    try:
+        for _ in range(most):
+            sock = plain(limited.admin_port)
+            waiting.append(sock)
+            sock.sendall(request)
+        if "events" in target:
+            assert all(sock.recv(12) == b"HTTP/1.1 200" for sock in waiting)
+        else:
+            await_that(lambda: f"\napns_mock_waits {most}\n" in limited.request("GET", "/metrics").body.decode(), "not waiting")
+        for refused in (target, "/api/v1/events", "/api/v1/pushes/wait"):
+            answer = limited.request("GET", refused)
+            assert answer.status == 503, answer.body
+            assert answer.json["detail"].startswith(f"{most} requests wait for pushes or follow events")
+            assert "ulimit -n" in answer.json["hint"]
+        verification = {"timeout": "5s", "expect": [{"count": {"at_least": 2}}]}
+        assert limited.request("POST", "/api/v1/verify", verification).status == 503
+        # What does not wait is not refused.
+        assert limited.request("GET", "/api/v1/pushes/wait?count=0&timeout=0s").status == 200
+        assert limited.request("GET", "/livez").status == 200
+        waiting.pop().close()
+        await_that(
+            lambda: limited.request("GET", "/api/v1/pushes/wait?count=0&timeout=1ms").status == 200, "still refused")
+    finally:
+        close_all(waiting)
+
+
 @prlimit
 def test_without_any_descriptor_the_server_neither_spins_nor_dies(start, device):
     """Somebody lowers the limit, or the whole machine has no descriptors: new connections wait in the system's queue."""
@@ -166,3 +219,30 @@ def test_renegotiation_is_refused(server, device):
         finally:
             client.kill()
             client.wait()
+
+
+@pytest.mark.skipif(not drivers.tool("openssl"), reason="no openssl")
+def test_a_flood_of_key_updates_ends_its_connection(server):
+    """Each line "k" makes `openssl s_client` send a TLS 1.3 KeyUpdate message. Nothing limits them but the server."""
+    with unharmed(server):
+        client = subprocess.Popen(
+            [drivers.tool("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-servername", "localhost",
+             "-CAfile", server.ca, "-tls1_3", "-alpn", "h2"],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        sent = 0
+        try:
+            client.stdin.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame(0).serialize())
+            client.stdin.flush()
+            while sent < 1000 and client.poll() is None:
+                time.sleep(0.005)  # s_client looks at the first letter of what it reads at once
+                client.stdin.write(b"k\n")
+                client.stdin.flush()
+                sent += 1
+        except BrokenPipeError:
+            pass
+        finally:
+            client.kill()
+            said, _ = client.communicate()
+    assert 32 < sent < 1000, f"{sent} key updates were sent"
+    assert b"TLS key updates" in said, said[-500:]
+    assert "TLS key updates" in server.log()

@@ -57,9 +57,11 @@ def clock(tmp_path):
 
 
 @pytest.fixture
-def moved(binary, certs, shim, clock):
-    """A server whose machine's clock `clock` moves."""
-    server = Server(binary, certs, environment={"LD_PRELOAD": str(shim), "MOVED_CLOCK": str(clock.path)})
+def moved(binary, certs, shim, clock, tmp_path):
+    """A server whose machine's clock `clock` moves. A connection goes on after a token that was stale for a while."""
+    config = tmp_path / "config.yaml"
+    config.write_text("apns: {expired_token_closes: false}\n")
+    server = Server(binary, certs, "--config", config, environment={"LD_PRELOAD": str(shim), "MOVED_CLOCK": str(clock.path)})
     yield server
     ended_well(server)
 
@@ -178,9 +180,11 @@ def test_a_time_whose_zone_leads_out_of_time_is_a_mistake(server, now):
     assert server.api("GET", "/clock")["mode"] == "real"
 
 
-def test_a_clock_that_jumps_ends_no_connection_and_no_wait(start, device):
+def test_a_clock_that_jumps_ends_no_connection_and_no_wait(start, device, tmp_path):
     """Years forth and back while pushes come: a provider token may be stale for a moment, nothing else is."""
-    server = start()
+    config = tmp_path / "config.yaml"
+    config.write_text("apns: {expired_token_closes: false}\n")
+    server = start("--config", config)
     server.api("POST", "/rules", {"name": "held", "do": {"delay": {"fixed": "1500ms"}}, "when": {"device_token": device}})
     bystander = Bystander(server)
     bystander.start()

@@ -1,6 +1,8 @@
 """The commands from outside: exit codes, one-line errors, data on stdout and words on stderr, `--json` everywhere."""
 
 import json
+import os
+import pty
 import shutil
 import socket
 import subprocess
@@ -315,3 +317,175 @@ def test_a_reader_that_goes_away_is_no_crash(server, binary, device):
     words = process.stderr.read()
     process.wait(20)
     assert b"Fatal" not in words and b"Stack dump" not in words
+
+
+@pytest.mark.parametrize(("command", "words"), [
+    (["stats"], ['unknown command "stats"', "Commands: serve, certs,"]), (["clokc", "show"], ["did you mean clock?"]),
+    (["clock", "advnace", "5m"], ['unknown command "clock advnace"', "did you mean advance?", "show, freeze"]),
+    (["profile", "lits"], ["Commands: ls"]), (["help", "nosuch"], ['unknown command "nosuch"', "Commands: serve"]),
+    (["help", "clokc"], ["did you mean clock?"]), (["help", "clock", "advnace"], ["did you mean advance?"]),
+    (["help", "ls", "more"], ["has no subcommands"]), (["stats", "--json"], ['unknown command "stats"']),
+], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
+def test_an_unknown_command_is_usage_with_a_guess(binary, command, words):
+    done = run(binary, *command)
+    assert (done.returncode, done.stdout) == (USAGE, "")
+    for word in words:
+        assert word in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("command", [["help"], ["help", "clock"], ["help", "clock", "advance"], ["help", "serve"],
+                                     ["clock", "advance", "--help"]], ids=" ".join)
+def test_help_of_a_command(binary, command):
+    done = run(binary, *command)
+    assert (done.returncode, done.stderr) == (DONE, "") and "USAGE" in done.stdout
+
+
+@pytest.mark.parametrize(("flags", "guess"), [
+    (["--port", "2197"], "--apns 127.0.0.1:2197"), (["--port=99"], "--apns 127.0.0.1:99"),
+    (["--port", "x"], "--apns HOST:PORT")], ids=str)
+def test_a_port_is_the_flag_apns(serve, flags, guess):
+    one_line(serve(*flags), USAGE, "--port", guess)
+
+
+@pytest.mark.parametrize("arguments", [["-5m"], ["--", "-5m"], ["-5m", "--json"], ["--json", "-5m"]], ids=" ".join)
+def test_the_clock_goes_back(start, arguments):
+    server = start()
+    server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00Z"})
+    # Behind two dashes a flag would be an argument.
+    done = run(server.binary, "clock", "advance", *arguments, environment={"APNS_MOCK_PORT_FILE": str(server.port_file)})
+    assert done.returncode == DONE, done.stderr
+    assert server.api("GET", "/clock")["now"] == "2030-01-01T11:55:00.000Z"
+
+
+@pytest.mark.parametrize("arguments", [["-5"], ["--nothing"], ["1s", "2s"], [], ["1s", "--no-such"]], ids=" ".join)
+def test_what_is_no_duration_moves_no_clock(start, arguments):
+    server = start()
+    server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00Z"})
+    assert server.command("clock", "advance", *arguments).returncode == USAGE
+    assert server.api("GET", "/clock")["now"] == "2030-01-01T12:00:00.000Z"
+
+
+@pytest.mark.parametrize(("action", "words"), [
+    ({"reset_stream": {"code": "REFUSED_STREAM"}}, "stream reset by the server: REFUSED_STREAM (0x7)"),
+    ({"reset_stream": {"code": "INTERNAL_ERROR"}}, "stream reset by the server: INTERNAL_ERROR (0x2)"),
+    ({"goaway": {"code": "ENHANCE_YOUR_CALM"}}, "GOAWAY ENHANCE_YOUR_CALM (0xb)"),
+], ids=str)
+def test_send_names_http2_errors(start, device, action, words):
+    server = start()
+    answer = server.request("POST", "/api/v1/rules", {"do": action})
+    assert answer.status == 201, answer.body
+    done = server.command("send", device, "--topic", "com.example.app")
+    assert done.returncode == UNEXPECTED and words in done.stderr, done.stderr
+
+
+def test_the_admin_token_is_a_flag(start, binary):
+    server = start("--admin-token", "open-sesame")
+    admin = ["--admin", f"127.0.0.1:{server.admin_port}"]
+    assert run(binary, "ls", *admin).returncode == USAGE
+    assert run(binary, "ls", *admin, "--admin-token", "open-sesame").returncode == DONE
+    wrong = {"APNS_MOCK_ADMIN_TOKEN": "wrong"}
+    assert run(binary, "ls", *admin, environment=wrong).returncode == USAGE
+    done = run(binary, "clock", "show", *admin, "--admin-token", "open-sesame", environment=wrong)
+    assert done.returncode == DONE, "the flag beats the variable"
+    port_file = ["--port-file", server.port_file]
+    assert run(binary, "reset", *port_file).returncode == DONE
+    assert run(binary, "reset", *port_file, "--admin-token", "wrong").returncode == USAGE, "and the port file"
+
+
+@pytest.mark.parametrize(("shell", "check"), [("bash", ["-n"]), ("zsh", ["-n"]), ("fish", ["--no-execute"])])
+def test_completion_is_a_script(binary, tmp_path, shell, check):
+    done = run(binary, "completion", shell)
+    assert (done.returncode, done.stderr) == (DONE, "")
+    assert "apns-mock" in done.stdout and "healthcheck" in done.stdout and "max-records" in done.stdout
+    script = tmp_path / "script"
+    script.write_text(done.stdout)
+    if shutil.which(shell):
+        assert subprocess.run([shell, *check, script], capture_output=True).returncode == 0
+    assert run(binary, "completion", "tcsh").returncode == USAGE
+
+
+def test_the_sample_configuration_is_one(start, binary, tmp_path):
+    done = run(binary, "config", "sample")
+    assert (done.returncode, done.stderr) == (DONE, "")
+    config = tmp_path / "sample.yaml"
+    config.write_text(done.stdout)
+    plain, sampled = start(), start("--config", config)
+    assert "warning" not in sampled.log()
+    for path in ("/status", "/profile"):
+        one, other = plain.api("GET", path), sampled.api("GET", path)
+        for facts in (one, other):
+            for name in ("uptime", "seed", "addresses", "activated_at"):
+                facts.pop(name, None)
+        assert one == other
+    # What is commented out is an example that is right.
+    config.write_text("\n".join(
+        line.replace("# ", "", 1) if line.lstrip().startswith("# ") and ": " in line and line.split(": ")[0].strip(" #") in (
+            "seed", "threads", "token_future", "port_file", "export_on_exit", "admin_token") else line
+        for line in done.stdout.splitlines()))
+    assert start("--config", config).api
+
+
+def test_a_path_that_is_not_there_gets_a_short_hint(server):
+    answer = server.request("GET", "/api/v1/pushs")
+    assert answer.status == 404
+    assert answer.json["hint"] == "Did you mean /api/v1/pushes? /openapi.json lists the paths."
+    assert len(server.request("GET", "/nothing/like/it").json["hint"]) < 80
+
+
+HOSTILE = "C1 \u009b31m \u0085 bidi \u202e\u2066 zero \u200b\u200d\ufeff line \u2028"
+
+
+@pytest.mark.parametrize("command", [["get", "1"], ["get", "1", "--json"], ["ls", "--json"], ["export"],
+                                     ["get", "1", "--payload"], ["get", "1", "--explain"], ["ls"]], ids=" ".join)
+def test_a_terminal_gets_no_control_characters(start, device, command):
+    server = start()
+    payload = json.dumps({"aps": {"alert": HOSTILE}}, ensure_ascii=False)
+    assert server.command("send", device, "--topic", "com.example.app", "--payload", payload).returncode == DONE
+    piped = server.command(*command).stdout
+    shown = on_terminal([server.binary, *command, "--port-file", server.port_file])
+    for character in "\u009b\u0085\u202e\u2066\u200b\u200d\ufeff\u2028":
+        assert character not in shown, hex(ord(character))
+    if command[0] != "ls" or "--json" in command:
+        if "--explain" not in command:
+            assert "\\u202E" in shown and "\u202e" in piped
+        for line in [shown] if command[0] == "get" else shown.splitlines():
+            json.loads(line)
+    if command[-1] in ("--payload", "--json"):
+        assert json.loads(shown) == json.loads(piped)
+
+
+def on_terminal(command):
+    """What a command writes where its standard output is a terminal, with line breaks as the program wrote them."""
+    reader, writer = pty.openpty()
+    process = subprocess.Popen(
+        [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.DEVNULL,
+        env=clean_environment(NO_COLOR="1"))
+    os.close(writer)
+    written = b""
+    try:
+        while piece := os.read(reader, 65536):
+            written += piece
+    except OSError:  # the end, on Linux
+        pass
+    os.close(reader)
+    assert process.wait(30) == 0
+    return written.decode().replace("\r\n", "\n")
+
+
+def test_reset_by_command(start):
+    server = start("--profile", "flaky-503?rate=0.5", "--seed", "7")
+    before = server.api("GET", "/profile")
+    server.api("PUT", "/profile", {"name": "healthy"})
+    server.api("POST", "/faults/halt")
+    server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00Z"})
+    server.api("POST", "/rules", {"do": {"respond": {"status": 500}}})
+    assert server.command("reset", "--keep", "profile", "--keep", "rules").returncode == DONE
+    assert server.api("GET", "/clock")["mode"] == "real"
+    assert server.api("GET", "/profile")["name"] == "healthy" and server.api("GET", "/profile")["halted"] is True
+    done = server.command("reset")
+    assert done.stdout == "reset: inbox, rules, profile, counters, clock, devices\n"
+    after = server.api("GET", "/profile")
+    assert {**after, "activated_at": None} == {**before, "activated_at": None}
+    assert server.api("GET", "/rules")["items"] == []
+    done = server.command("reset", "--keep", "profil")
+    assert done.returncode == USAGE and "Did you mean profile?" in done.stderr

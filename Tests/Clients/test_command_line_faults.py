@@ -330,10 +330,11 @@ def test_explain_without_any_rule_says_so(start):
 def test_reset_does_what_is_named(start, device):
     server = start("--profile", "flaky-503?rate=1")
     status(server, device)
+    done(server, "profile", "use", "unregistered-410")
     done(server, "rule", "add", json.dumps(RULE))
     done(server, "clock", "freeze")
     assert done(server, "reset", "--profile", "--clock") == "reset: profile, clock\n"
-    assert in_force(server)["name"] == "healthy"
+    assert (in_force(server)["name"], in_force(server)["params"]["rate"]) == ("flaky-503", 1), "that of the start"
     assert server.api("GET", "/clock")["mode"] == "real"
     assert len(server.pushes()) == 1 and done(server, "rule", "ls") != ""
     done(server, "reset")
@@ -511,4 +512,4 @@ def test_a_magic_token_that_cannot_be_is_2(binary, flags, word):
 def test_a_reset_connection_is_told_by_send(binary, server):
     token = run(binary, "token", "device", "--magic", "0903").stdout.strip()
     sent = server.command("send", token, "--topic", "com.example.app")
-    assert sent.returncode == UNEXPECTED and "without an answer" in sent.stderr
+    assert sent.returncode == UNEXPECTED and "without a response" in sent.stderr

@@ -1,7 +1,9 @@
 """What the documentation tells people to paste is pasted here, and what it points to is there."""
 
+import json
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 
@@ -16,6 +18,7 @@ PAGES = ROOT / "Sources" / "MockAPNS" / "Documentation.docc"
 LIBRARIES = {
     "A2": "a2", "APNSwift": "APNSwift", "Aioapns": "aioapns", "AndrewBarbaAPNS2": "AndrewBarba/apns2",
     "Apns4erl": "apns4erl", "ApnsPHP": "ApnsPHP", "Apnotic": "apnotic", "CorePush": "CorePush", "Curl": "curl",
+    "CurlCffi": "curl_cffi",
     "DotAPNS": "dotAPNS", "FitomadAPNS": "fitomad/apns-dotnet", "Gaurun": "gaurun", "Gorush": "gorush",
     "Httpx": "httpx", "Kalyke": "kalyke", "NodeAPN": "@parse/node-apn", "NodeHTTP2": "Node http2",
     "PHPCurl": "PHP curl", "Pigeon": "pigeon", "Pushok": "pushok", "Pushy": "Pushy", "PyAPNs2": "PyAPNs2",
@@ -84,7 +87,7 @@ def test_the_lines_for_the_shell(start, paste, number):
 
 PROGRAMS = [
     ("Httpx", "python", lambda: [sys.executable], ""), ("Aioapns", "python", lambda: [sys.executable], ""),
-    ("NodeHTTP2", "js", lambda: [drivers.tool("node")], ".mjs"), ("PHPCurl", "php", drivers.php_with_curl, ""),
+    ("CurlCffi", "python", lambda: [sys.executable], ""), ("NodeHTTP2", "js", lambda: [drivers.tool("node")], ".mjs"), ("PHPCurl", "php", drivers.php_with_curl, ""),
 ]
 
 
@@ -208,8 +211,8 @@ def test_every_library_has_a_page_that_says_all(page, library):
     assert re.search(r"^\*\*(Run|Read)\*\* ", text, re.MULTILINE), "whether it was run or only read"
     for word in ("GOAWAY", "410", "429"):
         assert word in text.split("## When things go wrong")[1], word
-    assert f"- <doc:{page}>\n" in (PAGES / "MockAPNS.md").read_text(), "in the contents"
-    assert f"(Clients/{page}.md)" in (PAGES / "PointingYourLibraryHere.md").read_text(), "in the table"
+    assert f"- [{library}]\n" in (PAGES / "MockAPNS.md").read_text(), "in the contents"
+    assert f"| [{library}]" in (PAGES / "PointingYourLibraryHere.md").read_text(), "in the table"
 
 
 @pytest.mark.parametrize("path", [
@@ -217,7 +220,38 @@ def test_every_library_has_a_page_that_says_all(page, library):
     ids=lambda path: path.name)
 def test_every_link_leads_somewhere(path):
     text = path.read_text()
-    articles = {page.stem for page in PAGES.rglob("*.md")}
-    assert set(re.findall(r"<doc:([^>]+)>", text)) <= articles
-    for target in re.findall(r"\]\(([^)#:]+)\)", text):
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+    pages, files = LINKS_OF_DOCC.search(text), re.findall(r"^\[([^\]]+)\]: (\S+\.md)$", text, re.MULTILINE)
+    named = re.findall(r"^\[([^\]]+)\]: doc:(\w+)", pages[0], re.MULTILINE) if pages else []
+    assert [(name, pathlib.Path(target).stem) for name, target in files] == named, "both lists have the same links"
+    assert "doc:" not in LINKS_OF_DOCC.sub("", text), "a forge knows no such link"
+    for name, _ in files:
+        assert re.search(rf"(?<!^)\[{re.escape(name)}\]|^\[{re.escape(name)}\](?!:)", text, re.MULTILINE), f"{name} unused"
+    for target in targets + [target for _, target in files]:
         assert (path.parent / target).exists(), target
+
+
+# The links of a page as DocC reads them; for every other reader of Markdown this is a comment.
+LINKS_OF_DOCC = re.compile(r'^<!-- DocC .*\n@Comment \{\}\n(?:\[.*\]: doc:\w+\n)*\[.*\]: doc:\w+ "-->"$', re.MULTILINE)
+
+
+def test_every_link_works_in_docc(tmp_path):
+    catalog = tmp_path / "MockAPNS.docc"
+    shutil.copytree(PAGES, catalog)
+    # Without the symbols of the module its page is an article.
+    root = catalog / "MockAPNS.md"
+    root.write_text(root.read_text().replace("# ``MockAPNS``", "# MockAPNS\n\n@Metadata {\n  @TechnologyRoot\n}", 1))
+    done = subprocess.run(
+        [drivers.tool("docc"), "convert", catalog, "--fallback-display-name", "MockAPNS",
+         "--fallback-bundle-identifier", "mock.apns", "--output-path", tmp_path / "out"],
+        capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    data = tmp_path / "out" / "data" / "documentation"
+    pages = {path.stem: json.loads(path.read_text()) for path in data.rglob("*.json")}
+    assert len(pages) == len(list(PAGES.rglob("*.md")))
+    for page in pages.values():
+        assert "-->" not in json.dumps(page)
+        for reference in page["references"].values():
+            assert reference["type"] != "link" or reference["url"].startswith(("https:", "../../../")), reference
+    listed = [name for topic in pages["mockapns"]["topicSections"] for name in topic["identifiers"]]
+    assert {name.rsplit("/")[-1] for name in listed} >= {page.stem for page in PAGES.rglob("*.md")} - {"MockAPNS"}

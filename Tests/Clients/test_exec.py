@@ -403,6 +403,31 @@ def test_findings_can_fail_a_run(ex, script, names, code, words):
     assert summary == "apns-mock: 1 push: 1 accepted" + ("; findings: 1 would-not-show" if BARE in script else "")
 
 
+# A provider that gives a push up after as many attempts as its argument says.
+PROVIDER = """
+import os, subprocess, sys
+from types import SimpleNamespace
+from support.wire import connect, push_headers
+token = subprocess.run([os.environ["MOCK"], "token", "provider"], capture_output=True, text=True, check=True).stdout.strip()
+port = int(os.environ["APNS_MOCK_APNS"].rsplit(":", 1)[1])
+server = SimpleNamespace(ca=os.environ["APNS_MOCK_CA"], port=port, authority="localhost", bearer="bearer " + token)
+with connect(server) as wire:
+    print([wire.push(push_headers(server, "ab12" * 16)).status for _ in range(int(sys.argv[1]))])
+"""
+
+
+@pytest.mark.parametrize(("attempts", "statuses", "code"), [(1, [503], 1), (2, [503, 200], 0)])
+def test_an_abandoned_push_fails_a_run_at_once(ex, attempts, statuses, code):
+    """The program ends right after its last answer: `abandoned_after` is not waited for."""
+    done = ex(
+        "--fail-on-findings", "abandoned", "--profile", "flaky-503?rate=1&streak=1",
+        program=[sys.executable, "-c", PROVIDER, str(attempts)],
+        environment={"PYTHONPATH": str(pathlib.Path(__file__).parent)})
+    assert done.stdout.strip() == str(statuses), done.stderr
+    assert done.returncode == code, done.stderr
+    assert ("finding abandoned, push 1: attempt 1 was answered 503" in done.stderr) == bool(code)
+
+
 def test_findings_that_nobody_can_know(ex):
     done = ex("--fail-on-findings", "all", "--max-records", "1", program=["sh", "-c", f"{PUSH}; {PUSH}"])
     assert done.returncode == 5 and "nobody knows" in done.stderr
@@ -437,3 +462,39 @@ def test_a_signal_while_it_verifies_ends_it(started, place):
     process.communicate(timeout=PATIENCE)
     assert process.returncode in (0, 128 + signal.SIGTERM)
     assert not (place / "ports.json").exists()
+
+
+def test_certificates_are_made_in_the_temporary_folder(binary, place):
+    """Nothing is left in the working directory, and every file is where the environment says while the program runs."""
+    environment = {"TMPDIR": str(place / "tmp"), "MOCK": str(binary)}
+    script = f'{PUSH}; test -s "$APNS_MOCK_CERTS/client.pem"; "$MOCK" certs --json; echo "$APNS_MOCK_CA"'
+    done = run(binary, "exec", "--", "sh", "-ec", script, cwd=place, patience=PATIENCE, environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(str(place / "tmp"))
+    assert json.loads(done.stdout.splitlines()[-2])["folder"].startswith(str(place / "tmp"))
+    assert [path.name for path in place.iterdir()] == ["tmp"]
+
+
+def test_a_folder_of_certificates_that_was_named_stays(binary, place):
+    environment = {"TMPDIR": str(place / "tmp"), "MOCK": str(binary), "APNS_MOCK_CERTS": "kept"}
+    done = run(binary, "exec", "--", "sh", "-ec", PUSH, cwd=place, patience=PATIENCE, environment=environment)
+    assert done.returncode == 0, done.stderr
+    assert (place / "kept" / "ca.pem").exists()
+
+
+def test_help_shows_the_defaults_of_exec(binary):
+    words = run(binary, "exec", "--help").stdout
+    assert "2197" not in words and "8197" not in words
+    assert "(default: a free port)" in words
+    assert "2197" in run(binary, "serve", "--help").stdout
+
+
+@pytest.mark.parametrize(("flags", "script", "code"), [
+    (["--fail-on-findings", "all"], "true", 1), (["--fail-on-findings", "hot-retry"], "true", 1),
+    (["--fail-on-findings", "all", "--allow-no-pushes"], "true", 0), (["--fail-on-findings", "all"], "exit 3", 3),
+    (["--fail-on-findings", "all", "--allow-no-pushes"], f"{PUSH}", 0), (["--allow-no-pushes"], "true", 2),
+])
+def test_a_run_without_pushes_has_not_shown_anything(ex, flags, script, code):
+    done = ex(*flags, program=["sh", "-c", script])
+    assert done.returncode == code, done.stderr
+    assert ("the inbox has no push" in done.stderr) == ("--allow-no-pushes" not in flags)

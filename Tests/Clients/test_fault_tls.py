@@ -329,6 +329,18 @@ def test_a_stalled_handshake_that_goes_on_in_the_end(mock, faults, version):
         assert wire.push(push_headers(mock, new_device())).status == 200
 
 
+def test_a_handshake_that_goes_on_after_a_stall_still_has_a_time_limit(mock, faults):
+    """The server goes on after the stall, but the client does not: closed 10 s later."""
+    faults.add({"stall": {"for": "300ms", "end_with": "answer"}}, at="tls")
+    began = time.monotonic()
+    with plain_socket(mock) as sock:
+        sock.sendall(greeting(mock))
+        sock.settimeout(25)
+        said, _ = end_of(sock)
+        assert said, "the server's part of the handshake is missing"
+        assert 10 <= time.monotonic() - began < 20
+
+
 def test_a_stall_ends_with_the_limits_of_the_profile(mock, faults):
     faults.use([{"name": "stuck", "at": "tls", "do": {"stall": {}}}], limits={"max_hold": "500ms"})
     began = time.monotonic()

@@ -9,7 +9,7 @@ import time
 import uuid
 
 import pytest
-from hyperframe.frame import RstStreamFrame
+from hyperframe.frame import PingFrame, RstStreamFrame
 
 from support import tokens
 from support.faults import (  # noqa: F401 (fixtures)
@@ -82,6 +82,12 @@ BOTH = [  # condition, what the pushes have that meet it, what those have that d
     ("jwt", {"key_id": {"in": ["OTHERKEY01"]}}, None, {}),
     ("client", "127.0.0.1", {}, None),
     ("client", {"glob": "10.*"}, None, {}),
+    ("address", "127.0.0.1", {}, None),
+    ("address", "127.0.0.0/8", {}, None),
+    ("address", "127.*", {}, None),
+    ("address", {"in": ["::1", "127.0.0.0/30"]}, {}, None),
+    ("address", "10.0.0.0/8", None, {}),
+    ("address", "::/0", None, {}),
     ("listener", 0, {}, None),
     ("listener", {"gt": 0}, None, {}),
     ("sni", "localhost", {}, {"sni": "api.push.apple.com"}),
@@ -129,6 +135,21 @@ def test_all_of_a_condition_must_hold(mock, faults, device):
         assert wire.push(push_headers(mock, device)).status == 200
         assert wire.push(push_headers(mock, new_device(), apns_priority="5")).status == 200
         assert wire.push(push_headers(mock, device, apns_priority="5"), b'{"aps":{}}').status == 200
+
+
+def test_a_condition_in_the_query_language_of_the_inbox(mock, faults, device):
+    query = 'topic:com.example.* !type:background attempt:1 payload./aps/alert:"Order *" larger:20'
+    faults.add(DOWN, when={"q": query})
+    body = json.dumps({"aps": {"alert": "Order shipped"}}).encode()
+    with line(mock) as wire:
+        assert wire.push(push_headers(mock, device), body).status == 503
+        assert wire.push(push_headers(mock, device), body).status == 200, "attempt 2"
+        assert wire.push(push_headers(mock, new_device()), BODY).status == 200, "another alert"
+        background = push_headers(mock, new_device(), apns_push_type="background", apns_priority="5")
+        assert wire.push(background, body).status == 200
+    found = mock.pushes(q=query)
+    assert [one["served"]["status"] for one in found] == [503]
+
 
 
 @pytest.mark.parametrize("body", [b"no JSON", b"{", b"[1,2", b'{"aps":{"alert":"hel', b"\xff\xfe\x00", b"null", b"7"])
@@ -468,6 +489,21 @@ def test_a_rate_for_each_device(mock, faults):
         assert statuses(wire, mock, [one, one, one, other, one, other, other]) == [200, 200, 429, 200, 429, 200, 429]
 
 
+def test_a_rate_for_each_client_address(mock, faults):
+    faults.add({"respond": {"status": 429}}, trigger={"over_limit": {"limit": 2, "per": "1h", "key": "client"}})
+    with line(mock) as one, line(mock) as two, line(mock, source="127.0.0.2") as other:
+        seen = [statuses(wire, mock, many(1))[0] for wire in (one, two, one, other, other, other)]
+    assert seen == [200, 200, 429, 200, 200, 429]
+
+
+def test_new_connections_of_each_client_address_over_a_rate(mock, faults):
+    faults.add({"refuse": {}}, at="accept", trigger={"over_limit": {"limit": 1, "per": "1h", "key": "client"}})
+    with line(mock) as first, line(mock, source="127.0.0.2") as other:
+        assert statuses(first, mock, many(1)) == statuses(other, mock, many(1)) == [200]
+        with pytest.raises(OSError):
+            line(mock).settings()
+
+
 def test_a_rate_lets_pushes_through_again_in_time(mock, faults):
     faults.add({"respond": {"status": 429}}, trigger={"over_limit": {"limit": 1, "per": "1s"}})
     with line(mock) as wire:
@@ -555,6 +591,31 @@ def test_rules_meet_the_next_stream_of_open_connections(mock, faults):
         assert statuses(wire, mock, many(1)) == [503]
         mock.api("DELETE", "/profile")
         assert statuses(wire, mock, many(1)) == [200]
+
+
+def test_a_connection_is_killed_silently_once_it_is_idle(mock, faults):
+    faults.add({"silence": {"for": "3s"}}, at="connection", when={"idle": {"gt": "1s"}})
+    with line(mock) as wire:
+        for _ in range(4):
+            assert statuses(wire, mock, many(1)) == [200]
+            time.sleep(0.4)
+        time.sleep(1.2)
+        frames = len(wire.frames)
+        pushed(wire, mock, new_device())
+        wire.send(PingFrame(opaque_data=b"silence?"))
+        began = time.monotonic()
+        wire.read_to_end()
+        assert time.monotonic() - began >= 1, "it is silent before it ends"
+        assert len(wire.frames) == frames, "neither an answer nor a PING acknowledgement nor GOAWAY"
+
+
+def test_a_connection_ends_at_its_age_whatever_comes(mock, faults):
+    faults.add({"goaway": {}}, at="connection", when={"age": {"gt": "1s"}})
+    began = time.monotonic()
+    with line(mock) as wire:
+        assert statuses(wire, mock, many(1)) == [200]
+        assert wire.goaway().error_code == 0
+        assert time.monotonic() - began >= 0.9
 
 
 # Limits

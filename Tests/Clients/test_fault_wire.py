@@ -199,6 +199,61 @@ def test_goaway_in_a_batch_a_client_that_replays_what_is_above_makes_no_duplicat
         assert len(mock.pushes(device_token=one, accepted="true")) == 1, "each push once"
 
 
+def verified(server, devices, **document):
+    """The answer to a verification whose first expectation is about the pushes to some devices."""
+    expectation = {"name": "delivered", "match": {"device_token": devices}, "retries": {"finally": "accepted"}}
+    return server.request("POST", "/api/v1/verify", {"expect": [expectation], **document}).json
+
+
+@pytest.mark.parametrize("close_after", ["0s", "1s"])
+def test_an_unprocessed_push_and_its_repetition_are_attempts_of_one_push(mock, faults, close_after):
+    """A GOAWAY in the middle of ten pushes: what it left out is sent again, and every push has one story."""
+    devices = [new_device() for _ in range(10)]
+    with widened(mock) as wire:
+        faults.add({"goaway": {"close_after": close_after}}, when={"device_token": devices[4]}, trigger={"times": 1})
+        requests = [wire.request_frames(push_headers(mock, one), BODY) for one in devices]
+        wire.send(*(each for _, frames in requests for each in frames))
+        last = wire.goaway().last_stream_id
+        wire.read_to_end()
+    streams = [stream for stream, _ in requests]
+    assert last == streams[3]
+    again = [one for stream, one in zip(streams, devices) if stream > last]
+    assert len(again) == 6
+    report = verified(mock, devices)
+    assert not report["passed"], "six are not delivered yet"
+    with widened(mock) as wire:
+        assert {wire.answer(pushed(wire, mock, one)).status for one in again} == {200}
+    numbers = {one: [record["attempt"] for record in mock.pushes(device_token=one)] for one in devices}
+    assert numbers == {one: [1, 2] if one in again else [1] for one in devices}
+    report = verified(mock, devices)
+    assert report["passed"], report["text"]
+
+
+def test_a_refused_stream_and_its_repetition_are_attempts_of_one_push(mock, faults):
+    devices = [new_device() for _ in range(3)]
+    with widened(mock) as wire:
+        faults.add({"reset_stream": {"code": "REFUSED_STREAM"}}, when={"device_token": devices[1]}, trigger={"times": 1})
+        streams = [pushed(wire, mock, one) for one in devices]
+        assert [wire.answer(stream).reset for stream in streams] == [None, 7, None]
+        assert wire.answer(pushed(wire, mock, devices[1])).status == 200
+    assert [record["attempt"] for record in mock.pushes(device_token=devices[1])] == [1, 2]
+    assert verified(mock, devices)["passed"]
+
+
+def test_a_push_whose_answer_is_overtaken_by_goaway_keeps_its_number(mock, device):
+    """The client was not informed that the push was accepted, so it sends it again: that is attempt 2."""
+    with widened(mock) as wire:
+        stream, frames = wire.request_frames(push_headers(mock, device), BODY)
+        wire.write(b"".join(each.serialize() for each in frames) + bytes([0, 0, 7, 6, 0, 0, 0, 0, 0]) + bytes(7))
+        wire.read_to_end()
+        assert not wire.answers[stream].headers
+    assert mock.record(device)["outcome"] == "aborted"
+    with widened(mock) as wire:
+        assert wire.answer(pushed(wire, mock, device)).status == 200
+        assert wire.answer(pushed(wire, mock, device)).status == 200
+    assert [record["attempt"] for record in mock.pushes(device_token=device)] == [1, 2, 1]
+
+
 def test_goaway_while_requests_are_half_sent(mock, faults, device):
     """Streams that were opened below the last stream and whose bodies come after the GOAWAY are served."""
     with widened(mock) as wire:

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from support import careful
+from support import careful, tokens
 from support.campaigns import campaign, under  # noqa: F401
 from support.careful import CarefulProvider
 from support.faults import await_that, faults, line, mock, new_device  # noqa: F401
@@ -178,6 +178,23 @@ def test_jwt_stale(scene):
 
 
 def test_renewed_when_it_expires_is_none(scene):
+    """The connection is closed to the new token too (`expired_token_closes`), which then serves another connection."""
+    scene.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    fresh = "bearer " + scene.token(issued_at=NOON_SECONDS)
+
+    def push(wire):
+        return wire.push(push_headers(scene, new_device(), authorization=fresh)).status
+
+    with connect(scene) as wire, connect(scene) as another:
+        assert pushes_with(scene, wire, 3601) == [403]
+        assert push(wire) == 403
+        assert [push(another), push(another)] == [200, 200]
+        assert push(wire) == 403
+    assert found(scene) == {}
+
+
+def test_renewed_on_the_same_connection_is_none(scene, faults):
+    faults.use([], apns={"expired_token_closes": "off"})
     scene.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     with connect(scene) as wire:
         assert pushes_with(scene, wire, 3601, 0, 0) == [403, 200, 200]
@@ -292,6 +309,54 @@ def test_a_good_push_by_itself(scene, changes, body):
         assert wire.push(push_headers(scene, device, **changes), json.dumps(body).encode()).status == 200
     assert scene.record(device)["findings"] == []
     assert found(scene) == {}
+
+
+@pytest.mark.parametrize("rules", ["apple", "lenient"])
+def test_es512_over_the_p256_key(start, rules):
+    """pushok signs with SHA-512 over the P-256 key, r and s padded to 66 bytes each."""
+    scene, device = start("--rules", rules), new_device()
+    token = tokens.es512_token(key=scene.key, key_id=scene.key_id, team_id=scene.team_id)
+    with connect(scene) as wire:
+        for _ in range(2):
+            assert wire.push(push_headers(scene, device, authorization=f"bearer {token}")).status == 200
+        rejected = push_headers(scene, new_device(), authorization=f"bearer {token}", apns_topic=None)
+        assert wire.push(rejected).status == 400
+    assert found(scene) == {"jwt-alg": 2}
+    assert [record["findings"] for record in scene.pushes(device_token=device)] == [["jwt-alg"]] * 2
+    assert len(scene.pushes(finding="jwt-alg")) == 2
+    explanation = scene.api("GET", f"/pushes/{scene.pushes(device_token=device)[0]['seq']}/explain")
+    assert "ES256" in explanation["advice"]
+
+
+def test_strict_rules_refuse_es512(start):
+    scene, device = start("--rules", "strict"), new_device()
+    token = tokens.es512_token(key=scene.key, key_id=scene.key_id, team_id=scene.team_id)
+    with connect(scene) as wire:
+        answer = wire.push(push_headers(scene, device, authorization=f"bearer {token}"))
+    assert (answer.status, answer.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
+    assert found(scene) == {}
+
+
+# What does not follow
+
+def test_abandoned(scene, faults):
+    """By the server's clock: a minute after the last attempt, unless another attempt follows."""
+    faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, trigger={"times": 2})
+    device, other = new_device(), new_device()
+    scene.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    token = {"authorization": "bearer " + scene.token(issued_at=NOON_SECONDS)}
+    assert again(scene, device, 1, [], **token) == [503]
+    scene.api("POST", "/clock/advance", {"by": "59s"})
+    assert found(scene) == {}
+    assert again(scene, other, 1, [], **token) == [503]
+    scene.api("POST", "/clock/advance", {"by": "1s"})
+    assert found(scene) == {"abandoned": 1}
+    assert [record["seq"] for record in scene.pushes(finding="abandoned")] == [scene.record(device)["seq"]]
+    story = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
+    assert [each["explanation"] for each in story["findings"]] == [
+        "attempt 1 was answered 503 ServiceUnavailable, and no further attempt followed within 1m"]
+    assert again(scene, device, 1, [], **token) == [200]
+    assert "abandoned" not in found(scene), "an attempt followed, though by the machine's time it came at once"
 
 
 # Where they are told

@@ -5,11 +5,14 @@ import fcntl
 import json
 import os
 import pathlib
+import re
 import resource
 import secrets
 import select
+import socket
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -274,10 +277,9 @@ def test_logs_that_nobody_can_take_do_not_stop_the_server(binary, certs, tmp_pat
         server.kill()
 
 
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has pipes as small as one likes")
-def test_a_server_whose_log_nobody_reads_serves_on(binary, certs, tmp_path):
-    """Its standard error is a pipe which whoever started it leaves alone, as many a test does. What does not fit is dropped,
-    and counted in the place where it would have stood."""
+@pytest.fixture
+def unread_log(binary, certs, tmp_path):
+    """A server whose standard error is a pipe of 8 KiB that nobody reads, as many a test leaves it, and the pipe's other end."""
     fifo = tmp_path / "log"
     os.mkfifo(fifo)
     reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
@@ -287,21 +289,65 @@ def test_a_server_whose_log_nobody_reads_serves_on(binary, certs, tmp_path):
     shell.chmod(0o755)
     server = Server(shell, certs, "--log-level", "debug")
     try:
-        for _ in range(100):
-            push(server, 5)
-        said = [read_all(reading)]
-        assert len(said[0]) > 4_000, "the pipe was not full"
-        push(server)
-
-        def is_told():
-            said.append(read_all(reading))
-            return b"log lines were dropped" in b"".join(said)
-
-        await_that(is_told, "the gap is not told")
-        assert server.stop() == 0
+        yield server, reading
     finally:
         server.kill()
         os.close(reading)
+
+
+small_pipes = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux has pipes as small as one likes")
+
+
+@small_pipes
+def test_log_lines_wait_for_a_reader_that_pauses(unread_log):
+    """Lines that do not fit into the pipe are queued, and the server does not wait for it: none is lost."""
+    server, reading = unread_log
+    for _ in range(300):
+        push(server)
+    time.sleep(0.5)
+    said = []
+
+    def is_complete():
+        said.append(read_all(reading))
+        return b"".join(said).count(b", open connection=") == 300
+
+    await_that(is_complete, "lines are missing", 10)
+    assert b"dropped" not in b"".join(said) and len(b"".join(said)) > 2 * 8192
+    assert server.stop() == 0
+
+
+@small_pipes
+def test_a_server_whose_log_nobody_reads_serves_on(unread_log):
+    """What does not fit into the pipe and the queue is dropped, and counted in the place where it would have stood."""
+    server, reading = unread_log
+    for _ in range(8000):  # each is a line of more than 140 bytes
+        with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
+            sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
+    push(server)
+    said = []
+
+    def is_told():
+        said.append(read_all(reading))
+        return b" log lines were dropped: nobody read them" in b"".join(said)
+
+    await_that(is_told, "the gap is not told")
+    lines = b"".join(said).splitlines()
+    assert len(b"".join(said)) > 1 << 20
+    plain = [line for line in lines if b"plain text" in line]
+    assert len(plain) > 5000
+    assert all(re.fullmatch(rb"\S+ (debug|notice) +127.*connection=c\d+", line) for line in plain), "a line is torn"
+    assert server.stop() == 0
+
+
+@small_pipes
+def test_a_server_whose_log_nobody_reads_ends_in_time(unread_log):
+    """At the end the lines that still wait are written if somebody reads, and given up after a second otherwise."""
+    server, _ = unread_log
+    for _ in range(300):
+        push(server)
+    began = time.monotonic()
+    assert server.stop() == 0
+    assert time.monotonic() - began < 10
 
 
 def read_all(descriptor):

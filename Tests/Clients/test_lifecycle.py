@@ -79,6 +79,24 @@ def test_an_open_request_is_finished_before_the_end(start, device):
     assert server.wait() == 0
 
 
+def test_an_open_request_of_a_draining_connection_is_finished_before_the_end(start, device, tmp_path):
+    """The server receives SIGTERM after it sent GOAWAY `IdleTimeout` on the connection."""
+    config = tmp_path / "config.yaml"
+    config.write_text("apns: {idle_timeout: 1s}\n")
+    server = start("--config", config)
+    with connect(server) as wire:
+        stream = wire.open(push_headers(server, device), end_stream=False)
+        assert wire.goaway().additional_data == b'{"reason":"IdleTimeout"}'
+        server.signal(signal.SIGTERM)
+        while server.request("GET", "/readyz").status != 503:
+            time.sleep(0.01)
+        time.sleep(0.2)
+        wire.send(DataFrame(stream, b'{"aps":{"alert":"late"}}', flags=["END_STREAM"]))
+        assert wire.answer(stream).status == 200
+        wire.read_to_end()
+    assert server.wait() == 0
+
+
 def test_patience_with_open_requests_ends(start, device):
     server = start("--shutdown-timeout", "300ms")
     with connect(server) as wire:

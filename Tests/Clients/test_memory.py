@@ -1,10 +1,13 @@
 """What the server holds when nothing happens, and what a connection adds that only stands there."""
 
+import contextlib
 import pathlib
+import socket
+import time
 
 import pytest
 
-from support.attack import MEBIBYTE, await_that
+from support.attack import MEBIBYTE, await_that, forget_peak, peak_bytes
 from support.wire import client_context, connect, push_headers
 
 WARMING = 50  # connections that let the server map what serving one takes
@@ -15,6 +18,12 @@ MOST = 45_000
 BURST = 40  # pushes of 1 KB that come at once: most of what the window lets a client send before it is opened again
 # Here 68 KB. With buffers of its own to read into each of them kept 129 KB.
 MOST_AFTER_A_BURST = 100_000
+
+UNREAD = 300  # clients that send a request for a page and do not read the answer
+# Here 30 MiB. With answers rendered as a whole they held 1.8 GB.
+MOST_UNREAD = 150 * MEBIBYTE
+# What may remain when they have gone: what the allocator keeps for the next.
+GIVEN_BACK = 60 * MEBIBYTE
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -79,3 +88,43 @@ def test_a_connection_that_was_busy_keeps_little_of_that(start, device):
 
     each = kept_by_each(server, context, use)
     assert each < MOST_AFTER_A_BURST, f"{each:.0f} bytes for each connection"
+
+
+def fill(server, device, count, text):
+    """Pushes `count` different alerts whose body is `text` bytes long."""
+    headers = push_headers(server, device)
+    burst = max(1, 40_000 // (text + 64))  # fits into the flow-control window of a connection
+    with connect(server) as wire:
+        for first in range(0, count, burst):
+            asked = [
+                wire.request_frames(headers, b'{"aps":{"alert":"%08d%s"}}' % (number, b"a" * text))
+                for number in range(first, min(count, first + burst))]
+            wire.send(*(frame for _, frames in asked for frame in frames))
+            assert {wire.answer(stream).status for stream, _ in asked} == {200}
+
+
+def test_pages_that_nobody_reads_take_little(fresh, device):
+    """Pages are rendered at the pace of the client that reads them."""
+    fill(fresh, device, 1_000, 4_000)
+    page = fresh.request("GET", "/api/v1/pushes?limit=1000").json
+    assert [item["seq"] for item in page["items"]] == list(range(1, 1_001))
+    assert (page["next"], page["matched"], page["total"]) == (None, 1_000, 1_000)
+    before = fresh.resident_bytes()
+    forget_peak(fresh)
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket()) for _ in range(UNREAD)]
+        for client in clients:
+            client.settimeout(10)
+            # What the kernel keeps is no memory of the server.
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.connect((fresh.admin_host, fresh.admin_port))
+            client.sendall(b"GET /api/v1/pushes?limit=1000 HTTP/1.1\r\nhost: localhost\r\n\r\n")
+        # A debug build renders slowly and does not reach the last of them in this time.
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            held = fresh.resident_bytes() - before
+            assert held < MOST_UNREAD, f"{held / MEBIBYTE:.0f} MiB for {UNREAD} unread pages"
+            time.sleep(0.2)
+        assert peak_bytes(fresh) - before < MOST_UNREAD
+    await_that(lambda: fresh.resident_bytes() - before < GIVEN_BACK, "the memory of the pages is not given back")
+    assert fresh.request("GET", "/api/v1/pushes?limit=1").status == 200

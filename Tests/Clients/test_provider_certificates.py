@@ -5,7 +5,7 @@ import ssl
 import pytest
 from hyperframe.frame import GoAwayFrame, SettingsFrame
 
-from support.certificates import DEVELOPMENT, PRODUCTION, provider_certificate
+from support.certificates import BUNDLE_ID, DEVELOPMENT, PRODUCTION, VOIP, provider_certificate
 from support.wire import NO_ERROR, Closed, connect, push_headers
 
 MANY = ("com.example.app", "com.example.app.voip", "com.example.app.complication")
@@ -19,6 +19,15 @@ CASES = [
      200, ""),
     ("a listed complication topic", {"topics": MANY},
      {"apns_topic": "com.example.app.complication", "apns_push_type": "complication"}, 200, ""),
+    ("a VoIP topic in extension 6.3.4 beside the list", {"strings": ((VOIP, "com.example.app.voip"),)},
+     {"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}, 200, ""),
+    ("a VoIP topic in extension 6.3.4 alone", {"topics": (), "strings": ((VOIP, "com.example.app.voip"),)},
+     {"apns_topic": "com.example.app.voip", "apns_push_type": "voip"}, 200, ""),
+    ("its own topic beside extension 6.3.4", {"topics": (), "strings": ((VOIP, "com.example.app.voip"),)}, {}, 200, ""),
+    ("another VoIP topic", {"strings": ((VOIP, "com.example.app.voip"),)},
+     {"apns_topic": "com.example.other.voip", "apns_push_type": "voip"}, 400, "TopicDisallowed"),
+    ("the bundle id in extension 6.3.3", {"uid": None, "topics": (), "strings": ((BUNDLE_ID, "com.example.app"),)},
+     {"apns_topic": None}, 200, ""),
     ("a bad provider token beside it is ignored", {}, {"authorization": "bearer a.b.c"}, 200, ""),
     ("both environments", {"marks": (DEVELOPMENT, PRODUCTION)}, {}, 200, ""),
     ("no extension of Apple's", {"uid": None, "topics": (), "marks": ()}, {}, 403, "BadCertificate"),

@@ -1,12 +1,19 @@
 """Every client delivers an alert, a background push and rejected ones, and the inbox has them as they were sent; then
 each goes every way that it can."""
 
+import ipaddress
+import json
+import pathlib
 import uuid
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.serialization import pkcs12
 
 from support import drivers
 from support.drivers import Push
+from support.server import run
 from support.way import APPLE, Way
 
 ALERT = {"aps": {"alert": {"title": "Grüße", "body": "It has shipped"}, "sound": "default"}, "order": 17}
@@ -15,9 +22,9 @@ BACKGROUND = {"aps": {"content-available": 1}, "sync": "inbox"}
 every_client = pytest.mark.parametrize("client", drivers.ALL)
 
 
-def pushed(client, server, push):
+def pushed(client, server, push, way=None):
     """The reply of a client, which must name the push as it was named."""
-    reply = drivers.ALL[client](server, push)
+    reply = drivers.ALL[client](server, push, way)
     assert reply.apns_id == push.apns_id
     return reply
 
@@ -88,22 +95,23 @@ def test_a_dead_device_is_reported_with_its_time(server_for, device, client):
 
 
 # Ways to a server. What a client cannot be told is left out: nghttp and apns2 have no setting for TLS, httpx and nghttp
-# insist on ALPN, kalyke knows one host only, and so on. aioapns never offers ALPN.
+# insist on ALPN, kalyke knows one host only, and so on. aioapns never offers ALPN. curl_cffi is the one on BoringSSL.
 MATRIX = """
-| client  | as it is | TLS 1.2 | TLS 1.3 | no ALPN | saved session | IPv6 | Apple's name, own resolver | hosts file |
-|---------|----------|---------|---------|---------|---------------|------|----------------------------|------------|
-| curl    | yes      | yes     | yes     | yes     |               | yes  | yes                        | yes        |
-| nghttp  | yes      |         |         |         |               | yes  |                            | yes        |
-| httpx   | yes      | yes     | yes     |         |               | yes  | yes                        | yes        |
-| aioapns | yes      | yes     | yes     | yes     |               | yes  |                            | yes        |
-| apns2   | yes      |         |         |         |               |      |                            | yes        |
-| kalyke  |          |         |         |         |               |      |                            | yes        |
-| node    | yes      | yes     | yes     | yes     | yes           | yes  | yes                        | yes        |
-| php     | yes      | yes     | yes     | yes     | yes           | yes  | yes                        | yes        |
+| client  | as it is | by address | TLS 1.2 | TLS 1.3 | no ALPN | saved session | IPv6 | Apple's name, own resolver | hosts file |
+|---------|----------|------------|---------|---------|---------|---------------|------|----------------------------|------------|
+| curl    | yes      | yes        | yes     | yes     | yes     |               | yes  | yes                        | yes        |
+| nghttp  | yes      | yes        |         |         |         |               | yes  |                            | yes        |
+| httpx   | yes      | yes        | yes     | yes     |         |               | yes  | yes                        | yes        |
+| curl_cffi | yes    | yes        |         |         |         |               | yes  | yes                        | yes        |
+| aioapns | yes      | yes        | yes     | yes     | yes     |               | yes  |                            | yes        |
+| apns2   | yes      |            |         |         |         |               |      |                            | yes        |
+| kalyke  |          |            |         |         |         |               |      |                            | yes        |
+| node    | yes      | yes        | yes     | yes     | yes     | yes           | yes  | yes                        | yes        |
+| php     | yes      | yes        | yes     | yes     | yes     | yes           | yes  | yes                        | yes        |
 """
 
 WAYS = {
-    "as it is": Way(), "TLS 1.2": Way(tls="1.2"), "TLS 1.3": Way(tls="1.3"), "no ALPN": Way(alpn=False),
+    "as it is": Way(), "by address": Way(host="127.0.0.1"), "TLS 1.2": Way(tls="1.2"), "TLS 1.3": Way(tls="1.3"), "no ALPN": Way(alpn=False),
     "saved session": Way(connections=2), "Apple's name, own resolver": Way(host=APPLE, address="127.0.0.1"),
     "IPv6": None, "hosts file": None,  # these two belong to servers of their own
 }
@@ -140,3 +148,91 @@ def test_every_client_goes_every_way_it_can(request, server, certificate, device
         assert connection["sni"] == APPLE
     if way == "IPv6":
         assert connection["client"].startswith("[::1]:")
+
+
+def old_authority(certs, folder):
+    """Copies `certs`, with a CA as earlier versions made it: IP addresses among its name constraints."""
+    folder.mkdir()
+    for path in certs.iterdir():
+        (folder / path.name).write_bytes(path.read_bytes())
+    present = x509.load_pem_x509_certificate((certs / "ca.pem").read_bytes())
+    key = serialization.load_pem_private_key((certs / "ca-key.pem").read_bytes(), password=None)
+    builder = x509.CertificateBuilder(
+        present.issuer, present.subject, present.public_key(), x509.random_serial_number(),
+        present.not_valid_before_utc, present.not_valid_after_utc)
+    for extension in present.extensions:
+        value = extension.value
+        if isinstance(value, x509.NameConstraints):
+            networks = ("127.0.0.0/8", "10.0.0.0/8", "::1/128")
+            addresses = [x509.IPAddress(ipaddress.ip_network(text)) for text in networks]
+            value = x509.NameConstraints(list(value.permitted_subtrees) + addresses, None)
+        builder = builder.add_extension(value, extension.critical)
+    old = builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+    (folder / "ca.pem").write_bytes(old)
+    leaf = x509.load_pem_x509_certificates((certs / "server.pem").read_bytes())[0]
+    (folder / "server.pem").write_bytes(leaf.public_bytes(serialization.Encoding.PEM) + old)
+    return old
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1"])
+def test_an_old_ca_is_reissued_for_boringssl_and_stays_trusted(start, server, device, tmp_path, host):
+    folder = tmp_path / "Certs"
+    old = old_authority(pathlib.Path(server.certs), folder)
+    before = x509.load_pem_x509_certificate(old)
+    mock = start(certs=folder)
+    assert "re-issued the certificate authority with the same key and subject" in mock.log()
+    now = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    assert (now.public_key(), now.subject) == (before.public_key(), before.subject)
+    for client in ("curl_cffi", "httpx"):
+        reply = pushed(client, mock, Push(device, ALERT, apns_id=str(uuid.uuid4())), Way(host=host))
+        assert (client, reply.status) == (client, 200)
+    # A trust store with the old certificate still works, but for BoringSSL.
+    (tmp_path / "old.pem").write_bytes(old)
+    mock.ca = str(tmp_path / "old.pem")
+    assert pushed("httpx", mock, Push(device, ALERT, apns_id=str(uuid.uuid4())), Way(host=host)).status == 200
+    with pytest.raises(AssertionError, match="(?i)certificate"):
+        pushed("curl_cffi", mock, Push(device, ALERT, apns_id=str(uuid.uuid4())), Way(host=host))
+
+
+def test_an_old_ca_that_cannot_be_replaced_is_kept_with_a_notice(start, server, device, tmp_path):
+    """In a folder that can only be read, clients on other TLS libraries work as before."""
+    folder = tmp_path / "Certs"
+    old = old_authority(pathlib.Path(server.certs), folder)
+    folder.chmod(0o555)
+    try:
+        mock = start(certs=folder)
+    finally:
+        folder.chmod(0o755)
+    assert "BoringSSL" in mock.log() and "cannot be replaced" in mock.log()
+    assert (folder / "ca.pem").read_bytes() == old
+    assert pushed("httpx", mock, Push(device, ALERT, apns_id=str(uuid.uuid4()))).status == 200
+
+
+def test_doctor_reports_a_ca_that_boringssl_refuses(binary, server, tmp_path, start):
+    folder = tmp_path / "Certs"
+    old_authority(pathlib.Path(server.certs), folder)
+    (folder / "ca-key.pem").unlink()
+    mock = start(certs=folder)
+    assert "certs --new-ca" in mock.log() and "BoringSSL" in mock.log()
+    done = run(binary, "doctor", "--port-file", mock.port_file, "--json")
+    assert done.returncode == 1, done.stderr
+    chain = next(check for check in json.loads(done.stdout)["checks"] if check["check"] == "chain")
+    assert chain["result"] == "failed"
+    assert "BoringSSL" in chain["seen"] and "apns-mock certs --new-ca" in chain["repair"]
+
+
+@pytest.mark.parametrize("topic", ["com.example.app", "com.example.app.voip", "com.example.app.complication"])
+def test_the_default_certificate_is_good_for_the_topics_of_an_app(server, device, topic):
+    folder = pathlib.Path(server.certs)
+    kind = topic.removeprefix("com.example.app").lstrip(".") or "alert"
+    certificate = (folder / "client.pem", folder / "client-key.pem")
+    push = Push(device, ALERT, topic=topic, push_type=kind, certificate=certificate)
+    assert drivers.ALL["curl"](server, push).status == 200
+
+
+def test_the_providers_files_hold_one_certificate_and_one_key(server, certificate):
+    for chain in (pathlib.Path(server.certs) / "client.pem", pathlib.Path(certificate[0])):
+        leaf, = x509.load_pem_x509_certificates(chain.read_bytes())
+        key, found, others = pkcs12.load_key_and_certificates(chain.with_suffix(".p12").read_bytes(), b"mock")
+        assert (found, others) == (leaf, [])
+        assert key.public_key() == leaf.public_key()

@@ -3,10 +3,10 @@
 import secrets
 
 import pytest
-from hyperframe.frame import SettingsFrame
+from hyperframe.frame import DataFrame, RstStreamFrame, SettingsFrame
 
 from support.tokens import public_half
-from support.wire import connect, push_headers
+from support.wire import REFUSED_STREAM, STREAM_CLOSED, connect, push_headers
 
 NOON = "2030-01-01T12:00:00.000Z"
 NOON_SECONDS = 1893499200
@@ -25,6 +25,11 @@ def configured(start, tmp_path):
         return server
 
     return starter
+
+
+def resets(wire):
+    """Streams the server reset, with the code."""
+    return {(frame.stream_id, frame.error_code) for frame in wire.frames if isinstance(frame, RstStreamFrame)}
 
 
 def pushing(server, wire, device):
@@ -106,6 +111,81 @@ def test_throttle_on_4xx_of_a_fault(configured, device, headers):
         assert push()[0] == 200
         wire.ping()
         assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1, 1000, 1, 1000]
+
+
+def test_throttle_on_4xx_refuses_the_other_open_streams(configured, device):
+    """APNS.md section 9.1: REFUSED_STREAM for streams that are open when the limit drops, STREAM_CLOSED for late frames."""
+    server = configured("throttle_on_4xx: on")
+    slow = secrets.token_hex(32)
+    server.api("POST", "/rules", {"when": {"device_token": slow}, "do": {"delay": {"fixed": "60s"}}})
+    with connect(server) as wire:
+        token = "bearer " + server.token(issued_at=NOON_SECONDS)
+        headers = push_headers(server, device, authorization=token)
+        assert wire.push(headers).status == 200
+        partial = wire.open(headers, end_stream=False)
+        delayed = wire.open(push_headers(server, slow, authorization=token), b"{}")
+        wire.ping()
+        rejected = wire.push(push_headers(server, device, authorization=token, apns_priority="7"))
+        assert (rejected.status, rejected.body) == (400, b'{"reason":"BadPriority"}')
+        wire.ping()
+        assert resets(wire) == {(partial, REFUSED_STREAM), (delayed, REFUSED_STREAM)}
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1, 1000, 1]
+        wire.send(DataFrame(partial, b"{"))
+        wire.send(DataFrame(partial, b"}", flags=["END_STREAM"]))
+        wire.until(lambda frame: isinstance(frame, RstStreamFrame))
+        assert resets(wire) == {(partial, REFUSED_STREAM), (delayed, REFUSED_STREAM), (partial, STREAM_CLOSED)}
+        assert wire.push(headers).status == 200
+        wire.ping()
+        assert wire.own_settings()[-1].settings == {MAX_CONCURRENT_STREAMS: 1000}
+    refused = [record for record in server.pushes() if record["served"]["reset"] == "REFUSED_STREAM"]
+    assert sorted(record["connection"]["stream"] for record in refused) == sorted([partial, delayed])
+    assert all(record["accepted"] is False for record in refused)
+
+
+def test_without_throttle_on_4xx_a_rejection_leaves_other_streams_alone(configured, device):
+    server = configured("throttle_on_4xx: off")
+    with connect(server) as wire:
+        token = "bearer " + server.token(issued_at=NOON_SECONDS)
+        headers = push_headers(server, device, authorization=token)
+        assert wire.push(headers).status == 200
+        stream = wire.open(headers, end_stream=False)
+        assert wire.push(push_headers(server, device, authorization=token, apns_priority="7")).status == 400
+        wire.send(DataFrame(stream, b"{}", flags=["END_STREAM"]))
+        assert wire.answer(stream).status == 200
+
+
+@pytest.mark.parametrize(("line", "statuses"), [
+    ("token_max_age: 1h", [403, 403, 403]), ("expired_token_closes: on", [403, 403, 403]),
+    ("expired_token_closes: off", [403, 200, 200]),
+])
+def test_expired_token_closes(configured, device, line, statuses):
+    server = configured(line)
+    with connect(server) as wire, connect(server) as another:
+        push = pushing(server, wire, device)
+        answers = [push(age) for age in (3601, 0, 0)]
+        assert [status for status, _ in answers] == statuses
+        assert all(reason == "ExpiredProviderToken" for status, reason in answers if status == 403)
+        assert pushing(server, another, device)()[0] == 200, "another connection is free"
+
+
+def test_a_profile_sets_expired_token_closes(start, tmp_path, device):
+    profile = tmp_path / "open.yaml"
+    profile.write_text("name: open\nsummary: A new token is accepted\napns: {expired_token_closes: off}\n")
+    server = start("--profile", profile)
+    server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert [push(age)[0] for age in (3601, 0)] == [403, 200]
+
+
+def test_an_injected_expired_token_does_not_close(configured, device):
+    server = configured("expired_token_closes: on")
+    answer = {"status": 403, "reason": "ExpiredProviderToken"}
+    server.api("POST", "/rules", {"trigger": {"first": 1}, "do": {"respond": answer}})
+    with connect(server) as wire:
+        push = pushing(server, wire, device)
+        assert push() == (403, "ExpiredProviderToken")
+        assert push()[0] == 200
 
 
 def test_error_content_type(configured, device):

@@ -1,12 +1,14 @@
 """SETTINGS, the stream ramp, PING and the GOAWAY for too many streams, frame by frame."""
 
 import pathlib
+import time
 
 import pytest
 from hyperframe.frame import (
     DataFrame, GoAwayFrame, HeadersFrame, PriorityFrame, RstStreamFrame, SettingsFrame, WindowUpdateFrame,
 )
 
+from support.faults import faults, line, mock, new_device, pushed  # noqa: F401 (fixtures)
 from support.wire import CANCEL, NO_ERROR, REFUSED_STREAM, Closed, connect, push_headers
 
 MAX_CONCURRENT_STREAMS = SettingsFrame.MAX_CONCURRENT_STREAMS
@@ -62,6 +64,35 @@ def test_a_valid_provider_token_raises_the_limit_even_when_the_push_is_rejected(
 def test_without_a_valid_provider_token_the_limit_stays_at_one(server, device, authorization):
     with connect(server) as wire:
         assert wire.push(push_headers(server, device, authorization=authorization)).status == 403
+        wire.ping()
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1]
+
+
+@pytest.mark.parametrize("do", [
+    {"respond": {"status": 403, "reason": "ExpiredProviderToken"}},
+    {"respond": {"status": 403, "reason": "BadEnvironmentKeyInToken", "headers": {"x-a": "1"}}},
+    [{"delay": {"fixed": "1ms"}}, {"respond": {"status": 403, "reason": "InvalidProviderToken"}}],
+], ids=["plain", "with a header", "delayed"])
+def test_an_injected_credential_error_leaves_the_limit_at_one(start, device, do):
+    server = start()
+    steps = do if isinstance(do, list) else [do]
+    for number, step in enumerate(steps):
+        server.api("POST", "/rules", {"name": f"step-{number}", "do": step, "trigger": {"first": 1}}
+                   | ({"then": "continue"} if number + 1 < len(steps) else {}))
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 403
+        wire.ping()
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1]
+        assert wire.push(push_headers(server, device)).status == 200
+        assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1, 1000]
+
+
+@pytest.mark.parametrize("profile", ["expired-jwt-403", "wrong-environment-key"])
+def test_a_profile_that_refuses_the_credential_leaves_the_limit_at_one(start, device, profile):
+    server = start("--profile", profile)
+    token = "bearer " + server.token(issued_at=int(time.time()) - 1800)
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device, authorization=token)).status == 403
         wire.ping()
         assert [settings.settings[MAX_CONCURRENT_STREAMS] for settings in wire.own_settings()] == [1]
 
@@ -155,3 +186,26 @@ def test_data_on_a_stream_never_opened_is_a_connection_error(server, device):
         except Closed:
             pass  # closed without a word is as good
         assert neighbour.push(push_headers(server, device)).status == 200
+
+
+def test_the_first_settings_can_be_held_back(mock, faults):
+    """Nothing is sent before them, and what the client sends before them is processed afterwards."""
+    faults.add({"settings": {"delay": "1500ms", "max_concurrent_streams": 7}}, at="settings")
+    with line(mock) as wire:
+        began = time.monotonic()
+        streams = [pushed(wire, mock, new_device(), b'{"aps":{"alert":"%s"}}' % (b"x" * 3000)) for _ in range(5)]
+        first = wire.receive()
+        assert time.monotonic() - began >= 1
+        assert isinstance(first, SettingsFrame) and first.settings[MAX_CONCURRENT_STREAMS] == 7
+        assert {wire.answer(stream).status for stream in streams} == {200}
+
+
+def test_settings_held_back_on_one_connection_do_not_delay_another(mock, faults):
+    faults.add({"settings": {"delay": "50s"}}, at="settings")
+    with line(mock) as wire:
+        wire.sock.settimeout(0.5)
+        with pytest.raises(TimeoutError):
+            wire.receive()
+        faults.clear()
+        with line(mock) as other:
+            assert other.push(push_headers(mock, new_device())).status == 200

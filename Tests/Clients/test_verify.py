@@ -150,6 +150,30 @@ def test_a_provider_that_never_gives_up(under, device):
     assert not row["passed"] and row["found"] == "5 retries" and row["hint"].startswith("seq 1, 2, 3, 4, 5")
 
 
+def test_nothing_is_lost(under, device, tmp_path):
+    server = under(ALWAYS)
+    push(server, device, alert("again"))
+    found = verify(server, nothing_lost=True)
+    assert not found["passed"] and found["nothing_lost"]["seqs"] == [1], found["text"]
+    assert found["nothing_lost"]["text"].startswith("✗ nothing_lost: wanted none lost, found 1 lost\n    seq 1: ")
+    (tmp_path / "expected.yaml").write_text("nothing_lost: true\n")
+    done = server.command("verify", str(tmp_path / "expected.yaml"), "--junit", str(tmp_path / "verify.xml"))
+    assert done.returncode == FAILED and "seq 1: " in done.stdout
+    (case,) = xml.etree.ElementTree.parse(tmp_path / "verify.xml").getroot().iter("testcase")
+    assert case.get("name") == "nothing_lost" and "seq 1: " in case.find("failure").text
+    assert retrying(server, device, [0.1, 0.1]) == [503, 200]
+    assert verify(server, nothing_lost=True)["passed"]
+
+
+def test_a_retry_policy_needs_a_push(under):
+    server = under(ALWAYS)
+    policy = {key: value for key, value in POLICY.items() if key != "count"}
+    found = verify(server, expect=[policy])
+    assert not found["passed"] and "no push matched" in found["text"], found["text"]
+    assert verify(server, expect=[{**policy, "allow_none": True}])["passed"]
+    assert verify(server, expect=[{**policy, "count": {"at_most": 3}}])["passed"]
+
+
 def test_the_clock_of_the_server_does_not_change_delays(under, device):
     server = under(ALWAYS)
     server.command("clock", "freeze")

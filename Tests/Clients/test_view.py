@@ -76,7 +76,7 @@ def view(binary, tmp_path):
 
 
 def device(number):
-    return f"{number:064x}"
+    return f"{number + 1:064x}"
 
 
 def fill(server, certificate):

@@ -13,7 +13,7 @@ import Testing
       (.splitBody, [.response], true), (.truncateBody, [.response], true), (.garbleBody, [.response], true),
       (.dropHeader, [.response], true), (.emptyErrorBody, [.response], true),
       (.starveWindow, [.request, .connection], true), (.settings, [.settings, .connection], true),
-      (.ignorePings, [.connection], true), (.refuse, [.accept], false), (.silence, [.accept], false),
+      (.ignorePings, [.connection], true), (.refuse, [.accept], false), (.silence, [.accept, .connection], false),
       (.stall, [.tls], false), (.alert, [.tls], false), (.certificate, [.tls], true), (.pass, [.request], false),
     ] as [(Action.Name, Set<Moment>, Bool)])
   func isAsDocumented(name: Action.Name, moments: Set<Moment>, continues: Bool) {

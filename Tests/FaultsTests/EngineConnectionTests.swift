@@ -80,14 +80,52 @@ import Testing
     let rules = windows.enumerated().map { number, window in
       Rule(name: "rule\(number)", moment: .connection, trigger: Trigger(window: window), action: .close)
     }
-    #expect(FaultPlan(rules).nextLook(after: .seconds(now)) == expected.map { .seconds($0) })
-    #expect(FaultPlan(rules, halted: true).nextLook(after: .seconds(now)) == nil)
+    #expect(FaultPlan(rules).nextLook(after: .seconds(now), for: Self.connection) == expected.map { .seconds($0) })
+    #expect(FaultPlan(rules, halted: true).nextLook(after: .seconds(now), for: Self.connection) == nil)
     let requests = rules.map { rule in
       var rule = rule
       rule.moment = .request
       return rule
     }
-    #expect(FaultPlan(requests).nextLook(after: .seconds(now)) == nil)
+    #expect(FaultPlan(requests).nextLook(after: .seconds(now), for: Self.connection) == nil)
+  }
+
+  static let connection = EngineFixture().connection
+
+  /// A rule with bounds on age and idle time, the connection's age and idle time in seconds, whether the rule fires, and
+  /// in how many seconds it has to be evaluated again.
+  @Test(
+    arguments: [
+      ([.init(.idle, .between(above: 600, below: nil))], [], 5, 0, false, 600),
+      ([.init(.idle, .between(above: 600, below: nil))], [], 1000, 599, false, 1),
+      ([.init(.idle, .between(above: 600, below: nil))], [], 1000, 600, false, 0),
+      ([.init(.idle, .between(above: 600, below: nil))], [], 1000, 600.001, true, nil),
+      ([.init(.age, .between(above: 60, below: 90))], [], 70, 70, true, 20),
+      ([.init(.age, .between(above: 60, below: 90))], [], 90, 70, false, 0),
+      (
+        [.init(.age, .between(above: 60, below: nil)), .init(.idle, .between(above: 2, below: nil))], [], 70, 1, false,
+        1
+      ),
+      ([], [.init(.idle, .between(above: nil, below: 3))], 70, 1, false, 2),
+      ([], [.init(.idle, .between(above: nil, below: 3))], 70, 4, true, nil),
+      ([.init(.idle, .between(above: 1e300, below: nil))], [], 1, 1, false, Double(Int64.max) / 1e9 - 1),
+    ] as [([Condition.Test], [Condition.Test], Double, Double, Bool, Double?)])
+  func ageAndIdleTime(
+    tests: [Condition.Test], except: [Condition.Test], age: Double, idle: Double, fires: Bool, again: Double?
+  ) {
+    let condition = Condition(tests, exceptions: except.isEmpty ? [] : [Condition(except)])
+    let plan = FaultPlan([Rule(name: "x", moment: .connection, condition: condition, action: .close)])
+    let fixture = EngineFixture {
+      $0.connection.age = .seconds(age)
+      $0.connection.idle = .seconds(idle)
+    }
+    #expect(plan.fires(fixture, at: .connection) == fires)
+    let next = plan.nextLook(after: 0, for: fixture.connection).map { Double($0) / 1e9 }
+    if let again {
+      #expect(next.map { $0 >= again && $0 < again + 0.002 } == true)
+    } else {
+      #expect(next == nil)
+    }
   }
 
   /// Windows of ad-hoc rules count from their own activation.
@@ -99,7 +137,7 @@ import Testing
       profile: Profile(name: "healthy"), adHoc: [rule], seed: 1, activatedAt: 0,
       adHocActivatedAt: ["mine": .seconds(100)], tallies: Tallies())
     #expect(!plan.fires(at: .connection, now: .seconds(12)))
-    #expect(plan.nextLook(after: .seconds(12)) == .seconds(110))
+    #expect(plan.nextLook(after: .seconds(12), for: Self.connection) == .seconds(110))
     #expect(plan.fires(at: .connection, now: .seconds(110)))
   }
 }

@@ -22,9 +22,9 @@ struct EngineFixture: Sendable {
 
   init(_ change: (inout EngineFixture) -> Void = { _ in }) { change(&self) }
 
-  /// A device token of its own for each number.
+  /// A device token of its own for each number below 160; never 64 zeros, which APNs refuses.
   static func deviceToken(_ number: Int) -> String {
-    let digits = String(number, radix: 16)
+    let digits = number == 0 ? "a0" : String(number, radix: 16)
     return String(repeating: "0", count: 64 - digits.count) + digits
   }
 

@@ -125,4 +125,16 @@ import Testing
         == #"{"profile":"test","seed":7,"pushes":500,"outcomes":{"200":375,"503 ServiceUnavailable":125},"#
         + #""additions":{"delay":375},"connection_ends":{},"rules":{"down":125,"rule":375}}"#)
   }
+
+  /// One push a minute on one connection, which a rule ends after half a minute without a push.
+  @Test func idleConnections() {
+    let rule = Rule(
+      name: "idle", moment: .connection, condition: Condition([.init(.idle, .between(above: 30, below: nil))]),
+      action: .silence(for: nil))
+    var traffic = Simulation.Traffic()
+    (traffic.pushes, traffic.connections, traffic.rate) = (10, 1, 1 / 60.0)
+    let result = Simulation(profile: Profile(name: "test", rules: [rule]), seed: 1, traffic: traffic).run()
+    #expect(result.connectionEnds.map(\.count) == [9])
+    #expect(result.rules.map(\.count) == [9])
+  }
 }

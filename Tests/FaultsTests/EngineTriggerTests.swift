@@ -145,6 +145,9 @@ import Testing
       "per connection", rate(1, burst: 1, .connection), Step.pushes(".x") { $0.connection = 1 },
       Step.pushes(".x") { $0.connection = 2 }),
     Row(
+      "per client, whatever the connection", rate(1, burst: 1, .client), Step.pushes(".x") { $0.connection = 1 },
+      Step.pushes("x") { $0.connection = 2 }),
+    Row(
       "more than can be", rate(1e-300, per: .seconds(1), burst: 1), Step.pushes(".x"),
       Step.pushes("x") { $0.at = 1e9 }),
   ]

@@ -25,6 +25,20 @@ import Testing
       collapse_id: 12:30
       => 26: rules[0].when.collapse_id: 12:30 without quotation marks is a number to YAML, quote collapse ids: \
       "12:30"
+      address: 10.0.0.0/33
+      => 22: rules[0].when.address: "10.0.0.0/33" has no valid prefix length, it is a number from 0 to 32
+      address: 'fd00::/129'
+      => 22: rules[0].when.address: "fd00::/129" has no valid prefix length, it is a number from 0 to 128
+      address: 10.1.2.3/8
+      => 22: rules[0].when.address: "10.1.2.3/8" has bits set after its prefix, write the first address of the \
+      block, as in 10.0.0.0/8
+      address: {in: [127.0.0.1, localhost]}
+      => 39: rules[0].when.address.in[1]: "localhost" is not an IP address or CIDR block, write 192.0.2.7, \
+      10.0.0.0/8, "fd00::/8" or, outside of lists, a pattern such as "10.0.*"
+      address: {in: []}
+      => 27: rules[0].when.address.in: an empty list: this can never match
+      idle: {gt: 10m}
+      => 13: rules[0].when.idle: not known at request, it is at connection
       topic: yes
       => 20: rules[0].when.topic: yes without quotation marks is true or false to YAML, quote it: "yes"
       topic: 2026-01-31

@@ -46,7 +46,7 @@ import Testing
       mean "push"?
       trigger: {first: 1, times_per: tokn}
       => 2:37: rules[0].trigger.times_per: there is no "tokn" here, it is one of rule, push, device_token, \
-      topic, connection
+      topic, connection, client
       trigger: {over_limit: {per: 1s}}
       => 2:28: rules[0].trigger.over_limit: limit is missing
       trigger: {over_limit: {limit: 0}}
@@ -73,7 +73,8 @@ import Testing
       => 2:25: rules[0].trigger.after_streams: no stream can be open at tls, at connection, request or \
       response it can
       at: tls, trigger: {probability: 0.5, draw_per: topic}, do: {stall: {}}
-      => 2:53: rules[0].trigger.draw_per: there is no push at tls, here it is rule, attempt or connection
+      => 2:53: rules[0].trigger.draw_per: there is no push at tls, here it is rule, attempt, connection or \
+      client
       at: connection, trigger: {over_limit: {limit: 5}}
       => 2:32: rules[0].trigger.over_limit: what has a rate are pushes and new connections, it can stand at \
       accept, tls, request or response
@@ -143,7 +144,7 @@ import Testing
       => 2:29: rules[0].trigger.window.for: 0s is not longer than zero (knob "hold")
       draw_per: '${words}', probability: 1
       => 2:25: rules[0].trigger.draw_per: there is no "nobody" here (knob "words"), it is one of rule, \
-      attempt, push, device_token, topic, connection
+      attempt, push, device_token, topic, connection, client
       """))
   func usesOfKnobs(row: LintTable.Row) {
     let text = """

@@ -76,6 +76,10 @@ import Testing
         "over_limit: {limit: 5, per: 2s, burst: 7, key: topic}",
         Trigger(overLimit: .init(limit: 5, per: .seconds(2), burst: 7, key: .topic))
       ),
+      (
+        "over_limit: {limit: 5, key: client}",
+        Trigger(overLimit: .init(limit: 5, per: .seconds(1), burst: 5, key: .client))
+      ),
       ("over_limit: {limit: 5}", Trigger(overLimit: .init(limit: 5, per: .seconds(1), burst: 5, key: .rule))),
       ("over_limit: {limit: 0.5}", Trigger(overLimit: .init(limit: 0.5, per: .seconds(1), burst: 1, key: .rule))),
       ("window: {after: 30s, for: 10s}", Trigger(window: .init(after: .seconds(30), length: .seconds(10)))),
@@ -198,6 +202,7 @@ import Testing
         .settings, "settings: {max_concurrent_streams: 1, initial_window_size: 0, max_header_list_size: 100}",
         .settings(.init(maxConcurrentStreams: 1, initialWindowSize: 0, maxHeaderListSize: 100))
       ),
+      (.settings, "settings: {delay: 3s}", .settings(.init(delay: .seconds(3)))),
       (
         .connection, "settings: {max_concurrent_streams: 1, after: 2s, ack_client: false}",
         .settings(.init(maxConcurrentStreams: 1, after: .seconds(2), acknowledgesClient: false))

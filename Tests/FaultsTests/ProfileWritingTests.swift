@@ -86,6 +86,7 @@ import Testing
             maxConcurrentStreams: 1, initialWindowSize: 0, maxHeaderListSize: .max, after: .seconds(1),
             acknowledgesClient: false))
       ),
+      (.settings, .settings(.init(delay: .seconds(3)))), (.connection, .silence(for: .seconds(1))),
       (.accept, .refuse), (.accept, .silence(for: nil)), (.tls, .stall(for: .seconds(1), endWith: .answer)),
       (.tls, .alert(code: 112)), (.tls, .alert(code: 250)), (.tls, .certificate(.wrongName)),
     ] as [(Moment, Action)])
@@ -157,7 +158,7 @@ import Testing
       ])
   }
 
-  private static func expectSame(_ rule: Rule) throws {
+  static func expectSame(_ rule: Rule) throws {
     let text = ProfileFixture.json { rule.write(to: &$0) }
     let read = try RuleFile.parse(text)
     #expect(read.rule == rule, "\(text)")

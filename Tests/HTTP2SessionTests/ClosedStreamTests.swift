@@ -36,6 +36,40 @@ import Testing
     #expect(try session.requests(Frame.request(7)).isEmpty == (error != nil))
   }
 
+  /// The stream limit is cut: open streams are refused, and the first late frame on each gets STREAM_CLOSED.
+  @Test func refusedStreams() throws {
+    let session = try HTTP2ServerSession.begun()
+    let held = try #require(try session.requests(Frame.request(1)).first)
+    let bytes = Frame.request(3) + Frame.request(5, endStream: false) + Frame.request(7)
+    try bytes.withUnsafeBytes { try session.receive($0) }
+    guard case .request(let rejected)? = session.nextEvent() else {
+      Issue.record("the request is not handed out")
+      return
+    }
+    #expect(rejected.id == 3)
+    #expect(session.refuseStreams(except: rejected).map(\.id) == [held.id])
+    session.respond(to: rejected, headers: HeaderList([(":status", "400")]))
+    // The request that had come whole and was not handed out is no request any more.
+    guard case .reset(let waiting, .refusedStream)? = session.nextEvent() else {
+      Issue.record("the waiting request is not refused")
+      return
+    }
+    #expect(waiting.id == 7 && waiting.isRefused)
+    let frames = session.drained()
+    #expect(Set(frames.filter { $0.type == 3 && $0.number(at: 0) == 7 }.map(\.stream)) == [1, 5, 7])
+    #expect(frames.contains { $0.type == 1 && $0.stream == 3 })
+    guard case .reset(let partial, .refusedStream)? = session.nextEvent() else {
+      Issue.record("the partial request is not refused")
+      return
+    }
+    #expect(partial.id == 5)
+    #expect(session.openStreamCount == 0)
+    #expect(try session.feed(Frame.data(5, count: 2) + Frame.data(5, count: 2, endStream: true)).isEmpty)
+    let late = session.drained().filter { $0.type == 3 }
+    #expect(late.map(\.stream) == [5] && late.first?.number(at: 0) == 5)
+    #expect(try session.requests(Frame.request(9)).map(\.id) == [9])
+  }
+
   /// nghttp2 does not tell of the DATA, which is found in the bytes; frame headers come whole or in pieces.
   @Test(arguments: 1...40)
   func dataOnAClosedStreamInPieces(size: Int) throws {

@@ -70,6 +70,17 @@ import Testing
     #expect(attempts.count(push, accepted: false, now: 1) == 1)
   }
 
+  @Test func anAcceptedAttemptWithoutAnAnswerIsFollowedByTheNextNumber() {
+    let attempts = Attempts()
+    let push = PushFixture().pushKey
+    #expect(attempts.count(push, accepted: false, now: 1) == 1)
+    #expect(attempts.count(push, accepted: true, now: 1) == 2)
+    attempts.resume(push, after: 2, now: 1)
+    #expect(attempts.peek(push, now: 2) == 3)
+    #expect(attempts.count(push, accepted: true, now: 2) == 3)
+    #expect(attempts.isEmpty)
+  }
+
   @Test func emptyingTheInboxForgetsAttempts() {
     let inbox = Inbox()
     let push = PushFixture().pushKey

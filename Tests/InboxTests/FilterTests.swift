@@ -1,5 +1,6 @@
 import APNSRules
 import HTTPMessage
+import Notation
 import Testing
 
 @testable import Faults

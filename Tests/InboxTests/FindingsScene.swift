@@ -39,8 +39,11 @@ final class FindingsScene {
   private var connections: [String: ConnectionFacts] = [:]
   private let opened: Int64 = 1_000_000_000
 
-  init(_ steps: [Step] = [], maxRecords: Int = 1000) {
-    inbox = Inbox(maxRecords: maxRecords)
+  /// - Parameter now: what the server's clock says, in milliseconds since 1970.
+  init(_ steps: [Step] = [], maxRecords: Int = 1000, now: Int64? = nil) {
+    var clock: (@Sendable () -> Int64)?
+    if let now { clock = { now } }
+    inbox = Inbox(maxRecords: maxRecords, now: clock)
     for step in steps { add(step) }
   }
 

@@ -154,6 +154,37 @@ import Testing
     #expect(scene.findings(of: .duplicate).map(\.evidence) == [[1, 2]])
   }
 
+  /// Which push is abandoned when the server's clock is so many milliseconds after noon. A push ends two milliseconds after it came.
+  @Test(
+    arguments: [
+      ([Step(at: 0, answer: "503 ServiceUnavailable")], 60_001, []),
+      ([Step(at: 0, answer: "503 ServiceUnavailable")], 60_002, [1]),
+      ([Step(at: 0, answer: "503 ServiceUnavailable")], -1, []),
+      ([Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 9000, answer: "429 TooManyRequests")], 69_001, []),
+      ([Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 9000, answer: "429 TooManyRequests")], 69_002, [2]),
+      ([Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 90_000)], 900_000, []),
+      ([Step(at: 0, answer: "lost")], 60_002, [1]), ([Step(at: 0, answer: "refused")], 60_002, [1]),
+      ([Step(at: 0, answer: "goaway")], 60_002, [1]), ([Step(at: 0, answer: "pending")], 60_002, []),
+      ([Step(at: 0, answer: "taken")], 60_002, []), ([Step(at: 0, answer: "400 BadTopic")], 60_002, []),
+      ([Step(at: 0, answer: "410 Unregistered")], 60_002, []),
+      (
+        [Step(at: 0, answer: "503", headers: [("user-agent", "apns-mock")])], 60_002, []
+      ),
+    ] as [([Step], Int64, [Int])])
+  func abandoned(_ steps: [Step], _ time: Int64, _ earners: [Int]) {
+    let scene = FindingsScene(steps, now: PushFixture.noon + time)
+    #expect(scene.earners(of: .abandoned) == earners)
+  }
+
+  /// A pending attempt that ends after the retry of its push was accepted is not the last one.
+  @Test func anAttemptThatWasReplacedIsNotAbandoned() {
+    let scene = FindingsScene([Step(at: 0, answer: "pending")], now: PushFixture.noon + 900_000)
+    #expect(scene.earners(of: .abandoned) == [])
+    scene.add(Step(at: 5000))
+    scene.end(1, as: Step(at: 6000, answer: "lost"))
+    #expect(scene.earners(of: .abandoned) == [])
+  }
+
   @Test func tellsWhy() throws {
     let scene = FindingsScene([
       Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 20, answer: "503", retryAfter: "60"),

@@ -1,4 +1,5 @@
 import APNSRules
+import Notation
 import Testing
 
 @testable import Inbox
@@ -12,14 +13,17 @@ import Testing
     """#
 
   /// A push about which every field says something: the third attempt of an alert.
-  static let record = PushFixture {
+  static let fixture = PushFixture {
     $0.headers += [
       ("apns-priority", "5"), ("apns-collapse-id", "Score-7"), ("apns-expiration", "1769864400"),
       ("x-note", "a  B"), ("x-empty", ""),
     ]
     $0.body = Array(payload.utf8)
     $0.attempt = 3
-  }.record
+  }
+
+  /// The record of `fixture`.
+  static let record = fixture.record
 
   static let context = FilterContext(now: PushFixture.noon + 60_000, rulebook: PushFixture.rulebook)
 
@@ -27,95 +31,99 @@ import Testing
     try Filter(query: query, in: context).matches(record)
   }
 
-  @Test(
-    arguments: [
-      ("", true),
-      // Fields by both names.
-      ("device_token:AB12*", true), ("token:AB12*", true), ("token:cd*", false), ("topic:com.acme.app", true),
-      ("topic:*.App", false), ("push_type:alert", true), ("type:alert", true), ("type:voip", false),
-      ("apns_id:9d3220fe-*", true), ("id:9D3220FE-444B-633E-D1F1-5D0DCB4F537A", true), ("id:9", false),
-      ("collapse_id:Score-7", true), ("collapse:Score-*", true), ("collapse:score-7", false), ("push_key:*", true),
-      ("push_key:00*11*22", false), ("rule:*", false), ("reason:*", false), ("profile:*", false),
-      ("outcome:accepted", true), ("outcome:*ed", true), ("outcome:rejected", false), ("accepted:true", true),
-      ("accepted:false", false), ("connection:c17", true), ("listener:0", true), ("listener:>0", false),
-      ("key_id:MOCKKEY001", true), ("team_id:MOCK*", true), ("key_id:x", false),
-      // Numbers: equal, pattern, bounds, ranges.
-      ("status:200", true), ("status:2*", true), ("status:*00", true), ("status:>199", true), ("status:>200", false),
-      ("status:>=200", true), ("status:>=201", false), ("status:<201", true), ("status:<200", false),
-      ("status:<=200", true), ("status:<=199", false), ("status:200..299", true), ("status:100..199", false),
-      ("status:200..200", true), ("status>=200", true), ("status<200", false), ("status=200", true),
-      ("priority:5", true), ("priority:>5", false), ("priority:<10", true), ("attempt:3", true), ("attempt:>2", true),
-      ("attempt:1..2", false), ("!attempt:1..2", true),
-      // Sizes, in bytes and larger units.
-      ("size:>300", true), ("size:<300", false), ("size:>0.25K", true), ("size:>1KiB", false), ("size:100..1K", true),
-      ("larger:300", true), ("larger:1K", false), ("size_gt:300", true), ("smaller:1K", true), ("size_lt:300", false),
-      // Times, said or counted from now, which is a minute after the push.
-      ("since:2026-01-31T12:00:00Z", true), ("since:2026-01-31T12:00:00.001Z", false),
-      ("since:2026-01-31T13:00:00+01:00", true), ("until:2026-01-31T12:00:00.001Z", true), ("since:-5m", true),
-      ("since:-1m", true), ("since:-59s", false), ("until:-59s", true), ("until:-1m", false), ("since:-1h30m", true),
-      ("since:-3650d until:-1s", true),
-      // What it is.
-      ("is:retry", true), ("is:first", false), ("is:pending", false), ("is:*", true), ("!is:retry", false),
-      ("is:pending is:retry", true),
-      // Findings.
-      ("finding:*", false), ("!finding:would-not-show", true),
-      // Headers: any value under the name counts.
-      ("header.apns-topic:com.acme.app", true), ("header.APNS-Topic:com.acme.app", true),
-      ("header.apns-topic:x", false),
-      (#"header.x-note:"a  B""#, true), (#"header.x-note:"a  b""#, false),
-      ("header.x-other:*", false), ("!header.x-other:*", true), ("header.x-empty:*", true),
-      (#"header.x-empty:"""#, true),
-      ("header.apns-expiration:>1769864399", true), ("header.apns-expiration:>1769864400", false),
-      ("header.apns-expiration:1769864000..1769865000", true), ("header.x-note:>3", false),
-      (#"header.":path":/3/device/*"#, true), ("header.authorization:bearer*", true),
-    ])
+  /// Queries about fields and headers, and whether they find `record`.
+  static let fields: [(query: String, expected: Bool)] = [
+    ("", true),
+    // Fields by both names.
+    ("device_token:AB12*", true), ("token:AB12*", true), ("token:cd*", false), ("topic:com.acme.app", true),
+    ("topic:*.App", false), ("push_type:alert", true), ("type:alert", true), ("type:voip", false),
+    ("apns_id:9d3220fe-*", true), ("id:9D3220FE-444B-633E-D1F1-5D0DCB4F537A", true), ("id:9", false),
+    ("collapse_id:Score-7", true), ("collapse:Score-*", true), ("collapse:score-7", false), ("push_key:*", true),
+    ("push_key:00*11*22", false), ("rule:*", false), ("reason:*", false), ("profile:*", false),
+    ("outcome:accepted", true), ("outcome:*ed", true), ("outcome:rejected", false), ("accepted:true", true),
+    ("accepted:false", false), ("connection:c17", true), ("listener:0", true), ("listener:>0", false),
+    ("key_id:MOCKKEY001", true), ("team_id:MOCK*", true), ("key_id:x", false),
+    // Numbers: equal, pattern, bounds, ranges.
+    ("status:200", true), ("status:2*", true), ("status:*00", true), ("status:>199", true), ("status:>200", false),
+    ("status:>=200", true), ("status:>=201", false), ("status:<201", true), ("status:<200", false),
+    ("status:<=200", true), ("status:<=199", false), ("status:200..299", true), ("status:100..199", false),
+    ("status:200..200", true), ("status>=200", true), ("status<200", false), ("status=200", true),
+    ("priority:5", true), ("priority:>5", false), ("priority:<10", true), ("attempt:3", true), ("attempt:>2", true),
+    ("attempt:1..2", false), ("!attempt:1..2", true),
+    // Sizes, in bytes and larger units.
+    ("size:>300", true), ("size:<300", false), ("size:>0.25K", true), ("size:>1KiB", false), ("size:100..1K", true),
+    ("larger:300", true), ("larger:1K", false), ("size_gt:300", true), ("smaller:1K", true), ("size_lt:300", false),
+    // Times, said or counted from now, which is a minute after the push.
+    ("since:2026-01-31T12:00:00Z", true), ("since:2026-01-31T12:00:00.001Z", false),
+    ("since:2026-01-31T13:00:00+01:00", true), ("until:2026-01-31T12:00:00.001Z", true), ("since:-5m", true),
+    ("since:-1m", true), ("since:-59s", false), ("until:-59s", true), ("until:-1m", false), ("since:-1h30m", true),
+    ("since:-3650d until:-1s", true),
+    // What it is.
+    ("is:retry", true), ("is:first", false), ("is:pending", false), ("is:*", true), ("!is:retry", false),
+    ("is:pending is:retry", true),
+    // Findings.
+    ("finding:*", false), ("!finding:would-not-show", true),
+    // Headers: any value under the name counts.
+    ("header.apns-topic:com.acme.app", true), ("header.APNS-Topic:com.acme.app", true),
+    ("header.apns-topic:x", false),
+    (#"header.x-note:"a  B""#, true), (#"header.x-note:"a  b""#, false),
+    ("header.x-other:*", false), ("!header.x-other:*", true), ("header.x-empty:*", true),
+    (#"header.x-empty:"""#, true),
+    ("header.apns-expiration:>1769864399", true), ("header.apns-expiration:>1769864400", false),
+    ("header.apns-expiration:1769864000..1769865000", true), ("header.x-note:>3", false),
+    (#"header.":path":/3/device/*"#, true), ("header.authorization:bearer*", true),
+  ]
+
+  @Test(arguments: fields)
   func finds(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
   }
 
-  @Test(
-    arguments: [
-      // Strings: equal, pattern, case, white space.
-      (#"payload./aps/alert/title:"Order shipped""#, true), ("payload./aps/alert/title:Order*", true),
-      (#"payload./aps/alert/title:"*r s*""#, true), (#"payload./aps/alert/title:"order shipped""#, false),
-      (#"payload./aps/alert/title:"Order shipped ""#, false), ("payload./aps/alert/title:Order", false),
-      (#"payload./aps/alert/body:"Für \"dich\" \* nur""#, true), (#"payload./aps/alert/body:"F* nur""#, true),
-      (#"payload./aps/sound:"""#, true), ("payload./aps/sound:*", true), ("payload./aps/sound:0", false),
-      // Numbers by their value; a string of digits is meant by digits too, but by quoted ones it alone.
-      ("payload./aps/badge:4", true), ("payload./aps/badge:4.0", true), ("payload./aps/badge:0.4e1", true),
-      ("payload./aps/badge:5", false), ("payload./aps/badge:>3", true), ("payload./aps/badge>3", true),
-      ("payload./aps/badge:>4", false), ("payload./aps/badge:>=4", true), ("payload./aps/badge:<4", false),
-      ("payload./aps/badge:<=4", true), ("payload./aps/badge:<4.5", true), ("payload./aps/badge:3..5", true),
-      ("payload./aps/badge:5..9", false), ("payload./aps/badge:4*", true), (#"payload./aps/badge:"4""#, false),
-      ("payload./three:3", true), (#"payload./three:"3""#, true), ("payload./three:>2", false),
-      ("payload./half:2.5", true), ("payload./minus:-1", true), ("payload./minus:<0", true),
-      ("payload./minus:-2..-1", true), ("payload./big:9007199254740993", true),
-      ("payload./big:9007199254740992", false),
-      ("payload./big:>9007199254740992", true),
-      // true, false, null.
-      ("payload./yes:true", true), ("payload./yes:false", false), (#"payload./yes:"true""#, false),
-      ("payload./yes:1", false), ("payload./nothing:null", true), ("payload./nothing:*", true),
-      (#"payload./nothing:"""#, false), (#"payload./nothing:"null""#, false),
-      // What is there, and what is not.
-      ("payload./aps:*", true), ("payload./aps/alert:*", true), ("payload./aps/alert:Order*", false),
-      ("payload./gone:*", false), ("!payload./gone:*", true), ("payload./gone/further:*", false),
-      ("payload./aps/badge/x:*", false), ("!payload./gone:3", true), ("payload./gone:!3", true),
-      // Pointers: lists, escapes, names with anything in them, the later of two members.
-      ("payload./list/0:1", true), ("payload./list/1:zwei", true), ("payload./list/2/x:0", true),
-      ("payload./list/3:*", false), ("payload./list/-:*", false), ("payload./list/00:*", false),
-      ("payload./a~1b:1", true),
-      ("payload./m~0n:2", true), ("payload./:5", true), (#"payload."/a b:c":x"#, true), ("payload./twice:2", true),
-      ("payload./twice:1", false), ("payload./Grüße:Köln", true), ("payload./APS:*", false),
-      // One pointer is one field: repeated is or; another one is another field.
-      ("payload./aps/badge:3 payload./aps/badge:4", true), ("payload./aps/badge:4 payload./three:4", false),
-      ("!payload./aps/badge:3 !payload./aps/badge:4", false),
-      // Text anywhere, in the payload as it is read and in the headers, without case.
-      (#"text:"order shipped""#, true), ("text:ORDER", true), ("text:für", true), ("text:FüR", true),
-      (#"text:"\"dich\"""#, true), (#"text:"\* nur""#, true), ("text:köln", true), ("text:score-7", true),
-      ("text:apns-collapse-id", true), ("text:com.acme", true), ("text:order*zwei", true), ("text:zwei*order", false),
-      ("text:missing", false), ("!text:missing", true), ("text:*", true), ("text:SECRETSECRET", false),
-      ("text:missing text:order", true), ("text:shippedx", false),
-    ])
+  /// Queries about the payload and about text anywhere, and whether they find `record`.
+  static let payloads: [(query: String, expected: Bool)] = [
+    // Strings: equal, pattern, case, white space.
+    (#"payload./aps/alert/title:"Order shipped""#, true), ("payload./aps/alert/title:Order*", true),
+    (#"payload./aps/alert/title:"*r s*""#, true), (#"payload./aps/alert/title:"order shipped""#, false),
+    (#"payload./aps/alert/title:"Order shipped ""#, false), ("payload./aps/alert/title:Order", false),
+    (#"payload./aps/alert/body:"Für \"dich\" \* nur""#, true), (#"payload./aps/alert/body:"F* nur""#, true),
+    (#"payload./aps/sound:"""#, true), ("payload./aps/sound:*", true), ("payload./aps/sound:0", false),
+    // Numbers by their value; a string of digits is meant by digits too, but by quoted ones it alone.
+    ("payload./aps/badge:4", true), ("payload./aps/badge:4.0", true), ("payload./aps/badge:0.4e1", true),
+    ("payload./aps/badge:5", false), ("payload./aps/badge:>3", true), ("payload./aps/badge>3", true),
+    ("payload./aps/badge:>4", false), ("payload./aps/badge:>=4", true), ("payload./aps/badge:<4", false),
+    ("payload./aps/badge:<=4", true), ("payload./aps/badge:<4.5", true), ("payload./aps/badge:3..5", true),
+    ("payload./aps/badge:5..9", false), ("payload./aps/badge:4*", true), (#"payload./aps/badge:"4""#, false),
+    ("payload./three:3", true), (#"payload./three:"3""#, true), ("payload./three:>2", false),
+    ("payload./half:2.5", true), ("payload./minus:-1", true), ("payload./minus:<0", true),
+    ("payload./minus:-2..-1", true), ("payload./big:9007199254740993", true),
+    ("payload./big:9007199254740992", false),
+    ("payload./big:>9007199254740992", true),
+    // true, false, null.
+    ("payload./yes:true", true), ("payload./yes:false", false), (#"payload./yes:"true""#, false),
+    ("payload./yes:1", false), ("payload./nothing:null", true), ("payload./nothing:*", true),
+    (#"payload./nothing:"""#, false), (#"payload./nothing:"null""#, false),
+    // What is there, and what is not.
+    ("payload./aps:*", true), ("payload./aps/alert:*", true), ("payload./aps/alert:Order*", false),
+    ("payload./gone:*", false), ("!payload./gone:*", true), ("payload./gone/further:*", false),
+    ("payload./aps/badge/x:*", false), ("!payload./gone:3", true), ("payload./gone:!3", true),
+    // Pointers: lists, escapes, names with anything in them, the later of two members.
+    ("payload./list/0:1", true), ("payload./list/1:zwei", true), ("payload./list/2/x:0", true),
+    ("payload./list/3:*", false), ("payload./list/-:*", false), ("payload./list/00:*", false),
+    ("payload./a~1b:1", true),
+    ("payload./m~0n:2", true), ("payload./:5", true), (#"payload."/a b:c":x"#, true), ("payload./twice:2", true),
+    ("payload./twice:1", false), ("payload./Grüße:Köln", true), ("payload./APS:*", false),
+    // One pointer is one field: repeated is or; another one is another field.
+    ("payload./aps/badge:3 payload./aps/badge:4", true), ("payload./aps/badge:4 payload./three:4", false),
+    ("!payload./aps/badge:3 !payload./aps/badge:4", false),
+    // Text anywhere, in the payload as it is read and in the headers, without case.
+    (#"text:"order shipped""#, true), ("text:ORDER", true), ("text:für", true), ("text:FüR", true),
+    (#"text:"\"dich\"""#, true), (#"text:"\* nur""#, true), ("text:köln", true), ("text:score-7", true),
+    ("text:apns-collapse-id", true), ("text:com.acme", true), ("text:order*zwei", true), ("text:zwei*order", false),
+    ("text:missing", false), ("!text:missing", true), ("text:*", true), ("text:SECRETSECRET", false),
+    ("text:missing text:order", true), ("text:shippedx", false),
+  ]
+
+  @Test(arguments: payloads)
   func findsInThePush(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
     if !query.contains(" payload.") && !query.contains(" text:") && !query.contains(" !") {
@@ -123,24 +131,26 @@ import Testing
     }
   }
 
-  @Test(
-    arguments: [
-      ("status:200 topic:com.acme.*", true), ("status:410 topic:com.acme.*", false),
-      ("status:410 status:200", true), ("status:410 topic:com.acme.* status:200", true),
-      ("status:200 !status:200", false), ("status:2* !status:201", true), ("!status:200 !status:201", false),
-      ("!status:201 !status:202", true), ("status:200 !topic:com.acme.*", false),
-      // Alternatives join within a field before fields are put together: (410 or 200) and (x or com.acme.app).
-      ("status:410 topic:x status:200 topic:com.acme.app", true), ("status:410 topic:x status:200 topic:y", false),
-      ("type:alert push_type:voip", true), ("larger:1K size_gt:100", true), ("larger:100 smaller:200", false),
-      (
-        #"status:200 topic:com.acme.* !type:background is:retry larger:0.2K text:"order shipped" payload./aps/badge:>3"#,
-        true
-      ),
-      (
-        #"status:200 topic:com.acme.* !type:alert is:retry larger:0.2K text:"order shipped" payload./aps/badge:>3"#,
-        false
-      ),
-    ])
+  /// Queries of several conditions, and whether they find `record`.
+  static let combinations: [(query: String, expected: Bool)] = [
+    ("status:200 topic:com.acme.*", true), ("status:410 topic:com.acme.*", false),
+    ("status:410 status:200", true), ("status:410 topic:com.acme.* status:200", true),
+    ("status:200 !status:200", false), ("status:2* !status:201", true), ("!status:200 !status:201", false),
+    ("!status:201 !status:202", true), ("status:200 !topic:com.acme.*", false),
+    // Alternatives join within a field before fields are put together: (410 or 200) and (x or com.acme.app).
+    ("status:410 topic:x status:200 topic:com.acme.app", true), ("status:410 topic:x status:200 topic:y", false),
+    ("type:alert push_type:voip", true), ("larger:1K size_gt:100", true), ("larger:100 smaller:200", false),
+    (
+      #"status:200 topic:com.acme.* !type:background is:retry larger:0.2K text:"order shipped" payload./aps/badge:>3"#,
+      true
+    ),
+    (
+      #"status:200 topic:com.acme.* !type:alert is:retry larger:0.2K text:"order shipped" payload./aps/badge:>3"#,
+      false
+    ),
+  ]
+
+  @Test(arguments: combinations)
   func putsConditionsTogether(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
   }

@@ -42,6 +42,19 @@ struct CertificateFixture {
     return Dictionary(uniqueKeysWithValues: try names.map { ($0, try WholeFile(path: file($0).path).bytes()) })
   }
 
+  /// Replaces `ca.pem` by one with the same key and subject and, as in earlier versions, addresses among its name
+  /// constraints; puts it behind the server's certificate too.
+  func writeOldAuthority() throws {
+    try openssl(
+      "req", "-x509", "-new", "-key", "ca-key.pem", "-days", "365", "-out", "ca.pem",
+      "-subj", "/O=apns-mock/CN=apns-mock CA of build-7.internal", "-addext", "keyUsage=critical,keyCertSign,cRLSign",
+      "-addext",
+      "nameConstraints=critical,permitted;DNS:localhost,permitted;DNS:push.apple.com,permitted;DNS:apns-mock,"
+        + "permitted;DNS:internal,permitted;DNS:made.example,permitted;IP:127.0.0.0/255.0.0.0,"
+        + "permitted;IP:0:0:0:0:0:0:0:1/FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF:FFFF")
+    try write("server.pem", certificate("server.pem").pem + text("ca.pem"))
+  }
+
   /// The permission bits of a file.
   func mode(_ name: String) throws -> Int? {
     try FileManager.default.attributesOfItem(atPath: file(name).path)[.posixPermissions] as? Int

@@ -75,19 +75,22 @@ import Testing
     #expect(certificate.notBefore < fixture.now)
   }
 
-  @Test func theProviderCertificateIsForOneTopic() throws {
+  @Test func theProviderCertificateIsForOneApp() throws {
     let fixture = CertificateFixture()
     defer { fixture.remove() }
     try fixture.open()
     let certificate = PeerCertificate(try fixture.certificate("client.pem"))
     #expect(certificate.subjectUID == "com.example.app")
-    #expect(certificate.topics == ["com.example.app"])
+    #expect(certificate.topics == ["com.example.app", "com.example.app.voip", "com.example.app.complication"])
     #expect(certificate.development)
     #expect(certificate.production)
     let shown = try fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes")
     #expect(shown.status == 0)
     #expect(shown.output.contains(try fixture.text("client-key.pem")))
     #expect(shown.output.contains(try fixture.certificate("client.pem").pem))
+    // Libraries such as sideshow/apns2 and pigeon accept the certificate alone.
+    #expect(shown.output.components(separatedBy: "BEGIN CERTIFICATE").count == 2)
+    #expect(try X509Certificate.chain(pem: fixture.text("client.pem")).count == 1)
   }
 
   @Test func aSecondStartChangesNothing() throws {

@@ -138,6 +138,83 @@ import Testing
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
+  /// BoringSSL refuses an authority with addresses among its name constraints.
+  @Test func anAuthorityWithAddressConstraintsIsReissued() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    try fixture.writeOldAuthority()
+    let old = try fixture.certificate("ca.pem")
+    try fixture.write("old-ca.pem", old.pem)
+    let leaf = try fixture.certificate("server.pem")
+    #expect(old.constrainsAddresses)
+    var notices: [String] = []
+    #expect(try altered(fixture) { notices = try fixture.open().notices } == ["ca.pem", "server.pem"])
+    #expect(notices.count == 2)
+    #expect(notices.first?.contains("re-issued the certificate authority with the same key and subject") == true)
+    let renewed = try fixture.certificate("ca.pem")
+    #expect(!renewed.constrainsAddresses && renewed.subject == old.subject)
+    #expect(try renewed.permits(.domain("made.example")), "a --san of its making")
+    let chain = try X509Certificate.chain(pem: fixture.text("server.pem"))
+    #expect(chain.map(\.fingerprint) == [leaf.fingerprint, renewed.fingerprint])
+    #expect(try fixture.open().notices.isEmpty)
+    // A leaf that is issued later is valid for those who trust the old certificate.
+    try fixture.open(extraNames: ["new.made.example", "127.0.0.9"])
+    for authority in ["ca.pem", "old-ca.pem"] {
+      for (file, purpose) in [("server.pem", "sslserver"), ("client.pem", "sslclient")] {
+        let outcome = try fixture.openssl(
+          "verify", "-x509_strict", "-purpose", purpose, "-CAfile", authority, "-untrusted", "server.pem", file)
+        #expect(outcome.status == 0, "\(outcome.output)")
+      }
+    }
+  }
+
+  @Test func anAuthorityThatCannotBeReissuedIsReported() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    try fixture.writeOldAuthority()
+    try fixture.delete("ca-key.pem")
+    var notices: [String] = []
+    #expect(try altered(fixture) { notices = try fixture.open().notices }.isEmpty)
+    #expect(notices.count == 1)
+    #expect(notices.first?.contains("BoringSSL") == true)
+    #expect(notices.first?.contains("apns-mock certs --new-ca --certs '\(fixture.path)'") == true)
+  }
+
+  /// An address never needs another authority.
+  @Test(arguments: ["8.8.8.8", "2001:db8::1"])
+  func anyAddressIsAdded(address: String) throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    #expect(try altered(fixture) { try fixture.open(extraNames: [address]) } == Self.server)
+    let outcome = try fixture.openssl(
+      "verify", "-x509_strict", "-purpose", "sslserver", "-verify_ip", address, "-CAfile", "ca.pem", "server.pem")
+    #expect(outcome.status == 0, "\(outcome.output)")
+  }
+
+  /// Earlier versions wrote the authority's certificate into the provider's files.
+  @Test func otherCertificatesAreRemovedFromTheProvidersFiles() throws {
+    let fixture = CertificateFixture()
+    defer { fixture.remove() }
+    try fixture.open()
+    let leaf = try fixture.text("client.pem")
+    try fixture.write("client.pem", leaf + fixture.text("ca.pem"))
+    let made = try fixture.openssl(
+      "pkcs12", "-export", "-in", "client.pem", "-inkey", "client-key.pem", "-out", "client.p12", "-passout",
+      "pass:mock")
+    #expect(made.status == 0, "\(made.output)")
+    var notices: [String] = []
+    #expect(try altered(fixture) { notices = try fixture.open().notices } == ["client.pem", "client.p12"])
+    #expect(notices.count == 2)
+    #expect(try fixture.text("client.pem") == leaf)
+    let shown = try fixture.openssl("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-nodes")
+    #expect(shown.output.components(separatedBy: "BEGIN CERTIFICATE").count == 2)
+    #expect(shown.output.contains(try fixture.text("client-key.pem")))
+    #expect(try fixture.open().notices.isEmpty)
+  }
+
   /// A team may give out its authority's certificate without the key.
   @Test func theAuthoritysKeyIsNeededForIssuingOnly() throws {
     let fixture = CertificateFixture()

@@ -24,7 +24,10 @@ import Testing
     let outcome = try fixture.openssl(
       "verify", "-x509_strict", "-purpose", "sslclient", "-CAfile", "ca.pem", made.certificate)
     #expect(outcome.status == 0, "\(outcome.output)")
-    #expect(try fixture.openssl("pkcs12", "-in", made.p12, "-passin", "pass:mock", "-nodes").status == 0)
+    #expect(chain.count == 1)
+    let shown = try fixture.openssl("pkcs12", "-in", made.p12, "-passin", "pass:mock", "-nodes")
+    #expect(shown.status == 0)
+    #expect(shown.output.components(separatedBy: "BEGIN CERTIFICATE").count == 2)
     for path in [made.key, made.p12] {
       #expect(try fixture.mode(URL(fileURLWithPath: path).lastPathComponent) == 0o600)
     }

@@ -177,6 +177,40 @@ import Testing
     }
   }
 
+  @Test func everyCallerOfStopWaitsUntilTheServerHasStopped() async throws {
+    try await TestServer.run { test in
+      Self.add(test, .delay(.fixed(.seconds(1))))
+      let push = test.push(token: try test.providerToken())
+      let sending = Task { try await test.client().send([push]) }
+      while test.server.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      let first = Task { await test.server.stop() }
+      while test.server.state.phase != .stopping { try await Task.sleep(for: .milliseconds(2)) }
+      await test.server.stop()
+      #expect(test.server.state.connections.openCount == 0)
+      await first.value
+      _ = try await sending.value
+    }
+  }
+
+  /// Each iteration lets a profile expire while another one is activated.
+  @Test func anExpiringProfileDoesNotReplaceANewerOne() async throws {
+    try await TestServer.run { test in
+      let faults = test.server.state.faults
+      let library = faults.library.load()
+      let source = try #require(library.source(named: "healthy"))
+      let expiring = ChosenProfile(source: source, profile: Profile(name: "expiring"))
+      let newer = ChosenProfile(source: source, profile: Profile(name: "newer"))
+      for iteration in 0..<300 {
+        faults.use(expiring, timeToLive: .nanoseconds(1))
+        // Meets the expiry at a different place each time.
+        try await Task.sleep(for: .microseconds(iteration % 100 * 4))
+        faults.use(newer)
+        try await Task.sleep(for: .microseconds(200))
+        #expect(faults.selection.profile.name == "newer")
+      }
+    }
+  }
+
   /// Thousands of pushes wait without a thread of their own, and each gets its answer.
   @Test func manyHeldPushesAreAllAnswered() async throws {
     try await TestServer.run { test in

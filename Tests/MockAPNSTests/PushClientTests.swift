@@ -21,7 +21,7 @@ import Testing
     try await TestServer.run { test in
       let outcomes = try await Self.certificate(test, [.production]).send([test.push(token: nil)])
       #expect(
-        outcomes == [.disconnected(reason: #"GOAWAY code 0 {"reason":"BadCertificateEnvironment"}"#)])
+        outcomes == [.disconnected(reason: #"GOAWAY NO_ERROR (0x0): {"reason":"BadCertificateEnvironment"}"#)])
     }
   }
 

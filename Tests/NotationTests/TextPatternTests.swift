@@ -39,6 +39,34 @@ import Testing
     #expect(!TextPattern(literal: "A*").matches("ab"))
   }
 
+  /// Every short pattern over two letters and the star against every short text, compared with a plain matcher.
+  @Test func findsWhatAPlainMatcherFinds() {
+    func words(_ letters: [Character], upTo count: Int) -> [[Character]] {
+      var all: [[Character]] = [[]]
+      var longest = all
+      for _ in 0..<count {
+        longest = longest.flatMap { word in letters.map { word + [$0] } }
+        all += longest
+      }
+      return all
+    }
+    func matches(_ pattern: ArraySlice<Character>, _ text: ArraySlice<Character>) -> Bool {
+      guard let first = pattern.first else { return text.isEmpty }
+      if first == "*" {
+        return matches(pattern.dropFirst(), text) || !text.isEmpty && matches(pattern, text.dropFirst())
+      }
+      return first == text.first && matches(pattern.dropFirst(), text.dropFirst())
+    }
+    let texts = words(["a", "b"], upTo: 6)
+    for word in words(["a", "b", "*"], upTo: 5) {
+      // A star on both sides makes the search through the middle of a text do the work.
+      let written = ["*"] + word + ["*"]
+      let pattern = TextPattern(String(written), foldsCase: true)
+      let wrong = texts.first { pattern.matches(String($0).uppercased()) != matches(written[...], $0[...]) }
+      #expect(wrong == nil, "\(String(written))")
+    }
+  }
+
   /// Patterns with many stars are where backtracking matchers take exponential time.
   @Test func isQuickOnHostilePatterns() {
     let pattern = TextPattern(String(repeating: "a*", count: 200) + "b", foldsCase: false)

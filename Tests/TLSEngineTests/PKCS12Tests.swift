@@ -1,3 +1,4 @@
+import Foundation
 import Testing
 
 @testable import TLSEngine
@@ -8,8 +9,7 @@ import Testing
     let tool = try OpenSSLTool()
     defer { tool.remove() }
     let samples = try SampleCertificates()
-    let bytes = try PKCS12.encode(
-      samples.provider, authority: samples.authority.certificate, name: "a provider", password: "mock")
+    let bytes = try PKCS12.encode(samples.provider, name: "a provider", password: "mock")
     try tool.write("client.p12", bytes)
     let shown = try tool.run("pkcs12", "-in", "client.p12", "-passin", "pass:mock", "-info", "-nodes")
     #expect(shown.status == 0, "\(shown.output)")
@@ -18,9 +18,28 @@ import Testing
     #expect(shown.output.contains("Shrouded Keybag: pbeWithSHA1And3-KeyTripleDES-CBC"))
     #expect(shown.output.contains("friendlyName: a provider"))
     #expect(shown.output.contains(try samples.provider.certificate.pem))
-    #expect(shown.output.contains(try samples.authority.certificate.pem))
+    // One key and one certificate: libraries such as sideshow/apns2 accept exactly two entries.
+    #expect(shown.output.components(separatedBy: "-----BEGIN ").count - 1 == 2)
+    #expect(!PKCS12.containsFurtherCertificates(bytes, password: "mock"))
     #expect(shown.output.contains(try samples.provider.key.pem))
     let wrong = try tool.run("pkcs12", "-in", "client.p12", "-passin", "pass:other", "-nodes")
     #expect(wrong.status != 0)
+  }
+
+  @Test func furtherCertificatesAreFoundUnderTheirPasswordOnly() throws {
+    let tool = try OpenSSLTool()
+    defer { tool.remove() }
+    let samples = try SampleCertificates()
+    try samples.write(to: tool)
+    try tool.write("client-key.pem", try samples.provider.key.pem)
+    let made = try tool.run(
+      "pkcs12", "-export", "-in", "client.pem", "-inkey", "client-key.pem", "-certfile", "ca.pem", "-passout",
+      "pass:mock", "-out", "both.p12")
+    #expect(made.status == 0, "\(made.output)")
+    let bytes = try tool.bytes("both.p12")
+    #expect(PKCS12.isWhole(bytes))
+    #expect(PKCS12.containsFurtherCertificates(bytes, password: "mock"))
+    #expect(!PKCS12.containsFurtherCertificates(bytes, password: "other"))
+    #expect(!PKCS12.containsFurtherCertificates([], password: "mock"))
   }
 }

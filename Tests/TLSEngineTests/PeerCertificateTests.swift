@@ -80,6 +80,52 @@ import Testing
     #expect(throws: TLSError.self) { try PeerCertificate(der: der + [0]) }
   }
 
+  /// Bundle id (…6.3.3) and VoIP topics (…6.3.4), with and without the list (…6.3.6).
+  @Test(
+    arguments: [
+      ("1.2.840.113635.100.6.3.4 = ASN1:UTF8:com.acme.app.voip", ["com.acme.app", "com.acme.app.voip"]),
+      ("1.2.840.113635.100.6.3.3 = ASN1:UTF8:com.acme.app", ["com.acme.app"]),
+      (
+        """
+        1.2.840.113635.100.6.3.3 = ASN1:UTF8:com.acme.app
+        1.2.840.113635.100.6.3.4 = ASN1:IA5:com.acme.app.voip
+        1.2.840.113635.100.6.3.6 = ASN1:SEQUENCE:list
+        """, ["com.acme.app", "com.acme.app.complication", "com.acme.app.voip"]
+      ),
+      ("1.2.840.113635.100.6.3.4 = ASN1:INTEGER:1", []),
+    ])
+  func otherExtensionsWithTopics(extensions: String, topics: [String]) throws {
+    let tool = try OpenSSLTool()
+    defer { tool.remove() }
+    try tool.write(
+      "extensions.cnf",
+      """
+      [req]
+      distinguished_name = name
+      x509_extensions = push
+      prompt = no
+      [name]
+      CN = Apple Push Services: com.acme.app
+      UID = com.acme.app
+      [push]
+      1.2.840.113635.100.6.3.1 = ASN1:NULL
+      \(extensions)
+      [list]
+      topic1 = UTF8:com.acme.app
+      labels1 = SEQUENCE:app
+      topic2 = UTF8:com.acme.app.complication
+      labels2 = SEQUENCE:app
+      [app]
+      label = UTF8:app
+      """)
+    try tool.run(
+      "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "key.pem", "-config", "extensions.cnf", "-outform",
+      "DER", "-out", "cert.der", "-days", "3")
+    let certificate = try PeerCertificate(der: try tool.bytes("cert.der"))
+    #expect(certificate.subjectUID == "com.acme.app")
+    #expect(certificate.topics == topics)
+  }
+
   /// One flipped byte anywhere must at most change what is read.
   @Test func alteredCertificatesDoNoHarm() throws {
     let tool = try OpenSSLTool()

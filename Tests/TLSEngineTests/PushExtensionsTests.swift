@@ -12,6 +12,17 @@ import Testing
     #expect(PushExtensions.decodeTopics(PushExtensions.encode(topics: topics)) == topics)
   }
 
+  /// Extensions …6.3.3 and …6.3.4 hold a string; a list of topics is read as well.
+  @Test(
+    arguments: [
+      (a, ["a"]), ([0x16, 0x01, 0x61], ["a"]), ([0x30, 0x06] + a + a, ["a", "a"]), ([], []), (a + a, []),
+      (a + [0x00], []),
+      ([0x0C, 0x02, 0x61], []), ([0x05, 0x00], []), ([0x0C, 0x01, 0xFF], []), ([0x30, 0x03] + a + [0x00], []),
+    ] as [([UInt8], [String])])
+  func oneTopicOrSeveral(der: [UInt8], topics: [String]) {
+    #expect(PushExtensions.decodeTopicOrTopics(der) == topics)
+  }
+
   @Test func labelsFollowTheSuffix() {
     let encoded = PushExtensions.encode(topics: ["a", "a.voip", "a.complication"])
     for label in ["app", "voip", "complication"] {

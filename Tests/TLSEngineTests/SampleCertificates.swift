@@ -18,7 +18,6 @@ struct SampleCertificates {
     valid = (now - Self.day)...(now + 100 * Self.day)
     var permitted = PermittedNames()
     for name in ["localhost", "test"].compactMap({ CertificateName($0) }) { permitted.add(name) }
-    permitted.addPrivateNetworks()
     authority = try CertificateAuthority(commonName: "Sample CA", permitted: permitted, valid: valid)
     server = try authority.issueServer(names: serverNames.compactMap { CertificateName($0) }, valid: valid)
     provider = try authority.issueProvider(

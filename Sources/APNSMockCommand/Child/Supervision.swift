@@ -56,6 +56,7 @@ struct Supervision: Sendable {
 
   private func endAtOnce(_ code: Int32) -> Never {
     beforeExit()
+    LogPipe.standardError.flush()
     // Not `exit`: what runs then could wait for the very thing that takes too long.
     _exit(code)
   }

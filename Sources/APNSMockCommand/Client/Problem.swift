@@ -42,7 +42,7 @@ extension AdminClient.Answer {
     case 401:
       throw CommandFailure(
         .usage,
-        "\(words)\(words.hasSuffix(".") ? "" : ".") The token stands in the server's port file (--port-file), or set \(Setting.adminToken.variable)"
+        "\(words)\(words.hasSuffix(".") ? "" : ".") The server's port file has the token (--port-file); or give --admin-token, or set \(Setting.adminToken.variable)"
       )
     default: throw CommandFailure(.failed, words)
     }

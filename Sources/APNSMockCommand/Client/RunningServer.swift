@@ -9,6 +9,11 @@ struct ServerFlags: ParsableArguments {
 
   @Option(name: .long, help: "The server's admin listener, HOST:PORT. [APNS_MOCK_ADMIN] (default: 127.0.0.1:8197)")
   var admin: String?
+
+  @Option(
+    name: .long,
+    help: "The token the admin listener requires. [APNS_MOCK_ADMIN_TOKEN] (default: the one in the port file)")
+  var adminToken: String?
 }
 
 /// A running server as its clients find it: by `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or
@@ -29,13 +34,14 @@ struct RunningServer: Sendable {
       }
       portFile = found
       client = AdminClient(
-        endpoint: admin.reachable, token: found.adminToken, origin: ", where the port file says it is")
+        endpoint: admin.reachable, token: flags.adminToken ?? found.adminToken,
+        origin: ", where the port file says it is")
       return
     }
     portFile = nil
     client = AdminClient(
       endpoint: try Self.adminEndpoint(flag: flags.admin, environment).reachable,
-      token: try Self.adminToken(environment))
+      token: try flags.adminToken ?? Self.adminToken(environment))
   }
 
   /// What a flag says, else the variable, else where `serve` listens by default.

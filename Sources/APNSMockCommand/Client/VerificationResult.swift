@@ -5,6 +5,7 @@ struct VerificationResult: Decodable {
   var expectations: [Expectation]
   var order: Overall?
   var no_others: Overall?
+  var nothing_lost: Overall?
   var no_findings: Overall?
   var evicted: Int
   var seed: UInt64?
@@ -26,7 +27,7 @@ struct VerificationResult: Decodable {
   /// Everything that was looked at: what it is called, whether it is as expected, and the words for people.
   var parts: [(name: String, passed: Bool, text: String)] {
     expectations.map { ($0.name, $0.passed, $0.text) }
-      + [order, no_others, no_findings].compactMap(\.self).map { ($0.criterion, $0.passed, $0.text) }
+      + [order, no_others, nothing_lost, no_findings].compactMap(\.self).map { ($0.criterion, $0.passed, $0.text) }
   }
 
   /// Why the command does not end with 0; nil if it does.

@@ -74,21 +74,27 @@ struct ClockFreeze: AsyncParsableCommand {
 /// `apns-mock clock advance`
 struct ClockAdvance: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "advance", abstract: "Move the server's clock.",
-    discussion: "Back with a minus, which needs two dashes before it: apns-mock clock advance -- -10m")
+    commandName: "advance", abstract: "Move the server's clock forward, or back by a negative duration.",
+    usage: "apns-mock clock advance <duration> [<options>]")
 
-  @Argument(help: "How far: 90s, 20m, 1h30m.")
-  var duration: String
+  // An array, because a single argument cannot begin with a dash, as `-5m` does.
+  @Argument(
+    parsing: .allUnrecognized, help: ArgumentHelp("How far: 90s, 20m, 1h30m or -5m.", valueName: "duration"))
+  var words: [String]
+
+  // A terminator is among the unrecognized words.
+  private var durations: [String] { words.filter { $0 != "--" } }
 
   @OptionGroup var flags: ClockFlags
 
   func validate() throws {
-    guard WrittenDuration.duration(duration) != nil else {
-      throw ValidationError("\"\(duration)\" is no duration: give one such as 90s, 20m or 1h30m")
+    if let word = durations.first(where: { WrittenDuration.duration($0) == nil }) {
+      throw ValidationError("\"\(word)\" is not a duration: give one such as 90s, 20m, 1h30m or -5m")
     }
+    guard durations.count == 1 else { throw ValidationError("give one duration, not \(durations.count)") }
   }
 
-  func run() async throws { try await flags.ask(.POST, "/clock/advance", ClockFlags.body(["by": duration])) }
+  func run() async throws { try await flags.ask(.POST, "/clock/advance", ClockFlags.body(["by": durations[0]])) }
 }
 
 /// `apns-mock clock real`

@@ -4,14 +4,15 @@ import MockAPNS
 import Notation
 
 /// `apns-mock exec`
-struct Exec: AsyncParsableCommand {
+struct Exec: AsyncParsableCommand, ServerCommand {
   static let configuration = CommandConfiguration(
     commandName: "exec", abstract: "Run a program with a server of its own, and end as it ends.",
     usage: "apns-mock exec [<options>] -- <program> [<arguments> ...]",
     discussion: """
       The server listens on free ports. The program finds it by its environment: APNS_MOCK_APNS (HOST:PORT), \
       APNS_MOCK_ADMIN, APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and \
-      APNS_MOCK_ADMIN_TOKEN where there is one. Standard input and output are the program's; what is to be said here \
+      APNS_MOCK_ADMIN_TOKEN where there is one. Certificates and keys are made for the run in a temporary folder, which \
+      APNS_MOCK_CERTS names, unless --certs names one to keep. Standard input and output are the program's; what is to be said here \
       goes to standard error.
 
       Signals are passed on; a second one ends everything. The exit code is the program's, 128 and the number of the \
@@ -21,7 +22,10 @@ struct Exec: AsyncParsableCommand {
       Addresses and port file are those of flags alone. Else settings come from where serve has them.
       """)
 
-  @OptionGroup var flags: ServeFlags
+  static let shownDefaults = ShownDefaults(
+    apns: "a free port", admin: "a free port", certs: "in a temporary folder", logLevel: "warning")
+
+  @OptionGroup var flags: ServeFlags<Exec>
 
   @Option(help: "Where to write the inbox at the end, as --export-on-exit does.")
   var export: String?
@@ -32,6 +36,9 @@ struct Exec: AsyncParsableCommand {
   @Option(help: "What the provider must not have done: findings with commas between them, or all.")
   var failOnFindings: String?
 
+  @Flag(help: "Accept a run without any push, which --fail-on-findings fails otherwise.")
+  var allowNoPushes = false
+
   @Argument(parsing: .postTerminator, help: "The program, looked for in PATH, and its arguments.")
   var program: [String] = []
 
@@ -41,6 +48,9 @@ struct Exec: AsyncParsableCommand {
     }
     guard export == nil || flags.exportOnExit == nil else {
       throw ValidationError("--export and --export-on-exit both name a file: keep one of them")
+    }
+    guard !allowNoPushes || failOnFindings != nil else {
+      throw ValidationError("--allow-no-pushes goes with --fail-on-findings: add it, or leave the flag out")
     }
     guard verify != "-" else {
       throw ValidationError("--verify: standard input is the program's: put what is expected into a file")
@@ -60,6 +70,7 @@ struct Exec: AsyncParsableCommand {
 
   private func checks() throws -> ExecChecks {
     var checks = ExecChecks(expectations: try verify.map(VerificationFile.init(path:)))
+    checks.allowsNoPushes = allowNoPushes
     do throws(BadValue) {
       if let failOnFindings { checks.refused = try ExecChecks.kinds(failOnFindings) }
     } catch {
@@ -74,6 +85,8 @@ struct Exec: AsyncParsableCommand {
     let free = Endpoint(host: "127.0.0.1", port: 0)
     settings.configuration.apns = [free]
     settings.configuration.admin = free
+    // Without a folder, ExecRun makes a temporary one.
+    settings.configuration.certificates = ""
     settings.logLevel = .warning
     return settings
   }

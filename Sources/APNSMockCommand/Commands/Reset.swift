@@ -5,16 +5,19 @@ import Notation
 /// `apns-mock reset`
 struct Reset: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "reset", abstract: "Set a server back for the next test.",
-    discussion: "Without a flag: the inbox, the rules beside the profile, and all counters.")
+    commandName: "reset", abstract: "Restore the state after start, or parts of it.",
+    discussion: """
+      Without a flag: the inbox, added rules, the profile with its parameters and seed, counters, the clock and devices. \
+      Trusted keys stay.
+      """)
 
   @Flag(name: .long, help: "Remove all pushes.")
   var inbox = false
 
-  @Flag(name: .long, help: "Remove all rules beside the profile.")
+  @Flag(name: .long, help: "Remove all added rules.")
   var rules = false
 
-  @Flag(name: .long, help: "Take the fault profile out of force.")
+  @Flag(name: .long, help: "Restore the fault profile of the start and resume fault injection.")
   var profile = false
 
   @Flag(name: .long, help: "Begin counting anew, for rules and for magic device tokens.")
@@ -25,6 +28,11 @@ struct Reset: AsyncParsableCommand {
 
   @Flag(name: .long, help: "Forget all device tokens.")
   var devices = false
+
+  @Option(
+    name: .long,
+    help: "Reset everything else: inbox, rules, profile, counters, clock or devices; repeatable.")
+  var keep: [String] = []
 
   @OptionGroup var flags: AdminFlags
 
@@ -40,6 +48,7 @@ struct Reset: AsyncParsableCommand {
     var writer = JSONWriter()
     writer.object { writer in
       for (scope, isChosen) in scopes where isChosen { writer.member(scope, true) }
+      if !keep.isEmpty { writer.member("keep", keep) }
     }
     let answer = try await flags.ask(.POST, "/reset", body: writer.bytes)
     flags.print(answer, text: "reset: " + (try answer.decoded(Answer.self).reset.joined(separator: ", ")))

@@ -1,5 +1,6 @@
 import Notation
 import ArgumentParser
+import HTTP2Session
 import HTTPMessage
 import MockAPNS
 
@@ -23,9 +24,9 @@ extension Send {
     switch outcome {
     case .answered(let answer): try report(answer)
     case .reset(let code):
-      throw CommandFailure(.failed, "the server reset the stream with HTTP/2 error code \(code), without an answer")
+      throw CommandFailure(.failed, "stream reset by the server: \(HTTP2ErrorCode.description(of: code)), no response")
     case .disconnected(let reason):
-      throw CommandFailure(.failed, "the server ended the connection without an answer: \(reason)")
+      throw CommandFailure(.failed, "the server ended the connection without a response: \(reason)")
     }
   }
 

@@ -2,7 +2,7 @@ import ArgumentParser
 import Logging
 
 /// `apns-mock serve`
-struct Serve: AsyncParsableCommand {
+struct Serve: AsyncParsableCommand, ServerCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve", abstract: "Take pushes as APNs does, until a signal comes.",
     discussion: """
@@ -11,7 +11,10 @@ struct Serve: AsyncParsableCommand {
       fault profile in place of its name. SIGHUP has the profiles read again.
       """)
 
-  @OptionGroup var flags: ServeFlags
+  static let shownDefaults = ShownDefaults(
+    apns: "127.0.0.1:2197", admin: "127.0.0.1:8197", certs: "Certs", logLevel: "info")
+
+  @OptionGroup var flags: ServeFlags<Serve>
 
   func run() async throws {
     let (settings, logger) = try flags.settings(Environment.variables)

@@ -1,14 +1,33 @@
 import ArgumentParser
 
-/// The flags of `serve`, as texts: what they mean is decided together with variables and config file.
-struct ServeFlags: ParsableArguments {
-  @Option(help: "Where providers connect, HOST:PORT; repeatable, port 0 takes a free one. (default: 127.0.0.1:2197)")
+/// A command that starts a server, with the defaults that its help shows where they differ from those of another.
+protocol ServerCommand {
+  static var shownDefaults: ShownDefaults { get }
+}
+
+/// Defaults of a command that starts a server, in words.
+struct ShownDefaults {
+  let apns: String
+  let admin: String
+  let certs: String
+  let logLevel: String
+}
+
+/// The flags of a command that starts a server, as texts: what they mean is decided together with variables and config
+/// file.
+struct ServeFlags<Command: ServerCommand>: ParsableArguments {
+  @Option(
+    help: """
+      Where providers connect, HOST:PORT; repeatable, port 0 selects a free one. \
+      (default: \(Command.shownDefaults.apns))
+      """)
   var apns: [String] = []
 
-  @Option(help: "Where the inbox is read and commands ask, HOST:PORT. (default: 127.0.0.1:8197)")
+  @Option(help: "Where the admin API listens, HOST:PORT. (default: \(Command.shownDefaults.admin))")
   var admin: String?
 
-  @Option(help: "The folder of certificates and keys, filled at the first start. (default: Certs)")
+  @Option(
+    help: "The folder of certificates and keys, filled at the first start. (default: \(Command.shownDefaults.certs))")
   var certs: String?
 
   @Option(help: "A folder with fault profiles, *.yaml, besides the built-in ones. (default: none)")
@@ -60,7 +79,10 @@ struct ServeFlags: ParsableArguments {
   @Option(help: "How log lines are written: text or json. (default: text)")
   var logFormat: String?
 
-  @Option(help: "The least important log lines: trace, debug, info, notice, warning or error. (default: info)")
+  @Option(
+    help:
+      "The least important log lines: trace, debug, info, notice, warning or error. (default: \(Command.shownDefaults.logLevel))"
+  )
   var logLevel: String?
 
   @Flag(name: .customLong("no-magic-tokens"), help: "Take device tokens that ask for an outcome for ordinary ones.")
@@ -69,6 +91,16 @@ struct ServeFlags: ParsableArguments {
   @Option(
     help: "A YAML file with settings: the names of these flags with _ for -, and apns: for the numbers of the rules.")
   var config: String?
+
+  // Not a setting: what many servers call the flag, so that the error names the right one.
+  @Option(help: .hidden)
+  var port: String?
+
+  func validate() throws {
+    guard let port else { return }
+    let address = Int(port).map { "127.0.0.1:\($0)" } ?? "HOST:PORT"
+    throw ValidationError("Unknown option '--port'. Did you mean '--apns \(address)'?")
+  }
 
   /// The values of the flags that were given.
   var given: [Setting: [String]] {

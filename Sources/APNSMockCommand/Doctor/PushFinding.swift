@@ -1,4 +1,5 @@
 import APNSRules
+import HTTP2Session
 import HTTPMessage
 import MockAPNS
 import TLSEngine
@@ -28,7 +29,7 @@ struct PushFinding {
     case .answered(let answer)?: return answered(answer, credential)
     case .reset(let code)?:
       return .failed(
-        .push, "the server reset the stream with HTTP/2 error code \(code)",
+        .push, "stream reset by the server: \(HTTP2ErrorCode.description(of: code))",
         repair: "this is not how APNs answers: another service, or a proxy, is in between")
     case .disconnected?, nil: return unanswered(credential)
     }

@@ -74,7 +74,8 @@ struct ServerFindings {
   var chain: DoctorFinding {
     guard let certificate else { return .skipped(.chain, "the handshake ended before a certificate came") }
     guard let fault = sighting.certificateFault else {
-      return .passed(.chain, "issued by \(certificate.issuer), good until \(TimeArgument.text(certificate.notAfter))")
+      let end = TimeArgument.text(certificate.notAfter)
+      return constrainedAddresses ?? .passed(.chain, "issued by \(certificate.issuer), good until \(end)")
     }
     switch fault.kind {
     case .unknownAuthority: return strange(certificate)
@@ -94,6 +95,31 @@ struct ServerFindings {
       return .failed(
         .chain, fault.text, repair: "make new certificates: apns-mock certs --new-ca; clients have to trust the new CA")
     }
+  }
+
+  /// A failure if the CA is one that clients built on BoringSSL refuse; nil if it is not.
+  private var constrainedAddresses: DoctorFinding? {
+    let problem =
+      "has IP addresses among its name constraints: clients built on BoringSSL (NIOSSL, curl_cffi, Chrome) refuse it"
+    let served = examination.known?.authority
+    if served?.constrainsAddresses == true {
+      return .failed(
+        .chain, "the server's CA \(problem)",
+        repair:
+          "start apns-mock serve again: it re-issues the CA with the same key; if ca-key.pem is missing, make a new CA: "
+          + "apns-mock certs --new-ca")
+    }
+    guard let path = examination.authority, let text = try? Files.text(of: path),
+      let trusted = try? X509Certificate.chain(pem: text), trusted.contains(where: \.constrainsAddresses)
+    else { return nil }
+    let current = examination.known.map {
+      "; the running server has a current one: curl http://\($0.admin)/ca.pem -o ca.pem"
+    }
+    return .failed(
+      .chain, "\(path) \(problem)",
+      repair:
+        "run apns-mock certs for its folder, which re-issues it with the same key; if ca-key.pem is missing, make a new "
+        + "CA: apns-mock certs --new-ca\(current ?? "")")
   }
 
   private func strange(_ certificate: X509Certificate) -> DoctorFinding {

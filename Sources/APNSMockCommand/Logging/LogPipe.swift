@@ -1,58 +1,113 @@
+import Dispatch
 import NIOConcurrencyHelpers
 
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
-
-/// Where log lines go. A server must not stand still because whoever started it does not read its standard error, as many a
-/// test does: once the pipe is full, and stays so for a moment, lines are dropped and counted until there is room again.
+/// A bounded queue of log lines and the one thread that writes them.
+///
+/// Event loops log, so adding a line never waits for the stream, whether or not anybody reads it. Lines that find the queue
+/// full are dropped and counted.
 final class LogPipe: Sendable {
-  /// The one of this process.
-  static let standardError = LogPipe(.error)
+  /// The queue of this process's standard error.
+  static let standardError = LogPipe { StandardStream.error.writeDirectly($0) }
 
-  /// How long the first line waits that finds the pipe full, in milliseconds: a reader that is merely slow misses nothing.
-  private static let patience: Int32 = 200
-  /// A pipe that takes anything takes as many bytes (PIPE_BUF), so that writing does not wait.
-  private static let piece = 4096
+  /// The most bytes that wait to be written.
+  static let capacity = 1 << 20
+  /// The most bytes per write: a pipe takes as many without mixing them with what other processes write (PIPE_BUF).
+  private static let batchSize = 4096
+  /// The longest time a flush waits for a stream that nobody reads.
+  private static let patience = DispatchTimeInterval.seconds(1)
 
   private struct State {
-    var isStuck = false
+    var lines: [[UInt8]] = []
+    /// Bytes of `lines` and of the lines being written.
+    var size = 0
     var dropped = 0
-  }
+    /// The text that replaces dropped lines; set while `dropped` is above 0.
+    var gap: (@Sendable (Int) -> [UInt8])?
+    /// Whether the writer has been started and has not found the queue empty since.
+    var isWriting = false
 
-  private let stream: StandardStream
-  private let state = NIOLockedValueBox(State())
+    mutating func add(_ line: [UInt8]) {
+      lines.append(line)
+      size += line.count
+    }
 
-  /// Lines for one of the two streams, of which there may be one each.
-  init(_ stream: StandardStream) { self.stream = stream }
-
-  /// Writes a line with its line break.
-  ///
-  /// - Parameter gap: what stands in the place of so many dropped lines.
-  func write(_ line: [UInt8], gap: (Int) -> [UInt8]) {
-    state.withLockedValue { state in
-      var rest = (state.dropped > 0 ? gap(state.dropped) + line : line)[...]
-      while !rest.isEmpty {
-        guard takes(within: state.isStuck ? 0 : Self.patience) else {
-          state.isStuck = true
-          state.dropped += 1
-          return
-        }
-        stream.write(rest.prefix(Self.piece))
-        rest = rest.dropFirst(Self.piece)
-      }
-      state = State()
+    /// Adds the text that replaces the lines dropped so far.
+    mutating func addGap() {
+      if let gap { add(gap(dropped)) }
+      dropped = 0
+      gap = nil
     }
   }
 
-  /// Whether the stream takes something, or will never again, which is for `write` to find out.
-  private func takes(within milliseconds: Int32) -> Bool {
-    var asked = pollfd(fd: stream.rawValue, events: Int16(POLLOUT), revents: 0)
-    let ready = poll(&asked, 1, milliseconds)
-    return ready != 0
+  private let capacity: Int
+  private let output: @Sendable ([UInt8]) -> Void
+  private let state = NIOLockedValueBox(State())
+  private let writer = DispatchQueue(label: "apns-mock.log")
+
+  /// Creates a queue whose lines go to `output`, in order and from one thread at a time. It may block.
+  init(capacity: Int = LogPipe.capacity, output: @escaping @Sendable ([UInt8]) -> Void) {
+    self.capacity = capacity
+    self.output = output
+  }
+
+  /// Adds a line, which includes its line break, or drops it if the queue is full.
+  ///
+  /// - Parameter gap: returns the line that replaces a number of dropped lines.
+  func write(_ line: [UInt8], gap: @escaping @Sendable (Int) -> [UInt8]) {
+    state.withLockedValue { state in
+      guard state.size + line.count <= capacity else {
+        state.dropped += 1
+        state.gap = gap
+        return
+      }
+      state.addGap()
+      state.add(line)
+      guard !state.isWriting else { return }
+      state.isWriting = true
+      // Under the lock, so that a flush is queued behind it.
+      writer.async { self.drain() }
+    }
+  }
+
+  /// Waits until all lines added before are written, at most for a second.
+  func flush() {
+    guard state.withLockedValue({ $0.isWriting }) else { return }
+    // The writer is a serial queue: this runs once the lines are written.
+    let end = DispatchWorkItem {}
+    writer.async(execute: end)
+    _ = end.wait(timeout: .now() + Self.patience)
+  }
+
+  /// Writes lines until none are left.
+  private func drain() {
+    while let lines = takeLines() {
+      var batch: [UInt8] = []
+      for line in lines {
+        if !batch.isEmpty, batch.count + line.count > Self.batchSize {
+          put(batch)
+          batch.removeAll(keepingCapacity: true)
+        }
+        batch += line
+      }
+      put(batch)
+    }
+  }
+
+  private func put(_ batch: [UInt8]) {
+    output(batch)
+    state.withLockedValue { $0.size -= batch.count }
+  }
+
+  /// Removes the lines that wait; nil if none do, which ends the writer.
+  private func takeLines() -> [[UInt8]]? {
+    state.withLockedValue { state in
+      if state.lines.isEmpty { state.addGap() }
+      guard !state.lines.isEmpty else {
+        state.isWriting = false
+        return nil
+      }
+      defer { state.lines = [] }
+      return state.lines
+    }
   }
 }

@@ -1,3 +1,4 @@
+import APNSRules
 import Inbox
 import MockAPNS
 import Notation
@@ -8,6 +9,8 @@ struct ExecChecks: Sendable {
   var expectations: VerificationFile?
   /// What the provider must not have done.
   var refused: Set<Finding.Kind> = []
+  /// Whether `refused` is met when no push arrived.
+  var allowsNoPushes = false
 
   /// What came of one of the two.
   struct Outcome: Sendable {
@@ -35,11 +38,12 @@ struct ExecChecks: Sendable {
     return kinds
   }
 
-  /// Whether the expectations can be understood, so that a mistake shows before the program runs.
+  /// Whether the expectations can be understood, so that a mistake shows before the program runs. Names of rules,
+  /// profiles and reasons are checked afterwards: the program may add them.
   ///
   /// - Throws: `CommandFailure` with every mistake.
   func examine(_ state: ServerState) throws {
-    if let expectations { _ = try verification(expectations, state) }
+    if let expectations { _ = try verification(expectations, state, known: nil) }
   }
 
   /// Looks whether the pushes were as expected, while the server runs.
@@ -47,7 +51,12 @@ struct ExecChecks: Sendable {
   /// - Parameter mayWait: whether more may come, so that it is waited for as the file says.
   func verify(_ state: ServerState, mayWait: Bool) async throws -> Outcome {
     guard let expectations else { return Outcome() }
-    var verification = try verification(expectations, state)
+    var verification: Verification
+    do {
+      verification = try self.verification(expectations, state, known: state.knownNames)
+    } catch let failure as CommandFailure {
+      return Outcome(status: failure.status, lines: failure.lines)
+    }
     if !mayWait {
       verification.timeout = .zero
       verification.settle = .zero
@@ -60,7 +69,18 @@ struct ExecChecks: Sendable {
   /// Looks what the provider did wrong, after everything has ended.
   func findings(_ state: ServerState) -> Outcome {
     guard !refused.isEmpty else { return Outcome() }
-    let report = state.inbox.findings(by: state.rulebook, in: Selection())
+    let inbox = state.inbox.snapshot()
+    guard allowsNoPushes || inbox.count + inbox.evicted > 0 else {
+      return Outcome(
+        status: .failed,
+        lines: [
+          "--fail-on-findings: the inbox has no push, so nothing was checked; --allow-no-pushes accepts that"
+        ])
+    }
+    // No attempt can follow any more, so nothing needs to be waited for.
+    var rulebook = state.rulebook
+    rulebook.settings.abandonedAfter = .zero
+    let report = state.inbox.findings(by: rulebook, in: Selection())
     let found = report.findings.filter { refused.contains($0.kind) }
     guard !found.isEmpty else {
       if report.isComplete { return Outcome() }
@@ -75,9 +95,12 @@ struct ExecChecks: Sendable {
     return Outcome(status: .failed, lines: lines)
   }
 
-  private func verification(_ file: VerificationFile, _ state: ServerState) throws -> Verification {
+  private func verification(
+    _ file: VerificationFile, _ state: ServerState, known: KnownNames?
+  ) throws -> Verification {
     let context = FilterContext(
-      now: state.clock.now, rulebook: state.rulebook, snapshot: state.inbox.snapshot(), inbox: state.inbox)
+      now: state.clock.now, rulebook: state.rulebook, snapshot: state.inbox.snapshot(), inbox: state.inbox,
+      known: known)
     do throws(VerificationFailure) {
       return try Verification(json: file.json, in: context)
     } catch {

@@ -21,10 +21,14 @@ struct ExecRun: Sendable {
     let files = InheritedFiles()
     let signals = try SignalWatch()
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: exportFlag) }
-    let folder = try settings.portFile == nil ? TemporaryFolder() : nil
-    defer { folder?.remove() }
     var settings = settings
-    settings.portFile = settings.portFile ?? folder.map { $0.path + "/ports.json" }
+    let hasOwnCertificates = settings.configuration.certificates.isEmpty
+    let folder = try settings.portFile == nil || hasOwnCertificates ? TemporaryFolder() : nil
+    defer { folder?.remove() }
+    if let folder {
+      settings.portFile = settings.portFile ?? folder.path + "/ports.json"
+      if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
+    }
     let server = try await LiveServer.start(settings, logger: logger)
     let removeFiles: @Sendable () -> Void = {
       server.removePortFile()
@@ -36,7 +40,8 @@ struct ExecRun: Sendable {
       try checks.examine(server.state)
       files.hideOthers()
       let child = try ChildProcess(
-        program, changing: environment(of: server.state, portFile: settings.portFile), defaults: signals.untouched)
+        program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates),
+        defaults: signals.untouched)
       let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
       result = await supervision.result()
       supervision.endAtNextSignal()
@@ -79,16 +84,19 @@ struct ExecRun: Sendable {
   }
 
   /// What a program needs to find the server and to be trusted by it.
-  private func environment(of state: ServerState, portFile: String?) -> [String: String?] {
+  private func environment(
+    of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool
+  ) -> [String: String?] {
     var changes: [String: String?] = [
       Setting.apns.variable: state.apnsAddresses.map(\.reachable.description).joined(separator: ","),
       Setting.admin.variable: state.adminAddress?.reachable.description,
-      Setting.portFile.variable: portFile.map(Files.absolute),
+      Setting.portFile.variable: settings.portFile.map(Files.absolute),
       Variables.ca: state.certificates.caPath,
       Variables.key: state.certificates.providerKeyPath,
       Variables.keyID: CertificateFolder.keyID,
       Variables.teamID: CertificateFolder.teamID,
     ]
+    if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
     if let token = state.configuration.adminToken {
       changes[Setting.adminToken.variable] = token
       changes[Variables.adminTokenFile] = .some(nil)

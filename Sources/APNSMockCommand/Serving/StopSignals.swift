@@ -29,6 +29,7 @@ struct StopSignals: Sendable {
           isOver.withLockedValue { isOver in
             guard !isOver else { return }
             beforeExit()
+            LogPipe.standardError.flush()
             // Not `exit`: what runs then could wait for the very thing that takes too long.
             _exit(ExitStatus.interrupted.rawValue)
           }

@@ -1,3 +1,9 @@
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
 #if canImport(Darwin)
   import Darwin
 #elseif canImport(Musl)
@@ -25,6 +31,6 @@ struct TemporaryFolder: Sendable {
     path = Files.absolute(String(cString: made))
   }
 
-  /// Removes it; what is in it has to be gone.
-  func remove() { rmdir(path) }
+  /// Removes the folder and everything in it.
+  func remove() { try? FileManager.default.removeItem(atPath: path) }
 }

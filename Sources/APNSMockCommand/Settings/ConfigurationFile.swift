@@ -128,7 +128,8 @@ struct ConfigurationFile: Sendable {
     fail("there is no setting \"\(key)\": \(guess)the settings here are \(names.joined(separator: ", "))", at: mark)
   }
 
-  private static let listen = "listen"
+  /// The key of `apns:` for the addresses of the listeners.
+  static let listen = "listen"
 
   private static func key(_ node: Node) -> String {
     (node.scalar?.string ?? "").replacing("-", with: "_")

@@ -42,6 +42,9 @@ struct ActionResolution {
     case .stall(let duration, let ending): return .stall(for: held(duration), endWith: ending)
     case .silence(let duration): return .silence(for: held(duration))
     case .drain(let duration, let answer): return .drain(for: held(duration), respond: answer)
+    case .settings(var order) where order.delay > .zero:
+      order.delay = held(order.delay)
+      return .settings(order)
     default: return action
     }
   }
@@ -83,6 +86,7 @@ extension Action {
   var isResolved: Bool {
     switch self {
     case .choose, .sequence, .delay, .hang, .stall, .silence, .drain: false
+    case .settings(let order): order.delay == .zero
     default: true
     }
   }

@@ -23,6 +23,12 @@ extension Condition.Subject {
 }
 
 extension Condition.Test {
+  /// What is looked at, in the words of a profile file.
+  var name: String {
+    if case .query(let query) = match { return "\(ConditionKey.query.rawValue) \(query.name)" }
+    return subject.name
+  }
+
   /// How many values of a list are shown.
   private static var shown: Int { 5 }
 
@@ -35,6 +41,10 @@ extension Condition.Test {
     case .oneOf(let texts):
       let shown = texts.sorted().prefix(Self.shown).map { Explanation.quoted($0) }.joined(separator: ", ")
       return "one of \(shown)" + (texts.count > Self.shown ? ", … (\(texts.count))" : "")
+    case .within(let blocks):
+      let shown = blocks.prefix(Self.shown).map(\.text).joined(separator: ", ")
+      return "in \(shown)" + (blocks.count > Self.shown ? ", … (\(blocks.count))" : "")
+    case .query(let query): return query.words
     case .present(let isPresent): return isPresent ? "any value" : "no value"
     case .between(let above, let below):
       let bounds = [above.map { "> \(written($0))" }, below.map { "< \(written($0))" }]
@@ -43,7 +53,7 @@ extension Condition.Test {
   }
 
   private func written(_ number: Double) -> String {
-    if subject == .tokenAge, number.magnitude < 1e12 {
+    if subject.isDuration, number.magnitude < 1e12 {
       return WrittenDuration.text(.milliseconds(Int64(number * 1000)))
     }
     return Int64(exactly: number).map { String($0) } ?? String(number)
@@ -58,7 +68,7 @@ extension Condition.Match {
       switch self {
       case .equals(let text): [text]
       case .oneOf(let texts): texts.sorted()
-      case .prefix, .glob, .present, .between: []
+      case .prefix, .glob, .within, .present, .between, .query: []
       }
     // Scalars, because a line break of two of them is one character.
     let spaceless = value.unicodeScalars.filter { !$0.properties.isWhitespace }

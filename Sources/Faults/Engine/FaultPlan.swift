@@ -79,12 +79,15 @@ public final class FaultPlan: Sendable {
   /// Whether device tokens that are marked as magic ones stand for faults now.
   public var takesMagicTokens: Bool { magicTokens && !halted }
 
-  /// When the rules of `connection` have to be looked at again, because a window opens; nil for never. Both in
-  /// monotonic nanoseconds.
-  public func nextLook(after now: Int64) -> Int64? {
-    rules(at: .connection).compactMap { rule -> Int64? in
-      guard let window = rule.rule.trigger.window else { return nil }
-      return window.nextOpening(after: now &- rule.activatedAt).map { $0 &+ rule.activatedAt }
+  /// When the rules of `connection` have to be evaluated again, because a window opens or the connection reaches an age
+  /// or idle time that a rule names; nil for never. Both in monotonic nanoseconds.
+  public func nextLook(after now: Int64, for connection: Traffic.Connection) -> Int64? {
+    rules(at: .connection).flatMap { rule -> [Int64] in
+      var times = rule.condition.timesToBounds(of: connection).map { now.saturatingAdd($0) }
+      if let opening = rule.rule.trigger.window?.nextOpening(after: now &- rule.activatedAt) {
+        times.append(opening &+ rule.activatedAt)
+      }
+      return times
     }.min()
   }
 
@@ -213,6 +216,14 @@ public final class FaultPlan: Sendable {
     }
     if isDrawn { candidate.draw = Draw(rule.draws, key: candidate.drawKey, ordinal: candidate.ordinal).number }
     return candidate
+  }
+}
+
+extension Int64 {
+  /// The sum, or the largest number if it overflows.
+  fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
+    let (sum, overflow) = addingReportingOverflow(other)
+    return overflow ? .max : sum
   }
 }
 

@@ -31,14 +31,46 @@ struct PreparedCondition: Sendable {
     exceptions = condition.exceptions.map { PreparedCondition($0) }
   }
 
+  /// The times from `connection`'s current age and idle time to the bounds in this condition that are still ahead, in
+  /// nanoseconds. The condition can change its value only then, unless the client sends something.
+  func timesToBounds(of connection: Traffic.Connection) -> [Int64] {
+    let own = tests.flatMap { test -> [Int64] in
+      let now: Int64
+      switch test.subject {
+      case .age: now = connection.age
+      case .idle: now = connection.idle
+      default: return []
+      }
+      guard case .between(let above, let below) = test.match else { return [] }
+      return [above, below].compactMap { bound in
+        guard let bound else { return nil }
+        // A bound is not inclusive, and a timer may be early by a rounding error.
+        let time = Int64.nanoseconds(bound * 1e9)
+        return time >= now ? time &- now &+ 1_000_000 : nil
+      }
+    }
+    return own + exceptions.flatMap { $0.timesToBounds(of: connection) }
+  }
+
   /// What keeps it from holding; nil if it holds.
   func miss(_ reading: inout Reading) -> Miss? {
     for (index, test) in tests.enumerated() {
+      if case .query(let query) = test.match {
+        if !reading.meets(query, test) { return .test(index, seen: reading.value(of: test)) }
+        continue
+      }
       let value = reading.value(of: test)
       if !test.match.holds(for: value) { return .test(index, seen: value) }
     }
     for exception in exceptions where exception.miss(&reading) == nil { return .exception }
     return nil
+  }
+}
+
+extension Condition {
+  /// Whether it looks at the age or idle time of the connection.
+  var dependsOnTime: Bool {
+    tests.contains { $0.subject == .age || $0.subject == .idle } || exceptions.contains(where: \.dependsOnTime)
   }
 }
 
@@ -48,7 +80,7 @@ extension Condition.Match {
     case .equals(let text): .equals(text.lowercased())
     case .prefix(let text): .prefix(text.lowercased())
     case .oneOf(let texts): .oneOf(Set(texts.map { $0.lowercased() }))
-    case .glob, .present, .between: self
+    case .glob, .within, .present, .between, .query: self
     }
   }
 
@@ -68,7 +100,9 @@ extension Condition.Match {
     case .prefix(let wanted): text.utf8.starts(with: wanted.utf8)
     case .glob(let pattern): pattern.matches(text)
     case .oneOf(let wanted): wanted.contains(text)
-    case .present, .between: false
+    case .within(let blocks):
+      IPAddress(text).map { address in blocks.contains { $0.contains(address) } } ?? false
+    case .present, .between, .query: false
     }
   }
 

@@ -28,6 +28,8 @@ struct Reading {
   private var topic: String??
   private var key: String?
   private var isJSON: Bool?
+  /// The packed header fields as records keep them, without signatures; read by queries alone.
+  private var recordedHeaders: [UInt8]?
 
   init(_ traffic: Traffic, identity: Profile.PushIdentity) {
     self.traffic = traffic
@@ -43,14 +45,19 @@ struct Reading {
     case .priority: readPriority().map { .number($0) }
     case .collapseID: text(\.collapseID).map { .text($0) }
     case .apnsID: text(\.apnsID).map { .text($0.lowercased()) }
-    case .payload: test.pointer.flatMap { readPayload($0) }
+    case .payload: test.pointer.flatMap { readPayload($0) }.map { SubjectValue($0) }
     case .header(let name): readHeader(name).map { .number($0) }
     case .size: number(traffic.push?.request.bodySize)
     case .tokenAge: readTokenAge().map { .duration($0) }
     case .teamID: providerToken?.teamID.map { .text($0) }
     case .keyID: providerToken?.keyID.map { .text($0) }
-    case .client: .text(traffic.connection.client)
+    case .client, .address: .text(traffic.connection.client)
+    case .age: .duration(.nanoseconds(traffic.connection.age))
+    case .idle: .duration(.nanoseconds(traffic.connection.idle))
     case .listener: number(traffic.connection.listener)
+    case .connection: .text("c\(traffic.connection.number)")
+    // There is no value to show, only all of the push.
+    case .text: nil
     case .serverName: traffic.connection.serverName.map { .text($0.lowercased()) }
     case .certificate: traffic.connection.certificateUID.map { .text($0) }
     case .attempt: number(traffic.push?.attempt)
@@ -67,6 +74,7 @@ struct Reading {
     case .deviceToken: readDeviceToken() ?? ""
     case .topic: readTopic() ?? ""
     case .connection: String(traffic.connection.number)
+    case .client: traffic.connection.client
     }
   }
 
@@ -124,19 +132,75 @@ struct Reading {
     return overflow ? nil : .milliseconds(age)
   }
 
-  private mutating func readPayload(_ pointer: JSONPointer) -> SubjectValue? {
+  private mutating func readPayload(_ pointer: JSONPointer) -> JSONPointer.Value? {
     guard let request = traffic.push?.request else { return nil }
     return request.body.withUnsafeBytes { body in
       let isJSON = isJSON ?? (request.bodySize == body.count && JSONText.problem(in: body) == nil)
       self.isJSON = isJSON
-      guard isJSON else { return nil }
-      return switch pointer.value(in: body) {
-      case .string(let text), .word(let text): .text(text)
-      case .number(let text): .number(text)
-      case .structure(let text): .structure(text)
-      case nil: nil
+      return isJSON ? pointer.value(in: body) : nil
+    }
+  }
+
+  // MARK: - Queries
+
+  /// Whether the traffic meets the terms of a query about a subject, as a record of the push would.
+  mutating func meets(_ query: FieldQuery, _ test: PreparedCondition.Test) -> Bool {
+    switch test.subject {
+    case .payload:
+      let value = test.pointer.flatMap { readPayload($0) }
+      return query.holds { test in
+        guard case .value(let test) = test, let value else { return false }
+        return test.holds(forPayload: value)
+      }
+    case .header(let name): return meets(query, header: name)
+    case .text: return query.holds { if case .text(let pattern) = $0 { contains(pattern) } else { false } }
+    // A priority that APNs does not know is none to the inbox.
+    case .priority:
+      return query.holds(for: traffic.push.flatMap { $0.verdict.facts.priority }.flatMap { $0 > 0 ? Int64($0) : nil })
+    // The inbox shows the provider token of a connection with a certificate too.
+    case .keyID: return query.holds(for: traffic.push?.verdict.token?.keyID)
+    case .teamID: return query.holds(for: traffic.push?.verdict.token?.teamID)
+    default:
+      return switch value(of: test) {
+      case .text(let text): query.holds(for: text)
+      case .number(let text): query.holds(for: Int64(text))
+      case .duration, .structure, nil: query.holds(for: String?.none)
       }
     }
+  }
+
+  private mutating func meets(_ query: FieldQuery, header wanted: String) -> Bool {
+    let headers = readHeadersAsRecorded()
+    return headers.withUnsafeBytes { packed in
+      var values: [UnsafeRawBufferPointer] = []
+      HeaderList.forEachField(in: packed) { name, value in
+        if packed[name.indices].elementsEqual(wanted.utf8) {
+          values.append(UnsafeRawBufferPointer(rebasing: packed[value.indices]))
+        }
+      }
+      return query.holds { test in
+        guard case .value(let test) = test else { return false }
+        return values.contains { test.holds(forHeader: $0) }
+      }
+    }
+  }
+
+  /// Whether the payload, or the name or value of a header field, matches.
+  private mutating func contains(_ pattern: TextPattern) -> Bool {
+    guard let body = traffic.push?.request.body else { return false }
+    if body.withUnsafeBytes({ pattern.matches($0) }) { return true }
+    if readHeadersAsRecorded().withUnsafeBytes({ pattern.matchesField(in: $0) }) { return true }
+    // Many providers write all characters beyond ASCII as escapes.
+    guard body.contains(UInt8(ascii: "\\")) else { return false }
+    return pattern.matches(body.withUnsafeBytes { JSONPointer.unescaped($0) })
+  }
+
+  private mutating func readHeadersAsRecorded() -> [UInt8] {
+    if let recordedHeaders { return recordedHeaders }
+    var bytes = traffic.push.map { Array($0.request.headers.bytes) } ?? []
+    if let facts = traffic.push?.verdict.facts { bytes.withUnsafeMutableBytes { facts.blankSignatures(in: $0) } }
+    recordedHeaders = bytes
+    return bytes
   }
 
   private func readHeader(_ wanted: String) -> String? {
@@ -158,6 +222,17 @@ struct Reading {
   }
 
   private func number(_ value: Int?) -> SubjectValue? { value.map { .number(String($0)) } }
+}
+
+extension SubjectValue {
+  /// The value of a payload.
+  fileprivate init(_ value: JSONPointer.Value) {
+    switch value {
+    case .string(let text), .word(let text): self = .text(text)
+    case .number(let text): self = .number(text)
+    case .structure(let text): self = .structure(text)
+    }
+  }
 }
 
 extension UnsafeRawBufferPointer {

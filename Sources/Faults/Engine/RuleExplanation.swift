@@ -76,7 +76,7 @@ public struct RuleExplanation: Sendable, Equatable {
       let (misses, seen) = missed
       defer { reached -= misses }
       return Test(
-        name: test.subject.name, wanted: test.wanted, reached: reached, matched: reached - misses,
+        name: test.name, wanted: test.wanted, reached: reached, matched: reached - misses,
         seen: seen.common.map { Seen(value: $0.value, count: $0.count, hint: test.match.hint(for: $0.value)) },
         others: seen.others)
     }

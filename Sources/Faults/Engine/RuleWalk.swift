@@ -50,7 +50,7 @@ extension RuleStep.Result {
     case .missed(.exception): self = .excepted
     case .missed(.test(let index, let seen)):
       let test = rule.condition.tests[index]
-      self = .missed(test: test.subject.name, wanted: test.wanted, seen: seen?.shown)
+      self = .missed(test: test.name, wanted: test.wanted, seen: seen?.shown)
     case .stopped(let part): self = .stopped(part: part.name)
     case .met(let candidate):
       if let probability = candidate.probability, !candidate.isDrawn {

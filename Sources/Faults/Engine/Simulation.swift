@@ -71,7 +71,20 @@ private struct SimulationRun {
   private struct Connection {
     var traffic: Traffic.Connection
     var standing = ConnectionStanding()
+    let openedAt: Int64
+    var lastPush: Int64
+
+    /// The connection `now`, so long after its last push.
+    func traffic(at now: Int64) -> Traffic.Connection {
+      var traffic = traffic
+      traffic.age = now - openedAt
+      traffic.idle = now - lastPush
+      return traffic
+    }
   }
+
+  /// Whether a rule depends on the age or idle time of a connection.
+  private let hasTimedRules: Bool
 
   /// 2026-01-01T00:00:00Z, in milliseconds.
   private static let beginning: Int64 = 1_767_225_600_000
@@ -82,6 +95,7 @@ private struct SimulationRun {
     self.profile = profile
     self.traffic = traffic
     plan = FaultPlan(profile: profile, seed: seed, activatedAt: 0, tallies: tallies)
+    hasTimedRules = profile.rules.contains { $0.moment == .connection && $0.condition.dependsOnTime }
     var settings = APNSSettings()
     // What cannot be set was refused when the profile was read.
     for (setting, value) in profile.settings { try? settings.set(setting, to: value) }
@@ -102,7 +116,9 @@ private struct SimulationRun {
   mutating func send(_ number: Int) {
     let now = Int64(clamping: Duration.seconds(Double(number) / max(traffic.rate, 0.001)).nanoseconds)
     let lane = number % connections.count
+    if hasTimedRules, let idle = connections[lane], isEndedByRule(idle, at: now) { connections[lane] = nil }
     guard var connection = connections[lane] ?? open(now: now) else { return }
+    connection.lastPush = now
     connection.traffic.streamsOpened += 1
     connections[lane] = answer(number, on: &connection, now: now) ? connection : nil
   }
@@ -110,7 +126,8 @@ private struct SimulationRun {
   /// A new connection; nil if a fault was in its way, which is then what became of the push.
   private mutating func open(now: Int64) -> Connection? {
     opened += 1
-    var connection = Connection(traffic: Traffic.Connection(number: opened, client: Self.client))
+    var connection = Connection(
+      traffic: Traffic.Connection(number: opened, client: Self.client), openedAt: now, lastPush: now)
     for moment in [Moment.accept, .tls, .settings] {
       if moment == .tls { connection.traffic.serverName = Self.serverName }
       let decision = plan.decide(Traffic(connection: connection.traffic), at: moment, now: now)
@@ -142,11 +159,16 @@ private struct SimulationRun {
       outcomes[end.name.rawValue, default: 0] += 1
     }
     if end.endsConnection || decision.outcome?.followedBy != nil { return false }
-    let between = plan.decide(Traffic(connection: connection.traffic), at: .connection, now: now)
-    note(between)
-    guard let outcome = between.outcome, outcome.action != .pass else { return true }
+    return !isEndedByRule(connection, at: now)
+  }
+
+  /// Evaluates the rules of `connection`, and returns whether one of them ends it.
+  private mutating func isEndedByRule(_ connection: Connection, at now: Int64) -> Bool {
+    let decision = plan.decide(Traffic(connection: connection.traffic(at: now)), at: .connection, now: now)
+    note(decision)
+    guard let outcome = decision.outcome, outcome.action != .pass else { return false }
     ends[outcome.action.name.rawValue, default: 0] += 1
-    return false
+    return true
   }
 
   private func answer(of verdict: Verdict, _ action: Action) -> Traffic.Answer {
@@ -163,7 +185,10 @@ private struct SimulationRun {
   // MARK: - Pushes
 
   private mutating func push(_ number: Int, on connection: inout Connection, now: Int64) -> Traffic.Push {
-    let device = String(number / connections.count % max(traffic.devices, 1), radix: 16)
+    let devices = max(traffic.devices, 1)
+    let index = number / connections.count % devices
+    // APNs refuses 64 zeros, so the first device has the number after the last.
+    let device = String(index == 0 ? devices : index, radix: 16)
     let token = String(repeating: "0", count: 64 - device.utf8.count) + device
     let request = HTTPRequest(
       headers: HeaderList([

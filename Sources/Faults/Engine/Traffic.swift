@@ -17,11 +17,15 @@ public struct Traffic: Sendable {
     public var certificateUID: String?
     /// How many streams the client opened until now, this one included.
     public var streamsOpened: Int
+    /// How long ago it was accepted, in nanoseconds of the monotonic clock; read only at `connection`.
+    public var age: Int64
+    /// How long the client has sent nothing, in nanoseconds of the monotonic clock; read only at `connection`.
+    public var idle: Int64
 
     /// A connection from parts.
     public init(
       number: UInt64, client: String, listener: Int = 0, serverName: String? = nil, certificateUID: String? = nil,
-      streamsOpened: Int = 0
+      streamsOpened: Int = 0, age: Int64 = 0, idle: Int64 = 0
     ) {
       self.number = number
       self.client = client
@@ -29,6 +33,8 @@ public struct Traffic: Sendable {
       self.serverName = serverName
       self.certificateUID = certificateUID
       self.streamsOpened = streamsOpened
+      self.age = age
+      self.idle = idle
     }
   }
 

@@ -33,7 +33,8 @@ extension Action {
       case .starveWindow: [.request, .connection]
       case .settings: [.settings, .connection]
       case .ignorePings: [.connection]
-      case .refuse, .silence: [.accept]
+      case .refuse: [.accept]
+      case .silence: [.accept, .connection]
       case .stall, .alert, .certificate: [.tls]
       case .choose, .sequence: Set(Moment.allCases)
       }

@@ -180,18 +180,21 @@ public indirect enum Action: Sendable, Equatable {
     public var maxHeaderListSize: UInt32?
     /// How long after the moment.
     public var after: Duration
+    /// How long the first SETTINGS frame of the connection is held back; only at `settings`. Nothing is sent before it.
+    public var delay: Duration
     /// Whether the client's own SETTINGS are acknowledged from then on.
     public var acknowledgesClient: Bool
 
     /// An order; by default it changes nothing.
     public init(
       maxConcurrentStreams: UInt32? = nil, initialWindowSize: UInt32? = nil, maxHeaderListSize: UInt32? = nil,
-      after: Duration = .zero, acknowledgesClient: Bool = true
+      after: Duration = .zero, delay: Duration = .zero, acknowledgesClient: Bool = true
     ) {
       self.maxConcurrentStreams = maxConcurrentStreams
       self.initialWindowSize = initialWindowSize
       self.maxHeaderListSize = maxHeaderListSize
       self.after = after
+      self.delay = delay
       self.acknowledgesClient = acknowledgesClient
     }
   }

@@ -30,8 +30,18 @@ public struct Condition: Sendable, Equatable {
     case keyID
     /// The client's address, without its port.
     case client
+    /// The client's IP address, compared as an address: different spellings of one IPv6 address are equal.
+    case address
+    /// How long ago the connection was accepted.
+    case age
+    /// How long the client has sent nothing on the connection.
+    case idle
     /// Which of the server's APNs listeners, from 0.
     case listener
+    /// The id of the connection, as records have it: `c17`.
+    case connection
+    /// The payload and the header fields, for a text anywhere in them; only in a query.
+    case text
     /// The host name the client asked for in its TLS handshake.
     case serverName
     /// The `UID` of the client certificate; absent without one.
@@ -54,10 +64,14 @@ public struct Condition: Sendable, Equatable {
     case glob(TextPattern)
     /// One of these texts.
     case oneOf(Set<String>)
+    /// An IP address in one of these blocks.
+    case within([AddressBlock])
     /// Whether there is a value at all.
     case present(Bool)
     /// A number, or a duration in seconds, within these bounds, neither of which is inclusive.
     case between(above: Double?, below: Double?)
+    /// The terms of a query about this subject.
+    case query(FieldQuery)
   }
 
   /// One subject and what it must be.
@@ -74,6 +88,8 @@ public struct Condition: Sendable, Equatable {
     }
   }
 
+  /// The text of `q`, a condition in the inbox's query language, whose tests are the last of `tests`; nil without one.
+  public internal(set) var query: String?
   /// All of these must hold.
   public var tests: [Test]
   /// None of these may hold as a whole: the word `not`.

@@ -15,6 +15,8 @@ public struct Trigger: Sendable, Equatable {
     case topic
     /// The connection's number.
     case connection
+    /// The client's address, without its port.
+    case client
   }
 
   /// How likely it is.

@@ -10,13 +10,16 @@ extension ConditionKey {
     case .apnsID: .apnsID
     case .size: .size
     case .client: .client
+    case .address: .address
+    case .age: .age
+    case .idle: .idle
     case .listener: .listener
     case .serverName: .serverName
     case .certificate: .certificate
     case .attempt: .attempt
     case .status: .status
     case .reason: .reason
-    case .payload, .header, .providerToken, .not: nil
+    case .payload, .header, .providerToken, .query, .not: nil
     }
   }
 }
@@ -36,7 +39,8 @@ extension Condition.Subject {
   /// Whether there can be anything to look at.
   func isKnown(at moment: Moment) -> Bool {
     switch self {
-    case .client, .listener: true
+    case .client, .address, .listener, .connection: true
+    case .age, .idle: moment == .connection
     case .serverName: moment != .accept
     case .certificate: moment != .accept && moment != .tls
     case .status, .reason: moment == .response
@@ -69,11 +73,16 @@ extension Condition.Subject {
     }
   }
 
+  /// Whether its values are durations.
+  var isDuration: Bool { self == .tokenAge || self == .age || self == .idle }
+
   /// What can be asked of it.
   var forms: [MatchKey] {
     switch self {
     case .priority, .size, .listener, .attempt, .status: [.equals, .oneOf, .present, .above, .below]
     case .tokenAge: [.above, .below, .present]
+    case .age, .idle: [.above, .below]
+    case .address: [.equals, .glob, .oneOf]
     case .payload: MatchKey.allCases
     default: [.equals, .prefix, .glob, .oneOf, .present]
     }

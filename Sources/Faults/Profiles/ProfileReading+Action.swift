@@ -98,7 +98,7 @@ extension ProfileReading {
     case .starveWindow: return time(place).map { .starveWindow(for: $0) }
     case .ignorePings: return time(place).map { .ignorePings(for: $0) }
     case .silence: return time(place).map { .silence(for: $0) }
-    case .settings: return settings(place).map(Action.settings)
+    case .settings: return settings(place, at: moment).map(Action.settings)
     case .alert:
       guard let map = map(place, AlertKey.self) else { return nil }
       return (map[.name].map { alert($0) } ?? Action.Standard.alert).map(Action.alert)
@@ -220,10 +220,10 @@ extension ProfileReading {
     return .drain(for: length, respond: answer)
   }
 
-  private func settings(_ place: Located) -> Action.SettingsOrder? {
+  private func settings(_ place: Located, at moment: Moment?) -> Action.SettingsOrder? {
     guard let map = map(place, SettingsKey.self) else { return nil }
     if !map.has(.acknowledgesClient), !map.has(.maxConcurrentStreams), !map.has(.initialWindowSize),
-      !map.has(.maxHeaderListSize)
+      !map.has(.maxHeaderListSize), !map.has(.delay)
     {
       warn(place, "SETTINGS without a setting change nothing")
     }
@@ -236,10 +236,16 @@ extension ProfileReading {
     let window = value(.initialWindowSize, most: Int(Int32.max))
     let headers = value(.maxHeaderListSize, most: Int(UInt32.max))
     let after = map[.after].map { duration($0) } ?? usual.after
+    let delay = map[.delay].map { duration($0) } ?? usual.delay
     let acknowledges = map[.acknowledgesClient].map { flag($0) } ?? usual.acknowledgesClient
-    guard let streams, let window, let headers, let after, let acknowledges else { return nil }
+    if let moment, moment != .settings, map.has(.delay) {
+      fail(
+        at: map.position(of: .delay), map.path(of: .delay), "the first SETTINGS are sent before \(moment.rawValue)",
+        hint: "write at: settings, or after for further SETTINGS")
+    }
+    guard let streams, let window, let headers, let after, let delay, let acknowledges else { return nil }
     return Action.SettingsOrder(
-      maxConcurrentStreams: streams, initialWindowSize: window, maxHeaderListSize: headers, after: after,
+      maxConcurrentStreams: streams, initialWindowSize: window, maxHeaderListSize: headers, after: after, delay: delay,
       acknowledgesClient: acknowledges)
   }
 

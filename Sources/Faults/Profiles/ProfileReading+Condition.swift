@@ -44,6 +44,13 @@ extension ProfileReading {
           guard let value = token[key] else { continue }
           add(key.subject, value, at: token.position(of: key))
         }
+      case .query:
+        guard let tests = query(value, at: moment) else {
+          isWhole = false
+          continue
+        }
+        condition.query = text(value)
+        condition.tests += tests
       case .not:
         for element in listOrOne(value) ?? [] {
           guard let exception = self.condition(element, at: moment, stage: stage) else {
@@ -62,6 +69,28 @@ extension ProfileReading {
     }
     // A condition of which a part is missing would say something else than its writer meant.
     return isWhole ? condition : nil
+  }
+
+  /// The tests of a query.
+  private func query(_ place: Located, at moment: Moment?) -> [Condition.Test]? {
+    guard let text = text(place) else { return nil }
+    do throws(FilterError) {
+      let tests = try Condition.tests(query: text)
+      guard !tests.isEmpty else {
+        fail(place, "the query is empty", hint: "leave it out, or write FIELD:VALUE as in topic:com.acme.*")
+        return nil
+      }
+      if let moment, let test = tests.first(where: { !$0.subject.isKnown(at: moment) }) {
+        fail(
+          place, "\(test.name) is not known at \(moment.rawValue)",
+          hint: "it is at \(Moment.allCases.filter(test.subject.isKnown).map(\.rawValue).spokenChoice)")
+        return nil
+      }
+      return tests
+    } catch {
+      fail(place, error.message, hint: error.hint)
+      return nil
+    }
   }
 
   private func pointer(_ entry: FileNode.Entry, in place: Located) -> String? {
@@ -93,10 +122,13 @@ extension ProfileReading {
   ) -> Condition.Match? {
     switch place.node.content {
     case .scalar:
-      guard subject != .tokenAge else {
-        fail(place, "an age is hardly ever just that", hint: "write {gt: 30m} or {lt: 30m}")
+      guard !subject.isDuration else {
+        fail(
+          place, subject == .idle ? "an idle time is compared with a bound" : "an age is hardly ever just that",
+          hint: "write {gt: 30m} or {lt: 30m}")
         return nil
       }
+      if subject == .address { return address(place) }
       return value(place, of: subject, isJudged: isJudged).map(Condition.Match.equals)
     case .list:
       fail(place, "a list stands here", hint: "write {in: […]}")
@@ -128,6 +160,8 @@ extension ProfileReading {
     _ map: Map<MatchKey>, _ form: MatchKey, of subject: Condition.Subject, isJudged: Bool
   ) -> Condition.Match? {
     switch form {
+    case .equals where subject == .address: return map[.equals].flatMap(address)
+    case .oneOf where subject == .address: return map[.oneOf].flatMap(addresses)
     case .equals:
       return map[.equals].flatMap { value($0, of: subject, isJudged: isJudged) }.map(Condition.Match.equals)
     case .prefix:
@@ -149,12 +183,50 @@ extension ProfileReading {
     }
   }
 
+  /// An IP address, a CIDR block, or a pattern with `*`.
+  private func address(_ place: Located) -> Condition.Match? {
+    guard let text = text(place) else { return nil }
+    if text.contains("*") { return .glob(TextPattern(text, foldsCase: true)) }
+    return block(text, place).map { .within([$0]) }
+  }
+
+  private func addresses(_ place: Located) -> Condition.Match? {
+    guard let elements = list(place) else { return nil }
+    guard !elements.isEmpty else {
+      fail(place, "an empty list: this can never match")
+      return nil
+    }
+    let blocks = elements.map { element in text(element).flatMap { block($0, element) } }
+    let good = blocks.compactMap(\.self)
+    return good.count == blocks.count ? .within(good) : nil
+  }
+
+  private func block(_ text: String, _ place: Located) -> AddressBlock? {
+    do throws(AddressBlock.Problem) {
+      return try AddressBlock(text)
+    } catch {
+      switch error {
+      case .address:
+        fail(
+          place, "\"\(text.shortened)\" is not an IP address or CIDR block",
+          hint: "write 192.0.2.7, 10.0.0.0/8, \"fd00::/8\" or, outside of lists, a pattern such as \"10.0.*\"")
+      case .prefixLength(let max):
+        fail(place, "\"\(text.shortened)\" has no valid prefix length", hint: "it is a number from 0 to \(max)")
+      case .hostBits:
+        fail(
+          place, "\"\(text.shortened)\" has bits set after its prefix",
+          hint: "write the first address of the block, as in 10.0.0.0/8")
+      }
+      return nil
+    }
+  }
+
   private func bounds(_ map: Map<MatchKey>, of subject: Condition.Subject) -> Condition.Match? {
     func bound(_ key: MatchKey) -> (value: Double?, isFine: Bool) {
       guard let place = map[key] else { return (nil, true) }
       let value =
         switch subject {
-        case .tokenAge: duration(place)?.inSeconds
+        case .tokenAge, .age, .idle: duration(place)?.inSeconds
         case .size: bytes(place).map(Double.init)
         case .payload: number(place, from: -1e12, inclusive: true)
         default: whole(place, in: 0...Int(Int32.max)).map(Double.init)

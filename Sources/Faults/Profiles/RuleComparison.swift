@@ -60,6 +60,7 @@ extension Condition.Match {
     switch (self, other) {
     case (.present(let one), .present(let two)): return one == two
     case (.present, _): return false
+    case (.query, _), (_, .query): return false
     case (_, .present(let isPresent)): return isPresent
     case (.equals(let text), _): return other.takes(text)
     case (.oneOf(let texts), _): return texts.allSatisfy(other.takes)
@@ -77,7 +78,10 @@ extension Condition.Match {
     case .prefix(let prefix): return text.hasPrefix(prefix)
     case .glob(let pattern): return pattern.matches(text)
     case .oneOf(let texts): return texts.contains(text)
+    case .within(let blocks): return IPAddress(text).map { one in blocks.contains { $0.contains(one) } } ?? false
     case .present(let isPresent): return isPresent
+    // Only equal queries are compared.
+    case .query: return false
     case .between(let above, let below):
       guard let value = Double(text) else { return false }
       return (above.map { value > $0 } ?? true) && (below.map { value < $0 } ?? true)

@@ -46,7 +46,7 @@ extension Action.Name {
     case .settings: "Other SETTINGS."
     case .ignorePings: "No PING acknowledgement for a time."
     case .refuse: "The connection is reset as soon as it was accepted."
-    case .silence: "The connection is accepted and nothing is read or said for a time."
+    case .silence: "Nothing is processed or sent on the connection for a time, not even a TLS alert; then it is closed."
     case .stall: "The TLS handshake stops for a time, then an end."
     case .alert: "A TLS alert instead of a handshake."
     case .certificate: "A certificate that a careful client refuses."

@@ -285,7 +285,7 @@ enum SettingsKey: String, FileKey {
   case maxConcurrentStreams = "max_concurrent_streams"
   case initialWindowSize = "initial_window_size"
   case maxHeaderListSize = "max_header_list_size"
-  case after
+  case after, delay
   case acknowledgesClient = "ack_client"
 
   static let schemaName = "settings"
@@ -294,7 +294,7 @@ enum SettingsKey: String, FileKey {
     switch self {
     case .maxConcurrentStreams, .maxHeaderListSize: .whole(0...Int(UInt32.max))
     case .initialWindowSize: .whole(0...Int(Int32.max))
-    case .after: .duration
+    case .after, .delay: .duration
     case .acknowledgesClient: .flag
     }
   }
@@ -305,6 +305,7 @@ enum SettingsKey: String, FileKey {
     case .initialWindowSize: "SETTINGS_INITIAL_WINDOW_SIZE."
     case .maxHeaderListSize: "SETTINGS_MAX_HEADER_LIST_SIZE."
     case .after: "How long after the moment; 0s, if absent."
+    case .delay: "How long the first SETTINGS frame is held back; only at settings. 0s, if absent."
     case .acknowledgesClient: "Whether the client's SETTINGS are acknowledged from then on; true, if absent."
     }
   }

@@ -10,21 +10,25 @@ enum ConditionKey: String, FileKey {
   case apnsID = "apns_id"
   case payload, header, size
   case providerToken = "jwt"
-  case client, listener
+  case client, address, listener, age, idle
   case serverName = "sni"
-  case certificate, attempt, status, reason, not
+  case certificate, attempt, status, reason
+  case query = "q"
+  case not
 
   static let schemaName = "condition"
 
   var shape: FileShape {
     switch self {
-    case .deviceToken, .topic, .collapseID, .apnsID, .client, .serverName, .certificate: .match(.text([]))
+    case .deviceToken, .topic, .collapseID, .apnsID, .client, .address, .serverName, .certificate: .match(.text([]))
     case .pushType: .match(.text(PushType.allCases.map(\.text)))
     case .reason: .match(.text(Reason.allCases.map(\.text)))
     case .priority, .size, .listener, .attempt, .status: .match(.number)
+    case .age, .idle: .match(.duration)
     case .payload: .named(.match(.json))
     case .header: .named(.match(.text([])))
     case .providerToken: .map(ProviderTokenKey.self)
+    case .query: .text
     case .not: .either(.map(ConditionKey.self), .list(.map(ConditionKey.self)))
     }
   }
@@ -42,12 +46,16 @@ enum ConditionKey: String, FileKey {
     case .size: "How many bytes the payload has."
     case .providerToken: "The provider token."
     case .client: "The client's address, without its port."
+    case .address: "The client's IP address: an address, a CIDR block such as 10.0.0.0/8, or a pattern with *."
+    case .age: "How long ago the connection was accepted; only at connection."
+    case .idle: "How long the client has sent nothing; only at connection."
     case .listener: "Which of the server's APNs listeners, from 0."
     case .serverName: "The host name the client asked for in its TLS handshake."
     case .certificate: "The UID of the client certificate."
     case .attempt: "How often this push came until now, from 1."
     case .status: "The status of the answer; at response alone."
     case .reason: "The reason of the answer; at response alone."
+    case .query: "A query as the inbox has it: topic:com.acme.* !type:background; fields of the request only."
     case .not: "What must not hold: one condition, or a list of which none may hold."
     }
   }

@@ -26,7 +26,7 @@ enum TriggerKey: String, FileKey {
   var about: String {
     switch self {
     case .probability: "How likely, from 0 to 1, or a ramp."
-    case .drawPer: "Whose draw it is: anew for each attempt, or once for each push, token, topic or connection."
+    case .drawPer: "Whose draw it is: anew for each attempt, or once for each push, token, topic, connection or client."
     case .first: "Only the first so many."
     case .after: "Not the first so many."
     case .every: "Only each so-many-th."
@@ -47,7 +47,7 @@ extension Trigger.Key {
   /// Whether it is known without a push. An attempt of a connection is the opening of a window.
   var isKnownWithoutPush: Bool {
     switch self {
-    case .rule, .attempt, .connection: true
+    case .rule, .attempt, .connection, .client: true
     case .push, .deviceToken, .topic: false
     }
   }
@@ -108,7 +108,7 @@ enum RateKey: String, FileKey {
     case .limit: "How many pushes."
     case .per: "In which time; 1s, if absent."
     case .burst: "How many may come at once; as many as the limit, if absent."
-    case .key: "Whose rate it is: one for the rule, if absent."
+    case .key: "What has its own rate: each token, topic, connection or client address; the rule itself, if absent."
     }
   }
 }

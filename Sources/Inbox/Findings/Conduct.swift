@@ -31,7 +31,24 @@ final class Conduct: Sendable {
   }
 
   /// What a record has earned, as far as it was looked at.
-  func earned(by seq: Int) -> [Earned] { state.withLockedValue { $0.ledger.earned[seq] ?? [] } }
+  ///
+  /// - Parameters:
+  ///   - abandonedAfter: milliseconds without a further attempt after which a push counts as abandoned.
+  ///   - now: milliseconds since 1970 of the server's clock; nil if there is no clock, and so no abandoned push.
+  func earned(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [Earned] {
+    state.withLockedValue { state in
+      let earned = state.ledger.earned[seq] ?? []
+      guard let now, let last = state.ledger.unsettled.attempts[seq], let finishedAt = last.finishedAt,
+        !last.isByOwnClient, now &- finishedAt >= abandonedAfter
+      else { return earned }
+      return earned + [Earned(.abandoned, with: [], .abandoned(after: abandonedAfter))]
+    }
+  }
+
+  /// The numbers of the last attempts, after `seq`, of pushes that were neither accepted nor rejected for good; ascending.
+  func unsettled(after seq: Int) -> [Int] {
+    state.withLockedValue { $0.ledger.unsettled.attempts.keys.filter { $0 > seq } }.sorted()
+  }
 
   /// The numbers of all records that have earned something, in no order.
   var seqs: [Int] { state.withLockedValue { Array($0.ledger.earned.keys) } }
@@ -60,7 +77,7 @@ extension Conduct.State {
       if record.outcome == .pending {
         let push = record.pushKey
         pending.append((record.seq, push))
-        ledger.await(push)
+        ledger.await(record.seq, push)
       } else {
         ledger.take(record, interval: interval)
       }
@@ -81,14 +98,14 @@ extension Conduct.State {
     pending = []
     for (seq, push) in former {
       guard let record = snapshot.records.record(seq) else {
-        ledger.awaitNoMore(push)
+        ledger.forget(seq, push)
         continue
       }
       if record.outcome == .pending {
         pending.append((seq, push))
       } else {
         ledger.awaitNoMore(push)
-        ledger.take(record, interval: interval)
+        ledger.take(record, interval: interval, wasPending: true)
       }
     }
   }

@@ -28,6 +28,8 @@ struct Earned: Sendable {
     case connections(within: Int64)
     /// APNs took it before.
     case twice
+    /// No further attempt followed within so many milliseconds of the server's clock.
+    case abandoned(after: Int64)
   }
 
   let kind: Finding.Kind
@@ -87,6 +89,10 @@ struct Earned: Sendable {
       return
         "APNs had taken this push as push \(first), whose answer did not arrive; under another apns-id it is a second "
         + "notification"
+    case .abandoned(let after):
+      let end = record.served.status == nil ? "was not answered" : "was answered \(record.answerText)"
+      return "attempt \(record.attempt) \(end), and no further attempt followed within "
+        + WrittenDuration.text(.milliseconds(after))
     }
   }
 

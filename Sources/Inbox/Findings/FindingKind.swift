@@ -9,6 +9,8 @@ extension Finding {
     case hotRetry = "hot-retry"
     /// The time between the attempts of a push does not grow.
     case noBackoff = "no-backoff"
+    /// A push that was given up although its last attempt could be retried.
+    case abandoned
     /// A new provider token before it was time for one.
     case jwtChurn = "jwt-churn"
     /// A provider token used on after APNs said that it has expired.
@@ -27,6 +29,8 @@ extension Finding {
     case wouldNotShow = "would-not-show"
     /// A push without `apns-push-type`.
     case missingPushType = "missing-push-type"
+    /// A provider token with an algorithm other than the documented ES256.
+    case jwtAlgorithm = "jwt-alg"
 
     /// The order in which they are listed.
     public static func < (one: Kind, other: Kind) -> Bool { one.place < other.place }
@@ -59,6 +63,11 @@ extension Finding {
         (
           "The time between the attempts of a push does not grow.",
           "Double the delay with each attempt, add some jitter, and give up at some time."
+        )
+      case .abandoned:
+        (
+          "A push was given up although its last attempt could be retried.",
+          "Retry after 429, 5xx, a reset, GOAWAY or a lost connection until APNs accepts the push or rejects it for good."
         )
       case .jwtChurn:
         (
@@ -105,6 +114,11 @@ extension Finding {
         (
           "The push has no apns-push-type, which watchOS demands and silent pushes need.",
           "Set apns-push-type to what the payload is: alert, background, voip, liveactivity and so on."
+        )
+      case .jwtAlgorithm:
+        (
+          "The provider token is signed with ES512 over a P-256 key; Apple documents ES256 only.",
+          "Sign the provider token with ES256: SHA-256, r and s of 32 bytes each."
         )
       }
     }

@@ -30,16 +30,48 @@ extension Inbox {
   public func summary(of selection: Selection, by rulebook: Rulebook, limit: Int) -> FindingsSummary {
     judge(by: rulebook)
     let snapshot = snapshot()
-    var counts: [Finding.Kind: Int] = [:]
-    var newest: [Finding.Kind: [Finding]] = [:]
+    var collection = FindingsCollection(limit: limit)
+    collection.add(selection, of: snapshot, in: self, by: rulebook)
+    return collection.summary(of: selection, in: snapshot)
+  }
+
+  /// The same as `summary(of:by:limit:)`, made in slices between which it suspends.
+  ///
+  /// - Throws: `FilterError` if the selection exceeds the work budget; `CancellationError` if the task was cancelled.
+  public func summaryInSlices(
+    of selection: Selection, by rulebook: Rulebook, limit: Int
+  ) async throws -> FindingsSummary {
+    judge(by: rulebook)
+    let snapshot = snapshot()
+    var collection = FindingsCollection(limit: limit)
+    try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
+      collection.add(part, of: snapshot, in: self, by: rulebook)
+    }
+    return collection.summary(of: selection, in: snapshot)
+  }
+}
+
+/// Collects findings of records, newest first.
+private struct FindingsCollection {
+  /// How many cases of each kind are kept.
+  let limit: Int
+  private var counts: [Finding.Kind: Int] = [:]
+  private var newest: [Finding.Kind: [Finding]] = [:]
+
+  init(limit: Int) { self.limit = limit }
+
+  mutating func add(_ selection: Selection, of snapshot: InboxSnapshot, in inbox: Inbox, by rulebook: Rulebook) {
     snapshot.records.forEach(in: selection, newestFirst: true) { record in
-      for kind in record.findingKinds(by: rulebook, in: self) {
+      for kind in record.findingKinds(by: rulebook, in: inbox) {
         counts[kind, default: 0] += 1
         guard newest[kind, default: []].count < limit else { continue }
-        newest[kind, default: []] += findings(on: copy record, by: rulebook).filter { $0.kind == kind }
+        newest[kind, default: []] += inbox.findings(on: copy record, by: rulebook).filter { $0.kind == kind }
       }
       return true
     }
+  }
+
+  func summary(of selection: Selection, in snapshot: InboxSnapshot) -> FindingsSummary {
     let items = counts.keys.sorted().map { kind in
       FindingsSummary.Item(kind: kind, count: counts[kind] ?? 0, newest: Array((newest[kind] ?? []).prefix(limit)))
     }

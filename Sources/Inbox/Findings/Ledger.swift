@@ -20,6 +20,8 @@ struct Ledger: Sendable {
   private var current: Connection?
   private var hosts = ClientHosts()
   private var stories = PushStories()
+  /// Pushes whose last attempt may be retried.
+  private(set) var unsettled = UnsettledPushes()
   private var devices = DeadDevices()
   private var staleTokens = StaleTokens()
   /// By the numbers of the records that have earned it.
@@ -28,15 +30,26 @@ struct Ledger: Sendable {
   private var pruneAt = pruneFrom
 
   /// A pending record was seen.
-  mutating func await(_ push: PushKey) { stories.await(push) }
+  mutating func await(_ seq: Int, _ push: PushKey) {
+    stories.await(push)
+    unsettled.begin(seq, push)
+  }
 
   /// It has ended and will be taken, or it is gone.
   mutating func awaitNoMore(_ push: PushKey) { stories.awaitNoMore(push) }
 
+  /// The record of a pending attempt is gone.
+  mutating func forget(_ seq: Int, _ push: PushKey) {
+    stories.awaitNoMore(push)
+    unsettled.forget(seq, push)
+  }
+
   /// Looks at a record that has ended.
   ///
-  /// - Parameter interval: milliseconds that a provider token should be used for at least.
-  mutating func take(_ record: borrowing Record, interval: Int64) {
+  /// - Parameters:
+  ///   - interval: milliseconds that a provider token should be used for at least.
+  ///   - wasPending: whether `await` was called for it.
+  mutating func take(_ record: borrowing Record, interval: Int64, wasPending: Bool = false) {
     var connection = turn(to: record.connection)
     defer { current = connection }
     hosts.note(record, from: connection.host)
@@ -49,15 +62,17 @@ struct Ledger: Sendable {
       earn(record.seq, earned)
     }
     if let breach = record.aftermath?.breach { earn(record.seq, Earned(breach)) }
-    takePush(record, from: connection.host)
+    takePush(record, from: connection.host, wasPending: wasPending)
   }
 
-  private mutating func takePush(_ record: borrowing Record, from host: Int) {
+  private mutating func takePush(_ record: borrowing Record, from host: Int, wasPending: Bool) {
     let isDelivered = record.outcome == .accepted && record.served.status == 200
-    if isDelivered, stories.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
-    // What did not come whole, or was not looked at, cannot be compared with anything.
-    guard record.verdict != nil else { return }
+    if isDelivered, stories.isEmpty, unsettled.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
+    // A request that did not arrive completely has the key of another push.
+    guard record.isJudged || record.isUnprocessed else { return }
     let push = record.pushKey
+    unsettled.take(record, push, wasPending: wasPending)
+    guard record.isJudged else { return }
     let (hosts, arrival) = (hosts, record.arrivedAt)
     func isUnderWay(_ end: Int64) -> Bool { hosts.isUnderWay(host, arrival: arrival, end: end) }
     for (seq, earned) in stories.take(record, push) { earn(seq, earned) }
@@ -74,6 +89,7 @@ struct Ledger: Sendable {
 
   /// Drops what was earned by records that are gone, once that may be much.
   mutating func prune(isThere: (Int) -> Bool) {
+    unsettled.prune(isThere: isThere)
     guard earned.count >= pruneAt else { return }
     earned = earned.filter { isThere($0.key) }
     pruneAt = max(Self.pruneFrom, 2 * earned.count)

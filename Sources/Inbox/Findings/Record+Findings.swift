@@ -10,6 +10,7 @@ extension Record {
     if isNearLimit { kinds.append(.nearLimit) }
     if unshown(by: rulebook) != nil { kinds.append(.wouldNotShow) }
     if isWithoutType(by: rulebook) { kinds.append(.missingPushType) }
+    if hasOtherAlgorithm { kinds.append(.jwtAlgorithm) }
     return kinds
   }
 
@@ -17,7 +18,7 @@ extension Record {
   borrowing func hasFinding(by rulebook: Rulebook, in inbox: Inbox?, where isMeant: (Finding.Kind) -> Bool) -> Bool {
     if let toldFindings { return toldFindings.contains(where: isMeant) }
     return inbox?.earned(by: self, rulebook).contains { isMeant($0.kind) } == true || isMeant(.nearLimit) && isNearLimit
-      || isMeant(.missingPushType) && isWithoutType(by: rulebook)
+      || isMeant(.missingPushType) && isWithoutType(by: rulebook) || isMeant(.jwtAlgorithm) && hasOtherAlgorithm
       || isMeant(.wouldNotShow) && unshown(by: rulebook) != nil
   }
 
@@ -36,6 +37,12 @@ extension Record {
     }
     if let unshown = unshown(by: rulebook) { add(.wouldNotShow, unshown.text) }
     if isWithoutType(by: rulebook) { add(.missingPushType, missingTypeText) }
+    if hasOtherAlgorithm {
+      add(
+        .jwtAlgorithm,
+        "the provider token has alg ES512 over a P-256 key, as pushok signs: Apple documents ES256 only, and whether APNs "
+          + "accepts this is inferred")
+    }
     return findings
   }
 
@@ -45,6 +52,11 @@ extension Record {
   private var isNearLimit: Bool {
     let limit = head { $0.verdict.facts.payloadLimit }
     return isTaken && bodySize * 100 >= limit * FindingThreshold.nearLimitPercent
+  }
+
+  /// Whether its provider token was accepted with ES512 over a P-256 key (APNS.md section 3.1, inferred).
+  private var hasOtherAlgorithm: Bool {
+    isTaken && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
   }
 
   private borrowing func isWithoutType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.misses(pushType: facts) }
@@ -75,6 +87,7 @@ extension Inbox {
   /// What the records before it, or after it, make of a record.
   func earned(by record: borrowing Record, _ rulebook: Rulebook) -> [Earned] {
     conduct.catchUp(to: record.seq, with: self, by: rulebook)
-    return conduct.earned(by: record.seq).sorted { $0.kind < $1.kind }
+    let abandonedAfter = rulebook.settings.abandonedAfter.milliseconds
+    return conduct.earned(by: record.seq, abandonedAfter: abandonedAfter, now: now?()).sorted { $0.kind < $1.kind }
   }
 }

@@ -70,7 +70,8 @@ struct StaleTokens: Sendable {
   ) -> Earned? {
     guard let token = record.verdict?.token?.identity else { return nil }
     guard let refusal = refusals[token] else {
-      if record.served.reason == .expiredProviderToken {
+      // An unchecked token is refused because an earlier one on its connection had expired.
+      if record.served.reason == .expiredProviderToken, record.verdict?.token?.signature == .valid {
         refusals.set(token, Refusal(seq: record.seq, endedAt: record.endedAt, push: push))
       }
       return nil

@@ -19,7 +19,7 @@ extension Inbox {
       expectations.append(
         VerificationReport.Expected(
           name: expectation.name, criteria: judgement.criteria(of: index), matched: seqs.count,
-          seqs: Array(seqs.prefix(VerificationReport.listLimit)),
+          seqs: seqs.prefix(VerificationReport.listLimit),
           nearest: short.contains(index)
             ? NearestPushes(expectation).find(in: snapshot, after: verification.after, oneOf: short.count) : []))
       // Looking for the nearest takes a while, and others want their turn.
@@ -27,6 +27,7 @@ extension Inbox {
     }
     return VerificationReport(
       expectations: expectations, order: judgement.order, others: judgement.others(in: self),
+      lost: judgement.lost(in: self, by: scene.rulebook),
       findings: judgement.findings(in: self, by: scene.rulebook), evicted: snapshot.evicted,
       isComplete: snapshot.isComplete(after: verification.after), scene: scene)
   }

@@ -31,36 +31,56 @@ struct RetryStories: Sendable {
     }
   }
 
-  /// All stories, in the order they began.
-  private(set) var stories: [Story] = []
+  /// All attempts, in the order they came. Each story is a chain through this array: an array per story takes twice the
+  /// memory.
+  private var attempts: [Attempt] = []
+  /// For each attempt the position of the one before it in its story; -1 for a first attempt.
+  private var earlier: [Int32] = []
+  /// The position of the newest attempt of each story, in the order the stories began.
+  private var latest: [Int32] = []
   /// The newest story of each push.
-  private var newest: [PushKey: Int] = [:]
-  /// The stories of attempts that have not ended.
-  private var pending: [Int: Int] = [:]
+  private var newest: [PushKey: Int32] = [:]
+  /// The attempts that have not ended, by the numbers of their records: their positions, and those of their stories.
+  private var pending: [Int: (attempt: Int, story: Int)] = [:]
 
-  /// Adds an attempt, or tells how one that was pending has ended.
+  /// The story at a position that `take` returned.
+  subscript(position: Int) -> Story {
+    var found: [Attempt] = []
+    var index = latest[position]
+    while index >= 0 {
+      found.append(attempts[Int(index)])
+      index = earlier[Int(index)]
+    }
+    found.reverse()
+    return Story(attempts: found)
+  }
+
+  /// Adds an attempt, or replaces a pending one that has ended.
   ///
   /// - Returns: the position of its story.
   mutating func take(_ record: borrowing Record) -> Int {
     let attempt = Attempt(record)
-    if let story = pending[record.seq] {
-      if let index = stories[story].attempts.firstIndex(where: { $0.seq == attempt.seq }) {
-        stories[story].attempts[index] = attempt
-      }
+    if let known = pending[record.seq] {
+      attempts[known.attempt] = attempt
       if attempt.outcome != .pending { pending[record.seq] = nil }
-      return story
+      return known.story
     }
     let push = record.pushKey
+    // An inbox in memory has far fewer records than 32 bits count.
+    let index = Int32(truncatingIfNeeded: attempts.count)
+    attempts.append(attempt)
     let story: Int
     if record.attempt > 1, let begun = newest[push] {
-      story = begun
-      stories[story].attempts.append(attempt)
+      story = Int(begun)
+      earlier.append(latest[story])
+      latest[story] = index
     } else {
-      story = stories.endIndex
-      newest[push] = story
-      stories.append(Story(attempts: [attempt]))
+      story = latest.count
+      earlier.append(-1)
+      latest.append(index)
+      newest[push] = Int32(truncatingIfNeeded: story)
     }
-    if attempt.outcome == .pending { pending[record.seq] = story }
+    if attempt.outcome == .pending { pending[record.seq] = (Int(index), story) }
     return story
   }
 }

@@ -13,6 +13,8 @@ public struct Verification: Sendable {
   var order: [Int]?
   /// Whether every push must be one that is expected.
   var allowsNoOthers = false
+  /// Whether the last attempt of every push must be accepted or rejected for good.
+  var allowsNoLost = false
   /// What the provider must not have done; nil if nothing is said of it.
   var refusedFindings: Set<Finding.Kind>?
 
@@ -34,6 +36,14 @@ struct Expectation: Sendable {
   var count: CountBounds?
   /// How they must have been retried; nil if nothing is said of it.
   var retries: RetryPolicy?
+  /// Whether it is met if no push matches.
+  var allowsNone = false
+
+  /// Whether it fails if no push matches.
+  var needsPush: Bool { !allowsNone && count?.least != 0 }
+
+  /// Whether so many pushes may count.
+  func permits(_ number: Int) -> Bool { allowsNone && number == 0 || count?.contains(number) != false }
 
   /// Whether the record is one that counts.
   func counts(_ record: borrowing Record) -> Bool { selection.contains(record) && ending.matches(record) }

@@ -19,12 +19,19 @@ struct VerificationJudgement {
         Criterion(
           name: "count",
           wanted: ([bounds.description] + [expectation.endingWords.joined(separator: ", ")])
-            .filter { !$0.isEmpty }.joined(separator: " "),
-          found: String(count.seqs.count), isMet: bounds.contains(count.seqs.count)))
+            .filter { !$0.isEmpty }.joined(separator: " ") + (expectation.allowsNone ? ", or none" : ""),
+          found: String(count.seqs.count), isMet: expectation.permits(count.seqs.count)))
     }
     if let policy = expectation.retries {
-      let stories = count.stories.keys.sorted().map { tally.retries.stories[$0] }
-      criteria += RetryJudgement(policy: policy, stories: stories).criteria
+      let stories = count.stories.map { tally.retries[$0] }
+      if stories.isEmpty, expectation.needsPush {
+        criteria.append(
+          Criterion(
+            name: "retries", wanted: "at least 1 push", found: "none", isMet: false,
+            hint: "no push matched; say allow_none: true if there may be none"))
+      } else {
+        criteria += RetryJudgement(policy: policy, stories: stories).criteria
+      }
     }
     return criteria
   }
@@ -32,7 +39,8 @@ struct VerificationJudgement {
   /// Whether the first pushes came in the order that was expected.
   var order: Criterion? {
     guard let order = verification.order else { return nil }
-    let firsts = order.map { (name: verification.expectations[$0].name, seq: tally.counts[$0].seqs.first) }
+    let firsts = order.filter { !verification.expectations[$0].allowsNone || !tally.counts[$0].seqs.isEmpty }
+      .map { (name: verification.expectations[$0].name, seq: tally.counts[$0].seqs.first) }
     let isInOrder = zip(firsts, firsts.dropFirst()).allSatisfy { one, other in
       one.seq.flatMap { first in other.seq.map { first < $0 } } ?? false
     }
@@ -43,9 +51,12 @@ struct VerificationJudgement {
       let missing = firsts.filter { $0.seq == nil }.map { ShownText.shortened($0.name) }.joined(separator: ", ")
       found += (found.isEmpty ? "" : "; ") + "no \(missing)"
     }
+    if firsts.isEmpty { found = "no push" }
     let isShared = Set(came.map(\.seq)).count < came.count
     return Criterion(
-      name: "order", wanted: firsts.map { ShownText.shortened($0.name) }.joined(separator: ", then "), found: found,
+      name: "order",
+      wanted: order.map { ShownText.shortened(verification.expectations[$0].name) }.joined(separator: ", then "),
+      found: found,
       isMet: isWhole && isInOrder, hint: isShared ? "one push is the first of two expectations" : nil)
   }
 
@@ -56,6 +67,19 @@ struct VerificationJudgement {
     return VerificationReport.Others(
       criterion: Criterion(
         name: "no_others", wanted: "none", found: seqs.isEmpty ? "none" : String(seqs.count), isMet: seqs.isEmpty),
+      seqs: seqs.prefix(VerificationReport.listLimit),
+      lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.inShort ?? "seq \(seq)" })
+  }
+
+  /// Whether the last attempt of every push was accepted or rejected for good.
+  func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
+    guard verification.allowsNoLost else { return nil }
+    inbox.judge(by: rulebook)
+    let seqs = inbox.conduct.unsettled(after: verification.after)
+    return VerificationReport.Others(
+      criterion: Criterion(
+        name: "nothing_lost", wanted: "none lost", found: seqs.isEmpty ? "none" : "\(seqs.count) lost",
+        isMet: seqs.isEmpty),
       seqs: Array(seqs.prefix(VerificationReport.listLimit)),
       lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.inShort ?? "seq \(seq)" })
   }
@@ -78,7 +102,8 @@ struct VerificationJudgement {
   /// Whether everything is as expected.
   func isMet(in inbox: Inbox, by rulebook: Rulebook) -> Bool {
     verification.expectations.indices.allSatisfy { criteria(of: $0).allSatisfy(\.isMet) } && order?.isMet != false
-      && others(in: inbox)?.criterion.isMet != false && findings(in: inbox, by: rulebook)?.criterion.isMet != false
+      && others(in: inbox)?.criterion.isMet != false && lost(in: inbox, by: rulebook)?.criterion.isMet != false
+      && findings(in: inbox, by: rulebook)?.criterion.isMet != false
   }
 }
 

@@ -26,6 +26,7 @@ extension Verification {
 private enum DocumentKey: String, CaseIterable {
   case expect, order
   case allowsNoOthers = "no_others"
+  case allowsNoLost = "nothing_lost"
   case refusedFindings = "no_findings"
   case timeout, settle, after
 }
@@ -50,8 +51,10 @@ extension VerificationReading {
     if let place = members[.expect] { verification.expectations = expectations(place) }
     if let place = members[.order] { verification.order = order(place, among: verification.expectations) }
     if let place = members[.allowsNoOthers] { verification.allowsNoOthers = flag(place) ?? false }
+    if let place = members[.allowsNoLost] { verification.allowsNoLost = flag(place) ?? false }
     if let place = members[.refusedFindings] { verification.refusedFindings = findings(place) }
-    if members[.expect] == nil, members[.allowsNoOthers] == nil, members[.refusedFindings] == nil, problems.isEmpty {
+    let criteria: [DocumentKey] = [.expect, .allowsNoOthers, .allowsNoLost, .refusedFindings]
+    if criteria.allSatisfy({ members[$0] == nil }), problems.isEmpty {
       fail(
         place, "nothing is expected",
         hint: #"Say what is: {"expect": [{"match": {"topic": "com.example.app"}, "count": {"exactly": 1}}]}."#)

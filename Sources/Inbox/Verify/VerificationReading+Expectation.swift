@@ -4,6 +4,7 @@ internal import Notation
 /// The members of an expectation.
 private enum ExpectationKey: String, CaseIterable {
   case name, match, count, outcome, accepted, status, reason, retries
+  case allowsNone = "allow_none"
 
   /// Those that say what a push must be to count.
   static let endings = [outcome, accepted, status, reason]
@@ -41,6 +42,7 @@ extension VerificationReading {
       let words = ending(place, key, &expectation.ending)
       if !words.isEmpty { expectation.endingWords.append(words.spokenChoice) }
     }
+    if let place = members[.allowsNone] { expectation.allowsNone = flag(place) ?? false }
     if let place = members[.count] {
       expectation.count = count(place)
     } else if members[.retries] == nil {

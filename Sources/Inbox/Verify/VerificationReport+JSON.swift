@@ -17,15 +17,17 @@ extension VerificationReport {
     } else {
       writer.null()
     }
-    writer.name("no_others")
-    if let others {
-      writer.object { writer in
-        others.criterion.write(to: &writer)
-        writer.seqsMember("seqs", others.seqs)
-        writer.member("text", others.text)
+    for (name, pushes) in [("no_others", others), ("nothing_lost", lost)] {
+      writer.name(name)
+      if let pushes {
+        writer.object { writer in
+          pushes.criterion.write(to: &writer)
+          writer.seqsMember("seqs", pushes.seqs)
+          writer.member("text", pushes.text)
+        }
+      } else {
+        writer.null()
       }
-    } else {
-      writer.null()
     }
     writer.name("no_findings")
     if let findings {

@@ -2,7 +2,7 @@ extension VerificationReport {
   /// The report for people: a line for each expectation, and all criteria of those that are not met. The last line says
   /// what is needed to see the same again.
   public var text: String {
-    var parts = expectations.map(\.text) + [order?.text, others?.text, findings?.text].compactMap(\.self)
+    var parts = expectations.map(\.text) + [order?.text, others?.text, lost?.text, findings?.text].compactMap(\.self)
     if isInconclusive { parts.append("? \(inconclusiveness)") }
     let circumstances = [
       "window complete: \(isComplete ? "yes" : "no") (\(evicted) evicted)", scene.seed.map { "seed \($0)" },

@@ -46,7 +46,7 @@ public struct VerificationReport: Sendable {
     public var met: Int { criteria.count { $0.isMet } }
   }
 
-  /// Pushes that no expectation matches.
+  /// Pushes that there must not be: those that no expectation matches, or those that were lost.
   public struct Others: Sendable {
     /// That there are none.
     public let criterion: Criterion
@@ -73,6 +73,8 @@ public struct VerificationReport: Sendable {
   public let order: Criterion?
   /// What came of pushes that no expectation matches; nil if there may be some.
   public let others: Others?
+  /// The pushes whose last attempt was neither accepted nor rejected for good; nil if there may be some.
+  public let lost: Others?
   /// What came of findings; nil if there may be some.
   public let findings: Findings?
   /// How many records the limits have pushed out since the inbox was last emptied.
@@ -88,7 +90,7 @@ public struct VerificationReport: Sendable {
   /// Whether everything is as expected, as far as can be seen.
   private var isMet: Bool {
     expectations.allSatisfy(\.isMet) && order?.isMet != false && others?.criterion.isMet != false
-      && findings?.criterion.isMet != false
+      && lost?.criterion.isMet != false && findings?.criterion.isMet != false
   }
 
   /// Whether everything is as expected, and that is certain.

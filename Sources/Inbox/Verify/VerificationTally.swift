@@ -3,12 +3,21 @@
 struct VerificationTally: Sendable {
   /// What was counted for one expectation.
   struct Count: Sendable {
-    /// The numbers of the records that count, ascending.
-    var seqs: [Int] = []
+    /// The numbers of the records that count.
+    var seqs = SeqSet()
     /// How many of them are pending: they may count no longer once they have ended.
     var pending = 0
-    /// How many records of each story match, by the story's position; empty unless retries are expected.
-    var stories: [Int: Int] = [:]
+    /// The positions of the stories with a matching record that has ended; empty unless retries are expected.
+    fileprivate var endedStories = SeqSet()
+    /// How many pending records of each story match, by the story's position.
+    fileprivate var pendingStories: [Int: Int] = [:]
+
+    /// The positions of the stories with a matching record, ascending.
+    var stories: [Int] {
+      var stories = endedStories
+      for story in pendingStories.keys { stories.insert(story) }
+      return stories.prefix(.max)
+    }
   }
 
   /// What a pending record was taken for: positions of expectations, and of its story.
@@ -20,8 +29,8 @@ struct VerificationTally: Sendable {
 
   let verification: Verification
   private(set) var counts: [Count]
-  /// The numbers of the records that no expectation matches, ascending; empty unless there must be none.
-  private(set) var others: [Int] = []
+  /// The numbers of the records that no expectation matches; empty unless there must be none.
+  private(set) var others = SeqSet()
   private(set) var retries = RetryStories()
   private var pending: [Int: Taken] = [:]
   private let asksForRetries: Bool
@@ -44,16 +53,22 @@ struct VerificationTally: Sendable {
     if asksForRetries { taken.story = retries.take(record) }
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
       taken.matching.append(index)
-      if let story = taken.story, expectation.retries != nil { counts[index].stories[story, default: 0] += 1 }
+      if let story = taken.story, expectation.retries != nil {
+        if isPending {
+          counts[index].pendingStories[story, default: 0] += 1
+        } else {
+          counts[index].endedStories.insert(story)
+        }
+      }
       guard expectation.ending.matches(record) else { continue }
       taken.counting.append(index)
-      counts[index].seqs.insert(seq: seq)
+      counts[index].seqs.insert(seq)
       if isPending { counts[index].pending += 1 }
     }
-    if taken.matching.isEmpty, verification.allowsNoOthers { others.insert(seq: seq) }
+    if taken.matching.isEmpty, verification.allowsNoOthers { others.insert(seq) }
     if isPending { pending[seq] = taken }
     return !taken.matching.isEmpty || earlier != nil || verification.allowsNoOthers
-      || verification.refusedFindings != nil || asksForRetries && record.attempt > 1
+      || verification.refusedFindings != nil || verification.allowsNoLost || asksForRetries && record.attempt > 1
   }
 
   /// Whether the record was pending when it was counted.
@@ -62,14 +77,14 @@ struct VerificationTally: Sendable {
   /// Forgets what a pending record was counted for.
   private mutating func giveBack(_ taken: Taken, _ seq: Int) {
     for index in taken.counting {
-      counts[index].seqs.remove(seq: seq)
+      counts[index].seqs.remove(seq)
       counts[index].pending -= 1
     }
     for index in taken.matching {
-      guard let story = taken.story, let count = counts[index].stories[story] else { continue }
-      counts[index].stories[story] = count > 1 ? count - 1 : nil
+      guard let story = taken.story, let count = counts[index].pendingStories[story] else { continue }
+      counts[index].pendingStories[story] = count > 1 ? count - 1 : nil
     }
-    if taken.matching.isEmpty { others.remove(seq: seq) }
+    if taken.matching.isEmpty { others.remove(seq) }
   }
 
   // MARK: - What follows while somebody waits
@@ -79,7 +94,8 @@ struct VerificationTally: Sendable {
 
   /// Whether that is so for one expectation.
   func isShort(_ index: Int) -> Bool {
-    verification.expectations[index].count.map { counts[index].seqs.count < $0.least } ?? false
+    let (expectation, count) = (verification.expectations[index], counts[index].seqs.count)
+    return count < expectation.count?.least ?? 0 && !expectation.permits(count)
   }
 
   /// Whether a count is too large, or a push not expected, whatever comes.
@@ -87,16 +103,18 @@ struct VerificationTally: Sendable {
     let isOver = zip(verification.expectations, counts).contains { expectation, count in
       expectation.count.map { count.seqs.count - count.pending > $0.most ?? .max } ?? false
     }
-    return isOver || others.contains { pending[$0] == nil }
+    return isOver || others.count > pending.values.count { $0.matching.isEmpty }
   }
 }
 
 extension Verification {
   /// Whether something could be broken by a further push, so that meeting it once is not enough.
   var canBreak: Bool {
-    asksForCourse || allowsNoOthers || expectations.contains { $0.count?.most != nil }
+    asksForCourse || allowsNoOthers || expectations.contains { $0.count?.most != nil || $0.allowsNone }
   }
 
   /// Whether more than numbers is expected, so that one broken number does not tell all there is to tell.
-  var asksForCourse: Bool { order != nil || refusedFindings != nil || expectations.contains { $0.retries != nil } }
+  var asksForCourse: Bool {
+    order != nil || refusedFindings != nil || allowsNoLost || expectations.contains { $0.retries != nil }
+  }
 }

@@ -4,7 +4,7 @@ internal import TLSEngine
 extension CertificateFolder {
   /// The files of one provider certificate.
   public struct ClientCertificate: Sendable, Equatable {
-    /// The certificate followed by the authority's, PEM.
+    /// The certificate alone, PEM.
     public let certificate: String
     /// Its private key, PEM.
     public let key: String
@@ -49,8 +49,8 @@ extension CertificateFolder {
         let authority = try setup.authority(new: false)
         let issuer = try setup.issuer(authority, for: files.certificate, "it was asked for")
         let issued = try setup.making(files.certificate) { try issuer.issueProvider(request, valid: valid) }
-        try setup.saveBundle(issued, authority.certificate, topic: first, in: bundle)
-        try setup.save(issued, authority.certificate, in: files)
+        try setup.saveBundle(issued, topic: first, in: bundle)
+        try setup.save(issued.key, [issued.certificate], in: files)
       }
     }
     return ClientCertificate(certificate: files.certificate.path, key: files.key.path, p12: bundle.path)

@@ -26,8 +26,11 @@ public struct CertificateFolder: Sendable {
   public static let keyID = "MOCKKEY001"
   /// The team of the provider key and the certificates that are made here.
   public static let teamID = "MOCKTEAM01"
-  /// The only topic of the provider certificate that is made here.
+  /// The first topic of the provider certificate that is made here, its `UID`.
   public static let topic = "com.example.app"
+  /// All topics of the provider certificate that is made here: an app's, as Apple's certificates have them (APNS.md
+  /// section 4.1).
+  public static let topics = [topic, topic + ".voip", topic + ".complication"]
   /// The password of every `.p12` file made here.
   public static let password = "mock"
 
@@ -39,7 +42,7 @@ public struct CertificateFolder: Sendable {
   public var serverKeyPath: String { path + "/server-key.pem" }
   /// The provider key, shaped as Apple's download.
   public var providerKeyPath: String { path + "/AuthKey_\(Self.keyID).p8" }
-  /// The provider certificate followed by the authority's.
+  /// The provider certificate alone.
   public var clientPath: String { path + "/client.pem" }
   /// The provider certificate's private key.
   public var clientKeyPath: String { path + "/client-key.pem" }
@@ -50,8 +53,10 @@ public struct CertificateFolder: Sendable {
 
   /// Opens a folder, and makes whatever is missing in it.
   ///
-  /// What exists is kept, with two exceptions: a certificate that ends within 30 days is made anew, and so is a server
-  /// certificate without one of the names it should bear.
+  /// What exists is kept, with these exceptions: a certificate that ends within 30 days is made anew, and so is a server
+  /// certificate without one of the names it should have; an authority with IP addresses among its name constraints is
+  /// re-issued with the same key and subject; certificates other than the leaf are removed from `client.pem` and
+  /// `client.p12`.
   ///
   /// - Parameters:
   ///   - path: the folder; made if there is none.

@@ -15,7 +15,7 @@ extension CertificateFolderSetup {
       throw CertificateFolderError(
         place: certificateFile.path, problem: "is missing, but its key \(keyFile.name) is there", repair: repair)
     }
-    let certificate = try firstCertificate(certificateFile, repair: repair)
+    let certificate = try certificates(certificateFile, repair: repair)[0]
     guard certificate.isAuthority else {
       throw CertificateFolderError(
         place: certificateFile.path, problem: "is not a certificate authority's certificate", repair: repair)
@@ -28,13 +28,47 @@ extension CertificateFolderSetup {
     if certificate.notAfter - now < Self.renewal {
       notices.append("\(certificateFile.path) ends within 30 days; make a new one: \(newAuthorityCommand)")
     }
-    guard keyFile.exists else { return Authority(certificate: certificate, key: nil) }
+    guard keyFile.exists else {
+      if certificate.constrainsAddresses {
+        notices.append(
+          "\(certificateFile.path) \(Self.refusal); it cannot be re-issued without \(keyFile.name): "
+            + "put that file back and start again, or make a new authority: \(newAuthorityCommand)")
+      }
+      return Authority(certificate: certificate, key: nil)
+    }
     let key = try privateKey(keyFile, repair: repair)
     guard certificate.matches(key) else {
       throw CertificateFolderError(
         place: keyFile.path, problem: "the key does not belong to \(certificateFile.name)", repair: repair)
     }
-    return Authority(certificate: certificate, key: key)
+    guard certificate.constrainsAddresses else { return Authority(certificate: certificate, key: key) }
+    return try reissue(Authority(certificate: certificate, key: key), key, in: certificateFile)
+  }
+
+  /// Why a CA certificate from an earlier version has to be replaced.
+  private static let refusal =
+    "has IP addresses among its name constraints, so clients built on BoringSSL (NIOSSL, curl_cffi, Chrome) refuse it"
+
+  /// Replaces a CA certificate whose name constraints contain IP addresses. Where that is impossible, keeps the old one
+  /// with a notice: clients on other TLS libraries accept it.
+  private mutating func reissue(
+    _ authority: Authority, _ key: ES256PrivateKey, in file: WholeFile
+  ) throws -> Authority {
+    guard authority.certificate.isIssued(by: authority.certificate) else {
+      notices.append(
+        "\(file.path) \(Self.refusal); it is not self-signed and cannot be re-issued here: "
+          + "make a new authority: \(newAuthorityCommand)")
+      return authority
+    }
+    let renewed = try making(file) {
+      try CertificateAuthority(certificate: authority.certificate, key: key).withoutAddressConstraints().certificate
+    }
+    guard try replacing(file, as: Self.refusal, { try $0.save([renewed], in: file) }) else { return authority }
+    notices.append(
+      "re-issued the certificate authority with the same key and subject, as the old one had IP addresses among its name "
+        + "constraints, which BoringSSL refuses; trust the new file in clients built on BoringSSL (NIOSSL, curl_cffi, "
+        + "Chrome), the others may keep the old one: \(file.path)")
+    return Authority(certificate: renewed, key: key)
   }
 
   private mutating func makeAuthority(_ files: LeafFiles) throws -> Authority {

@@ -1,7 +1,7 @@
 internal import TLSEngine
 
 extension CertificateFolderSetup {
-  /// Sees to `client.pem`, `client-key.pem` and `client.p12`.
+  /// Makes or repairs `client.pem`, `client-key.pem` and `client.p12`.
   mutating func client(_ authority: Authority, renew: Bool) throws {
     let files = LeafFiles(certificate: file("client.pem"), key: file("client-key.pem"))
     let bundle = file("client.p12")
@@ -9,31 +9,38 @@ extension CertificateFolderSetup {
     if let reason = present.flaw {
       let issuer = try issuer(authority, for: files.certificate, reason)
       let request = CertificateAuthority.ProviderRequest(
-        topics: [CertificateFolder.topic], teamID: CertificateFolder.teamID)
+        topics: CertificateFolder.topics, teamID: CertificateFolder.teamID)
       let issued = try making(files.certificate) { try issuer.issueProvider(request, valid: life(Self.leafLife)) }
-      try saveBundle(issued, authority.certificate, topic: CertificateFolder.topic, in: bundle)
-      try save(issued, authority.certificate, in: files)
+      try saveBundle(issued, topic: CertificateFolder.topic, in: bundle)
+      try save(issued.key, [issued.certificate], in: files)
       notices.append("made a provider certificate, as \(reason): \(files.certificate.path)")
-    } else if try !isWhole(bundle), let certificate = present.certificate, let key = present.key {
-      let issued = CertificateAuthority.Issued(certificate: certificate, key: key)
-      try saveBundle(issued, authority.certificate, topic: CertificateFolder.topic, in: bundle)
-      notices.append("made \(bundle.path) from \(files.certificate.name)")
+      return
     }
+    guard let certificate = present.certificate, let key = present.key else { return }
+    let isCrowded = !present.others.isEmpty
+    let refusal = "holds more than the provider certificate, which some libraries refuse"
+    if isCrowded, try replacing(files.certificate, as: refusal, { try $0.save([certificate], in: files.certificate) }) {
+      notices.append(
+        "removed the other certificates from \(files.certificate.path), as some libraries accept only one; the provider "
+          + "certificate is the same")
+    }
+    let issued = CertificateAuthority.Issued(certificate: certificate, key: key)
+    let old = bundle.exists ? try bundle.bytes() : []
+    if !PKCS12.isWhole(old) {
+      try saveBundle(issued, topic: CertificateFolder.topic, in: bundle)
+    } else if PKCS12.containsFurtherCertificates(old, password: CertificateFolder.password) {
+      let topic = CertificateFolder.topic
+      guard try replacing(bundle, as: refusal, { try $0.saveBundle(issued, topic: topic, in: bundle) }) else { return }
+    } else {
+      return
+    }
+    notices.append("made \(bundle.path) from \(files.certificate.name)")
   }
 
-  /// Whether a bundle is there and is one, under whatever password.
-  private func isWhole(_ bundle: WholeFile) throws -> Bool {
-    guard bundle.exists else { return false }
-    return PKCS12.isWhole(try bundle.bytes())
-  }
-
-  /// Writes certificate and key into one file under the password that everybody knows.
-  func saveBundle(
-    _ issued: CertificateAuthority.Issued, _ authority: X509Certificate, topic: String, in file: WholeFile
-  ) throws {
+  /// Writes certificate and key into one file under `CertificateFolder.password`.
+  func saveBundle(_ issued: CertificateAuthority.Issued, topic: String, in file: WholeFile) throws {
     let bytes = try making(file) {
-      try PKCS12.encode(
-        issued, authority: authority, name: "apns-mock " + topic, password: CertificateFolder.password)
+      try PKCS12.encode(issued, name: "apns-mock " + topic, password: CertificateFolder.password)
     }
     try file.replace(with: bytes, isPrivate: true)
   }

@@ -19,7 +19,9 @@ extension CertificateFolderSetup {
     }
     let missing = wanted.filter { !borne.contains($0) }
     let lacks = missing.isEmpty ? nil : "the old one lacked " + missing.map(\.description).joined(separator: ", ")
-    guard let reason = present.flaw ?? lacks else { return }
+    guard let reason = present.flaw ?? lacks else {
+      return try repairChain(present, authority, in: files.certificate)
+    }
     for name in missing where try !permits(name, authority) {
       throw CertificateFolderError(
         place: names.extra.contains(name) ? "--san" : files.certificate.path,
@@ -30,8 +32,17 @@ extension CertificateFolderSetup {
     let issued = try making(files.certificate) {
       try issuer.issueServer(names: wanted, valid: life(Self.leafLife))
     }
-    try save(issued, authority.certificate, in: files)
+    try save(issued.key, [issued.certificate, authority.certificate], in: files)
     notices.append("made a server certificate, as \(reason): \(files.certificate.path)")
+  }
+
+  /// Puts the re-issued CA certificate behind the server's certificate in place of the old one.
+  private mutating func repairChain(_ present: Leaf, _ authority: Authority, in file: WholeFile) throws {
+    guard let certificate = present.certificate, present.others.contains(where: \.constrainsAddresses),
+      !authority.certificate.constrainsAddresses
+    else { return }
+    try save([certificate, authority.certificate], in: file)
+    notices.append("replaced the certificate authority in \(file.path); the server certificate is the same")
   }
 
   private func permits(_ name: CertificateName, _ authority: Authority) throws -> Bool {

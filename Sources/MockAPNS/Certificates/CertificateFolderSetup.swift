@@ -23,9 +23,11 @@ struct CertificateFolderSetup {
     let key: WholeFile
   }
 
-  /// What stands in them.
+  /// The content of a server's or provider's certificate files.
   struct Leaf {
     var certificate: X509Certificate?
+    /// The certificates after the first in its file.
+    var others: [X509Certificate] = []
     var key: ES256PrivateKey?
     /// Why they have to be made anew; nil if they are good.
     var flaw: String?
@@ -59,12 +61,11 @@ struct CertificateFolderSetup {
 
   // MARK: - Reading
 
-  /// The certificate that a PEM file begins with.
-  func firstCertificate(_ file: WholeFile, repair: String) throws -> X509Certificate {
+  /// The certificates of a PEM file in their order; at least one.
+  func certificates(_ file: WholeFile, repair: String) throws -> [X509Certificate] {
     let text = try file.text()
     do {
-      let chain = try X509Certificate.chain(pem: text)
-      return chain[0]  // There is at least one.
+      return try X509Certificate.chain(pem: text)
     } catch {
       throw CertificateFolderError(place: file.path, problem: "no certificate: \(error)", repair: repair)
     }
@@ -86,13 +87,14 @@ struct CertificateFolderSetup {
     if renew { return Leaf(flaw: "there is a new authority") }
     for file in [files.certificate, files.key] where !file.exists { return Leaf(flaw: "there was no \(file.name)") }
     let repair = "remove \(files.certificate.path) and \(files.key.name) to have new ones made"
-    let certificate = try firstCertificate(files.certificate, repair: repair)
+    let chain = try certificates(files.certificate, repair: repair)
+    let certificate = chain[0]
     let key = try privateKey(files.key, repair: repair)
     guard certificate.matches(key) else {
       throw CertificateFolderError(
         place: files.key.path, problem: "the key does not belong to \(files.certificate.name)", repair: repair)
     }
-    var leaf = Leaf(certificate: certificate, key: key)
+    var leaf = Leaf(certificate: certificate, others: Array(chain.dropFirst()), key: key)
     if !certificate.isIssued(by: authority.certificate) {
       guard certificate.issuerOrganization == CertificateAuthority.organization else {
         throw CertificateFolderError(
@@ -120,12 +122,33 @@ struct CertificateFolderSetup {
     return try making(file) { try CertificateAuthority(certificate: authority.certificate, key: key) }
   }
 
-  /// Writes a private key and then the certificate that belongs to it, followed by its authority's.
-  func save(_ issued: CertificateAuthority.Issued, _ authority: X509Certificate, in files: LeafFiles) throws {
-    let key = try making(files.key) { try issued.key.pem }
-    let chain = try making(files.certificate) { try issued.certificate.pem + authority.pem }
-    try files.key.replace(with: Array(key.utf8), isPrivate: true)
-    try files.certificate.replace(with: Array(chain.utf8), isPrivate: false)
+  /// Writes a private key and then the chain that begins with its certificate.
+  func save(_ key: ES256PrivateKey, _ chain: [X509Certificate], in files: LeafFiles) throws {
+    let text = try making(files.key) { try key.pem }
+    try files.key.replace(with: Array(text.utf8), isPrivate: true)
+    try save(chain, in: files.certificate)
+  }
+
+  /// Writes certificates in PEM.
+  func save(_ chain: [X509Certificate], in file: WholeFile) throws {
+    let text = try making(file) { try chain.map { try $0.pem }.joined() }
+    try file.replace(with: Array(text.utf8), isPrivate: false)
+  }
+
+  /// Runs `work`, which replaces a file that is usable but outdated. Where that is impossible, as in a folder that can
+  /// only be read, keeps the file with a notice.
+  ///
+  /// - Returns: whether it was replaced.
+  mutating func replacing(
+    _ file: WholeFile, as reason: String, _ work: (CertificateFolderSetup) throws -> Void
+  ) throws -> Bool {
+    do {
+      try work(self)
+      return true
+    } catch let error as FileError {
+      notices.append("\(file.path) \(reason), but cannot be replaced: \(error.path) \(error.problem); \(error.repair)")
+      return false
+    }
   }
 
   /// Runs `make` and says which file it was for when OpenSSL cannot do it.

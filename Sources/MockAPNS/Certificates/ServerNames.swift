@@ -2,8 +2,8 @@ internal import TLSEngine
 
 /// The names of the server certificate, and what the certificate authority is limited to.
 struct ServerNames {
-  /// What the authority may vouch for besides the machine's own name, the added names and private addresses (CONTRACT.md,
-  /// `ca.pem`).
+  /// The domains a new authority is limited to, with the machine's own name and the added names (CONTRACT.md, `ca.pem`).
+  /// Addresses are not limited.
   static let domains = ["localhost", "push.apple.com", "apns-mock", "internal", "test", "local"]
 
   /// The usual names (CONTRACT.md, `server.pem`; Apple's hosts from APNS.md section 1.1).
@@ -43,7 +43,6 @@ struct ServerNames {
     var permitted = PermittedNames()
     for name in Self.domains.compactMap({ CertificateName($0) }) { permitted.add(name) }
     if let host { permitted.add(host) }
-    permitted.addPrivateNetworks()
     for name in extra { permitted.add(name) }
     return permitted
   }

@@ -14,6 +14,8 @@ enum ConnectionEffect {
   case starveWindow(for: Duration?)
   /// No acknowledgement of PINGs for a time; nil for ever.
   case ignorePings(for: Duration?)
+  /// Nothing is processed or sent any more for a time, then the connection closes; nil for ever.
+  case silence(for: Duration?)
   /// Other SETTINGS.
   case announce(Action.SettingsOrder)
   /// Every push gets this answer for a time, then the connection ends.

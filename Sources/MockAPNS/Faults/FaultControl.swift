@@ -47,9 +47,14 @@ public final class FaultControl: Sendable {
     var selection: Selection
     var expiry: Task<Void, Never>?
     var folderProblems: [ProfileProblem] = []
+    var usedNames = FaultNames.magicTokens
+    /// The names in the library; nil until somebody asks for them.
+    var libraryNames: FaultNames?
   }
 
   private let state: NIOLockedValueBox<State>
+  /// The profile at the start, with its parameters, and its seed.
+  private let start: (chosen: ChosenProfile, seed: UInt64)
   private let tallies = Tallies()
   private let namesGiven = Atomic<Int>(0)
   private let configuration: Configuration
@@ -66,13 +71,31 @@ public final class FaultControl: Sendable {
     self.logger = logger
     library = Snapshot(configuration.profiles)
     let chosen = configuration.profile ?? Self.healthy(in: configuration.profiles)
-    let selection = Selection(
-      chosen: chosen, seed: configuration.seed ?? chosen.profile.seed ?? seed, activatedAt: MachineTime.nanoseconds)
+    start = (chosen, configuration.seed ?? chosen.profile.seed ?? seed)
+    let selection = Selection(chosen: start.chosen, seed: start.seed, activatedAt: MachineTime.nanoseconds)
     state = NIOLockedValueBox(State(selection: selection))
     behaviour = Snapshot(
       Self.behaviour(selection, configuration: configuration, tallies: tallies, before: nil))
     change { $0.endsAt = selection.profile.stopAfter.map { selection.activatedAt + $0.nanoseconds } }
   }
+
+  // MARK: - Names
+
+  /// The names of profiles and rules that were active since the start, also of those that were removed.
+  public var usedNames: FaultNames { state.withLockedValue { $0.usedNames } }
+
+  /// The names of all profiles in the library, and of their rules.
+  public var libraryNames: FaultNames {
+    if let names = state.withLockedValue({ $0.libraryNames }) { return names }
+    // Within the update of the library, so that no change of it comes between reading and keeping the names.
+    return library.update { library in
+      let names = library.faultNames
+      state.withLockedValue { $0.libraryNames = names }
+      return names
+    }
+  }
+
+  private func forgetLibraryNames() { state.withLockedValue { $0.libraryNames = nil } }
 
   /// The profile without faults: the library's, or, if a user's file of that name is bad, one without anything.
   private static func healthy(in library: ProfileLibrary) -> ChosenProfile {
@@ -95,20 +118,43 @@ public final class FaultControl: Sendable {
   ///   - seed: of the draws; nil takes the server's, else the profile's.
   ///   - timeToLive: after which `healthy` is in force again; nil for never, or for as long as the profile says.
   public func use(_ chosen: ChosenProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
-    let profile = chosen.profile
-    change { selection in
-      selection.chosen = chosen
-      selection.seed = seed ?? configuration.seed ?? profile.seed ?? self.seed
-      selection.activatedAt = MachineTime.nanoseconds
-      let lifetimes = [timeToLive, profile.stopAfter].compactMap(\.self)
-      selection.endsAt = lifetimes.min().map { selection.activatedAt.addingClamped($0.nanoseconds) }
+    let activeSeed = change { selection in
+      activate(chosen, seed: seed, timeToLive: timeToLive, in: &selection)
+      return selection.seed
     }
-    logger.notice("profile \(profile.name) in force, seed \(selection.seed)")
+    logger.notice("profile \(chosen.profile.name) in force, seed \(activeSeed)")
+  }
+
+  /// Makes a profile the active one of a selection, from now on.
+  private func activate(
+    _ chosen: ChosenProfile, seed: UInt64? = nil, timeToLive: Duration? = nil, in selection: inout Selection
+  ) {
+    let profile = chosen.profile
+    selection.chosen = chosen
+    selection.seed = seed ?? configuration.seed ?? profile.seed ?? self.seed
+    selection.activatedAt = MachineTime.nanoseconds
+    let lifetimes = [timeToLive, profile.stopAfter].compactMap(\.self)
+    selection.endsAt = lifetimes.min().map { selection.activatedAt.addingClamped($0.nanoseconds) }
   }
 
   /// Takes the profile out of force; rules beside it stay.
   public func useHealthy() {
     use(Self.healthy(in: library.load()))
+  }
+
+  /// Restores the profile the server started with, its parameters and its seed, and resumes fault injection. Rules
+  /// that were added stay.
+  public func restoreProfile() {
+    let isChanged = change { selection in
+      let isChanged = selection.chosen != start.chosen || selection.seed != start.seed || selection.isHalted
+      selection.chosen = start.chosen
+      selection.seed = start.seed
+      selection.activatedAt = MachineTime.nanoseconds
+      selection.endsAt = start.chosen.profile.stopAfter.map { selection.activatedAt.addingClamped($0.nanoseconds) }
+      selection.isHalted = false
+      return isChanged
+    }
+    if isChanged { logger.notice("profile \(start.chosen.reference) restored, seed \(start.seed)") }
   }
 
   /// Turns knobs of the profile in force. Counters of rules that stay as they are go on.
@@ -140,6 +186,7 @@ public final class FaultControl: Sendable {
         problems += error.problems.filter { !problems.contains($0) }
       }
       library = reading?.library ?? library
+      forgetLibraryNames()
       return problems
     }
     state.withLockedValue { $0.folderProblems = problems }
@@ -165,6 +212,7 @@ public final class FaultControl: Sendable {
         let (changed, loaded) = try library.setting(name: name, text: text)
         try follow(from: library, to: changed)
         library = changed
+        forgetLibraryNames()
         return (loaded: loaded, isNew: isNew)
       }
     }
@@ -181,6 +229,7 @@ public final class FaultControl: Sendable {
         let changed = try library.removing(name: name)
         try follow(from: library, to: changed)
         library = changed
+        forgetLibraryNames()
       }
     }
     try result.get()
@@ -288,6 +337,8 @@ public final class FaultControl: Sendable {
       let before = state.selection
       let result = change(&state.selection)
       let selection = state.selection
+      state.usedNames.add(selection.profile)
+      for added in selection.added { state.usedNames.add(added.rule) }
       behaviour.update { current in
         current = Self.behaviour(selection, configuration: configuration, tallies: tallies, before: current)
       }
@@ -310,14 +361,20 @@ public final class FaultControl: Sendable {
     }
   }
 
+  /// Removes what has expired: the active profile, then rules beside it.
+  ///
+  /// Whether the profile has expired is decided under the lock, so that a profile activated concurrently stays active.
   private func expire() {
-    let now = MachineTime.nanoseconds
-    let current = selection
-    if let end = current.endsAt, end <= now {
-      logger.notice("profile \(current.profile.name) has had its time")
-      useHealthy()
+    let healthy = Self.healthy(in: library.load())
+    let expired = change { selection -> String? in
+      let now = MachineTime.nanoseconds
+      selection.added.removeAll { $0.endsAt.map { $0 <= now } ?? false }
+      guard let end = selection.endsAt, end <= now else { return nil }
+      let name = selection.profile.name
+      activate(healthy, in: &selection)
+      return name
     }
-    change { selection in selection.added.removeAll { $0.endsAt.map { $0 <= now } ?? false } }
+    if let expired { logger.notice("profile \(expired) expired; profile healthy is active") }
   }
 
   private static func behaviour(

@@ -9,7 +9,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 APPLE = "1.2.840.113635.100.6.3."
-DEVELOPMENT, PRODUCTION, TOPICS = APPLE + "1", APPLE + "2", APPLE + "6"
+DEVELOPMENT, PRODUCTION, BUNDLE_ID, VOIP, TOPICS = (APPLE + number for number in "12346")
 NULL = b"\x05\x00"
 
 
@@ -26,9 +26,9 @@ def topic_list(topics):
 
 
 def provider_certificate(certs, folder, *, uid="com.example.app", topics=("com.example.app",), marks=(DEVELOPMENT,),
-                         expired=False):
+                         strings=(), expired=False):
     """The paths of a chain and a key. `marks`: the environments it is good for; no topics and no marks: no extension
-    of Apple's at all."""
+    of Apple's at all. `strings`: further extensions, (identifier, text) pairs."""
     certs, folder = pathlib.Path(certs), pathlib.Path(folder)
     authority = x509.load_pem_x509_certificate((certs / "ca.pem").read_bytes())
     signer = serialization.load_pem_private_key((certs / "ca-key.pem").read_bytes(), password=None)
@@ -47,6 +47,9 @@ def provider_certificate(certs, folder, *, uid="com.example.app", topics=("com.e
     )
     for mark in marks:
         builder = builder.add_extension(x509.UnrecognizedExtension(x509.ObjectIdentifier(mark), NULL), critical=False)
+    for identifier, text in strings:
+        value = x509.UnrecognizedExtension(x509.ObjectIdentifier(identifier), der(0x0C, text.encode()))
+        builder = builder.add_extension(value, critical=False)
     if topics:
         value = x509.UnrecognizedExtension(x509.ObjectIdentifier(TOPICS), topic_list(topics))
         builder = builder.add_extension(value, critical=False)

@@ -187,7 +187,8 @@ def apns2(server, push, way=None):
 
 
 ALL = {
-    "curl": curl, "nghttp": nghttp, "httpx": python("httpx"), "aioapns": python("aioapns"), "apns2": apns2,
+    "curl": curl, "nghttp": nghttp, "httpx": python("httpx"), "curl_cffi": python("curl_cffi"),
+    "aioapns": python("aioapns"), "apns2": apns2,
     "kalyke": kalyke, "node": node, "php": php,
 }
 # Without a setting for host and port: the machine has to lead Apple's name, port 443, to the server.

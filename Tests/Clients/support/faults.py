@@ -265,9 +265,10 @@ class Line:
 
 
 def line(server, *, preface=True, acknowledge=True, settings=None, host="127.0.0.1", port=None, name="localhost",
-         **options):
-    """As `wire.connect`; afterwards `ending` tells how the connection ended."""
-    sock = socket.create_connection((host, port or server.port), timeout=PATIENCE)
+         source=None, **options):
+    """As `wire.connect`, from the address `source`; afterwards `ending` tells how the connection ended."""
+    sock = socket.create_connection(
+        (host, port or server.port), timeout=PATIENCE, source_address=source and (source, 0))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     tls = Line(sock, options.pop("context", None) or client_context(server.ca, **options), name)
     return Wire(tls, preface=preface, acknowledge=acknowledge, settings=settings)

@@ -195,7 +195,7 @@ class Changer(Actor):
     """Switches faults on and off, and changes whatever else can be changed while a server runs."""
 
     def turn(self):
-        api, device = self.server.api, f"{self.turns // 13 % 50:064x}"  # the same in each round of changes
+        api, device = self.server.api, f"{self.turns // 13 % 50 + 1:064x}"  # the same in each round of changes
         changes = (
             lambda: api("PUT", "/profile", {"name": "chaos-mix", "params": {"intensity": 0.3}}),
             lambda: api("POST", "/rules", {"name": "soon-gone", "ttl": "2s", "do": {"respond": {"status": 429}},
@@ -216,7 +216,7 @@ class Changer(Actor):
 
     def reset_the_inbox(self):
         with self.soak.resetting():
-            self.server.api("POST", "/reset", {})
+            self.server.api("POST", "/reset", {"inbox": True, "rules": True, "counters": True})
 
 
 class Crowd(Actor):

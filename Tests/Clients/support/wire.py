@@ -19,6 +19,7 @@ PATIENCE = 20  # seconds for anything that must arrive
 
 NO_ERROR = 0
 PROTOCOL_ERROR = 1
+STREAM_CLOSED = 5
 REFUSED_STREAM = 7
 CANCEL = 8
 

@@ -126,6 +126,7 @@ extension Action.SettingsOrder {
       if let value { writer.member(key.rawValue, value) }
     }
     if after > .zero { writer.member(SettingsKey.after.rawValue, after) }
+    if delay > .zero { writer.member(SettingsKey.delay.rawValue, delay) }
     if !acknowledgesClient { writer.member(SettingsKey.acknowledgesClient.rawValue, false) }
   }
 }

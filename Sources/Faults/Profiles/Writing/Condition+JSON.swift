@@ -13,13 +13,14 @@ extension Condition {
           write(key, of: tests, to: &writer) { subject in
             ProviderTokenKey.allCases.first { $0.subject == subject }?.rawValue
           }
+        case .query: if let query { writer.member(key.rawValue, query) }
         case .not:
           guard !exceptions.isEmpty else { continue }
           writer.arrayMember(key.rawValue) { writer in
             for exception in exceptions { exception.write(to: &writer) }
           }
         default:
-          guard let test = tests.first(where: { $0.subject == key.subject }) else { continue }
+          guard let test = tests.first(where: { $0.subject == key.subject && !$0.isOfQuery }) else { continue }
           writer.name(key.rawValue)
           test.write(to: &writer)
         }
@@ -31,7 +32,7 @@ extension Condition {
   private func write(
     _ key: ConditionKey, of tests: [Test], to writer: inout JSONWriter, name: (Subject) -> String?
   ) {
-    let named = tests.compactMap { test in name(test.subject).map { (name: $0, test: test) } }
+    let named = tests.filter { !$0.isOfQuery }.compactMap { test in name(test.subject).map { (name: $0, test: test) } }
     guard !named.isEmpty else { return }
     writer.objectMember(key.rawValue) { writer in
       for entry in named {
@@ -43,9 +44,13 @@ extension Condition {
 }
 
 extension Condition.Test {
+  /// Whether it comes from the text of a query, which is written instead.
+  fileprivate var isOfQuery: Bool { if case .query = match { true } else { false } }
+
   /// Writes what the value must be.
   fileprivate func write(to writer: inout JSONWriter) {
     switch match {
+    case .query: writer.null()
     case .equals(let text): write(text, to: &writer)
     case .prefix(let text): writer.object { $0.member(MatchKey.prefix.rawValue, text) }
     case .glob(let pattern): writer.object { $0.member(MatchKey.glob.rawValue, pattern.text) }
@@ -53,6 +58,16 @@ extension Condition.Test {
       writer.object { writer in
         writer.arrayMember(MatchKey.oneOf.rawValue) { writer in
           for text in texts.sorted() { write(text, to: &writer) }
+        }
+      }
+    case .within(let blocks):
+      if blocks.count == 1, let block = blocks.first {
+        writer.string(block.text)
+      } else {
+        writer.object { writer in
+          writer.arrayMember(MatchKey.oneOf.rawValue) { writer in
+            for block in blocks { writer.string(block.text) }
+          }
         }
       }
     case .present(let isPresent): writer.object { $0.member(MatchKey.present.rawValue, isPresent) }
@@ -69,7 +84,7 @@ extension Condition.Test {
   }
 
   private func write(_ bound: Double, as key: MatchKey, to writer: inout JSONWriter) {
-    if subject == .tokenAge, bound.magnitude < 1e12 {
+    if subject.isDuration, bound.magnitude < 1e12 {
       writer.member(key.rawValue, Duration.milliseconds(Int64(bound * 1000)))
     } else {
       writer.numberMember(key.rawValue, bound)

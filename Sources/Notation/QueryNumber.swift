@@ -1,10 +1,10 @@
 /// A number of a payload, a header or a query, compared exactly where it is whole.
-struct QueryNumber: Comparable, Sendable {
+package struct QueryNumber: Comparable, Sendable {
   private let whole: Int64?
   private let value: Double
 
   /// The number that `text` says in decimal digits, as JSON has them; nil if it is none or none that is finite.
-  init?(_ text: some StringProtocol) {
+  package init?(_ text: some StringProtocol) {
     // Double reads hexadecimal, infinities and more.
     let isDecimal = text.utf8.allSatisfy { byte in
       (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte)
@@ -16,26 +16,26 @@ struct QueryNumber: Comparable, Sendable {
     self.value = value
   }
 
-  static func == (one: QueryNumber, other: QueryNumber) -> Bool {
+  package static func == (one: QueryNumber, other: QueryNumber) -> Bool {
     if let one = one.whole, let other = other.whole { return one == other }
     return one.value == other.value
   }
 
-  static func < (one: QueryNumber, other: QueryNumber) -> Bool {
+  package static func < (one: QueryNumber, other: QueryNumber) -> Bool {
     if let one = one.whole, let other = other.whole { return one < other }
     return one.value < other.value
   }
 }
 
 /// Numbers from here, to there.
-struct QueryBounds: Sendable {
+package struct QueryBounds: Sendable {
   /// The lower bound and whether it is within.
-  var lower: (number: QueryNumber, isIncluded: Bool)?
+  package var lower: (number: QueryNumber, isIncluded: Bool)?
   /// The upper bound and whether it is within.
-  var upper: (number: QueryNumber, isIncluded: Bool)?
+  package var upper: (number: QueryNumber, isIncluded: Bool)?
 
   /// The numbers that compare so.
-  init(_ comparison: QueryValue.Comparison, _ number: QueryNumber) {
+  package init(_ comparison: QueryValue.Comparison, _ number: QueryNumber) {
     switch comparison {
     case .above: lower = (number, false)
     case .atLeast: lower = (number, true)
@@ -45,14 +45,14 @@ struct QueryBounds: Sendable {
   }
 
   /// The numbers between two, and these; nil if the first is the larger one.
-  init?(from low: QueryNumber, to high: QueryNumber) {
+  package init?(from low: QueryNumber, to high: QueryNumber) {
     guard low <= high else { return nil }
     lower = (low, true)
     upper = (high, true)
   }
 
   /// Whether a number is within.
-  func contains(_ number: QueryNumber) -> Bool {
+  package func contains(_ number: QueryNumber) -> Bool {
     if let lower, lower.isIncluded ? number < lower.number : number <= lower.number { return false }
     if let upper, upper.isIncluded ? number > upper.number : number >= upper.number { return false }
     return true

@@ -1,11 +1,11 @@
-internal import Faults
+internal import Notation
 
 extension JSONValue {
   /// Whether both say the same: numbers by what they are worth, texts byte by byte, members in any order, and `3` is not
   /// `"3"`.
   ///
   /// Takes time with the product of this value's depth and the other one's length.
-  func isSame(as other: JSONValue) -> Bool {
+  package func isSame(as other: JSONValue) -> Bool {
     switch (self, other) {
     case (.null, .null): return true
     case (.flag(let one), .flag(let other)): return one == other
@@ -25,7 +25,7 @@ extension JSONValue {
   }
 
   /// How many lists and objects lie in each other, at most.
-  var depth: Int {
+  package var depth: Int {
     let parts: [JSONValue]
     switch self {
     case .list(let list): parts = list.elements

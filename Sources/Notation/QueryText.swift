@@ -1,20 +1,20 @@
 /// One condition as it was written.
-struct QueryTerm {
+package struct QueryTerm: Sendable, Equatable {
   /// The name of the field.
-  let name: String
+  package let name: String
   /// What it is compared with.
-  let value: QueryValue
+  package let value: QueryValue
   /// Whether it must not hold.
-  let isNegated: Bool
+  package let isNegated: Bool
 
-  init(name: String, value: QueryValue, isNegated: Bool) {
+  package init(name: String, value: QueryValue, isNegated: Bool) {
     self.name = name
     self.value = value
     self.isNegated = isNegated
   }
 
   /// A parameter. A `!` before the name, or before the value, negates it.
-  init(name: String, value: String) {
+  package init(name: String, value: String) {
     let (negatedName, negatedValue) = (name.hasPrefix("!"), value.hasPrefix("!"))
     self.init(
       name: negatedName ? String(name.dropFirst()) : name,
@@ -29,17 +29,22 @@ struct QueryTerm {
 /// A word is a field, a colon (or an equals sign, or at once `>` or `<`), and a value; white space ends it. Quotation
 /// marks keep white space, colons and operators in it; in them `\"`, `\\` and `\*` are these characters themselves, `\n`
 /// and `\t` line break and tab. A `*` means any text, in quotation marks too.
-struct QueryText {
+package struct QueryText {
+  /// The longest query and the longest value of a condition, in bytes.
+  package static let maxLength = 4096
+  /// The largest number of conditions.
+  package static let maxConditions = 100
+
   private let characters: [Unicode.Scalar]
   private var position = 0
 
   /// Calls `take` with each condition.
   ///
   /// - Throws: `FilterError` at the word that cannot be read, or that `take` refuses.
-  static func read(_ text: String, _ take: (QueryTerm) throws(FilterError) -> Void) throws(FilterError) {
-    guard text.utf8.count <= Filter.maxLength else {
+  package static func read(_ text: String, _ take: (QueryTerm) throws(FilterError) -> Void) throws(FilterError) {
+    guard text.utf8.count <= maxLength else {
       throw FilterError(
-        name: "q", message: "the query has \(text.utf8.count) bytes", hint: "At most \(Filter.maxLength) are read.")
+        name: "q", message: "the query has \(text.utf8.count) bytes", hint: "At most \(maxLength) are read.")
     }
     var reader = QueryText(characters: Array(text.unicodeScalars))
     while reader.skipSpace() {

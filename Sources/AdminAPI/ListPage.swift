@@ -1,0 +1,75 @@
+internal import Hummingbird
+internal import Notation
+
+/// The part of a list that a request asks for: at most `limit` items (1 to 1000, by default 1000) behind the item whose
+/// key is `after` (by default from the beginning).
+struct ListPage {
+  private static let limits = 1...1000
+
+  private let limit: Int
+  private let after: String?
+
+  /// Reads `limit` and `after` from the query string.
+  ///
+  /// - Throws: `Problem` (400) for any other parameter, a repeated one, or a limit out of range.
+  init(_ request: Request) throws(Problem) {
+    var parameters = try QueryParameters(request)
+    after = try parameters.take("after")
+    if let text = try parameters.take("limit") {
+      guard let limit = Int(text), Self.limits.contains(limit) else {
+        throw .badRequest(
+          "limit cannot be \"\(text.prefix(80))\"",
+          hint: "It is a whole number from \(Self.limits.lowerBound) to \(Self.limits.upperBound).")
+      }
+      self.limit = limit
+    } else {
+      limit = Self.limits.upperBound
+    }
+    if let other = parameters.all.first?.name {
+      let guess = Spelling.nearest(to: other, among: ["limit", "after"]).map { "Did you mean \($0)? " } ?? ""
+      throw .badRequest(
+        "the query has an unknown parameter \"\(other.prefix(80))\"", hint: "\(guess)It takes limit and after.")
+    }
+  }
+
+  /// The page of a list whose items are in the ascending order of their keys. An `after` that names no item is the
+  /// position where it would be, so that a page can be continued when its last item has been removed.
+  ///
+  /// - Returns: the items, and the `after` of the next page; nil for the last page.
+  func slice<Item>(_ items: [Item], by key: (Item) -> String) -> (items: ArraySlice<Item>, next: String?) {
+    let start = after.map { after in items.firstIndex { key($0) > after } ?? items.endIndex } ?? items.startIndex
+    return page(of: items, from: start, by: key)
+  }
+
+  /// The page of a list of names in an order of its own.
+  ///
+  /// - Returns: the names, and the `after` of the next page; nil for the last page.
+  /// - Throws: `Problem` (400) if `after` is none of the names.
+  func slice(ofNames names: [String]) throws(Problem) -> (items: ArraySlice<String>, next: String?) {
+    guard let after else { return page(of: names, from: names.startIndex, by: \.self) }
+    guard let index = names.firstIndex(of: after) else {
+      throw .badRequest("after names no item of the list: \"\(after.prefix(80))\"", hint: "Begin again without after.")
+    }
+    return page(of: names, from: names.index(after: index), by: \.self)
+  }
+
+  private func page<Item>(
+    of items: [Item], from start: Int, by key: (Item) -> String
+  ) -> (items: ArraySlice<Item>, next: String?) {
+    let page = items[start...].prefix(limit)
+    return (page, page.endIndex < items.endIndex ? page.last.map(key) : nil)
+  }
+}
+
+extension JSONWriter {
+  /// Writes a page of a list: `items`, the `next` page's `after` (null for the last page), and the `total` of the list.
+  mutating func page<Item>(
+    _ page: (items: ArraySlice<Item>, next: String?), of total: Int, _ item: (Item, inout JSONWriter) -> Void
+  ) {
+    arrayMember("items") { writer in
+      for element in page.items { writer.object { item(element, &$0) } }
+    }
+    member("next", page.next)
+    member("total", total)
+  }
+}

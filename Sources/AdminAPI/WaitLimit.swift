@@ -1,0 +1,42 @@
+internal import Hummingbird
+internal import MockAPNS
+internal import Synchronization
+
+/// The number of admin requests that wait for pushes or follow events, bounded so that other requests find a connection.
+final class WaitLimit: Sendable {
+  /// One such request. It counts until this object is released.
+  final class Slot: Sendable {
+    private let limit: WaitLimit
+
+    fileprivate init(_ limit: WaitLimit) { self.limit = limit }
+
+    deinit { limit.count.withLock { $0 -= 1 } }
+  }
+
+  /// The most requests that may wait at once: half of the connections to the admin listener.
+  let most: Int
+  private let count = Mutex(0)
+
+  init(most: Int = max(1, Descriptors.forAdministration / 2)) { self.most = most }
+
+  /// Counts a request that is about to wait.
+  ///
+  /// - Throws: 503 if as many wait as may.
+  func enter() throws(Problem) -> Slot {
+    let isFull = count.withLock { count in
+      guard count < most else { return true }
+      count += 1
+      return false
+    }
+    guard !isFull else {
+      throw Problem(
+        status: .serviceUnavailable,
+        detail: "\(most) requests wait for pushes or follow events, and no more may at once",
+        hint: """
+          Try again when one of them has ended, wait for several pushes in one request, or start the server with a higher \
+          limit of open files (`ulimit -n`).
+          """)
+    }
+    return Slot(self)
+  }
+}

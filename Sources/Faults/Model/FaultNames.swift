@@ -1,0 +1,57 @@
+/// Names of profiles, of their rules, and of the reasons their rules respond with.
+public struct FaultNames: Sendable, Equatable {
+  /// Names of profiles.
+  public private(set) var profiles: Set<String> = []
+  /// Names of rules.
+  public private(set) var rules: Set<String> = []
+  /// Reasons in responses, including those that APNs does not have.
+  public private(set) var reasons: Set<String> = []
+
+  /// The most names of one kind. Further names are left out: rules can be added with new names without end.
+  private static let limit = 10_000
+
+  /// The names of magic device tokens' rules.
+  public static let magicTokens: FaultNames = {
+    var names = FaultNames()
+    for code in MagicToken.Code.allCases { names.rules.insert(MagicToken.make(code: code).rule) }
+    return names
+  }()
+
+  /// No names.
+  public init() {}
+
+  /// Adds the names of a profile and its rules.
+  public mutating func add(_ profile: Profile) {
+    if profiles.count < Self.limit { profiles.insert(profile.name) }
+    for rule in profile.rules { add(rule) }
+  }
+
+  /// Adds the name of a rule, and its reasons.
+  public mutating func add(_ rule: Rule) {
+    if rules.count < Self.limit { rules.insert(rule.name) }
+    if reasons.count < Self.limit { reasons.formUnion(rule.action.reasons) }
+  }
+}
+
+extension ProfileLibrary {
+  /// The names of all profiles, of their rules and reasons. Reads every profile; one that is wrong has only its name.
+  public var faultNames: FaultNames {
+    var faultNames = FaultNames()
+    for name in names {
+      faultNames.add((try? profile(named: name).profile) ?? Profile(name: name))
+    }
+    return faultNames
+  }
+}
+
+extension Action {
+  /// The reasons it responds with.
+  fileprivate var reasons: [String] {
+    switch self {
+    case .respond(let answer), .drain(_, let answer): [answer.reason].compactMap(\.self)
+    case .choose(let choices): choices.flatMap(\.action.reasons)
+    case .sequence(_, let steps, _): steps.flatMap(\.reasons)
+    default: []
+    }
+  }
+}

@@ -1,0 +1,108 @@
+import APNSRules
+import AdminAPI
+import Foundation
+import MockAPNS
+import TLSEngine
+import Testing
+
+/// Pages and limits of the lists of devices, keys and profiles.
+@Suite struct ListPageTests {
+  /// The members of each item under `name`, following `next` from page to page of `limit` items.
+  private func all(_ path: String, _ name: String, limit: Int, _ client: RawClient) async throws -> [[String]] {
+    var pages: [[String]] = []
+    var after: String?
+    repeat {
+      let query = "limit=\(limit)" + (after.map { "&after=\($0)" } ?? "")
+      let answer = await client.get("\(path)?\(query)")
+      try #require(answer.status == 200, "\(answer.text)")
+      let items = try #require(answer.object["items"] as? [[String: Any]])
+      pages.append(items.compactMap { $0[name] as? String })
+      after = answer.object["next"] as? String
+    } while after != nil && pages.count < 100
+    return pages
+  }
+
+  @Test func aListOfDevicesComesInPages() async throws {
+    try await TestServer.run { server in
+      for token in ["cc", "aa", "bb", "ee", "dd"] {
+        #expect(await server.client.send("PUT", "/api/v1/devices/\(token)", "{}").status == 201)
+      }
+      let path = "/api/v1/devices"
+      let short = try await all(path, "token", limit: 2, server.client)
+      #expect(short == [["aa", "bb"], ["cc", "dd"], ["ee"]])
+      let whole = try await all(path, "token", limit: 5, server.client)
+      #expect(whole == [["aa", "bb", "cc", "dd", "ee"]])
+      // The last item of a page was removed before the next one was asked for.
+      _ = await server.client.request("DELETE", "/api/v1/devices/bb")
+      let rest = await server.client.get("\(path)?after=bb")
+      #expect((rest.object["items"] as? [[String: Any]])?.compactMap { $0["token"] as? String } == ["cc", "dd", "ee"])
+      #expect(rest.object["total"] as? Int == 4)
+    }
+  }
+
+  @Test func aListOfProfilesComesInPages() async throws {
+    try await TestServer.run { server in
+      let whole = try await all("/api/v1/profiles", "name", limit: 1000, server.client)
+      #expect(whole.count == 1)
+      let pages = try await all("/api/v1/profiles", "name", limit: 7, server.client)
+      #expect(pages.count == 3)
+      #expect(pages.flatMap(\.self) == whole[0])
+      let unknown = await server.client.get("/api/v1/profiles?after=nosuch")
+      #expect(unknown.status == 400)
+      #expect(unknown.detail.contains("nosuch"))
+    }
+  }
+
+  @Test(arguments: ["/api/v1/devices", "/api/v1/keys", "/api/v1/profiles"])
+  func aPageThatCannotBeIsRefused(path: String) async throws {
+    try await TestServer.run { server in
+      for query in ["limit=0", "limit=1001", "limit=x", "limit=", "limit=1&limit=2", "limt=3", "topic=a"] {
+        let answer = await server.client.get("\(path)?\(query)")
+        #expect(answer.status == 400, "\(query)")
+        #expect(!answer.hint.isEmpty)
+      }
+      #expect(await server.client.get("\(path)?limt=3").hint.contains("Did you mean limit?"))
+    }
+  }
+
+  @Test func theTableOfDevicesIsBounded() async throws {
+    try await TestServer.run { server in
+      server.state.devices.update { devices in
+        devices = DeviceTable(
+          (0..<DeviceTable.limit).map { index in
+            Device(token: String(format: "%08x", index), state: .unregistered, since: 0)
+          })
+      }
+      let full = await server.client.send("PUT", "/api/v1/devices/ffffffff", "{}")
+      #expect(full.status == 409)
+      #expect(full.detail.contains("\(DeviceTable.limit)"))
+      #expect(full.hint.contains("DELETE"))
+      #expect(await server.client.send("PUT", "/api/v1/devices/00000001", "{}").status == 200, "one that is there")
+      #expect(await server.client.request("DELETE", "/api/v1/devices/00000002").status == 204)
+      #expect(await server.client.send("PUT", "/api/v1/devices/ffffffff", "{}").status == 201)
+    }
+  }
+
+  @Test func theListOfKeysIsBounded() async throws {
+    let pem = try ES256PrivateKey().publicKey.pem
+    try await TestServer.run { server in
+      let trusted = try #require(server.state.keys.load().keys.values.first)
+      server.state.keys.update { ring in
+        let further = (0..<KeyRing.limit - 1).map { index in
+          TrustedKey(
+            keyID: String(format: "KEY%07d", index), teamID: trusted.teamID, verifies: { _, _, _ in false })
+        }
+        ring = KeyRing(version: ring.version + 1, keys: ring.keys.values + further)
+      }
+      let body = try KeyRouteTests.body(pem)
+      let full = await server.client.send("PUT", "/api/v1/keys/ACMEKEY001", body)
+      #expect(full.status == 409)
+      #expect(full.detail.contains("\(KeyRing.limit)"))
+      #expect(await server.client.send("PUT", "/api/v1/keys/KEY0000001", body).status == 200, "one that is there")
+      let topics = try KeyRouteTests.body(pem, ["topics": (0...400).map { "com.acme.app\($0)" }])
+      let tooMany = await server.client.send("PUT", "/api/v1/keys/KEY0000001", topics)
+      #expect(tooMany.status == 400)
+      #expect(tooMany.detail.contains("401 topics"))
+    }
+  }
+}
