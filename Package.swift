@@ -135,6 +135,8 @@ let package = Package(
       name: "AdminAPITests",
       dependencies: [
         "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
+        .product(name: "NIOCore", package: "swift-nio"),
+        .product(name: "NIOEmbedded", package: "swift-nio"),
       ], swiftSettings: strict),
     .testTarget(
       name: "APNSMockCommandTests",

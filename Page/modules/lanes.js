@@ -11,6 +11,7 @@ const FOLD = 34; // pixels that a folded time takes
 const EDGE = 16;
 const LABEL = 96; // a time on the axis
 const MOST_ROWS = 8;
+const BARS_TOP = 28; // the marks stand above the bars
 const MARKS = {
   accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed",
 };
@@ -80,6 +81,9 @@ function span(ms) {
   return ms < 3600000 ? `${Math.round(ms / 60000)}min` : `${Math.round(ms / 3600000)}h`;
 }
 
+/** The number of bars made so far: each has an identifier of its own. */
+let barCount = 0;
+
 function lane(connection, pushes, scale, { chosen, open, now }) {
   const rows = [];
   const bars = [...pushes].sort((a, b) => a.seq - b.seq).map((push) => {
@@ -89,10 +93,12 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
     if (row < 0) row = rows.length < MOST_ROWS ? rows.length : rows.indexOf(Math.min(...rows));
     rows[row] = right;
     const words = `#${push.seq}, stream ${push.connection?.stream}, ${answerOf(push)} ${push.outcome}`;
-    return h("button", {
-      type: "button", class: `lane-bar is-${push.outcome}`, title: `${words}, ${clockTime(push.received_at)}`, "aria-label": words,
-      "aria-current": push.seq === chosen ? "true" : null, on: { click: () => open(push.seq) },
-      style: { left: `${left}px`, width: `${right - left}px`, top: `${30 + row * 12}px` },
+    barCount += 1;
+    return h("div", {
+      role: "option", id: `bar-${barCount}`, class: `lane-bar is-${push.outcome}`, title: `${words}, ${clockTime(push.received_at)}`,
+      "aria-label": words, "aria-selected": "false", "aria-current": push.seq === chosen ? "true" : null,
+      on: { click: () => open(push.seq) },
+      style: { left: `${left}px`, width: `${right - left}px`, top: `${2 + row * 12}px` },
     });
   });
   const height = 38 + Math.max(1, rows.length) * 12;
@@ -101,7 +107,42 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
       h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS yet"} · pushes: ${connection.pushes ?? pushes.length}`)),
     h("div", { class: "lane-track", style: { height: `${height}px` } },
       scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` } })),
-      marks(connection.events ?? [], scale), bars));
+      marks(connection.events ?? [], scale), bars.length > 0 && barList(connection, bars)));
+}
+
+/**
+ * The bars of a lane as one stop of the Tab key. The arrow keys choose a bar, Enter and Space open its push. On a narrow
+ * screen bars stand closer together than a finger is wide: the rows of the list are the large way to the same pushes.
+ */
+function barList(connection, bars) {
+  let active = -1;
+  const choose = (index) => {
+    bars[active]?.setAttribute("aria-selected", "false");
+    active = Math.min(bars.length - 1, Math.max(0, index));
+    bars[active].setAttribute("aria-selected", "true");
+    bars[active].scrollIntoView({ block: "nearest", inline: "nearest" });
+    list.setAttribute("aria-activedescendant", bars[active].id);
+  };
+  const act = {
+    ArrowLeft: () => choose(active - 1), ArrowUp: () => choose(active - 1),
+    ArrowRight: () => choose(active + 1), ArrowDown: () => choose(active + 1),
+    Home: () => choose(0), End: () => choose(bars.length - 1),
+    Enter: () => bars[active]?.click(), " ": () => bars[active]?.click(),
+  };
+  const list = h("div", {
+    role: "listbox", class: "lane-bars", tabindex: "0", "aria-label": `Pushes of connection ${connection.id}`,
+    style: { top: `${BARS_TOP}px` },
+    on: {
+      focus: () => active < 0 && choose(bars.findIndex((bar) => bar.hasAttribute("aria-current"))),
+      keydown: (event) => {
+        if (!act[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+        event.preventDefault();
+        event.stopPropagation();
+        act[event.key]();
+      },
+    },
+  }, bars);
+  return list;
 }
 
 /** Marks that would lie on each other are one. */

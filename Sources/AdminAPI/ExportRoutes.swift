@@ -27,13 +27,13 @@ struct ExportRoutes: Sendable {
     try await Problem.describing { try await snapshot.checkWork(of: selection) }
     let rulebook = state.rulebook
     let inbox = state.inbox
+    let eventLoop = Departure.channel?.eventLoop
     return Response(
       status: .ok, headers: [.contentType: format.contentType],
       body: ResponseBody { writer in
         var export = InboxExport(snapshot, selection, as: format, rulebook: rulebook, in: inbox)
-        // The client's pace is ours: the next piece is made when this one has gone.
         while let piece = try await QueryExecutor.step({ export.next() }) {
-          if !piece.isEmpty { try await writer.write(ByteBuffer(bytes: piece)) }
+          if !piece.isEmpty { try await writer.write(ByteBuffer(bytes: piece), atPaceOf: eventLoop) }
         }
         try await writer.finish(nil)
       })

@@ -138,11 +138,8 @@ private struct PageBody: Sendable {
       body: ResponseBody { [rest] writer in
         var rest = rest
         try await writer.write(first)
-        while let piece = rest.next() {
-          // The writer learns only on the event loop that the client does not read: without this round trip, a busy event
-          // loop lets it accept hundreds of kilobytes first.
-          try await eventLoop?.submit {}.get()
-          try await writer.write(piece)
+        while let piece = try await QueryExecutor.step({ rest.next() }) {
+          try await writer.write(piece, atPaceOf: eventLoop)
         }
         try await writer.finish(nil)
       })

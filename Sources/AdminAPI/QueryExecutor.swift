@@ -1,5 +1,7 @@
 internal import Dispatch
 internal import HTTPTypes
+internal import Hummingbird
+internal import NIOCore
 internal import Synchronization
 
 /// Runs queries over the inbox on one thread of their own.
@@ -50,5 +52,16 @@ final class QueryExecutor: TaskExecutor {
       try Task.checkCancellation()
       return try step()
     }
+  }
+}
+
+extension ResponseBodyWriter {
+  /// Writes a piece of a long answer when the client has read most of what was written before.
+  ///
+  /// - Parameter eventLoop: that of the client's connection. The writer learns only there that the client does not read:
+  ///   without a round trip to it, a busy event loop lets the writer accept hundreds of kilobytes first.
+  mutating func write(_ piece: ByteBuffer, atPaceOf eventLoop: (any EventLoop)?) async throws {
+    try await eventLoop?.submit {}.get()
+    try await write(piece)
   }
 }

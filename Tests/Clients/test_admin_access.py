@@ -81,4 +81,4 @@ def test_a_token_can_be_made_up_or_read_from_a_file(start, tmp_path):
 
 def test_an_admin_listener_for_everybody_without_a_token_warns(start):
     server = start(admin="0.0.0.0:0")
-    assert "--admin-token" in server.log()
+    assert server.logged("--admin-token")

@@ -147,7 +147,7 @@ def test_resets_that_the_server_is_made_to_send_end_the_connection_as_well(serve
         said = flooded(hostile, in_batches(itertools.chain([begin], rest), 100))
         assert [goaway.error_code for goaway in said] == [ENHANCE_YOUR_CALM]
         assert b"more than 10000 streams reset" in said[0].additional_data
-        told = told_of(server, name_of(hostile.sock))
+        told = told_of(server, name_of(hostile.sock), count=2)
         assert len(told) == 2 and "PROTOCOL_ERROR" in told[0] and "more than 10000" in told[1], told
 
 

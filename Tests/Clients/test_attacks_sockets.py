@@ -67,7 +67,7 @@ def test_more_connections_than_descriptors(limited, device):
         await_that(lambda: is_empty(limited), "they are still open")
         with connect(limited) as later:
             assert later.push(push_headers(limited, device)).status == 200
-    warnings = [line for line in limited.log().splitlines() if "not taken" in line]
+    warnings = limited.logged("not taken")
     assert len(warnings) == 1 and "127.0.0.1:" in warnings[0]
     assert f"{ROOM} connections are open" in warnings[0] and "ulimit -n" in warnings[0]
 
@@ -245,4 +245,4 @@ def test_a_flood_of_key_updates_ends_its_connection(server):
             said, _ = client.communicate()
     assert 32 < sent < 1000, f"{sent} key updates were sent"
     assert b"TLS key updates" in said, said[-500:]
-    assert "TLS key updates" in server.log()
+    assert server.logged("TLS key updates")

@@ -180,7 +180,7 @@ def test_control_data(server, device, say, right):
 def test_the_log_says_what_makes_a_request_malformed(start, device, extra, why):
     server = start("--log-level", "notice")
     check(server, device, lambda line: line.push_on(extra=extra), MALFORMED)
-    assert f"stream {STREAM} reset with PROTOCOL_ERROR: its request is not valid HTTP/2: {why}" in server.log()
+    assert server.logged(f"stream {STREAM} reset with PROTOCOL_ERROR: its request is not valid HTTP/2: {why}")
 
 
 def test_the_answer_to_head_has_no_body(server, device):

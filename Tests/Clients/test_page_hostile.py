@@ -47,6 +47,7 @@ def test_what_cannot_be_seen_is_named(server, look, provider, device):
     line = view.page.locator(".json-line", has_text="alert")
     line.locator(".hidden-char", has_text="RLO").wait_for()
     assert line.locator(".hidden-char").all_inner_texts() == ["ZWSP", "RLO"]
+    view.page.locator(".row .hidden-char", has_text="RLO").wait_for()
     assert view.page.locator(".row .hidden-char").all_inner_texts() == ["ZWSP", "RLO"]
     assert line.locator(".hidden-char").first.get_attribute("title") == "U+200B ZWSP"
 

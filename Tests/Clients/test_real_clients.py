@@ -180,7 +180,7 @@ def test_an_old_ca_is_reissued_for_boringssl_and_stays_trusted(start, server, de
     old = old_authority(pathlib.Path(server.certs), folder)
     before = x509.load_pem_x509_certificate(old)
     mock = start(certs=folder)
-    assert "re-issued the certificate authority with the same key and subject" in mock.log()
+    assert mock.logged("re-issued the certificate authority with the same key and subject")
     now = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
     assert (now.public_key(), now.subject) == (before.public_key(), before.subject)
     for client in ("curl_cffi", "httpx"):
@@ -203,7 +203,7 @@ def test_an_old_ca_that_cannot_be_replaced_is_kept_with_a_notice(start, server, 
         mock = start(certs=folder)
     finally:
         folder.chmod(0o755)
-    assert "BoringSSL" in mock.log() and "cannot be replaced" in mock.log()
+    assert mock.logged("BoringSSL", "cannot be replaced")
     assert (folder / "ca.pem").read_bytes() == old
     assert pushed("httpx", mock, Push(device, ALERT, apns_id=str(uuid.uuid4()))).status == 200
 
@@ -213,7 +213,7 @@ def test_doctor_reports_a_ca_that_boringssl_refuses(binary, server, tmp_path, st
     old_authority(pathlib.Path(server.certs), folder)
     (folder / "ca-key.pem").unlink()
     mock = start(certs=folder)
-    assert "certs --new-ca" in mock.log() and "BoringSSL" in mock.log()
+    assert mock.logged("certs --new-ca") and mock.logged("BoringSSL")
     done = run(binary, "doctor", "--port-file", mock.port_file, "--json")
     assert done.returncode == 1, done.stderr
     chain = next(check for check in json.loads(done.stdout)["checks"] if check["check"] == "chain")

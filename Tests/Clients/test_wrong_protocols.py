@@ -201,11 +201,11 @@ def test_a_client_that_comes_again_and_again_does_not_fill_the_log(start):
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
             while sock.recv(65536):
                 pass
-    told = [line for line in server.log().splitlines() if "plain text" in line]
+    told = server.logged("plain text", count=100)
     assert len(told) == 100
     assert "more of it from 127.0.0.1 is told at the level debug" in told[-1] and "more of it" not in told[-2]
     # Something else is news.
     with connect(server) as wire:
         wire.write(b"\0\0\0\4\0\0\0\0\1")  # SETTINGS on a stream
         wire.read_to_end()
-    assert "HTTP/2 error 1" in server.log()
+    assert server.logged("HTTP/2 error 1")

@@ -81,6 +81,30 @@ import Testing
     #expect(attempts.isEmpty)
   }
 
+  @Test func rulesDoNotCountAttemptsThatWereNotProcessed() {
+    let attempts = Attempts()
+    let push = PushFixture().pushKey
+    #expect(attempts.unprocessedAttempts(of: push) == 0)
+    #expect(attempts.countUnprocessed(push, now: 1) == 1)
+    #expect(attempts.countUnprocessed(push, now: 2) == 2)
+    #expect(attempts.unprocessedAttempts(of: push) == 2)
+    #expect(attempts.count(push, accepted: false, now: 3) == 3)
+    #expect(attempts.unprocessedAttempts(of: push) == 2)
+    let other = PushFixture { $0.body = Array("other".utf8) }.pushKey
+    #expect(attempts.unprocessedAttempts(of: other) == 0)
+  }
+
+  @Test(arguments: [true, false])
+  func attemptsThatWereNotProcessedAreForgottenWithTheirPush(isAcceptedLater: Bool) {
+    let attempts = Attempts()
+    let push = PushFixture().pushKey
+    #expect(attempts.countUnprocessed(push, now: 1) == 1)
+    if isAcceptedLater { attempts.accept(push) } else { #expect(attempts.count(push, accepted: true, now: 2) == 2) }
+    #expect(attempts.isEmpty)
+    #expect(attempts.countUnprocessed(push, now: 3) == 1)
+    #expect(attempts.unprocessedAttempts(of: push) == 1)
+  }
+
   @Test func emptyingTheInboxForgetsAttempts() {
     let inbox = Inbox()
     let push = PushFixture().pushKey

@@ -108,9 +108,9 @@ def name_of(sock):
     return f"{host}:{port}"
 
 
-def told_of(server, client):
-    """The lines of the log about a client. Routine is not logged, so they are complaints."""
-    return [line for line in server.log().splitlines() if re.search(rf"\b{re.escape(client)}\b", line)]
+def told_of(server, client, count=1):
+    """The lines of the log about a client, once there are `count`. Routine is not logged, so they are complaints."""
+    return [line for line in server.logged(client, count=count) if re.search(rf"\b{re.escape(client)}\b", line)]
 
 
 def storm(wire, chunk, limit=24 * MEBIBYTE):

@@ -18,6 +18,7 @@ from support.way import Way
 
 START_PATIENCE = 30  # seconds until the port file must be there; a loaded machine makes keys slowly
 STOP_PATIENCE = 15
+LOG_PATIENCE = 15  # seconds until a line of the log must be there
 
 
 def clean_environment(**variables):
@@ -167,6 +168,18 @@ class Server:
 
     def log(self):
         return self.log_path.read_text(errors="replace")
+
+    def logged(self, *words, count=1):
+        """The lines of the log with all of `words`, once there are `count`: the server writes its log beside its work, so
+        a line can follow what it tells of."""
+        deadline = time.monotonic() + LOG_PATIENCE
+        while True:
+            lines = [line for line in self.log().splitlines() if all(word in line for word in words)]
+            if len(lines) >= count:
+                return lines
+            if time.monotonic() > deadline:
+                raise AssertionError(f"{count} lines with {words} are not in the log:\n{self.log()[-4000:]}")
+            time.sleep(0.01)
 
     def output(self):
         return self.out_path.read_text(errors="replace")
