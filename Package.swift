@@ -48,7 +48,7 @@ let package = Package(
     .systemLibrary(
       name: "COpenSSL", pkgConfig: "openssl",
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
-    .systemLibrary(name: "CPrefetch"),
+    .systemLibrary(name: "CMemory"),
     .target(name: "Notation", swiftSettings: strict),
     .target(name: "HTTPMessage", swiftSettings: strict),
     .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
@@ -74,7 +74,7 @@ let package = Package(
     .target(
       name: "Inbox",
       dependencies: [
-        "APNSRules", "CPrefetch", "Faults", "HTTPMessage", "Notation", "TLSEngine",
+        "APNSRules", "CMemory", "Faults", "HTTPMessage", "Notation", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
@@ -90,7 +90,7 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
+        "APNSRules", "CMemory", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),

@@ -1,4 +1,4 @@
-internal import CPrefetch
+internal import CMemory
 
 /// Asks for memory before it is needed, so that it comes from afar while there is other work.
 enum CacheLines {

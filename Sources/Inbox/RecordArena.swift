@@ -1,4 +1,4 @@
-internal import CPrefetch
+internal import CMemory
 internal import Faults
 internal import NIOConcurrencyHelpers
 internal import Synchronization
