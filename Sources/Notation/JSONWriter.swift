@@ -39,9 +39,11 @@ public struct JSONWriter: Sendable {
 
   /// Writes a string as the next value.
   public mutating func string(_ text: some StringProtocol) {
-    quoted { writer in
-      for byte in text.utf8 { writer.escape(byte) }
-    }
+    separate()
+    bytes.append(UInt8(ascii: "\""))
+    var text = String(text)
+    text.withUTF8 { escape($0) }
+    bytes.append(UInt8(ascii: "\""))
   }
 
   /// Writes bytes that should be UTF-8 as a string; what is not UTF-8 in them shows as U+FFFD.
@@ -77,9 +79,10 @@ public struct JSONWriter: Sendable {
   /// spaces, so that a whole document can be one line.
   public mutating func verbatim(_ json: UnsafeRawBufferPointer) {
     separate()
-    bytes.reserveCapacity(bytes.count + json.count)
-    for byte in json {
-      bytes.append(byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") ? UInt8(ascii: " ") : byte)
+    let start = bytes.count
+    bytes.append(contentsOf: json)
+    for index in start..<bytes.count where bytes[index] == UInt8(ascii: "\n") || bytes[index] == UInt8(ascii: "\r") {
+      bytes[index] = UInt8(ascii: " ")
     }
   }
 
@@ -142,24 +145,27 @@ public struct JSONWriter: Sendable {
     needsComma = true
   }
 
-  private mutating func quoted(_ content: (inout JSONWriter) -> Void) {
-    separate()
-    bytes.append(UInt8(ascii: "\""))
-    content(&self)
-    bytes.append(UInt8(ascii: "\""))
-  }
-
-  private mutating func escape(_ byte: UInt8) {
-    switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-      bytes.append(UInt8(ascii: "\\"))
-      bytes.append(byte)
-    case 0..<0x20, 0x7F:
-      bytes.append(contentsOf: "\\u00".utf8)
-      let digits: StaticString = "0123456789abcdef"
-      bytes.append(digits.utf8Start[Int(byte >> 4)])
-      bytes.append(digits.utf8Start[Int(byte & 15)])
-    default: bytes.append(byte)
+  /// Appends text with the escapes that it needs in a string.
+  private mutating func escape(_ text: UnsafeBufferPointer<UInt8>) {
+    // What needs no escape is copied in runs.
+    var start = 0
+    for (index, byte) in text.enumerated() {
+      switch byte {
+      case UInt8(ascii: "\""), UInt8(ascii: "\\"):
+        bytes.append(contentsOf: text[start..<index])
+        bytes.append(UInt8(ascii: "\\"))
+        bytes.append(byte)
+        start = index + 1
+      case 0..<0x20, 0x7F:
+        bytes.append(contentsOf: text[start..<index])
+        bytes.append(contentsOf: "\\u00".utf8)
+        let digits: StaticString = "0123456789abcdef"
+        bytes.append(digits.utf8Start[Int(byte >> 4)])
+        bytes.append(digits.utf8Start[Int(byte & 15)])
+        start = index + 1
+      default: break
+      }
     }
+    bytes.append(contentsOf: text[start...])
   }
 }

@@ -16,10 +16,10 @@ NUMBER = 3000
 MANY = 12_000  # With 4 KB each, 100 conditions on text are more work than is allowed.
 CLIENTS = 24
 PATIENCE = 60  # seconds for h2load
-# Seconds. It takes milliseconds on a free machine, and must take at most 1 s; 3 s allow for a busy one.
-HEALTH_LIMIT = 3
-# Seconds from SIGTERM to the end: the shutdown time-out of 2 s and the export by a debug build on a busy machine.
-END_LIMIT = 30
+# Seconds. It takes milliseconds on a free machine.
+HEALTH_LIMIT = 1
+# Seconds from SIGTERM to the end, the export included: the shutdown time-out.
+END_LIMIT = 5
 
 pytestmark = [
     pytest.mark.timeout(120),
@@ -38,7 +38,7 @@ def filled(binary, certs, directory, pinned=False, number=NUMBER):
         os.sched_setaffinity(0, {min(cores)})
     try:
         server = Server(
-            binary, certs, "--export-on-exit", directory / "export.ndjson", "--shutdown-timeout", "2s")
+            binary, certs, "--export-on-exit", directory / "export.ndjson", "--shutdown-timeout", f"{END_LIMIT}s")
     finally:
         os.sched_setaffinity(0, cores)
     body = directory / "body"
@@ -86,7 +86,7 @@ def test_health_checks_and_signals_do_not_wait_for_queries(binary, certs, tmp_pa
             assert health(server) < HEALTH_LIMIT
         start = time.monotonic()
         server.signal()
-        assert server.wait(END_LIMIT) == 0
+        assert server.wait() == 0
         assert time.monotonic() - start < END_LIMIT
         lines = (tmp_path / "export.ndjson").read_text().splitlines()
         assert sum("seq" in json.loads(line) for line in lines) == NUMBER
