@@ -5,14 +5,15 @@ import Logging
 import NIOCore
 import TLSEngine
 
-/// How a connection is refused, left and closed.
+/// Refusal, GOAWAY and close of a connection.
 extension ConnectionHandler {
-  /// How long we wait for the client to close after our last bytes, so that a reset does not overtake them.
+  /// The time that the client gets to close after the last bytes, so that a reset does not overtake them.
   private static let lingering = TimeAmount.milliseconds(250)
 
   // MARK: - Refusing what is not HTTP/2 over TLS
 
-  /// A TLS record begins with 22; a letter is the beginning of an HTTP method or of the HTTP/2 preface.
+  /// Returns whether a connection's first byte indicates plain text. A TLS handshake record begins with 22, an HTTP
+  /// method or the HTTP/2 preface with a letter.
   static func looksLikePlainText(_ byte: UInt8) -> Bool {
     (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
   }
@@ -40,9 +41,9 @@ extension ConnectionHandler {
     close(context)
   }
 
-  // MARK: - Leaving
+  // MARK: - GOAWAY
 
-  /// Sends GOAWAY; the connection closes as soon as no stream is open any more, at the latest after the shutdown patience.
+  /// Sends GOAWAY. The connection closes when no stream is open any more, at the latest after the shutdown timeout.
   func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
     guard phase == .open, !isLeaving, let session else { return }
     if let (kind, words) = farewell.complaint { complain(kind, words) }
@@ -60,17 +61,17 @@ extension ConnectionHandler {
 
   private func sayGoodbye(_ farewell: Farewell, _ session: HTTP2ServerSession) {
     guard !farewell.closesAtOnce, let path else {
-      // What was not judged by now will not be: a client may send it again (RFC 9113 section 6.8).
+      // Pushes not evaluated by now never will be: a client may send them again (RFC 9113 section 6.8).
       return session.goAway(farewell, lastStream: path.map { min($0.highestTaken, $0.lastServedStream) } ?? 0)
     }
-    // Past nghttp2, which would drop streams that are opened after it without a word: they are to be seen.
+    // Bypasses nghttp2, which would silently drop streams opened after its GOAWAY: those must be recorded.
     let lastStream = min(session.lastProcessedStream, path.lastServedStream)
     session.sendGoAway(
       lastStream: lastStream, rawCode: farewell.errorCode.rawValue, debugData: Array(farewell.debugData.utf8))
     self.path?.serveNoMore(after: lastStream)
   }
 
-  /// Keeps who ended the connection, if nobody has before.
+  /// Records who ended the connection, unless that is already recorded.
   func noteEnd(byClient: Bool) {
     let isOwnWill = byClient && !isLeaving && !isCut && path?.lastServedStream == .max
     path?.connection.ended(isOwnWill ? .byClient : .byServer)
@@ -80,14 +81,14 @@ extension ConnectionHandler {
     guard phase != .closing else { return }
     let wasOpen = phase == .open
     phase = .closing
-    // What the client has not read yet is said all the same: nobody will come back to it.
+    // Write the remaining frames even if the client does not read: there is no later opportunity.
     if wasOpen, let session { writeFrames(of: session, context) }
     tls.close()
     writeCipherText(context)
     endOutput(context)
   }
 
-  /// Sends FIN and gives the client a moment to read: closing with unread bytes would reset the connection, and a reset
+  /// Sends FIN and closes the socket 250 ms later. Closing with unread bytes would reset the connection, and a reset
   /// may overtake the GOAWAY.
   func endOutput(_ context: ChannelHandlerContext) {
     context.close(mode: .output, promise: nil)

@@ -4,26 +4,28 @@ import Logging
 import NIOCore
 import TLSEngine
 
-/// What an open connection must not do to the others: flood, stall, or stay for nothing.
+/// Protection against clients that flood, stall or stay idle.
 extension ConnectionHandler {
-  /// Bytes a connection may bring without a request.
+  /// The number of bytes a connection may send without a request.
   private static let freeBytes = 1 << 20
-  /// How many bytes may come for each byte of a request. nginx judges by the same two numbers since its floods of 2019
-  /// (CVE-2019-9511 to 9518); frames that nghttp2 passes over in silence, and TLS records without content, count as well.
+  /// The number of bytes allowed for each byte of a request. nginx has used the same two limits since the HTTP/2
+  /// floods of 2019 (CVE-2019-9511 to 9518). Frames that nghttp2 ignores silently, and TLS records without content,
+  /// count as well.
   private static let bytesPerRequestByte = 8
 
-  /// Whether the connection is busy with anything but requests: PING, PRIORITY, empty DATA, unknown frames, key updates.
+  /// Returns whether the connection sends mostly something other than requests: PING, PRIORITY, empty DATA, unknown
+  /// frames, key updates.
   func isFlood(ofBytes count: Int, _ session: HTTP2ServerSession) -> Bool {
     count / Self.bytesPerRequestByte > session.bytesOfRequests + Self.freeBytes
   }
 
-  /// Whether the client changes its TLS keys far more often than encryption asks for. AES-GCM needs a new key after 2^24.5
-  /// records (RFC 8446 section 5.5); one for each 64 KiB, and 32 more, are allowed.
+  /// Returns whether the client updates its TLS keys far more often than necessary. AES-GCM needs a new key after
+  /// 2^24.5 records (RFC 8446 section 5.5); one per 64 KiB, plus 32, are allowed.
   func isFloodOfKeyUpdates(ofBytes count: Int) -> Bool {
     tls.keyUpdates > 32 + count >> 16
   }
 
-  /// Looks after the connection every ten seconds, or when its idle time is over if that is sooner.
+  /// Schedules the next check of the connection: in ten seconds, or when the idle timeout expires if that is sooner.
   func keepWatch(_ context: ChannelHandlerContext) {
     let limit = TimeAmount(settings.idleTimeout)
     let quiet = NIODeadline.now() - lastActivity
@@ -47,7 +49,7 @@ extension ConnectionHandler {
       complain(.slowness, "does not read its answers, closed")
       return context.close(promise: nil)
     }
-    // Its answers wait for the client as a whole then.
+    // While the channel is not writable, all responses wait for the client, so no single stream is overdue.
     guard context.channel.isWritable else { return }
     do {
       let overdue = try session.endOverdueStreams()
@@ -61,7 +63,7 @@ extension ConnectionHandler {
     }
   }
 
-  /// The first one of a connection is news; a client that sends one such request sends more.
+  /// Logs that a stream was reset: the first one of a connection as a client error, further ones at the level debug.
   func tellOfReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
     let cause =
       !stream.isOverdue
@@ -78,7 +80,7 @@ extension ConnectionHandler {
     hasToldOfReset = true
   }
 
-  /// Tells the log what the client does wrong.
+  /// Logs a client error. Recurring errors of one client address are logged at the level debug.
   func complain(_ kind: Complaints.Kind, _ words: String) {
     switch state.complaints.add(kind, of: log.clientAddress) {
     case .told: logger.notice("\(client): \(words)")

@@ -10,17 +10,17 @@ import TLSEngine
   import Glibc
 #endif
 
-/// How what a client sends gets from the socket to where it is worked on.
+/// Reading from the socket.
 extension ConnectionHandler {
-  /// How much NIO reads at once. Every connection keeps a buffer of this size. A push that comes alone fits as a rule.
+  /// The size of the buffer that NIO keeps for each connection. A push that arrives alone usually fits.
   static let firstReadSize = 2 << 10
-  /// How often the buffer of the event loop is filled before other connections have their turn.
+  /// How often the event loop's buffer is filled before other connections get their turn.
   private static let maxPortions = 4
 
-  /// Takes what NIO read, and what the socket has besides if that was only the beginning.
+  /// Processes the bytes that NIO read and, if they filled its buffer, reads the rest from the socket directly.
   ///
-  /// With NIO alone each busy connection would have buffers of its own as large as the most that it sent at once. Eight of
-  /// them no longer fit into a core's cache, and a thousand would take hundreds of megabytes.
+  /// With NIO alone each busy connection would keep a buffer as large as the most that it received at once. Eight of
+  /// these no longer fit into a core's cache, and a thousand would take hundreds of megabytes.
   func takeInput(beginningWith beginning: ByteBuffer, _ context: ChannelHandlerContext) {
     let portion = scratch.cipherText
     guard beginning.writableBytes == 0, beginning.readableBytes < portion.count, phase != .settingsDelayed else {
@@ -32,16 +32,16 @@ extension ConnectionHandler {
       filled += receiveAtOnce(UnsafeMutableRawBufferPointer(rebasing: portion[filled...]), context)
       guard filled > 0 else { return }
       take(UnsafeRawBufferPointer(rebasing: portion[..<filled]), context)
-      // With room left it was all there is. A client that does not read its answers is not read from either.
+      // If the buffer is not full, the socket is empty. A client that does not read its responses is not read from.
       guard filled == portion.count, isWritable(context), phase != .settingsDelayed else { return }
       filled = 0
     }
   }
 
-  /// Takes what came on the socket. It is valid during the call.
+  /// Processes received bytes. The pointer is valid only during the call.
   private func take(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     if phase == .closing || phase == .mute { return }
-    // What NIO had already read when reading stopped: a few of its small buffers.
+    // NIO had already read these few buffers when reading stopped.
     if phase == .settingsDelayed { return tls.receive(bytes) }
     lastActivity = .now()
     bytesReceived += bytes.count
@@ -53,10 +53,12 @@ extension ConnectionHandler {
     tls.receive(bytes) { process(context) }
   }
 
-  /// - Returns: how many bytes the socket gave. Of its end, and of an error, it says nothing: NIO will meet them again with
-  ///   its next read.
+  /// Reads from the socket without going through the channel.
+  ///
+  /// - Returns: the number of bytes read; 0 at the end of input or on an error, which NIO then meets with its next
+  ///   read.
   private func receiveAtOnce(_ room: UnsafeMutableRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
-    // A channel that is active has its socket. Once it has not, the number may be another connection's.
+    // An active channel owns its socket. Afterwards the descriptor may belong to another connection.
     guard let socket, context.channel.isActive else { return 0 }
     return max(0, recv(socket, room.baseAddress, room.count, 0))
   }

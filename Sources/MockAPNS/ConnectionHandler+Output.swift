@@ -11,24 +11,25 @@ import TLSEngine
   import Glibc
 #endif
 
-/// How answers leave: frames, cipher text, socket.
+/// Writing of frames: encryption and output to the socket.
 extension ConnectionHandler {
-  /// How many bytes of frames are made at once, at least, when there are many.
+  /// The number of bytes of frames written per round, at least, while more are pending.
   private static let writeSize = 64 << 10
 
-  /// Records first, then answers: a push is readable before its answer leaves.
+  /// Commits the records, then writes the pending responses: a push is readable in the inbox before its response
+  /// leaves.
   ///
-  /// Answers become frames only while the client reads: frames are what takes memory.
+  /// Frames are created only while the client reads, because frames are what takes memory.
   func flush(_ context: ChannelHandlerContext) {
     guard phase == .open, let session, !isFlushing else { return }
-    // What is written may leave before the call returns, and then the channel tells that it is writable again.
+    // A write may complete before the call returns, and the channel then reports that it is writable again.
     isFlushing = true
     var isDrained = false
     while !isDrained, isWritable(context), phase == .open {
       isDrained = writeFrames(of: session, upTo: Self.writeSize, context)
     }
     isFlushing = false
-    // What nothing is written of yet: a client that does not read.
+    // For a client that does not read: its pushes are recorded although no response is written yet.
     path?.commit()
     guard phase == .open else { return }
     if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
@@ -39,15 +40,17 @@ extension ConnectionHandler {
     if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
   }
 
-  /// - Returns: whether the session has nothing more to say, or cannot say it.
+  /// Writes pending frames of the session to the socket, after committing the records that belong to them.
+  ///
+  /// - Returns: whether the session has no more frames to write, or writing failed.
   @discardableResult
   func writeFrames(
     of session: HTTP2ServerSession, upTo limit: Int = .max, _ context: ChannelHandlerContext
   ) -> Bool {
     scratch.output.removeAll(keepingCapacity: true)
     let isDrained = session.drain(into: &scratch.output, upTo: limit)
-    // What ended by a frame that just went out is recorded before that frame leaves, and an answer that is not among the
-    // frames is not told of.
+    // Record streams that end with one of these frames before the frames leave. A response that was dropped is not
+    // among the frames, and its push is recorded as aborted.
     handleEvents(of: session, context)
     path?.commit()
     do {
@@ -65,17 +68,17 @@ extension ConnectionHandler {
     tls.takeOutput { put($0, context) }
   }
 
-  /// Whether what is written now leaves, or is at least not kept for long.
+  /// Returns whether bytes written now leave at once or are buffered only briefly.
   func isWritable(_ context: ChannelHandlerContext) -> Bool {
-    // Whoever has nothing to keep is not asked: a push would pay for it.
+    // Skip the query when nothing is buffered: it would cost time for each push.
     writesWaiting == 0 || context.channel.isWritable
   }
 
-  /// Sends bytes: by the socket itself as long as it takes all of them, then by way of the channel, which keeps them until it
-  /// does, until the channel has none left.
+  /// Writes bytes directly to the socket as long as it accepts all of them, otherwise through the channel, which
+  /// buffers them. Writes go through the channel until its buffer is empty again.
   ///
-  /// The way through the channel takes a buffer, a copy and NIO's account of them. Where pushes come one by one, or are
-  /// large, that is a twentieth of what a push costs.
+  /// A write through the channel costs a buffer, a copy and NIO's bookkeeping: where pushes arrive one by one, or
+  /// are large, a twentieth of the time per push.
   func put(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
     let sent = writesWaiting == 0 ? sendAtOnce(bytes, context) : 0
     guard sent < bytes.count else { return }
@@ -84,13 +87,15 @@ extension ConnectionHandler {
     context.writeAndFlush(wrapOutboundOut(buffer)).assumeIsolated().whenComplete { _ in self.writesWaiting -= 1 }
   }
 
-  /// - Returns: how many bytes the socket took. Of an error it says nothing: the channel will meet it again and end the
-  ///   connection.
+  /// Writes to the socket without going through the channel.
+  ///
+  /// - Returns: the number of bytes that the socket accepted; 0 on an error, which the channel meets with its next
+  ///   write and then ends the connection.
   private func sendAtOnce(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
-    // A channel that is active has its socket. Once it has not, the number may be another connection's.
+    // An active channel owns its socket. Afterwards the descriptor may belong to another connection.
     guard let socket, context.channel.isActive else { return 0 }
     #if canImport(Darwin)
-      let flags: Int32 = 0  // NIO has set SO_NOSIGPIPE.
+      let flags: Int32 = 0  // NIO sets SO_NOSIGPIPE.
     #else
       let flags = Int32(MSG_NOSIGNAL)
     #endif

@@ -7,55 +7,57 @@ import Logging
 import NIOCore
 import TLSEngine
 
-/// One provider's connection: socket bytes to TLS to HTTP/2 to the way of a push, and back.
+/// Channel handler of one provider connection: decrypts TLS, parses HTTP/2, passes requests to a `PushPath` and
+/// writes the responses.
 ///
-/// It lives on one event loop and nothing of it is shared. Each batch of bytes that the socket yields is decrypted,
-/// judged, recorded and answered before the next is read, and its answers leave in one write.
+/// Confined to the connection's event loop. Each batch of bytes read from the socket is decrypted, evaluated,
+/// recorded and answered before the next read, and its responses leave in one write.
 final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
   enum Phase {
-    /// No byte came yet: it will tell TLS from plain text.
+    /// Nothing received yet. The first byte distinguishes TLS from plain text.
     case firstByte
     case handshake
     /// The handshake is done, but a fault holds back the first SETTINGS frame. Nothing is read.
     case settingsDelayed
     case open
-    /// A fault keeps us from saying anything; what comes is thrown away.
+    /// A fault silences the connection: nothing is sent, received bytes are discarded.
     case mute
-    /// Our last bytes are written; what still comes is thrown away.
+    /// The last bytes are written; received bytes are discarded.
     case closing
   }
 
-  /// What ends a stage of the connection if nothing else does. At most one is scheduled: a later stage replaces an earlier
-  /// one, never the reverse.
+  /// The purpose of the connection's timer. At most one is scheduled: a later stage replaces an earlier one, never
+  /// the reverse.
   enum Deadline: UInt8, Comparable {
-    /// The client has not finished its TLS handshake.
+    /// Closes the connection if the TLS handshake is not complete.
     case handshake
-    /// The next look at an open connection: is it idle, does its client stall?
+    /// The next check of an open connection for idleness and for a stalled client.
     case watch
-    /// The second GOAWAY of a shutdown.
+    /// Sends the second GOAWAY of a shutdown.
     case shutdownNotice
-    /// Streams are still open after GOAWAY.
+    /// Closes the connection although streams are still open after GOAWAY.
     case drain
-    /// The client has not closed after our last bytes.
+    /// Closes the socket if the client has not closed it after the last bytes.
     case linger
 
     static func < (first: Deadline, second: Deadline) -> Bool { first.rawValue < second.rawValue }
   }
 
-  /// How long a client may take for its TLS handshake.
+  /// The time limit for the TLS handshake.
   private static let handshakeTimeout = TimeAmount.seconds(10)
-  /// Between the two GOAWAY frames of a shutdown, for the streams that are on their way.
+  /// The delay between the two GOAWAY frames of a shutdown, so that requests already in transit are still served.
   private static let shutdownNotice = TimeAmount.milliseconds(50)
 
   let log: ConnectionLog
   let tls: TLSConnection
   let state: ServerState
-  /// The event loop's.
+  /// Buffers shared by all connections of the event loop.
   let scratch: LoopScratch
-  /// Says whose connection it is. Made anew for each of the few lines: kept, it would take half a kilobyte.
+  /// A logger with the connection id as metadata. Created for each of the few log lines: stored, it would take half
+  /// a kilobyte per connection.
   var logger: Logger {
     var logger = serverLogger
     logger[metadataKey: "connection"] = "\(log.id)"
@@ -63,47 +65,48 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
   private let serverLogger: Logger
 
-  // Unchecked at run time for overlapping access: everything here runs on the connection's event loop, and no method
-  // holds one of these properties while it calls another that changes it.
+  // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method
+  // accesses one of these properties while it calls another method that modifies it.
   @exclusivity(unchecked) var phase = Phase.firstByte
   @exclusivity(unchecked) var session: HTTP2ServerSession?
   @exclusivity(unchecked) var path: PushPath?
   @exclusivity(unchecked) var lastActivity = NIODeadline.now()
   /// When the connection was accepted.
   let openedAt = NIODeadline.now()
-  /// Bytes that came on the socket.
+  /// The number of bytes received on the socket.
   @exclusivity(unchecked) var bytesReceived = 0
-  /// When `keepWatch` looked last at what the client owes.
+  /// When `keepWatch` last checked for overdue streams and a stalled client.
   @exclusivity(unchecked) var lastLook = NIODeadline.now()
-  /// How many looks in a row found that the client does not read.
+  /// The number of consecutive checks at which the client was not reading.
   var unreadLooks: UInt8 = 0
-  /// The log was told of a stream that was reset.
+  /// Whether a stream reset on this connection has been logged.
   var hasToldOfReset = false
-  /// What `timer` is for; nil if nothing is scheduled.
+  /// The purpose of `timer`; nil if nothing is scheduled.
   private var deadline: Deadline?
   private var timer: Scheduled<Void>?
-  /// The connection ends at once: what was answered still leaves, what comes is not taken any more.
+  /// Whether the connection ends at once: responses already submitted are still written, further requests are not
+  /// processed.
   @exclusivity(unchecked) var isCut = false
   @exclusivity(unchecked) var isFlushing = false
-  /// Where cipher text goes; nil where the channel has no socket.
+  /// The socket that cipher text is written to directly; nil if the channel has no socket.
   @exclusivity(unchecked) var socket: NIOBSDSocket.Handle?
-  /// Writes that the channel keeps until the socket takes them.
+  /// The number of writes that the channel buffers because the socket did not accept them.
   @exclusivity(unchecked) var writesWaiting = 0
-  /// What faults have planned on this connection, by numbers of their own.
+  /// Tasks that faults have scheduled on this connection, by a number that `later` assigns.
   var plannedFaults: [Int: Scheduled<Void>] = [:]
   var faultsPlanned = 0
-  /// Those of them that let held pushes go on, by their streams.
+  /// The numbers in `plannedFaults` of the tasks that continue delayed pushes, by stream.
   var wakings: [Int32: Int] = [:]
-  /// When the rules of the moment `connection` will be looked at next.
+  /// The next scheduled evaluation of the rules of the injection point `connection`.
   var nextLook: Scheduled<Void>?
-  /// GOAWAY is out: the connection ends with its last open stream.
+  /// Whether GOAWAY was sent: the connection closes after its last open stream.
   @exclusivity(unchecked) var isLeaving = false
   @exclusivity(unchecked) var firstBytes: [UInt8] = []
 
   /// The provider's address, for the log.
   var client: String { log.client }
 
-  /// To be called on the connection's event loop.
+  /// Creates the handler. Must be called on the connection's event loop.
   init(log: ConnectionLog, tls: TLSConnection, state: ServerState, logger: Logger) {
     self.log = log
     self.tls = tls
@@ -127,11 +130,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
-    // Everything was worked on as it came, and there is no handler behind this one to be told.
+    // Input is processed in `channelRead`, and no later handler in the pipeline needs this event.
   }
 
   func channelWritabilityChanged(context: ChannelHandlerContext) {
-    // A client that does not read its answers is not read from either.
+    // Backpressure: stop reading from a client that does not read its responses.
     let isWritable = context.channel.isWritable
     _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && phase != .settingsDelayed)
     if isWritable {
@@ -244,7 +247,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     while let event = session.nextEvent() {
       switch event {
       case .request(let stream) where phase != .open || isCut:
-        // A push before it in the same read ended the connection.
+        // An earlier push in the same read ended the connection.
         path.recordUnprocessed(stream, isCutByFault: isCut && !isLeaving)
       case .request(let stream):
         path.take(stream, on: terms, session: session)
@@ -302,21 +305,21 @@ final class ConnectionHandler: ChannelInboundHandler {
     delaySettings(by: delay, context) { handler, context in handler.begin(isUsable: isUsable, context) }
   }
 
-  /// Sends the first SETTINGS and starts the work on an open connection.
+  /// Sends the first SETTINGS, then starts the idle check and the connection rules.
   ///
-  /// - Parameter isUsable: whether the client certificate, if there is one, is for this environment.
+  /// - Parameter isUsable: whether the client certificate, if there is one, is valid for the server's environment.
   private func begin(isUsable: Bool, _ context: ChannelHandlerContext) {
-    // The first SETTINGS go out at once, before anything of the client was read (APNS.md section 1.3).
+    // The first SETTINGS are sent at once, before anything from the client was read (Protocol.md, section 1.3).
     flush(context)
     guard isUsable else { return leave(context, .wrongEnvironment(state.configuration.environment)) }
     keepWatch(context)
     lookAtConnectionRules(context)
   }
 
-  /// The numbers in force.
+  /// The active APNs settings.
   var settings: APNSSettings { state.behaviour.load().settings }
 
-  /// Closes the connection unless its TLS handshake is done in time, from now on.
+  /// Starts the timer that closes the connection if the TLS handshake is not complete in time.
   func expectHandshake(_ context: ChannelHandlerContext) {
     schedule(.handshake, after: Self.handshakeTimeout, context) { handler, context in
       handler.complain(.handshake, "no TLS handshake within 10 s, closed")
@@ -324,7 +327,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  /// Cancels what is scheduled for this stage or an earlier one.
+  /// Cancels the timer if it is scheduled for this stage or an earlier one.
   func cancelDeadlines(upTo last: Deadline) {
     guard let deadline, deadline <= last else { return }
     timer?.cancel()
@@ -332,8 +335,8 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.deadline = nil
   }
 
-  /// Schedules what ends a stage, in place of what was scheduled for it or an earlier one. Does nothing if the connection
-  /// is already in a later stage.
+  /// Schedules the timer for a stage and replaces one scheduled for the same or an earlier stage. Does nothing if
+  /// the connection is already in a later stage.
   func schedule(
     _ next: Deadline, after delay: TimeAmount, _ context: ChannelHandlerContext,
     _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
@@ -341,7 +344,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     cancelDeadlines(upTo: next)
     guard deadline == nil else { return }
     deadline = next
-    // Handler and context belong to this loop and the task runs on it; the box checks that it does.
+    // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: delay) {
       let (handler, context) = bound.value
