@@ -13,13 +13,13 @@ import TLSEngine
   import Glibc
 #endif
 
-/// Where the decision of a fault becomes what happens to a whole connection: handshakes, SETTINGS, GOAWAY, resets, silence.
+/// Application of fault decisions to whole connections: handshakes, SETTINGS, GOAWAY, resets, silence.
 extension ConnectionHandler {
   private var plan: FaultPlan { state.behaviour.load().plan }
 
   // MARK: - Before HTTP/2
 
-  /// A connection was accepted.
+  /// Applies the fault rules of the injection point `accept`.
   func meetFaultsOfAccept(_ context: ChannelHandlerContext) {
     let plan = plan
     guard plan.isActive(at: .accept) else { return }
@@ -33,9 +33,9 @@ extension ConnectionHandler {
     }
   }
 
-  /// The client's TLS greeting is here.
+  /// Applies the fault rules of the injection point `tls`, once the ClientHello was received.
   ///
-  /// - Returns: whether the handshake goes on.
+  /// - Returns: Whether the handshake continues.
   func meetFaultsOfTLS(_ context: ChannelHandlerContext) throws -> Bool {
     let traffic = Traffic(connection: beginning())
     let decision = plan.decide(traffic, at: .tls, now: MachineTime.nanoseconds)
@@ -69,7 +69,8 @@ extension ConnectionHandler {
     try tls.proceed(with: badCertificate.map { try state.badCertificates.context(for: $0) })
   }
 
-  /// Lets the client wait before the handshake goes on. Nothing is read meanwhile, so nothing of it piles up.
+  /// Delays the rest of the handshake, or suspends it for ever if `time` is nil. Nothing is read during a delay, so
+  /// that no input accumulates.
   private func goOnLater(
     _ time: Duration?, _ badCertificate: Action.BadCertificate?, _ context: ChannelHandlerContext
   ) {
@@ -92,7 +93,7 @@ extension ConnectionHandler {
     }
   }
 
-  /// What the first SETTINGS say by the will of a rule; nil if none has one.
+  /// Returns the values of the first SETTINGS frame that fault rules determine; nil if no rule does.
   func settingsByFaults(_ connection: Traffic.Connection, _ context: ChannelHandlerContext) -> Action.SettingsOrder? {
     let plan = plan
     guard plan.isActive(at: .settings) else { return nil }
@@ -104,7 +105,7 @@ extension ConnectionHandler {
       note(injection)
       delay = max(delay, order.delay)
       if order.after > .zero {
-        // Counted from the first SETTINGS, which this rule may hold back.
+        // `after` counts from the first SETTINGS frame, which this rule may delay.
         later(order.after + order.delay, context) { handler, context in handler.announce(order, context) }
       } else {
         first = order
@@ -117,10 +118,10 @@ extension ConnectionHandler {
     return first
   }
 
-  /// Holds back the first SETTINGS frame, and thereby everything else the server sends.
+  /// Delays the first SETTINGS frame, and with it everything else the server sends.
   ///
-  /// Reading stops for this time. The few bytes that were already read stay with the TLS connection; the rest waits in
-  /// the socket, whose buffer is bounded.
+  /// Reading stops for this time. The few bytes already read stay with the TLS connection; the rest waits in the
+  /// socket, whose buffer is bounded.
   func delaySettings(
     by delay: Duration, _ context: ChannelHandlerContext,
     then begin: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
@@ -137,7 +138,7 @@ extension ConnectionHandler {
     }
   }
 
-  /// The connection as it is known before HTTP/2 is spoken on it.
+  /// The connection's properties that are known before HTTP/2 starts.
   private func beginning() -> Traffic.Connection {
     Traffic.Connection(
       number: log.number, client: log.clientAddress, listener: log.listener,
@@ -146,7 +147,7 @@ extension ConnectionHandler {
 
   // MARK: - On an open connection
 
-  /// Looks at the rules of the moment `connection`, now and whenever one of them could fire.
+  /// Evaluates the rules of the injection point `connection`, now and again whenever one of them could fire.
   func lookAtConnectionRules(_ context: ChannelHandlerContext) {
     nextLook?.cancel()
     nextLook = nil
@@ -185,7 +186,7 @@ extension ConnectionHandler {
     }
   }
 
-  /// Does what somebody asked for over the admin API.
+  /// Performs an action that was requested over the admin API.
   func carryOut(_ order: ConnectionOrder, _ context: ChannelHandlerContext) {
     switch order {
     case .reset: reset(context)
@@ -198,13 +199,14 @@ extension ConnectionHandler {
     }
   }
 
-  /// Without a push that triggered it, a GOAWAY names the last stream that came, or all.
+  /// Returns the last stream for a GOAWAY that no push triggered: the last stream received, or the maximum for
+  /// `all`.
   private func lastStream(of order: Action.GoAwayOrder) -> Int32 {
-    // RFC 9113 section 6.8: a later GOAWAY never names a higher stream.
+    // A later GOAWAY never names a higher stream (RFC 9113 section 6.8).
     min(order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0, path?.lastServedStream ?? .max)
   }
 
-  /// Does what pushes and rules want of the connection.
+  /// Performs the pending actions that pushes and rules requested for the connection.
   func carryOutEffects(_ context: ChannelHandlerContext) {
     guard let effects = path?.effects, !effects.isEmpty else { return }
     path?.effects = []
@@ -284,37 +286,39 @@ extension ConnectionHandler {
     flush(context)
   }
 
-  // MARK: - Ends
+  // MARK: - Reset and silence
 
   /// Ends the connection with TCP RST.
   private func reset(_ context: ChannelHandlerContext) {
     log.add(.reset, "TCP RST", at: state.clock.now)
     phase = .closing
-    // With no time to linger, closing throws away what is unsent and resets the connection (RFC 9293 section 3.6). On
-    // its own event loop the option is set when the call returns.
+    // With a linger time of zero, closing discards unsent data and resets the connection (RFC 9293 section 3.6). On
+    // the channel's event loop the option is set when the call returns.
     _ = (context.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
     context.close(promise: nil)
   }
 
-  /// Says nothing more for a time, nil for ever, whatever comes.
+  /// Silences the connection for a time, for ever if nil: nothing is sent and received bytes are discarded.
   private func stayMute(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
     phase = .mute
-    // A shutdown that has begun still ends the connection.
+    // A shutdown in progress still ends the connection.
     cancelDeadlines(upTo: .watch)
     guard let time, closes else { return }
     later(time, context) { _, context in context.close(promise: nil) }
   }
 
-  /// Keeps in the timeline and in the log that a rule did something to the connection.
+  /// Records in the connection's timeline and in the log that a rule affected the connection.
   private func note(_ injection: Injection) {
     let words = "rule \(injection.rule): \(injection.action.name.rawValue)"
     log.add(.fault, words, at: state.clock.now)
     logger.debug("\(client): \(words)")
   }
 
-  // MARK: - Later
+  // MARK: - Scheduling
 
-  /// - Returns: the number of the plan in `plannedFaults`.
+  /// Schedules work on the connection.
+  ///
+  /// - Returns: The task's key in `plannedFaults`.
   @discardableResult
   private func later(
     _ time: Duration, _ context: ChannelHandlerContext,
@@ -322,7 +326,7 @@ extension ConnectionHandler {
   ) -> Int {
     let number = faultsPlanned
     faultsPlanned += 1
-    // Handler and context belong to this loop and the task runs on it; the box checks that it does.
+    // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     plannedFaults[number] = context.eventLoop.scheduleTask(in: TimeAmount(time)) {
       let (handler, context) = bound.value
@@ -332,13 +336,14 @@ extension ConnectionHandler {
     return number
   }
 
-  /// Drops the plan for a held push whose client gave it up: with a rule that holds for an hour they would pile up.
+  /// Cancels the task of a delayed push whose client gave up: with a rule that delays for an hour such tasks would
+  /// accumulate.
   func cancelWaking(of stream: Int32) {
     guard let number = wakings.removeValue(forKey: stream) else { return }
     plannedFaults.removeValue(forKey: number)?.cancel()
   }
 
-  /// Drops what faults have planned, for a connection that has ended.
+  /// Cancels all tasks that faults scheduled, because the connection ended.
   func forgetFaults() {
     nextLook?.cancel()
     nextLook = nil
@@ -349,7 +354,7 @@ extension ConnectionHandler {
 }
 
 extension HTTP2Settings {
-  /// The part of an order that goes over the wire.
+  /// Creates the SETTINGS values of a fault action.
   init(_ order: Action.SettingsOrder?) {
     self.init(
       maxConcurrentStreams: order?.maxConcurrentStreams, initialWindowSize: order?.initialWindowSize,
@@ -358,7 +363,7 @@ extension HTTP2Settings {
 }
 
 extension Action.SettingsOrder {
-  /// For the timeline.
+  /// A description for the connection's timeline.
   fileprivate var words: String {
     let parts: [(String, UInt32?)] = [
       ("max_concurrent_streams", maxConcurrentStreams), ("initial_window_size", initialWindowSize),

@@ -4,33 +4,33 @@ import NIOCore
 import NIOPosix
 import TLSEngine
 
-/// A mock of APNs that listens for providers.
+/// A mock of APNs that listens for provider connections.
 ///
 /// ```swift
 /// var configuration = Configuration()
 /// configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
 /// configuration.certificates = temporaryFolder
 /// let server = try await MockServer.start(configuration)
-/// // point the provider at server.addresses[0], let it send …
+/// // connect the provider to server.addresses[0] and let it send …
 /// let pushes = server.state.inbox
 /// await server.stop()
 /// ```
 public final class MockServer: Sendable {
-  /// Inbox, clock, keys, devices.
+  /// The state that all connections share: inbox, clock, provider keys, devices.
   public let state: ServerState
 
   private let group: MultiThreadedEventLoopGroup
   private let listeners: [any Channel]
   private let logger: Logger
-  /// The shutdown in progress or done; every caller of `stop` waits for it.
+  /// The shutdown in progress or completed; every caller of `stop` waits for it.
   private let shutdown = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
-  /// Where providers connect, with the real ports.
+  /// The addresses of the APNs listeners, with the ports actually bound.
   public var addresses: [Endpoint] { state.apnsAddresses }
 
-  /// Makes what is missing in the certificate folder, then listens.
+  /// Starts a server: creates missing files in the certificate folder, then listens.
   ///
-  /// - Throws: `CertificateFolder`'s errors, `TLSError`, or `ListenError` if an address cannot be had.
+  /// - Throws: `CertificateFolder`'s errors, `TLSError`, or `ListenError` if an address cannot be bound.
   public static func start(
     _ configuration: Configuration, logger: Logger = Logger(label: "apns-mock")
   ) async throws -> MockServer {
@@ -93,7 +93,8 @@ public final class MockServer: Sendable {
     }
   }
 
-  /// Makes a connection that was accepted ready. If that fails NIO closes it, and tells nobody why: the log does.
+  /// Configures an accepted connection. When this fails, NIO closes the connection without reporting the error, so
+  /// it is logged here.
   private static func admit(
     _ channel: any Channel, listener: Int, tls: TLSContext, state: ServerState, logger: Logger
   ) throws {
@@ -101,10 +102,11 @@ public final class MockServer: Sendable {
       number: state.nextConnectionNumber(), listener: listener,
       client: channel.remoteAddress.flatMap(Endpoint.init(_:)), events: state.events)
     do {
-      // Here and not at the bootstrap, which asks for each option by way of a future.
+      // Set here because the bootstrap sets each option through a future.
       let options = channel.syncOptions
       try options?.setOption(.tcpOption(.tcp_nodelay), value: 1)
-      // One read with little room: whatever does not fit is read by the handler, into a buffer of the event loop.
+      // A single read into a small buffer: the handler reads the rest into a buffer that the event loop's
+      // connections share.
       try options?.setOption(
         .recvAllocator, value: FixedSizeRecvByteBufferAllocator(capacity: ConnectionHandler.firstReadSize))
       try options?.setOption(.maxMessagesPerRead, value: 1)
@@ -119,8 +121,9 @@ public final class MockServer: Sendable {
     }
   }
 
-  /// Ends as a planned shutdown of APNs does: no new connections, GOAWAY on the open ones, open streams finished up to
-  /// the configured patience, then everything closed. Further calls wait until the first one's shutdown is complete.
+  /// Shuts down as APNs does when planned: accepts no new connections, sends GOAWAY on open ones, lets open streams
+  /// finish within the configured timeout, then closes everything. Further calls wait until the first call's
+  /// shutdown is complete.
   public func stop() async {
     let task = shutdown.withLockedValue { shutdown in
       if let shutdown { return shutdown }

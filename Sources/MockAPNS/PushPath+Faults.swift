@@ -4,9 +4,9 @@ import HTTP2Session
 import HTTPMessage
 import Inbox
 
-/// Where the decision of a fault becomes what happens to a push: an answer, its delay, a reset, silence.
+/// Application of fault decisions to single pushes: responses, delays, stream resets, silence.
 extension PushPath {
-  /// Whether a rule could do something to this push. For a server without rules this is all that faults cost.
+  /// Returns whether a rule could affect this push. On a server without rules this check is the only cost of faults.
   func isConcernedByFaults(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
     switch faultReach {
     case .none: return false
@@ -22,10 +22,11 @@ extension PushPath {
     }
   }
 
-  /// Does to a push what the faults in force say.
+  /// Applies the active faults to a push.
   ///
-  /// - Parameter attempt: its number, if a rule has asked for it.
-  /// - Returns: whether they decided about it, so that its way ends here; else it is left to APNs.
+  /// - Parameter attempt: The push's attempt number, if a rule looked it up.
+  /// - Returns: Whether a fault decided about the push, which is then recorded and answered or delayed. If false,
+  ///   the APNs rules determine the response.
   func letFaultsDecide(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: inout Int32?, _ session: HTTP2ServerSession
@@ -41,13 +42,13 @@ extension PushPath {
     func number() -> Int {
       let number = attempt ?? attempts.peek(identity.countKey, now: batchBegan)
       attempt = number
-      // The first attempt is the usual case and needs no look-up.
+      // First attempts are the usual case and need no look-up.
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
     }
     let atRequest = plan.rulesLeft(at: .request, for: glance, attempt: number, now: batchBegan)
     var atResponse: RulesLeft?
     if atRequest.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
-      // So it is with nearly all pushes, and nothing was made for them.
+      // Nearly all pushes return here, before anything is allocated.
       if !hasResponseRules { return false }
       let left = plan.rulesLeft(at: .response, for: glance, attempt: number, now: batchBegan)
       if left.isEmpty { return false }
@@ -55,7 +56,7 @@ extension PushPath {
     }
     attempts.expectRefused(identity.countKey)
     if !hasResponseRules, let fault = plan.firePlainAnswer(atRequest) {
-      // An accepted provider token widens the connection before any response but a 403.
+      // An accepted provider token raises the stream limit before any response but a 403.
       if fault.answer.status != 403 { announceStreams(before: nil, on: stream, session) }
       answer(
         request, of: stream, verdict, identity, attempt: attempt, status: fault.answer.status,
@@ -76,7 +77,7 @@ extension PushPath {
     return true
   }
 
-  /// Does what was decided for a push, or as much of it as is due.
+  /// Performs the decided action, or schedules it if it takes time.
   private func follow(
     _ course: Course, _ request: HTTPRequest, on stream: RequestStream, _ verdict: borrowing Verdict,
     _ identity: Identity, attempt: Int32?, _ session: HTTP2ServerSession
@@ -89,7 +90,7 @@ extension PushPath {
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || course.isFaulted
     let answer = hasTemplate ? template(for: course.answer, to: request, verdict.facts) : nil
     let isDone = !course.takesTime
-    // Where the client does not hear that APNs took the push, its next try is a retry.
+    // If the client does not learn that the push was accepted, its next request is a retry.
     let number = countAttempt(
       of: identity, accepted: isDone && course.isAccepted && course.isAnswered, next: attempt)
     record(
@@ -104,7 +105,7 @@ extension PushPath {
     }
   }
 
-  /// Goes on with a held push when its time has come.
+  /// Continues a delayed push when its time has come.
   func wake(_ id: Int32, session: HTTP2ServerSession) {
     guard var push = held[id] else { return }
     if push.piecesLeft > 0 {
@@ -122,11 +123,13 @@ extension PushPath {
     perform(push.course, push.answer, on: push.stream, session)
   }
 
-  /// A client gave up a stream that was held, or the connection is over, or the server refused the stream.
+  /// Completes a delayed push as aborted: the client reset the stream, the connection ended, or the server refused
+  /// the stream.
   ///
-  /// - Parameter reset: the code with which the server reset the stream; nil if it did not.
+  /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
   func abandon(_ id: Int32, reset: HTTP2ErrorCode? = nil) {
-    // Request and reset came in one read: what has no number in the inbox yet could not be ended there.
+    // Request and reset arrived in one read: commit first, because only a record in the inbox can be completed
+    // there.
     if let push = held[id], push.seq == nil { commit() }
     guard let push = held.removeValue(forKey: id), push.piecesLeft == 0 else { return }
     release(push.course)
@@ -139,21 +142,22 @@ extension PushPath {
         finishedAt: now))
   }
 
-  /// The connection is over: the story of every push that is held ends here.
+  /// Completes all delayed pushes as aborted, because the connection ended.
   func abandonAll() {
     for id in held.keys.sorted() { abandon(id) }
   }
 
-  /// From now on every push gets this answer.
+  /// Answers every further push with this injected response.
   func drain(by injection: Injection, _ answer: Action.Answer) {
     draining = injection.doing(.respond(answer))
   }
 
-  /// A stream that comes within this many nanoseconds of a GOAWAY may have been on its way already: it crossed it on the
-  /// wire, or the client had not read it yet. Half a second, for machines under load.
+  /// The time in nanoseconds after a GOAWAY within which a new stream is not reported as a client error: it may have
+  /// crossed the GOAWAY on the wire, or the client had not read the frame yet. Half a second, for machines under
+  /// load.
   private static let crossing: Int64 = 500_000_000
 
-  /// Keeps a record of a push that came after a GOAWAY which said that it will not be served.
+  /// Buffers a record of a push that arrived after a GOAWAY that excluded its stream.
   func ignore(_ stream: RequestStream) {
     let late = batchBegan - farewellAt
     let breach: Aftermath.Breach? =
@@ -162,7 +166,7 @@ extension PushPath {
     let identity = identity(of: stream.request, verdict.facts)
     record(
       stream.request, verdict, isJudged: false, generatedID: [], key: identity.key,
-      // The client has to send an unprocessed push again, and that is its next attempt.
+      // The client must send an unprocessed push again; that is its next attempt.
       attempt: attempts.countUnprocessed(identity.countKey, now: batchBegan),
       Record.End(
         outcome: .faulted, accepted: false, served: Record.Served(), aftermath: breach.map { Aftermath(breach: $0) },
@@ -171,7 +175,7 @@ extension PushPath {
 
   // MARK: - Deciding
 
-  /// Works what the rules of a moment do into the course of a push.
+  /// Evaluates the rules of an injection point and merges their actions into `course`.
   private func extend(
     _ course: Course, at moment: Moment, _ left: RulesLeft, _ request: HTTPRequest, _ verdict: borrowing Verdict,
     _ key: PushKey, attempt: () -> Int
@@ -192,7 +196,7 @@ extension PushPath {
     course.follow(decision, at: moment, now: now)
   }
 
-  /// The connection as rules see it.
+  /// The connection's properties that rules can match.
   var traffic: Traffic.Connection {
     Traffic.Connection(
       number: log.number, client: log.clientAddress, listener: connection.listener, serverName: connection.sni,
@@ -201,12 +205,12 @@ extension PushPath {
 
   // MARK: - Doing
 
-  /// The headers of an answer, with its ids.
+  /// Returns the header fields of a response, with its ids.
   private func template(
     for answer: Course.Answer, to request: HTTPRequest, _ facts: PushFacts
   ) -> AnswerTemplates.Template {
     fillTemplate(status: answer.status, for: request, facts)
-    // Its bytes are copied only if it changes, or the next one is filled in before it is gone.
+    // The bytes are copied only if the template is modified, or refilled while this copy is still in use.
     var template = answer.status == 200 ? answers.accepted : answers.rejected
     for field in answer.headers { template.headers.append(name: field.name, value: field.value) }
     return template
@@ -240,7 +244,7 @@ extension PushPath {
     }
   }
 
-  /// It is not held any more.
+  /// Releases the rules that were delaying the push.
   private func release(_ course: Course) {
     guard course.isHolding else { return }
     for injection in course.injections where injection.holds { behaviour.plan.tallies.release(injection) }
@@ -259,7 +263,7 @@ extension PushPath {
     session.respond(
       to: stream, headers: course.shape.headers(answer.headers), parts: parts, isHeld: course.shape.dribble != nil)
     guard let interval = course.shape.interval else { return }
-    // Without a body there is still the end of the stream to wait for.
+    // Without a body, the end of the stream is still delayed.
     held[stream.id] = HeldPush(
       stream: stream, course: course, answer: answer, countKey: nil, began: batchBegan, piecesLeft: max(1, parts.count))
     effects.append(.wake(stream: stream.id, after: interval))
@@ -275,8 +279,8 @@ extension PushPath {
     return min(last, lastServedStream)
   }
 
-  /// Whether pushes of later streams were judged before this one, as happens to one that was held. GOAWAY then names
-  /// those too, or it would not tell the truth of them, and this one is refused by itself.
+  /// Returns whether pushes of later streams were evaluated before this one, which can happen when it was delayed.
+  /// GOAWAY then has to include those streams too, and this one is refused with its own RST_STREAM.
   private func isOvertaken(_ id: Int32) -> Bool { highestTaken > id }
 
   // MARK: - Records
@@ -287,7 +291,10 @@ extension PushPath {
       aftermath: Aftermath(injections: course.injections), finishedAt: nil)
   }
 
-  /// - Parameter latency: of the answer, in nanoseconds; nil for one that leaves with the others of this read.
+  /// Returns the end of the push's record.
+  ///
+  /// - Parameter latency: The response's latency in nanoseconds; nil for a response that leaves with the others of
+  ///   this read.
   private func ending(of course: Course, on stream: RequestStream, latency: Int64? = nil) -> Record.End {
     var served = Record.Served()
     if course.isAnswered {

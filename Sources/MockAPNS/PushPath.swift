@@ -4,17 +4,17 @@ import HTTP2Session
 import HTTPMessage
 import Inbox
 
-/// The way of a push through the server, from the request to its answer: judged by the rules of APNs, met by the faults in
-/// force, recorded, answered. One for each connection, used on its event loop only.
+/// Processes the pushes of one connection: validates each request, applies the active fault rules, records the
+/// result and submits the response. Confined to the connection's event loop.
 ///
-/// What a fault does to a push is in `PushPath+Faults.swift`; here is what happens to all others.
+/// Pushes that a fault affects are handled in `PushPath+Faults.swift`.
 ///
-/// A class only because it is large: as a value it would be copied for most calls of its methods, several times a push.
+/// A class because it is large: a value would be copied for most calls of its methods, several times per push.
 final class PushPath {
-  // Unchecked at run time for overlapping access: everything here runs on the connection's event loop, and no method holds
-  // one of these properties while it calls another that changes it.
+  // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method
+  // accesses one of these properties while it calls another method that modifies it.
 
-  /// What has to happen to the connection: the handler takes it after each push and does it.
+  /// The pending actions on the connection; the handler performs and removes them after each push.
   @exclusivity(unchecked) var effects: [ConnectionEffect] = []
 
   let state: ServerState
@@ -24,37 +24,38 @@ final class PushPath {
   @exclusivity(unchecked) var standing: ConnectionStanding
   @exclusivity(unchecked) var answers: AnswerTemplates
   @exclusivity(unchecked) var streams: AnnouncedStreams
-  /// Pushes that wait for something, by their streams.
+  /// The delayed pushes, by stream.
   @exclusivity(unchecked) var held: [Int32: HeldPush] = [:]
-  /// A GOAWAY told the client that no stream after this one is served.
+  /// The lowest last stream of all GOAWAY frames sent: later streams are not served.
   @exclusivity(unchecked) private(set) var lastServedStream = Int32.max
-  /// When it did, in monotonic nanoseconds.
+  /// When `lastServedStream` was last lowered, in monotonic nanoseconds.
   @exclusivity(unchecked) private(set) var farewellAt: Int64 = 0
-  /// The first stream that was one too many, and the limit.
+  /// The first stream beyond the acknowledged stream limit, and that limit.
   @exclusivity(unchecked) var excess: (stream: Int32, limit: UInt32)?
-  /// The highest stream whose push was judged.
+  /// The highest stream whose push was evaluated.
   @exclusivity(unchecked) private(set) var highestTaken: Int32 = 0
-  /// What every push is answered while the connection is drained.
+  /// The injected response to every push while a fault drains the connection.
   @exclusivity(unchecked) var draining: Injection? { didSet { noteFaults() } }
   @exclusivity(unchecked) private(set) var behaviour: Behaviour { didSet { noteFaults() } }
-  /// Whether a device token may stand for a fault.
+  /// Whether magic device tokens are enabled.
   @exclusivity(unchecked) private(set) var takesMagicTokens = false
-  /// Which pushes faults may have to do with.
+  /// The pushes that faults may affect.
   @exclusivity(unchecked) private(set) var faultReach = FaultReach.none
-  /// Whether there are rules for the moment `response`.
+  /// Whether there are active rules for the injection point `response`.
   @exclusivity(unchecked) private(set) var hasResponseRules = false
-  /// Whether there are rules for the moment `connection`.
+  /// Whether there are active rules for the injection point `connection`.
   @exclusivity(unchecked) private(set) var hasConnectionRules = false
   @exclusivity(unchecked) private(set) var now: Int64 = 0
-  /// Machine time of this read.
+  /// The time of the current read, in monotonic nanoseconds.
   @exclusivity(unchecked) private(set) var batchBegan: Int64 = 0
-  /// How many requests came whole.
+  /// The number of complete requests received.
   @exclusivity(unchecked) private(set) var streamsTaken = 0
 
-  /// Worked out when the rules change: a push asks for nothing else.
+  /// The set of pushes that faults may affect. Computed when the rules change, so that a push needs only this one
+  /// check.
   enum FaultReach {
     case none
-    /// Those to magic device tokens.
+    /// Pushes to magic device tokens.
     case magicTokens
     case all
   }
@@ -63,11 +64,11 @@ final class PushPath {
   @exclusivity(unchecked) private var keys: SnapshotReader<KeyRing>
   @exclusivity(unchecked) private var devices: SnapshotReader<DeviceTable>
   @exclusivity(unchecked) private var ids: IdentifierSource
-  /// The event loop's.
+  /// Buffers shared by all connections of the event loop.
   private let scratch = LoopScratch.current
   @exclusivity(unchecked) private var rejections = 0
   @exclusivity(unchecked) private var batch: [Record] = []
-  /// Streams of the pushes in `batch` that are held, and where their records stand in it.
+  /// The streams of the delayed pushes in `batch`, with the indices of their records.
   @exclusivity(unchecked) private var batchHeld: [(stream: Int32, index: Int)] = []
 
   init(
@@ -100,15 +101,15 @@ final class PushPath {
     }
   }
 
-  /// What the pushes of one read are judged by. A value beside the path, because each of them would hold it otherwise, in
-  /// case that it is changed meanwhile.
+  /// The policy, keys and devices that the pushes of one read are evaluated by. Passed as a separate value, because
+  /// reading them from properties would retain them for each push.
   struct Terms {
     let behaviour: Behaviour
     let keys: KeyRing
     let devices: DeviceTable
   }
 
-  /// Reads the clocks, and what is in force, once for all requests of one read.
+  /// Reads the clocks, the policy, the keys and the devices once for all requests of one read.
   @discardableResult
   func beginBatch() -> Terms {
     keys.refresh()
@@ -119,12 +120,12 @@ final class PushPath {
       streams.follow(behaviour.settings)
     }
     now = state.clock.now
-    // After that, so that no rule is in force before its time.
+    // Read after the policy, so that no rule is applied before its activation time.
     batchBegan = MachineTime.nanoseconds
     return Terms(behaviour: behaviour, keys: keys.value, devices: devices.value)
   }
 
-  /// Judges a request, submits its answer and keeps a record for `commit`.
+  /// Validates a request, submits its response and buffers a record for `commit`.
   func take(_ stream: RequestStream, on terms: borrowing Terms, session: HTTP2ServerSession) {
     streamsTaken += 1
     if stream.id > lastServedStream { return ignore(stream) }
@@ -150,7 +151,8 @@ final class PushPath {
     stream.putBack(request)
   }
 
-  /// The answer to a push that is not committed yet does not leave, because of a GOAWAY. What APNs decided stays.
+  /// Marks an uncommitted push as aborted because a GOAWAY prevents its response. Whether APNs accepted the push
+  /// stays recorded.
   func answerWasDropped(on stream: RequestStream, by goAway: GoAway?) {
     guard let index = batch.lastIndex(where: { $0.stream == stream.id }) else { return }
     let told = goAway.map {
@@ -168,20 +170,22 @@ final class PushPath {
         finishedAt: now))
   }
 
-  /// Keeps a record of a complete request that is not processed, because the connection ended before it in the same read.
+  /// Buffers a record of a complete request that is not processed, because the connection ended before it in the
+  /// same read.
   ///
-  /// - Parameter isCutByFault: whether a fault ended the connection.
+  /// - Parameter isCutByFault: Whether a fault ended the connection.
   func recordUnprocessed(_ stream: RequestStream, isCutByFault: Bool) {
     if isCutByFault || stream.id > lastServedStream { return ignore(stream) }
     let attempt = attempts.countUnprocessed(countKey(of: stream), now: batchBegan)
     recordUnfinished(stream, attempt: attempt)
   }
 
-  /// Makes the records of this read visible. To be called before the answers leave: a push that was answered is readable.
+  /// Makes the records of this read visible in the inbox. Must be called before the responses leave: an answered
+  /// push is readable.
   func commit() {
     guard !batch.isEmpty else { return }
     scratch.knownTokens.learn(from: standing)
-    // One look at the clock for all of them: their answers leave together.
+    // One clock reading for all records, because their responses leave together.
     let present = MachineTime.nanoseconds
     for index in batch.indices { batch[index].wasAnswered(at: present) }
     log.count(pushes: batch.count)
@@ -190,8 +194,8 @@ final class PushPath {
     batchHeld.removeAll(keepingCapacity: true)
   }
 
-  /// Keeps a record of a request that was not whole when its stream ended: the client went away, or the server reset the
-  /// stream because the request is not valid HTTP/2.
+  /// Buffers a record of a request that was incomplete when its stream ended: the client disconnected, or the server
+  /// reset the stream because the request is not valid HTTP/2.
   func recordUnfinished(_ stream: RequestStream, reset: HTTP2ErrorCode? = nil, attempt: Int32 = 1) {
     var breach: Aftermath.Breach?
     if let excess, excess.stream == stream.id { breach = .excessStreams(limit: excess.limit) }
@@ -203,17 +207,17 @@ final class PushPath {
         finishedAt: now))
   }
 
-  /// A GOAWAY has left that names this stream as the last. Later ones never name a higher one.
+  /// Notes that a GOAWAY with this last stream was sent. The last stream never rises again.
   func serveNoMore(after stream: Int32) {
     guard stream < lastServedStream else { return }
     lastServedStream = stream
     farewellAt = MachineTime.nanoseconds
   }
 
-  // MARK: - Answers
+  // MARK: - Responses
 
-  /// Announces the stream limit, if it changes, in SETTINGS that leave before the response to `stream`. When the limit is
-  /// cut because of a rejection, refuses the other open streams.
+  /// Announces the stream limit, if it changes, in SETTINGS that leave before the response to `stream`. When the
+  /// limit is reduced because of a rejection, refuses the other open streams.
   func announceStreams(before status: Int?, on stream: RequestStream, _ session: HTTP2ServerSession) {
     let wasThrottled = streams.isThrottled
     guard let limit = streams.change(before: status, isTrusted: standing.providerTokenAccepted) else { return }
@@ -233,7 +237,7 @@ final class PushPath {
     announceStreams(before: 200, on: stream, session)
     fillTemplate(status: 200, for: request, verdict.facts)
     session.respond(to: stream, headers: answers.accepted.headers)
-    // After the answer: what is known of the push may still be on its way from memory.
+    // Count after responding: the attempt table's cache line may still be loading.
     let attempt = countAttempt(of: identity, accepted: true, next: attempt)
     record(
       request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), key: identity.key,
@@ -260,9 +264,9 @@ final class PushPath {
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: now))
   }
 
-  /// Answers with an error: the same header fields as with all others, a status and a body.
+  /// Responds with an error: the standard header fields, a status and a body.
   ///
-  /// - Parameter injection: whose it is; nil if it is APNs' own.
+  /// - Parameter injection: The fault that injects the response; nil for APNs' own.
   func answer(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: Int32?, status: Int, reason: Reason?, body: [UInt8], by injection: Injection? = nil,
@@ -281,26 +285,29 @@ final class PushPath {
         aftermath: injection.map { Aftermath(injections: Injections($0)) }, finishedAt: now))
   }
 
-  /// Whether the answer must have no body (RFC 9110 section 9.3.2). APNs knows no other method than POST.
+  /// Returns whether the response must have no body (RFC 9110 section 9.3.2). APNs accepts only POST and rejects
+  /// HEAD with 405.
   func isHEAD(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
     verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
   }
 
-  /// 410 tells of the device, not of the provider, and never counts (APNS.md section 7.2, documented).
+  /// Counts a rejection towards the setting `errors_before_goaway`. 410 concerns the device, not the provider, and
+  /// does not count (Protocol.md, section 7.2, documented); 431 does not count either.
   func countRejection(_ status: Int) {
     guard let limit = behaviour.settings.errorsBeforeGoaway, status != 200, status != 410, status != 431 else { return }
     rejections += 1
     if rejections >= limit { effects.append(.leave(.tooManyErrors)) }
   }
 
-  /// Makes the template for a status the answer to a request: puts its ids in.
+  /// Fills the response template for a status with the ids for a request.
   func fillTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) {
     if status == 200 { return fillIdentifiers(of: &answers.accepted, for: request, facts) }
     answers.rejected.set(status: status)
     fillIdentifiers(of: &answers.rejected, for: request, facts)
   }
 
-  /// Echoes the client's `apns-id` byte for byte if it is a UUID, else makes one (APNS.md section 7.3).
+  /// Writes the client's `apns-id` byte for byte if it is a UUID, otherwise a generated one (Protocol.md, section
+  /// 7.3).
   private func fillIdentifiers(
     of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts
   ) {
@@ -320,13 +327,15 @@ final class PushPath {
 
   // MARK: - Records
 
-  /// Keeps a record of a push for `commit`.
+  /// Buffers a record of a push for `commit`.
   ///
   /// - Parameters:
-  ///   - isJudged: false for a request that did not come whole, of whose verdict only the facts mean something.
-  ///   - generatedID: the `apns-id` that the server made; empty if the client gave one, or there was no answer.
-  ///   - key: of the push; nil to make it.
-  ///   - isHeld: the push waits for something, so its record will be brought to its end later.
+  ///   - isJudged: Whether the push was evaluated. If false, the request was incomplete or not processed, and only
+  ///     the verdict's facts are meaningful.
+  ///   - generatedID: The `apns-id` that the server generated; empty if the client sent one, or there was no
+  ///     response.
+  ///   - key: The push's identity; nil to compute it.
+  ///   - isHeld: Whether the push is delayed, so that its record is completed later.
   func record(
     _ request: HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool = true, generatedID: ArraySlice<UInt8>,
     key: PushKey? = nil, attempt: Int32 = 1, isHeld: Bool = false, _ end: consuming Record.End
@@ -338,11 +347,11 @@ final class PushPath {
         attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: consume end, pushKey: key, in: scratch.records))
   }
 
-  /// What tells a push from others.
+  /// The identity of a push.
   struct Identity {
-    /// In its record.
+    /// The key in the push's record.
     let key: PushKey
-    /// While its attempts are counted: another one where a profile goes by `apns-id`.
+    /// The key by which attempts are counted. Differs from `key` if the profile identifies pushes by `apns-id`.
     let countKey: PushKey
   }
 
@@ -360,9 +369,9 @@ final class PushPath {
     return Identity(key: key, countKey: PushKey(request, facts, defaultTopic: defaultTopic, usesID: true))
   }
 
-  /// The number of this attempt of a push.
+  /// Counts an attempt of a push and returns its number.
   ///
-  /// - Parameter number: what it will be, where somebody has asked.
+  /// - Parameter number: The attempt's number, if it was already looked up.
   func countAttempt(of identity: Identity, accepted: Bool, next number: Int32?) -> Int32 {
     if accepted, number == 1 { return 1 }
     return attempts.count(identity.countKey, accepted: accepted, now: batchBegan)

@@ -3,8 +3,8 @@ public import Faults
 public import Inbox
 
 extension ServerState {
-  /// What the rules in force say to a push of the inbox, looked at again as it came: those of the request, then those of
-  /// the response. Rules that are not in force any more are not among them.
+  /// Returns how the active rules evaluate a recorded push as it was received: first the rules of the injection
+  /// point `request`, then those of `response`. Rules that are no longer active are not included.
   public func ruleWalk(of record: Record) -> [RuleStep] {
     guard let verdict = record.verdict else { return [] }
     let plan = behaviour.load().plan
@@ -12,7 +12,7 @@ extension ServerState {
     let connection = Traffic.Connection(
       number: UInt64(facts.id.dropFirst()) ?? 0, client: Endpoint(facts.client)?.host ?? facts.client,
       listener: facts.listener, serverName: facts.sni, certificateUID: facts.certificate?.subjectUID,
-      // A client takes every other number, from 1 (RFC 9113 section 5.1.1).
+      // Clients use odd stream ids, from 1 (RFC 9113 section 5.1.1).
       streamsOpened: Int(record.stream) / 2 + 1)
     var traffic = Traffic(
       connection: connection,

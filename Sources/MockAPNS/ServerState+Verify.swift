@@ -1,9 +1,9 @@
 public import Inbox
 
 extension ServerState {
-  /// Looks whether everything is as expected.
+  /// Verifies the expectations against the inbox.
   ///
-  /// - Returns: nil if the server stops, or the task is cancelled, before that is known.
+  /// - Returns: The report; nil if the server stops, or the task is cancelled, before the result is known.
   public func verify(_ verification: Verification) async -> VerificationReport? {
     let selection = viewedFile == nil ? faults.selection : nil
     return await inbox.verify(

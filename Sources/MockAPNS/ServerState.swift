@@ -4,42 +4,42 @@ public import Logging
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// What all connections of a server and its admin side share.
+/// The state shared by all connections of a server and its admin API.
 public final class ServerState: Sendable {
-  /// How far the server is.
+  /// The stages of a server's life.
   public enum Phase: Sendable {
     case starting, ready, stopping
   }
 
-  /// What was asked for.
+  /// The configuration the server was started with.
   public let configuration: Configuration
-  /// The clock that tests move.
+  /// The server clock, which tests can freeze and advance.
   public let clock: ServerClock
-  /// The provider keys that are trusted.
+  /// The trusted provider keys.
   public let keys: Snapshot<KeyRing>
-  /// The device tokens about which something is known.
+  /// The device tokens with a registered status.
   public let devices: Snapshot<DeviceTable>
-  /// Every push that came in.
+  /// All received pushes.
   public let inbox: Inbox
-  /// What happens, for whoever follows it.
+  /// The log of server events that admin clients follow.
   public let events: EventLog
-  /// The folder of certificates and keys.
+  /// The folder of certificates and provider keys.
   public let certificates: CertificateFolder
-  /// The file that the inbox was read from, to be looked at and not to be changed; nil for a server of its own.
+  /// The export that the inbox was read from, for display only; nil for a running server.
   public let viewedFile: String?
-  /// Makes generated ids repeatable.
+  /// The seed of generated ids and fault draws; the same seed repeats them.
   public let seed: UInt64
-  /// Which faults are in force.
+  /// The active fault profile and rules.
   public let faults: FaultControl
-  /// Connections that are open, and some that were.
+  /// The open connections and the most recently closed ones.
   public let connections = Connections()
-  /// How often the log was told of their clients.
+  /// Limits how often client errors are logged.
   let complaints = Complaints()
-  /// Certificates for faults of the TLS handshake.
+  /// Certificates for faults of the TLS handshake, created on demand.
   let badCertificates: BadCertificates
-  /// When it started, in milliseconds since 1970 of the machine's own clock.
+  /// The start time by the machine's clock, in milliseconds since 1970.
   public let startTime = ServerClock.machineNow
-  /// Machine time of the start, monotonic nanoseconds.
+  /// The start time in monotonic nanoseconds.
   private let startedAt = MachineTime.nanoseconds
 
   private let phaseNow = NIOLockedValueBox(Phase.starting)
@@ -67,11 +67,11 @@ public final class ServerState: Sendable {
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
 
-  /// An inbox to be looked at, with nothing around it: nobody can push.
+  /// Creates the state of a viewer for an exported inbox, which accepts no pushes.
   ///
   /// - Parameters:
-  ///   - inbox: from an export.
-  ///   - file: where the export is, as people call it.
+  ///   - inbox: The inbox read from an export.
+  ///   - file: The export's name for display.
   public init(viewing inbox: Inbox, of file: String, configuration: Configuration, logger: Logger) {
     self.configuration = configuration
     self.inbox = inbox
@@ -88,46 +88,47 @@ public final class ServerState: Sendable {
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
 
-  /// The rules and faults in force.
+  /// The active APNs rules and faults.
   var behaviour: Snapshot<Behaviour> { faults.behaviour }
 
-  /// The rules of the APNs that is mimicked, with the numbers in force.
+  /// The APNs rules that requests are validated by, with the active settings.
   public var rulebook: Rulebook { behaviour.load().rulebook }
 
-  /// The names that filters can ask for; nil where an export is viewed, whose names can be those of any server.
+  /// The profile and rule names that filters may refer to; nil when viewing an export, which may contain names of
+  /// any server.
   public var knownNames: KnownNames? {
     guard viewedFile == nil else { return nil }
     return KnownNames(faults: [{ [faults] in faults.usedNames }, { [faults] in faults.libraryNames }])
   }
 
-  /// How far the server is.
+  /// The server's current stage.
   public var phase: Phase {
     get { phaseNow.withLockedValue { $0 } }
     set { phaseNow.withLockedValue { $0 = newValue } }
   }
 
-  /// Where providers connect, with the real ports, once the server listens.
+  /// The addresses of the APNs listeners with the ports actually bound; empty before the server listens.
   public internal(set) var apnsAddresses: [Endpoint] {
     get { bound.withLockedValue { $0.apns } }
     set { bound.withLockedValue { $0.apns = newValue } }
   }
 
-  /// Where the inbox is read, once that is known.
+  /// The address of the admin API; nil before it is known.
   public var adminAddress: Endpoint? {
     get { bound.withLockedValue { $0.admin } }
     set { bound.withLockedValue { $0.admin = newValue } }
   }
 
-  /// Begins counting anew: for rules, and for the attempts of pushes.
+  /// Resets the counters of rules and the attempt numbers of pushes.
   public func resetCounters() {
     inbox.attempts.removeAll()
     faults.resetCounters()
   }
 
-  /// How long the server has been running.
+  /// The time since the server started.
   public var uptime: Duration { .nanoseconds(MachineTime.nanoseconds - startedAt) }
 
-  /// The number of the next connection, from 1.
+  /// Returns the number of the next connection, from 1.
   func nextConnectionNumber() -> UInt64 {
     connectionsMade.add(1, ordering: .relaxed).newValue
   }
