@@ -1,7 +1,7 @@
 import Logging
 import NIOCore
 
-/// A connection that came when there were too many already.
+/// A connection beyond the limit of open connections.
 struct TooManyConnections: Error, CustomStringConvertible {
   let limit: Int
 
@@ -10,11 +10,12 @@ struct TooManyConnections: Error, CustomStringConvertible {
   }
 }
 
-/// When the system does not hand over a connection, most often for want of descriptors, it is asked again a second later, and
-/// the log tells of it. The connection waits in the system's queue.
+/// Handles accept errors of a listener. When the system cannot accept a connection, most often for lack of file
+/// descriptors, the handler logs a warning, at most once a minute, and pauses accepting for a second. The connection
+/// waits in the system's queue.
 ///
-/// NIO's own `AcceptBackoffHandler` does not help (2.101.2): the listener stays registered with epoll, which wakes it at
-/// once, again and again. That ends when `autoRead` is switched off.
+/// NIO's own `AcceptBackoffHandler` (2.101.2) does not help: the listener stays registered with epoll, which wakes
+/// it again and again at once. Switching off `autoRead` ends that.
 final class AcceptTroubles: ChannelInboundHandler {
   typealias InboundIn = Channel
 

@@ -1,22 +1,22 @@
 import APNSRules
 
-/// Which MAX_CONCURRENT_STREAMS a connection was told, and when it is told another one: a small number until the first
-/// valid provider token, then the full one, in SETTINGS that leave before the answer; and, if so configured, one stream
-/// after a rejection (APNS.md section 9.1, observed).
+/// The MAX_CONCURRENT_STREAMS limit that a connection announces: a small number until the first valid provider
+/// token, then the full one, in SETTINGS that leave before the response; and, if so configured, one stream after a
+/// rejection (Protocol.md, section 9.1, observed).
 struct AnnouncedStreams {
-  /// What the client was told last.
+  /// The last announced limit.
   private(set) var limit: Int
 
   private var isWidened: Bool
   /// Whether the limit is 1 because of a rejection.
   private(set) var isThrottled = false
-  /// A fault said another number, which stands.
+  /// Whether a fault announced a limit, which then no longer changes.
   private var isFixed = false
   private var firstStreams: Int
   private var maxStreams: Int
   private var throttles: Bool
 
-  /// - Parameter isWidened: whether the full number is announced from the beginning, as in certificate mode.
+  /// - Parameter isWidened: Whether the full number is announced from the beginning, as in certificate mode.
   init(isWidened: Bool, settings: APNSSettings) {
     self.isWidened = isWidened
     limit = isWidened ? settings.maxStreams : settings.firstStreams
@@ -25,31 +25,31 @@ struct AnnouncedStreams {
     throttles = settings.throttleOn4xx
   }
 
-  /// Other numbers are in force from now on.
+  /// Applies changed settings.
   mutating func follow(_ settings: APNSSettings) {
     firstStreams = settings.firstStreams
     maxStreams = settings.maxStreams
     throttles = settings.throttleOn4xx
   }
 
-  /// A fault announced another number: nothing is announced by itself from now on.
+  /// Notes that a fault announced a limit: it no longer changes by itself.
   mutating func fix(_ limit: UInt32) {
     self.limit = Int(limit)
     isFixed = true
   }
 
-  /// The number to announce now; nil if it stays as it is.
+  /// Returns the limit to announce now; nil if it does not change.
   ///
   /// - Parameters:
-  ///   - status: of the answer that is about to leave; nil while none is.
-  ///   - isTrusted: whether a provider token was accepted.
+  ///   - status: The status of the response about to leave; nil while there is none.
+  ///   - isTrusted: Whether a provider token was accepted.
   mutating func change(before status: Int?, isTrusted: Bool) -> UInt32? {
     if throttles, let status {
       isThrottled = isThrottled && status != 200 || (400..<500).contains(status) && status != 410
     } else if !throttles {
       isThrottled = false
     }
-    // A 403 is about the credential, so it never widens a connection, also one that a fault injects.
+    // A 403 concerns the credential, so it never raises the limit, even when a fault injects it.
     if !isWidened, !isThrottled, status != 403 { isWidened = isTrusted }
     let wanted = isThrottled ? 1 : isWidened ? maxStreams : firstStreams
     guard wanted != limit, !isFixed else { return nil }

@@ -1,11 +1,13 @@
 import APNSRules
 import HTTPMessage
 
-/// The headers of APNs' answers, prepared once for each connection; only status and ids are filled in.
+/// The header fields of APNs' responses, prepared once per connection; only status and ids are filled in for each
+/// response.
 ///
-/// Shape and header set: APNS.md section 7.1, observed: `apns-id`, `apns-unique-id` on accepted sandbox pushes, nothing else.
+/// The fields are those that were observed: `apns-id`, and `apns-unique-id` on accepted sandbox pushes, nothing else
+/// (Protocol.md, section 7.1).
 struct AnswerTemplates {
-  /// The headers of one kind of answer, and where its ids stand.
+  /// The header fields of one kind of response, and the positions of its ids.
   struct Template {
     var headers: HeaderList
     let apnsID: ByteRange
@@ -13,8 +15,8 @@ struct AnswerTemplates {
     private let status: ByteRange
 
     /// - Parameters:
-    ///   - status: of three digits.
-    ///   - withUniqueID: whether the answer carries `apns-unique-id`.
+    ///   - status: A status of three digits.
+    ///   - withUniqueID: Whether the response carries `apns-unique-id`.
     init(status: Int, withUniqueID: Bool, contentType: Bool) {
       var headers = HeaderList([(":status", String(status))])
       self.status = ByteRange(offset: headers.bytes.count - 3, count: 3)
@@ -32,7 +34,7 @@ struct AnswerTemplates {
       self.headers = headers
     }
 
-    /// Makes it one for another status of three digits.
+    /// Sets another status of three digits.
     mutating func set(status: Int) {
       headers.withMutableValue(self.status) { digits in
         digits[0] = UInt8(ascii: "0") + UInt8(status / 100 % 10)
@@ -41,17 +43,17 @@ struct AnswerTemplates {
       }
     }
 
-    /// The `apns-id` in it, if that is not the client's own.
+    /// Returns the `apns-id` if the server generated it; empty if it is the client's.
     func generatedID(of facts: PushFacts) -> ArraySlice<UInt8> {
       facts.apnsID != nil && facts.apnsIDIsUUID ? [] : headers.bytes[apnsID.indices]
     }
   }
 
-  /// For an accepted push.
+  /// The response to an accepted push.
   var accepted: Template
-  /// For a rejected push, whose status is to be set.
+  /// The response to a rejected push, whose status must be set first.
   var rejected: Template
-  /// For a header list beyond the limit: a status and nothing else (CONTRACT.md, security defaults).
+  /// The response to a header list beyond the size limit: only a status.
   let headersTooLarge = HeaderList([(":status", "431")])
 
   init(environment: PushEnvironment, settings: APNSSettings) {

@@ -1,16 +1,16 @@
 public import APNSRules
 public import Faults
 
-/// What a provider meets now: the rules of APNs with the numbers in force, and the faults. A value that is swapped as a
-/// whole when somebody changes the profile, a knob or a rule.
+/// The active APNs rules, with their settings, and the active faults. Replaced as a whole when the profile, one of
+/// its parameters or a rule changes.
 public struct Behaviour: Sendable {
-  /// The rules of APNs.
+  /// The APNs rules that requests are validated by.
   public let rulebook: Rulebook
-  /// The faults.
+  /// The active fault profile and rules.
   public let plan: FaultPlan
-  /// The rate of each device token, if there is one.
+  /// The rate limit per device token; nil for none.
   let deviceRate: SharedDeviceRate?
 
-  /// The numbers behind the rules.
+  /// The settings of the APNs rules.
   var settings: APNSSettings { rulebook.settings }
 }

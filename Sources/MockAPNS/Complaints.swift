@@ -1,32 +1,32 @@
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// How often the log tells of clients that do wrong: a number of times a minute of each host, and of each kind of wrong. One
-/// that connects again and again would fill it otherwise.
+/// Limits how often client errors are logged: a number of times a minute for each host and each kind of error,
+/// because a client that reconnects in a loop would flood the log.
 final class Complaints: Sendable {
-  /// What a client does wrong, as far as complaints are counted apart.
+  /// The kinds of client errors that are counted separately.
   enum Kind {
-    /// It does not come to the end of its TLS handshake.
+    /// The TLS handshake fails or does not complete in time.
     case handshake
-    /// It does not begin with TLS and HTTP/2.
+    /// The connection does not begin with TLS and HTTP/2.
     case beginning
-    /// It breaks the rules of HTTP/2, or bears on the server.
+    /// The client violates HTTP/2, or floods the server.
     case protocolError
-    /// It does not come to the end of its requests, or does not take its answers.
+    /// The client does not complete its requests, or does not read its responses.
     case slowness
-    /// It breaks the rules of APNs for connections.
+    /// The client violates the APNs rules for connections.
     case rules
   }
 
-  /// Whether the log tells.
+  /// Whether an error is logged.
   enum Loudness {
     case told
-    /// It is told, and that it was the last time for a while.
+    /// Logged, with a note that further ones are suppressed for a while.
     case toldLast
     case untold
   }
 
-  /// So often in a minute.
+  /// The number of errors logged per minute, host and kind.
   static let limit = 100
   private static let minute = TimeAmount.minutes(1)
   private static let hostLimit = 1024
@@ -38,10 +38,10 @@ final class Complaints: Sendable {
 
   private let told = NIOLockedValueBox<[Key: (since: NIODeadline, count: Int)]>([:])
 
-  /// How many hosts and kinds are known.
+  /// The number of tracked pairs of host and kind.
   var count: Int { told.withLockedValue { $0.count } }
 
-  /// Counts a complaint.
+  /// Counts an error and returns whether to log it.
   func add(_ kind: Kind, of host: String, at now: NIODeadline = .now()) -> Loudness {
     let key = Key(host: host, kind: kind)
     return told.withLockedValue { told in

@@ -2,20 +2,20 @@ public import APNSRules
 public import Faults
 import NIOCore
 
-/// Where to listen, or where a server listens.
+/// A host and a TCP port to listen on or to connect to.
 public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
   /// A host name or an IP address, without brackets.
   public var host: String
-  /// A TCP port; 0 stands for any free one.
+  /// A TCP port; 0 means any free one.
   public var port: Int
 
-  /// An endpoint from parts.
+  /// Creates an endpoint.
   public init(host: String, port: Int) {
     self.host = host
     self.port = port
   }
 
-  /// `HOST:PORT`, with an IPv6 address in brackets, or nil if it is not of that form.
+  /// Parses `HOST:PORT`, with an IPv6 address in brackets. Returns nil for any other format.
   public init?(_ text: some StringProtocol) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
       (0...65535).contains(port)
@@ -33,10 +33,11 @@ public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
   /// `HOST:PORT`.
   public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
-  /// Whether only programs on this machine can reach it.
+  /// Whether the endpoint can be reached from this machine only.
   public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
 
-  /// Where a client on the same machine reaches a listener: one that listens everywhere is reached by loopback.
+  /// The endpoint at which a client on the same machine reaches a listener: the loopback address for a listener on
+  /// all addresses.
   package var reachable: Endpoint {
     switch host {
     case "0.0.0.0": Endpoint(host: "127.0.0.1", port: port)
@@ -47,73 +48,73 @@ public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
 }
 
 extension Endpoint {
-  /// The endpoint of an IP address with its port; nil for any other kind of address.
+  /// Creates the endpoint of an IP address and its port. Returns nil for any other kind of address.
   init?(_ address: SocketAddress) {
     guard let host = address.ipAddress, let port = address.port else { return nil }
     self.init(host: host, port: port)
   }
 }
 
-/// A fault profile that somebody chose: ready to run, and the text it was made from, so that its knobs can be turned.
+/// A selected fault profile: ready to run, with its source, so that its parameters can be changed.
 public struct ChosenProfile: Sendable, Equatable {
-  /// The text.
+  /// The source of the profile.
   public let source: ProfileSource
-  /// The profile with its knobs as they are.
+  /// The profile with the current values of its parameters.
   public internal(set) var profile: Profile
 
-  /// A choice.
+  /// Creates a selected profile.
   public init(source: ProfileSource, profile: Profile) {
     self.source = source
     self.profile = profile
   }
 
-  /// How it is asked for with its knobs as they are: `flaky-503?rate=0.4`.
+  /// The profile's name with all parameters that differ from their defaults, such as `flaky-503?rate=0.4`.
   public var reference: String {
     ProfileReference(.name(profile.name), parameters: profile.turnedKnobs).description
   }
 }
 
-/// Everything that can be set about a server. The defaults need no set-up.
+/// The configuration of a server. The defaults work without changes.
 public struct Configuration: Sendable {
-  /// Where providers connect (TLS and HTTP/2), one or more.
+  /// The APNs listeners for providers (TLS and HTTP/2), one or more.
   public var apns = [Endpoint(host: "127.0.0.1", port: 2197)]
-  /// Where the inbox is read (plain HTTP/1.1); nil for a server without one.
+  /// The listener of the admin API (plain HTTP/1.1); nil for a server without one.
   public var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
-  /// Folder of certificates and keys; made at the first start.
+  /// The folder of certificates and keys; created at the first start.
   public var certificates = "Certs"
-  /// Names that the server certificate bears besides the usual ones.
+  /// Names in the server certificate in addition to the usual ones.
   public var certificateNames: [String] = []
-  /// PEM files with further CAs that client certificates may come from.
+  /// PEM files with further CAs that are trusted to issue client certificates.
   public var clientAuthorities: [String] = []
-  /// The environment of APNs that is mimicked.
+  /// The APNs environment to mock.
   public var environment = PushEnvironment.sandbox
-  /// What is answered where evidence about APNs is open.
+  /// The behaviour where evidence about APNs is inconclusive.
   public var rules = RuleMode.apple
-  /// The `apns:` settings.
+  /// The settings of the APNs rules.
   public var settings = APNSSettings()
-  /// How many records the inbox keeps.
+  /// The maximum number of records in the inbox.
   public var maxRecords = 100_000
-  /// How many bytes of requests the inbox keeps.
+  /// The maximum size of the requests in the inbox, in bytes.
   public var maxBytes = 256 << 20
-  /// Event loops for providers' connections; nil for one per core.
+  /// The number of event loops for provider connections; nil for one per core.
   public var threads: Int?
-  /// Makes generated ids repeatable; nil draws one.
+  /// The seed of generated ids and fault draws; nil for a random one.
   public var seed: UInt64?
-  /// The fault profiles there are: the built-in ones, and those of a user's folder.
+  /// The available fault profiles: the built-in ones and those of the user's folder.
   public var profiles = ProfileLibrary()
-  /// The folder with the user's profiles, to be read again on demand; nil for none.
+  /// The folder of the user's profiles, which can be reloaded; nil for none.
   public var profilesFolder: String?
-  /// The fault profile in force from the start; nil for `healthy`.
+  /// The fault profile that is active from the start; nil for `healthy`.
   public var profile: ChosenProfile?
-  /// Whether device tokens that ask for an outcome get it.
+  /// Whether magic device tokens, which request an outcome, are enabled.
   public var magicTokens = true
-  /// A bearer token for the admin listener; nil for none.
+  /// The bearer token that the admin API requires; nil for none.
   public var adminToken: String?
-  /// Admin host names accepted besides loopback names, IP addresses and `apns-mock`.
+  /// Host names that the admin API accepts in addition to loopback names, IP addresses and `apns-mock`.
   public var allowedHosts: [String] = []
-  /// How long a shutdown waits for open streams.
+  /// The time that a shutdown waits for open streams.
   public var shutdownTimeout = Duration.seconds(5)
 
-  /// The defaults.
+  /// Creates a configuration with the defaults.
   public init() {}
 }

@@ -3,37 +3,37 @@ import NIOConcurrencyHelpers
 import Notation
 import Synchronization
 
-/// What happened on one connection, for the timeline: seldom things, never each push.
+/// The timeline of one connection: infrequent events, not single pushes.
 public final class ConnectionLog: Sendable {
-  /// What kind of thing happened.
+  /// The kinds of events.
   public enum Kind: String, Sendable {
-    /// It was accepted.
+    /// The connection was accepted.
     case accepted
-    /// Its TLS handshake is through, or went wrong.
+    /// The TLS handshake completed or failed.
     case handshake
-    /// SETTINGS went out.
+    /// The server sent SETTINGS.
     case settings
-    /// GOAWAY went out.
+    /// The server sent GOAWAY.
     case goAway = "goaway"
-    /// A stream was reset, or the whole connection.
+    /// A stream or the whole connection was reset.
     case reset
-    /// A fault was done to it.
+    /// A fault affected the connection.
     case fault
-    /// It ended.
+    /// The connection was closed.
     case closed
   }
 
-  /// One thing that happened.
+  /// An event on the connection.
   public struct Event: Sendable {
-    /// Milliseconds since 1970 of the server's clock.
+    /// The time of the server's clock, in milliseconds since 1970.
     public let at: Int64
-    /// What kind of thing.
+    /// The kind of event.
     public let kind: Kind
-    /// The rest, in words.
+    /// A description of the details.
     public let detail: String
   }
 
-  /// More than these are not kept: the first ones and the last one tell the most.
+  /// The maximum number of events kept: the first ones and the last one, which are the most informative.
   private static let limit = 100
 
   private struct State {
@@ -43,23 +43,23 @@ public final class ConnectionLog: Sendable {
     var isClosed = false
   }
 
-  /// How the connection is called: `c17`.
+  /// The connection's id, such as `c17`.
   public let id: String
-  /// Its number, from 1.
+  /// The connection's number, from 1.
   public let number: UInt64
-  /// Which APNs listener it came in by, from 0.
+  /// The index of the APNs listener that accepted the connection, from 0.
   public let listener: Int
-  /// The provider's address, `HOST:PORT`.
+  /// The client's address, `HOST:PORT`.
   public let client: String
-  /// The same without the port.
+  /// The client's address without the port.
   public let clientAddress: String
   private let state = NIOLockedValueBox(State())
   private let counted = Atomic<Int>(0)
   private let log: EventLog
 
   /// - Parameters:
-  ///   - client: nil if it is gone already.
-  ///   - events: where everybody is told of what happens to it.
+  ///   - client: The client's address; nil if the client has already disconnected.
+  ///   - events: The event log of the server, to which all events are added.
   init(number: UInt64, listener: Int, client: Endpoint?, events: EventLog) {
     log = events
     id = "c\(number)"
@@ -69,16 +69,16 @@ public final class ConnectionLog: Sendable {
     clientAddress = client?.host ?? "unknown"
   }
 
-  /// What happened until now, in order; the second part says how many more things were not kept.
+  /// The events so far, in order, and the number of events that were not kept.
   public var events: (kept: [Event], dropped: Int) { state.withLockedValue { ($0.events, $0.dropped) } }
 
-  /// What is known since the handshake; nil before.
+  /// The facts known since the handshake; nil before.
   public var facts: ConnectionFacts? { state.withLockedValue { $0.facts } }
 
-  /// Whether it has ended.
+  /// Whether the connection is closed.
   public var isClosed: Bool { state.withLockedValue { $0.isClosed } }
 
-  /// How many pushes came.
+  /// The number of pushes received.
   public var pushes: Int { counted.load(ordering: .relaxed) }
 
   func add(_ kind: Kind, _ detail: String, at time: Int64) {

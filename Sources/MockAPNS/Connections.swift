@@ -2,9 +2,9 @@ public import Faults
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// Something that is done to a connection at once, because somebody asked for it.
+/// A command to a connection that is executed at once.
 public enum ConnectionOrder: Sendable {
-  /// GOAWAY. There is no push that triggered it, so `before_this` and `this` both name the last stream that came.
+  /// GOAWAY. No push triggered it, so `before_this` and `this` both name the last stream received.
   case goAway(Action.GoAwayOrder)
   /// TCP RST.
   case reset
@@ -12,21 +12,21 @@ public enum ConnectionOrder: Sendable {
   case close
 }
 
-/// The connections that are open now, so that a shutdown or an order reaches each, and the logs of those that were.
+/// The open connections, so that a shutdown or a command reaches each, and the logs of recently closed ones.
 public final class Connections: Sendable {
-  /// Tells a connection's handler to say goodbye: GOAWAY, finish what is open, close.
+  /// Requests a connection's handler to shut down: send GOAWAY, finish the open streams, close.
   struct Goodbye: Sendable {}
 
-  /// Tells a connection's handler that other rules are in force.
+  /// Notifies a connection's handler that the active rules changed.
   struct RulesChanged: Sendable {}
 
-  /// What was counted since the server started.
+  /// Counters since the server started.
   public struct Counts: Sendable {
-    /// How many connections were accepted.
+    /// The number of accepted connections.
     public fileprivate(set) var opened = 0
-    /// How many TLS handshakes came to their end.
+    /// The number of completed TLS handshakes.
     public fileprivate(set) var handshakes = 0
-    /// How many TLS handshakes went wrong, or took too long.
+    /// The number of TLS handshakes that failed or timed out.
     public fileprivate(set) var failedHandshakes = 0
   }
 
@@ -38,14 +38,17 @@ public final class Connections: Sendable {
     var refusals = SeldomNews()
   }
 
-  /// How many connections that ended are remembered.
+  /// The number of closed connections whose logs are kept.
   private static let memory = 200
 
   private let state = NIOLockedValueBox(State())
 
+  /// Registers an accepted connection until it closes.
+  ///
   /// - Throws: `TooManyConnections`.
   func add(_ channel: any Channel, log: ConnectionLog) throws(TooManyConnections) {
-    // Asked each time: it is a system call beside a handshake, and a limit can be raised from outside (prlimit).
+    // Determined each time: one system call is cheap compared with a handshake, and the limit can be raised from
+    // outside (`prlimit`).
     let limit = Descriptors.forProviders
     let isAdmitted = state.withLockedValue { state in
       guard state.open.count < limit else { return false }
@@ -63,44 +66,44 @@ public final class Connections: Sendable {
     }
   }
 
-  /// Whether the log tells this time that a connection was not taken.
+  /// Returns whether to log this time that a connection was refused: at most once a minute.
   func isRefusalNews() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
 
-  /// The logs of the connections that are open, and of the last ones that ended, by their numbers.
+  /// The logs of the open and the most recently closed connections, by number.
   public var logs: [ConnectionLog] {
     state.withLockedValue { $0.closed + $0.open.values.map(\.log) }.sorted { $0.number < $1.number }
   }
 
-  /// A TLS handshake is over.
+  /// Counts a completed or failed TLS handshake.
   func countHandshake(isDone: Bool) {
     state.withLockedValue { state in
       if isDone { state.counts.handshakes += 1 } else { state.counts.failedHandshakes += 1 }
     }
   }
 
-  /// What was counted until now.
+  /// The current counters.
   public var counts: Counts { state.withLockedValue { $0.counts } }
 
-  /// How many are open.
+  /// The number of open connections.
   public var openCount: Int { state.withLockedValue { $0.open.count } }
 
-  /// Does something to the open connections that are meant.
+  /// Sends a command to the open connections that match.
   ///
-  /// - Returns: their logs, by their numbers.
+  /// - Returns: The logs of these connections, by number.
   public func carryOut(_ order: ConnectionOrder, where isMeant: (ConnectionLog) -> Bool) -> [ConnectionLog] {
     let meant = state.withLockedValue { Array($0.open.values) }.filter { isMeant($0.log) }
     for (channel, _) in meant { channel.pipeline.fireUserInboundEventTriggered(order) }
     return meant.map(\.log).sorted { $0.number < $1.number }
   }
 
-  /// Lets every connection look at the rules that are in force now.
+  /// Makes every connection evaluate the active rules.
   func lookAtRules() {
     let open = state.withLockedValue { $0.open.values.map(\.channel) }
     for channel in open { channel.pipeline.fireUserInboundEventTriggered(RulesChanged()) }
   }
 
-  /// Says goodbye to every connection and returns when all are closed, at the latest after `patience`, when the rest is
-  /// cut off.
+  /// Shuts down all connections: sends GOAWAY and waits until all are closed. Connections still open after
+  /// `patience` are closed at once.
   func shutDown(patience: Duration) async {
     let open = state.withLockedValue { $0.open.values.map(\.channel) }
     for channel in open { channel.pipeline.fireUserInboundEventTriggered(Goodbye()) }

@@ -6,20 +6,21 @@
   import Glibc
 #endif
 
-/// How the files and sockets that the process may have open are shared out, so that a crowd at one door shuts no other.
+/// The division of the process's file descriptors among its listeners, so that many connections to one cannot
+/// exhaust the others' share.
 package enum Descriptors {
-  /// For listeners, event loops, files and standard streams.
+  /// Descriptors reserved for listeners, event loops, files and standard streams.
   private static let reserve = 64
-  /// More than so many connections to the admin API at once are nobody's need.
+  /// The maximum number of simultaneous connections to the admin API.
   private static let mostForAdministration = 1024
 
-  /// The limit that is in force now (`ulimit -n`).
+  /// The current limit of open files (`ulimit -n`).
   package static var limit: Int { max(0, sysconf(Int32(_SC_OPEN_MAX))) }
 
-  /// Connections to the admin API.
+  /// The maximum number of connections to the admin API: a quarter of the limit, at most 1024.
   package static var forAdministration: Int { forAdministration(of: limit) }
 
-  /// Connections of providers.
+  /// The maximum number of provider connections.
   package static var forProviders: Int {
     let limit = limit
     return max(limit / 2, limit - forAdministration(of: limit) - reserve)

@@ -1,15 +1,16 @@
 import APNSRules
 import HTTP2Session
 
-/// Why the server ends a connection: the one table of what its GOAWAY says and what the log tells the user.
+/// The reason for which the server ends a connection. Determines the error code and debug data of the GOAWAY and the
+/// log message.
 enum Farewell {
-  /// The server stops.
+  /// The server shuts down.
   case shutdown
-  /// Nothing came for the whole idle time.
+  /// Nothing was received for the whole idle timeout.
   case idle
-  /// The provider made more mistakes than the setting `errors_before_goaway` allows.
+  /// The provider caused more errors than the setting `errors_before_goaway` allows.
   case tooManyErrors
-  /// The client certificate is for the other environment than this one.
+  /// The client certificate is not valid for this environment.
   case wrongEnvironment(PushEnvironment)
   /// More streams were opened than the limit the client had acknowledged.
   case excessStreams(limit: UInt32)
@@ -17,14 +18,14 @@ enum Farewell {
   case notHTTP2([UInt8])
   /// The connection did not begin with TLS but with these bytes.
   case plainText([UInt8])
-  /// Of all the bytes that came too few belonged to requests.
+  /// Too few of the received bytes belong to requests.
   case flood(bytes: Int, ofRequests: Int)
-  /// The client sent this many TLS KeyUpdate messages, with hardly any data between them.
+  /// The client sent this number of TLS KeyUpdate messages with hardly any data between them.
   case keyUpdates(Int)
-  /// The session gave up, with these words.
+  /// The HTTP/2 session failed with this message.
   case broken(String)
 
-  /// The error code of the GOAWAY (APNS.md section 9.2).
+  /// The error code of the GOAWAY (Protocol.md, section 9.2).
   var errorCode: HTTP2ErrorCode {
     switch self {
     case .shutdown, .idle, .tooManyErrors, .wrongEnvironment: .noError
@@ -42,7 +43,8 @@ enum Farewell {
     }
   }
 
-  /// The debug data of the GOAWAY: JSON with a reason where APNs says so, else text (APNS.md sections 1.3 and 9.2).
+  /// The debug data of the GOAWAY: JSON with a reason where APNs sends one, otherwise text (Protocol.md, sections
+  /// 1.3 and 9.2).
   var debugData: String {
     switch self {
     case .shutdown, .tooManyErrors: Reason.shutdown.json
@@ -58,7 +60,7 @@ enum Farewell {
     }
   }
 
-  /// What a user should read about it; nil for what is in order.
+  /// The kind and text of the log message; nil where nothing is wrong.
   var complaint: (kind: Complaints.Kind, words: String)? {
     switch self {
     case .shutdown, .idle: nil
@@ -82,14 +84,15 @@ enum Farewell {
     }
   }
 
-  /// How many bytes of a wrong beginning are worth keeping: as many as the HTTP/2 preface has.
+  /// The number of first bytes to keep for messages: the length of the HTTP/2 preface.
   static let beginningSize = 24
 
   private static func mistake(_ bytes: [UInt8]) -> String {
     bytes.contains(UInt8(ascii: "/")) ? "an HTTP/1.1 request" : "no HTTP/2 client preface"
   }
 
-  /// As much of the first line as names the mistake, in quotes; what follows in a path may be a device token.
+  /// The beginning of the first line in quotes: enough to identify the protocol, but not a device token further
+  /// along the path.
   private static func beginning(_ bytes: [UInt8]) -> String {
     let line = bytes.prefix { $0 != 13 && $0 != 10 }.prefix(15)
     return "\"" + String(decoding: line.map { (32...126).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self) + "\""

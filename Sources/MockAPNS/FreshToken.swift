@@ -1,23 +1,23 @@
 import Notation
 package import TLSEngine
 
-/// A provider token, freshly signed (APNS.md section 3).
+/// A provider token to be signed (Protocol.md, section 3).
 package struct FreshToken: Sendable {
-  /// The id in the header's `kid`.
+  /// The key id, in the header field `kid`.
   package var keyID: String
-  /// The id in the claim `iss`.
+  /// The team id, in the claim `iss`.
   package var teamID: String
-  /// The claim `iat`, in seconds since 1970.
+  /// The time of issue in the claim `iat`, in seconds since 1970.
   package var issuedAt: Int64
 
-  /// A token of these claims.
+  /// Creates an unsigned token.
   package init(keyID: String, teamID: String, issuedAt: Int64) {
     self.keyID = keyID
     self.teamID = teamID
     self.issuedAt = issuedAt
   }
 
-  /// The JWT, signed with `key`.
+  /// Returns the JWT, signed with `key`.
   package func signed(with key: ES256PrivateKey) throws -> String {
     var header = JSONWriter()
     header.object { writer in
@@ -33,7 +33,7 @@ package struct FreshToken: Sendable {
     return message + "." + Self.base64URL(try key.sign(Array(message.utf8)))
   }
 
-  /// Base64 in the alphabet for addresses, without padding (RFC 7515 section 2).
+  /// Returns base64url without padding (RFC 7515 section 2).
   private static func base64URL(_ bytes: [UInt8]) -> String {
     let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
     var text: [UInt8] = []

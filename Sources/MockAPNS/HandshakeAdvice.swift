@@ -1,5 +1,5 @@
-/// What a user can do about a failed TLS handshake or connection, by the words of OpenSSL's reason; empty if there is
-/// nothing to say.
+/// Returns advice for a failed TLS handshake or connection, selected by the words of OpenSSL's reason; empty if
+/// there is none.
 func handshakeAdvice(for reason: String) -> String {
   for (words, advice) in advices where reason.contains(words) { return "; " + advice }
   return ""

@@ -1,19 +1,19 @@
 internal import HTTPMessage
 
-/// Makes the ids that APNs makes: 128 bits in the shape of a UUID, with arbitrary version and variant digits
-/// (APNS.md section 7.3, observed). One sequence for each connection, repeatable for the same seed.
+/// Generates ids as APNs does: 128 bits formatted as a UUID, with arbitrary version and variant digits (Protocol.md,
+/// section 7.3, observed). One sequence per connection, repeatable for the same seed.
 struct IdentifierSource {
-  /// How the digits are written.
+  /// The case of the hexadecimal digits.
   enum Style {
-    /// A generated `apns-id`.
+    /// For a generated `apns-id`.
     case upperCase
-    /// An `apns-unique-id`.
+    /// For an `apns-unique-id`.
     case lowerCase
   }
 
   /// The length of every id in ASCII bytes.
   static let length = 36
-  /// What an id is written over.
+  /// A placeholder that an id is written over.
   static let blank = String(repeating: "0", count: length)
 
   private var state: UInt64
@@ -31,7 +31,7 @@ struct IdentifierSource {
     let (second, third) = (digits(of: high), digits(of: low >> 32))
     let hyphen = UInt8(ascii: "-")
     let target = UnsafeMutableRawBufferPointer(bytes)
-    // 8-4-4-4-12 digits; where digits are stored over a hyphen's place, the hyphen is stored after them.
+    // 8-4-4-4-12 digits. Each hyphen is stored after the digits that overlap its position.
     target.storeBytes(of: digits(of: high >> 32), as: UInt64.self)
     target.storeBytes(of: second, toByteOffset: 9, as: UInt64.self)
     target.storeBytes(of: UInt32(truncatingIfNeeded: second >> 32), toByteOffset: 14, as: UInt32.self)
@@ -41,7 +41,8 @@ struct IdentifierSource {
     (target[8], target[13], target[18], target[23]) = (hyphen, hyphen, hyphen, hyphen)
   }
 
-  /// SplitMix64 (Steele, Lea, Flood 2014): a public algorithm, fast and good enough for ids that only must differ.
+  /// Returns the next 64 bits by SplitMix64 (Steele, Lea, Flood 2014), a public algorithm that is fast and good
+  /// enough for ids that only must be unique.
   private mutating func next() -> UInt64 {
     state &+= 0x9E37_79B9_7F4A_7C15
     var mixed = state

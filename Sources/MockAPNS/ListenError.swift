@@ -9,16 +9,16 @@ import NIOCore
 
 /// An address that could not be listened on.
 public struct ListenError: Error, CustomStringConvertible {
-  /// The address that was asked for.
+  /// The requested address.
   public let endpoint: Endpoint
-  /// Whether another program, or another apns-mock, has it.
+  /// Whether the address is already in use.
   public let isInUse: Bool
-  /// What went wrong and what to do.
+  /// The problem, and how to solve it.
   public let description: String
 
   /// - Parameters:
-  ///   - purpose: for whom the address is, in the message.
-  ///   - flag: the flag that chooses another one.
+  ///   - purpose: The users of the address, for the message.
+  ///   - flag: The command-line flag that selects another address.
   public init(endpoint: Endpoint, purpose: String, flag: String, cause: any Error) {
     self.endpoint = endpoint
     isInUse = (cause as? IOError)?.errnoCode == EADDRINUSE

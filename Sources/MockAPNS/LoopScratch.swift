@@ -3,26 +3,27 @@ import HTTP2Session
 import Inbox
 import NIOPosix
 
-/// What all connections of one event loop share. Buffers they use in turn: what a connection puts there is used up before
-/// it returns to the loop, so an idle connection owns none.
+/// Buffers and caches shared by all connections of one event loop. A connection empties the buffers before it
+/// returns to the loop, so an idle connection needs none of its own.
 final class LoopScratch {
-  /// What a socket gave.
+  /// Bytes read from a socket.
   let cipherText = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-  /// Plain text on its way into the HTTP/2 session.
+  /// Decrypted bytes for the HTTP/2 session.
   let input = UnsafeMutableRawBufferPointer.allocate(byteCount: 64 << 10, alignment: 16)
-  /// Frames on their way out.
+  /// Frames to be encrypted and written.
   @exclusivity(unchecked) var output: [UInt8] = []
-  /// Where the records of its pushes stand.
+  /// The storage of the records of the event loop's pushes.
   let records = RecordArena()
-  /// Provider tokens that passed on its connections: the signature of one need not be checked on each of them.
+  /// Provider tokens accepted on the event loop's connections, so that each connection need not verify the signature
+  /// of the same token again.
   @exclusivity(unchecked) var knownTokens = KnownTokens()
-  /// What is left of requests that were answered, for the next ones.
+  /// Finished request streams to be reused.
   let streams = RequestStreamPool()
 
-  // Each thread gets and sets a value of its own here, and an event loop is one thread: nothing is shared.
+  // Safe to share: each thread accesses a value of its own here, and an event loop is one thread.
   nonisolated(unsafe) private static let perThread = ThreadSpecificVariable<LoopScratch>()
 
-  /// The buffers of the event loop that runs now.
+  /// The scratch of the current event loop.
   static var current: LoopScratch {
     if let known = perThread.currentValue { return known }
     let made = LoopScratch()

@@ -6,22 +6,23 @@ import NIOCore
 import NIOPosix
 import TLSEngine
 
-/// Sends pushes as a provider does: TLS, HTTP/2, one connection. What `apns-mock send` and the tests use.
+/// A client that sends pushes as a provider does, over one HTTP/2 connection with TLS. Used by `apns-mock send` and
+/// the tests.
 public struct PushClient: Sendable {
-  /// Where the server listens.
+  /// The server's address.
   public var endpoint: Endpoint
-  /// The name that the server's certificate must bear; also sent as SNI unless it is an IP address.
+  /// The name that the server's certificate must contain; also sent as SNI unless it is an IP address.
   public var serverName: String
   /// PEM files of the CAs to trust.
   public var authorities: [String]
-  /// A provider certificate, for a push without a provider token.
+  /// The PEM files of a provider certificate, for pushes without a provider token; nil for none.
   public var certificate: (chain: String, key: String)?
-  /// How long all answers together may take.
+  /// The time limit for all responses together.
   public var timeout = Duration.seconds(10)
 
-  /// A client of the server at `endpoint`.
+  /// Creates a client of the server at `endpoint`.
   ///
-  /// - Parameter serverName: nil for the endpoint's host.
+  /// - Parameter serverName: The name in the server's certificate; nil for the endpoint's host.
   public init(
     endpoint: Endpoint, serverName: String? = nil, authorities: [String],
     certificate: (chain: String, key: String)? = nil
@@ -32,16 +33,16 @@ public struct PushClient: Sendable {
     self.certificate = certificate
   }
 
-  /// One request to make.
+  /// A push request.
   public struct Push: Sendable {
     /// The device token, in hexadecimal digits.
     public var deviceToken: String
-    /// `authorization`, `apns-topic` and the others, names in lower case.
+    /// The header fields such as `authorization` and `apns-topic`, with names in lower case.
     public var headers: [(String, String)]
-    /// The body.
+    /// The request body.
     public var payload: [UInt8]
 
-    /// A push from parts.
+    /// Creates a push.
     public init(deviceToken: String, headers: [(String, String)], payload: [UInt8]) {
       self.deviceToken = deviceToken
       self.headers = headers
@@ -49,19 +50,20 @@ public struct PushClient: Sendable {
     }
   }
 
-  /// What became of one request.
+  /// The outcome of one request.
   public enum Outcome: Sendable, Equatable {
-    /// The server answered.
+    /// The server sent a response.
     case answered(HTTPResponse)
-    /// The server ended the stream with this HTTP/2 error code.
+    /// The server reset the stream with this HTTP/2 error code.
     case reset(errorCode: UInt32)
-    /// The connection ended first; what the server said last, if anything.
+    /// The connection ended before a response, with the server's last GOAWAY if there was one.
     case disconnected(reason: String)
   }
 
-  /// Sends all pushes over one connection, as many at once as the server allows, and gives their outcomes in order.
+  /// Sends all pushes over one connection, as many at once as the server allows, and returns their outcomes in
+  /// order.
   ///
-  /// - Throws: `TLSError` for files that cannot be used, `PushClientError` if no connection could be made.
+  /// - Throws: `TLSError` for unusable certificate files, `PushClientError` if no connection could be established.
   public func send(_ pushes: [Push]) async throws -> [Outcome] {
     let context = try TLSContext(clientTrusting: authorities, certificate: certificate)
     let sighting: ServerSighting
@@ -77,10 +79,10 @@ public struct PushClient: Sendable {
     }
   }
 
-  /// Tries one push and says what was seen of the server, also of one that is not trusted: it is then looked at and sent
-  /// nothing.
+  /// Sends one push, if any, and returns what was observed of the server. A server that is not trusted is inspected
+  /// but receives no push.
   ///
-  /// - Throws: `TLSError` for files that cannot be used, or NIO's error if no connection could be made.
+  /// - Throws: `TLSError` for unusable certificate files, or NIO's error if no connection could be established.
   package func look(sending push: Push?) async throws -> ServerSighting {
     let context = try TLSContext(
       clientTrusting: authorities, certificate: certificate, takesAnyCertificate: true)
@@ -128,10 +130,10 @@ public struct PushClient: Sendable {
   }
 }
 
-/// Why a push could not be sent.
+/// The reason for which pushes could not be sent.
 public struct PushClientError: Error, CustomStringConvertible, Sendable {
-  /// For people.
+  /// The message for users.
   public let description: String
-  /// Whether there was a TCP connection, and it came to nothing.
+  /// Whether the failure happened after the TCP connection was established.
   public var wasConnected = true
 }

@@ -3,12 +3,12 @@ import HTTPMessage
 import NIOCore
 import TLSEngine
 
-/// The client's end of the connection, on its event loop.
+/// Channel handler of a `PushClient` connection. Confined to the connection's event loop.
 final class PushClientHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  /// Told to the pipeline when the patience of whoever waits is at its end.
+  /// Pipeline event: the client's timeout has expired.
   struct TimeUp: Sendable {}
 
   private let tls: TLSConnection
@@ -19,7 +19,7 @@ final class PushClientHandler: ChannelInboundHandler {
   private var places: [Int32: Int] = [:]
   private var sighting: ServerSighting
 
-  /// - Parameter promise: gets what was seen, when every request has its outcome or the connection has ended.
+  /// - Parameter promise: Receives the result when every request has its outcome or the connection has ended.
   init(
     tls: TLSConnection, serverName: String, requests: [(HeaderList, [UInt8])],
     promise: EventLoopPromise<ServerSighting>
@@ -43,7 +43,7 @@ final class PushClientHandler: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) { finish(.closed, context) }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    // A reset of a connection that was good is an end like another; which of the two is noticed first is chance.
+    // A reset of an established connection counts as a close: which of the two is noticed first is arbitrary.
     finish(error is IOError && session != nil ? .closed : .failed("\(error)"), context)
   }
 
@@ -81,7 +81,7 @@ final class PushClientHandler: ChannelInboundHandler {
     }
     let session = try HTTP2ClientSession()
     self.session = session
-    // Who is not trusted is shown no provider token.
+    // Do not send the provider token to an untrusted server.
     guard sighting.isTrusted else { return }
     for (place, request) in requests.enumerated() {
       places[try session.request(headers: request.0, body: request.1)] = place
@@ -113,7 +113,7 @@ final class PushClientHandler: ChannelInboundHandler {
       if let place = places[stream] { sighting.outcomes[place] = .answered(response) }
     case .reset(let stream, let code):
       guard let place = places[stream] else { return }
-      // nghttp2 resets by itself what a GOAWAY left unserved: the GOAWAY's words say more.
+      // nghttp2 resets streams that a GOAWAY excluded; the GOAWAY describes the cause better.
       sighting.outcomes[place] =
         code == HTTP2ErrorCode.refusedStream.rawValue && sighting.goAway != nil
         ? .disconnected(reason: sighting.lastWords) : .reset(errorCode: code)
@@ -127,7 +127,7 @@ final class PushClientHandler: ChannelInboundHandler {
 
   private func finish(_ ending: ServerSighting.Ending, _ context: ChannelHandlerContext) {
     sighting.ending = ending
-    // Later calls find the promise kept.
+    // Later calls have no effect: the promise is already completed.
     promise.succeed(sighting)
     context.close(promise: nil)
   }

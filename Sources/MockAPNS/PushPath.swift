@@ -24,7 +24,7 @@ final class PushPath {
   @exclusivity(unchecked) var standing: ConnectionStanding
   @exclusivity(unchecked) var answers: AnswerTemplates
   @exclusivity(unchecked) var streams: AnnouncedStreams
-  /// The delayed pushes, by stream.
+  /// The pushes that are delayed, or whose response is sent in parts over time, by stream.
   @exclusivity(unchecked) var held: [Int32: HeldPush] = [:]
   /// The lowest last stream of all GOAWAY frames sent: later streams are not served.
   @exclusivity(unchecked) private(set) var lastServedStream = Int32.max

@@ -1,14 +1,14 @@
 import NIOCore
 
-/// What happens often and is told seldom.
+/// Limits a log message to once a minute.
 package struct SeldomNews: Sendable {
   private static let interval = TimeAmount.minutes(1)
   private var last: NIODeadline?
 
-  /// Nothing was told yet.
+  /// Creates a limit under which the next message is due.
   package init() {}
 
-  /// Whether it is told this time.
+  /// Returns whether the message may be logged now, and if so starts a new interval.
   package mutating func isDue() -> Bool {
     let now = NIODeadline.now()
     if let last, now - last < Self.interval { return false }

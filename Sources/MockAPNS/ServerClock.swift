@@ -8,48 +8,49 @@ import Synchronization
   import Darwin
 #endif
 
-/// The server's own clock, which tests freeze and advance. It rules what APNs dates: age of provider tokens, update
-/// intervals, 410 timestamps, record times. What happens on the wire goes by the machine's clock.
+/// The server's own clock, which tests can freeze and advance. It determines the age of provider tokens, update
+/// intervals, 410 timestamps and record times. Events on the wire are timed by the machine's clock.
 public final class ServerClock: Sendable {
-  /// What the clock does now.
+  /// The modes of the clock.
   public enum Mode: String, Sendable {
-    /// It runs, possibly ahead of or behind the machine's.
+    /// The clock runs, possibly ahead of or behind the machine's.
     case real
-    /// It stands still until it is advanced.
+    /// The clock is stopped until it is advanced.
     case frozen
   }
 
-  // `frozenAt` is what a frozen clock shows, or `running`. `offset` is what is added to the machine's time otherwise.
+  // `frozenAt` is the time of a frozen clock, or `running`. `offset` is added to the machine's time otherwise.
   private static let running = Int64.min
   private let frozenAt = Atomic<Int64>(ServerClock.running)
   private let offset = Atomic<Int64>(0)
   private let changing = NIOLockedValueBox(())
 
-  /// A clock that shows the machine's time.
+  /// Creates a clock that shows the machine's time.
   public init() {}
 
-  /// Milliseconds since 1970, never before the year 0 nor after 9999: every time of ours can be written down.
+  /// The current time in milliseconds since 1970, limited to the years 0 to 9999, so that it can always be
+  /// formatted.
   public var now: Int64 {
     let frozen = frozenAt.load(ordering: .relaxed)
     return frozen == Self.running ? Self.adding(Self.machineNow, offset.load(ordering: .relaxed)) : frozen
   }
 
-  /// Whether it runs or stands.
+  /// The clock's current mode.
   public var mode: Mode {
     frozenAt.load(ordering: .relaxed) == Self.running ? .real : .frozen
   }
 
-  /// Stops the clock at `time` (milliseconds since 1970), or at the present when nil.
+  /// Stops the clock at `time` (milliseconds since 1970), or at the present if nil.
   public func freeze(at time: Int64? = nil) {
     changing.withLockedValue { _ in frozenAt.store(Self.adding(time ?? now, 0), ordering: .relaxed) }
   }
 
-  /// Moves the clock by `milliseconds`, forward or back, whether it runs or stands.
+  /// Moves the clock by `milliseconds`, forward or back, in either mode.
   public func advance(by milliseconds: Int64) {
     changing.withLockedValue { _ in
       let frozen = frozenAt.load(ordering: .relaxed)
       if frozen == Self.running {
-        // No further than the clock can show, so that it comes back at once when it is moved back.
+        // Limited to the clock's range, so that moving back takes effect at once.
         let machine = Self.machineNow
         offset.store(Self.adding(now, milliseconds) - machine, ordering: .relaxed)
       } else {
@@ -58,7 +59,7 @@ public final class ServerClock: Sendable {
     }
   }
 
-  /// Back to the machine's time.
+  /// Returns the clock to the machine's time.
   public func runReal() {
     changing.withLockedValue { _ in
       offset.store(0, ordering: .relaxed)

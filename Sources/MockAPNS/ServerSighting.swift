@@ -1,66 +1,66 @@
 internal import HTTP2Session
 package import TLSEngine
 
-/// What a client saw of a server on one connection, as far as it came.
+/// The observations of a server on one connection, as far as the connection got.
 package struct ServerSighting: Sendable {
   /// How the connection ended.
   package enum Ending: Sendable, Equatable {
-    /// Everything that was wanted is there.
+    /// All expected responses were received.
     case complete
-    /// TLS or HTTP/2 could not go on; what the one who noticed says of it.
+    /// TLS or HTTP/2 failed, with this message.
     case failed(String)
-    /// The server closed it.
+    /// The server closed the connection.
     case closed
-    /// Nothing came for too long.
+    /// The timeout expired.
     case timedOut
   }
 
-  /// The first bytes the server sent, at most 64, as they came.
+  /// The first bytes that the server sent, at most 64, before decryption.
   package internal(set) var firstBytes: [UInt8] = []
-  /// The protocol, such as `TLSv1.3`, once the handshake is done.
+  /// The TLS version, such as `TLSv1.3`; nil before the handshake is complete.
   package internal(set) var tls: String?
-  /// The server's certificate in DER, as soon as it was shown.
+  /// The server's certificate in DER; nil until received.
   package internal(set) var certificate: [UInt8]?
-  /// Why its chain is not trusted.
+  /// The reason for which the certificate chain is not trusted; nil if it is trusted.
   package internal(set) var certificateFault: CertificateFault?
-  /// Whether it bears the name that was asked for.
+  /// Whether the certificate contains the requested name.
   package internal(set) var bearsName = false
-  /// What was agreed on by ALPN.
+  /// The protocol negotiated by ALPN.
   package internal(set) var negotiatedProtocol: String?
-  /// The first SETTINGS.
+  /// The first SETTINGS frame.
   package internal(set) var settings: Settings?
-  /// The last GOAWAY.
+  /// The last GOAWAY frame.
   package internal(set) var goAway: GoAway?
-  /// What became of each push; nil as long as nothing is known of it.
+  /// The outcome of each push; nil while unknown.
   package internal(set) var outcomes: [PushClient.Outcome?]
-  /// How it ended.
+  /// The way the connection ended.
   package internal(set) var ending = Ending.complete
 
-  /// Whether the server may be shown a provider token.
+  /// Whether the server is trusted, so that a provider token may be sent to it.
   package var isTrusted: Bool { tls != nil && certificateFault == nil && bearsName }
 
-  /// What the server said last, for a push without an answer.
+  /// A description of the connection's end for a push without a response.
   var lastWords: String {
     goAway.map { frame in
       "GOAWAY \(HTTP2ErrorCode.description(of: frame.errorCode))" + (frame.text.isEmpty ? "" : ": \(frame.text)")
     } ?? "the server closed the connection"
   }
 
-  /// What SETTINGS said; nil where they were silent.
+  /// The values of a SETTINGS frame; nil for values it does not contain.
   package struct Settings: Sendable, Equatable {
     package let maxConcurrentStreams: UInt32?
     package let maxHeaderListSize: UInt32?
 
-    /// What APNs says of MAX_HEADER_LIST_SIZE (APNS.md section 9.1, observed).
+    /// The MAX_HEADER_LIST_SIZE of APNs (Protocol.md, section 9.1, observed).
     package static let headerListSizeOfAPNs = HTTP2Limits.maxHeaderListSize
 
-    /// Whether they are such as APNs sends: a number of streams is named, which may be any, and its own size of lists.
+    /// Whether the values look like APNs': any MAX_CONCURRENT_STREAMS and APNs' MAX_HEADER_LIST_SIZE.
     package var areAsAPNs: Bool {
       maxConcurrentStreams != nil && maxHeaderListSize == UInt32(Self.headerListSizeOfAPNs)
     }
   }
 
-  /// What GOAWAY said.
+  /// The content of a GOAWAY frame.
   package struct GoAway: Sendable, Equatable {
     package let errorCode: UInt32
     package let text: String

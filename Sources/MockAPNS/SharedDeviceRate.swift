@@ -2,8 +2,8 @@ import APNSRules
 import Inbox
 import NIOConcurrencyHelpers
 
-/// The rate per device token that all connections count against, for the setting `device_rate`; off by default, and then
-/// no push comes here.
+/// The rate limiter per device token for the setting `device_rate`, shared by all connections. Not used by default,
+/// because the setting is off.
 final class SharedDeviceRate: Sendable {
   let rate: DeviceRate
   private let buckets: NIOLockedValueBox<DeviceRateBuckets>
@@ -13,7 +13,7 @@ final class SharedDeviceRate: Sendable {
     buckets = NIOLockedValueBox(DeviceRateBuckets(rate: rate))
   }
 
-  /// Takes one push to this device token, unless it is over the rate.
+  /// Counts a push to this device token and returns whether it is within the rate.
   func admit(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
     let now = MachineTime.nanoseconds
     return buckets.withLockedValue { $0.admit(deviceToken, now: now) }

@@ -1,28 +1,28 @@
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// A value that every push reads and hardly anybody changes: trusted keys, devices, rules and faults.
+/// A value that every push reads and that rarely changes: trusted keys, devices, rules and faults.
 ///
-/// Readers keep a copy of their own (`SnapshotReader`) and look at one atomic number for each push, so no lock is taken
-/// on the way of a push. A change makes a new value under a lock.
+/// Readers keep a copy (`SnapshotReader`) and compare one atomic number per read batch, so that no lock is needed
+/// while pushes are processed. A change replaces the value under a lock.
 public final class Snapshot<Value: Sendable>: Sendable {
   private let current: NIOLockedValueBox<Value>
   private let changes = Atomic<UInt64>(0)
 
-  /// Begins with `value`.
+  /// Creates a snapshot of `value`.
   public init(_ value: Value) {
     current = NIOLockedValueBox(value)
   }
 
-  /// How often it was changed.
+  /// The number of changes so far.
   public var version: UInt64 { changes.load(ordering: .acquiring) }
 
-  /// The value now.
+  /// Returns the current value.
   public func load() -> Value {
     current.withLockedValue { $0 }
   }
 
-  /// Changes the value; one change at a time. Readers see it from their next push on.
+  /// Changes the value; changes are serialized. Readers see the new value from their next push on.
   public func update<Result>(_ change: (inout Value) throws -> Result) rethrows -> Result {
     try current.withLockedValue { value in
       defer { changes.add(1, ordering: .releasing) }
@@ -31,7 +31,7 @@ public final class Snapshot<Value: Sendable>: Sendable {
   }
 }
 
-/// One event loop's copy of a `Snapshot`.
+/// A copy of a `Snapshot`'s value for use on one event loop.
 struct SnapshotReader<Value: Sendable> {
   /// The value as of the last `refresh`.
   private(set) var value: Value
@@ -44,9 +44,9 @@ struct SnapshotReader<Value: Sendable> {
     value = source.load()
   }
 
-  /// Looks whether the value changed, and takes over the new one.
+  /// Copies the value if it has changed.
   ///
-  /// - Returns: whether it did.
+  /// - Returns: Whether it has.
   @discardableResult
   mutating func refresh() -> Bool {
     let latest = source.version

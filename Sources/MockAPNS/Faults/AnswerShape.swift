@@ -1,11 +1,11 @@
 import Faults
 import HTTPMessage
 
-/// How an answer goes out: in which pieces, and what is wrong with it.
+/// The changes that faults make to a response: its body, its header fields and the pieces it is sent in.
 struct AnswerShape {
-  /// In how many pieces, over which time; nil for all at once.
+  /// The number of pieces and the total time over which they are sent; nil to send everything at once.
   private(set) var dribble: (chunks: Int, over: Duration)?
-  /// Between two pieces.
+  /// The time between two pieces.
   var interval: Duration? { dribble.map { $0.over / $0.chunks } }
 
   private var pieces = 1
@@ -15,10 +15,10 @@ struct AnswerShape {
   private var dropped: [String] = []
   private var idChange: Action.IDChange?
 
-  /// Whether the answer goes out as APNs would send it.
+  /// Whether the response is sent unchanged.
   private(set) var isPlain = true
 
-  /// Adds one action; those that are not about an answer's shape change nothing.
+  /// Adds an action. Actions that do not change the response itself are ignored.
   mutating func add(_ action: Action) {
     switch action {
     case .dribble(let chunks, let time):
@@ -35,19 +35,19 @@ struct AnswerShape {
     isPlain = false
   }
 
-  /// The body in the pieces it goes out in; none for no body.
+  /// Returns the body, changed and split into the pieces to send; empty for no body.
   func parts(of body: [UInt8], status: Int) -> [[UInt8]] {
     if dropsErrorBody, status != 200 { return [] }
     var body = body
     if isTruncated { body.removeLast(body.count - body.count / 2) }
-    // Neither UTF-8 nor JSON any more.
+    // The complement of ASCII is neither valid UTF-8 nor JSON.
     if isGarbled { body = body.map { ~$0 } }
     guard pieces > 1, body.count > 1 else { return body.isEmpty ? [] : [body] }
     let count = min(pieces, body.count)
     return (0..<count).map { piece in Array(body[body.count * piece / count..<body.count * (piece + 1) / count]) }
   }
 
-  /// The header fields as they go out.
+  /// Returns the changed header fields.
   func headers(_ headers: HeaderList) -> HeaderList {
     guard !dropped.isEmpty || idChange != nil else { return headers }
     var changed = HeaderList()

@@ -1,25 +1,25 @@
 import Faults
 
-/// Something that has to happen to a whole connection because of a push, a rule, or an order over the admin API.
+/// An action on a whole connection, caused by a push, a rule or a command over the admin API.
 enum ConnectionEffect {
-  /// It ends as the table of farewells has it.
+  /// Send GOAWAY for this reason, then close.
   case leave(Farewell)
-  /// GOAWAY that names this last stream.
+  /// Send GOAWAY with this last stream.
   case goAway(Action.GoAwayOrder, lastStream: Int32)
-  /// FIN without a word.
+  /// Send FIN without GOAWAY.
   case close
-  /// TCP RST.
+  /// Reset the TCP connection.
   case reset
-  /// No WINDOW_UPDATE for a time; nil for ever.
+  /// Send no WINDOW_UPDATE for a time; nil for ever.
   case starveWindow(for: Duration?)
-  /// No acknowledgement of PINGs for a time; nil for ever.
+  /// Do not acknowledge PING frames for a time; nil for ever.
   case ignorePings(for: Duration?)
-  /// Nothing is processed or sent any more for a time, then the connection closes; nil for ever.
+  /// Process and send nothing for a time, then close; nil for ever.
   case silence(for: Duration?)
-  /// Other SETTINGS.
+  /// Announce other SETTINGS.
   case announce(Action.SettingsOrder)
-  /// Every push gets this answer for a time, then the connection ends.
+  /// Answer every push with an injected response for a time, then shut down the connection.
   case drain(Injection, for: Duration)
-  /// A held push goes on after a time.
+  /// Continue a delayed push after a time.
   case wake(stream: Int32, after: Duration)
 }

@@ -3,14 +3,14 @@ import Faults
 import HTTP2Session
 import Inbox
 
-/// What will happen to one push under the faults in force: decided in one go, done now or later. An object, because it is
-/// large and handed on; once decided it does not change.
+/// The exchange of one push under the active faults: its response, its delay and its end. Decided at once, performed
+/// now or later. A class because it is large and passed on; once decided it does not change.
 final class Course {
-  /// How it ends for the client.
+  /// The end of the exchange for the client.
   enum End {
-    /// It gets the answer.
+    /// The response is sent.
     case answer
-    /// It waits for the rest of the time and then this happens.
+    /// The push waits, then this ending follows.
     case hang(Action.Ending)
     /// RST_STREAM with this error code.
     case resetStream(UInt32)
@@ -18,56 +18,56 @@ final class Course {
     case resetConnection
     /// FIN.
     case close
-    /// GOAWAY; the push that triggered it is answered unless the frame says that it was not processed.
+    /// GOAWAY. The push that triggered it is answered unless the frame excludes its stream.
     case goAway(Action.GoAwayOrder)
-    /// APNs took the push and the client never hears of it.
+    /// The push is accepted, but the client receives no response.
     case loseAnswer(Action.Ending)
   }
 
-  // Unchecked at run time for overlapping access: no method holds one of these while it calls another.
+  // Exclusivity is unchecked at run time: no method accesses one of these properties while it calls another.
 
-  /// The rules that fired, the one that decided first.
+  /// The rules that fired, the one that decided the outcome first.
   @exclusivity(unchecked) private(set) var injections: Injections = []
-  /// Whether one of them holds the push back.
+  /// Whether one of the rules delays the push.
   @exclusivity(unchecked) private(set) var isHolding = false
-  /// What goes out if an answer does.
+  /// The response, if one is sent.
   @exclusivity(unchecked) private(set) var answer: Answer
-  /// Whether APNs takes the push.
+  /// Whether the push is accepted.
   @exclusivity(unchecked) private(set) var isAccepted: Bool
-  /// Whether a rule decided the end, and not APNs' rules.
+  /// Whether a rule decided the outcome, rather than the APNs rules.
   @exclusivity(unchecked) private(set) var isFaulted = false
-  /// Before anything happens.
+  /// The delay before the exchange ends.
   @exclusivity(unchecked) private(set) var delay = Duration.zero
-  /// It waits before APNs takes it, and not only before its answer.
+  /// Whether the delay precedes the acceptance of the push, not only its response.
   @exclusivity(unchecked) private(set) var waitsToBeTaken = false
-  /// How the answer goes out.
+  /// The changes to the response.
   @exclusivity(unchecked) private(set) var shape = AnswerShape()
   @exclusivity(unchecked) private(set) var end = End.answer
-  /// A GOAWAY after the answer.
+  /// The GOAWAY that follows the response.
   @exclusivity(unchecked) private(set) var followedBy: Action.GoAwayOrder?
-  /// What happens to the connection besides.
+  /// Further actions on the connection.
   @exclusivity(unchecked) private(set) var effects: [ConnectionEffect] = []
-  /// The standing of the connection's provider token is spoilt too.
+  /// Whether the connection answers 429 `TooManyProviderTokenUpdates` until the update interval has passed.
   @exclusivity(unchecked) private(set) var latches = false
 
-  /// What APNs would do.
+  /// Creates an exchange that follows the APNs rules' verdict.
   init(_ verdict: borrowing Verdict) {
     answer = Answer(verdict)
     isAccepted = verdict.isAccepted
   }
 
-  /// Whether it takes time, so that the push is pending until then.
+  /// Whether the exchange takes time, so that the push is pending until then.
   var takesTime: Bool {
     if case .hang = end { return true }
     return delay > .zero
   }
 
-  /// The request does not want to see the body of its answer.
+  /// Removes the body of the response, for a HEAD request.
   func leaveOutBody() { answer.body = [] }
 
-  /// Works in what was decided at a moment.
+  /// Merges the decision of an injection point into the exchange.
   ///
-  /// - Parameter now: the settable clock, in milliseconds since 1970.
+  /// - Parameter now: The server clock, in milliseconds since 1970.
   func follow(_ decision: Decision, at moment: Moment, now: Int64) {
     for injection in decision.additions {
       injections.append(injection)
@@ -76,7 +76,7 @@ final class Course {
     }
     guard let outcome = decision.outcome else { return }
     if outcome.holds { isHolding = true }
-    // A rule may end the walk with something that only adds: then there is no outcome but APNs' own.
+    // A rule may end the evaluation with an action that only adds something: then APNs' verdict is the outcome.
     guard outcome.action.name.continues != true else {
       injections.append(outcome)
       return add(outcome.action, at: moment)
@@ -99,7 +99,7 @@ final class Course {
   private func decide(_ action: Action, at moment: Moment, now: Int64) {
     if case .pass = action { return }
     isFaulted = true
-    // At the response APNs has made up its mind, whatever the client learns of it.
+    // At the injection point `response` the verdict is final, whatever the client learns of it.
     if moment == .request { isAccepted = false }
     switch action {
     case .respond(let injected):
@@ -128,27 +128,29 @@ final class Course {
 }
 
 extension Course {
-  /// The content of an answer.
+  /// The content of a response.
   struct Answer {
     var status: Int
-    /// A reason that APNs has; nil for none.
+    /// A reason that APNs defines; nil for none.
     var reason: Reason?
-    /// A reason that APNs has not.
+    /// A reason that APNs does not define.
     var unusualReason: String?
     var body: [UInt8]
     var headers: [Action.Field] = []
 
-    /// The reason in its body.
+    /// The reason in the body.
     var reasonText: String? { reason?.text ?? unusualReason }
 
-    /// What APNs answers.
+    /// Creates APNs' own response.
     init(_ verdict: borrowing Verdict) {
       status = verdict.status
       reason = verdict.reason
       body = verdict.body
     }
 
-    /// What a rule answers.
+    /// Creates a response that a rule injects.
+    ///
+    /// - Parameter now: The server clock, in milliseconds since 1970.
     init(_ injected: Action.Answer, now: Int64) {
       status = injected.status
       headers = injected.headers
@@ -159,9 +161,9 @@ extension Course {
   }
 }
 
-/// What a record tells of it.
+/// Facts for the push's record.
 extension Course {
-  /// Whether the client gets an answer.
+  /// Whether the client receives a response.
   var isAnswered: Bool {
     switch end {
     case .answer, .hang(.answer): true
@@ -170,7 +172,7 @@ extension Course {
     }
   }
 
-  /// The name of the error code of the RST_STREAM that ends it.
+  /// The name of the RST_STREAM error code that ends the stream; nil without RST_STREAM.
   var resetName: String? {
     switch end {
     case .resetStream(let code): HTTP2ErrorCode.name(of: code)
@@ -179,13 +181,13 @@ extension Course {
     }
   }
 
-  /// The GOAWAY that goes out.
+  /// The GOAWAY that is sent; nil for none.
   var goAway: Action.GoAwayOrder? {
     if case .goAway(let order) = end { return order }
     return followedBy
   }
 
-  /// How the connection ends.
+  /// The way the connection ends; nil if the push does not end it.
   var closing: Aftermath.Closing? {
     switch end {
     case .resetConnection: .reset

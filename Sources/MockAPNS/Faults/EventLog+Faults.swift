@@ -3,7 +3,7 @@ import Inbox
 import Notation
 
 extension EventLog {
-  /// Notes how another selection of faults differs from the one before.
+  /// Adds events for the differences between two fault selections.
   func note(changesFrom before: FaultControl.Selection, to after: FaultControl.Selection) {
     if before.chosen != after.chosen || before.seed != after.seed || before.isHalted != after.isHalted {
       note(.profile) { writer in

@@ -5,42 +5,42 @@ import Logging
 import NIOConcurrencyHelpers
 import Synchronization
 
-/// Which faults are in force, and changing that while the server runs.
+/// The active fault profile and rules, which can be changed while the server runs.
 ///
-/// Each change makes a new `Behaviour`, which connections meet from their next push on.
+/// Each change publishes a new `Behaviour`, which applies to all connections from their next push on.
 public final class FaultControl: Sendable {
-  /// A rule that was added beside the profile.
+  /// A rule that was added to those of the profile.
   public struct AddedRule: Sendable {
-    /// The rule.
+    /// The added rule.
     public let rule: Rule
-    /// When it was added, in monotonic nanoseconds.
+    /// When the rule was added, in monotonic nanoseconds.
     public let addedAt: Int64
-    /// When it goes by itself, in monotonic nanoseconds; nil for never.
+    /// When the rule expires, in monotonic nanoseconds; nil for never.
     public let endsAt: Int64?
   }
 
-  /// What is in force.
+  /// The active profile and rules.
   public struct Selection: Sendable {
-    /// The profile and its text.
+    /// The profile with its source.
     public internal(set) var chosen: ChosenProfile
-    /// The seed of the draws.
+    /// The seed of the fault draws.
     public internal(set) var seed: UInt64
-    /// When the profile was chosen, in monotonic nanoseconds.
+    /// When the profile was activated, in monotonic nanoseconds.
     public internal(set) var activatedAt: Int64
-    /// When it ends by itself, in monotonic nanoseconds; nil for never.
+    /// When the profile expires, in monotonic nanoseconds; nil for never.
     public internal(set) var endsAt: Int64?
-    /// Rules beside the profile, newest first.
+    /// The rules added to those of the profile, newest first.
     public internal(set) var added: [AddedRule] = []
-    /// Whether everything stands still.
+    /// Whether fault injection is paused.
     public internal(set) var isHalted = false
 
-    /// The profile, with its knobs as they are.
+    /// The profile with the current values of its parameters.
     public var profile: Profile { chosen.profile }
   }
 
-  /// The profiles there are.
+  /// The available profiles.
   public let library: Snapshot<ProfileLibrary>
-  /// What providers meet.
+  /// The published APNs rules and faults, read by the connections.
   let behaviour: Snapshot<Behaviour>
 
   private struct State {
@@ -48,12 +48,12 @@ public final class FaultControl: Sendable {
     var expiry: Task<Void, Never>?
     var folderProblems: [ProfileProblem] = []
     var usedNames = FaultNames.magicTokens
-    /// The names in the library; nil until somebody asks for them.
+    /// The names in the library; nil until first requested.
     var libraryNames: FaultNames?
   }
 
   private let state: NIOLockedValueBox<State>
-  /// The profile at the start, with its parameters, and its seed.
+  /// The profile, with its parameters, and the seed that the server started with.
   private let start: (chosen: ChosenProfile, seed: UInt64)
   private let tallies = Tallies()
   private let namesGiven = Atomic<Int>(0)
@@ -87,7 +87,8 @@ public final class FaultControl: Sendable {
   /// The names of all profiles in the library, and of their rules.
   public var libraryNames: FaultNames {
     if let names = state.withLockedValue({ $0.libraryNames }) { return names }
-    // Within the update of the library, so that no change of it comes between reading and keeping the names.
+    // Computed within an update of the library, so that the library cannot change between reading and storing the
+    // names.
     return library.update { library in
       let names = library.faultNames
       state.withLockedValue { $0.libraryNames = names }
@@ -97,26 +98,28 @@ public final class FaultControl: Sendable {
 
   private func forgetLibraryNames() { state.withLockedValue { $0.libraryNames = nil } }
 
-  /// The profile without faults: the library's, or, if a user's file of that name is bad, one without anything.
+  /// Returns the profile without faults: the library's `healthy`, or an empty one if a user's file of that name is
+  /// invalid.
   private static func healthy(in library: ProfileLibrary) -> ChosenProfile {
     let source = library.source(named: "healthy") ?? ProfileSource(name: "healthy", text: "", origin: .builtIn)
     let profile = try? library.profile(of: source).profile
     return ChosenProfile(source: source, profile: profile ?? Profile(name: source.name))
   }
 
-  /// What is in force now.
+  /// The current selection.
   public var selection: Selection { state.withLockedValue { $0.selection } }
 
-  /// What the rules counted.
+  /// The counters of the rules.
   public var counters: Tallies { tallies }
 
   // MARK: - Profile
 
-  /// Puts a profile in force; rules beside it stay.
+  /// Activates a profile; added rules stay.
   ///
   /// - Parameters:
-  ///   - seed: of the draws; nil takes the server's, else the profile's.
-  ///   - timeToLive: after which `healthy` is in force again; nil for never, or for as long as the profile says.
+  ///   - seed: The seed of the draws; nil for the configured one, otherwise the profile's, otherwise the server's.
+  ///   - timeToLive: The time after which `healthy` is active again; nil for never, or for as long as the profile
+  ///     specifies. The shorter of the two applies.
   public func use(_ chosen: ChosenProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
     let activeSeed = change { selection in
       activate(chosen, seed: seed, timeToLive: timeToLive, in: &selection)
@@ -137,7 +140,7 @@ public final class FaultControl: Sendable {
     selection.endsAt = lifetimes.min().map { selection.activatedAt.addingClamped($0.nanoseconds) }
   }
 
-  /// Takes the profile out of force; rules beside it stay.
+  /// Activates `healthy` instead of the active profile; added rules stay.
   public func useHealthy() {
     use(Self.healthy(in: library.load()))
   }
@@ -157,9 +160,9 @@ public final class FaultControl: Sendable {
     if isChanged { logger.notice("profile \(start.chosen.reference) restored, seed \(start.seed)") }
   }
 
-  /// Turns knobs of the profile in force. Counters of rules that stay as they are go on.
+  /// Sets parameters of the active profile. Rules that do not change keep their counters.
   ///
-  /// - Throws: `ProfileFailure` for a knob that does not exist or a value it cannot have.
+  /// - Throws: `ProfileFailure` for a parameter that does not exist or an invalid value.
   public func turn(_ knobs: [String: String]) throws(ProfileFailure) {
     let turned = try changeChosen { current throws(ProfileFailure) in
       let values = current.profile.turnedKnobs.merging(knobs) { $1 }
@@ -172,9 +175,9 @@ public final class FaultControl: Sendable {
 
   // MARK: - Library
 
-  /// Reads the folder of profiles again, and the profile in force with it, also one that was chosen as a file.
+  /// Reloads the profile folder and with it the active profile, including one that was loaded from a file.
   ///
-  /// - Returns: what is wrong there; where a file is bad, what was read before stays in force.
+  /// - Returns: The problems found. Where a file is invalid, its previous content stays active.
   @discardableResult
   public func reload() -> [ProfileProblem] {
     let problems = library.update { library in
@@ -197,14 +200,14 @@ public final class FaultControl: Sendable {
     return problems
   }
 
-  /// What was wrong in the folder of profiles when it was last read again.
+  /// The problems found when the profile folder was last reloaded.
   public var folderProblems: [ProfileProblem] { state.withLockedValue { $0.folderProblems } }
 
-  /// Puts a profile into the library. The one in force follows at once if it is that one or extends it.
+  /// Stores a profile in the library. The active profile is updated at once if it is the stored one or extends it.
   ///
-  /// - Returns: the profile with its defaults, and whether there was none of its name.
-  /// - Throws: `ProfileFailure` if the text is bad, or if the profile in force could not go on with it. Then nothing
-  ///   has changed.
+  /// - Returns: The profile with its defaults, and whether its name is new.
+  /// - Throws: `ProfileFailure` if the text is invalid, or if the active profile would become invalid. Then nothing
+  ///   changes.
   public func store(name: String, text: String) throws(ProfileFailure) -> (loaded: LoadedProfile, isNew: Bool) {
     let result = library.update { library in
       Result { () throws(ProfileFailure) in
@@ -219,10 +222,10 @@ public final class FaultControl: Sendable {
     return try result.get()
   }
 
-  /// Takes a profile that was stored out of the library; what had its name before has it again.
+  /// Removes a stored profile from the library; a profile that it replaced is available again.
   ///
-  /// - Throws: `ProfileFailure` if it was not stored, or if the profile in force could not go on without it. Then
-  ///   nothing has changed.
+  /// - Throws: `ProfileFailure` if it was not stored, or if the active profile would become invalid. Then nothing
+  ///   changes.
   public func removeProfile(_ name: String) throws(ProfileFailure) {
     let result = library.update { library in
       Result { () throws(ProfileFailure) in
@@ -235,13 +238,13 @@ public final class FaultControl: Sendable {
     try result.get()
   }
 
-  /// Makes the profile in force anew if it is another one in another library.
+  /// Rebuilds the active profile if it differs in the new library.
   private func follow(
     from old: ProfileLibrary, to new: ProfileLibrary, readingFileAgain: Bool = false
   ) throws(ProfileFailure) {
     try changeChosen { current throws(ProfileFailure) in
       var source = current.source
-      // One that was given as a text or a file of its own only shares its name with one of the library.
+      // A profile given as a text or a file only shares its name with one of the library.
       if old.source(named: source.name) == source {
         source = new.source(named: source.name) ?? source
       } else if readingFileAgain, case .file(let path) = source.origin {
@@ -252,8 +255,8 @@ public final class FaultControl: Sendable {
     }
   }
 
-  /// Puts in force what is made of the profile in force. Making it takes its time and happens without the lock; should
-  /// somebody be quicker, it is made again.
+  /// Replaces the active profile by one made from it. Making it can take long, so it happens without the lock; if
+  /// the active profile changes concurrently, it is made again.
   @discardableResult
   private func changeChosen(
     _ make: (ChosenProfile) throws(ProfileFailure) -> ChosenProfile
@@ -271,11 +274,11 @@ public final class FaultControl: Sendable {
     }
   }
 
-  // MARK: - Rules beside the profile
+  // MARK: - Added rules
 
-  /// Adds a rule, or replaces the one of its name.
+  /// Adds a rule, or replaces the one with its name.
   ///
-  /// - Returns: whether there was none of its name.
+  /// - Returns: Whether the name is new.
   @discardableResult
   public func add(_ rule: Rule, timeToLive: Duration?) -> Bool {
     let now = MachineTime.nanoseconds
@@ -289,7 +292,7 @@ public final class FaultControl: Sendable {
     }
   }
 
-  /// A name for a rule that has none, which no other rule in force has, nor one that was named so before.
+  /// Returns a name for a rule without one. No other active rule has it, nor any rule named by this function before.
   public func nextRuleName() -> String {
     let current = selection
     let taken = Set(current.added.map(\.rule.name) + current.profile.rules.map(\.name))
@@ -299,9 +302,9 @@ public final class FaultControl: Sendable {
     }
   }
 
-  /// Removes the rule of this name.
+  /// Removes the added rule of this name.
   ///
-  /// - Returns: whether there was one.
+  /// - Returns: Whether there was one.
   @discardableResult
   public func removeRule(_ name: String) -> Bool {
     change { selection in
@@ -311,23 +314,23 @@ public final class FaultControl: Sendable {
     }
   }
 
-  /// Removes all rules beside the profile.
+  /// Removes all added rules.
   public func removeRules() {
     change { $0.added = [] }
   }
 
-  // MARK: - All together
+  // MARK: - Profile and rules together
 
-  /// Stops all faults at once, or lets them go on; what is selected stays.
+  /// Pauses or resumes fault injection; the active profile and rules are kept.
   public func halt(_ isHalted: Bool) {
     change { $0.isHalted = isHalted }
     logger.notice(isHalted ? "faults halted" : "faults resumed")
   }
 
-  /// Begins counting anew, for draws by attempt too.
+  /// Resets the counters of all rules, including those that draws by attempt use.
   public func resetCounters() {
     tallies.reset()
-    // Windows that every connection met once are met again.
+    // Start the rules' time windows again.
     change { $0.activatedAt = MachineTime.nanoseconds }
   }
 
@@ -351,7 +354,7 @@ public final class FaultControl: Sendable {
     return result
   }
 
-  /// Waits for the first thing that ends by itself.
+  /// Returns a task that waits for the first expiry of the profile or an added rule; nil if nothing expires.
   private func expiry(of selection: Selection) -> Task<Void, Never>? {
     let ends = selection.added.compactMap(\.endsAt) + [selection.endsAt].compactMap(\.self)
     guard let first = ends.min() else { return nil }
@@ -361,9 +364,10 @@ public final class FaultControl: Sendable {
     }
   }
 
-  /// Removes what has expired: the active profile, then rules beside it.
+  /// Removes expired items: the active profile, then added rules.
   ///
-  /// Whether the profile has expired is decided under the lock, so that a profile activated concurrently stays active.
+  /// Whether the profile has expired is decided under the lock, so that a profile activated concurrently stays
+  /// active.
   private func expire() {
     let healthy = Self.healthy(in: library.load())
     let expired = change { selection -> String? in
@@ -381,7 +385,7 @@ public final class FaultControl: Sendable {
     _ selection: Selection, configuration: Configuration, tallies: Tallies, before: Behaviour?
   ) -> Behaviour {
     var settings = configuration.settings
-    // What the profile file says was looked at when it was read.
+    // The profile's settings were validated when it was read.
     for (setting, value) in selection.profile.settings { try? settings.set(setting, to: value) }
     let rate =
       before?.deviceRate?.rate == settings.deviceRate
@@ -399,14 +403,14 @@ public final class FaultControl: Sendable {
 }
 
 extension Profile {
-  /// The knobs that are not at their defaults, as they are written.
+  /// The parameters that differ from their defaults, by name, in their text form.
   var turnedKnobs: [String: String] {
     parameters.reduce(into: [:]) { if $1.value != $1.defaultValue { $0[$1.name] = $1.value } }
   }
 }
 
 extension Int64 {
-  /// The sum, or the largest number.
+  /// Returns the sum, or the maximum on overflow.
   fileprivate func addingClamped(_ other: Int64) -> Int64 {
     let (sum, isTooLarge) = addingReportingOverflow(other)
     return isTooLarge ? .max : sum

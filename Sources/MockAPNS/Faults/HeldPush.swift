@@ -3,20 +3,20 @@ import Faults
 import HTTP2Session
 import Inbox
 
-/// A push whose story has not ended: a fault lets it wait, or lets its answer out piece by piece.
+/// A push whose exchange is not finished: a fault delays it, or sends its response piece by piece.
 struct HeldPush {
-  /// Its stream; it stays this push's until it is closed.
+  /// The push's stream, which is not reused until it is closed.
   let stream: RequestStream
-  /// What is going to happen.
+  /// The decided exchange.
   let course: Course
-  /// The answer with its ids, should it be given.
+  /// The response header fields with their ids; nil if there is no response.
   let answer: AnswerTemplates.Template?
-  /// What its attempts are counted by; nil when they were not.
+  /// The key by which the push's attempts are counted; nil if they were not counted.
   let countKey: PushKey?
-  /// Monotonic nanoseconds when it came.
+  /// When the push was received, in monotonic nanoseconds.
   let began: Int64
-  /// The number of its record, once the inbox has it; nil also when the record is at its end already.
+  /// The number of the push's record, once it is in the inbox; nil before, and if the record is already complete.
   var seq: Int?
-  /// Pieces of the answer's body that have not left.
+  /// The number of pieces of the response body not yet sent.
   var piecesLeft = 0
 }
