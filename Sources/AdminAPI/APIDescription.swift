@@ -1,12 +1,12 @@
 internal import Notation
 internal import Yams
 
-/// The description of the admin API in OpenAPI 3.1, put together from the files of the folder `OpenAPI`.
+/// The OpenAPI 3.1 description of the admin API, assembled from the files in the folder `OpenAPI`.
 ///
-/// They are YAML because people write them, and more than one because each is about one thing. What holds for all
-/// operations of a kind is not written down there but added here.
+/// The files are YAML, which is easier to write, one per subject. Responses that are common to all operations of a
+/// kind are added here.
 public struct APIDescription: Sendable {
-  /// JSON in one line.
+  /// The description as JSON on one line.
   public let json: [UInt8]
 
   /// - Parameter version: the program's version.
@@ -33,10 +33,11 @@ public struct APIDescription: Sendable {
 
   private static let methods: Set<String> = ["get", "put", "post", "patch", "delete"]
 
-  /// Adds the answers that an operation has because it is one of this API.
+  /// Adds the responses that are common to all operations of its kind.
   private static func complete(_ operation: inout Value) {
     var common: [(status: String, response: String)] = []
-    // What says nothing else needs the token; what is for orchestrators has any name.
+    // Operations need the token unless they declare `security`, and a known host name unless they declare
+    // `x-any-host`.
     if operation["security"] == nil { common.append(("401", "Unauthorized")) }
     if operation["x-any-host"] == nil { common.append(("403", "Forbidden")) }
     if operation["requestBody"] != nil { common += [("413", "TooLarge"), ("415", "UnsupportedMediaType")] }
@@ -49,7 +50,7 @@ public struct APIDescription: Sendable {
 }
 
 extension APIDescription {
-  /// A JSON document that can be changed, its members in the order they were written.
+  /// A mutable JSON document that keeps the order of members.
   fileprivate indirect enum Value {
     enum Scalar {
       case null, flag(Bool), integer(Int), number(Double), text(String)
@@ -59,7 +60,7 @@ extension APIDescription {
     case list([Value])
     case object([(name: String, value: Value)])
 
-    /// - Parameter yaml: a file of ours. One that is not YAML is nothing, which a test would see.
+    /// Parses a YAML file of the package. Invalid YAML becomes an empty object, which a test detects.
     init(yaml: [UInt8]) {
       let node = try? Yams.compose(yaml: String(decoding: yaml, as: UTF8.self))
       self = node.map(Value.init) ?? .object([])
@@ -75,7 +76,7 @@ extension APIDescription {
     }
 
     private static func value(of scalar: Node.Scalar) -> Scalar {
-      // Text in quotes is text, whatever it looks like.
+      // Quoted scalars are always text.
       guard scalar.style == .plain else { return .text(scalar.string) }
       switch scalar.string {
       case "null": return .null
@@ -87,7 +88,7 @@ extension APIDescription {
       }
     }
 
-    /// The value of a member; nil if there is none, or no object.
+    /// The value of a member; nil if it does not exist or this is not an object.
     subscript(name: String) -> Value? {
       get {
         guard case .object(let members) = self else { return nil }
@@ -110,7 +111,8 @@ extension APIDescription {
       self = .object(members)
     }
 
-    /// Adds the members of another object; those that both have are merged if they are objects, and stay if not.
+    /// Merges another object into this one. Members of both are merged if they are objects; otherwise the existing
+    /// value is kept.
     mutating func merge(_ other: Value) {
       guard case .object(let members) = other else { return }
       for (name, value) in members {

@@ -3,11 +3,11 @@ internal import NIOHTTP1
 internal import NIOHTTPTypes
 internal import NIOHTTPTypesHTTP1
 
-/// Gives a request whose target has the absolute form (`GET http://name/path`) the target's authority as its Host field, as
-/// RFC 9112 section 3.2.2 demands.
+/// Sets the Host field of a request with an absolute-form target (`GET http://name/path`) to the target's authority,
+/// as RFC 9112 section 3.2.2 requires.
 ///
-/// Without it, the check of the Host field would judge another name than the one the client asked for: the codec behind this
-/// handler drops the authority of a target.
+/// Otherwise the check of the Host field would use a different name than the one the client requested: the next
+/// codec drops the target's authority.
 final class AbsoluteTargets: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
@@ -20,13 +20,13 @@ final class AbsoluteTargets: ChannelInboundHandler, RemovableChannelHandler {
     context.fireChannelRead(wrapInboundOut(.head(head)))
   }
 
-  /// What is between `scheme://` and the path of a target; nil for a target that is a path.
+  /// Returns the authority of a target in absolute form; nil for a path.
   private static func authority(of target: String) -> String? {
     guard !target.hasPrefix("/"), let scheme = target.firstRange(of: "://") else { return nil }
     return String(target[scheme.upperBound...].prefix { !"/?#".contains($0) })
   }
 
-  /// Adds the handler in front of the codec, which the web framework's own list of handlers begins behind.
+  /// Inserts the handler before the HTTP codec, a position that the web framework's list of handlers cannot express.
   final class Installer: ChannelInboundHandler, RemovableChannelHandler {
     typealias InboundIn = HTTPRequestPart
 
@@ -36,7 +36,7 @@ final class AbsoluteTargets: ChannelInboundHandler, RemovableChannelHandler {
         let codec = try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)
         try pipeline.addHandler(AbsoluteTargets(), position: .before(codec))
       } catch {
-        // A connection whose requests cannot be checked is not served.
+        // Do not serve a connection whose requests cannot be checked.
         context.close(promise: nil)
       }
     }

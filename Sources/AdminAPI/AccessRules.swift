@@ -1,13 +1,14 @@
 internal import Hummingbird
 internal import NIOCore
 
-/// Who may ask the admin API what.
+/// Access control for the admin API.
 ///
-/// The listener is plain HTTP on loopback and, by default, open to every program of the machine. Web pages run there
-/// too: a page must neither read the inbox by giving its own host name our address (DNS rebinding, so the Host header is
-/// checked) nor change anything by posting to us (so Origin is). A token is for listeners that others can reach.
+/// The listener is plain HTTP on loopback and, by default, open to all local programs, which include web pages in a
+/// browser. A page must neither read the inbox through its own host name that resolves to the server's address (DNS
+/// rebinding, prevented by the check of Host) nor change anything by cross-site requests (prevented by the check of
+/// Origin). A token protects listeners that other machines can reach.
 struct AccessRules: Sendable {
-  /// Host names that are accepted besides loopback names and IP addresses, in lower case.
+  /// Accepted host names in lower case, in addition to loopback names and IP addresses.
   private let hosts: Set<String>
   private let token: [UInt8]?
 
@@ -16,21 +17,23 @@ struct AccessRules: Sendable {
     self.token = token.map { Array($0.utf8) }
   }
 
-  /// - Throws: `Problem` if the request may not be answered.
+  /// Checks whether a request is allowed.
+  ///
+  /// - Throws: `Problem` if it is not.
   func check(_ request: Request) throws(Problem) {
-    // The first one is the request's authority. A second one would be what somebody in between goes by.
+    // The framework uses the first Host as the request's authority; an intermediary might use the second.
     guard !request.headers.contains(where: { $0.name.canonicalName == "host" }) else {
       throw .badRequest("the request has more than one Host", hint: "Send one (RFC 9112 section 3.2).")
     }
     let path = request.uri.path
-    // Orchestrators ask for these two by whatever name they know, and they tell nothing.
+    // Orchestrators use arbitrary host names for these two paths, which reveal nothing.
     if path == "/livez" || path == "/readyz" { return }
     let host = try checkHost(of: request)
     let isAPI = path.hasPrefix("/api/")
     if isAPI || request.method != .get && request.method != .head { try checkOrigin(of: request, host: host) }
     if isAPI { try checkFetchSite(of: request) }
-    // What everybody may see: the page, which has no secrets in it and asks for the token itself, and the certificate
-    // that each TLS handshake shows.
+    // Public: the web UI, which contains no secrets and asks for the token itself, and the CA certificate, which
+    // each TLS handshake reveals.
     if path != "/" && path != "/ca.pem" && !path.hasPrefix(PageRoutes.folder) { try checkToken(of: request) }
   }
 
@@ -48,9 +51,9 @@ struct AccessRules: Sendable {
     hosts.contains(name) || name.hasSuffix(".localhost") || (try? SocketAddress(ipAddress: name, port: 0)) != nil
   }
 
-  /// Looks at the page that asks, for what only pages of this server may do.
+  /// Checks the Origin of a request that only pages of this server may send.
   ///
-  /// - Throws: `Problem` if it is one of another server.
+  /// - Throws: `Problem` if the request comes from a page of another origin.
   func checkOrigin(of request: Request) throws(Problem) {
     try checkOrigin(of: request, host: try checkHost(of: request))
   }
@@ -68,7 +71,7 @@ struct AccessRules: Sendable {
     }
   }
 
-  /// Refuses requests that a browser sends for a page of another origin without naming that origin, such as those of an
+  /// Rejects requests that a browser sends for a page of another origin without an Origin field, such as those of an
   /// `img` element (W3C Fetch Metadata).
   private func checkFetchSite(of request: Request) throws(Problem) {
     let field = request.headers.first { $0.name.canonicalName == "sec-fetch-site" }
@@ -92,7 +95,7 @@ struct AccessRules: Sendable {
     }
   }
 
-  /// Takes the same time wherever the two differ, so that a token cannot be guessed byte by byte.
+  /// Compares in constant time, so that a token cannot be guessed byte by byte.
   static func isEqual(_ given: [UInt8], _ token: [UInt8]) -> Bool {
     var difference: UInt8 = given.count == token.count ? 0 : 1
     for (index, byte) in given.enumerated() where !token.isEmpty { difference |= byte ^ token[index % token.count] }
@@ -100,13 +103,13 @@ struct AccessRules: Sendable {
   }
 }
 
-/// A host name or address, and a port where one is said: `localhost:8197`, `[::1]:8197`.
+/// A host name or address with an optional port: `localhost:8197`, `[::1]:8197`.
 struct Authority: Equatable {
-  /// In lower case, without brackets and without a dot at its end.
+  /// The host in lower case, without brackets and without a trailing dot.
   let name: String
   let port: Int?
 
-  /// Nil if `text` is none.
+  /// Parses `text`. Returns nil if it is invalid.
   init?(_ text: String) {
     var name = text[...]
     var port: Int?

@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// The profile in force: which one it is, how its knobs stand, and what its rules have done.
+/// Routes for the active profile: its name, its parameters and the counters of its rules.
 struct ActiveProfileRoutes: Sendable {
   let faults: FaultControl
 
@@ -34,7 +34,7 @@ struct ActiveProfileRoutes: Sendable {
       throw Problem.badRequest("the body names no knob", hint: #"Send those to turn, such as {"rate": 0.4}."#)
     }
     let defaults = faults.selection.profile.parameters.reduce(into: [:]) { $0[$1.name] = $1.defaultValue }
-    // A knob that is null goes back to its default. One that does not exist has none, and is refused whatever it is.
+    // Null resets a parameter to its default. An unknown parameter has none and is rejected with any value.
     let knobs = values.reduce(into: [String: String]()) { $0[$1.key] = $1.value ?? defaults[$1.key] ?? "" }
     do {
       try faults.turn(knobs)

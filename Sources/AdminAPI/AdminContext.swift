@@ -2,10 +2,10 @@ internal import Hummingbird
 internal import Logging
 internal import NIOCore
 
-/// What belongs to one request beside itself: the usual, and its connection.
+/// The context of one request: the framework's own, and the connection.
 struct AdminContext: RequestContext {
   var coreContext: CoreRequestContextStorage
-  /// The connection it came on.
+  /// The connection of the request.
   let channel: any Channel
 
   init(source: ApplicationRequestContextSource) {
@@ -13,7 +13,7 @@ struct AdminContext: RequestContext {
     channel = source.channel
   }
 
-  /// The same for routes, which need no connection.
+  /// The context for routes, which need no connection.
   var basic: BasicRequestContext {
     var context = BasicRequestContext(source: ApplicationRequestContextSource(channel: channel, logger: logger))
     context.coreContext = coreContext

@@ -6,8 +6,8 @@ internal import MockAPNS
 internal import NIOCore
 internal import Synchronization
 
-/// The number of open connections to the admin listener, bounded. At the limit the longest idle one is closed; without an idle
-/// one, further connections wait in the system's queue, and the log says so.
+/// A limit on the open connections to the admin listener. At the limit, the longest idle connection is closed; if
+/// none is idle, further connections wait in the system's queue and a warning is logged.
 struct AdminDoor: AvailableConnectionsDelegate {
   let connections: AdminConnections
   let logger: Logger
@@ -30,15 +30,15 @@ struct AdminDoor: AvailableConnectionsDelegate {
   func isAcceptingNewConnections() -> Bool { connections.hasRoom }
 }
 
-/// The open connections to the admin listener and those of them that are idle: nothing came since their last
-/// response.
+/// The open connections to the admin listener, and the idle ones among them: those that received nothing since their
+/// last response.
 final class AdminConnections: Sendable {
   /// An inbound event that closes a connection if it is still idle.
   struct CloseIfIdle: Sendable {}
 
   private struct State {
     var count = 0
-    /// How many connections were closed since freed memory was last returned to the system.
+    /// The number of connections closed since freed memory was last returned to the system.
     var closedCount = 0
     var idle: [ObjectIdentifier: (since: NIODeadline, channel: any Channel)] = [:]
 
@@ -48,12 +48,13 @@ final class AdminConnections: Sendable {
     }
   }
 
-  /// After how many closed connections freed memory is returned to the system.
+  /// The number of closed connections after which freed memory is returned to the system.
   private static let burst = 64
-  /// How long it waits for more to be closed. Also the shortest time between two times that it does so.
+  /// The delay before memory is returned, during which more connections may be closed. Also the minimum interval
+  /// between two returns.
   private static let burstEnd = DispatchTimeInterval.seconds(2)
 
-  /// The most connections that may be open.
+  /// The maximum number of open connections.
   let limit: Int
   private let state = Mutex(State())
 
@@ -64,7 +65,7 @@ final class AdminConnections: Sendable {
 
   /// Counts a new connection; at the limit, closes the longest idle one.
   ///
-  /// - Returns: whether there is room for another one, now or as soon as the idle one is closed.
+  /// - Returns: Whether another connection can be accepted, now or as soon as the idle one is closed.
   func open() -> Bool {
     let (isFull, idle) = state.withLock { state in
       state.count += 1
@@ -74,7 +75,7 @@ final class AdminConnections: Sendable {
     return !isFull || idle != nil
   }
 
-  /// Counts a closed connection, and has freed memory returned to the system after a burst of them.
+  /// Counts a closed connection, and returns freed memory to the system after a burst of them.
   func close() {
     let isBurst = state.withLock { state in
       state.count -= 1
@@ -84,8 +85,8 @@ final class AdminConnections: Sendable {
     guard isBurst else { return }
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.burstEnd) {
       self.state.withLock { $0.closedCount = 0 }
-      // glibc by itself returns only what lies at the end of an arena. Measured: 300 clients that left without reading
-      // their pages of 1,000 pushes leave 28 MiB without this call, 4 MiB with it.
+      // glibc returns only the free memory at the end of an arena. Measured: 300 clients that disconnected without
+      // reading their pages of 1,000 pushes leave 28 MiB without this call, 4 MiB with it.
       apns_return_freed_memory()
     }
   }

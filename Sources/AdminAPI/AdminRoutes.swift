@@ -3,15 +3,15 @@ internal import Logging
 internal import MockAPNS
 internal import Notation
 
-/// One thing the admin API does.
+/// A route of the admin API.
 struct Route: Sendable {
   typealias Answer = @Sendable (Request, BasicRequestContext) async throws -> Response
 
   let method: HTTPRequest.Method
-  /// With `:name` for a part that varies.
+  /// The path, with `:name` for a variable component.
   let path: String
   let answer: Answer
-  /// Whether its answer goes on for long. Such routes are only for pages of this server.
+  /// Whether the response is streamed. Such routes are allowed only for pages of this server.
   var isStreaming = false
   /// Whether the route reads many records. Such routes run on the `QueryExecutor` and must not read the request's body.
   var isQuery = false
@@ -35,7 +35,7 @@ struct Route: Sendable {
     Route(method: .delete, path: path, answer: answer)
   }
 
-  /// The same below `/api/v1`.
+  /// The same route below `/api/v1`.
   var underAPI: Route {
     Route(method: method, path: "/api/v1" + path, answer: answer, isStreaming: isStreaming, isQuery: isQuery)
   }
@@ -47,7 +47,7 @@ struct Route: Sendable {
     return route
   }
 
-  /// Whether `path` is one that this route answers.
+  /// Returns whether the route's path template matches `path`.
   func matches(_ path: String) -> Bool {
     let template = self.path.split(separator: "/")
     let parts = path.split(separator: "/")
@@ -55,7 +55,7 @@ struct Route: Sendable {
   }
 }
 
-/// All routes of the admin listener, and what surrounds them.
+/// All routes of the admin listener, and their middleware.
 struct AdminRoutes: Sendable {
   let state: ServerState
   let version: String
@@ -66,7 +66,7 @@ struct AdminRoutes: Sendable {
     self.version = version
   }
 
-  /// Every route, in the order of the documentation.
+  /// All routes, in the order of the documentation.
   var routes: [Route] {
     let inbox =
       PushRoutes(state: state).routes + FindingRoutes(state: state).routes
@@ -89,12 +89,12 @@ struct AdminRoutes: Sendable {
       + DescriptionRoutes(version: version).routes + PageRoutes.routes
   }
 
-  /// Of an inbox that is only looked at.
+  /// The routes of a read-only view of an export; nil for a running server.
   private var view: ViewRoutes? {
     state.viewedFile.map { ViewRoutes(state: state, version: version, file: $0) }
   }
 
-  /// Answers requests by these routes.
+  /// Returns the responder for these routes.
   func responder() -> some HTTPResponder<AdminContext> {
     let routes = routes
     let router = Router(context: AdminContext.self)
@@ -102,7 +102,7 @@ struct AdminRoutes: Sendable {
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
     router.add(middleware: Surroundings(access: access, routes: routes, view: view))
     for route in routes {
-      // HEAD is answered as GET is, and the body left out afterwards.
+      // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
         router.on(RouterPath(route.path), method: method) { request, context in
           if route.isStreaming { try access.checkOrigin(of: request) }
@@ -118,13 +118,13 @@ struct AdminRoutes: Sendable {
   }
 }
 
-/// What every request goes through: who may ask, errors as problem documents, header fields of each answer.
+/// The middleware of all requests: access control, problem documents for errors, common response header fields.
 struct Surroundings: RouterMiddleware {
   let access: AccessRules
   let routes: [Route]
   let view: ViewRoutes?
 
-  /// Fields of every answer that does not say them otherwise.
+  /// Header fields of every response that does not set them itself.
   static let fields: HTTPFields = [
     .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
     .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
@@ -142,10 +142,10 @@ struct Surroundings: RouterMiddleware {
     } catch let problem as Problem {
       response = problem.response
     } catch let error as HTTPError where error.status == .notFound {
-      // The router knows no difference between a path that does not exist and a method that a path does not take.
+      // The router does not distinguish an unknown path from an unsupported method.
       response = missing(request).response
     } catch is CancellationError {
-      // Whoever asked has gone, and nobody reads this.
+      // The client has disconnected; the response is not sent.
       response = Response(status: .serviceUnavailable)
     } catch {
       context.logger.error("\(request.method) \(request.uri.path): \(error)")
@@ -155,14 +155,14 @@ struct Surroundings: RouterMiddleware {
           hint: "Please report it with that line of the log."
         ).response
     }
-    // A route may have said more than these do.
+    // Keep the fields that a route set itself.
     for field in Self.fields where response.headers[field.name] == nil { response.headers.append(field) }
     return request.method == .head ? HeadAnswers.answer(for: response) : response
   }
 
   private func missing(_ request: Request) -> Problem {
     let path = request.uri.path
-    // As in the router, what stands there literally goes before what varies.
+    // As in the router, literal paths take precedence over variable ones.
     let literal = routes.filter { $0.path == path }
     let here = literal.isEmpty ? routes.filter { $0.matches(path) } : literal
     guard here.isEmpty else {
@@ -173,7 +173,7 @@ struct Surroundings: RouterMiddleware {
         status: .methodNotAllowed, detail: "\(path) does not take \(request.method)", hint: "It takes \(list).",
         headers: [.allow: list])
     }
-    // The files of the page are nothing to ask for by name.
+    // Do not suggest the files of the web UI.
     let paths = routes.map(\.path).filter { !$0.hasPrefix(PageRoutes.folder) }
       .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
     let guess = Spelling.nearest(to: path, among: paths).map { "Did you mean \($0)? " } ?? ""

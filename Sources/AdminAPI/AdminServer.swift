@@ -6,7 +6,7 @@ public import MockAPNS
 internal import NIOCore
 internal import ServiceLifecycle
 
-/// The admin listener of a server: plain HTTP/1.1, where the inbox is read and the server is steered.
+/// The admin listener of a server: plain HTTP/1.1 for reading the inbox and controlling the server.
 ///
 /// ```swift
 /// let server = try await MockServer.start(configuration)
@@ -15,20 +15,20 @@ internal import ServiceLifecycle
 /// await admin.stop()
 /// ```
 public final class AdminServer: Sendable {
-  /// Where it listens, with the real port.
+  /// The address of the listener, with the port actually bound.
   public let address: Endpoint
 
   private let state: ServerState
   private let services: ServiceGroup
   private let running: Task<Void, any Error>
 
-  /// Begins to listen. When it returns, requests are answered; `ServerState.adminAddress` is set.
+  /// Starts to listen and sets `ServerState.adminAddress`. Requests are served when this function returns.
   ///
   /// - Parameters:
-  ///   - version: the program's version, for `/api/v1/status`.
-  ///   - clientPatience: how long a client may take to send the head of a request, and then its body, and how long it
-  ///     may leave a connection unused. Until its first request it has ten seconds at most.
-  /// - Throws: `ListenError` if the address cannot be had.
+  ///   - version: The program's version, for `/api/v1/status`.
+  ///   - clientPatience: The time limit for the head of a request, for its body, and for an idle connection. The
+  ///     first request must arrive within ten seconds at most.
+  /// - Throws: `ListenError` if the address cannot be bound.
   public static func start(
     _ state: ServerState, at address: Endpoint, version: String, clientPatience: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
@@ -53,7 +53,7 @@ public final class AdminServer: Sendable {
       state.adminAddress = real
       return AdminServer(address: real, state: state, services: services, running: running)
     }
-    // It ended before it listened.
+    // The server ended before it listened.
     do {
       try await running.value
     } catch {
@@ -69,22 +69,22 @@ public final class AdminServer: Sendable {
     self.running = running
   }
 
-  /// Ends those who wait for pushes or follow events, takes no new connections, lets requests that are being answered come to their end for as long as `patience` says,
-  /// and closes everything.
+  /// Stops the server: ends waiting requests and event streams, accepts no new connections, lets active requests
+  /// finish for up to `patience`, then closes everything.
   public func stop(patience: Duration = .seconds(1)) async {
-    // Nothing that they wait for will come.
+    // No further pushes arrive.
     state.inbox.endWaiting()
     await services.triggerGracefulShutdown()
     let cut = Task {
       try await Task.sleep(for: patience)
       running.cancel()
     }
-    // What it throws was logged; whoever stops it wants it gone.
+    // Errors were logged and do not matter for stopping.
     _ = await running.result
     cut.cancel()
   }
 
-  /// The web framework's own notices are of no interest to users of the mock.
+  /// Suppresses the web framework's notices, which do not concern users of the mock.
   private static func quieted(_ logger: Logger) -> Logger {
     var logger = logger
     if logger.logLevel > .debug { logger.logLevel = .warning }
@@ -92,14 +92,14 @@ public final class AdminServer: Sendable {
   }
 }
 
-/// What the admin listener takes from one client, so that no client can take it from the others.
+/// Limits per client of the admin listener, so that no client can exhaust it.
 enum Limits {
-  /// The body of a request in bytes.
+  /// The maximum size of a request body, in bytes.
   static let body = 1 << 20
 
-  /// The head of a request in bytes.
+  /// The maximum size of a request head, in bytes.
   static let head = 32 << 10
-  /// One field of it.
+  /// The maximum size of a header field, in bytes.
   static let field = 16 << 10
 
   static func http(patience: TimeAmount, connections: AdminConnections) -> HTTP1Channel.Configuration {

@@ -2,13 +2,13 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// Showing and moving the server's clock.
+/// Routes that show, freeze and advance the server clock.
 struct ClockRoutes: Sendable {
   let clock: ServerClock
 
   var routes: [Route] { [.get("/clock", show), .put("/clock", set), .post("/clock/advance", advance)] }
 
-  /// What a clock can be told to do.
+  /// The modes that a client can set.
   private enum Mode: String, CaseIterable {
     case real, frozen
   }

@@ -5,7 +5,7 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// Providers' connections: what happened on each, and things to do to them at once.
+/// Routes for provider connections: their timelines, and commands that take effect at once.
 struct ConnectionRoutes: Sendable {
   let state: ServerState
 
@@ -17,7 +17,7 @@ struct ConnectionRoutes: Sendable {
     ]
   }
 
-  /// Which connections a list shows.
+  /// The state that a list can be filtered by.
   private enum Standing: String, CaseIterable {
     case open, closed
   }
@@ -62,7 +62,7 @@ struct ConnectionRoutes: Sendable {
     return "Open are \(open.prefix(20).joined(separator: ", "))\(more)."
   }
 
-  // MARK: - Doing
+  // MARK: - Commands
 
   private func goAway(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let fields = Action.goAwayFields
@@ -76,7 +76,7 @@ struct ConnectionRoutes: Sendable {
     return try carryOut(order, try ConnectionScope(body, listeners: state.apnsAddresses.count))
   }
 
-  /// Reads the fields of the action `goaway` as a rule has them.
+  /// Parses the fields of the action `goaway` in the same way as in a rule.
   private static func order(_ fields: String) throws(Problem) -> Action.GoAwayOrder {
     let failure: ProfileFailure
     do {

@@ -1,18 +1,18 @@
 internal import MockAPNS
 
-/// Which connections something is done to. Somebody has to say so: nothing is meant by leaving it out.
+/// The connections that a command applies to. A request must specify them explicitly.
 struct ConnectionScope: Sendable {
-  /// The members of a body that say it.
+  /// The body members that specify the scope.
   static let members = ["all", "connection", "listener", "client"]
 
-  /// By their ids; nil for any.
+  /// The ids of the connections; nil for any.
   let ids: Set<String>?
   private let listener: Int?
   private let client: String?
 
-  /// Reads it from a body.
+  /// Parses the scope in a request body.
   ///
-  /// - Parameter listeners: how many APNs listeners there are.
+  /// - Parameter listeners: The number of APNs listeners.
   /// - Throws: `Problem` (400).
   init(_ body: JSONBody, listeners: Int) throws(Problem) {
     let all = try body.flag("all") ?? false
@@ -32,7 +32,7 @@ struct ConnectionScope: Sendable {
     if ids?.isEmpty == true { throw .badRequest("connection is an empty list", hint: "Name one, such as \"c17\".") }
   }
 
-  /// Whether a connection is meant. `client` is its address with or without the port.
+  /// Returns whether a connection is in scope. `client` matches its address with or without the port.
   func contains(_ log: ConnectionLog) -> Bool {
     if let ids, !ids.contains(log.id) { return false }
     if let listener, listener != log.listener { return false }

@@ -2,15 +2,16 @@ internal import NIOCore
 
 /// Cancels the work of a request when its client disconnects.
 ///
-/// Not by the web framework's means for it: they end the process if the body of a request is not read exactly then.
+/// The web framework's own mechanism is not used: it terminates the process if the body of a request is not being
+/// read at that time.
 enum Departure {
-  /// The connection of the request that is being answered.
+  /// The connection of the current request.
   @TaskLocal static var channel: (any Channel)?
 
   /// A callback for the disconnection of a client, registered with `GoneClients` until `end` is called.
   final class Observer: Sendable {
     private let channel: any Channel
-    /// Called once at most, on any thread.
+    /// The callback; called at most once, on any thread.
     let onDisconnect: @Sendable () -> Void
 
     fileprivate init(_ channel: any Channel, _ onDisconnect: @escaping @Sendable () -> Void) {
@@ -18,13 +19,13 @@ enum Departure {
       self.onDisconnect = onDisconnect
     }
 
-    /// Removes the registration, so that a connection only holds the callbacks of requests being answered.
+    /// Removes the registration, so that a connection only holds the callbacks of active requests.
     func end() { channel.triggerUserOutboundEvent(GoneClients.Registration.remove(self), promise: nil) }
   }
 
   /// Registers a callback for the disconnection of a client.
   ///
-  /// - Returns: the registration, to be ended by the caller.
+  /// - Returns: The registration, which the caller must end.
   static func observe(_ channel: any Channel, _ onDisconnect: @escaping @Sendable () -> Void) -> Observer {
     let observer = Observer(channel, onDisconnect)
     let isRegistered = channel.eventLoop.makePromise(of: Void.self)
@@ -34,7 +35,7 @@ enum Departure {
     return observer
   }
 
-  /// Does work, and cancels it when the client that waits for it closes the connection.
+  /// Runs `work`, and cancels it when the client of the current request closes the connection.
   static func ends<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
     let task = Task { try await work() }
     let observer = channel.map { observe($0) { task.cancel() } }

@@ -1,12 +1,12 @@
 internal import Hummingbird
 
-/// The description of all routes, these among them.
+/// The route of the OpenAPI description.
 struct DescriptionRoutes: Sendable {
   let version: String
 
   var routes: [Route] { [.get("/openapi.json", show)] }
 
-  // Made when somebody asks, which few do.
+  // Generated on demand, because it is rarely requested.
   private func show(_ request: Request, _ context: BasicRequestContext) -> Response {
     Response(
       status: .ok, headers: [.contentType: "application/json"],

@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// The registry of device tokens about which more is known than that they are well formed.
+/// Routes for the registry of device tokens with a status of their own.
 struct DeviceRoutes: Sendable {
   let state: ServerState
 

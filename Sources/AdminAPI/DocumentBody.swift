@@ -1,16 +1,16 @@
 internal import Hummingbird
 internal import NIOCore
 
-/// The body of a request that is a profile or a rule: YAML, or the same as JSON.
+/// A request body that contains a profile or a rule, as YAML or JSON.
 enum DocumentBody {
-  /// The content types it can have. None of them is one that a web page may post without asking.
+  /// The accepted content types. A web page of another origin cannot post any of them without a CORS preflight.
   private static let types = [JSONBody.type, "application/yaml", "application/x-yaml", "text/yaml"]
 
-  /// The text, for the reader of profile files, which takes both.
+  /// Returns the text for the parser of profile files, which accepts both YAML and JSON.
   ///
-  /// - Parameter wrapper: the member of a JSON object that has the text of a file in it, if there may be one.
-  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for nothing, for what is not UTF-8, and for
-  ///   bad JSON.
+  /// - Parameter wrapper: The member of a JSON object that may contain the text of a file; nil for none.
+  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for an empty body, invalid UTF-8 or
+  ///   invalid JSON.
   static func text(of request: Request, wrapper: String? = nil) async throws -> String {
     let bytes = try await RequestBody.bytes(of: request)
     guard bytes.readableBytes > 0 else {
@@ -29,9 +29,10 @@ enum DocumentBody {
     return joiningSurrogates(in: text)
   }
 
-  /// JSON with each pair of escaped surrogates as one escape, as YAML has it. Nothing else of JSON is unknown to YAML.
+  /// Returns JSON with each pair of escaped surrogates as one escape, as YAML requires. All other JSON is valid
+  /// YAML.
   ///
-  /// - Parameter json: in which `JSONText.problem` finds nothing, so that no surrogate is without its other half.
+  /// - Parameter json: Valid JSON according to `JSONText.problem`, so that all surrogates are paired.
   private static func joiningSurrogates(in json: String) -> String {
     let bytes = Array(json.utf8)
     var joined: [UInt8] = []
@@ -57,7 +58,7 @@ enum DocumentBody {
     return String(decoding: joined, as: UTF8.self)
   }
 
-  /// The number in the escape `\uXXXX` at a position; nil if there is none.
+  /// Returns the number in the escape `\uXXXX` at a position; nil if there is none.
   private static func unit(_ bytes: [UInt8], at position: Int) -> Int? {
     guard position + 6 <= bytes.count, bytes[position] == UInt8(ascii: "\\"), bytes[position + 1] == UInt8(ascii: "u")
     else { return nil }

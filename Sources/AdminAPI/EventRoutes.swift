@@ -3,12 +3,12 @@ internal import Inbox
 internal import MockAPNS
 internal import NIOCore
 
-/// What happens, as it happens: server-sent events (HTML Standard, section 9.2).
+/// The route of the event stream: server-sent events (HTML Standard, section 9.2).
 struct EventRoutes: Sendable {
   let state: ServerState
   let waits: WaitLimit
 
-  /// How long nothing is sent at most, so that nobody in between takes the connection for dead.
+  /// The maximum interval between two writes, so that intermediaries do not consider the connection dead.
   static let heartbeat = Duration.seconds(15)
 
   var routes: [Route] { [.stream("/events", follow)] }
@@ -29,13 +29,13 @@ struct EventRoutes: Sendable {
         status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
     }
     let channel = Departure.channel
-    // An id at once, so that even who has read nothing yet can go on from here.
+    // Send an id at once, so that a client that disconnects before the first event can resume from here.
     let beginning = ": apns-mock events\n\(lastID == nil ? "id: \(reader.start)\n" : "")\n"
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
       body: ResponseBody { writer in
         var body = writer
-        // Whoever followed may have gone before this begins; then it ends at once.
+        // If the client has already disconnected, the observer stops the reader at once.
         let observer = channel.map { Departure.observe($0) { reader.stop() } }
         defer { withExtendedLifetime(slot) { observer?.end() } }
         try await send(reader, selection, after: beginning, to: &body)
@@ -43,11 +43,11 @@ struct EventRoutes: Sendable {
       })
   }
 
-  /// Where to go on. A browser that lost its connection says it in the header, while its address still has what it
-  /// began with.
+  /// Returns the id to resume after. A browser that reconnects sends it in the header, while its URL still contains
+  /// the initial value.
   private static func lastID(_ given: String?, _ request: Request) throws(Problem) -> Int? {
     if let text = request.headers.first(where: { $0.name.canonicalName == "last-event-id" })?.value {
-      // What was never an id of ours is answered with a gap, not with an error after which a browser would give up.
+      // An invalid header is treated as a gap: after an error, a browser would not reconnect.
       return Int(text) ?? .max
     }
     guard let given else { return nil }

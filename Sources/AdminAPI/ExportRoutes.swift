@@ -3,7 +3,7 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// The inbox to take away, and single pushes for other tools.
+/// Routes that export the inbox, and single pushes in formats of other tools.
 struct ExportRoutes: Sendable {
   let state: ServerState
 
@@ -43,7 +43,7 @@ struct ExportRoutes: Sendable {
     let (record, _) = try await PushRoutes(state: state).find(context)
     let listeners = state.apnsAddresses
     let listener = record.connection.listener
-    // An export does not tell where its server listened; what serve does by default is as good a guess as any.
+    // An export does not contain the server's address; use the default port of `serve`.
     let port = (listeners.indices.contains(listener) ? listeners[listener] : state.configuration.apns.first)?.port
     do throws(NotRenderable) {
       return .text(

@@ -2,7 +2,7 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// All faults at once: halting them and letting them go on. What is selected stays.
+/// Routes that pause and resume fault injection. The active profile and rules are kept.
 struct FaultRoutes: Sendable {
   let faults: FaultControl
 

@@ -3,11 +3,11 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// What the provider does wrong, and why a push ended as it did.
+/// Routes for the provider's mistakes and for the explanation of single pushes.
 struct FindingRoutes: Sendable {
   let state: ServerState
 
-  /// How many cases of each kind are shown.
+  /// The number of cases shown per kind of finding.
   private static let shown = 20
 
   var routes: [Route] {

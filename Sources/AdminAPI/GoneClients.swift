@@ -1,7 +1,7 @@
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Closes a connection whose client has closed its side, after a moment for an answer that is under way, and calls the
+/// Closes a connection after its client has closed its side, with a delay for a pending response, and calls the
 /// connection's `Departure.Observer`s when it is closed. The web framework leaves such a connection half open.
 final class GoneClients: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
@@ -15,7 +15,7 @@ final class GoneClients: ChannelDuplexHandler, RemovableChannelHandler {
     case remove(Departure.Observer)
   }
 
-  /// For clients that close their side as soon as they have sent their request.
+  /// The delay, for clients that close their side as soon as they have sent their request.
   private static let patience = TimeAmount.milliseconds(500)
 
   private var observers: [ObjectIdentifier: Departure.Observer] = [:]
@@ -31,7 +31,7 @@ final class GoneClients: ChannelDuplexHandler, RemovableChannelHandler {
   func triggerUserOutboundEvent(context: ChannelHandlerContext, event: Any, promise: EventLoopPromise<Void>?) {
     switch event as? Registration {
     case .add(let observer)?:
-      // Fails for an inactive channel, which will not become inactive again.
+      // Fails for an inactive channel, which does not become inactive again.
       guard context.channel.isActive else { promise?.fail(ChannelError.alreadyClosed); return }
       observers[ObjectIdentifier(observer)] = observer
       promise?.succeed()

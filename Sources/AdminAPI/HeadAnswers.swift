@@ -2,17 +2,18 @@ internal import Hummingbird
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Keeps the end of a chunked body from answers to HEAD, which have none.
+/// Removes the last chunk from responses to HEAD, which have no body.
 ///
-/// What a GET would stream has no length, and so the answer to HEAD has none: it says `transfer-encoding: chunked` as
-/// the other does. The encoder below would then write the last chunk, which the client took for its next answer.
+/// A streamed response has no length, so the response to HEAD has `transfer-encoding: chunked`, as that to GET does.
+/// The HTTP encoder would then write the last chunk, which the client would interpret as the beginning of the next
+/// response.
 final class HeadAnswers: ChannelOutboundHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
   private var isEndKept = false
 
-  /// The answer to HEAD where GET gets `response`.
+  /// Returns the response to HEAD that corresponds to `response` to GET.
   static func answer(for response: Response) -> Response {
     let isStreamed = response.body.contentLength == nil
     var answer = response.createHeadResponse()
@@ -25,7 +26,7 @@ final class HeadAnswers: ChannelOutboundHandler, RemovableChannelHandler {
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     switch unwrapOutboundIn(data) {
-    // Only the answer above says so; for all others the encoder does.
+    // Only responses of `answer(for:)` have this field here; for all others the encoder adds it.
     case .head(let head): isEndKept = head.headerFields[.transferEncoding] != nil
     case .body: break
     case .end where isEndKept:

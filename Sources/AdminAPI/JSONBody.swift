@@ -3,23 +3,24 @@ internal import Hummingbird
 internal import NIOCore
 internal import Notation
 
-/// The JSON object in the body of a request. A body that is absent counts as `{}`.
+/// The JSON object in a request body. An absent body counts as `{}`.
 struct JSONBody {
-  /// The content type it has to have.
+  /// The required content type.
   static let type = "application/json"
 
   private let members: [String: JSONValue]
 
   /// Reads the body.
   ///
-  /// - Parameter names: the members it may have.
-  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for anything but an object with these.
+  /// - Parameter names: The allowed members.
+  /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for anything but an object with these
+  ///   members.
   init(_ request: Request, allowing names: [String]) async throws {
     try await self.init(request)
     try allow(names)
   }
 
-  /// Reads the body, whatever its members are called.
+  /// Reads the body with any members.
   ///
   /// - Throws: `Problem`: 413 over 1 MiB, 415 for another content type, 400 for anything but an object.
   init(_ request: Request) async throws {
@@ -28,14 +29,14 @@ struct JSONBody {
     try self.init(bytes)
   }
 
-  /// Reads bytes that are said to be JSON; none of them count as `{}`.
+  /// Parses JSON; no bytes count as `{}`.
   ///
   /// - Throws: `Problem` (400) for anything but an object.
   init(_ bytes: ByteBuffer) throws(Problem) {
     members = bytes.readableBytes > 0 ? try Self.object(bytes) : [:]
   }
 
-  /// Sees to it that there are no other members than these.
+  /// Checks that there are no other members than these.
   ///
   /// - Throws: `Problem` (400).
   func allow(_ names: [String]) throws(Problem) {
@@ -60,10 +61,10 @@ struct JSONBody {
 
   // MARK: - Members
 
-  /// The names of the members, in their alphabetical order.
+  /// The names of the members in alphabetical order.
   var names: [String] { members.keys.sorted() }
 
-  /// The text under `name`; nil if it is absent or null.
+  /// Returns the string member `name`; nil if it is absent or null.
   func text(_ name: String) throws(Problem) -> String? {
     switch members[name] ?? .null {
     case .null: return nil
@@ -72,13 +73,13 @@ struct JSONBody {
     }
   }
 
-  /// The text under `name`, which has to be there.
+  /// Returns the string member `name`, which is required.
   func required(_ name: String, hint: String) throws(Problem) -> String {
     guard let text = try text(name) else { throw .badRequest("the body lacks \(name)", hint: hint) }
     return text
   }
 
-  /// The truth value under `name`; nil if it is absent or null.
+  /// Returns the Boolean member `name`; nil if it is absent or null.
   func flag(_ name: String) throws(Problem) -> Bool? {
     switch members[name] ?? .null {
     case .null: return nil
@@ -87,7 +88,7 @@ struct JSONBody {
     }
   }
 
-  /// The texts in the array under `name`; nil if it is absent or null.
+  /// Returns the member `name`, an array of strings; nil if it is absent or null.
   func texts(_ name: String) throws(Problem) -> [String]? {
     switch members[name] ?? .null {
     case .null: return nil
@@ -102,13 +103,13 @@ struct JSONBody {
     }
   }
 
-  /// The texts under `name`: one, or an array of them; nil if it is absent or null.
+  /// Returns the member `name`, a string or an array of strings; nil if it is absent or null.
   func textOrTexts(_ name: String) throws(Problem) -> [String]? {
     if case .text(let text)? = members[name] { return [text] }
     return try texts(name)
   }
 
-  /// The time under `name`, in milliseconds since 1970; nil if it is absent or null.
+  /// Returns the time member `name`, in milliseconds since 1970; nil if it is absent or null.
   func time(_ name: String) throws(Problem) -> Int64? {
     guard let text = try text(name) else { return nil }
     guard let time = WrittenTime.milliseconds(text) else {
@@ -118,7 +119,7 @@ struct JSONBody {
     return time
   }
 
-  /// The word under `name`, one of a few; nil if it is absent or null.
+  /// Returns the member `name` as one of the cases of `type`; nil if it is absent or null.
   func word<Word: RawRepresentable & CaseIterable>(_ name: String, _ type: Word.Type) throws(Problem) -> Word?
   where Word.RawValue == String {
     guard let text = try text(name) else { return nil }
@@ -130,7 +131,7 @@ struct JSONBody {
     return word
   }
 
-  /// The whole number under `name`; nil if it is absent or null.
+  /// Returns the integer member `name`; nil if it is absent or null.
   func whole(_ name: String, in range: ClosedRange<Int64>) throws(Problem) -> Int64? {
     switch members[name] ?? .null {
     case .null: return nil
@@ -141,7 +142,7 @@ struct JSONBody {
     throw wrong(name, "a whole number from \(range.lowerBound) to \(range.upperBound)")
   }
 
-  /// The duration under `name`, longer than zero; nil if it is absent or null.
+  /// Returns the duration member `name`, longer than zero; nil if it is absent or null.
   func duration(_ name: String) throws(Problem) -> Duration? {
     guard let text = try text(name) else { return nil }
     do {
@@ -151,8 +152,8 @@ struct JSONBody {
     }
   }
 
-  /// The scalars in the object under `name`, as they would be written in a query; nil for one that is null. Empty if
-  /// the object is absent or null.
+  /// Returns the scalar members of the object `name` as strings, with nil for null. Empty if the object is absent or
+  /// null.
   func scalars(_ name: String) throws(Problem) -> [String: String?] {
     switch members[name] ?? .null {
     case .null: return [:]
@@ -161,7 +162,7 @@ struct JSONBody {
     }
   }
 
-  /// The same for the whole body.
+  /// Returns the scalar members of the body as strings, with nil for null.
   func scalars() throws(Problem) -> [String: String?] { try Self.scalars(members, in: "") }
 
   private static func scalars(_ object: [String: JSONValue], in path: String) throws(Problem) -> [String: String?] {
@@ -179,7 +180,7 @@ struct JSONBody {
     return scalars
   }
 
-  /// The value under `name` as JSON; nil if it is absent or null.
+  /// Returns the member `name` as JSON; nil if it is absent or null.
   func json(_ name: String) -> [UInt8]? {
     guard let value = members[name], value != .null else { return nil }
     var writer = JSONWriter()
@@ -187,7 +188,7 @@ struct JSONBody {
     return writer.bytes
   }
 
-  /// An object with those of the named members that are there and not null, each as it came.
+  /// Returns a JSON object with the given members, unchanged; absent and null members are left out.
   func excerpt(of names: [String]) -> String {
     var writer = JSONWriter()
     writer.object { writer in
@@ -200,7 +201,7 @@ struct JSONBody {
     return String(decoding: writer.bytes, as: UTF8.self)
   }
 
-  /// The problem that `name` is not what it should be.
+  /// Returns the problem that the member `name` has the wrong type or value.
   func wrong(_ name: String, _ wanted: String) -> Problem {
     .badRequest("\(name) is not \(wanted)", hint: "Make it \(wanted), or leave it out.")
   }

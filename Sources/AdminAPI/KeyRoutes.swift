@@ -4,7 +4,7 @@ internal import MockAPNS
 internal import TLSEngine
 internal import Notation
 
-/// The provider keys that are trusted, by their public halves.
+/// Routes for the trusted provider keys, of which the server needs only the public halves.
 struct KeyRoutes: Sendable {
   let keys: Snapshot<KeyRing>
 
@@ -63,9 +63,10 @@ struct KeyRoutes: Sendable {
     return Response(status: .noContent)
   }
 
-  /// The topics that a topic-specific key is limited to.
+  /// Returns the topics that a topic-specific key is limited to; nil for all.
   ///
-  /// - Throws: `Problem` (400) for more topics than Apple gives one key (APNS.md section 3.3), or one that is too long.
+  /// - Throws: `Problem` (400) for more topics than Apple allows per key (Protocol.md, section 3.3), or a topic that
+  ///   is too long.
   private static func topics(_ body: JSONBody) throws(Problem) -> [String]? {
     let topics = try body.texts("topics")
     if let count = topics?.count, count > TrustedKey.topicsLimit {
@@ -109,7 +110,7 @@ struct KeyRoutes: Sendable {
 }
 
 extension TrustedKey {
-  /// Writes the key's members; what it verifies with is not shown.
+  /// Writes the key's members, without the public key.
   fileprivate func write(to writer: inout JSONWriter) {
     writer.member("key_id", keyID)
     writer.member("team_id", teamID)

@@ -1,8 +1,8 @@
 internal import Hummingbird
 internal import Notation
 
-/// The part of a list that a request asks for: at most `limit` items (1 to 1000, by default 1000) behind the item whose
-/// key is `after` (by default from the beginning).
+/// A page of a list: at most `limit` items (1 to 1000, by default 1000) after the item whose key is `after` (by
+/// default from the beginning).
 struct ListPage {
   private static let limits = 1...1000
 
@@ -32,18 +32,18 @@ struct ListPage {
     }
   }
 
-  /// The page of a list whose items are in the ascending order of their keys. An `after` that names no item is the
-  /// position where it would be, so that a page can be continued when its last item has been removed.
+  /// Returns the page of a list in ascending order of its keys. If no item has the key `after`, the page begins
+  /// where that item would be, so that paging can continue after an item was removed.
   ///
-  /// - Returns: the items, and the `after` of the next page; nil for the last page.
+  /// - Returns: The items, and the `after` of the next page; nil for the last page.
   func slice<Item>(_ items: [Item], by key: (Item) -> String) -> (items: ArraySlice<Item>, next: String?) {
     let start = after.map { after in items.firstIndex { key($0) > after } ?? items.endIndex } ?? items.startIndex
     return page(of: items, from: start, by: key)
   }
 
-  /// The page of a list of names in an order of its own.
+  /// Returns the page of a list of names in arbitrary order.
   ///
-  /// - Returns: the names, and the `after` of the next page; nil for the last page.
+  /// - Returns: The names, and the `after` of the next page; nil for the last page.
   /// - Throws: `Problem` (400) if `after` is none of the names.
   func slice(ofNames names: [String]) throws(Problem) -> (items: ArraySlice<String>, next: String?) {
     guard let after else { return page(of: names, from: names.startIndex, by: \.self) }

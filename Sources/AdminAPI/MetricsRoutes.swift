@@ -4,9 +4,10 @@ internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
 
-/// Numbers for Prometheus. No label has a value that clients choose without bound: no token, id or topic.
+/// The route of the Prometheus metrics. No label has values that clients can choose without bound, such as tokens,
+/// ids or topics.
 ///
-/// What is counted never goes back, whatever is reset; it begins anew only with the process.
+/// Counters never decrease, whatever is reset; they start at zero with the process.
 struct MetricsRoutes: Sendable {
   let state: ServerState
   let version: String

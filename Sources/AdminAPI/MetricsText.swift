@@ -1,6 +1,6 @@
-/// Metrics in the text format that Prometheus reads (exposition 0.0.4), or as OpenMetrics 1.0 has it.
+/// Metrics in the text format of Prometheus (exposition 0.0.4) or OpenMetrics 1.0.
 struct MetricsText {
-  /// The two formats, which differ little.
+  /// The supported formats.
   enum Format {
     case prometheus, openMetrics
 
@@ -12,12 +12,12 @@ struct MetricsText {
     }
   }
 
-  /// What kind of number it is.
+  /// The type of a metric.
   enum Kind: String {
     case counter, gauge, histogram
   }
 
-  /// The number of one combination of labels.
+  /// The value for one combination of labels.
   struct Sample {
     var labels: [(name: String, value: String)] = []
     var value: String
@@ -28,19 +28,19 @@ struct MetricsText {
 
   init(_ format: Format) { self.format = format }
 
-  /// Everything that was written, to its end.
+  /// The complete text.
   var text: String { format == .openMetrics ? lines + "# EOF\n" : lines }
 
-  /// Writes numbers of one name.
+  /// Writes a metric family.
   ///
-  /// - Parameter name: that of a counter without `_total`.
+  /// - Parameter name: The name; for a counter, without `_total`.
   mutating func family(_ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]) {
     let full = kind == .counter ? name + "_total" : name
     describe(format == .openMetrics ? name : full, kind, help)
     for sample in samples { write(full, sample) }
   }
 
-  /// Writes the one number of a name.
+  /// Writes a metric family with a single value.
   mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
     family(name, kind, help, [Sample(value: String(value))])
   }
@@ -48,8 +48,8 @@ struct MetricsText {
   /// Writes a histogram.
   ///
   /// - Parameters:
-  ///   - counts: how many values are above the bound before and not above this one; the last are above all.
-  ///   - sum: of all values.
+  ///   - counts: The number of values in each bucket, not cumulative; the last bucket has no upper bound.
+  ///   - sum: The sum of all values.
   mutating func histogram(_ name: String, _ help: String, bounds: [Double], counts: [Int], sum: Double) {
     describe(name, .histogram, help)
     var total = 0

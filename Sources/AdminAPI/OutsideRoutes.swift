@@ -4,8 +4,8 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// What stands outside `/api/v1`: health, the certificate authority, and a word of welcome to those who do not
-/// want the page.
+/// Routes outside `/api/v1`: health checks, the CA certificate, the profile schema, and the welcome text for clients
+/// other than browsers.
 struct OutsideRoutes: Sendable {
   let state: ServerState
   let version: String
@@ -14,7 +14,7 @@ struct OutsideRoutes: Sendable {
     let all: [Route] = [
       .get("/livez", live), .get("/readyz", ready), .get("/", welcome), .get(ProfileSchema.path, schema),
     ]
-    // Where nobody can push there is nobody to trust.
+    // A view of an export accepts no pushes, so its CA need not be trusted.
     return state.viewedFile == nil ? all + [.get("/ca.pem", authority)] : all
   }
 
@@ -35,7 +35,7 @@ struct OutsideRoutes: Sendable {
     .text(ProfileSchema.text, type: "application/schema+json")
   }
 
-  /// The page for browsers, a word of welcome for all others.
+  /// Returns the web UI to browsers, and a welcome text to all other clients.
   private func welcome(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     if PageRoutes.isWanted(by: request) { return try PageRoutes.page() }
     if let file = state.viewedFile { return .text(Self.words(on: file, version: version)) }

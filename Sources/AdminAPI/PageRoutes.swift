@@ -3,12 +3,13 @@ internal import NIOCore
 internal import Notation
 internal import Page
 
-/// The page at `/` for people, and the files it is made of. They are part of the program, so nothing is read from disk.
+/// Routes of the web UI at `/` and its files, which are part of the executable.
 enum PageRoutes {
-  /// Where its files are.
+  /// The path prefix of the web UI's files.
   static let folder = "/page/"
 
-  /// The page may load what stands here and nothing else, may not be put into a frame, and runs no text as script.
+  /// The content security policy: the page may load only files of this server, may not be framed, and runs no inline
+  /// scripts.
   private static let policy = """
     default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'
@@ -18,12 +19,12 @@ enum PageRoutes {
     [":part", ":part/:next", ":part/:next/:last"].map { .get(folder + $0, file) }
   }
 
-  /// Whether a request comes from a browser that shows pages, or from a program that reads text.
+  /// Returns whether a request accepts HTML, as those of browsers do.
   static func isWanted(by request: Request) -> Bool {
     request.headers[.accept]?.lowercased().contains("text/html") ?? false
   }
 
-  /// The page itself.
+  /// Returns the web UI's page.
   static func page() throws -> Response {
     var response = try response("index.html")
     response.headers[.vary] = "accept"

@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import Notation
 
 extension Problem {
-  /// 404 where the path names a profile that does not exist, 422 where a body does.
+  /// Returns the problem of an unknown profile: status 404 if the path names it, 422 if the body does.
   static func unknownProfile(_ name: String, _ library: ProfileLibrary, status: HTTPResponse.Status) -> Problem {
     let guess = Spelling.nearest(to: name, among: library.names).map { "Did you mean \($0)? " } ?? ""
     return Problem(
@@ -11,10 +11,10 @@ extension Problem {
       hint: "\(guess)What there is: \(library.names.joined(separator: ", ")).")
   }
 
-  /// What is wrong with a profile or a rule, with all of it in `problems`.
+  /// Creates the problem of an invalid profile or rule, with all details in `problems`.
   ///
-  /// - Parameter isAddressed: whether the path names the profile, so that one that nobody knows is not found; otherwise
-  ///   the body does, and is wrong.
+  /// - Parameter isAddressed: Whether the path names the profile, so that an unknown one results in 404. Otherwise
+  ///   the body names it, and the result is 422.
   init(_ failure: ProfileFailure, isAddressed: Bool = false) {
     let status: HTTPResponse.Status =
       switch failure.kind {
@@ -31,7 +31,7 @@ extension Problem {
     problems = failure.problems
   }
 
-  /// The hints of profile files begin small, for they stand in the middle of a line.
+  /// Returns the hint as a sentence: hints of profile files begin in lower case because they are used within a line.
   private static func sentence(_ hint: String) -> String {
     let text = hint.prefix(1).uppercased() + hint.dropFirst()
     return text.hasSuffix("?") || text.hasSuffix(".") ? text : text + "."

@@ -3,45 +3,45 @@ internal import Hummingbird
 internal import Inbox
 internal import Notation
 
-/// An error as the admin API tells it: a problem document (RFC 9457) with a `hint` how to repair it.
+/// An error response of the admin API: a problem document (RFC 9457) with a `hint` about the solution.
 struct Problem: Error {
   /// The HTTP status.
   var status: HTTPResponse.Status
-  /// What is wrong, with the value that is.
+  /// The problem, including the invalid value.
   var detail: String
-  /// How to repair it.
+  /// The way to solve the problem.
   var hint: String
-  /// Further fields of the answer's header.
+  /// Further header fields of the response.
   var headers: HTTPFields = [:]
-  /// The word that is wrong in the text of a query; nil where it is about none.
+  /// The position of the invalid word in a query; nil for other problems.
   var place: FilterError.Place?
-  /// Everything that is wrong with a profile or a rule; nil where it is about none.
+  /// All problems of a profile or rule; nil for other problems.
   var problems: [ProfileProblem]?
-  /// Everything that is wrong with a verification; nil where it is about none.
+  /// All problems of a verification; nil for other problems.
   var mistakes: [VerificationProblem]?
 
-  /// 400: a query or a body that cannot be understood.
+  /// Returns a problem with status 400: an invalid query or body.
   static func badRequest(_ detail: String, hint: String) -> Problem {
     Problem(status: .badRequest, detail: detail, hint: hint)
   }
 
-  /// 404: something that is not, or not any more, there.
+  /// Returns a problem with status 404: a resource that does not exist, or not any more.
   static func notFound(_ detail: String, hint: String) -> Problem {
     Problem(status: .notFound, detail: detail, hint: hint)
   }
 
-  /// 403: a request that a browser was talked into, or that looks like it.
+  /// Returns a problem with status 403: a request that may be forged by a web page.
   static func forbidden(_ detail: String, hint: String) -> Problem {
     Problem(status: .forbidden, detail: detail, hint: hint)
   }
 
-  /// A filter that cannot be read.
+  /// Creates the problem of an invalid filter.
   init(_ error: FilterError) {
     self.init(status: .badRequest, detail: error.message, hint: error.hint)
     place = error.place
   }
 
-  /// Runs a query and turns a `FilterError` that it throws into a problem.
+  /// Runs a query and converts a `FilterError` that it throws.
   static func describing<Value>(_ query: () async throws -> Value) async throws -> Value {
     do { return try await query() } catch let error as FilterError { throw Problem(error) }
   }
@@ -56,7 +56,7 @@ struct Problem: Error {
   /// The content type of problem documents.
   static let type = "application/problem+json"
 
-  /// The problem as an answer.
+  /// The problem as a response.
   var response: Response {
     var response = Response.jsonValue(status: status, write)
     response.headers[.contentType] = Self.type
@@ -87,12 +87,12 @@ struct Problem: Error {
 }
 
 extension Response {
-  /// An answer whose body is a JSON object.
+  /// Returns a response with a JSON object as its body.
   static func json(status: HTTPResponse.Status = .ok, _ members: (inout JSONWriter) -> Void) -> Response {
     jsonValue(status: status) { $0.object(members) }
   }
 
-  /// An answer whose body is JSON; `value` writes the one value that it is.
+  /// Returns a response with a JSON body; `value` writes its single value.
   static func jsonValue(status: HTTPResponse.Status = .ok, _ value: (inout JSONWriter) -> Void) -> Response {
     var writer = JSONWriter()
     value(&writer)
@@ -101,7 +101,7 @@ extension Response {
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: writer.bytes)))
   }
 
-  /// An answer whose body is text for people.
+  /// Returns a response with a text body.
   static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
     Response(
       status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))

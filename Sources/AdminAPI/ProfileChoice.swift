@@ -3,13 +3,15 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// A profile of the library that a body asks for: by its name or a reference such as `flaky-503?rate=0.4`, and values
-/// of its knobs in `params`.
+/// A profile that a request body selects: by its name or a reference such as `flaky-503?rate=0.4`, and parameter
+/// values in `params`.
 struct ProfileChoice {
   let chosen: ChosenProfile
 
-  /// - Parameter text: the name or reference.
-  /// - Throws: `Problem`: 400 for what is no reference, 422 for a profile or a knob that does not exist.
+  /// Resolves the selection.
+  ///
+  /// - Parameter text: The name or reference.
+  /// - Throws: `Problem`: 400 for an invalid reference, 422 for a profile or a parameter that does not exist.
   init(_ text: String, _ body: JSONBody, _ library: ProfileLibrary) throws(Problem) {
     let reference: ProfileReference
     do {
@@ -26,7 +28,7 @@ struct ProfileChoice {
       throw .unknownProfile(name, library, status: .unprocessableContent)
     }
     var values = reference.parameters
-    // A knob that is null stands at its default.
+    // Null resets a parameter to its default.
     for (knob, value) in try body.scalars("params") { values[knob] = value }
     do {
       chosen = ChosenProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)

@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// The fault profiles there are, and what can be asked of one without putting it in force.
+/// Routes for the available fault profiles, and for checking and simulating profiles without activating them.
 struct ProfileRoutes: Sendable {
   let faults: FaultControl
 
@@ -15,7 +15,7 @@ struct ProfileRoutes: Sendable {
     ]
   }
 
-  /// How many pushes one request may simulate; the command line takes more.
+  /// The number of pushes that one request may simulate. The command line allows more.
   private static let simulatedPushes: ClosedRange<Int64> = 1...100_000
 
   // MARK: - Library
@@ -99,7 +99,7 @@ struct ProfileRoutes: Sendable {
     library.source(named: name).map { ProfileEntry($0, library, current: faults.selection.chosen) }
   }
 
-  // MARK: - Without putting it in force
+  // MARK: - Checks without activation
 
   private func lint(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request, wrapper: "source")
@@ -141,20 +141,20 @@ struct ProfileRoutes: Sendable {
     }
   }
 
-  /// A text that is looked at once.
+  /// Returns the source of a profile that is not stored.
   private static func sent(_ text: String) -> ProfileSource {
     ProfileSource(name: "profile", text: text, origin: .sent)
   }
 }
 
-/// A profile of the library as it is shown.
+/// A profile of the library, for output.
 private struct ProfileEntry {
   let source: ProfileSource
   let summary: String
   let isActive: Bool
-  /// Nil if it has become bad, by a change of one that it extends.
+  /// The parsed profile; nil if it is invalid, for example after a change of a profile that it extends.
   let profile: Profile?
-  /// Everything that is wrong with it, warnings too.
+  /// All problems of the profile, including warnings.
   let problems: [ProfileProblem]
 
   init(_ source: ProfileSource, _ library: ProfileLibrary, current: ChosenProfile) {

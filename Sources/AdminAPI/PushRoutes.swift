@@ -4,7 +4,7 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// Reading the inbox, and emptying it.
+/// Routes that read and delete pushes in the inbox.
 struct PushRoutes: Sendable {
   let state: ServerState
 
@@ -76,14 +76,14 @@ struct PushRoutes: Sendable {
 
   private func payload(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let (record, _) = try await find(context)
-    // What is not JSON could be a page with a script in it; it must not be shown as one.
+    // A body that is not JSON could be HTML with a script; its content type prevents browsers from rendering it.
     let type = record.payloadProblem == nil ? "application/json" : "application/octet-stream"
     return Response(
       status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(bytes: record.body)))
   }
 
-  /// The record that the path names: by its `seq`, or by an `apns-id`, which stands for the newest attempt with it. In
-  /// that case also the `seq` of all of them.
+  /// Returns the record that the path names: by its `seq`, or by an `apns-id`, which selects the newest attempt with
+  /// that id. In the latter case also returns the `seq` of all attempts.
   func find(_ context: BasicRequestContext) async throws -> (record: Record, attempts: [Int]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
@@ -106,16 +106,16 @@ struct PushRoutes: Sendable {
   }
 }
 
-/// A page of the inbox as JSON, rendered in pieces so that a client that reads slowly holds no more than a few of them.
+/// A page of the inbox as JSON, rendered in pieces so that only a few of them are buffered for a slow client.
 private struct PageBody: Sendable {
-  /// A piece ends with the record that makes it as long as this, in bytes.
+  /// The minimum size of a piece, in bytes. A piece ends with the record that reaches it.
   private static let pieceSize = 12 * 1024
 
   private let page: InboxPage
   private let fields: QueryFields?
   private let rulebook: Rulebook
   private let inbox: Inbox
-  /// How many of the page's records were rendered.
+  /// The number of rendered records.
   private var rendered = 0
   private var isComplete = false
 
@@ -126,7 +126,7 @@ private struct PageBody: Sendable {
     self.inbox = inbox
   }
 
-  /// The response with this body: with its length if it is one piece, streamed at the client's pace otherwise.
+  /// The response with this body: with a content length if it is one piece, otherwise streamed at the client's pace.
   var response: Response {
     var rest = self
     let first = rest.next() ?? ByteBuffer()

@@ -4,12 +4,13 @@ internal import Hummingbird
 internal import NIOCore
 internal import Synchronization
 
-/// Runs queries over the inbox on one thread of their own.
+/// A task executor that runs queries over the inbox on a thread of their own.
 ///
-/// Swift's cooperative thread pool has as few threads as the machine has cores, and signals, health checks and waits run
-/// on it. A query that ran there would hold them up. Queries take turns on the queue's thread wherever they suspend.
+/// Swift's cooperative thread pool has as many threads as the machine has cores, and also runs signal handling,
+/// health checks and waits, which a long query would delay. Queries share the executor's thread and take turns
+/// wherever they suspend.
 final class QueryExecutor: TaskExecutor {
-  /// The number of queries that may be under way at once.
+  /// The maximum number of concurrent queries.
   static let maxQueries = 512
 
   private static let shared = QueryExecutor()
@@ -22,16 +23,16 @@ final class QueryExecutor: TaskExecutor {
     queue.async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
   }
 
-  /// Runs `query` on the queries' thread, and cancels it when the client closes its connection.
+  /// Runs `query` on the executor, and cancels it when the client closes its connection.
   static func run<Value: Sendable>(_ query: @escaping @Sendable () async throws -> Value) async throws -> Value {
     try await Departure.ends {
       try await withTaskExecutorPreference(shared) { try await query() }
     }
   }
 
-  /// Runs `query` like `run(_:)`, unless `maxQueries` queries are already under way.
+  /// Runs `query` like `run(_:)`, unless `maxQueries` queries are already running.
   ///
-  /// - Throws: `Problem` with status 503 if there are too many; whatever `query` throws.
+  /// - Throws: `Problem` with status 503 if there are too many; any error that `query` throws.
   static func runLimited<Value: Sendable>(_ query: @escaping @Sendable () async throws -> Value) async throws -> Value {
     defer { running.subtract(1, ordering: .relaxed) }
     guard running.add(1, ordering: .relaxed).newValue <= maxQueries else {
@@ -43,9 +44,9 @@ final class QueryExecutor: TaskExecutor {
     return try await run(query)
   }
 
-  /// Does one step of a long answer on the queries' thread.
+  /// Runs one step of a long response on the executor.
   ///
-  /// - Throws: `CancellationError` if the task was cancelled; whatever `step` throws.
+  /// - Throws: `CancellationError` if the task was cancelled; any error that `step` throws.
   static func step<Value: Sendable>(_ step: () throws -> Value) async throws -> Value {
     try await withTaskExecutorPreference(shared) {
       await Task.yield()
@@ -56,10 +57,10 @@ final class QueryExecutor: TaskExecutor {
 }
 
 extension ResponseBodyWriter {
-  /// Writes a piece of a long answer when the client has read most of what was written before.
+  /// Writes a piece of a long response once the client has read most of the previous ones.
   ///
-  /// - Parameter eventLoop: that of the client's connection. The writer learns only there that the client does not read:
-  ///   without a round trip to it, a busy event loop lets the writer accept hundreds of kilobytes first.
+  /// - Parameter eventLoop: The event loop of the client's connection. Only there the writer learns that the client
+  ///   does not read: without a round trip, a busy event loop lets the writer accept hundreds of kilobytes first.
   mutating func write(_ piece: ByteBuffer, atPaceOf eventLoop: (any EventLoop)?) async throws {
     try await eventLoop?.submit {}.get()
     try await write(piece)

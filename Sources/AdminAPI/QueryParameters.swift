@@ -2,7 +2,7 @@ internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
 
-/// The names and values of a request's query string, decoded, in their order.
+/// The decoded names and values of a request's query string, in order.
 struct QueryParameters {
   private(set) var all: [(name: String, value: String)] = []
 
@@ -14,9 +14,9 @@ struct QueryParameters {
     }
   }
 
-  /// Takes the parameter `name` out.
+  /// Removes and returns the parameter `name`.
   ///
-  /// - Throws: `Problem` (400) if it is there more than once.
+  /// - Throws: `Problem` (400) if it occurs more than once.
   mutating func take(_ name: String) throws(Problem) -> String? {
     let values = all.filter { $0.name == name }
     all.removeAll { $0.name == name }
@@ -26,7 +26,7 @@ struct QueryParameters {
     return values.first?.value
   }
 
-  /// Takes the parameter `name` out, which is on or off.
+  /// Removes and returns the Boolean parameter `name`; false if it is absent.
   ///
   /// - Throws: `Problem` (400) for any other value.
   mutating func takeFlag(_ name: String) throws(Problem) -> Bool {
@@ -46,7 +46,7 @@ struct QueryParameters {
     return decoded
   }
 
-  /// What the escapes stand for; nil if there is a percent sign without two hexadecimal digits after it.
+  /// Returns the percent-decoded bytes; nil if a percent sign is not followed by two hexadecimal digits.
   private static func bytes(_ text: Substring.UTF8View) -> [UInt8]? {
     var bytes: [UInt8] = []
     var rest = text
@@ -68,9 +68,10 @@ struct QueryParameters {
 }
 
 extension ServerState {
-  /// What filters mean on this server now.
+  /// Returns the context that filters are evaluated in.
   ///
-  /// - Parameter snapshot: the pushes that `is:duplicate` looks for; nil where a filter is about later ones.
+  /// - Parameter snapshot: The pushes in which `is:duplicate` looks for duplicates; nil for a filter on future
+  ///   pushes.
   func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext {
     FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot, inbox: inbox, known: knownNames)
   }

@@ -1,11 +1,11 @@
 internal import Hummingbird
 internal import NIOCore
 
-/// The body of a request as it came, bounded, and what it says it is.
+/// Reads the body of a request and its content type.
 enum RequestBody {
-  /// Its bytes; none for an absent body.
+  /// Returns the body's bytes; empty for an absent body.
   ///
-  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over 1 MiB, 400 if it does not come whole.
+  /// - Throws: `Problem`: 415 for a content coding (none is decoded), 413 over 1 MiB, 400 if the body is incomplete.
   static func bytes(of request: Request) async throws -> ByteBuffer {
     let tooLarge = Problem(
       status: .contentTooLarge, detail: "the body is over \(Limits.body) bytes", hint: "Send less in one request.")
@@ -20,13 +20,13 @@ enum RequestBody {
     } catch is NIOTooManyBytesError {
       throw tooLarge
     } catch {
-      // Broken chunks, or a client that went away.
+      // Malformed chunks, or a client that disconnected.
       throw Problem.badRequest("the body did not come whole: \(error)", hint: "Send it again.")
     }
   }
 
-  /// Its content type without parameters, in lower case, which has to be one of a few. A form can be posted from any
-  /// web page without asking, and so can plain text; what is listed here cannot.
+  /// Returns the content type without parameters, in lower case, which must be one of `types`. Browsers let any web
+  /// page post forms and plain text without a CORS preflight, but not the types listed here.
   ///
   /// - Throws: `Problem` (415) for another one.
   @discardableResult

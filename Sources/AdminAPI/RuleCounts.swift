@@ -2,7 +2,7 @@ internal import Faults
 internal import Inbox
 internal import Notation
 
-/// How often each rule in force looked and fired, as of one moment.
+/// A snapshot of how often each active rule was evaluated and fired.
 struct RuleCounts {
   private struct Key: Hashable {
     var profile: String?
@@ -19,7 +19,7 @@ struct RuleCounts {
 
   /// Writes the counts of a rule as two members.
   ///
-  /// - Parameter profile: nil for a rule that stands beside the profile.
+  /// - Parameter profile: The rule's profile; nil for an added rule.
   func write(_ rule: String, of profile: String?, to writer: inout JSONWriter) {
     let count = counts[Key(profile: profile, rule: rule)]
     writer.member("looked_at", count?.looks ?? 0)
@@ -27,11 +27,12 @@ struct RuleCounts {
   }
 }
 
-/// The time that something has left.
+/// Formats the time until an expiry.
 enum RemainingTime {
-  /// Whole seconds, less than one in milliseconds; nil for what does not end by itself.
+  /// Returns the remaining time in whole seconds, or in milliseconds if it is below a second; nil if there is no
+  /// expiry.
   ///
-  /// - Parameter end: monotonic nanoseconds.
+  /// - Parameter end: The expiry, in monotonic nanoseconds.
   static func text(until end: Int64?) -> String? {
     guard let end else { return nil }
     let rest = max(0, end - MachineTime.nanoseconds)

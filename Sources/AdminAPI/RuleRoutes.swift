@@ -3,7 +3,7 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// Rules beside the profile, and why a rule of either kind fired or did not.
+/// Routes for rules added to those of the profile, and for the explanation of any rule.
 struct RuleRoutes: Sendable {
   let state: ServerState
 
@@ -16,7 +16,7 @@ struct RuleRoutes: Sendable {
     ]
   }
 
-  /// How many there may be: each is looked at for each push.
+  /// The maximum number of added rules: each of them is evaluated for each push.
   private static let limit = 1000
 
   private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
@@ -66,7 +66,7 @@ struct RuleRoutes: Sendable {
         hint: "Remove some, or all of them with POST /api/v1/reset {\"rules\": true}.")
     }
     let isNew = faults.add(file.rule, timeToLive: file.ttl)
-    // Gone again already only if its time was shorter than this.
+    // Missing only if the rule's time to live was shorter than this.
     guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else {
       throw .notFound("the rule \(name) is gone already", hint: "Give it a longer ttl.")
     }
@@ -118,9 +118,9 @@ struct RuleRoutes: Sendable {
 }
 
 extension FaultControl.AddedRule {
-  /// Writes the rule and how it stands as the next value.
+  /// Writes the rule with its remaining time and its counts as the next value.
   ///
-  /// - Parameter warnings: what was odd about it when it was read, for whoever sent it.
+  /// - Parameter warnings: The warnings of the parser; nil to leave them out.
   fileprivate func write(
     _ counts: RuleCounts, warnings: [ProfileProblem]? = nil, to writer: inout JSONWriter
   ) {

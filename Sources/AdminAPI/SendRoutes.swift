@@ -6,13 +6,13 @@ internal import MockAPNS
 internal import Notation
 internal import TLSEngine
 
-/// A test push through the front door: what the page sends when somebody has no provider at hand.
+/// The route that sends a test push through the APNs listener, for users of the web UI without a provider.
 struct SendRoutes: Sendable {
   let state: ServerState
 
   var routes: [Route] { [.post("/send", send)] }
 
-  /// How many headers a test push may have.
+  /// The maximum number of header fields of a test push.
   private static let mostHeaders = 100
 
   private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -29,14 +29,14 @@ struct SendRoutes: Sendable {
     do {
       return Self.response(try await client.send([push]).first)
     } catch let error as PushClientError {
-      // A fault may have ended it, which is an answer too.
+      // A fault may have ended the connection, which is a valid outcome.
       return Self.response(.disconnected(reason: "\(error)"))
     }
   }
 
-  // MARK: - What is sent
+  // MARK: - Request
 
-  /// A token goes into the path of a request: it may be any text for which there is room there.
+  /// Returns a token that fits into a request path; it need not be a valid device token.
   private static func checked(_ token: String) throws(Problem) -> String {
     guard token.utf8.count <= 1000, token.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
       throw .badRequest("token has spaces or other characters than ASCII", hint: "It is a device token in hexadecimal.")
@@ -44,7 +44,7 @@ struct SendRoutes: Sendable {
     return token
   }
 
-  /// The headers that were given, and a fresh provider token unless one of them is a credential.
+  /// Returns the given header fields, and a new provider token unless they contain `authorization`.
   private func headers(_ body: JSONBody) throws -> [(String, String)] {
     let given = try body.scalars("headers").compactMapValues(\.self)
     guard given.count <= Self.mostHeaders else {
@@ -85,13 +85,13 @@ struct SendRoutes: Sendable {
     }
   }
 
-  /// The payload: a text as it stands, so that it may be no JSON; any other value as JSON.
+  /// Returns the payload: a string unchanged, so that it may be invalid JSON; any other value as JSON.
   private func payload(_ body: JSONBody) throws -> [UInt8] {
     if let text = try? body.text("payload") { return Array(text.utf8) }
     return body.json("payload") ?? []
   }
 
-  // MARK: - What came of it
+  // MARK: - Outcome
 
   private static func response(_ outcome: PushClient.Outcome?) -> Response {
     .json { writer in

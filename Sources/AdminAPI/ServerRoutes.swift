@@ -5,7 +5,7 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// The server as a whole: its state, and setting it back for the next test.
+/// Routes for the server as a whole: its status, and resetting it for the next test.
 struct ServerRoutes: Sendable {
   let state: ServerState
   let version: String
@@ -70,11 +70,11 @@ struct ServerRoutes: Sendable {
     return warnings
   }
 
-  /// What can be set back.
+  /// The parts of the state that can be reset.
   private static let scopes = ["inbox", "rules", "profile", "counters", "clock", "devices"]
 
-  /// What the body of a reset selects: everything if it says nothing, else the members that are true; `keep` names
-  /// exceptions to everything.
+  /// Returns the parts that a request to reset selects: everything for an empty body, otherwise the members that are
+  /// true; `keep` lists exceptions from everything.
   private static func selection(_ body: JSONBody) throws(Problem) -> [String] {
     var isSilent = true
     var named: [String] = []
@@ -104,7 +104,8 @@ struct ServerRoutes: Sendable {
     if chosen.contains("counters") { state.resetCounters() }
     if chosen.contains("clock") { state.clock.runReal() }
     if chosen.contains("devices") { state.devices.update { $0.removeAll() } }
-    // Told once and last, when all of it is done: with the emptying of the inbox, or else by itself.
+    // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
+    // its own.
     if chosen.contains("inbox") {
       state.inbox.removeAll(reset: chosen)
     } else if !chosen.isEmpty {
@@ -123,7 +124,7 @@ extension Endpoint {
 }
 
 extension ServerState.Phase {
-  /// The phase as it is told outside.
+  /// The phase's name in the API.
   var name: String {
     switch self {
     case .starting: "starting"

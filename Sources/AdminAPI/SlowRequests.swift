@@ -2,24 +2,25 @@ internal import Hummingbird
 internal import NIOCore
 internal import NIOHTTPTypes
 
-/// Closes a connection whose client takes too long: for its first request, or for the body of any, however often it sends a
-/// little of it. How long later heads may take is the listener's idle time-out, which no piece of a head puts off.
+/// Closes a connection whose client is too slow to send its first request or any request's body, even if it keeps
+/// sending small pieces. For later request heads, the listener's idle timeout applies, which pieces of a head do not
+/// extend.
 final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPRequestPart
   typealias InboundOut = HTTPRequestPart
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
-  /// For the first request. Silent connections would shut out those that have something to ask.
+  /// The time limit for the first request. Silent connections would otherwise exclude other clients.
   private static let beginning = TimeAmount.seconds(10)
-  /// For the rest of a body when its request was answered without it: so that the client reads the answer, but does not send
-  /// for ever what nobody wants.
+  /// The time limit for the rest of a body whose request is already answered: enough for the client to read the
+  /// response, without accepting unused data for ever.
   private static let afterAnswer = TimeAmount.seconds(1)
 
   private let patience: TimeAmount
   private var deadline: Scheduled<Void>?
   private var isReceiving = false
-  /// Requests that began, less answers that ended.
+  /// The number of requests whose response is not complete.
   private var unanswered = 0
 
   private let connections: AdminConnections
@@ -56,7 +57,7 @@ final class SlowRequests: ChannelDuplexHandler, RemovableChannelHandler {
       if isReceiving, unanswered == 0 { expect(in: Self.afterAnswer, context) }
     }
     guard isIdle, case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
-    // Idle only once the response has left: closing the connection earlier would lose it.
+    // The connection is idle only after the response was written: closing it earlier would lose the response.
     let isWritten = promise ?? context.eventLoop.makePromise()
     let channel = context.channel
     isWritten.futureResult.assumeIsolated().whenSuccess { [self] in

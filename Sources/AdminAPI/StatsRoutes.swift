@@ -3,7 +3,7 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// What came, in numbers.
+/// The route of the statistics on received pushes.
 struct StatsRoutes: Sendable {
   let state: ServerState
 
@@ -22,7 +22,7 @@ struct StatsRoutes: Sendable {
     var walk = InboxWalk(snapshot, selection)
     while let records = walk.next() {
       for record in records { statistics.add(record) }
-      // Others have their turn: it may take long.
+      // Let other queries run: this one may take long.
       await Task.yield()
       try Task.checkCancellation()
     }

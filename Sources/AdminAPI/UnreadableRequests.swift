@@ -3,7 +3,7 @@ internal import NIOCore
 internal import NIOHTTPTypes
 internal import Notation
 
-/// Says what is wrong with a request that cannot be read at all, where the web framework sends a bare 400.
+/// Adds a problem document to the bare 400 that the web framework sends for a malformed request.
 final class UnreadableRequests: ChannelOutboundHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
@@ -13,7 +13,7 @@ final class UnreadableRequests: ChannelOutboundHandler, RemovableChannelHandler 
     hint: "Send one host, one content-length or chunks, short header fields, and no control characters.")
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
-    // Every answer of ours has a content type, or no body because it needs none.
+    // Every other response has a content type, or no body and a status other than 400.
     guard case .head(let head) = unwrapOutboundIn(data), head.status == .badRequest,
       head.headerFields[.contentType] == nil
     else { return context.write(data, promise: promise) }

@@ -4,7 +4,7 @@ internal import MockAPNS
 internal import NIOCore
 internal import Notation
 
-/// Looking whether everything came as a test expects.
+/// The route that verifies a test's expectations.
 struct VerifyRoutes: Sendable {
   let state: ServerState
   let waits: WaitLimit
@@ -23,7 +23,7 @@ struct VerifyRoutes: Sendable {
       throw Problem(error)
     }
     if state.viewedFile != nil {
-      // Nothing will come.
+      // A view of an export receives no pushes.
       verification.timeout = .zero
       verification.settle = .zero
     }
@@ -41,7 +41,7 @@ struct VerifyRoutes: Sendable {
 }
 
 extension Problem {
-  /// A verification that cannot be read, with all that is wrong in `problems`.
+  /// Creates the problem of an invalid verification, with all details in `problems`.
   fileprivate init(_ failure: VerificationFailure) {
     let others = failure.problems.count > 1 ? ", and \(failure.problems.count - 1) more" : ""
     let first = failure.problems.first
@@ -54,7 +54,7 @@ extension Problem {
 }
 
 extension VerificationProblem {
-  /// Writes it as the next value.
+  /// Writes the problem as the next value.
   func write(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("pointer", pointer)

@@ -3,21 +3,23 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// What stands in place of a server where somebody looks at an export.
+/// Routes for a read-only view of an export.
 struct ViewRoutes: Sendable {
   let state: ServerState
   let version: String
-  /// The file, as people call it.
+  /// The export's name for display.
   let file: String
 
   var routes: [Route] { [.get("/status", status)] }
 
-  /// Whether a route only looks at pushes.
+  /// Returns whether a route is read-only.
   static func reads(_ route: Route) -> Bool {
     route.method == .get || (route.method == .post && route.path == "/verify")
   }
 
-  /// - Throws: `Problem` if the request wants to change something.
+  /// Checks that a request is read-only.
+  ///
+  /// - Throws: `Problem` if it would change something.
   func check(_ request: Request, among routes: [Route]) throws(Problem) {
     let method = request.method
     guard method != .get, method != .head,
@@ -28,7 +30,7 @@ struct ViewRoutes: Sendable {
       hint: "Start a server to push to and to change things of: apns-mock serve.")
   }
 
-  /// As of a server, with null for what a file does not tell.
+  /// Returns the status as a server does, with null for values that an export does not contain.
   private func status(_ request: Request, _ context: BasicRequestContext) -> Response {
     let inbox = state.inbox.snapshot()
     return .json { writer in

@@ -2,9 +2,10 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Synchronization
 
-/// The number of admin requests that wait for pushes or follow events, bounded so that other requests find a connection.
+/// A limit on the admin requests that wait for pushes or follow events, so that connections remain for other
+/// requests.
 final class WaitLimit: Sendable {
-  /// One such request. It counts until this object is released.
+  /// A waiting request. It counts until this object is released.
   final class Slot: Sendable {
     private let limit: WaitLimit
 
@@ -13,7 +14,7 @@ final class WaitLimit: Sendable {
     deinit { limit.count.withLock { $0 -= 1 } }
   }
 
-  /// The most requests that may wait at once: half of the connections to the admin listener.
+  /// The maximum number of waiting requests: half of the connections to the admin listener.
   let most: Int
   private let count = Mutex(0)
 
@@ -21,7 +22,7 @@ final class WaitLimit: Sendable {
 
   /// Counts a request that is about to wait.
   ///
-  /// - Throws: 503 if as many wait as may.
+  /// - Throws: `Problem` (503) if the limit is reached.
   func enter() throws(Problem) -> Slot {
     let isFull = count.withLock { count in
       guard count < most else { return true }

@@ -3,7 +3,7 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// Waiting until so many pushes are there as a test expects.
+/// The route that waits until a number of pushes has arrived.
 struct WaitRoutes: Sendable {
   let state: ServerState
   let waits: WaitLimit
@@ -20,7 +20,7 @@ struct WaitRoutes: Sendable {
       throw Problem(error)
     }
     if state.viewedFile != nil {
-      // Nothing will come.
+      // A view of an export receives no pushes.
       query.timeout = .zero
       query.settle = .zero
     }

@@ -2,21 +2,21 @@ import Faults
 import NIOConcurrencyHelpers
 import TLSEngine
 
-/// Server certificates that a careful client refuses, each made when a fault first wants it and kept in memory only.
+/// Invalid server certificates for faults of the TLS handshake, created on first use and kept in memory only.
 final class BadCertificates: Sendable {
   private let folder: CertificateFolder
   private let extraNames: [String]
   private let made = NIOLockedValueBox<[Action.BadCertificate: TLSContext]>([:])
 
-  /// - Parameter extraNames: what the server is called besides the usual names.
+  /// - Parameter extraNames: The server's names in addition to the usual ones.
   init(folder: CertificateFolder, extraNames: [String]) {
     self.folder = folder
     self.extraNames = extraNames
   }
 
-  /// The context whose certificate is bad in this way.
+  /// Returns a TLS context with a certificate that is invalid in this way.
   ///
-  /// - Throws: `CertificateFolderError` or `TLSError`, also where the folder holds no key of the authority.
+  /// - Throws: `CertificateFolderError` or `TLSError`, also if the folder contains no CA key.
   func context(for kind: Action.BadCertificate) throws -> TLSContext {
     try made.withLockedValue { made in
       if let known = made[kind] { return known }

@@ -4,21 +4,22 @@ internal import TLSEngine
 extension CertificateFolder {
   /// The files of one provider certificate.
   public struct ClientCertificate: Sendable, Equatable {
-    /// The certificate alone, PEM.
+    /// The path of the certificate alone, in PEM.
     public let certificate: String
-    /// Its private key, PEM.
+    /// The path of the private key, in PEM.
     public let key: String
-    /// Both in one file, under `CertificateFolder.password`.
+    /// The certificate and its key as PKCS #12, with the password `CertificateFolder.password`.
     public let p12: String
   }
 
-  /// Makes a provider certificate for one's own topics; an earlier one for the same topics is replaced.
+  /// Issues a provider certificate for the given topics and replaces an earlier one for the same topics.
   ///
   /// - Parameters:
-  ///   - topics: what it may push to; the first one becomes its `UID`. At least one.
-  ///   - environments: where it may be used (the extensions of APNS.md section 4.1).
-  ///   - expired: makes one that ended yesterday, with which the TLS handshake fails.
-  /// - Returns: the paths of the three files, absolute.
+  ///   - topics: The topics that the certificate may push to, at least one; the first becomes its `UID`.
+  ///   - environments: The environments that the certificate is valid for (the extensions of Protocol.md, section
+  ///     4.1).
+  ///   - expired: Whether to issue a certificate that expired a day ago, with which the TLS handshake fails.
+  /// - Returns: The absolute paths of the three files.
   /// - Throws: `CertificateFolderError`.
   public func makeClientCertificate(
     topics: [String], environments: Set<PushEnvironment> = Set(PushEnvironment.allCases), expired: Bool = false
@@ -56,12 +57,13 @@ extension CertificateFolder {
     return ClientCertificate(certificate: files.certificate.path, key: files.key.path, p12: bundle.path)
   }
 
-  /// Whether `topic` can be one: 1 to 255 bytes without spaces and control characters.
+  /// Returns whether `topic` is a valid topic: 1 to 255 bytes without spaces and control characters.
   package static func isTopic(_ topic: String) -> Bool {
     (1...255).contains(topic.utf8.count) && topic.unicodeScalars.allSatisfy { $0.value > 0x20 && $0.value != 0x7F }
   }
 
-  /// One name for one set of topics. The dot after `client` and the file's extension keep it apart from `client-key.pem`.
+  /// Returns a file name that is unique for a set of topics, without extension. The dot after `client` keeps it
+  /// distinct from `client-key.pem`.
   private static func fileName(
     _ first: String, _ topics: [String], _ environments: Set<PushEnvironment>, _ expired: Bool
   ) -> String {

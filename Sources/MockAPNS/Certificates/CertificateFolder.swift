@@ -7,63 +7,63 @@
 #endif
 internal import TLSEngine
 
-/// The folder of certificates and keys (`Certs/`), complete: everything in it exists and fits together.
+/// A complete, consistent folder of certificates and keys (`Certs/`).
 ///
-/// What each file is stands in `Certs/README.md`.
+/// `Certs/README.md` describes the files.
 public struct CertificateFolder: Sendable {
-  /// The folder, absolute and without symbolic links.
+  /// The path of the folder, absolute and without symbolic links.
   public let path: String
-  /// The certificate authority in PEM, for whoever has to trust it.
+  /// The CA certificate in PEM, which clients must trust.
   public let caPEM: String
-  /// SHA-256 of the authority's certificate, as 64 lower-case hexadecimal digits.
+  /// The SHA-256 fingerprint of the CA certificate, as 64 lower-case hexadecimal digits.
   public let caFingerprint: String
-  /// The provider keys that `provider.yaml` names, in its order.
+  /// The provider keys listed in `provider.yaml`, in its order.
   public let providerKeys: [ProviderKeyEntry]
-  /// What was made or renewed just now, and what deserves a look; a line each, for the log.
+  /// Messages for the log: files created or renewed, and problems; one line each.
   public let notices: [String]
 
-  /// The id of the provider key that is made here.
+  /// The key id of the generated provider key.
   public static let keyID = "MOCKKEY001"
-  /// The team of the provider key and the certificates that are made here.
+  /// The team id of the generated provider key and certificates.
   public static let teamID = "MOCKTEAM01"
-  /// The first topic of the provider certificate that is made here, its `UID`.
+  /// The first topic of the generated provider certificate, its `UID`.
   public static let topic = "com.example.app"
-  /// All topics of the provider certificate that is made here: an app's, as Apple's certificates have them (APNS.md
+  /// All topics of the generated provider certificate: those of an app, as in Apple's certificates (Protocol.md,
   /// section 4.1).
   public static let topics = [topic, topic + ".voip", topic + ".complication"]
-  /// The password of every `.p12` file made here.
+  /// The password of every generated `.p12` file.
   public static let password = "mock"
 
-  /// The authority's certificate, which clients trust.
+  /// The path of the CA certificate, which clients must trust.
   public var caPath: String { path + "/ca.pem" }
-  /// The server's certificate followed by the authority's.
+  /// The path of the server certificate, followed in the file by the CA certificate.
   public var serverPath: String { path + "/server.pem" }
-  /// The server's private key.
+  /// The path of the server's private key.
   public var serverKeyPath: String { path + "/server-key.pem" }
-  /// The provider key, shaped as Apple's download.
+  /// The path of the provider key, in the format of Apple's downloads.
   public var providerKeyPath: String { path + "/AuthKey_\(Self.keyID).p8" }
-  /// The provider certificate alone.
+  /// The path of the provider certificate.
   public var clientPath: String { path + "/client.pem" }
-  /// The provider certificate's private key.
+  /// The path of the provider certificate's private key.
   public var clientKeyPath: String { path + "/client-key.pem" }
-  /// Provider certificate and key in one file, under `password`.
+  /// The path of the provider certificate and key as PKCS #12, with the password `password`.
   public var clientP12Path: String { path + "/client.p12" }
-  /// The list of trusted provider keys, which people edit.
+  /// The path of the list of trusted provider keys, which users edit.
   public var providerKeysPath: String { path + "/provider.yaml" }
 
-  /// Opens a folder, and makes whatever is missing in it.
+  /// Opens a folder and creates missing files.
   ///
-  /// What exists is kept, with these exceptions: a certificate that ends within 30 days is made anew, and so is a server
-  /// certificate without one of the names it should have; an authority with IP addresses among its name constraints is
-  /// re-issued with the same key and subject; certificates other than the leaf are removed from `client.pem` and
-  /// `client.p12`.
+  /// Existing files are kept, with these exceptions: a certificate that expires within 30 days is issued again, and
+  /// so is a server certificate that lacks a required name; a CA certificate with IP addresses in its name
+  /// constraints is re-issued with the same key and subject; certificates other than the leaf are removed from
+  /// `client.pem` and `client.p12`.
   ///
   /// - Parameters:
-  ///   - path: the folder; made if there is none.
-  ///   - extraNames: host names and addresses the server certificate bears besides the usual ones (`--san`).
-  ///   - newAuthority: makes a new certificate authority and new certificates in place of the existing ones. Whoever
-  ///     trusted the old one must be given the new one. The provider key stays.
-  /// - Throws: `CertificateFolderError`, also for a name outside what the existing authority may vouch for.
+  ///   - path: The folder; created if it does not exist.
+  ///   - extraNames: Host names and addresses in the server certificate in addition to the usual ones (`--san`).
+  ///   - newAuthority: Whether to replace the certificate authority and all certificates. Clients that trusted the
+  ///     old CA need the new one. The provider key is kept.
+  /// - Throws: `CertificateFolderError`, also for a name that the existing CA's name constraints exclude.
   public static func open(
     path: String, extraNames: [String] = [], newAuthority: Bool = false
   ) throws -> CertificateFolder {
@@ -71,7 +71,7 @@ public struct CertificateFolder: Sendable {
       path: path, extraNames: extraNames, newAuthority: newAuthority, hostName: currentHostName, now: currentTime)
   }
 
-  /// The same with the machine's name and time given (milliseconds since 1970).
+  /// Opens a folder with the given host name and time (milliseconds since 1970).
   static func open(
     path: String, extraNames: [String], newAuthority: Bool, hostName: String?, now: Int64
   ) throws -> CertificateFolder {
@@ -91,13 +91,13 @@ public struct CertificateFolder: Sendable {
     }
   }
 
-  /// Makes the folder and those above it, and finds its absolute path.
+  /// Creates the folder and its parents, and returns its absolute path.
   private static func makeFolder(_ path: String) throws -> String {
     var partial = path.hasPrefix("/") ? "" : "."
     var failure: Int32 = 0
     for part in path.split(separator: "/") {
       partial += "/" + part
-      // The first failure is the reason: below what is not there nothing can be made.
+      // The first failure is the cause: later ones follow from it.
       if mkdir(partial, 0o755) != 0, errno != EEXIST, failure == 0 { failure = errno }
     }
     guard let resolved = realpath(path.isEmpty ? "." : path, nil) else {
@@ -109,14 +109,15 @@ public struct CertificateFolder: Sendable {
     return String(cString: resolved)
   }
 
-  /// The machine's name, if the system tells one.
+  /// The machine's host name; nil if the system provides none.
   static var currentHostName: String? {
     var name = [CChar](repeating: 0, count: 256)
     guard gethostname(&name, name.count - 1) == 0 else { return nil }
     return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
   }
 
-  /// The machine's time, not the server's settable one: clients compare certificates with their own clocks.
+  /// The machine's time, not the server clock's, in milliseconds since 1970: clients validate certificates by their
+  /// own clocks.
   static var currentTime: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_REALTIME, &time)

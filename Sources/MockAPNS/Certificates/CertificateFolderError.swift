@@ -1,23 +1,23 @@
-/// What is wrong in the folder of certificates and keys, on one line: where, what, and how to repair it.
+/// An error in the folder of certificates and keys. Its description is one line: place, problem and repair.
 public struct CertificateFolderError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The file, with a line where that helps (`Certs/provider.yaml:7`), or the setting.
+  /// The file, with a line number where that helps (`Certs/provider.yaml:7`), or the setting.
   public let place: String
-  /// What is wrong there.
+  /// The problem.
   public let problem: String
-  /// What to do about it.
+  /// The way to solve the problem.
   public let repair: String
 
-  /// An error from parts.
+  /// Creates an error.
   init(place: String, problem: String, repair: String) {
     self.place = place
     self.problem = problem
     self.repair = repair
   }
 
-  /// All three.
+  /// The place, the problem and the repair on one line.
   public var description: String { "\(place): \(problem); \(repair)" }
 
-  /// Does `work` on the folder's files; what cannot be read or written there is said as an error of the folder.
+  /// Runs `work` and converts file errors that it throws.
   static func wrapping<Result>(_ work: () throws -> Result) throws -> Result {
     do {
       return try work()

@@ -3,7 +3,7 @@ internal import TLSEngine
 extension CertificateFolderSetup {
   private static let authorityLife = 3652 * day
 
-  /// Loads `ca.pem` and `ca-key.pem`, or makes them if there are none.
+  /// Loads `ca.pem` and `ca-key.pem`, or creates them if neither exists.
   mutating func authority(new: Bool) throws -> Authority {
     let certificateFile = file("ca.pem")
     let keyFile = file("ca-key.pem")
@@ -45,12 +45,12 @@ extension CertificateFolderSetup {
     return try reissue(Authority(certificate: certificate, key: key), key, in: certificateFile)
   }
 
-  /// Why a CA certificate from an earlier version has to be replaced.
+  /// The reason for which a CA certificate from an earlier version must be replaced.
   private static let refusal =
     "has IP addresses among its name constraints, so clients built on BoringSSL (NIOSSL, curl_cffi, Chrome) refuse it"
 
-  /// Replaces a CA certificate whose name constraints contain IP addresses. Where that is impossible, keeps the old one
-  /// with a notice: clients on other TLS libraries accept it.
+  /// Re-issues a CA certificate whose name constraints contain IP addresses. If that is impossible, keeps the old
+  /// one and adds a notice: clients on other TLS libraries accept it.
   private mutating func reissue(
     _ authority: Authority, _ key: ES256PrivateKey, in file: WholeFile
   ) throws -> Authority {
@@ -84,7 +84,7 @@ extension CertificateFolderSetup {
     return Authority(certificate: authority.certificate, key: authority.key)
   }
 
-  /// The authority's certificate in PEM.
+  /// Returns the CA certificate in PEM.
   func pem(of authority: X509Certificate) throws -> String {
     try making(file("ca.pem")) { try authority.pem }
   }

@@ -1,7 +1,7 @@
 internal import TLSEngine
 
 extension CertificateFolderSetup {
-  /// Makes or repairs `client.pem`, `client-key.pem` and `client.p12`.
+  /// Creates or repairs `client.pem`, `client-key.pem` and `client.p12`.
   mutating func client(_ authority: Authority, renew: Bool) throws {
     let files = LeafFiles(certificate: file("client.pem"), key: file("client-key.pem"))
     let bundle = file("client.p12")
@@ -37,7 +37,7 @@ extension CertificateFolderSetup {
     notices.append("made \(bundle.path) from \(files.certificate.name)")
   }
 
-  /// Writes certificate and key into one file under `CertificateFolder.password`.
+  /// Writes certificate and key as PKCS #12 with the password `CertificateFolder.password`.
   func saveBundle(_ issued: CertificateAuthority.Issued, topic: String, in file: WholeFile) throws {
     let bytes = try making(file) {
       try PKCS12.encode(issued, name: "apns-mock " + topic, password: CertificateFolder.password)
@@ -45,7 +45,7 @@ extension CertificateFolderSetup {
     try file.replace(with: bytes, isPrivate: true)
   }
 
-  /// Sees to `AuthKey_MOCKKEY001.p8`.
+  /// Validates `AuthKey_MOCKKEY001.p8`, or creates it if it does not exist.
   mutating func providerKey() throws {
     let file = file(ProviderKeysFile.ownKeyFile)
     if file.exists {
@@ -58,7 +58,7 @@ extension CertificateFolderSetup {
       "made a provider key (key id \(CertificateFolder.keyID), team id \(CertificateFolder.teamID)): \(file.path)")
   }
 
-  /// Reads `provider.yaml`, or makes it if there is none.
+  /// Reads `provider.yaml`, or creates it if it does not exist.
   mutating func providerKeys() throws -> [ProviderKeyEntry] {
     let file = file(ProviderKeysFile.name)
     if !file.exists {

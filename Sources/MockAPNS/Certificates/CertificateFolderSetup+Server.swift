@@ -1,14 +1,14 @@
 internal import TLSEngine
 
 extension CertificateFolderSetup {
-  /// Sees to `server.pem` and `server-key.pem`.
+  /// Validates `server.pem` and `server-key.pem`, or creates them.
   mutating func server(_ authority: Authority, renew: Bool) throws {
     let files = LeafFiles(certificate: file("server.pem"), key: file("server-key.pem"))
     let present = try leaf(files, authority, renew: renew)
     let borne = Set(present.certificate?.names ?? [])
     var wanted = names.demanded
     if let host = names.host, !wanted.contains(host) {
-      // The machine's name changes without anybody's will: it is taken along only where the authority allows it.
+      // Host names change unexpectedly, so the host name is included only if the CA's name constraints allow it.
       if try borne.contains(host) || permits(host, authority) {
         wanted.append(host)
       } else {
@@ -36,7 +36,7 @@ extension CertificateFolderSetup {
     notices.append("made a server certificate, as \(reason): \(files.certificate.path)")
   }
 
-  /// Puts the re-issued CA certificate behind the server's certificate in place of the old one.
+  /// Replaces the old CA certificate in the server's chain by the re-issued one.
   private mutating func repairChain(_ present: Leaf, _ authority: Authority, in file: WholeFile) throws {
     guard let certificate = present.certificate, present.others.contains(where: \.constrainsAddresses),
       !authority.certificate.constrainsAddresses

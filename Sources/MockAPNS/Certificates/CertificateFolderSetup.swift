@@ -1,17 +1,17 @@
 internal import TLSEngine
 
-/// Completes a folder of certificates and keys, file by file.
+/// Creates, validates and renews the files of a certificate folder.
 struct CertificateFolderSetup {
-  /// The folder, absolute.
+  /// The absolute path of the folder.
   let path: String
-  /// The time, in milliseconds since 1970.
+  /// The current time, in milliseconds since 1970.
   let now: Int64
-  /// Which names the server certificate bears.
+  /// The names for the server certificate.
   let names: ServerNames
-  /// What was done, and what deserves a look.
+  /// Messages for the log: files created or renewed, and problems.
   var notices: [String] = []
 
-  /// The certificate authority as far as the folder has it: a team may keep the key elsewhere.
+  /// The certificate authority. Its key is nil if the folder does not contain it: a team may keep it elsewhere.
   struct Authority {
     let certificate: X509Certificate
     let key: ES256PrivateKey?
@@ -29,15 +29,15 @@ struct CertificateFolderSetup {
     /// The certificates after the first in its file.
     var others: [X509Certificate] = []
     var key: ES256PrivateKey?
-    /// Why they have to be made anew; nil if they are good.
+    /// The reason for which certificate and key must be replaced; nil if they are valid.
     var flaw: String?
   }
 
   static let hour: Int64 = 3_600_000
   static let day = 24 * hour
-  /// A certificate is made anew when it ends sooner than this.
+  /// The remaining validity below which a certificate is renewed.
   static let renewal = 30 * day
-  /// What today's clients accept at most is 398 days.
+  /// The validity of server and provider certificates. Clients accept at most 398 days.
   static let leafLife = 397 * day
 
   init(path: String, now: Int64, names: ServerNames) {
@@ -48,12 +48,13 @@ struct CertificateFolderSetup {
 
   func file(_ name: String) -> WholeFile { WholeFile(path: "\(path)/\(name)") }
 
-  /// A life that begins an hour ago, for clients in containers and simulators whose clocks are behind.
+  /// Returns a validity period that began an hour ago, for clients in containers and simulators whose clocks are
+  /// behind.
   func life(_ length: Int64) -> ClosedRange<Int64> {
     (now - Self.hour)...(now - Self.hour + length)
   }
 
-  /// The command that replaces the authority, with the names that are wanted now.
+  /// The command that replaces the CA, with the current extra names.
   var newAuthorityCommand: String {
     let names = names.extra.map { " --san \($0)" }.joined()
     return "apns-mock certs --new-ca --certs '\(path)'\(names)"
@@ -61,7 +62,7 @@ struct CertificateFolderSetup {
 
   // MARK: - Reading
 
-  /// The certificates of a PEM file in their order; at least one.
+  /// Returns the certificates of a PEM file in order; at least one.
   func certificates(_ file: WholeFile, repair: String) throws -> [X509Certificate] {
     let text = try file.text()
     do {
@@ -71,7 +72,7 @@ struct CertificateFolderSetup {
     }
   }
 
-  /// The private key in a file.
+  /// Returns the private key in a file. Adds a notice if other users can read it.
   mutating func privateKey(_ file: WholeFile, repair: String) throws -> ES256PrivateKey {
     let text = try file.text()
     if file.isOpenToOthers { notices.append("\(file.path) can be read by other users: chmod 600 '\(file.path)'") }
@@ -82,7 +83,7 @@ struct CertificateFolderSetup {
     }
   }
 
-  /// What stands in `files`, and whether that will do.
+  /// Loads a certificate and its key and checks whether they must be replaced.
   mutating func leaf(_ files: LeafFiles, _ authority: Authority, renew: Bool) throws -> Leaf {
     if renew { return Leaf(flaw: "there is a new authority") }
     for file in [files.certificate, files.key] where !file.exists { return Leaf(flaw: "there was no \(file.name)") }
@@ -112,7 +113,9 @@ struct CertificateFolderSetup {
 
   // MARK: - Writing
 
-  /// The authority as something that can issue.
+  /// Returns the CA as an issuer.
+  ///
+  /// - Throws: `CertificateFolderError` if its key is missing.
   func issuer(_ authority: Authority, for file: WholeFile, _ reason: String) throws -> CertificateAuthority {
     guard let key = authority.key else {
       throw CertificateFolderError(
@@ -122,7 +125,7 @@ struct CertificateFolderSetup {
     return try making(file) { try CertificateAuthority(certificate: authority.certificate, key: key) }
   }
 
-  /// Writes a private key and then the chain that begins with its certificate.
+  /// Writes a private key, then the certificate chain.
   func save(_ key: ES256PrivateKey, _ chain: [X509Certificate], in files: LeafFiles) throws {
     let text = try making(files.key) { try key.pem }
     try files.key.replace(with: Array(text.utf8), isPrivate: true)
@@ -135,10 +138,10 @@ struct CertificateFolderSetup {
     try file.replace(with: Array(text.utf8), isPrivate: false)
   }
 
-  /// Runs `work`, which replaces a file that is usable but outdated. Where that is impossible, as in a folder that can
-  /// only be read, keeps the file with a notice.
+  /// Runs `work`, which replaces a usable but outdated file. If that fails, as in a read-only folder, keeps the file
+  /// and adds a notice.
   ///
-  /// - Returns: whether it was replaced.
+  /// - Returns: Whether the file was replaced.
   mutating func replacing(
     _ file: WholeFile, as reason: String, _ work: (CertificateFolderSetup) throws -> Void
   ) throws -> Bool {
@@ -151,7 +154,7 @@ struct CertificateFolderSetup {
     }
   }
 
-  /// Runs `make` and says which file it was for when OpenSSL cannot do it.
+  /// Runs `make` and reports an OpenSSL error as an error of the file.
   func making<Result>(_ file: WholeFile, _ make: () throws -> Result) throws -> Result {
     do {
       return try make()

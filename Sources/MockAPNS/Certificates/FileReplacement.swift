@@ -6,18 +6,18 @@
   internal import Glibc
 #endif
 
-/// What a file will hold, while it is written piece by piece under a temporary name. Until `commit` nobody sees any of
-/// it; if that is never called, nothing has changed. What is no ordinary file (a pipe, a terminal) cannot be replaced and
-/// gets each piece at once.
+/// The new content of a file, written in pieces to a temporary file. `commit` replaces the file atomically; without
+/// it, nothing changes. Anything but a regular file (a pipe, a terminal) cannot be replaced, and each piece is
+/// written to it directly.
 package final class FileReplacement {
   private let path: String
-  /// Nil for what is written to at once.
+  /// The path of the temporary file; nil if the file is written directly.
   private let temporary: String?
   private var file: Int32
 
-  /// Begins a file of its own beside the one at `path`.
+  /// Creates a temporary file next to the one at `path`.
   ///
-  /// - Parameter isPrivate: whether only this user may read it.
+  /// - Parameter isPrivate: Whether only the current user may read the file.
   /// - Throws: `FileError`.
   package init(of path: String, isPrivate: Bool) throws(FileError) {
     self.path = path
@@ -40,18 +40,18 @@ package final class FileReplacement {
     if let temporary { unlink(temporary) }
   }
 
-  /// Removes what there is so far of the file at `path`: for the end of a process in whose midst it is written.
+  /// Removes the temporary file for `path`, when the process ends while writing it.
   package static func abandon(_ path: String) { unlink(temporary(for: path)) }
 
   private static func temporary(for path: String) -> String { "\(path).\(getpid()).tmp" }
 
-  /// Whether something is there that is no ordinary file.
+  /// Returns whether something other than a regular file exists at `path`.
   package static func isSpecial(_ path: String) -> Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & S_IFMT != S_IFREG
   }
 
-  /// Writes what comes next.
+  /// Appends bytes.
   ///
   /// - Throws: `FileError`.
   package func append(_ bytes: [UInt8]) throws(FileError) {
@@ -64,7 +64,7 @@ package final class FileReplacement {
     }
   }
 
-  /// Puts it in its place.
+  /// Replaces the file by the new content.
   ///
   /// - Throws: `FileError`; then nothing has changed.
   package func commit() throws(FileError) {
@@ -79,7 +79,7 @@ package final class FileReplacement {
 }
 
 extension FileError {
-  /// A failure of the system's, just now.
+  /// Creates an error from `errno`.
   init(path: String, failing what: String) {
     let number = errno
     let repair =

@@ -2,15 +2,15 @@ public import APNSRules
 public import TLSEngine
 
 extension ProviderCertificate {
-  /// What the rules need to know of the certificate a client proved to have.
+  /// Creates the certificate facts that the APNs rules need, from a verified client certificate.
   init(_ certificate: PeerCertificate) {
     self.init(
       subjectUID: certificate.subjectUID, topics: certificate.topics, development: certificate.development,
       production: certificate.production, commonName: certificate.commonName, fingerprint: certificate.fingerprint)
   }
 
-  /// Whether APNs of this environment lets a connection with it go on. One without any push extension may: it gets 403
-  /// `BadCertificate` as an answer (APNS.md section 4.2).
+  /// Returns whether APNs of this environment accepts a connection with the certificate. One without any push
+  /// extension is accepted, but its pushes are rejected with 403 `BadCertificate` (Protocol.md, section 4.2).
   func isUsable(in environment: PushEnvironment) -> Bool {
     guard development || production else { return true }
     return environment == .sandbox ? development : production
@@ -18,7 +18,7 @@ extension ProviderCertificate {
 }
 
 extension TrustedKey {
-  /// A key that signatures are really verified with.
+  /// Creates a key that verifies signatures with `publicKey`.
   public init(
     keyID: String, teamID: String, publicKey: ES256PublicKey, environment: PushEnvironment? = nil,
     topics: [String]? = nil, relatedKeyID: String? = nil
@@ -32,7 +32,7 @@ extension TrustedKey {
 }
 
 extension TrustedKey {
-  /// A key that `provider.yaml` names.
+  /// Creates the key of an entry of `provider.yaml`.
   init(_ entry: ProviderKeyEntry) {
     self.init(
       keyID: entry.keyID, teamID: entry.teamID, publicKey: entry.publicKey, environment: entry.environment,
@@ -41,12 +41,12 @@ extension TrustedKey {
 }
 
 extension KeyRing {
-  /// The same keys with `key` added, or in place of the one with its id.
+  /// Returns the key ring with `key` added, replacing a key with the same id.
   public func adding(_ key: TrustedKey) -> KeyRing {
     KeyRing(version: version + 1, keys: keys.values.filter { $0.keyID != key.keyID } + [key])
   }
 
-  /// The same keys without the one with this id.
+  /// Returns the key ring without the key that has this id.
   public func removing(_ keyID: String) -> KeyRing {
     KeyRing(version: version + 1, keys: keys.values.filter { $0.keyID != keyID })
   }

@@ -1,9 +1,9 @@
 internal import TLSEngine
 
 extension ProviderKeysFile {
-  /// Trusts one more key, from the next start on. Comments and order of the file stay.
+  /// Adds a key, which is trusted from the next start on. The file's comments and order are kept.
   ///
-  /// - Returns: false if the very same entry stands there already.
+  /// - Returns: False if the file already contains the same entry.
   /// - Throws: `CertificateFolderError`, also if another entry has the key id.
   package func add(_ entry: ProviderKeyEntry) throws -> Bool {
     try edit { text, entries in
@@ -21,9 +21,10 @@ extension ProviderKeysFile {
     }
   }
 
-  /// Trusts a key no longer, from the next start on. Comments and order of the file stay, and so do key files.
+  /// Removes a key, which is no longer trusted from the next start on. The file's comments and order are kept, and
+  /// so are key files.
   ///
-  /// - Returns: false if no entry has this key id.
+  /// - Returns: False if no entry has this key id.
   /// - Throws: `CertificateFolderError`.
   package func remove(_ keyID: String) throws -> Bool {
     guard file.exists else { return false }
@@ -33,15 +34,15 @@ extension ProviderKeysFile {
     }
   }
 
-  /// Replaces the file by what `change` makes of it, if that really has the entries it should have.
+  /// Replaces the file by the text that `change` returns, after checking that it parses to the expected entries.
   ///
-  /// - Returns: whether there was a change.
+  /// - Returns: Whether the file was changed.
   private func edit(
     _ change: (ProviderKeysText, [ProviderKeyEntry]) throws -> (text: String, entries: [ProviderKeyEntry])?
   ) throws -> Bool {
     try FolderLock.holding(folder) {
       try CertificateFolderError.wrapping {
-        // A link, such as a container's to a mounted file, stays one.
+        // Symbolic links, such as a container's to a mounted file, are kept.
         let file = file.resolved
         let bytes = try file.bytes()
         guard let text = String(validating: bytes, as: UTF8.self) else {

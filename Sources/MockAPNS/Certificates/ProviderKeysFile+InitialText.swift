@@ -1,5 +1,5 @@
 extension ProviderKeysFile {
-  /// What the file says when it is made: the key of the first start, and how to add one's own.
+  /// The initial content of the file: the generated key, and instructions for adding keys.
   static let initialText = """
     # The provider keys this server trusts. It needs their public halves only, and reads this file when it starts.
     # apns-mock key add FILE.p8 --key-id K --team-id T writes an entry, and tells a server that is running.

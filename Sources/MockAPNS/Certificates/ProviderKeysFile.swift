@@ -2,14 +2,14 @@ internal import APNSRules
 internal import TLSEngine
 internal import Yams
 
-/// `provider.yaml`: the provider keys the server trusts, a file that people edit.
+/// The list of trusted provider keys, `provider.yaml`, which users edit.
 package struct ProviderKeysFile: Sendable {
-  /// Its name in the folder.
+  /// The file's name.
   package static let name = "provider.yaml"
-  /// The key that is made at the first start.
+  /// The name of the key file generated at the first start.
   static let ownKeyFile = "AuthKey_\(CertificateFolder.keyID).p8"
 
-  /// What an entry may say.
+  /// The fields of an entry.
   enum Field: String, CaseIterable {
     case keyID = "key_id"
     case teamID = "team_id"
@@ -18,23 +18,23 @@ package struct ProviderKeysFile: Sendable {
     case relatedKeyID = "related_key_id"
   }
 
-  /// The folder, absolute and without symbolic links.
+  /// The path of the folder, absolute and without symbolic links.
   let folder: String
 
-  /// The list in `folder`.
+  /// Creates the list in `folder`.
   package init(folder: String) { self.folder = WholeFile(path: folder).resolved.path }
 
-  /// The list itself.
+  /// The file of the list.
   package var file: WholeFile { WholeFile(path: "\(folder)/\(Self.name)") }
 
-  /// All entries, in their order.
+  /// Returns all entries in order.
   ///
   /// - Throws: `CertificateFolderError` with the line of the first mistake.
   package func entries() throws -> [ProviderKeyEntry] {
     try CertificateFolderError.wrapping { try entries(in: try file.text()) }
   }
 
-  /// The entries that the file would have if `text` stood in it.
+  /// Parses the entries in `text` as if it were the file's content.
   func entries(in text: String) throws -> [ProviderKeyEntry] {
     let document = YAMLDocument(path: file.path)
     var lines: [String: Int] = [:]
@@ -47,7 +47,7 @@ package struct ProviderKeysFile: Sendable {
     }
   }
 
-  /// Whether `text` can be a key id or a team id.
+  /// Returns whether `text` is a valid key id or team id: ten ASCII letters and digits.
   package static func isIdentifier(_ text: String) -> Bool {
     text.utf8.count == 10 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
   }
@@ -133,7 +133,7 @@ package struct ProviderKeysFile: Sendable {
     }
   }
 
-  /// The command that gives what is wanted here.
+  /// Returns a hint with the command that prints a key's public half.
   private static func publicHalf(_ keyID: String) -> String {
     "its public half comes from: openssl pkey -in AuthKey_\(keyID).p8 -pubout"
   }

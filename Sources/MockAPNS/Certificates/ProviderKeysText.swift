@@ -2,18 +2,20 @@ internal import APNSRules
 internal import TLSEngine
 internal import Yams
 
-/// The text of `provider.yaml`, as something to add to and to remove from: what people wrote in it stays as it is.
+/// The text of `provider.yaml`, for adding and removing entries without changing the rest of the text.
 struct ProviderKeysText {
-  /// The text itself.
+  /// The full text.
   let text: String
-  /// Each entry of the list.
+  /// The entries of the list.
   let items: [Node]
   /// The value of `keys`; nil if there is no such field.
   private let keys: Node?
   private let document: YAMLDocument
 
-  /// - Parameter document: names the file in errors.
-  /// - Throws: `CertificateFolderError` if the text is not YAML or `keys` no list.
+  /// Parses the text.
+  ///
+  /// - Parameter document: Names the file in errors.
+  /// - Throws: `CertificateFolderError` if the text is not YAML or `keys` is not a list.
   init(_ text: String, _ document: YAMLDocument) throws {
     self.text = text
     self.document = document
@@ -29,12 +31,12 @@ struct ProviderKeysText {
     items = Array(list)
   }
 
-  /// The line that the entry at `index` begins on, from 1.
+  /// Returns the line that the entry at `index` begins on, from 1.
   func line(ofItem index: Int) -> Int { document.line(items[index]) }
 
-  /// The text with an entry after the last one.
+  /// Returns the text with an entry added after the last one.
   ///
-  /// - Throws: `CertificateFolderError` if there is no saying where it would have to stand.
+  /// - Throws: `CertificateFolderError` if the position for the entry cannot be determined.
   func adding(_ entry: ProviderKeyEntry) throws -> String {
     let lineEnd = text.unicodeScalars.contains("\r") ? "\r\n" : "\n"
     var lines = self.lines
@@ -50,20 +52,20 @@ struct ProviderKeysText {
         added.insert("keys:", at: 0)
       }
     }
-    // The last line is empty when the text ends with a line break, as it should; two empty ones need no third.
+    // The last line is empty if the text ends with a line break. Two empty lines need no third.
     if lines.last?.isEmpty == true { lines.removeLast() }
     if added.first == "", lines.last.map(Self.isBlank) == true { added.removeFirst() }
     let kept = lines.map { String($0) }
     return (kept + added.map { lineEnd == "\n" ? $0 : $0 + "\r" } + [""]).joined(separator: "\n")
   }
 
-  /// The text without the entry at `index`. Comments above and below it stay.
+  /// Returns the text without the entry at `index`. Comments above and below it are kept.
   ///
-  /// - Throws: `CertificateFolderError` if there is no saying which lines it has.
+  /// - Throws: `CertificateFolderError` if the lines of the entry cannot be determined.
   func removing(at index: Int) throws -> String {
     guard let hyphen = try listColumn(), let line = items[index].mark?.line else { return text }
     var lines = self.lines
-    // A hyphen may stand on a line of its own, above the entry.
+    // The hyphen may be on a line of its own above the entry.
     let first = lines.prefix(line).lastIndex { $0.dropFirst(hyphen).first == "-" } ?? line - 1
     let isOutside = { (line: Line) in !Self.isBlank(line) && !Self.isComment(line) && Self.indentation(line) <= hyphen }
     var end = lines[(first + 1)...].firstIndex(where: isOutside) ?? lines.count
@@ -75,18 +77,18 @@ struct ProviderKeysText {
 
   // MARK: - Lines
 
-  // Scalars, not characters: to Swift the end of a Windows line is one character, which a split would not find. A
-  // carriage return stays at the end of its line.
+  // Unicode scalars, because Swift treats CR LF as one character, which a split at `\n` would not find. A carriage
+  // return stays at the end of its line.
   private typealias Line = Substring.UnicodeScalarView
 
   private var lines: [Line] {
     text[...].unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
   }
 
-  /// How far the hyphens of the list are indented; nil if the list has no entry.
+  /// Returns the indentation of the list's hyphens; nil if the list is empty.
   private func listColumn() throws -> Int? {
     guard let keys, case .sequence(let list) = keys, !list.isEmpty else { return nil }
-    // Yams knows a list's style but mixes it up: the character it begins with tells.
+    // Yams reports list styles incorrectly, so the style is determined by the first character.
     guard let mark = list.mark, lines.indices.contains(mark.line - 1),
       lines[mark.line - 1].dropFirst(mark.column - 1).first == "-"
     else {
@@ -97,7 +99,7 @@ struct ProviderKeysText {
     return mark.column - 1
   }
 
-  /// Takes away what stands for an empty list: `[]`, `~` or `null`.
+  /// Removes the notation for an empty list: `[]`, `~` or `null`.
   private func removeMark(of keys: Node, in lines: inout [Line]) {
     guard let mark = keys.mark, lines.indices.contains(mark.line - 1) else { return }
     let line = lines[mark.line - 1]
@@ -118,7 +120,7 @@ struct ProviderKeysText {
 
   // MARK: - Writing
 
-  /// An entry, beginning with its hyphen.
+  /// Returns the lines of an entry, beginning with its hyphen.
   private static func lines(of entry: ProviderKeyEntry) throws -> [String] {
     var lines = ["- key_id: \(quoted(entry.keyID))", "  team_id: \(quoted(entry.teamID))"]
     if let environment = entry.environment { lines.append("  environment: \(environment.rawValue)") }
@@ -128,9 +130,9 @@ struct ProviderKeysText {
     return lines + (try entry.publicKey.pem).split(separator: "\n").map { "    " + $0 }
   }
 
-  /// A text as YAML reads it back as itself, in quotes unless it needs none.
+  /// Returns `text` as a YAML scalar, quoted if necessary.
   private static func quoted(_ text: String) -> String {
-    // What begins with a letter is no number, and no word with a meaning of its own is longer than five letters.
+    // A text that begins with a letter is not a number, and YAML's reserved words have at most five letters.
     let isPlain =
       text.utf8.count > 5 && text.first?.isLetter == true
       && text.utf8.allSatisfy {

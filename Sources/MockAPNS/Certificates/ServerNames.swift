@@ -1,12 +1,12 @@
 internal import TLSEngine
 
-/// The names of the server certificate, and what the certificate authority is limited to.
+/// The names for the server certificate and the name constraints of the certificate authority.
 struct ServerNames {
-  /// The domains a new authority is limited to, with the machine's own name and the added names (CONTRACT.md, `ca.pem`).
-  /// Addresses are not limited.
+  /// The domains that a new CA's name constraints permit, in addition to the host name and the extra names. IP
+  /// addresses are not constrained.
   static let domains = ["localhost", "push.apple.com", "apns-mock", "internal", "test", "local"]
 
-  /// The usual names (CONTRACT.md, `server.pem`; Apple's hosts from APNS.md section 1.1).
+  /// The names that every server certificate contains, among them Apple's hosts (Protocol.md, section 1.1).
   static let usual = [
     "localhost", "127.0.0.1", "::1", "apns-mock", "host.docker.internal",
     "api.push.apple.com", "api.sandbox.push.apple.com", "api.development.push.apple.com",
@@ -14,9 +14,9 @@ struct ServerNames {
     "api-manage-broadcast.push.apple.com", "api-manage-broadcast.sandbox.push.apple.com",
   ]
 
-  /// Names that were asked for with `--san`.
+  /// The names given with `--san`.
   let extra: [CertificateName]
-  /// The machine's name, unless it is none that a certificate can bear.
+  /// The machine's host name; nil if it is not valid in a certificate.
   let host: CertificateName?
 
   /// - Throws: `CertificateFolderError` if one of `extra` is neither a host name nor an IP address.
@@ -32,13 +32,13 @@ struct ServerNames {
     self.host = host.flatMap { CertificateName($0) }
   }
 
-  /// The usual names and the added ones, each once; without the machine's name.
+  /// The usual and the extra names without duplicates; without the host name.
   var demanded: [CertificateName] {
     var seen: Set<CertificateName> = []
     return (Self.usual.compactMap { CertificateName($0) } + extra).filter { seen.insert($0).inserted }
   }
 
-  /// What a new authority is limited to.
+  /// The names that a new CA's name constraints permit.
   var permitted: PermittedNames {
     var permitted = PermittedNames()
     for name in Self.domains.compactMap({ CertificateName($0) }) { permitted.add(name) }

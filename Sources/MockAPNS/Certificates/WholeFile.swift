@@ -6,39 +6,39 @@
   internal import Glibc
 #endif
 
-/// One file that is read or replaced as a whole.
+/// A file that is read or replaced as a whole.
 package struct WholeFile: Sendable {
-  /// Where it is.
+  /// The file's path.
   package let path: String
 
-  /// The file at `path`, which may not be there (yet).
+  /// Creates a reference to the file at `path`, which need not exist.
   package init(path: String) { self.path = path }
 
-  /// Its name in its folder.
+  /// The last component of the path.
   var name: String { path.split(separator: "/").last.map(String.init) ?? path }
 
-  /// Whether anything is there.
+  /// Whether the file exists.
   package var exists: Bool { access(path, F_OK) == 0 }
 
-  /// Whether somebody other than its owner may read it.
+  /// Whether the permissions grant group or others any access.
   var isOpenToOthers: Bool {
     var status = stat()
     return stat(path, &status) == 0 && status.st_mode & 0o077 != 0
   }
 
-  /// The same file by the path that all symbolic links lead to; itself if nothing is there.
+  /// The file with all symbolic links resolved; itself if it does not exist.
   package var resolved: WholeFile {
     guard let target = realpath(path, nil) else { return self }
     defer { free(target) }
     return WholeFile(path: String(cString: target))
   }
 
-  /// Whether it lies in `folder`, once all symbolic links are followed.
+  /// Returns whether the file is inside `folder` after all symbolic links are resolved.
   func isInside(_ folder: String) -> Bool { exists && resolved.path.hasPrefix(folder + "/") }
 
-  /// Its bytes.
+  /// Reads the file's bytes.
   ///
-  /// - Parameter limit: how many there may be. Nobody's key is as long as 1 MiB; a log given by mistake is.
+  /// - Parameter limit: The maximum size. No key is as long as 1 MiB; a log given by mistake is.
   /// - Throws: `FileError`.
   package func bytes(limit: Int = 1 << 20) throws(FileError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)
@@ -47,12 +47,12 @@ package struct WholeFile: Sendable {
     return try bytes(of: file, limit: limit)
   }
 
-  /// Its bytes as text, with anything that is not UTF-8 replaced.
+  /// Reads the file's text, with invalid UTF-8 replaced.
   ///
   /// - Throws: `FileError`, also for more than 1 MiB.
   package func text() throws(FileError) -> String { String(decoding: try bytes(), as: UTF8.self) }
 
-  /// Everything that comes on standard input.
+  /// Reads standard input to its end.
   ///
   /// - Throws: `FileError`, also for more than `limit` bytes.
   package static func standardInput(limit: Int) throws(FileError) -> [UInt8] {
@@ -75,9 +75,9 @@ package struct WholeFile: Sendable {
     }
   }
 
-  /// Puts `bytes` there under a temporary name and renames it, so that nobody ever sees a part of it.
+  /// Replaces the file atomically: writes a temporary file and renames it.
   ///
-  /// - Parameter isPrivate: whether only this user may read them.
+  /// - Parameter isPrivate: Whether only the current user may read the file.
   /// - Throws: `FileError`.
   package func replace(with bytes: [UInt8], isPrivate: Bool) throws(FileError) {
     let replacement = try FileReplacement(of: path, isPrivate: isPrivate)
@@ -85,22 +85,22 @@ package struct WholeFile: Sendable {
     try replacement.commit()
   }
 
-  /// Removes it if it still holds `bytes`: a newer one may have taken its place.
+  /// Removes the file if it still contains `bytes`: it may have been replaced by a newer one.
   package func remove(ifItHolds bytes: [UInt8]) {
     guard let found = try? self.bytes(), found == bytes else { return }
     unlink(path)
   }
 }
 
-/// What could not be done with a file.
+/// An error of a file operation.
 package struct FileError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// The file.
+  /// The file's path.
   package let path: String
-  /// What went wrong, with the system's reason.
+  /// The problem, with the system's reason.
   package let problem: String
-  /// What to do about it.
+  /// The way to solve the problem.
   package let repair: String
 
-  /// File and problem; who knows what the file is for has a better repair.
+  /// The path and the problem. Callers that know the file's purpose can add a better repair.
   package var description: String { "\(path): \(problem)" }
 }

@@ -1,14 +1,14 @@
 internal import Yams
 
-/// Takes a YAML file apart and says on which line a mistake is.
+/// Parses a YAML file and reports errors with line numbers.
 struct YAMLDocument {
-  /// The file, for messages.
+  /// The file's path, for messages.
   let path: String
 
-  /// The document's root; nil if there is nothing in it but comments.
+  /// Returns the document's root; nil if it contains nothing but comments.
   func root(of text: String) throws -> Node? {
     do {
-      // Without resolver everything is text: 0123456789 is a fine key id and no number.
+      // The basic resolver keeps every scalar as text: 0123456789 is a valid key id.
       let root = try Yams.compose(yaml: text, .basic)
       return root.flatMap { isBlank($0) ? nil : $0 }
     } catch let error as YamlError {
@@ -16,7 +16,9 @@ struct YAMLDocument {
     }
   }
 
-  /// The fields of a mapping by name; each is one of `allowed`, and none stands there twice.
+  /// Returns the fields of a mapping by name.
+  ///
+  /// - Throws: `CertificateFolderError` for a field that is not in `allowed`.
   func fields(of node: Node, allowed: [String], what: String) throws -> [String: Node] {
     guard let mapping = node.mapping else {
       throw error(node, "\(what) is not a mapping", "write 'name: value' lines: \(allowed.joined(separator: ", "))")
@@ -32,14 +34,14 @@ struct YAMLDocument {
     return fields
   }
 
-  /// The text of a field; nil if it is not there or blank.
+  /// Returns the text of a field; nil if it is absent or blank.
   func text(_ node: Node?, _ name: String) throws -> String? {
     guard let node, !isBlank(node) else { return nil }
     guard let scalar = node.scalar else { throw error(node, "'\(name)' is not a text", "write \(name): value") }
     return scalar.string
   }
 
-  /// The texts of a field that is a list; nil if it is not there or blank.
+  /// Returns the texts of a list field; nil if it is absent or blank.
   func texts(_ node: Node?, _ name: String) throws -> [String]? {
     guard let node, !isBlank(node) else { return nil }
     guard let nodes = node.sequence, !nodes.isEmpty else {
@@ -53,16 +55,16 @@ struct YAMLDocument {
     }
   }
 
-  /// Whether nothing is written there.
+  /// Returns whether a node is empty or null.
   func isBlank(_ node: Node) -> Bool {
     guard let scalar = node.scalar else { return false }
     return scalar.style == .plain && ["", "~", "null"].contains(scalar.string)
   }
 
-  /// The line a node begins on, from 1.
+  /// Returns the line that a node begins on, from 1.
   func line(_ node: Node) -> Int { node.mark?.line ?? 1 }
 
-  /// An error at a node.
+  /// Returns an error with the position of a node.
   func error(_ node: Node, _ problem: String, _ repair: String) -> CertificateFolderError {
     CertificateFolderError(place: "\(path):\(line(node))", problem: problem, repair: repair)
   }

@@ -330,7 +330,7 @@ public final class FaultControl: Sendable {
   /// Resets the counters of all rules, including those that draws by attempt use.
   public func resetCounters() {
     tallies.reset()
-    // Start the rules' time windows again.
+    // Restart the windows and ramps of the profile's rules.
     change { $0.activatedAt = MachineTime.nanoseconds }
   }
 
