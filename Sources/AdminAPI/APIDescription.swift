@@ -9,7 +9,9 @@ public struct APIDescription: Sendable {
   /// The description as JSON on one line.
   public let json: [UInt8]
 
-  /// - Parameter version: the program's version.
+  /// Assembles the description.
+  ///
+  /// - Parameter version: The program's version.
   public init(version: String) {
     var document = Value.object([])
     for file in Self.files { document.merge(Value(yaml: file)) }

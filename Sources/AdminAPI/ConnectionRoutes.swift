@@ -5,7 +5,7 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// Routes for provider connections: their timelines, and commands that take effect at once.
+/// Routes for provider connections: their timelines, and commands that take effect immediately.
 struct ConnectionRoutes: Sendable {
   let state: ServerState
 
@@ -22,7 +22,7 @@ struct ConnectionRoutes: Sendable {
     case open, closed
   }
 
-  // MARK: - Showing
+  // MARK: - Queries
 
   private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     var parameters = try QueryParameters(request)

@@ -201,7 +201,7 @@ struct JSONBody {
     return String(decoding: writer.bytes, as: UTF8.self)
   }
 
-  /// Returns the problem that the member `name` has the wrong type or value.
+  /// Returns the problem that the member `name` has the wrong type or an invalid value.
   func wrong(_ name: String, _ wanted: String) -> Problem {
     .badRequest("\(name) is not \(wanted)", hint: "Make it \(wanted), or leave it out.")
   }

@@ -10,7 +10,7 @@ extension ConnectionHandler {
   /// The time that the client gets to close after the last bytes, so that a reset does not overtake them.
   private static let lingering = TimeAmount.milliseconds(250)
 
-  // MARK: - Refusing what is not HTTP/2 over TLS
+  // MARK: - Refusing connections without TLS or HTTP/2
 
   /// Returns whether a connection's first byte indicates plain text. A TLS handshake record begins with 22, an HTTP
   /// method or the HTTP/2 preface with a letter.

@@ -20,7 +20,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     /// Nothing received yet. The first byte distinguishes TLS from plain text.
     case firstByte
     case handshake
-    /// The handshake is done, but a fault holds back the first SETTINGS frame. Nothing is read.
+    /// The handshake is done, but a fault delays the first SETTINGS frame. Nothing is read.
     case settingsDelayed
     case open
     /// A fault silences the connection: nothing is sent, received bytes are discarded.
@@ -84,7 +84,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The purpose of `timer`; nil if nothing is scheduled.
   private var deadline: Deadline?
   private var timer: Scheduled<Void>?
-  /// Whether the connection ends at once: responses already submitted are still written, further requests are not
+  /// Whether the connection ends immediately: responses already submitted are still written, further requests are not
   /// processed.
   @exclusivity(unchecked) var isCut = false
   @exclusivity(unchecked) var isFlushing = false
@@ -103,7 +103,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   @exclusivity(unchecked) var isLeaving = false
   @exclusivity(unchecked) var firstBytes: [UInt8] = []
 
-  /// The provider's address, for the log.
+  /// The client's address, for the log.
   var client: String { log.client }
 
   /// Creates the handler. Must be called on the connection's event loop.
@@ -272,7 +272,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  // MARK: - Beginning
+  // MARK: - Opening
 
   private func open(_ context: ChannelHandlerContext) throws {
     cancelDeadlines(upTo: .handshake)
@@ -309,7 +309,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   ///
   /// - Parameter isUsable: whether the client certificate, if there is one, is valid for the server's environment.
   private func begin(isUsable: Bool, _ context: ChannelHandlerContext) {
-    // The first SETTINGS are sent at once, before anything from the client was read (Protocol.md, section 1.3).
+    // The first SETTINGS are sent immediately, before anything from the client was read (Protocol.md, section 1.3).
     flush(context)
     guard isUsable else { return leave(context, .wrongEnvironment(state.configuration.environment)) }
     keepWatch(context)

@@ -2,7 +2,7 @@ public import Faults
 import NIOConcurrencyHelpers
 import NIOCore
 
-/// A command to a connection that is executed at once.
+/// A command to a connection that takes effect immediately.
 public enum ConnectionOrder: Sendable {
   /// GOAWAY. No push triggered it, so `before_this` and `this` both name the last stream received.
   case goAway(Action.GoAwayOrder)
@@ -103,7 +103,7 @@ public final class Connections: Sendable {
   }
 
   /// Shuts down all connections: sends GOAWAY and waits until all are closed. Connections still open after
-  /// `patience` are closed at once.
+  /// `patience` are closed immediately.
   func shutDown(patience: Duration) async {
     let open = state.withLockedValue { $0.open.values.map(\.channel) }
     for channel in open { channel.pipeline.fireUserInboundEventTriggered(Goodbye()) }

@@ -35,7 +35,7 @@ enum Farewell {
     }
   }
 
-  /// Whether the connection closes at once; otherwise the open streams are finished first.
+  /// Whether the connection closes immediately; otherwise the open streams are finished first.
   var closesAtOnce: Bool {
     switch self {
     case .shutdown, .idle, .tooManyErrors: false

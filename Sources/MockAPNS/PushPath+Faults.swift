@@ -173,7 +173,7 @@ extension PushPath {
         finishedAt: now))
   }
 
-  // MARK: - Deciding
+  // MARK: - Decisions
 
   /// Evaluates the rules of an injection point and merges their actions into `course`.
   private func extend(
@@ -203,7 +203,7 @@ extension PushPath {
       certificateUID: connection.certificate?.subjectUID, streamsOpened: streamsTaken)
   }
 
-  // MARK: - Doing
+  // MARK: - Execution
 
   /// Returns the header fields of a response, with its ids.
   private func template(

@@ -327,7 +327,7 @@ final class PushPath {
 
   // MARK: - Records
 
-  /// Buffers a record of a push for `commit`.
+  /// Buffers a push's record for `commit`.
   ///
   /// - Parameters:
   ///   - isJudged: Whether the push was evaluated. If false, the request was incomplete or not processed, and only
@@ -347,7 +347,7 @@ final class PushPath {
         attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: consume end, pushKey: key, in: scratch.records))
   }
 
-  /// The identity of a push.
+  /// A push's identity.
   struct Identity {
     /// The key in the push's record.
     let key: PushKey
@@ -355,7 +355,7 @@ final class PushPath {
     let countKey: PushKey
   }
 
-  /// Returns the key by which the attempts of an unjudged request are counted.
+  /// Returns the key by which the attempts of an unprocessed request are counted.
   private func countKey(of stream: RequestStream) -> PushKey {
     identity(of: stream.request, Verdict(of: stream.request).facts).countKey
   }
@@ -369,7 +369,7 @@ final class PushPath {
     return Identity(key: key, countKey: PushKey(request, facts, defaultTopic: defaultTopic, usesID: true))
   }
 
-  /// Counts an attempt of a push and returns its number.
+  /// Counts a push's attempt and returns its number.
   ///
   /// - Parameter number: The attempt's number, if it was already looked up.
   func countAttempt(of identity: Identity, accepted: Bool, next number: Int32?) -> Int32 {

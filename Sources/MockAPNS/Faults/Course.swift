@@ -3,8 +3,8 @@ import Faults
 import HTTP2Session
 import Inbox
 
-/// The exchange of one push under the active faults: its response, its delay and its end. Decided at once, performed
-/// now or later. A class because it is large and passed on; once decided it does not change.
+/// The exchange of one push under the active faults: its response, its delay and its end. Decided in one step,
+/// performed now or later. A class because it is large and passed on; once decided it does not change.
 final class Course {
   /// The end of the exchange for the client.
   enum End {
@@ -47,7 +47,7 @@ final class Course {
   @exclusivity(unchecked) private(set) var followedBy: Action.GoAwayOrder?
   /// Further actions on the connection.
   @exclusivity(unchecked) private(set) var effects: [ConnectionEffect] = []
-  /// Whether the connection answers 429 `TooManyProviderTokenUpdates` until the update interval has passed.
+  /// Whether the connection responds with 429 `TooManyProviderTokenUpdates` until the update interval has passed.
   @exclusivity(unchecked) private(set) var latches = false
 
   /// Creates an exchange that follows the APNs rules' verdict.
