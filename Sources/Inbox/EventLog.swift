@@ -2,11 +2,12 @@ internal import NIOConcurrencyHelpers
 public import Notation
 internal import Synchronization
 
-/// What happens to a server, for whoever follows it: numbered events in a ring of bounded size.
+/// A ring buffer of bounded size with numbered events of a server, for readers that follow them.
 ///
-/// Readers have no buffers of their own: each has a place in the ring, and one that the ring has overtaken is told that
-/// there is a gap. So a slow reader takes no memory and slows nobody. Without readers nothing is noted, but for a while
-/// after the last one left, so that one that lost its connection can go on where it was.
+/// Readers have no buffers of their own: each has a position in the ring. A reader that the ring has overtaken
+/// receives a gap event, so a slow reader neither uses memory nor slows others. Without readers no events are
+/// recorded, except for a time after the last reader left (`Limits.memory`), so that a reader that lost its
+/// connection can resume.
 public final class EventLog: InboxListener {
   /// One event.
   struct Event: Sendable {
@@ -14,14 +15,14 @@ public final class EventLog: InboxListener {
       case push(Record)
       case updated(Record)
       case note(EventNote)
-      /// So many pushes or other things were not noted.
+      /// The number of pushes or other events that were not recorded.
       case gap(Int)
     }
 
     let id: Int
     let content: Content
 
-    /// What it keeps in memory.
+    /// The memory the event uses, in bytes.
     var cost: Int {
       switch content {
       case .push(let record), .updated(let record): 64 + RecordStorage.cost(record)
@@ -31,16 +32,16 @@ public final class EventLog: InboxListener {
     }
   }
 
-  /// How much is kept for those who come back, or are slow.
+  /// Limits on the events that are kept for slow or returning readers.
   public struct Limits: Sendable {
-    /// Events.
+    /// The maximum number of events.
     public var events: Int
-    /// What they take in memory, in bytes.
+    /// The maximum memory of the events, in bytes.
     public var bytes: Int
-    /// How long events are noted for nobody.
+    /// How long events are recorded after the last reader left.
     public var memory: Duration
 
-    /// Limits; there is always room for one event.
+    /// Creates limits. At least one event is always kept.
     public init(events: Int = 8192, bytes: Int = 32 << 20, memory: Duration = .seconds(60)) {
       self.events = max(1, events)
       self.bytes = bytes
@@ -49,12 +50,12 @@ public final class EventLog: InboxListener {
   }
 
   private struct State {
-    /// Those before `head` are gone.
+    /// The events; those before `head` were dropped.
     var ring: [Event] = []
     var head = 0
     var bytes = 0
     var lastID = 0
-    /// Pushes up to this number were noted, or came before the log began.
+    /// Pushes up to this `seq` were recorded, or arrived before the log began.
     var seen = 0
     var readers: [Int: AsyncStream<Void>.Continuation] = [:]
     var readersMade = 0
@@ -68,7 +69,7 @@ public final class EventLog: InboxListener {
   private let state = NIOLockedValueBox(State())
   private let isFollowed = Atomic<Bool>(false)
 
-  /// A log of what happens in an inbox, and of what else is noted in it.
+  /// Creates a log of the changes of an inbox and of other events recorded with `note(_:_:)`.
   public init(_ inbox: Inbox, limits: Limits = Limits()) {
     self.inbox = inbox
     self.limits = limits
@@ -76,9 +77,9 @@ public final class EventLog: InboxListener {
 
   // MARK: - Noting
 
-  /// Notes something. While nobody follows, this costs one relaxed load.
+  /// Records an event. Without readers this costs one relaxed load.
   ///
-  /// - Parameter members: writes what there is to tell.
+  /// - Parameter members: Writes the members of the event's JSON object.
   public func note(_ kind: EventNote.Kind, _ members: (inout JSONWriter) -> Void) {
     guard isFollowed.load(ordering: .relaxed) else { return }
     var writer = JSONWriter(capacity: 256)
@@ -100,7 +101,7 @@ public final class EventLog: InboxListener {
         if record.outcome != .pending { ended.insert(record.seq) }
       }
       state.seen = max(state.seen, news.through, news.emptiedThrough ?? 0)
-      // One that came and ended at once was told as it is.
+      // A record that arrived and ended in the same round was already logged in its final state.
       for record in news.finished where !ended.contains(record.seq) { append(.updated(record), to: &state) }
       for note in news.notes { append(.note(note), to: &state) }
       return state.lastID > before ? Array(state.readers.values) : []
@@ -123,7 +124,7 @@ public final class EventLog: InboxListener {
       || (state.bytes > limits.bytes && state.ring.count - state.head > 1)
     {
       state.bytes -= state.ring[state.head].cost
-      // Its place stays for a while, what it keeps must not.
+      // The slot is removed later; release its content now.
       state.ring[state.head] = Event(id: 0, content: .gap(0))
       state.head += 1
     }
@@ -135,10 +136,10 @@ public final class EventLog: InboxListener {
 
   // MARK: - Following
 
-  /// Somebody begins to follow.
+  /// Adds a reader.
   ///
-  /// - Parameter lastID: the event after which to go on; nil for what comes from now on.
-  /// - Returns: nil after the log was closed.
+  /// - Parameter lastID: The event after which to resume; nil for new events only.
+  /// - Returns: The reader; nil after the log was closed.
   public func follow(after lastID: Int? = nil) -> EventReader? {
     let (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     return state.withLockedValue { state -> EventReader? in
@@ -147,7 +148,7 @@ public final class EventLog: InboxListener {
       state.forgetting = nil
       state.readersMade += 1
       state.readers[state.readersMade] = signal
-      // What was noted while it was away is there already.
+      // Events recorded while the reader was away are available immediately.
       signal.yield()
       return EventReader(
         log: self, number: state.readersMade, news: news, signal: signal, start: lastID ?? state.lastID)
@@ -159,7 +160,7 @@ public final class EventLog: InboxListener {
     guard !state.isOn else { return true }
     guard inbox.watch.add(self, to: inbox) else { return false }
     state.isOn = true
-    // Nobody can go on over the time that was not noted.
+    // No reader may resume across the time in which nothing was recorded.
     state.lastID += 1
     state.seen = inbox.snapshot().lastSeq
     isFollowed.store(true, ordering: .relaxed)
@@ -181,7 +182,7 @@ public final class EventLog: InboxListener {
 
   private func turnOff() {
     state.withLockedValue { state in
-      // Somebody may have come just now.
+      // A reader may have joined in the meantime.
       guard state.readers.isEmpty, state.isOn else { return }
       forget(&state)
       inbox.watch.remove(self)
@@ -201,7 +202,7 @@ public final class EventLog: InboxListener {
   func hearNoMore() {
     let readers = state.withLockedValue { state in
       state.isClosed = true
-      // What was noted stays, for those who have not read it yet.
+      // Keep the recorded events for readers that have not read them yet.
       state.isOn = false
       isFollowed.store(false, ordering: .relaxed)
       state.forgetting?.cancel()
@@ -211,30 +212,30 @@ public final class EventLog: InboxListener {
     for reader in readers { reader.finish() }
   }
 
-  /// Some events that somebody has not read yet.
+  /// A batch of events for one reader.
   struct Piece: Sendable {
     var events: [Event] = []
-    /// The event after which they stand.
+    /// The ID of the event before the first one in `events`.
     var place: Int
-    /// Whether something between the place that was asked for and this one is not there any more.
+    /// Whether events between the requested position and `place` were dropped.
     var hasGap = false
   }
 
-  /// Some of the events after a place.
+  /// Returns events after the position `place`, at most `limit`.
   func events(after place: Int, limit: Int = 64) -> Piece {
     state.withLockedValue { state in
-      // A place that is yet to come is one of another server's life.
+      // A position beyond the last event comes from an earlier run of the server.
       guard let first = state.ring.suffix(from: state.head).first?.id, place <= state.lastID else {
         return Piece(place: state.lastID, hasGap: place != state.lastID)
       }
       let start = max(place, first - 1)
       let index = state.head + start - first + 1
-      // A copy: the ring itself must not be shared, or the next event would copy all of it.
+      // Copy the elements: a slice would share the ring's storage, and the next append would copy the whole ring.
       return Piece(
         events: Array(state.ring[index...].prefix(limit)), place: start, hasGap: start != place)
     }
   }
 
-  /// How many follow.
+  /// The number of readers.
   public var readerCount: Int { state.withLockedValue { $0.readers.count } }
 }

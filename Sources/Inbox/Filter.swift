@@ -2,22 +2,22 @@ internal import APNSRules
 internal import Faults
 public import Notation
 
-/// Which records are meant: conditions on fields, from the parameters of a request and from the text of a query.
+/// A set of conditions on records, built from request parameters and query text.
 ///
-/// Conditions on different fields must all hold. Of several on one field any one is enough, and none of the negated ones
-/// may hold. A condition with a value never holds for a record that lacks the field. Each JSON pointer and each header
-/// name is a field of its own.
+/// Conditions on different fields must all hold. Among several conditions on one field, any one is enough, and none
+/// of the negated ones may hold. A condition with a value never holds for a record that lacks the field. Each JSON
+/// pointer and each header name is a field of its own.
 public struct Filter: Sendable {
   /// All conditions on one field.
   struct Group: Sendable {
     let subject: FilterSubject
-    /// The field as it was written first.
+    /// The field's name as first written.
     let name: String
     private(set) var wanted: [FilterTest] = []
     private(set) var unwanted: [FilterTest] = []
-    /// The same in the form in which records go through them.
+    /// The tests compiled for evaluation on many records.
     private(set) var sieve = FilterSieve.dear
-    /// The values of `wanted`, and then of `unwanted`, as they were written.
+    /// The values of `wanted` and of `unwanted` as written.
     private(set) var words: (wanted: [String], unwanted: [String]) = ([], [])
 
     init(subject: FilterSubject, name: String) {
@@ -25,10 +25,10 @@ public struct Filter: Sendable {
       self.name = name
     }
 
-    /// Whether it takes long to look at what it is about.
+    /// Whether evaluating the field is expensive.
     var isDear: Bool { if case .dear = sieve { true } else { false } }
 
-    /// Adds a condition, and its value as it was written.
+    /// Adds a condition, with its value as written.
     mutating func add(_ test: FilterTest, words text: String, isNegated: Bool) {
       if isNegated {
         unwanted.append(test)
@@ -40,7 +40,7 @@ public struct Filter: Sendable {
       sieve = FilterSieve(self)
     }
 
-    /// Whether it holds, when `test` says which of its tests do.
+    /// Returns whether the group holds, given which of its tests hold.
     func holds(_ test: (FilterTest) -> Bool) -> Bool {
       for unwanted in unwanted where test(unwanted) { return false }
       if wanted.isEmpty { return true }
@@ -49,36 +49,36 @@ public struct Filter: Sendable {
     }
   }
 
-  /// How many conditions there can be.
+  /// The maximum number of conditions.
   public static let maxConditions = QueryText.maxConditions
-  /// How long a query, or the value of a condition, can be in bytes.
+  /// The maximum length of a query, or of a condition's value, in bytes.
   public static let maxLength = QueryText.maxLength
 
-  /// In the order they are looked at: what takes the least first.
+  /// The groups in the order of evaluation, cheapest first.
   private(set) var groups: [Group] = []
   private var count = 0
-  /// Set if a condition is about findings.
+  /// The rules for findings; set if a condition is about findings.
   private(set) var rulebook: Rulebook?
-  /// Where the records are, if a condition is about findings.
+  /// The inbox with the records; set if a condition is about findings.
   private(set) var inbox: Inbox?
-  /// The numbers of the pushes that `is:duplicate` means, ascending, if it was asked for.
+  /// The `seq` of each push that `is:duplicate` matches, ascending; empty unless such a condition exists.
   private(set) var duplicates: [Int] = []
 
-  /// Matches every record.
+  /// Creates a filter that matches every record.
   public init() {}
 
-  /// A filter from the names and values of parameters.
+  /// Creates a filter from the names and values of parameters.
   ///
-  /// - Throws: `FilterError` for a field that does not exist or a value that it cannot have.
+  /// - Throws: `FilterError` for an unknown field or an invalid value.
   public init(
     _ conditions: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {
     for condition in conditions { try add(QueryTerm(name: condition.name, value: condition.value), in: context) }
   }
 
-  /// A filter from the text of a query: `status:410 topic:com.acme.* !type:background`.
+  /// Creates a filter from the text of a query, such as `status:410 topic:com.acme.* !type:background`.
   ///
-  /// - Throws: `FilterError`, which knows the place in the text.
+  /// - Throws: `FilterError` with the position in the text.
   public init(query: String, in context: FilterContext = FilterContext()) throws(FilterError) {
     try QueryText.read(query) { term throws(FilterError) in try add(term, in: context) }
   }
@@ -92,8 +92,8 @@ public struct Filter: Sendable {
 
   /// Adds one condition.
   ///
-  /// - Parameter further: names that may stand here besides those of fields, for the error's hint.
-  /// - Throws: `FilterError` for a field that does not exist or a value that it cannot have.
+  /// - Parameter further: Names that are allowed here in addition to the fields, for the error's hint.
+  /// - Throws: `FilterError` for an unknown field or an invalid value.
   mutating func add(_ term: QueryTerm, further: [String] = [], in context: FilterContext) throws(FilterError) {
     let subject = try FilterSubject(term.name, further: further)
     guard term.value.text.utf8.count <= Self.maxLength else {
@@ -115,9 +115,9 @@ public struct Filter: Sendable {
     try take(subject, test, from: context, name: term.name, value: term.value.text)
   }
 
-  /// Adds the condition that a pointer into the payload names exactly this value, of this type.
+  /// Adds the condition that a JSON pointer into the payload resolves to exactly this value, of the same type.
   ///
-  /// - Throws: `FilterError` for what is no pointer, and for a value that takes too long to compare.
+  /// - Throws: `FilterError` for an invalid pointer, or for a value that is too large to compare.
   mutating func add(payload pointer: String, equalTo value: JSONValue) throws(FilterError) {
     let name = "payload." + pointer
     let subject = try FilterSubject(pointer: pointer[...], name: name, allowsRoot: true)
@@ -147,7 +147,7 @@ public struct Filter: Sendable {
     return index
   }
 
-  /// Keeps what a condition needs of the context.
+  /// Stores what a condition needs from the context.
   private mutating func take(
     _ subject: FilterSubject, _ test: FilterTest, from context: FilterContext, name: String, value: String
   ) throws(FilterError) {
@@ -164,16 +164,16 @@ public struct Filter: Sendable {
     }
   }
 
-  /// Whether the record with this number is a duplicate, if it was asked for those.
+  /// Returns whether the record with this `seq` is a duplicate; false unless an `is:duplicate` condition exists.
   func isDuplicate(_ seq: Int) -> Bool {
     let position = duplicates.position(ofSeq: seq)
     return position < duplicates.count && duplicates[position] == seq
   }
 
-  /// Whether it matches every record because it has no condition.
+  /// Whether the filter has no conditions and so matches every record.
   public var isEmpty: Bool { groups.isEmpty }
 
-  /// The conditions on each field as a filter of their own, with the field's name: for telling which ones hold.
+  /// One filter for each field with conditions, with the field's name, to evaluate the fields separately.
   public var parts: [(name: String, filter: Filter)] {
     groups.map { group in
       var part = self
@@ -182,7 +182,7 @@ public struct Filter: Sendable {
     }
   }
 
-  /// The only device tokens whose records can match, in small letters; nil if the filter names none, or a pattern.
+  /// The only device tokens whose records can match, lowercased; nil if the filter names none or a pattern.
   var deviceTokens: [String]? {
     guard let group = groups.first(where: { $0.subject == .field(.deviceToken) }), !group.wanted.isEmpty else {
       return nil
@@ -195,23 +195,24 @@ public struct Filter: Sendable {
     return tokens
   }
 
-  /// The number of conditions that read a whole record: those on its text, its payload and its findings.
+  /// The number of conditions that read a whole record: those on its text, its payload or its findings.
   var dearCount: Int { groups.lazy.filter(\.isDear).reduce(0) { $0 + $1.wanted.count + $1.unwanted.count } }
 
   /// The number of records to read without suspending: fewer, the more conditions read whole records.
   var sliceSize: Int { max(4, 512 / max(1, dearCount)) }
 
-  /// The conditions that do not read whole records.
+  /// The filter without the conditions that read whole records.
   var withoutDear: Filter {
     var filter = self
     filter.groups.removeAll(where: \.isDear)
     return filter
   }
 
-  /// How many fields there are conditions on.
+  /// The number of fields with conditions.
   var fieldCount: Int { groups.count }
 
-  /// The fields whose conditions hold for the record, and those whose do not, as they were written.
+  /// Returns the names of the fields whose conditions hold for the record, and of those whose conditions do not, as
+  /// written.
   func fields(of record: borrowing Record) -> (met: [String], missed: [String]) {
     var fields: (met: [String], missed: [String]) = ([], [])
     var reading = FilterReading()
@@ -225,7 +226,7 @@ public struct Filter: Sendable {
     return fields
   }
 
-  /// How many fields there are whose conditions hold for the record.
+  /// Returns the number of fields whose conditions hold for the record.
   func metCount(_ record: borrowing Record) -> Int {
     var reading = FilterReading()
     var count = 0
@@ -233,7 +234,7 @@ public struct Filter: Sendable {
     return count
   }
 
-  /// Whether the record is one of those that are meant.
+  /// Returns whether the record matches the filter.
   public func matches(_ record: borrowing Record) -> Bool {
     if groups.isEmpty { return true }
     return withUnsafePointer(to: record) { record in
@@ -245,7 +246,8 @@ public struct Filter: Sendable {
 }
 
 extension [FilterTest] {
-  /// How to write what is meant, if two of these tests let every number through: `>400` beside `<500`, meant as a range.
+  /// The spelling of the intended range, if two of these tests together allow every number, such as `>400` and
+  /// `<500`.
   fileprivate var alternative: String? {
     QueryValue.rangeInstead(
       of: compactMap { if case .number(let numbers) = $0 { numbers } else { nil } },

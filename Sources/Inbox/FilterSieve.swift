@@ -1,22 +1,22 @@
 internal import Faults
 internal import Notation
 
-/// The conditions on one field in the form in which many records go through them: worked out when the filter is made, so
-/// that what is done for each record is reading a value and comparing it.
+/// The conditions on one field, compiled when the filter is made so that evaluating a record only reads and compares
+/// a value.
 enum FilterSieve: Sendable {
-  /// The text of the field.
+  /// Conditions on the text of a field.
   case text(FilterField, TextConditions)
-  /// The number of the field.
+  /// Conditions on the number of a field.
   case number(FilterField, NumberConditions)
   case accepted(FewValues)
-  /// By their places among all outcomes.
+  /// The matching outcomes, by index in `Record.Outcome.allCases`.
   case outcome(FewValues)
-  /// By `stateNumber`.
+  /// The matching values of `stateNumber(isDuplicate:)`.
   case state(FewValues)
   case pushKey(PushKeyConditions)
-  /// The values of the header fields with a name.
+  /// Conditions on the values of the header fields with this name.
   case header(TextPattern, ValueConditions)
-  /// What takes so long that one record at a time is looked at, and only after everything else.
+  /// Conditions that are expensive: evaluated record by record, after all others.
   case dear
 
   init(_ group: Filter.Group) {
@@ -46,11 +46,11 @@ enum FilterSieve: Sendable {
   }
 }
 
-/// Which of a few values fit, a bit for each.
+/// A set of up to eight small values, one bit each.
 struct FewValues: Sendable {
   private var bits: UInt8 = 0
 
-  /// - Parameter count: how many values there are, at most 8.
+  /// - Parameter count: The number of values, at most 8.
   init(_ count: Int, where holds: (Int) -> Bool) {
     for value in 0..<count where holds(value) { bits |= 1 << UInt8(value) }
   }
@@ -59,7 +59,7 @@ struct FewValues: Sendable {
   func contains(_ value: Int) -> Bool { bits >> UInt8(truncatingIfNeeded: value) & 1 == 1 }
 }
 
-/// What a text, or one of several, has to be.
+/// Conditions on one text or on several texts.
 struct TextConditions: Sendable {
   let wanted: [TextPattern]
   let unwanted: [TextPattern]
@@ -72,33 +72,33 @@ struct TextConditions: Sendable {
     unwanted = patterns(group.unwanted)
   }
 
-  /// Whether they hold for what has no text.
+  /// Whether the conditions hold for a record without a text.
   var holdForNothing: Bool { wanted.isEmpty }
 
-  /// Whether they hold for a text.
+  /// Returns whether the conditions hold for a text.
   func hold(_ text: UnsafeRawBufferPointer) -> Bool {
     if !unwanted.isEmpty, unwanted.holdsSome({ $0.matches(text) }) { return false }
     return wanted.isEmpty || wanted.holdsSome { $0.matches(text) }
   }
 
-  /// Whether they hold for a text.
+  /// Returns whether the conditions hold for a text.
   func hold(_ text: String) -> Bool {
     var text = text
     return text.withUTF8 { hold(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Whether they hold for several texts: any may be wanted, none unwanted.
+  /// Returns whether the conditions hold for several texts: one must be wanted, and none unwanted.
   func hold(anyOf texts: [String]) -> Bool {
     if unwanted.contains(where: { texts.contains(where: $0.matches) }) { return false }
     return wanted.isEmpty || wanted.contains { texts.contains(where: $0.matches) }
   }
 }
 
-/// What a number has to be.
+/// Conditions on a number.
 struct NumberConditions: Sendable {
   private struct Numbers: Sendable {
     var ranges: [ClosedRange<Int64>] = []
-    /// Of their digits.
+    /// Patterns for the decimal digits.
     var patterns: [TextPattern] = []
 
     init(_ tests: [FilterTest]) {
@@ -127,7 +127,7 @@ struct NumberConditions: Sendable {
     unwanted = Numbers(group.unwanted)
   }
 
-  /// Whether they hold for a number; nil if there is none.
+  /// Returns whether the conditions hold for a number, or for its absence if nil.
   func hold(_ number: Int64?) -> Bool {
     guard let number else { return wanted.isEmpty }
     if !unwanted.isEmpty, unwanted.contains(number) { return false }
@@ -135,12 +135,12 @@ struct NumberConditions: Sendable {
   }
 }
 
-/// What one of the values of a header field has to be: any may be wanted, none unwanted.
+/// Conditions on the values of a header field: one value must be wanted, and none unwanted.
 struct ValueConditions: Sendable {
   private let wanted: [QueryValueTest]
   private let unwanted: [QueryValueTest]
 
-  /// Whether they hold where there is no value.
+  /// Whether the conditions hold for a record without the header field.
   var holdForNothing: Bool { wanted.isEmpty }
 
   init(_ group: Filter.Group) {
@@ -151,15 +151,15 @@ struct ValueConditions: Sendable {
     unwanted = values(group.unwanted)
   }
 
-  /// Whether a value is one of those that are wanted.
+  /// Returns whether the value satisfies a positive condition.
   func want(_ value: UnsafeRawBufferPointer) -> Bool { wanted.contains { $0.holds(forHeader: value) } }
 
-  /// Whether a value is one of those that are not.
+  /// Returns whether the value satisfies a negated condition.
   func forbid(_ value: UnsafeRawBufferPointer) -> Bool { unwanted.contains { $0.holds(forHeader: value) } }
 }
 
 extension FilterState {
-  /// Whether something is in this state whose number is `stateNumber`.
+  /// Returns whether a record with this `stateNumber` is in this state.
   func holds(in stateNumber: Int) -> Bool {
     switch self {
     case .retry: stateNumber & 1 != 0
@@ -171,20 +171,20 @@ extension FilterState {
 }
 
 extension Record {
-  /// What it is.
+  /// Returns the record's states.
   borrowing func states(isDuplicate: Bool) -> [FilterState] {
     let number = stateNumber(isDuplicate: isDuplicate)
     return FilterState.allCases.filter { $0.holds(in: number) }
   }
 
-  /// All that `is` can ask for, in three bits; of being a duplicate the caller knows.
+  /// Returns the states that `is` can query, as three bits. The caller knows whether the record is a duplicate.
   borrowing func stateNumber(isDuplicate: Bool) -> Int {
     (attempt > 1 ? 1 : 0) | (outcome == .pending ? 2 : 0) | (isDuplicate ? 4 : 0)
   }
 }
 
 extension Array {
-  /// Whether `holds` says so of one of the elements, each looked at where it stands.
+  /// Returns whether `holds` returns true for one of the elements. Elements are not copied.
   @inline(__always)
   func holdsSome(_ holds: (borrowing Element) -> Bool) -> Bool {
     withUnsafeBufferPointer { elements in
@@ -195,9 +195,9 @@ extension Array {
 }
 
 extension UnsafeBufferPointer where Element: ~Copyable {
-  /// Calls `read` with an element where it stands: a copy of a record would touch what it keeps in memory, whatever is
-  /// asked of it, and a copy of a text counts references. The compiler makes none only where it does not know that it
-  /// could.
+  /// Calls `read` with a borrowed element. Copying a record would retain its storage and load that memory into the
+  /// cache, and copying a text counts references. The compiler omits the copy only if it does not know that
+  /// `Element` is copyable.
   @inline(__always)
   func borrow<Result>(_ index: Int, _ read: (borrowing Element) -> Result) -> Result { read(self[index]) }
 }

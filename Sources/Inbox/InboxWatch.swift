@@ -1,48 +1,50 @@
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
-/// What happened in an inbox since its listeners heard of it last.
+/// The changes of an inbox since its listeners were last notified.
 struct InboxNews: Sendable {
-  /// Records that came, as they are now, in their order.
+  /// New records in their current state, in ascending order.
   var records: [Record] = []
-  /// All records up to this number are in these news or were in earlier ones.
+  /// All records up to this `seq` are in these or earlier changes.
   var through = 0
-  /// How many records came and were gone before anybody could look at them.
+  /// The number of records that arrived and were removed before they could be reported.
   var missed = 0
-  /// The inbox's limits pushed out records up to this number. Other missed ones somebody removed.
+  /// Records up to this `seq` were evicted because of the inbox's limits. Other missed records were removed by
+  /// request.
   var evictedThrough = 0
   /// Records that were pending and have ended.
   var finished: [Record] = []
-  /// The inbox was emptied: nothing up to this number is in it any more.
+  /// Set if the inbox was emptied: no record up to this `seq` is in it any more.
   var emptiedThrough: Int?
-  /// What was set back together with it.
+  /// The names of what was reset together with the inbox.
   var reset: [String] = []
-  /// What happened besides pushes.
+  /// Events other than pushes.
   var notes: [EventNote] = []
-  /// How many further notes nobody could keep.
+  /// The number of further notes that were dropped because of `noteLimit`.
   var droppedNotes = 0
 }
 
-/// Somebody who wants to know what happens in an inbox.
+/// A receiver of the changes of an inbox.
 protocol InboxListener: AnyObject, Sendable {
-  /// Hears what happened, one piece of news after the other. Whoever calls has others to tell: this has to be short.
+  /// Receives the next changes. Called for one listener after the other, so it must return quickly.
   func hear(_ news: InboxNews)
-  /// Hears that there will be no more news.
+  /// Called once after the last changes.
   func hearNoMore()
 }
 
-/// Tells listeners what happens in an inbox, without their asking again and again.
+/// Notifies listeners of the changes of an inbox, without polling.
 ///
-/// Whoever appends only says that there is something new. One task at a time then reads it from the inbox, outside of
-/// every lock that a push waits for, and tells all listeners. What piles up meanwhile is told at once, so a burst costs
-/// each listener one look at each new record and no more. While nobody listens, a push costs one relaxed load.
+/// Appending a record only signals that there is something new. One task at a time then reads the new records from
+/// the inbox, outside of every lock that a push waits for, and notifies all listeners. Changes that accumulate in
+/// between are reported together, so a burst costs each listener one visit of each new record. Without listeners, a
+/// push costs one relaxed load.
 final class InboxWatch: Sendable {
-  /// More notes than these do not pile up between two rounds.
+  /// The maximum number of notes that accumulate between two rounds.
   private static let noteLimit = 4096
 
   private struct State {
     var listeners: [ObjectIdentifier: any InboxListener] = [:]
-    /// Every listener was told of the records up to this number, or came later.
+    /// Every listener was notified of the records up to this `seq`, or was added later.
     var told = 0
     var pending = Pending()
     var isDue = false
@@ -63,15 +65,15 @@ final class InboxWatch: Sendable {
 
   // MARK: - Listening
 
-  /// From now on the listener hears of everything that a snapshot taken after this call does not show. It may hear again
-  /// of what that shows.
+  /// Adds a listener. It is notified of all changes that a snapshot taken after this call does not contain, and
+  /// possibly of some that the snapshot contains.
   ///
-  /// - Returns: false, and nothing is heard, after `close`.
+  /// - Returns: false, without adding the listener, after `close`.
   func add(_ listener: any InboxListener, to inbox: Inbox) -> Bool {
     state.withLockedValue { state in
       guard !state.isClosed else { return false }
       if state.listeners.isEmpty {
-        // An append that does not see this in time comes before the snapshot, which the inbox's lock puts in order.
+        // An append that does not see this store in time precedes the snapshot, because both take the inbox's lock.
         isHeard.store(true, ordering: .relaxed)
         state.pending = Pending()
         state.told = max(state.told, inbox.snapshot().lastSeq)
@@ -81,7 +83,7 @@ final class InboxWatch: Sendable {
     }
   }
 
-  /// It hears nothing more, but for what is being told right now.
+  /// Removes a listener. A notification that is already under way may still reach it.
   func remove(_ listener: any InboxListener) {
     state.withLockedValue { state in
       state.listeners[ObjectIdentifier(listener)] = nil
@@ -89,7 +91,7 @@ final class InboxWatch: Sendable {
     }
   }
 
-  /// Ends listening for all, after they were told what is still to be told; nobody may begin any more.
+  /// Notifies all listeners of the remaining changes, removes them and accepts no new ones.
   func close(_ inbox: Inbox) {
     wake(inbox) { state in
       state.isClosed = true
@@ -97,38 +99,38 @@ final class InboxWatch: Sendable {
     }
   }
 
-  /// How many listen.
+  /// The number of listeners.
   var listenerCount: Int { state.withLockedValue { $0.listeners.count } }
 
-  /// How many of those that listen are waits.
+  /// The number of listeners that are waits.
   var waiterCount: Int { state.withLockedValue { state in state.listeners.values.count { $0 is Waiter } } }
 
   // MARK: - Telling
 
-  /// Records came.
+  /// Signals that records were appended.
   func appended(to inbox: Inbox) {
     guard isHeard.load(ordering: .relaxed) else { return }
     wake(inbox) { _ in }
   }
 
-  /// A pending record has ended.
+  /// Signals that a pending record has ended.
   func finished(_ seq: Int, in inbox: Inbox) {
     guard isHeard.load(ordering: .relaxed) else { return }
     wake(inbox) { $0.pending.finished.append(seq) }
   }
 
-  /// The inbox was emptied.
+  /// Signals that the inbox was emptied.
   func emptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
     guard isHeard.load(ordering: .relaxed) else { return }
     wake(inbox) { state in
       state.pending.emptiedThrough = max(seq, state.pending.emptiedThrough ?? 0)
       state.pending.finished = []
-      // Of several that nobody was told of yet, all that was set back.
+      // Merge the scopes of several resets that were not reported yet.
       for scope in reset where !state.pending.reset.contains(scope) { state.pending.reset.append(scope) }
     }
   }
 
-  /// Something else happened. It is told after the records that came before it.
+  /// Adds a note, which is reported after the records that arrived before it.
   func note(_ note: EventNote, in inbox: Inbox) {
     guard isHeard.load(ordering: .relaxed) else { return }
     wake(inbox) { state in
@@ -196,8 +198,8 @@ final class InboxWatch: Sendable {
     }
   }
 
-  /// Some of the records that came after `seq`. The snapshot is gone when it returns, so that appending rarely has to
-  /// copy what it shows.
+  /// Returns some of the records after `seq`. The snapshot is released on return, so that appending rarely has to
+  /// copy the chunk it shares.
   private static func news(of inbox: Inbox, after seq: Int) -> InboxNews {
     let snapshot = inbox.snapshot()
     var selection = Selection()
@@ -209,7 +211,8 @@ final class InboxWatch: Sendable {
       evictedThrough: snapshot.lastEvicted)
   }
 
-  /// Who listens is looked up after the news were read: whoever comes later takes a snapshot that shows them.
+  /// Notifies all listeners. They are read after the changes, because a listener added later takes a snapshot that
+  /// contains these changes.
   private func tell(_ news: InboxNews) {
     let listeners = state.withLockedValue { state in
       state.told = max(state.told, news.through, news.emptiedThrough ?? 0)

@@ -2,35 +2,35 @@ public import APNSRules
 internal import Faults
 public import HTTPMessage
 
-/// One push as it came, what APNs would say to it, and what was said: what the inbox keeps of each attempt.
+/// An attempt to send a push: the request, the verdict of APNs' rules, and the response.
 ///
-/// A compact value: what came off the wire stands in one piece of memory of exactly its size together with what is known
-/// about it, which are positions in it, and JSON is made when somebody asks for it. Copies share that piece.
+/// A compact value: the bytes from the wire and the facts about them (positions in those bytes) share one block of
+/// memory of exactly the needed size; JSON is made on demand. Copies share the block.
 public struct Record: Sendable {
   /// How an attempt ended.
   public enum Outcome: String, CaseIterable, Sendable {
-    /// APNs took it and said so.
+    /// APNs' rules accepted the push, and the response says so.
     case accepted
-    /// The rules of APNs refused it.
+    /// APNs' rules rejected the push.
     case rejected
     /// A fault was injected.
     case faulted
-    /// It is held and has no answer yet.
+    /// The push is delayed and has no response yet.
     case pending
-    /// The client went away before it was answered, or broke the protocol so that no answer followed.
+    /// The client disconnected before a response, or broke the protocol so that none was sent.
     case aborted
   }
 
-  /// What went out to the client.
+  /// The response that was sent to the client.
   public struct Served: Sendable, Equatable {
-    /// The HTTP status; nil when no answer was sent.
+    /// The HTTP status; nil if no response was sent.
     public var status: Int16?
-    /// The reason in the answer's body; nil without one.
+    /// The reason in the response's body; nil without one.
     public var reason: Reason?
-    /// Nanoseconds of machine time from the end of the request to its answer; nil when no answer was sent.
+    /// Nanoseconds of machine time from the end of the request to the response; nil if no response was sent.
     public var latencyNanoseconds: Int64?
 
-    /// An answer, or none.
+    /// Creates a description of a response, or of no response.
     public init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
       self.status = status.map(Int16.init(clamping:))
       self.reason = reason
@@ -38,20 +38,20 @@ public struct Record: Sendable {
     }
   }
 
-  /// How the story of an attempt ends.
+  /// The result of an attempt.
   public struct End: Sendable {
-    /// How it ended.
+    /// How the attempt ended.
     public var outcome: Outcome
-    /// Whether APNs took the push.
+    /// Whether APNs' rules accepted the push.
     public var accepted: Bool
-    /// What went out.
+    /// The response that was sent.
     public var served: Served
-    /// What else there is to tell.
+    /// Details beyond an ordinary response.
     public var aftermath: Aftermath?
-    /// When, in milliseconds since 1970 of the server's clock; nil while it has not ended.
+    /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
     public var finishedAt: Int64?
 
-    /// An end, or that there is none yet.
+    /// Creates a result, or a pending one.
     public init(outcome: Outcome, accepted: Bool, served: Served, aftermath: Aftermath? = nil, finishedAt: Int64?) {
       self.outcome = outcome
       self.accepted = accepted
@@ -61,98 +61,99 @@ public struct Record: Sendable {
     }
   }
 
-  /// The record's only key: 1, 2, 3 … in the order of arrival, never used twice. 0 before the inbox has it.
+  /// The record's only key: 1, 2, 3 … in the order of arrival, never reused. 0 until the inbox assigns it.
   public internal(set) var seq = 0
-  // What it leads to is written while the record is made and never after that, so any number of threads may read it at once.
+  // The memory it points to is written only while the record is made, so any number of threads may read it at once.
   nonisolated(unsafe) private(set) var content: RecordContent
-  /// What there is to tell beyond an ordinary answer, where that is more than the injection in `content`, or less.
+  /// The aftermath, where it differs from the injection in `content`.
   private var further: Further?
   private var end: KeptEnd
-  /// How often this push came until now, from 1.
+  /// The number of attempts of this push so far, from 1.
   public let attempt: Int32
-  /// The same for all attempts of its push; without regard to its `apns-id`, whatever a profile says.
+  /// The key shared by all attempts of the push. It does not depend on `apns-id`, whatever the active profile
+  /// defines.
   public let pushKey: PushKey
 
-  /// Few records have one, so it stands apart from them.
+  /// A reference, because few records have one.
   private final class Further: Sendable {
     let aftermath: Aftermath?
 
     init(_ aftermath: Aftermath?) { self.aftermath = aftermath }
   }
 
-  /// What there is to tell beyond an ordinary answer; nil for most.
+  /// Details beyond an ordinary response; nil for most records.
   public var aftermath: Aftermath? {
     if let further { return further.aftermath }
     return content.injection.map { Aftermath(injections: Injections($0)) }
   }
 
-  /// Whether the answer has a reason that APNs has not.
+  /// Whether the response has a reason that APNs does not define.
   var hasUnusualReason: Bool { further?.aftermath?.unusualReason != nil }
 
-  /// What went out.
+  /// The response that was sent.
   public var served: Served { end.served }
-  /// How it ended.
+  /// How the attempt ended.
   public var outcome: Outcome { end.outcome }
-  /// Whether APNs took the push, whatever the client was told.
+  /// Whether APNs' rules accepted the push, regardless of the response the client received.
   public var accepted: Bool { end.accepted }
-  /// When its story ended, in milliseconds since 1970 of the server's clock; nil while it is pending.
+  /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
   public var finishedAt: Int64? { end.finishedAt }
 
-  /// The HTTP/2 stream it came on.
+  /// The HTTP/2 stream of the request.
   public var stream: Int32 { head { $0.stream } }
-  /// The connection it came on.
+  /// The connection of the request.
   public var connection: ConnectionFacts { head { $0.connection } }
-  /// When it was complete, in milliseconds since 1970 of the server's clock.
+  /// The time when the request was complete, in milliseconds since 1970 by the server's clock.
   public var receivedAt: Int64 { head { $0.receivedAt } }
-  /// How many bytes of body came in all; what is beyond `HTTPRequest.bodyLimit` was not kept.
+  /// The size of the whole body in bytes; bytes beyond `HTTPRequest.bodyLimit` were not kept.
   public var bodySize: Int { head { Int($0.bodySize) } }
-  /// When it was complete, in monotonic nanoseconds of machine time: for the time between attempts, which no setting of
-  /// the server's clock changes.
+  /// The time when the request was complete, in monotonic nanoseconds of machine time: for the time between
+  /// attempts, which changes of the server's clock do not affect.
   public var arrivedAt: Int64 { head { $0.arrivedAt } }
 
-  /// What APNs would say. Nil if the request did not come whole, so that there was nothing to judge.
+  /// The verdict of APNs' rules; nil if the request was incomplete, so that there was nothing to evaluate.
   public var verdict: Verdict? { isJudged ? head { $0.verdict.verdict } : nil }
 
   /// Whether there is a verdict.
   var isJudged: Bool { head { $0.marks }.contains(.judged) }
 
-  /// What the request's headers say; positions are into the packed header fields.
+  /// Facts from the request's headers; positions are into the packed header fields.
   public var facts: PushFacts { head { $0.verdict.facts } }
 
-  /// Says when the answer was ready to leave, for one that was given before the clock was read.
+  /// Sets the latency of a response that was prepared before the clock was read.
   ///
-  /// - Parameter moment: monotonic nanoseconds of machine time.
+  /// - Parameter moment: When the response was ready to be sent, in monotonic nanoseconds of machine time.
   public mutating func wasAnswered(at moment: Int64) { end.wasAnswered(afterNanoseconds: moment - arrivedAt) }
 
-  /// Moves what it keeps, so that the slab it stood in can go.
+  /// Moves the content to another arena, so that its current slab can be freed.
   mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
 
-  /// Tells how the story of a record ended after all: of a pending one, or one whose answer did not leave.
+  /// Replaces the result, for a record that was pending or whose response was not sent.
   public mutating func end(_ end: consuming End) {
     self.end = KeptEnd(end)
     let told = content.injection
     switch end.aftermath {
     case nil: further = told == nil ? nil : Further(nil)
-    // What came out is what was decided.
+    // Store nothing if the outcome equals the injection in `content`.
     case let aftermath?: further = told != nil && told == aftermath.onlyInjection ? nil : Further(aftermath)
     }
   }
 }
 
 extension Record {
-  /// Records a request.
+  /// Creates a record of a request.
   ///
   /// - Parameters:
-  ///   - request: What came. The signature of the provider token in it is not kept.
-  ///   - verdict: What APNs would say to it.
-  ///   - isJudged: false for a request that did not come whole: of its verdict only the facts are kept.
-  ///   - generatedID: The `apns-id` the server made, in ASCII; empty when the client gave one.
-  ///   - attempt: How often this push came until now, from 1.
-  ///   - receivedAt: When it was complete, in milliseconds since 1970 of the server's clock.
-  ///   - arrivedAt: The same in monotonic nanoseconds of machine time; nil to take it from `receivedAt`.
-  ///   - end: How it ended, or that it is pending.
-  ///   - pushKey: The key of its push; nil to make it.
-  ///   - arena: Where its bytes are put; memory of its own unless said.
+  ///   - request: The request. The signature of its provider token is not kept.
+  ///   - verdict: The verdict of APNs' rules.
+  ///   - isJudged: false for an incomplete request: only the facts of its verdict are kept.
+  ///   - generatedID: The `apns-id` that the server generated, in ASCII; empty if the client sent one.
+  ///   - attempt: The number of attempts of this push so far, from 1.
+  ///   - receivedAt: The time when the request was complete, in milliseconds since 1970 by the server's clock.
+  ///   - arrivedAt: The same time in monotonic nanoseconds of machine time; nil to derive it from `receivedAt`.
+  ///   - end: The result, or pending.
+  ///   - pushKey: The key of the push; nil to compute it.
+  ///   - arena: The arena for the record's bytes; by default one for this record alone.
   public init(
     request: borrowing HTTPRequest, verdict: borrowing Verdict, isJudged: Bool = true,
     generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
@@ -161,7 +162,7 @@ extension Record {
   ) {
     let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
     let injection = end.aftermath?.onlyInjection
-    // By the initializer that the compiler makes, which unlike one written out does not copy the whole when it is done.
+    // Use the memberwise initializer: a handwritten one copies the whole value at its end.
     self.init(
       content: RecordContent(
         request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
@@ -170,12 +171,12 @@ extension Record {
       pushKey: pushKey)
   }
 
-  /// A record as an export tells it.
+  /// Creates a record from an export.
   ///
   /// - Parameters:
-  ///   - seq: the number it had.
-  ///   - arena: where its bytes are put.
-  ///   - findings: the names of what it says the provider did wrong, which nobody judges again.
+  ///   - seq: The record's `seq` in the export.
+  ///   - findings: The names of the exported findings, which are not evaluated again.
+  ///   - arena: The arena for the record's bytes.
   init(
     seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
     generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End,

@@ -9,19 +9,19 @@ public import Notation
   internal import Foundation
 #endif
 
-/// The record as JSON: members, names and order as the documentation of the admin API shows them.
+/// JSON serialization of a record, with the members and the order that the admin API documents.
 extension Record {
-  /// Writes the record as the next value.
+  /// Writes the record as the next JSON value.
   ///
   /// - Parameters:
-  ///   - rulebook: judges what the provider could do better; its findings are made now, not when the push came.
-  ///   - inbox: where the record is, for the findings that other records prove; without it there are only those that
-  ///     the record proves alone.
+  ///   - rulebook: The rules that determine the findings. Findings are computed now, not when the push arrived.
+  ///   - inbox: The inbox of the record, for findings that depend on other records. If nil, only findings that
+  ///     follow from this record alone are written.
   public func write(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     writer.object { writeMembers(to: &$0, rulebook: rulebook, in: inbox) }
   }
 
-  /// Writes the members of the record, into an object that has further ones.
+  /// Writes the members of the record into an object that may have further members.
   public func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     writer.member("seq", seq)
     writer.member("accepted", accepted)
@@ -71,7 +71,8 @@ extension Record {
     }
   }
 
-  /// The fields in the order they came, as pairs, without those that have a member of their own.
+  /// Writes the header fields in order of arrival as name and value pairs, without `:method` and `:path`, which have
+  /// members of their own.
   private func writeHeaders(_ writer: inout JSONWriter) {
     withHeaders { packed in
       var fields: [(name: ByteRange, value: ByteRange)] = []
@@ -87,7 +88,7 @@ extension Record {
     }
   }
 
-  /// All fields as they came, names and values: what `headers` cannot show where it is not text.
+  /// Writes all header fields, names and values in Base64: `headers` is lossy where a field is not valid UTF-8.
   private func writeHeaderBytes(_ writer: inout JSONWriter) {
     withHeaders { packed in
       HeaderList.forEachField(in: packed) { name, value in
@@ -111,8 +112,8 @@ extension Record {
     }
   }
 
-  /// Whether `payload` and `size` tell the body byte for byte, as they do but for what is not JSON and for line breaks
-  /// and spaces around it.
+  /// Whether the members `payload` and `size` reproduce the body byte for byte. False if the body is not JSON, was
+  /// cut, contains a line break, or begins or ends with white space.
   private var showsExactBody: Bool {
     guard bodySize > 0 else { return true }
     guard payloadProblem == nil else { return false }
@@ -165,7 +166,7 @@ extension Record {
     }
   }
 
-  /// The rule that decided what happened, and those that had a part in it.
+  /// Writes the decisive injection, and under `also` the other injections that contributed.
   private func writeFault(to writer: inout JSONWriter) {
     guard let injections = aftermath?.injections, let first = injections.first else {
       return writer.nullMember("fault")
@@ -206,45 +207,45 @@ extension Record {
   }
 }
 
-/// What is derived from what a record keeps.
+/// Values derived from the stored content of a record.
 extension Record {
-  /// The device token of the path in lower case, well formed or not; nil when the path has no place for one.
+  /// The device token in the path, lowercased, whether well formed or not; nil if the path has none.
   public var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
 
-  /// The reason in the answer that went out; nil without one.
+  /// The reason in the response that was sent; nil without one.
   public var servedReason: String? { served.reason?.text ?? aftermath?.unusualReason }
 
-  /// The push's priority, 10 unless it says another one; nil if what it says is none.
+  /// The push's priority, 10 if the request has no `apns-priority`; nil if that header is invalid.
   public var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }
 
-  /// Until when APNs would keep the push; nil without a date, or with one that cannot be written.
+  /// The time until which APNs would store the push; nil without a date or if the date cannot be represented.
   private var expiration: String? {
     guard let seconds = facts.expiration else { return nil }
     let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
     return overflow ? nil : WrittenTime.text(milliseconds)
   }
 
-  /// How old the provider token was when the push came.
+  /// The age of the provider token when the push arrived.
   private func age(issuedAt: Int64) -> String? {
     let (age, overflow) = receivedAt.subtractingReportingOverflow(issuedAt)
     return overflow ? nil : WrittenDuration.text(.milliseconds(age))
   }
 
-  /// Why the body cannot be shown as JSON; nil if it can.
+  /// The reason why the body cannot be shown as JSON; nil if it can.
   public var payloadProblem: String? {
     if bodySize == 0 { return "the body is empty" }
     if isBodyCut { return "the body has \(bodySize) bytes, of which the first \(keptBodySize) were kept" }
     return withBody { JSONText.problem(in: $0).map { "the body is not JSON: \($0)" } }
   }
 
-  /// The value of an `authorization` field as people may see it. A signature was overwritten with zeros when the record
-  /// was made: an ellipsis stands for it.
+  /// The value of an `authorization` field for display. The signature, which was overwritten with zeros when the
+  /// record was made, is shown as an ellipsis.
   static func shown(_ value: UnsafeRawBufferPointer) -> String {
     guard let blanked = value.firstIndex(of: 0) else { return String(decoding: value, as: UTF8.self) }
     return String(decoding: value[..<blanked], as: UTF8.self) + ellipsis
   }
 
-  /// What stands in place of a signature.
+  /// The text shown in place of a signature.
   static let ellipsis = "…"
 }
 

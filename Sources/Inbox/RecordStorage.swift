@@ -1,40 +1,40 @@
-/// Records in the order of their `seq`, in chunks.
+/// Records in ascending order of `seq`, in chunks.
 ///
-/// Appending and evicting cost the same however many there are, and copying the whole is one retain: that is how readers
-/// get a snapshot which no push can change under them and which holds no push up. The next append then copies the chunk
-/// it writes to, at most `chunkSize` records.
+/// Appending and evicting take constant time, and a copy of the whole storage costs one retain: readers take a
+/// snapshot that no push can change and that delays no push. The next append then copies the chunk it writes to, at
+/// most `chunkSize` records.
 struct RecordStorage: Sendable {
   static let chunkSize = 512
 
-  /// No chunk is empty. All but `head` records of the first one are alive.
+  /// The chunks, none empty. The first `head` records of the first chunk were evicted, all others are alive.
   private var chunks: [RecordChunk] = []
-  /// How many records of the first chunk were evicted.
+  /// The number of evicted records in the first chunk.
   private var head = 0
-  /// How many records there are.
+  /// The number of records.
   private(set) var count = 0
-  /// What they keep in memory.
+  /// The memory the records use, in bytes.
   private(set) var bytes = 0
 
-  /// What a record takes beside its bytes: its place and its marks, what is known about it, and what the next one's place
-  /// is rounded up by at most.
+  /// The memory a record uses in addition to its bytes: its slot and mark in the chunk, its head, and the largest
+  /// padding before the next record.
   static let overhead =
     MemoryLayout<Record>.stride + RecordChunk.markSize + RecordContent.size(bytes: 0) + RecordContent.alignment - 1
 
-  /// What a record keeps in memory.
+  /// Returns the memory a record uses, in bytes.
   static func cost(_ record: borrowing Record) -> Int { overhead + record.byteCount }
 
-  /// So many evictions ahead memory is asked for: as many as it takes until it is there.
+  /// How many evictions ahead memory is prefetched: enough for the load to complete in time.
   private static let foresight = 8
 
-  /// Takes records whose numbers are larger than all that are there, and ascend; leaves `records` empty with its room
-  /// kept.
+  /// Appends records whose `seq` values ascend and exceed all existing ones. Leaves `records` empty and keeps its
+  /// capacity.
   mutating func take(_ records: inout [Record]) {
-    // From the end of an array they are taken out without being copied.
+    // Removing elements from the end of an array does not copy them.
     records.withUnsafeMutableBufferPointer { $0.reverse() }
     while let record = records.popLast() { append(record) }
   }
 
-  /// Adds a record whose number is larger than all that are there.
+  /// Appends a record whose `seq` exceeds all existing ones.
   mutating func append(_ record: consuming Record) {
     count += 1
     bytes += Self.cost(record)
@@ -44,15 +44,15 @@ struct RecordStorage: Sendable {
     chunks[chunks.count - 1].append(record)
   }
 
-  /// Drops the oldest record. Its memory is given back with that of its whole chunk.
+  /// Drops the oldest record. Its memory is freed with its whole chunk.
   ///
-  /// - Returns: its number; nil if there is none.
+  /// - Returns: The record's `seq`; nil if there is none.
   mutating func removeFirst() -> Int? {
     guard let size = chunks.first?.count else { return nil }
     let seq = chunks[0].records[head].seq
     bytes -= Self.cost(chunks[0].records[head])
-    // What it keeps is asked for its size here, for the first time in a hundred thousand pushes. Those whose turn is soon
-    // come meanwhile.
+    // `cost` reads the record's head, which was last used some hundred thousand pushes ago. Prefetch the heads of
+    // the records that are evicted soon.
     if head + Self.foresight < size {
       let next = chunks[0].records[head + Self.foresight].content.head
       CacheLines.prefetch(UnsafeRawBufferPointer(start: next, count: 1))
@@ -66,9 +66,9 @@ struct RecordStorage: Sendable {
     return seq
   }
 
-  /// Drops the records with these numbers, which ascend.
+  /// Drops the records with these `seq` values, which must ascend.
   ///
-  /// - Returns: how many of them were there.
+  /// - Returns: The number of records dropped.
   mutating func remove(_ seqs: [Int]) -> Int {
     let before = count
     var kept: [RecordChunk] = []
@@ -81,7 +81,7 @@ struct RecordStorage: Sendable {
         kept.append(alive.count == chunk.count ? chunk : RecordChunk(alive))
         continue
       }
-      // Those that stay move together: one of them would keep the whole slab of its neighbours.
+      // Move the surviving records together: a single one would keep the whole slab of its neighbours alive.
       let arena = RecordArena()
       var survivors: [Record] = []
       for record in alive {
@@ -102,7 +102,7 @@ struct RecordStorage: Sendable {
     return before - count
   }
 
-  /// The record with this number.
+  /// Returns the record with this `seq`.
   func record(_ seq: Int) -> Record? {
     let position = position(from: seq)
     guard position.chunk < chunks.count else { return nil }
@@ -110,9 +110,9 @@ struct RecordStorage: Sendable {
     return record.seq == seq ? record : nil
   }
 
-  /// Changes the record with this number, but not its number.
+  /// Changes the record with this `seq`, but not its `seq`.
   ///
-  /// - Returns: what it is then; nil if it is not there.
+  /// - Returns: The changed record; nil if there is none.
   mutating func update(_ seq: Int, _ change: (inout Record) -> Void) -> Record? {
     let position = position(from: seq)
     guard position.chunk < chunks.count, chunks[position.chunk].records[position.index].seq == seq else {
@@ -152,7 +152,7 @@ struct RecordStorage: Sendable {
     }
   }
 
-  /// Where the first record stands whose number is not below `seq`; the end if there is none.
+  /// Returns the position of the first record whose `seq` is at least `seq`; the end if there is none.
   private func position(from seq: Int) -> (chunk: Int, index: Int) {
     let chunk = Self.firstIndex(in: chunks.indices) { (chunks[$0].records.last?.seq ?? 0) >= seq }
     guard chunk < chunks.count else { return (chunk, 0) }
@@ -160,7 +160,7 @@ struct RecordStorage: Sendable {
     return (chunk, Self.firstIndex(in: alive) { chunks[chunk].records[$0].seq >= seq })
   }
 
-  /// The first index for which `isAfter` holds, which from there on holds for all.
+  /// Returns the first index for which `isAfter` returns true; it must then hold for all later indices.
   private static func firstIndex(in range: Range<Int>, where isAfter: (Int) -> Bool) -> Int {
     var low = range.lowerBound
     var high = range.upperBound

@@ -1,23 +1,24 @@
 internal import NIOConcurrencyHelpers
 
-/// One wait: counts what is in the inbox, then what comes, until it knows the answer or its time is up.
+/// A single wait: counts the records in the inbox, then those that arrive, until the result is known or the timeout
+/// expires.
 final class Waiter: InboxListener {
-  /// Why a wait ended.
+  /// The reason why a wait ended.
   enum Ending: Sendable {
     case satisfied, hopeless, timedOut
-    /// The server stops, or whoever waited has gone away.
+    /// The server stopped, or the waiting client disconnected.
     case abandoned
   }
 
   private struct State {
     var tally: WaitTally
-    /// All records up to this number were counted.
+    /// All records up to this `seq` were counted.
     var seen = 0
-    /// What was heard of while the inbox was gone through; nil afterwards.
+    /// Changes received during the first pass over the inbox; nil after it.
     var heard: Heard? = Heard()
     var ending: Ending?
     var continuation: CheckedContinuation<Void, Never>?
-    /// Looks again when the time is up, or when it has been quiet for long enough.
+    /// The task that evaluates the wait again at the deadline or after the required quiet time.
     var alarm: Task<Void, Never>?
     var alarmTime: ContinuousClock.Instant?
   }
@@ -39,9 +40,9 @@ final class Waiter: InboxListener {
     state = NIOLockedValueBox(State(tally: WaitTally(query, began: began)))
   }
 
-  /// Waits to the end.
+  /// Runs the wait to its end.
   ///
-  /// - Returns: why it ended, what was counted, and the number up to which records were looked at.
+  /// - Returns: The reason for the end, the counts, and the `seq` up to which records were examined.
   func run() async -> (ending: Ending, tally: WaitTally, seen: Int) {
     if inbox.watch.add(self, to: inbox) {
       await countWhatIsThere()
@@ -66,8 +67,8 @@ final class Waiter: InboxListener {
 
   // MARK: - What is there
 
-  /// Counts the records of the inbox. It may take long, so news that come meanwhile are only noted; in the end they are
-  /// looked up.
+  /// Counts the records that are in the inbox. Because this may take long, changes received during the pass are only
+  /// noted and looked up at its end.
   private func countWhatIsThere() async {
     var snapshot = inbox.snapshot()
     var tally = state.withLockedValue { $0.tally }
@@ -103,7 +104,7 @@ final class Waiter: InboxListener {
     look()
   }
 
-  /// Looks up what was heard of since the last snapshot.
+  /// Processes the changes received since the last snapshot.
   private func catchUp(_ state: inout State, with heard: Heard) {
     let now = ContinuousClock.now
     let snapshot = inbox.snapshot()
@@ -147,7 +148,7 @@ final class Waiter: InboxListener {
 
   private func empty(_ state: inout State, through seq: Int, at now: ContinuousClock.Instant) {
     state.tally.empty(through: seq, at: now)
-    // What was pushed out before, nobody asks for any more.
+    // Earlier evictions no longer matter once everything counted so far is gone.
     if seq >= state.seen { state.tally.isComplete = true }
   }
 
@@ -157,7 +158,7 @@ final class Waiter: InboxListener {
 
   // MARK: - The end
 
-  /// Ends the wait if the answer is known or the time is up; else sees to it that this is looked at again in time.
+  /// Ends the wait if the result is known or the timeout has expired; otherwise schedules the next evaluation.
   private func look() {
     end { state in
       guard state.ending == nil, state.heard == nil else { return }
@@ -172,7 +173,7 @@ final class Waiter: InboxListener {
   }
 
   private func setAlarm(_ state: inout State, at time: ContinuousClock.Instant) {
-    // One that rings too early looks again and sets the next.
+    // An earlier alarm evaluates again and sets the next one.
     if let set = state.alarmTime, set <= time { return }
     state.alarm?.cancel()
     state.alarmTime = time

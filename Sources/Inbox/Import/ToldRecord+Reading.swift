@@ -3,7 +3,7 @@ internal import Faults
 internal import Notation
 
 extension ToldRecord {
-  /// Reads the JSON of a record. Members that it does not know are passed over.
+  /// Reads the JSON of a record. Unknown members are ignored.
   init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {

@@ -6,7 +6,7 @@ private enum ExpectationKey: String, CaseIterable {
   case name, match, count, outcome, accepted, status, reason, retries
   case allowsNone = "allow_none"
 
-  /// Those that say what a push must be to count.
+  /// The keys that state how a push must end to count.
   static let endings = [outcome, accepted, status, reason]
 }
 
@@ -26,12 +26,12 @@ private enum RetriesKey: String, CaseIterable {
 }
 
 extension VerificationReading {
-  /// More pushes than these cannot be expected.
+  /// The largest count that an expectation may state.
   private static let maxCount = 1_000_000
 
-  /// One expectation.
+  /// Parses one expectation.
   ///
-  /// - Parameter number: its place in the list, from 1.
+  /// - Parameter number: The position of the expectation in the list, from 1.
   mutating func expectation(_ place: Located, number: Int) -> Expectation {
     var expectation = Expectation(name: "expectation \(number)")
     guard let members = members(place, what: "an expectation", of: ExpectationKey.self) else { return expectation }
@@ -56,7 +56,7 @@ extension VerificationReading {
 
   /// Adds conditions on one field.
   ///
-  /// - Returns: what is wanted, in words.
+  /// - Returns: The wanted values as text.
   private mutating func ending(_ place: Located, _ key: ExpectationKey, _ filter: inout Filter) -> [String] {
     var words: [String] = []
     for element in listOrOne(place) where !isFull {
@@ -73,7 +73,7 @@ extension VerificationReading {
     return words
   }
 
-  /// A scalar as a query has it.
+  /// Returns a scalar in the form used in a query.
   private mutating func word(_ place: Located) -> String? {
     switch place.value {
     case .text(let text), .number(let text): return text
@@ -120,7 +120,7 @@ extension VerificationReading {
   private mutating func add(_ name: String, _ place: Located, _ selection: inout Selection) {
     let further = ["payload", "headers"]
     do throws(FilterError) {
-      // A misspelt name is told whatever its value.
+      // Report a misspelt name whatever its value is.
       let field = name.hasPrefix("!") ? String(name.dropFirst()) : name
       if !["q", "after", "before"].contains(field) { _ = try FilterSubject(field, further: ["q"] + further) }
     } catch {

@@ -1,24 +1,24 @@
 internal import Faults
 internal import Notation
 
-/// Takes values out of a document, and notes everything that is wrong with them.
+/// Parses the values of a verification document and collects all problems.
 ///
-/// Each reader gives nil for what is not there as it should be, after adding a problem; whoever asked goes on with the
-/// next value, so that one pass finds everything.
+/// Each method returns nil for an invalid value after adding a problem; the caller continues with the next value, so
+/// that one pass finds all problems.
 struct VerificationReading {
-  /// A value and where it stands.
+  /// A value and its position in the document.
   struct Located {
     let value: JSONValue
     /// A JSON pointer.
     let pointer: String
 
-    /// A value below it.
+    /// Returns a value below this one.
     func member(_ name: String, _ value: JSONValue) -> Located {
       let name = name.replacing("~", with: "~0").replacing("/", with: "~1")
       return Located(value: value, pointer: "\(pointer)/\(name)")
     }
 
-    /// What kind of value it is, in words.
+    /// A description of the value's type, for messages.
     var kind: String {
       switch value {
       case .null: "null"
@@ -31,14 +31,14 @@ struct VerificationReading {
     }
   }
 
-  /// More problems than these are not told.
+  /// The maximum number of problems that are reported.
   private static let limit = 50
 
   var context: FilterContext
   private(set) var problems: [VerificationProblem] = []
 
-  /// Whether further problems are not told, so that nobody need look for them: a word that is wrong is compared with all
-  /// that could be meant.
+  /// Whether the maximum number of problems is reached. Callers then stop, because each misspelt word is compared
+  /// with all known names.
   var isFull: Bool { problems.count >= Self.limit }
 
   init(_ context: FilterContext) { self.context = context }
@@ -54,14 +54,14 @@ struct VerificationReading {
 
   mutating func fail(_ place: Located, _ error: FilterError) { fail(place, error.message, hint: error.hint) }
 
-  /// Says what should stand there.
+  /// Adds a problem that states the expected value.
   mutating func wrong(_ place: Located, _ wanted: String) {
     fail(place, "\(wanted) stands here, not \(place.kind)", hint: "Make it \(wanted), or leave it out.")
   }
 
   // MARK: - Structure
 
-  /// The members of an object, each name once.
+  /// Returns the members of an object. A duplicate name is a problem.
   mutating func entries(_ place: Located, what: String) -> [(name: String, place: Located)]? {
     guard case .object(let object) = place.value else {
       wrong(place, what)
@@ -80,7 +80,7 @@ struct VerificationReading {
     return entries
   }
 
-  /// The members of an object that have known names; null counts as absent.
+  /// Returns the members of an object that has known names only; null counts as absent.
   mutating func members<Key: RawRepresentable<String> & CaseIterable & Hashable>(
     _ place: Located, what: String, of type: Key.Type = Key.self
   ) -> [Key: Located]? {
@@ -100,13 +100,13 @@ struct VerificationReading {
     return members
   }
 
-  /// `Did you mean topic? `, if anything is near enough.
+  /// Returns a hint such as `Did you mean topic? `, or an empty string if no name is similar enough.
   static func guess(_ word: String, among names: [String]) -> String {
-    // Nobody's slip is as long as that, and looking for the nearest takes time.
+    // Limit the length: a longer word is no typing error, and the comparison takes time.
     Spelling.nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
   }
 
-  /// The elements of a list.
+  /// Returns the elements of a list.
   mutating func list(_ place: Located, what: String) -> [Located]? {
     guard case .list(let list) = place.value else {
       wrong(place, what)
@@ -115,7 +115,7 @@ struct VerificationReading {
     return list.elements.enumerated().map { place.member(String($0), $1) }
   }
 
-  /// The elements of a list, or the one thing that stands there instead.
+  /// Returns the elements of a list, or the single value given instead of a list.
   mutating func listOrOne(_ place: Located) -> [Located] {
     guard case .list = place.value else { return [place] }
     return list(place, what: "a list") ?? []
@@ -146,7 +146,7 @@ struct VerificationReading {
     return nil
   }
 
-  /// A duration from zero to `most`. The number 0 is one, others lack a unit.
+  /// Parses a duration from zero to `most`. The number 0 is allowed; other numbers lack a unit.
   mutating func duration(_ place: Located, most: Duration) -> Duration? {
     switch place.value {
     case .number("0"): return .zero
@@ -164,7 +164,7 @@ struct VerificationReading {
     return nil
   }
 
-  /// Words out of a few: one, or a list of them.
+  /// Parses one of the words of an enumeration, or a list of them.
   mutating func words<Word: RawRepresentable<String> & CaseIterable & Hashable>(
     _ place: Located, of type: Word.Type, what: String
   ) -> [Word]? {
