@@ -1,25 +1,25 @@
-/// How often pushes came, by their keys, in one flat piece of memory: to look at it is to wait for one line of the cache,
-/// where a dictionary takes three.
+/// The number of attempts of each push, by push key, in a flat hash table with open addressing. A lookup loads one
+/// cache line; a dictionary loads three.
 struct AttemptTable {
-  /// How many keys it takes: half of its places, so that none is far from where it is looked for.
+  /// The maximum number of keys: half of the slots, so that probe sequences stay short.
   static let limit = AttemptPlaces.count / 2
 
-  /// Where they stand, also those of a copy.
+  /// The slots; copies of the table share them.
   let places = AttemptPlaces()
   private var entries: UnsafeMutablePointer<AttemptPlaces.Entry> { places.entries }
-  /// Whether anything was ever written there. Most servers never refuse a push, and that memory stays untouched.
+  /// Whether the slots were ever written. Most servers never reject a push, and their memory stays untouched.
   private var isBegun = false
-  /// How many pushes are counted.
+  /// The number of pushes in the table.
   private(set) var count = 0
 
-  /// The number of a push's next attempt; nil if it is not counted.
+  /// Returns the number of the push's next attempt; nil if the push is not in the table.
   ///
-  /// - Parameter now: monotonic nanoseconds.
+  /// - Parameter now: The time in monotonic nanoseconds.
   func next(_ key: UInt64, now: Int64) -> Int32? { place(of: key).map { next(at: $0, now: now) } }
 
-  /// Counts an attempt of a push that is counted already.
+  /// Counts an attempt of a push that is in the table.
   ///
-  /// - Returns: its number; nil if the push is not counted.
+  /// - Returns: The number of the attempt; nil if the push is not in the table.
   mutating func count(_ key: UInt64, now: Int64) -> Int32? {
     guard let place = place(of: key) else { return nil }
     let attempts = next(at: place, now: now)
@@ -27,7 +27,7 @@ struct AttemptTable {
     return attempts
   }
 
-  /// Begins to count a push that is not counted. Not for a table that has reached its limit.
+  /// Adds a push that is not in the table. The table must be below its limit.
   mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
     if !isBegun { places.clear() }
     isBegun = true
@@ -35,9 +35,9 @@ struct AttemptTable {
     count += 1
   }
 
-  /// Ends the count of a push.
+  /// Removes a push.
   ///
-  /// - Returns: the number that its next attempt would have had; nil if it was not counted.
+  /// - Returns: The number that its next attempt would have had; nil if it was not in the table.
   @discardableResult
   mutating func remove(_ key: UInt64, now: Int64 = 0) -> Int32? {
     guard let place = place(of: key) else { return nil }
@@ -45,7 +45,7 @@ struct AttemptTable {
     count -= 1
     var gap = place
     var other = places.next(gap)
-    // Those behind it are looked for from their first place on, up to the first gap.
+    // Close the gap: lookups of the following keys begin at their first slot and stop at a gap.
     while entries[other].attempts > 0 {
       let first = places.first(for: entries[other].key)
       if places.distance(from: first, to: other) >= places.distance(from: gap, to: other) {
@@ -58,7 +58,7 @@ struct AttemptTable {
     return attempts
   }
 
-  /// Forgets all. Keeps the memory, for there will be as many again.
+  /// Removes all pushes. Keeps the memory, which will likely be needed again.
   mutating func removeAll() {
     guard count > 0 else { return }
     places.clear()
@@ -66,25 +66,25 @@ struct AttemptTable {
   }
 
   private func next(at place: Int, now: Int64) -> Int32 {
-    // Of two threads one may have looked at the clock before the other: then it is less than nothing.
+    // May be negative: two threads may read the clock in another order than they take the lock.
     let silence = Int32(bitPattern: Self.ticks(now) &- entries[place].last)
     guard silence < Int32(Self.ticks(AttemptCounter.silence)) else { return 1 }
     let attempts = entries[place].attempts
     return max(attempts, attempts &+ 1)
   }
 
-  /// Milliseconds, nearly, in few bits: they begin anew after weeks, and nobody asks for an entry that is older than twice
-  /// the silence.
+  /// Converts nanoseconds to ticks of about a millisecond. 32 bits wrap around after weeks, and entries older than
+  /// twice the silence are never looked up.
   private static func ticks(_ time: Int64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 20) }
 
-  /// Where a push is that is counted.
+  /// Returns the slot of a push; nil if it is not in the table.
   private func place(of key: UInt64) -> Int? {
     if count == 0 { return nil }
     let place = walk(to: key)
     return entries[place].attempts > 0 ? place : nil
   }
 
-  /// Where a key is, or else the first gap, where it would be.
+  /// Returns the slot of a key, or else the gap where it would be inserted.
   private func walk(to key: UInt64) -> Int {
     var place = places.first(for: key)
     while entries[place].attempts > 0, entries[place].key != key { place = places.next(place) }
@@ -92,44 +92,44 @@ struct AttemptTable {
   }
 }
 
-/// The memory of a table. Apart from it, for those who ask for what will be looked at ahead, while others count.
+/// The slots of a table. A class of its own, so that slots can be prefetched while another thread counts.
 final class AttemptPlaces: Sendable {
-  /// How many there are.
+  /// The number of slots.
   static let count = 1 << bits
   private static let bits = 16
 
-  /// A quarter of a line of the cache.
+  /// A slot of 16 bytes, a quarter of a cache line.
   struct Entry {
     var key: UInt64 = 0
-    /// How often the push came; 0 in a gap.
+    /// The number of attempts; 0 in a gap.
     var attempts: Int32 = 0
-    /// When it came last, in ticks of the table.
+    /// The time of the last attempt, in ticks of the table.
     var last: UInt32 = 0
   }
 
-  /// They are there as long as this is, and mean nothing before `clear`. Safe to share: only the one table that this
-  /// belongs to reads or writes them, behind the lock of its counter.
+  /// Valid while this object exists, uninitialized before `clear`. Safe to share: only the one table that owns the
+  /// slots reads or writes them, protected by the lock of its counter.
   nonisolated(unsafe) let entries: UnsafeMutablePointer<Entry>
-  /// Drawn for each table: whoever makes keys on purpose does not know which of them belong into one place.
+  /// Random for each table, so that a client cannot choose keys that collide.
   private let factor = UInt64.random(in: .min ... .max) | 1
 
   init() { entries = .allocate(capacity: Self.count) }
 
   deinit { entries.deallocate() }
 
-  /// Begins with nothing in any of them.
+  /// Clears all slots.
   func clear() { entries.initialize(repeating: Entry(), count: Self.count) }
 
-  /// Where a key is looked for first.
+  /// Returns the first slot in the probe sequence of a key.
   func first(for key: UInt64) -> Int { Int((key &* factor) >> UInt64(64 - Self.bits)) }
 
-  /// Where it is looked for after that.
+  /// Returns the next slot in a probe sequence.
   func next(_ place: Int) -> Int { (place + 1) & (Self.count - 1) }
 
-  /// How many steps it is from one to another.
+  /// Returns the number of steps from one slot to another.
   func distance(from one: Int, to other: Int) -> Int { (other - one) & (Self.count - 1) }
 
-  /// Asks for the memory where a key is going to be looked for.
+  /// Prefetches the first slot of a key.
   func prefetch(_ key: UInt64) {
     CacheLines.prefetchForWriting(entries + first(for: key), count: 1)
   }

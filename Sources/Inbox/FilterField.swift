@@ -1,7 +1,7 @@
 internal import Faults
 internal import Notation
 
-/// What a filter can ask for by a name of its own; the raw values are the names.
+/// The named fields of a filter; the raw values are the names in queries.
 enum FilterField: String, CaseIterable, Sendable {
   case deviceToken = "device_token"
   case topic
@@ -30,19 +30,19 @@ enum FilterField: String, CaseIterable, Sendable {
   case `is`
   case text
 
-  /// What kind of values the field is compared with.
+  /// The type of the values a field is compared with.
   enum Kind {
     /// Text, literal or with `*`.
     case text(foldsCase: Bool)
-    /// Text that may stand anywhere in a longer one, without case.
+    /// A substring, compared without case.
     case anywhere
-    /// One of a few words, or a `*` pattern over them.
+    /// One of a fixed set of words, or a `*` pattern over them.
     case word([String])
-    /// A whole number, a bound, a range, or a `*` pattern over its digits.
+    /// An integer, a bound, a range, or a `*` pattern over its digits.
     case number
     /// `true` or `false`.
     case flag
-    /// A time: RFC 3339, or so long ago.
+    /// A time: RFC 3339, or a duration before now.
     case time
     /// A number of bytes, with or without a unit.
     case size
@@ -50,7 +50,7 @@ enum FilterField: String, CaseIterable, Sendable {
 
   var kind: Kind {
     switch self {
-    // Device tokens and ids are hexadecimal: clients differ in how they write the digits.
+    // Device tokens and IDs are hexadecimal, and clients differ in the case of the digits.
     case .deviceToken, .apnsID, .pushKey: .text(foldsCase: true)
     case .topic, .reason, .pushType, .collapseID, .rule, .profile, .finding, .connection, .keyID, .teamID:
       .text(foldsCase: false)
@@ -64,13 +64,13 @@ enum FilterField: String, CaseIterable, Sendable {
     }
   }
 
-  /// Short names, which people write.
+  /// Short names for use in queries.
   static let aliases: [(name: String, field: FilterField)] = [
     ("token", .deviceToken), ("type", .pushType), ("id", .apnsID), ("collapse", .collapseID), ("larger", .sizeGreater),
     ("smaller", .sizeLess),
   ]
 
-  /// The field that is called so, by its name or a short one.
+  /// Creates a field from its name or its short name; nil if there is none.
   init?(named name: String) {
     if let field = FilterField(rawValue: name) ?? Self.aliases.first(where: { $0.name == name })?.field {
       self = field
@@ -79,38 +79,38 @@ enum FilterField: String, CaseIterable, Sendable {
     }
   }
 
-  /// The names of all fields, in the order they are listed to people, and of the cursors that stand beside them.
+  /// The names of all fields in the order in which they are listed for users, followed by the cursors.
   static let names = allCases.map(\.rawValue) + ["payload./pointer", "header.name", "after", "before"]
 }
 
-/// What a record can be besides its outcome; the raw values are the values of `is`.
+/// States of a record other than its outcome; the raw values are the values of `is`.
 enum FilterState: String, CaseIterable, Sendable {
-  /// The same push came before.
+  /// An earlier attempt of the same push exists.
   case retry
-  /// It did not.
+  /// No earlier attempt of the same push exists.
   case first
-  /// It is held and has no answer yet.
+  /// The push is delayed and has no response yet.
   case pending
-  /// APNs took it, as it took the same push before.
+  /// The push was accepted again after an earlier attempt of the same push was accepted.
   case duplicate
 }
 
-/// What a condition looks at.
+/// The part of a record that a condition refers to.
 enum FilterSubject: Sendable, Equatable {
   /// A field of the record.
   case field(FilterField)
   /// The value that a JSON pointer names in the payload.
   case payload(JSONPointer)
-  /// The values of a header field, by its name in small letters.
+  /// The values of a header field, by its lowercase name.
   case header(String)
 
-  /// The largest number of names in a pointer.
+  /// The maximum number of reference tokens in a pointer.
   static let maxDepth = JSONPointer.maxQueryDepth
 
-  /// What the name of a condition means.
+  /// Parses the name of a condition.
   ///
-  /// - Parameter further: names that may stand here besides those of fields, for the error's hint.
-  /// - Throws: `FilterError`.
+  /// - Parameter further: Names that are allowed here in addition to the fields, for the error's hint.
+  /// - Throws: `FilterError` if the name is unknown or has an invalid pointer.
   init(_ name: String, further: [String]) throws(FilterError) {
     if name.hasPrefix("payload.") {
       try self.init(pointer: name.dropFirst("payload.".count), name: name)
@@ -123,15 +123,15 @@ enum FilterSubject: Sendable, Equatable {
     }
   }
 
-  /// What a JSON pointer into the payload means.
+  /// Parses a JSON pointer into the payload.
   ///
-  /// - Parameter name: the name of the condition.
-  /// - Throws: `FilterError`.
+  /// - Parameter name: The name of the condition, for errors.
+  /// - Throws: `FilterError` if the pointer is invalid.
   init(pointer text: Substring, name: String, allowsRoot: Bool = false) throws(FilterError) {
     self = .payload(try JSONPointer(query: text, field: name, allowsRoot: allowsRoot))
   }
 
-  /// How much looking at it takes: what is cheap is looked at first.
+  /// The relative cost of evaluation; cheap conditions are evaluated first.
   var effort: Int {
     switch self {
     case .field(.text): 3
@@ -144,12 +144,12 @@ enum FilterSubject: Sendable, Equatable {
 }
 
 extension FilterError {
-  /// An error about a field that does not exist; the hint has a guess and the fields there are.
+  /// Creates an error about an unknown field. The hint has the most similar name and all fields.
   ///
-  /// - Parameter further: names that are allowed at this place besides the fields of a filter.
+  /// - Parameter further: Names that are allowed here in addition to the fields.
   init(unknownField field: String, further: [String]) {
     let names = FilterField.names + further
-    // A longer name is no typing error, and the search takes time.
+    // Limit the length: a longer word is no typing error, and the comparison takes time.
     let guess =
       Spelling.nearest(to: String(field.prefix(40)), among: names + FilterField.aliases.map(\.name))
       .map { "did you mean \($0)? " } ?? ""

@@ -4,7 +4,7 @@ internal import HTTPMessage
 internal import Notation
 
 extension FilterSieve {
-  /// Leaves out the records for which it does not hold; all stay of what is dear.
+  /// Removes the records for which the conditions do not hold. Keeps all records if the conditions are expensive.
   func narrow(_ batch: inout RecordBatch, of filter: borrowing Filter) {
     switch self {
     case .text(let field, let conditions): batch.keep(field, conditions)
@@ -20,7 +20,7 @@ extension FilterSieve {
 }
 
 extension Record.Outcome {
-  /// Its place among all of them.
+  /// The index in `allCases`.
   fileprivate var place: Int {
     switch self {
     case .accepted: 0
@@ -47,7 +47,7 @@ extension RecordBatch {
       keep(ofOwner: { $0.head { ObjectIdentifier($0.connection) } }) { conditions.hold($0.connection.id) }
     case .keyID: keep(token: conditions, \.keyID)
     case .teamID: keep(token: conditions, \.teamID)
-    // These have no texts.
+    // These fields have no text.
     default: keep(0)
     }
   }
@@ -76,7 +76,7 @@ extension RecordBatch {
     }
   }
 
-  /// For what records have in common that have the same owner.
+  /// Evaluates a condition on a value shared by all records with the same owner.
   @inline(__always)
   private mutating func keep(
     ofOwner owner: (borrowing Record) -> ObjectIdentifier?, _ holds: (borrowing Record) -> Bool
@@ -93,12 +93,14 @@ extension RecordBatch {
     case .attempt: keep { _, record in conditions.hold(Int64(record.attempt)) }
     case .since, .until: keep { _, record in conditions.hold(record.receivedAt) }
     case .size, .sizeGreater, .sizeLess: keep { _, record in conditions.hold(Int64(record.bodySize)) }
-    // These have no numbers.
+    // These fields have no number.
     default: keep(0)
     }
   }
 
-  /// - Parameter duplicates: the numbers of those that are, ascending.
+  /// Keeps the records whose state is one of `states`.
+  ///
+  /// - Parameter duplicates: The `seq` of each duplicate, ascending.
   fileprivate mutating func keep(states: FewValues, duplicates: [Int]) {
     var next = duplicates.position(ofSeq: firstSeq)
     keep { _, record in
@@ -108,7 +110,8 @@ extension RecordBatch {
     }
   }
 
-  /// The header fields of a push take eight cache lines: asked for ahead, they come while those of others are read.
+  /// Keeps the records with matching header values. The header fields of a push occupy about eight cache lines, so
+  /// those of all records are prefetched before the first is read.
   fileprivate mutating func keep(header name: TextPattern, _ conditions: ValueConditions) {
     let length = name.text.utf8.count
     keep { _, record in
@@ -119,7 +122,7 @@ extension RecordBatch {
       record.withHeaders { packed in
         var (isWanted, isForbidden) = (conditions.holdForNothing, false)
         HeaderList.forEachField(in: packed) { field, value in
-          // Most names differ in their length already.
+          // The length alone rules out most names.
           guard Int(field.count) == length, name.matches(UnsafeRawBufferPointer(rebasing: packed[field.indices])) else {
             return
           }
@@ -133,7 +136,7 @@ extension RecordBatch {
   }
 }
 
-/// What was found of the owner that was asked for last: mostly the next record has the same one.
+/// The last owner and its result: consecutive records mostly have the same owner.
 private struct OwnerMemory {
   private var last: (owner: ObjectIdentifier?, holds: Bool)?
 

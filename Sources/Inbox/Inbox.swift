@@ -1,9 +1,9 @@
 internal import NIOConcurrencyHelpers
 
-/// Every push that came in, in the order it came, as far as the limits allow.
+/// The records of all received pushes, in order of arrival, within the configured limits.
 ///
-/// Any thread may call it. Writers hold the lock for the time of an append; readers hold it to take a snapshot, whatever
-/// its size, and look for records outside.
+/// Safe to call from any thread. Writers hold the lock during an append. Readers hold it to take a snapshot, which
+/// takes the same time for any number of records, and search outside of it.
 public final class Inbox: Sendable {
   private struct State {
     var records = RecordStorage()
@@ -13,25 +13,25 @@ public final class Inbox: Sendable {
     var counts = PushCounts()
   }
 
-  /// How many records are kept at most.
+  /// The maximum number of records.
   public let maxRecords: Int
-  /// How much memory the records may take, in bytes.
+  /// The maximum memory of the records, in bytes.
   public let maxBytes: Int
 
-  // Not Synchronization's Mutex: ThreadSanitizer does not see its futex on Linux and takes every waiting thread for a race.
+  // Not Synchronization's Mutex: ThreadSanitizer does not see its futex on Linux and reports every wait as a race.
   private let state: NIOLockedValueBox<State>
-  /// Tells retries from new pushes.
+  /// The attempt counts, which distinguish retries from new pushes.
   public let attempts: Attempts
-  /// Tells those who wait for pushes.
+  /// Notifies the listeners of this inbox.
   let watch = InboxWatch()
-  /// Judges the provider when somebody asks.
+  /// Analyzes the provider's behavior for findings, on demand.
   let conduct = Conduct()
-  /// The server's clock, in milliseconds since 1970; nil for an inbox that was imported.
+  /// The server's clock, in milliseconds since 1970; nil for an imported inbox.
   let now: (@Sendable () -> Int64)?
 
-  /// An empty inbox. The limits are at least one record; the newest record is kept however large it is.
+  /// Creates an empty inbox. The limits are at least one record; the newest record is kept whatever its size.
   ///
-  /// - Parameter now: the server's clock, in milliseconds since 1970, for findings about what did not follow in time.
+  /// - Parameter now: The server's clock, in milliseconds since 1970, for findings about missing retries.
   public init(
     maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, attempts: Attempts = Attempts(),
     now: (@Sendable () -> Int64)? = nil
@@ -43,7 +43,7 @@ public final class Inbox: Sendable {
     state = NIOLockedValueBox(State())
   }
 
-  /// The records of another inbox, with their numbers. It has no limits.
+  /// Creates an inbox without limits from imported records, which keep their `seq`.
   init(imported records: RecordStorage, lastSeq: Int) {
     now = nil
     maxRecords = .max
@@ -54,11 +54,13 @@ public final class Inbox: Sendable {
 
   // MARK: - Writing
 
-  /// Adds what one read from a connection brought, numbers it, and leaves `records` empty with its room kept.
+  /// Appends the records of one read from a connection and numbers them. Leaves `records` empty and keeps its
+  /// capacity.
   ///
-  /// When it returns, every reader sees them; the answers may go out. Older records go when the limits say so.
+  /// The records are visible to all readers when this returns, so the responses may be sent. Older records are
+  /// evicted if the limits require it.
   ///
-  /// - Returns: the `seq` of the first one; the others follow without a gap. 0 if there were none.
+  /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none.
   @discardableResult
   public func append(_ records: inout [Record]) -> Int {
     guard !records.isEmpty else { return 0 }
@@ -75,16 +77,16 @@ public final class Inbox: Sendable {
     return first
   }
 
-  /// Adds one record and returns its `seq`.
+  /// Appends one record and returns its `seq`.
   @discardableResult
   public func append(_ record: Record) -> Int {
     var batch = [record]
     return append(&batch)
   }
 
-  /// Says how the story of a pending record ended.
+  /// Sets the result of a pending record.
   ///
-  /// - Returns: the record as it is now; nil if it is not there any more.
+  /// - Returns: The updated record; nil if it is not in the inbox any more.
   @discardableResult
   public func finish(_ seq: Int, with ending: Record.End) -> Record? {
     let record = state.withLockedValue { state in
@@ -105,13 +107,13 @@ public final class Inbox: Sendable {
     }
   }
 
-  /// Empties the inbox, forgets attempts and the count of evicted records. Numbers go on where they were.
+  /// Removes all records, attempt counts and the count of evicted records. The numbering continues.
   ///
-  /// - Parameter reset: what is set back together with the inbox, for those who follow what happens.
-  /// - Returns: how many records there were.
+  /// - Parameter reset: The names of what is reset together with the inbox, for the event log.
+  /// - Returns: The number of records removed.
   @discardableResult
   public func removeAll(reset: [String] = ["inbox"]) -> Int {
-    // What was in it is freed after the lock is released: with a million records that takes a while.
+    // The former records are freed after the lock is released, because that takes long with a million records.
     attempts.removeAll()
     let former = state.withLockedValue { state in
       let former = state
@@ -127,7 +129,7 @@ public final class Inbox: Sendable {
 
   /// Removes the selected records.
   ///
-  /// - Returns: how many they were.
+  /// - Returns: The number of records removed.
   @discardableResult
   public func remove(_ selection: Selection) -> Int {
     var seqs: [Int] = []
@@ -138,11 +140,11 @@ public final class Inbox: Sendable {
     return state.withLockedValue { $0.records.remove(seqs) }
   }
 
-  /// Removes the selected records like `remove(_:)`, looking for them in slices between which it suspends.
+  /// Removes the selected records like `remove(_:)`, but searches in slices and suspends between them.
   ///
-  /// - Returns: the number of records removed.
-  /// - Throws: `FilterError` if the selection exceeds the work budget; `CancellationError` if the task was cancelled. No
-  ///   record was removed then.
+  /// - Returns: The number of records removed.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
+  ///   In both cases no record is removed.
   public func removeInSlices(_ selection: Selection) async throws -> Int {
     var seqs: [Int] = []
     let snapshot = snapshot()
@@ -158,7 +160,7 @@ public final class Inbox: Sendable {
 
   // MARK: - Reading
 
-  /// All that is in it now; later pushes do not change it.
+  /// Returns the current content, which later pushes do not change.
   public func snapshot() -> InboxSnapshot {
     state.withLockedValue {
       InboxSnapshot(
@@ -166,10 +168,10 @@ public final class Inbox: Sendable {
     }
   }
 
-  /// What was counted of all pushes until now.
+  /// The counts of all pushes so far.
   public var counts: PushCounts { state.withLockedValue { $0.counts } }
 
-  /// The record with this number; nil if it is not there, or not any more.
+  /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
   public func record(seq: Int) -> Record? {
     state.withLockedValue { $0.records.record(seq) }
   }

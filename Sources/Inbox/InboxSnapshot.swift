@@ -1,32 +1,32 @@
 internal import Notation
 
-/// What was in the inbox at one moment. Copying it costs nothing; it keeps the records alive that it shows.
+/// The content of an inbox at one moment. Copies are cheap; a snapshot keeps its records alive.
 public struct InboxSnapshot: Sendable {
   let records: RecordStorage
-  /// The number of the newest record there ever was; 0 before the first.
+  /// The `seq` of the newest record ever appended; 0 before the first.
   public let lastSeq: Int
-  /// How many records the limits have pushed out since the inbox was last emptied.
+  /// The number of records evicted since the inbox was last emptied.
   public let evicted: Int
   let lastEvicted: Int
 
-  /// How many records there are.
+  /// The number of records.
   public var count: Int { records.count }
-  /// What they take in memory, in bytes.
+  /// The memory of the records, in bytes.
   public var bytes: Int { records.bytes }
 
-  /// Whether no record with a number above `seq` was pushed out by the limits.
+  /// Returns whether no record with a `seq` above `seq` was evicted.
   public func isComplete(after seq: Int) -> Bool { lastEvicted <= seq }
 
-  /// One page of the records that `query` asks for.
+  /// Returns one page of the records that `query` selects.
   public func page(_ query: PageQuery) -> InboxPage {
     var page = PageBuilder(query)
     page.add(query.selection, of: records)
     return page.page(of: self)
   }
 
-  /// One page of the records that `query` asks for, like `page(_:)`, suspending after every 512 records or fewer.
+  /// Returns one page of the records that `query` selects, like `page(_:)`, suspending after at most 512 records.
   ///
-  /// - Throws: `FilterError` if the query exceeds the work budget; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled.
   public func pageInSlices(_ query: PageQuery) async throws -> InboxPage {
     var page = PageBuilder(query)
     try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
@@ -37,7 +37,7 @@ public struct InboxSnapshot: Sendable {
 
   /// Calls `body` with consecutive parts of `selection`, suspending after each.
   ///
-  /// - Throws: `FilterError` if the selection exceeds the work budget; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   func forEachSlice(
     of selection: Selection, newestFirst: Bool = false, _ body: (Selection) throws -> Void
   ) async throws {
@@ -50,24 +50,24 @@ public struct InboxSnapshot: Sendable {
     }
   }
 
-  /// The work that a query may do whatever the size of the inbox, in bytes: 16 conditions on the text of all records in
-  /// an inbox of the default size.
+  /// The work allowed for a query whatever the size of the inbox, in bytes: 16 conditions on the text of all records
+  /// in an inbox of the default size.
   static let leastWorkLimit = 4 << 30
 
-  /// The work that a query over these records may do, in bytes.
+  /// The work allowed for a query over these records, in bytes.
   var workLimit: Int { max(Self.leastWorkLimit, bytes.multipliedReportingOverflow(by: 4).partialValue) }
 
-  /// Checks that a query does not exceed the work budget, before it does the work.
+  /// Checks that a query does not exceed the work limit, before running it.
   ///
-  /// The work is the size of the records that conditions on other fields let through, multiplied by the number of
+  /// The work is the size of the records that match the conditions on other fields, multiplied by the number of
   /// conditions on the text, the payload and the findings.
   ///
-  /// - Parameter limit: the greatest work allowed, in bytes; nil for `workLimit`.
+  /// - Parameter limit: The maximum work, in bytes; nil for `workLimit`.
   /// - Throws: `FilterError` if the work is greater; `CancellationError` if the task was cancelled.
   public func checkWork(of selection: Selection, limit: Int? = nil) async throws {
     let conditions = selection.filter.dearCount
     let limit = limit ?? workLimit
-    // The usual case: all records together are not too much.
+    // The usual case: all records together are within the limit.
     guard conditions > 0, bytes > limit / conditions else { return }
     var quick = selection
     quick.filter = selection.filter.withoutDear
@@ -114,9 +114,8 @@ public struct InboxSnapshot: Sendable {
     }
   }
 
-  /// All attempts with this `apns-id`, compared without case, in the order they came.
-  ///
-  /// It suspends after every 512 records or fewer.
+  /// Returns all attempts with this `apns-id`, compared without case, in order of arrival. Suspends after at most
+  /// 512 records.
   ///
   /// - Throws: `CancellationError` if the task was cancelled.
   public func attempts(apnsID: String) async throws -> [Record] {
@@ -134,16 +133,16 @@ public struct InboxSnapshot: Sendable {
 
 /// One page of an inbox.
 public struct InboxPage: Sendable {
-  /// The records, in the order that was asked for.
+  /// The records, in the requested order.
   public let items: [Record]
   /// The cursor for the next page: `after` in ascending order, `before` in descending order. Nil on the last page.
   public let next: Int?
-  /// How many records between the cursors match, on this page or not.
+  /// The number of matching records between the cursors, on this page or not.
   public let matched: Int
-  /// How many records the inbox holds.
+  /// The number of records in the inbox.
   public let total: Int
-  /// How many records the limits have pushed out since the inbox was last emptied.
+  /// The number of records evicted since the inbox was last emptied.
   public let evicted: Int
-  /// Whether no record after the cursor was pushed out, so that nothing can be missing.
+  /// Whether no record after the cursor was evicted, so that none can be missing.
   public let isComplete: Bool
 }

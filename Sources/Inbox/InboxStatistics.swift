@@ -2,7 +2,7 @@ internal import APNSRules
 internal import Faults
 public import Notation
 
-/// How many of some records have which status, reason, topic and so on.
+/// The distribution of records over statuses, reasons, topics and other fields.
 public struct InboxStatistics: Sendable {
   private var matched = 0
   private var accepted = 0
@@ -10,7 +10,7 @@ public struct InboxStatistics: Sendable {
   private var payloadBytes = 0
   private var deviceTokens: Set<Int> = []
   private var connections: Set<String> = []
-  /// In nanoseconds, of those that were answered.
+  /// The latencies in nanoseconds of the records with a response.
   private var latencies: [Int64] = []
   private var outcomes = ValueCounts()
   private var statuses = ValueCounts()
@@ -19,7 +19,7 @@ public struct InboxStatistics: Sendable {
   private var pushTypes = ValueCounts()
   private var rules = ValueCounts()
 
-  /// Of no record.
+  /// Creates statistics without records.
   public init() {}
 
   /// Counts a record.
@@ -48,7 +48,7 @@ public struct InboxStatistics: Sendable {
 
   /// Writes the counts as members of an object.
   ///
-  /// - Parameter snapshot: the inbox that the records are of.
+  /// - Parameter snapshot: The inbox that the records come from.
   public func write(to writer: inout JSONWriter, of snapshot: InboxSnapshot, after seq: Int) {
     writer.member("matched", matched)
     writer.member("total", snapshot.count)
@@ -70,7 +70,7 @@ public struct InboxStatistics: Sendable {
 
   private func writeLatency(to writer: inout JSONWriter) {
     let sorted = latencies.sorted()
-    /// The smallest value that so many of a hundred do not exceed.
+    /// Returns the smallest latency that at least `share` percent of the latencies do not exceed.
     func percentile(_ share: Int) -> String? {
       guard !sorted.isEmpty else { return nil }
       return WrittenDuration.text(.nanoseconds(sorted[max(0, (sorted.count * share + 99) / 100 - 1)]))
@@ -82,18 +82,20 @@ public struct InboxStatistics: Sendable {
   }
 }
 
-/// How often there was which value of one field.
+/// The number of records for each value of one field.
 private struct ValueCounts: Sendable {
-  /// So many values are told apart while counting.
+  /// The maximum number of distinct values that are counted.
   private static let limit = 1000
-  /// So many are shown: those that are most common.
+  /// The number of values that are written, the most common first.
   private static let shown = 50
 
   private var counts: [String: Int] = [:]
   private var none = 0
   private var other = 0
 
-  /// - Parameter value: nil for a record without one.
+  /// Counts a record.
+  ///
+  /// - Parameter value: The record's value; nil for a record without one.
   mutating func add(_ value: String?) {
     guard let value else {
       none += 1
@@ -119,12 +121,12 @@ private struct ValueCounts: Sendable {
 }
 
 extension Record {
-  /// What tells device tokens apart, which are compared without case; nil where the path has no place for one.
+  /// A hash of the device token, compared without case; nil if the path has none.
   fileprivate var hashOfDeviceToken: Int? {
     withHeader(facts.deviceToken) { bytes in
       guard let bytes else { return nil }
       var hasher = Hasher()
-      // Letters become lower case by this, and digits stay what they are.
+      // Setting this bit maps letters to lower case and does not change digits.
       for byte in bytes { hasher.combine(byte | 0x20) }
       return hasher.finalize()
     }

@@ -3,30 +3,31 @@ internal import Faults
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
-/// Where one event loop puts what its records keep: one after the other, in slabs of memory that many share. A push then
-/// costs no allocation of its own, and the memory of those that are evicted is soon written to again.
+/// Allocates the content of records for one event loop, sequentially in slabs shared by many records. A push then
+/// needs no allocation of its own, and the memory of evicted records is soon reused.
 ///
-/// Not Sendable: it belongs to one thread. What was put into it may be read by any.
+/// Not Sendable: an arena belongs to one thread. The content written to it may be read by any thread.
 public final class RecordArena {
-  /// The first slab is small, for the many inboxes that see a few pushes; each is twice as large as the one before.
+  /// The size of the first slab in bytes. Small, because many inboxes receive few pushes; each further slab is twice
+  /// as large.
   private static let firstSize = 16 << 10
 
-  // Retained once, until the next one or deinit.
+  // Retained once, until it is replaced or the arena is freed.
   @exclusivity(unchecked) private var slab: Unmanaged<RecordSlab>?
   @exclusivity(unchecked) private var nextSize: Int
 
-  /// An arena that has no memory yet.
+  /// Creates an arena without memory.
   public convenience init() { self.init(firstSize: Self.firstSize) }
 
-  /// An arena for a single record, which takes just the memory of that.
+  /// Creates an arena for a single record, with exactly the memory that it needs.
   public static func ofOne() -> RecordArena { RecordArena(firstSize: 0) }
 
   private init(firstSize: Int) { nextSize = firstSize }
 
   deinit { slab?.release() }
 
-  /// A slab that has `size` free bytes, retained for the one who asks: before the record is written, because behind that the
-  /// processor would have to wait until the memory of the record has come.
+  /// Returns a slab with `size` free bytes, retained for the caller. Retaining happens before the record is written;
+  /// after the write the processor would have to wait for the record's memory to load.
   @inline(__always)
   func slab(withRoomFor size: Int) -> Unmanaged<RecordSlab> {
     if let slab, slab._withUnsafeGuaranteedRef({ $0.room }) >= size { return slab.retain() }
@@ -42,28 +43,30 @@ public final class RecordArena {
   }
 }
 
-/// A piece of memory with the contents of records, written from front to back and given back when the last of them is gone.
+/// A block of memory for the contents of records, written sequentially and freed when the last of its records is
+/// freed.
 final class RecordSlab: Sendable {
-  /// That of a huge page: a record is written to memory that was not touched for long, and with small pages the
-  /// processor would have to find out first where nearly every record is.
+  /// The size of a huge page. A record is written to memory that was not used for long; with small pages almost
+  /// every record would cause a TLB miss.
   static let usualCapacity = 2 << 20
-  /// What was given back and waits for the next slab: fresh memory from the system would cost as much as a tenth of a
-  /// push.
-  // The box has a lock, and memory that lies in it is nobody's.
+  /// Freed slabs kept for reuse: fresh memory from the system would cost up to a tenth of the time of a push.
+  // Protected by the lock of the box; memory in the list is not referenced elsewhere.
   nonisolated(unsafe) private static let spare = NIOLockedValueBox<[UnsafeMutableRawPointer]>([])
-  /// As many as a chunk of the largest records gives back at once.
+  /// The number of slabs that a chunk of the largest records frees at once.
   private static let spareLimit = 2
 
-  // Only the arena's thread writes, and only behind what was put there before. Others read what was written before they
-  // got the record, by way of the inbox's lock.
+  // Only the arena's thread writes, and only behind the bytes written before. Other threads read bytes written
+  // before they received the record, which the inbox's lock orders.
   nonisolated(unsafe) private let memory: UnsafeMutableRawPointer
   private let capacity: Int
-  /// How many bytes are taken. Atomic for the thread that frees the slab, which may not have seen the last records.
+  /// The number of bytes in use. Atomic for the thread that frees the slab, which may not have seen the last
+  /// records.
   private let taken = Atomic<Int>(0)
-  /// What the heads refer to, each retained once and not for every record: connections, provider tokens, rejections.
-  // As with the memory, only the arena's thread writes, and `taken` passes it on to the one that frees the slab.
+  /// The objects that heads refer to, retained once per slab, not per record: connections, provider tokens,
+  /// rejections.
+  // As with `memory`, only the arena's thread writes; `taken` publishes it to the thread that frees the slab.
   @exclusivity(unchecked) nonisolated(unsafe) private(set) var referents: [Unmanaged<AnyObject>] = []
-  /// Those that came last, as many as one head refers to: mostly they are the next one's too.
+  /// The most recent referents, as many as one head has; the next record mostly has the same.
   @exclusivity(unchecked) nonisolated(unsafe) private var recent:
     (UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?, UnsafeMutableRawPointer?)
 
@@ -83,7 +86,7 @@ final class RecordSlab: Sendable {
   }
 
   deinit {
-    // Heads are bytes like what stands behind them; only what they refer to has to be released.
+    // Heads are trivial bytes; only the objects they refer to must be released.
     _ = taken.load(ordering: .acquiring)
     for referent in referents { referent.release() }
     let memory = memory
@@ -97,12 +100,13 @@ final class RecordSlab: Sendable {
     if !isKept { memory.deallocate() }
   }
 
-  /// How many bytes are free.
+  /// The number of free bytes.
   var room: Int { capacity - taken.load(ordering: .relaxed) }
 
-  /// Puts a head and its injection into the free bytes, of which there have to be enough, and lets `write` fill those
+  /// Writes a head and its injection into the free bytes, which must suffice, and calls `write` with the bytes
   /// behind them.
   ///
+  /// - Returns: The address of the head.
   /// - Returns: where the head stands.
   @inline(__always)
   func add(
@@ -118,13 +122,12 @@ final class RecordSlab: Sendable {
     write(UnsafeMutableRawBufferPointer(start: rest + head.injectionSize, count: head.byteCount))
     let end = start + RecordContent.size(bytes: head.size)
     taken.store(end, ordering: .releasing)
-    // This memory was written to a hundred thousand pushes ago. It comes while the next push is read, which then need not
-    // wait for it.
+    // The next memory was last used some hundred thousand pushes ago. Prefetch it while the next push is read.
     CacheLines.prefetchForWriting(memory + end, count: min(Self.usualRecord, capacity - end))
     return place
   }
 
-  /// Keeps what a head refers to as long as the slab.
+  /// Retains an object that a head refers to for as long as the slab exists.
   @inline(__always)
   private func keep(_ referent: Unmanaged<AnyObject>) {
     let address = referent.toOpaque()

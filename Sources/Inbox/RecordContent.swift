@@ -2,19 +2,19 @@ internal import APNSRules
 internal import Faults
 internal import HTTPMessage
 
-/// What never changes of a record, in one piece of memory: behind the head stand the injection, if there was one and
-/// nothing else to tell of it, then the packed header fields, the body as far as it was kept, the generated id, and the
-/// findings that an export tells, in this order and without gaps.
+/// The immutable part of a record, in one block of memory without gaps: the head, the injection (if it is the only
+/// detail beyond an ordinary response), the packed header fields, the kept part of the body, the generated
+/// `apns-id`, and the findings of an imported record.
 struct RecordContent {
-  // Keeps the memory there that `head` points to.
+  // Keeps alive the memory that `head` points to.
   private let slab: RecordSlab
-  /// To be read by way of `with`, which sees to it that it stays.
+  /// The head. Read it through `with`, which keeps the slab alive.
   let head: UnsafeMutablePointer<RecordHead>
 
-  /// Of heads, and so of all that stands in a slab.
+  /// The alignment of heads, and so of each record in a slab.
   static let alignment = MemoryLayout<RecordHead>.alignment
 
-  /// What a head takes of a slab with so many bytes behind it, the injection's among them.
+  /// Returns the size in a slab of a head with `count` bytes behind it, including the injection.
   static func size(bytes count: Int) -> Int {
     (MemoryLayout<RecordHead>.stride + count + alignment - 1) / alignment * alignment
   }
@@ -25,12 +25,12 @@ struct RecordContent {
     withExtendedLifetime(slab) { read(head, UnsafeRawPointer(head + 1) + head.pointee.injectionSize) }
   }
 
-  /// The rule that fired, if there was nothing else to tell of it.
+  /// The injection, if it is the only detail beyond an ordinary response.
   var injection: Injection? {
     withExtendedLifetime(slab) { RecordHead.injection(behind: head)?.injection }
   }
 
-  /// The same content in another slab.
+  /// Returns a copy of the content in a slab of `arena`.
   func copied(to arena: RecordArena) -> RecordContent {
     with { head, bytes in
       let slab = arena.slab(withRoomFor: Self.size(bytes: head.pointee.size))
@@ -44,74 +44,75 @@ struct RecordContent {
   }
 }
 
-/// What is known about the bytes of a record. It holds on to nothing: what it refers to is kept by the slab.
+/// The fixed-size part of a record's content. It retains nothing: the slab keeps the objects it refers to alive.
 struct RecordHead: Sendable {
-  /// What there is of a record.
+  /// The optional parts of a record.
   struct Marks: OptionSet, Sendable {
     let rawValue: UInt8
-    /// A verdict.
+    /// The record has a verdict.
     static let judged = Marks(rawValue: 1)
-    /// Findings, for it comes from an export.
+    /// The record comes from an export and has findings.
     static let told = Marks(rawValue: 2)
-    /// An injection.
+    /// The record has an injection.
     static let injected = Marks(rawValue: 4)
   }
 
-  // The sizes stand in front, where they are soonest reached: those of each record are read when it is evicted.
+  // The sizes come first because they are read for each record on eviction.
   fileprivate let origin: Unmanaged<ConnectionFacts>
   let receivedAt: Int64
   let arrivedAt: Int64
-  /// How many bytes of body came in all.
+  /// The size of the whole received body, in bytes.
   let bodySize: UInt32
   let stream: Int32
   let headerSize: UInt16
   let keptBodySize: UInt16
   let idSize: UInt8
   let marks: Marks
-  /// How long the names of the findings are that an export tells, packed as header fields are.
+  /// The size in bytes of the names of imported findings, packed like header fields.
   let toldSize: UInt16
-  /// The verdict with the facts in it, at the same place for all; where nobody has judged, only the facts mean something.
+  /// The verdict with its facts, at the same offset in all records; for an incomplete request only the facts are
+  /// valid.
   let verdict: KeptVerdict
 
-  /// The connection it came on.
+  /// The connection of the request.
   var connection: ConnectionFacts { origin.takeUnretainedValue() }
 
-  /// Calls `body` with each of the objects that the slab has to keep.
+  /// Calls `body` with each object that the slab has to retain.
   @inline(__always)
   func forEachReferent(_ body: (Unmanaged<AnyObject>) -> Void) {
     body(.fromOpaque(origin.toOpaque()))
     verdict.forEachReferent(body)
   }
 
-  /// How many bytes stand behind it, the injection's among them.
+  /// The number of bytes behind the head, including the injection.
   var size: Int { injectionSize + byteCount }
 
-  /// How many of them the injection takes.
+  /// The size of the injection in bytes; 0 without one.
   @inline(__always)
   var injectionSize: Int { marks.contains(.injected) ? MemoryLayout<KeptInjection>.stride : 0 }
 
-  /// The injection behind a head, if there is one.
+  /// Returns the injection behind a head, if there is one.
   static func injection(behind head: UnsafePointer<RecordHead>) -> KeptInjection? {
     guard head.pointee.marks.contains(.injected) else { return nil }
     return UnsafeRawPointer(head + 1).load(as: KeptInjection.self)
   }
 
-  /// How many bytes the others are.
+  /// The number of bytes behind the head, without the injection. The ranges below are within these bytes.
   var byteCount: Int { toldRange.upperBound }
 
-  /// Where the body stands in them.
+  /// The range of the body.
   var bodyRange: Range<Int> { Int(headerSize)..<Int(headerSize) + Int(keptBodySize) }
 
-  /// Where the generated id stands in them.
+  /// The range of the generated `apns-id`.
   var idRange: Range<Int> { bodyRange.upperBound..<bodyRange.upperBound + Int(idSize) }
 
-  /// Where the names of told findings stand in them.
+  /// The range of the names of imported findings.
   var toldRange: Range<Int> { idRange.upperBound..<idRange.upperBound + Int(toldSize) }
 
-  /// Where the push's `apns-id` stands in them: the server's where it made one, else the client's. Nil if there is none.
+  /// The range of the push's `apns-id`: the generated one if there is one, else the client's. Nil without an ID.
   var idPlace: Range<Int>? { idSize > 0 ? idRange : place(verdict.facts.apnsID) }
 
-  /// Where a part of the header fields stands in them; nil for nil.
+  /// Returns the range of a part of the header fields; nil for nil.
   func place(_ range: ByteRange?) -> Range<Int>? {
     guard let range, range.indices.upperBound <= Int(headerSize) else { return nil }
     return range.indices
@@ -119,11 +120,11 @@ struct RecordHead: Sendable {
 }
 
 extension RecordContent {
-  /// Writes a record's content. What is longer than its size in the head is cut.
+  /// Writes a record's content. Parts that are too long for their size field in the head are cut.
   ///
   /// - Parameters:
-  ///   - injection: the one rule that fired, if there is nothing else to tell of it.
-  ///   - arena: where to.
+  ///   - injection: The injection, if it is the only detail beyond an ordinary response.
+  ///   - arena: The arena to write to.
   init(
     _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool,
     _ generatedID: borrowing ArraySlice<UInt8>, _ connection: borrowing ConnectionFacts, receivedAt: Int64,

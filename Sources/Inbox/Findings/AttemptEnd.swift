@@ -2,36 +2,36 @@ internal import APNSRules
 internal import Faults
 internal import HTTPMessage
 
-/// How an attempt ended for the client: what it could conclude from that about the next one.
+/// The end of an attempt as the client saw it, which determines how the client should retry.
 enum AttemptEnd: Sendable {
   /// 200.
   case delivered
-  /// An answer that stays the same until something is mended.
+  /// A response that stays the same until the provider fixes something.
   case permanent(Remedy)
   /// 410.
   case gone
-  /// 429 or 5xx: later, maybe.
+  /// 429 or 5xx: a retry may succeed later.
   case later
-  /// It certainly was not looked at, so it may come again at once.
+  /// The push was certainly not processed, so it may be sent again at once.
   case unprocessed
-  /// There was no answer. APNs may have taken it.
+  /// No response was received. APNs may have accepted the push.
   case lost
 
-  /// What has to be another one before a push that got a permanent answer makes sense again, besides what makes it the
-  /// same push.
+  /// What must change before a retry after a permanent error makes sense, besides the parts that identify the push.
   enum Remedy: Sendable {
-    /// The push itself, which then is another one.
+    /// The push itself, which then counts as another push.
     case none
     case apnsID, expiration, priority, method, path
     /// The provider token or the certificate.
     case credential
-    /// That, or the connection, which is bound to the first team and key it saw (APNS.md section 3.3).
+    /// The credential or the connection, which is bound to the first team and key it used (Protocol.md, section
+    /// 3.3).
     case credentialOrConnection
-    /// Which header fields there are.
+    /// The set of header fields.
     case fields
   }
 
-  /// Nil while the record is pending.
+  /// Creates the end of a record's attempt; nil while the record is pending.
   init?(_ record: borrowing Record) {
     guard record.outcome != .pending else { return nil }
     if let status = record.served.status {
@@ -43,12 +43,12 @@ enum AttemptEnd: Sendable {
     }
   }
 
-  /// The retry advice of APNS.md section 7.2: 429 and 5xx later, other statuses only after fixing.
+  /// The retry advice of Protocol.md, section 7.2: retry 429 and 5xx later, other statuses only after a fix.
   private init(status: Int, reason: Reason?) {
     switch status {
     case 200: self = .delivered
     case 410: self = .gone
-    // A stand-in for GOAWAY: another connection will do.
+    // Equivalent to a GOAWAY: retry on another connection.
     case 400 where reason == .idleTimeout: self = .unprocessed
     case 408, 425, 429, 500...: self = .later
     case 400..<500: self = .permanent(Remedy(for: reason, status: status))
@@ -75,7 +75,7 @@ extension AttemptEnd.Remedy {
     }
   }
 
-  /// A hash over what would have to be another one; always the same where it is the push itself.
+  /// Returns a hash of what must change; constant for `none`.
   func value(of record: borrowing Record) -> Int {
     var hasher = Hasher()
     switch self {
@@ -93,7 +93,7 @@ extension AttemptEnd.Remedy {
       record.withHeaders { packed in
         HeaderList.forEachField(in: packed) { name, value in
           hasher.combine(bytes: UnsafeRawBufferPointer(rebasing: packed[name.indices]))
-          // A provider token has not always the same length.
+          // Compare sizes coarsely: the length of a provider token varies.
           hasher.combine(value.count / 64)
         }
       }
@@ -103,27 +103,27 @@ extension AttemptEnd.Remedy {
 }
 
 extension Record {
-  /// Whether HTTP/2 said that the push was not processed (RFC 9113 section 8.7).
+  /// Whether HTTP/2 signalled that the push was not processed (RFC 9113, section 8.7).
   fileprivate var isLeftOut: Bool {
     if aftermath?.reset == "REFUSED_STREAM" { return true }
     if let goAway = aftermath?.goAway { return goAway.lastStream < stream }
-    // What came after a GOAWAY is recorded without being judged.
+    // A request after a GOAWAY is recorded without a verdict.
     return outcome == .faulted && verdict == nil
   }
 
-  /// Tells the provider token or the certificate.
+  /// A hash that identifies the provider token or the certificate.
   var credentialIdentity: Int? { verdict?.token?.identity ?? connection.certificate?.fingerprint.hashValue }
 
-  /// The answer as people say it: `400 BadTopic`.
+  /// The response for display, such as `400 BadTopic`.
   var answerText: String {
     let status = served.status.map { "\($0)" } ?? "nothing"
     return servedReason.map { "\(status) \($0)" } ?? status
   }
 
-  /// When the client could know how the attempt ended, in monotonic nanoseconds of machine time.
+  /// The time when the client could know the end of the attempt, in monotonic nanoseconds of machine time.
   var endedAt: Int64 { served.latencyNanoseconds.map { arrivedAt &+ $0 } ?? aftermath?.endedAt ?? arrivedAt }
 
-  /// How many seconds the answer asked to wait; nil if it did not, or with a date.
+  /// The seconds in the response's `Retry-After` header; nil without the header or if it is a date.
   var retryAfter: Int64? {
     for injection in aftermath?.injections ?? [] {
       guard case .respond(let answer) = injection.action else { continue }

@@ -1,8 +1,8 @@
 internal import APNSRules
 
-/// What is known of the provider from the records looked at so far: they are taken in the order of their ends, each once.
+/// The state of the findings analysis. Records are added in the order of their ends, each once.
 ///
-/// Its tables are bounded and forget what is oldest; what was earned is dropped with the records that earned it.
+/// Its tables are bounded and drop the oldest entries. Evidence is dropped with the records it belongs to.
 struct Ledger: Sendable {
   private struct Connection: Sendable {
     let facts: ConnectionFacts
@@ -16,7 +16,7 @@ struct Ledger: Sendable {
   private static let pruneFrom = 4096
 
   private var connections = TwoGenerations<ObjectIdentifier, Connection>(limit: connectionLimit)
-  /// The connection of the last record: mostly also that of the next.
+  /// The connection of the last record, mostly also that of the next one.
   private var current: Connection?
   private var hosts = ClientHosts()
   private var stories = PushStories()
@@ -24,31 +24,31 @@ struct Ledger: Sendable {
   private(set) var unsettled = UnsettledPushes()
   private var devices = DeadDevices()
   private var staleTokens = StaleTokens()
-  /// By the numbers of the records that have earned it.
+  /// The evidence by the `seq` of the records.
   private(set) var earned: [Int: [Earned]] = [:]
-  /// When so many have earned something, those are dropped that are not in the inbox any more.
+  /// The number of records with evidence at which evidence of removed records is dropped.
   private var pruneAt = pruneFrom
 
-  /// A pending record was seen.
+  /// Notes a pending record.
   mutating func await(_ seq: Int, _ push: PushKey) {
     stories.await(push)
     unsettled.begin(seq, push)
   }
 
-  /// It has ended and will be taken, or it is gone.
+  /// Undoes `await` in the push's attempts, for a record that has ended and will be added.
   mutating func awaitNoMore(_ push: PushKey) { stories.awaitNoMore(push) }
 
-  /// The record of a pending attempt is gone.
+  /// Drops a pending record that was removed.
   mutating func forget(_ seq: Int, _ push: PushKey) {
     stories.awaitNoMore(push)
     unsettled.forget(seq, push)
   }
 
-  /// Looks at a record that has ended.
+  /// Adds a record that has ended.
   ///
   /// - Parameters:
-  ///   - interval: milliseconds that a provider token should be used for at least.
-  ///   - wasPending: whether `await` was called for it.
+  ///   - interval: The minimum time for which a provider token should be used, in milliseconds.
+  ///   - wasPending: Whether `await` was called for the record.
   mutating func take(_ record: borrowing Record, interval: Int64, wasPending: Bool = false) {
     var connection = turn(to: record.connection)
     defer { current = connection }
@@ -80,14 +80,14 @@ struct Ledger: Sendable {
     if let earned = staleTokens.take(record, push, isUnderWay: isUnderWay) { earn(record.seq, earned) }
   }
 
-  /// What connections that have ended since are a proof of.
+  /// Adds the evidence that follows from connections that have ended since the last call.
   mutating func settle() {
     for (seq, earned) in hosts.settle() { earn(seq, earned) }
   }
 
   private mutating func earn(_ seq: Int, _ what: Earned) { earned[seq, default: []].append(what) }
 
-  /// Drops what was earned by records that are gone, once that may be much.
+  /// Drops the evidence of removed records, once there may be much.
   mutating func prune(isThere: (Int) -> Bool) {
     unsettled.prune(isThere: isThere)
     guard earned.count >= pruneAt else { return }
@@ -95,7 +95,7 @@ struct Ledger: Sendable {
     pruneAt = max(Self.pruneFrom, 2 * earned.count)
   }
 
-  /// Takes out what is known of a connection, to be put back as `current`.
+  /// Removes and returns the state of a connection; the caller stores it in `current`.
   private mutating func turn(to facts: ConnectionFacts) -> Connection {
     if let current, current.facts === facts {
       self.current = nil
@@ -105,7 +105,7 @@ struct Ledger: Sendable {
     current = nil
     if let known = connections.remove(ObjectIdentifier(facts)) { return known }
     if hosts.count == Self.hostLimit {
-      // Connections know their hosts by number: all are forgotten together.
+      // Connections refer to hosts by number, so both are dropped together.
       hosts = ClientHosts()
       connections = TwoGenerations(limit: Self.connectionLimit)
     }
@@ -124,7 +124,7 @@ extension Earned {
 }
 
 extension Record {
-  /// Whether APNs answered it and no fault had a part in that.
+  /// Whether the response follows APNs' rules and no fault contributed to it.
   fileprivate var isPlain: Bool {
     (outcome == .accepted || outcome == .rejected) && served.status != nil && aftermath?.injections.isEmpty != false
   }

@@ -1,15 +1,15 @@
 internal import APNSRules
 
-/// What became of the attempts of each push that was not delivered: `retried-permanent`, `hot-retry`, `no-backoff` and
-/// `duplicate`.
+/// The sequence of attempts of each undelivered push, for the findings `retried-permanent`, `hot-retry`,
+/// `no-backoff` and `duplicate`.
 struct PushStories: Sendable {
   private struct Story: Sendable {
     var last: Attempt
-    /// The attempts that ended, the last ones of many.
+    /// The `seq` of each attempt that ended; of many, the last ones.
     var seqs: [Int] = []
-    /// Nanoseconds from each failure that a back-off is for to the next attempt.
+    /// Nanoseconds from each failure that calls for a back-off to the next attempt.
     var delays: [Int64] = []
-    /// The attempt that APNs took, the first one.
+    /// The first attempt that was accepted.
     var taken: Taken?
   }
 
@@ -28,37 +28,38 @@ struct PushStories: Sendable {
     let id: Int
   }
 
-  /// So many pushes are remembered in each of two generations, as attempts are.
+  /// The number of pushes in each of two generations, as in the attempt table.
   private static let limit = AttemptTable.limit
-  /// So many attempts of a push are kept as evidence.
+  /// The maximum number of a push's attempts that are kept as evidence.
   private static let attemptLimit = 10
 
   private var stories = TwoGenerations<PushKey, Story>(limit: limit)
-  /// Pushes of which an attempt has no end yet, and how many have none.
+  /// The number of pending attempts of each push that has any.
   private var pending: [PushKey: Int] = [:]
 
-  /// Whether no push has a story, so that one that is delivered at once need not be looked up.
+  /// Whether no push is tracked, so that a push delivered at once need not be looked up.
   var isEmpty: Bool { stories.isEmpty && pending.isEmpty }
 
-  /// An attempt has begun that will be taken when it has ended.
+  /// Counts an attempt that is pending and will be passed to `take(_:_:)` when it ends.
   mutating func await(_ push: PushKey) { pending[push, default: 0] += 1 }
 
-  /// It has ended, or is gone.
+  /// Undoes `await(_:)` for an attempt that has ended or was removed.
   mutating func awaitNoMore(_ push: PushKey) {
     guard let count = pending[push] else { return }
     pending[push] = count > 1 ? count - 1 : nil
   }
 
-  /// Looks at an attempt that has ended.
+  /// Analyzes an attempt that has ended.
   ///
-  /// - Returns: what is earned, and by which record, which may be a later one that was looked at before.
+  /// - Returns: The findings and the `seq` of the record of each, which may be a later record that was analyzed
+  ///   before.
   mutating func take(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, earned: Earned)] {
     guard let end = AttemptEnd(record) else { return [] }
     let former = stories.remove(push).flatMap { story in
       record.arrivedAt &- story.last.endedAt < FindingThreshold.silence ? story : nil
     }
     if let former, record.seq < former.last.seq {
-      // It was pending for so long that the next attempt has ended before it.
+      // The attempt was pending for so long that the next attempt ended before it.
       stories.set(push, former)
       return lateDuplicate(record, former)
     }
@@ -74,7 +75,7 @@ struct PushStories: Sendable {
       }
       story.taken = story.taken ?? Taken(seq: record.seq, id: id)
     }
-    // Once it was delivered, the same push again is a new one.
+    // After delivery, the same push is a new one.
     if case .delivered = end, pending[push] == nil { return earned }
     story.last = Attempt(record, end)
     story.seqs = story.seqs.suffix(Self.attemptLimit - 1) + [record.seq]
@@ -113,7 +114,7 @@ struct PushStories: Sendable {
     return earned
   }
 
-  /// Whether delays do not grow. Those that are no delay at all are alike.
+  /// Returns whether delays do not grow. All delays below `FindingThreshold.instant` count as equal.
   private static func areSteady(_ delays: [Int64]) -> Bool {
     let lengths = delays.map { Double(max($0, FindingThreshold.instant)) }
     guard lengths.count > 1, let first = lengths.first else { return false }
@@ -136,7 +137,8 @@ extension PushStories.Attempt {
     connection = ObjectIdentifier(record.connection)
   }
 
-  /// Whether the provider did what these two answers ask for instead of waiting: another connection.
+  /// Whether the provider sent the attempt on another connection, as these two responses require, instead of
+  /// waiting.
   fileprivate func isLeft(by record: borrowing Record) -> Bool {
     guard ObjectIdentifier(record.connection) != connection else { return false }
     return answer == "503 Shutdown" || answer == "429 TooManyProviderTokenUpdates"
@@ -144,7 +146,7 @@ extension PushStories.Attempt {
 }
 
 extension Record {
-  /// Tells the push's `apns-id`, without case.
+  /// A hash of the push's `apns-id`, compared without case.
   fileprivate var idIdentity: Int {
     withID { bytes in
       var hasher = Hasher()
@@ -153,6 +155,6 @@ extension Record {
     }
   }
 
-  /// Whether the device shows it in place of the same push before it (APNS.md section 11).
+  /// Whether the device replaces an earlier notification by this one (Protocol.md, section 11).
   fileprivate var isCollapsible: Bool { facts.collapseID != nil }
 }

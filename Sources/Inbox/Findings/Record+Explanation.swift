@@ -2,13 +2,13 @@ public import APNSRules
 public import Faults
 public import Notation
 
-/// The whole story of one push: what was checked, which rules had a part in it, what went out, what its provider should do.
+/// The explanation of a push: its checks, the rules that were evaluated, the response, and advice for the provider.
 extension Record {
-  /// Writes the members of an object.
+  /// Writes the explanation as members of an object.
   ///
   /// - Parameters:
-  ///   - inbox: where the record is.
-  ///   - walk: what the rules in force say to it.
+  ///   - inbox: The inbox of the record.
+  ///   - walk: The result of evaluating the active rules for the push.
   public func writeExplanation(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, walk: [RuleStep]) {
     let findings = inbox.findings(on: self, by: rulebook)
     writer.member("seq", seq)
@@ -25,7 +25,7 @@ extension Record {
         let injection = index.map { fired.remove(at: $0) }
         writer.object { injection?.writeMembers(to: &$0, at: step.moment) ?? step.writeMembers(to: &$0) }
       }
-      // Magic device tokens, and rules that are gone.
+      // Injections of magic device tokens and of rules that were removed.
       for injection in fired { writer.object { injection.writeMembers(to: &$0, at: nil) } }
     }
     writer.objectMember("served", writeServed)
@@ -42,7 +42,7 @@ extension Record {
     writer.member("advice", advice(findings))
   }
 
-  /// What happened, in a sentence for each step.
+  /// A description of what happened, one sentence for each step.
   private var story: String {
     var sentences: [String] = []
     switch verdict {
@@ -62,7 +62,7 @@ extension Record {
     return sentences.joined(separator: " ")
   }
 
-  /// What its provider should do now, in one sentence.
+  /// Returns advice for the provider, in one sentence.
   private func advice(_ findings: [Finding]) -> String {
     if let finding = findings.first { return finding.kind.advice }
     switch AttemptEnd(self) {
@@ -141,7 +141,7 @@ extension RuleStep {
 }
 
 extension Double {
-  /// With so many decimal places at most.
+  /// Returns the number rounded to `places` decimal places.
   fileprivate func rounded(places: Int) -> Double {
     let factor = (0..<places).reduce(1.0) { power, _ in power * 10 }
     return (self * factor).rounded() / factor

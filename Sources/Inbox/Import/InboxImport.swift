@@ -1,21 +1,21 @@
 internal import Notation
 
-/// Makes an inbox again from its export, from pieces of the file as they come: a record a line, or an array of records.
+/// Recreates an inbox from its export, read in chunks: JSON lines or an array of records.
 ///
-/// What it takes in memory are the records and one of them as text, whatever the file.
+/// Memory use is the records plus the text of one record, whatever the size of the file.
 public struct InboxImport {
-  /// What is wrong with an export.
+  /// An error in an export.
   public struct Problem: Error, Equatable, CustomStringConvertible {
-    /// The line where the record begins that is meant, from 1.
+    /// The line on which the invalid record begins, from 1.
     public let line: Int
-    /// What is wrong there.
+    /// The description of the error.
     public let reason: String
 
-    /// Line and reason, as `12: seq is missing`.
+    /// The line and the reason, such as `12: seq is missing`.
     public var description: String { "\(line): \(reason)" }
   }
 
-  /// No record is longer than this: header fields and body are bounded where they come in.
+  /// The maximum length of a record's JSON in bytes; header fields and bodies are limited on receipt.
   static let recordLimit = 1 << 20
 
   private let maxBytes: Int
@@ -24,26 +24,26 @@ public struct InboxImport {
   private var lastSeq = 0
 
   private var line = 1
-  /// The line on which the record began that is being read.
+  /// The line on which the current record begins.
   private var recordLine = 1
-  /// Brackets that are open in it; 0 between records.
+  /// The number of open brackets in the current record; 0 between records.
   private var depth = 0
   private var isInString = false
   private var isEscaped = false
   private var list = List.none
-  /// What came of a record in earlier pieces.
+  /// The bytes of the current record from earlier chunks.
   private var partial: [UInt8] = []
 
   private enum List { case none, open, ended }
 
-  /// Begins with nothing.
+  /// Creates an import without records.
   ///
-  /// - Parameter maxBytes: what the records may take in memory.
+  /// - Parameter maxBytes: The maximum memory of the records, in bytes.
   public init(maxBytes: Int) { self.maxBytes = maxBytes }
 
-  /// Takes the next piece of the file.
+  /// Reads the next chunk of the file.
   ///
-  /// - Throws: `Problem`; it is of no use then.
+  /// - Throws: `Problem`; do not use the import afterwards.
   public mutating func read(_ piece: UnsafeRawBufferPointer) throws(Problem) {
     var start = 0
     for (index, byte) in piece.enumerated() {
@@ -71,17 +71,17 @@ public struct InboxImport {
     }
   }
 
-  /// Ends.
+  /// Ends the import.
   ///
-  /// - Returns: an inbox with the records of the file and their numbers. It has no limits.
-  /// - Throws: `Problem` if the file ends too early.
+  /// - Returns: An inbox without limits that has the records of the file with their `seq`.
+  /// - Throws: `Problem` if the file is incomplete.
   public mutating func finish() throws(Problem) -> Inbox {
     guard depth == 0 else { throw Problem(line: recordLine, reason: "the record that begins here has no end") }
     guard list != .open else { throw Problem(line: line, reason: "the list of records has no end") }
     return Inbox(imported: records, lastSeq: lastSeq)
   }
 
-  /// Whether a record begins with this byte, which is in none.
+  /// Returns whether a record begins with this byte, which is outside of a record.
   private mutating func begins(_ byte: UInt8) throws(Problem) -> Bool {
     switch (byte, list) {
     case (UInt8(ascii: "{"), .none), (UInt8(ascii: "{"), .open):

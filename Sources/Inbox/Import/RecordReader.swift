@@ -9,11 +9,11 @@ internal import Notation
   internal import Foundation
 #endif
 
-/// Makes records again from their JSON, one after the other, and lets them share what they shared.
+/// Creates records from their JSON. Records share connections and provider tokens as the originals did.
 struct RecordReader {
-  /// How much is remembered to be shared.
+  /// The maximum number of connections, and of tokens, remembered for sharing.
   private static let memory = 4096
-  /// No record had a larger number; what is above it no reader of JSON tells exactly.
+  /// The largest valid `seq`: JSON readers do not represent larger integers exactly.
   private static let maxSeq = 1 << 53
 
   private struct Token: Hashable {
@@ -27,9 +27,9 @@ struct RecordReader {
   private var connections: [String: ConnectionFacts] = [:]
   private var tokens: [Token: ProviderToken] = [:]
 
-  /// The record that `text` says.
+  /// Parses the record in `text`.
   ///
-  /// - Throws: `JSONText.Problem` if it is none.
+  /// - Throws: `JSONText.Problem` if the text is not a valid record.
   mutating func record(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
     var json = JSONReader(text)
     let told = try ToldRecord(&json)
@@ -71,7 +71,7 @@ struct RecordReader {
     } else if parts.payloadError == nil, let payload = parts.payload {
       request.body = Array(payload.prefix(HTTPRequest.bodyLimit))
     }
-    // A payload that another program has written anew has another size; it is not cut for that.
+    // The size of a payload that another program has reformatted differs from `size`, but the body was not cut.
     request.bodySize = parts.bodyBytes == nil ? request.body.count : max(request.body.count, parts.size ?? 0)
     return request
   }
@@ -92,7 +92,7 @@ struct RecordReader {
     if let method = parts.method, !headers.append(name: ":method", value: method) { return nil }
     if let path = parts.path, !headers.append(name: ":path", value: path) { return nil }
     for (name, value) in parts.fields {
-      // Where there was a signature there are zeros.
+      // Restore a zero in place of the removed signature, as in the original record.
       let isBlanked = name == "authorization" && value.hasSuffix(Record.ellipsis)
       let bytes = isBlanked ? Array(value.utf8.dropLast(Record.ellipsis.utf8.count)) + [0] : Array(value.utf8)
       guard append(Array(name.utf8), bytes) else { return nil }
@@ -132,7 +132,7 @@ struct RecordReader {
     let (parts, listener) = (told.connection, told.listener ?? 0)
     var certificate = told.auth.certificate
     if certificate == nil, facts.topic == nil, let topic = told.apns.topic {
-      // Of a push that was not judged only this is known of its certificate.
+      // An incomplete request has no verdict; its topic is all that is known about the certificate.
       certificate = ProviderCertificate(
         subjectUID: nil, topics: [topic], development: false, production: false, commonName: nil, fingerprint: "")
     }

@@ -1,22 +1,22 @@
 internal import Faults
 internal import Notation
 
-/// The pushes that come nearest to an expectation that too few meet.
+/// The pushes that are most similar to an expectation that too few pushes meet.
 struct NearestPushes {
   typealias Nearest = VerificationReport.Nearest
   typealias Criterion = VerificationReport.Criterion
 
-  /// At most so many records are looked at, the newest: fewer where there are many conditions, so that all expectations
-  /// together ask for no more than so many conditions.
+  /// The maximum number of records examined, newest first. With many conditions it is lower, so that all
+  /// expectations together evaluate at most `asked` conditions.
   private static let looked = 10_000
   private static let asked = 200_000
-  /// Of those that meet as many conditions, so many are compared value by value, the newest.
+  /// The number of records with equally many conditions met whose values are compared, newest first.
   private static let compared = 200
-  /// So many are told.
+  /// The maximum number of pushes reported.
   private static let told = 3
 
   private let expectation: Expectation
-  /// Every field there are conditions on, with the filter they are of: in the order they are told.
+  /// Each field with conditions and the filter it belongs to, in the order of the report.
   private let parts: [(group: Filter.Group, filter: Filter)]
 
   init(_ expectation: Expectation) {
@@ -27,11 +27,12 @@ struct NearestPushes {
     parts = start + ending + matching.dropFirst(start.count)
   }
 
-  /// Those that meet the most conditions; among them first those whose values look alike, then the newest.
+  /// Returns the pushes that meet the most conditions. Among equals, those with similar values come first, then the
+  /// newest.
   ///
   /// - Parameters:
-  ///   - after: only records with a larger number.
-  ///   - others: how many expectations there are for which this is done.
+  ///   - after: Only records with a larger `seq` are examined.
+  ///   - others: The number of expectations that share the budget of evaluated conditions.
   func find(in snapshot: InboxSnapshot, after: Int, oneOf others: Int) -> [Nearest] {
     guard !parts.isEmpty else { return [] }
     let looked = min(Self.looked, Self.asked / (parts.count * max(1, others)))
@@ -47,7 +48,7 @@ struct NearestPushes {
     var nearest: [Nearest] = []
     for (met, records) in ranks.enumerated().reversed() where !records.isEmpty && nearest.count < Self.told {
       var candidates = records.map(candidate)
-      // What meets no condition is near only if it looks alike.
+      // A push that meets no condition is reported only if a value is similar.
       if met == 0 { candidates.removeAll { $0.hints == 0 } }
       candidates.sort { ($0.hints, $0.nearest.seq) > ($1.hints, $1.nearest.seq) }
       nearest += candidates.prefix(Self.told - nearest.count).map(\.nearest)
@@ -84,21 +85,21 @@ struct NearestPushes {
 }
 
 extension Filter.Group {
-  /// How it is called in reports: the field, or the pointer alone.
+  /// The name in reports: the field, or the pointer alone.
   fileprivate var shownName: String {
     guard case .payload = subject else { return name }
     let pointer = name.dropFirst("payload.".count)
     return pointer.isEmpty ? "payload" : String(pointer)
   }
 
-  /// `"a" or "b", not "c"`.
+  /// The wanted values as text, such as `"a" or "b", not "c"`.
   fileprivate var wantedWords: String {
     let positive = zip(wanted, words.wanted).map { $0.words($1, of: subject, isNegated: false) }
     let negative = zip(unwanted, words.unwanted).map { $0.words($1, of: subject, isNegated: true) }
     return ([positive.joined(separator: " or ")] + negative).filter { !$0.isEmpty }.joined(separator: ", ")
   }
 
-  /// What is there. Words out of a few need no quotation marks, nor does what is as it should be.
+  /// Returns the found values as text. Words of a fixed set and matching values have no quotation marks.
   fileprivate func shown(_ values: [JSONValue], isMet: Bool) -> String {
     values.map { value in
       guard case .text(let text) = value, case .field(let field) = subject else { return ShownText.value(value) }
@@ -107,7 +108,7 @@ extension Filter.Group {
     }.joined(separator: ", ")
   }
 
-  /// The one value that is wanted, if it stands for nothing but itself.
+  /// The single wanted value, if it is a literal.
   fileprivate var literal: JSONValue? {
     guard let test = wanted.first, let word = words.wanted.first else { return nil }
     switch test {

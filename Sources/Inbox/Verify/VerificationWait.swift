@@ -1,9 +1,10 @@
 internal import NIOConcurrencyHelpers
 
-/// One verification: counts what is in the inbox, then what comes, until the answer is known or the time is up.
+/// A single verification: counts the records in the inbox, then those that arrive, until the result is known or the
+/// timeout expires.
 ///
-/// Hearing of news only says that there are some. They are counted in the task of whoever asked, each record once, so a
-/// burst costs one round, and nobody else waits for it.
+/// Notifications only set a signal. Records are counted in the task of the caller, each once, so a burst costs one
+/// round and delays no other listener.
 final class VerificationWait: InboxListener {
   private struct Heard {
     var finished: [Int] = []
@@ -35,13 +36,14 @@ final class VerificationWait: InboxListener {
 
   func hearNoMore() { signal.finish() }
 
-  /// Waits to the end.
+  /// Runs the verification to its end.
   ///
-  /// - Parameter isMet: whether everything is as expected; asked only when the numbers are right and it was quiet.
-  /// - Returns: what was counted; nil if the server stops or whoever waited has gone away.
+  /// - Parameter isMet: Returns whether all expectations are met. Called only when the counts are right and the
+  ///   settle time has passed.
+  /// - Returns: The counts; nil if the server stopped or the client disconnected.
   func run(isMet: (VerificationTally) -> Bool) async -> VerificationTally? {
     var rounds = Rounds(verification)
-    // What is there alone needs no listening.
+    // Without a timeout only the existing records count, so no listener is needed.
     guard verification.timeout > .zero else { return await look(&rounds) ? rounds.tally : nil }
     guard inbox.watch.add(self, to: inbox) else { return nil }
     var alarm: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
@@ -54,7 +56,7 @@ final class VerificationWait: InboxListener {
       guard await look(&rounds) else { return nil }
       let now = ContinuousClock.now
       guard let time = rounds.nextLook(at: now, isMet: isMet) else { return rounds.tally }
-      // One that rings too early only looks once more than is needed.
+      // Keep an earlier alarm: it causes one additional round at most.
       if alarm.map({ $0.time <= now || $0.time > time }) ?? true {
         alarm?.task.cancel()
         alarm = (time, ring(at: time))
@@ -73,9 +75,9 @@ final class VerificationWait: InboxListener {
     }
   }
 
-  /// Counts what is new.
+  /// Counts the new records.
   ///
-  /// - Returns: false if nobody waits any more.
+  /// - Returns: false if the task was cancelled.
   private func look(_ rounds: inout Rounds) async -> Bool {
     let heard = heard.withLockedValue { heard in
       defer { heard = Heard() }
@@ -99,15 +101,15 @@ final class VerificationWait: InboxListener {
   }
 }
 
-/// What was counted until now, and when to look again.
+/// The counts so far, and the time of the next round.
 private struct Rounds {
   private(set) var tally: VerificationTally
-  /// All records up to this number were counted.
+  /// All records up to this `seq` were counted.
   var seen: Int
   private let deadline: ContinuousClock.Instant
-  /// When something last changed that has to do with what is expected.
+  /// The time of the last change that affects an expectation.
   private var quietSince: ContinuousClock.Instant
-  /// Whether all is as expected, if that was asked since the last change.
+  /// Whether all expectations are met, if that was evaluated since the last change.
   private var isMet: Bool?
 
   init(_ verification: Verification) {
@@ -132,7 +134,7 @@ private struct Rounds {
     isMet = nil
   }
 
-  /// When to look again though there may be no news; nil if there is nothing to wait for.
+  /// Returns the time of the next round if nothing arrives before; nil if there is nothing to wait for.
   mutating func nextLook(
     at now: ContinuousClock.Instant, isMet ask: (VerificationTally) -> Bool
   ) -> ContinuousClock.Instant? {
