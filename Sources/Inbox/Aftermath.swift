@@ -1,8 +1,8 @@
 public import Faults
 
-/// What went out besides, or instead of, an ordinary answer, and which fault did it. Few records have one.
+/// The effects of a push beyond an ordinary response, and the faults that caused them. Few records have one.
 public struct Aftermath: Sendable {
-  /// How the connection ended with this push.
+  /// How the connection was closed because of this push.
   public enum Closing: String, Sendable {
     /// FIN.
     case fin
@@ -12,14 +12,14 @@ public struct Aftermath: Sendable {
 
   /// A GOAWAY frame.
   public struct GoAway: Sendable, Equatable {
-    /// The name of its error code.
+    /// The name of the error code.
     public let code: String
-    /// The last stream it names.
+    /// The last stream ID.
     public let lastStream: Int32
-    /// Its debug data as text.
+    /// The debug data as text.
     public let debugData: String
 
-    /// A frame as it went out.
+    /// Creates a description of a GOAWAY frame that was sent.
     public init(code: String, lastStream: Int32, debugData: String) {
       self.code = code
       self.lastStream = lastStream
@@ -27,17 +27,18 @@ public struct Aftermath: Sendable {
     }
   }
 
-  /// What the client did although HTTP/2 had told it not to.
+  /// A violation of HTTP/2 by the client.
   public enum Breach: Sendable, Equatable {
-    /// It opened the stream well after a GOAWAY that named a lower one as the last: so many nanoseconds of machine time.
+    /// The client opened the stream well after a GOAWAY with a lower last stream ID: the nanoseconds of machine time
+    /// between.
     case afterGoAway(lastStream: Int32, nanoseconds: Int64)
-    /// It opened one stream more than this limit, which it had acknowledged.
+    /// The client opened one stream more than this limit, which it had acknowledged.
     case excessStreams(limit: UInt32)
   }
 
-  /// The rules that fired: the one that decided the outcome first, if one did.
+  /// The rules that fired; the rule that determined the outcome, if any, comes first.
   public let injections: Injections
-  // Faults mostly give another answer, and then there is nothing more to tell.
+  // Separate, because most faults only change the response and have no further effects.
   private let rest: Rest?
 
   private final class Rest: Sendable {
@@ -60,23 +61,24 @@ public struct Aftermath: Sendable {
     }
   }
 
-  /// The one rule that fired, if there is nothing else to tell.
+  /// The only rule that fired, if there are no further effects.
   var onlyInjection: Injection? { rest == nil && injections.count == 1 ? injections[0] : nil }
 
-  /// The reason in the answer's body where APNs knows no such reason.
+  /// The reason in the response's body, if APNs does not define it.
   public var unusualReason: String? { rest?.unusualReason }
   /// The HTTP/2 name of the error code the stream was reset with.
   public var reset: String? { rest?.reset }
-  /// The GOAWAY that went out because of this push.
+  /// The GOAWAY that was sent because of this push.
   public var goAway: GoAway? { rest?.goAway }
-  /// How the connection ended because of this push.
+  /// How the connection was closed because of this push.
   public var closed: Closing? { rest?.closed }
-  /// What the client should not have done; nil for nothing.
+  /// The violation of HTTP/2; nil if there was none.
   public var breach: Breach? { rest?.breach }
-  /// When a push without an answer ended, in monotonic nanoseconds of machine time; nil where there is an answer.
+  /// The time when a push without a response ended, in monotonic nanoseconds of machine time; nil if there was a
+  /// response.
   public var endedAt: Int64? { rest?.endedAt }
 
-  /// What was done.
+  /// Creates a description of what was sent.
   public init(
     injections: Injections = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
     closed: Closing? = nil, breach: Breach? = nil, endedAt: Int64? = nil

@@ -1,40 +1,41 @@
 internal import APNSRules
 
-/// Counts how often the same push came: 1 for the first time, 2 for its first retry, and so on.
+/// Counts the attempts of each push: 1 for the first, 2 for its first retry, and so on.
 ///
-/// Only pushes that APNs did not take are remembered, because an accepted one ends the story: the same push after it is
-/// a new push. So is one after ten minutes of silence. What is remembered is bounded: it is two generations of which the
-/// older is dropped as a whole, when the younger one is full, or has seen enough come and go, or is as old as an entry may
-/// get.
+/// Only pushes that were not accepted are stored, because an accepted attempt ends the count: the same push after it
+/// is a new push. So is one after ten minutes of silence. Memory is bounded by two generations. The older one is
+/// dropped as a whole when the younger one is full, has had too many entries come and go, or reaches the maximum age
+/// of an entry.
 struct AttemptCounter {
-  /// After this many nanoseconds of machine time without an attempt, counting starts anew.
+  /// The nanoseconds of machine time without an attempt after which the count of a push restarts.
   static let silence: Int64 = 600_000_000_000
 
   private(set) var young = AttemptTable()
   private(set) var old = AttemptTable()
-  /// Of these, and of some that were among them.
+  /// Marks of all pushes in the tables, and of some that were removed from them.
   let marks = AttemptMarks()
-  /// Which set of the marks is that of `young`.
+  /// The set of the marks that belongs to `young`.
   private var youngSet = 0
-  /// How many marks were made in it.
+  /// The number of marks made in this set.
   private var marked = 0
-  /// When `young` was begun.
+  /// The time when the current `young` generation began.
   private var bornAt: Int64 = 0
 
-  /// How many attempts of a push were not processed, by the key of the push: they met no rule.
+  /// The number of a push's attempts that were not processed, by push key. No rule was evaluated for them.
   private var unprocessed: [UInt64: Int32] = [:]
-  /// The most pushes in `unprocessed`. Beyond it all are forgotten, and draws of their retries count these attempts.
+  /// The maximum size of `unprocessed`. Beyond it all entries are dropped, and draws of later retries count these
+  /// attempts.
   private static let unprocessedLimit = 1 << 16
 
-  /// Whether nothing is remembered, so that an accepted push need not be looked up.
+  /// Whether no push is stored, so that an accepted push need not be looked up.
   var isEmpty: Bool { young.count + old.count == 0 }
 
-  /// How many pushes are remembered.
+  /// The number of stored pushes.
   var remembered: Int { young.count + old.count }
 
-  /// The number of this attempt, from 1.
+  /// Counts an attempt and returns its number, from 1.
   ///
-  /// - Parameter now: monotonic nanoseconds of the machine.
+  /// - Parameter now: The machine's time in monotonic nanoseconds.
   mutating func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
     if now - bornAt >= Self.silence {
       let isForgotten = now - bornAt >= 2 * Self.silence
@@ -44,7 +45,7 @@ struct AttemptCounter {
     let key = push.number
     if accepted, !unprocessed.isEmpty { unprocessed[key] = nil }
     var earlier: Int32?
-    // Most pushes come once.
+    // Most pushes have a single attempt.
     if marks.mayContain(key) {
       if accepted { return young.remove(key, now: now) ?? old.remove(key, now: now) ?? 1 }
       if let attempt = young.count(key, now: now) { return attempt }
@@ -56,7 +57,7 @@ struct AttemptCounter {
     return attempt
   }
 
-  /// The number of an attempt that was not processed, from 1.
+  /// Counts an attempt that was not processed and returns its number, from 1.
   mutating func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
     let attempt = count(push, accepted: false, now: now)
     if attempt == 1 { unprocessed[push.number] = nil }
@@ -65,10 +66,10 @@ struct AttemptCounter {
     return attempt
   }
 
-  /// How many attempts of a push were not processed.
+  /// Returns the number of the push's attempts that were not processed.
   func unprocessedAttempts(of push: PushKey) -> Int32 { unprocessed[push.number] ?? 0 }
 
-  /// Continues the count of a push after an attempt that ended its count.
+  /// Continues the count of a push after an attempt that ended it.
   mutating func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
     forget(push)
     remember(push.number, attempts: attempt, now: now)
@@ -95,21 +96,21 @@ struct AttemptCounter {
     marks.removeAll(of: 1 - youngSet)
   }
 
-  /// The number that the next attempt will have.
+  /// Returns the number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
-    // Nobody has counted for so long that all of it is out of date, and more than the tables can tell.
+    // All entries are out of date, and older than the ticks of the tables can represent.
     if now - bornAt >= 2 * Self.silence { return 1 }
     return young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
   }
 
-  /// Ends the story of one push.
+  /// Ends the count of one push.
   mutating func forget(_ push: PushKey) {
     young.remove(push.number)
     old.remove(push.number)
     unprocessed[push.number] = nil
   }
 
-  /// Forgets everything.
+  /// Removes all counts.
   mutating func removeAll() {
     beginGeneration(now: bornAt)
     dropOld()

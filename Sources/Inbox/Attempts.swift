@@ -2,16 +2,16 @@ public import APNSRules
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
-/// Numbers the attempts of each push, for all connections of a server.
+/// Numbers the attempts of each push, across all connections of a server.
 ///
-/// Most pushes are accepted at once and never come again: they take no lock.
+/// Most pushes are accepted at once and never retried: they take no lock.
 public final class Attempts: Sendable {
   private let counter: NIOLockedValueBox<AttemptCounter>
   private let marks: AttemptMarks
   private let places: (AttemptPlaces, AttemptPlaces)
   private let remembersSome = Atomic<Bool>(false)
 
-  /// No push came yet.
+  /// Creates attempt counts without pushes.
   public init() {
     let counter = AttemptCounter()
     marks = counter.marks
@@ -24,29 +24,29 @@ public final class Attempts: Sendable {
 
   private func mayRemember(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
 
-  /// Says that a push is going to be asked for, so that what is known of it comes from memory meanwhile.
+  /// Prefetches the memory needed to look up a push.
   public func expect(_ push: PushKey) {
     if !isEmpty { marks.prefetch(push.number) }
   }
 
-  /// Says that a push is going to be counted that APNs does not take.
+  /// Prefetches the memory needed to count an attempt that APNs' rules reject.
   public func expectRefused(_ push: PushKey) {
     places.0.prefetch(push.number)
     places.1.prefetch(push.number)
   }
 
-  /// The number that the next attempt of a push will have, without counting it.
+  /// Returns the number that the next attempt of a push will have, without counting it.
   ///
-  /// - Parameter now: monotonic nanoseconds, for telling a retry from a repetition.
+  /// - Parameter now: The time in monotonic nanoseconds, to distinguish a retry from a repeated push.
   public func peek(_ push: PushKey, now: Int64) -> Int32 {
     mayRemember(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
   }
 
-  /// The number of this attempt, from 1.
+  /// Counts an attempt and returns its number, from 1.
   ///
   /// - Parameters:
-  ///   - accepted: APNs takes it, so the next one like it is a new push.
-  ///   - now: monotonic nanoseconds.
+  ///   - accepted: Whether the attempt is accepted, so that the next one is a new push.
+  ///   - now: The time in monotonic nanoseconds.
   public func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
     if accepted, !mayRemember(push) { return 1 }
     return counter.withLockedValue { counter in
@@ -56,9 +56,10 @@ public final class Attempts: Sendable {
     }
   }
 
-  /// The number of an attempt that was not processed, from 1: the client has to send the push again.
+  /// Counts an attempt that was not processed, so that the client has to send the push again, and returns its
+  /// number, from 1.
   ///
-  /// - Parameter now: monotonic nanoseconds.
+  /// - Parameter now: The time in monotonic nanoseconds.
   public func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
     counter.withLockedValue { counter in
       let attempt = counter.countUnprocessed(push, now: now)
@@ -67,13 +68,13 @@ public final class Attempts: Sendable {
     }
   }
 
-  /// How many of the attempts of a push so far were not processed. Rules do not count them, because which pushes a GOAWAY or
-  /// a reset overtakes depends on time, and draws must not.
+  /// Returns the number of the push's attempts so far that were not processed. Rules do not count them: which pushes
+  /// a GOAWAY or a reset overtakes depends on timing, and draws must not depend on it.
   public func unprocessedAttempts(of push: PushKey) -> Int32 {
     mayRemember(push) ? counter.withLockedValue { $0.unprocessedAttempts(of: push) } : 0
   }
 
-  /// Says that an attempt counted before was taken by APNs after all.
+  /// Marks a push as accepted whose attempt was counted before.
   public func accept(_ push: PushKey) {
     counter.withLockedValue { counter in
       counter.forget(push)
@@ -84,8 +85,8 @@ public final class Attempts: Sendable {
   /// Continues the count of a push whose accepted attempt the client was not informed of.
   ///
   /// - Parameters:
-  ///   - attempt: the number of that attempt; the next one gets the number after it.
-  ///   - now: monotonic nanoseconds.
+  ///   - attempt: The number of that attempt; the next one gets the number after it.
+  ///   - now: The time in monotonic nanoseconds.
   public func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
     counter.withLockedValue { counter in
       counter.resume(push, after: attempt, now: now)
@@ -93,7 +94,7 @@ public final class Attempts: Sendable {
     }
   }
 
-  /// Begins anew for every push.
+  /// Removes all counts.
   public func removeAll() {
     counter.withLockedValue { counter in
       counter.removeAll()

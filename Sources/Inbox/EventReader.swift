@@ -1,7 +1,7 @@
 public import APNSRules
 internal import Notation
 
-/// Somebody who follows a log of events, until it is dropped.
+/// A reader of an event log. It is removed from the log when it is deallocated.
 ///
 /// ```swift
 /// var place = reader.start
@@ -10,19 +10,19 @@ internal import Notation
 /// }
 /// ```
 public final class EventReader: Sendable {
-  /// An event as it is told.
+  /// An event in the form sent to a client.
   public struct Told: Sendable {
-    /// Its number; that of the event to go on after, for a gap that only this reader has.
+    /// The event's ID. For a gap that only this reader has, the ID of the event before the next one.
     public let id: Int
-    /// What kind of event it is: `push`, `push.updated`, `gap`, or the name of a note.
+    /// The event's name: `push`, `push.updated`, `gap`, or the name of a note.
     public let name: String
-    /// What there is to tell: a JSON object in one line.
+    /// The event's data: a JSON object on one line.
     public let data: [UInt8]
   }
 
-  /// The event after which this reader begins.
+  /// The ID of the event after which this reader begins.
   public let start: Int
-  /// A value whenever there may be events to read; its end is that of the log.
+  /// Yields whenever there may be events to read; ends when the log is closed.
   public let news: AsyncStream<Void>
 
   private let log: EventLog
@@ -41,18 +41,18 @@ public final class EventReader: Sendable {
 
   deinit { log.leave(number) }
 
-  /// Makes `news` yield although there may be none.
+  /// Makes `news` yield although there may be no events.
   public func wake() { signal.yield() }
 
-  /// Ends `news`, because nobody reads any more.
+  /// Ends `news`, when the client stops reading.
   public func stop() { signal.finish() }
 
-  /// The next events, possibly none of those that were looked at; nil when all were.
+  /// Returns the next events, possibly none if the examined events are not selected; nil if no events are left.
   ///
   /// - Parameters:
-  ///   - place: The event after which to read; moved behind what was read.
-  ///   - selection: Which pushes are meant. All other events are.
-  ///   - inbox: Where they are, for the findings that several of them prove.
+  ///   - place: The ID of the event after which to read; advanced past the events that were read.
+  ///   - selection: The pushes to return. All other events are returned.
+  ///   - inbox: The inbox of the pushes, for findings that depend on several records.
   public func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil)
     -> [Told]?
   {

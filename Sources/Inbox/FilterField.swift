@@ -99,7 +99,7 @@ enum FilterState: String, CaseIterable, Sendable {
 enum FilterSubject: Sendable, Equatable {
   /// A field of the record.
   case field(FilterField)
-  /// The value that a JSON pointer names in the payload.
+  /// The value at a JSON pointer into the payload.
   case payload(JSONPointer)
   /// The values of a header field, by its lowercase name.
   case header(String)

@@ -3,14 +3,14 @@ internal import Faults
 internal import HTTPMessage
 internal import Notation
 
-/// What was read of a record for one condition and may serve the next one.
+/// Values read from a record for one condition that later conditions can reuse.
 struct FilterReading {
   fileprivate var isJSON: Bool?
   fileprivate var unescapedBody: String?
 }
 
 extension Filter {
-  /// Leaves out the records that it does not mean.
+  /// Removes the records that do not match.
   borrowing func narrow(_ batch: inout RecordBatch) {
     var hasDear = false
     for group in groups where batch.meant != 0 {
@@ -27,9 +27,10 @@ extension Filter {
 }
 
 extension Record {
-  /// Whether all conditions on one field hold.
+  /// Returns whether all conditions on one field hold.
   ///
-  /// Here and below a record is borrowed: a copy of each would touch what it keeps in memory, whatever is asked of it.
+  /// Here and below records are borrowed: a copy retains the record's storage and so loads that memory into the
+  /// cache.
   borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading) -> Bool {
     if group.isDear { return satisfies(dear: group, of: filter, &reading) }
     return withUnsafePointer(to: self) { record in
@@ -59,13 +60,13 @@ extension Record {
     }
   }
 
-  /// Whether it has a finding that is called so.
+  /// Returns whether the record has a finding whose name matches.
   private borrowing func hasFinding(_ pattern: TextPattern, of filter: borrowing Filter) -> Bool {
     guard let rulebook = filter.rulebook else { return false }
     return hasFinding(by: rulebook, in: filter.inbox) { pattern.matches($0.rawValue) }
   }
 
-  /// What the faults that met it say of themselves.
+  /// Returns a text of each injection.
   borrowing func injections(_ text: (Injection) -> String?) -> [String] {
     aftermath?.injections.compactMap(text) ?? []
   }
@@ -79,8 +80,8 @@ extension Record {
       guard case .value(let test) = test, let value else { return false }
       return test.holds(forPayload: value)
     }
-    // A body that is not JSON has no values, whatever was found in it. Looking at all of it for that takes longer than
-    // finding one, so it comes last, and only where it matters.
+    // A body that is not JSON has no values, whatever the pointer found in it. Validating the whole body takes
+    // longer than finding a value, so it is done last and only if it changes the result.
     return withValue == withoutValue || isJSON(&reading) ? withValue : withoutValue
   }
 
@@ -91,12 +92,12 @@ extension Record {
     return isJSON
   }
 
-  /// Whether the payload, or the name or value of a header field, is as the pattern says.
+  /// Returns whether the payload, or the name or value of a header field, contains the pattern.
   private func contains(_ pattern: TextPattern, _ reading: inout FilterReading) -> Bool {
     if withBody(pattern.matches) { return true }
     if withHeaders({ pattern.matchesField(in: $0) }) { return true }
     guard withBody({ $0.contains(UInt8(ascii: "\\")) }) else { return false }
-    // Many providers write everything beyond ASCII as escapes.
+    // Many providers escape all characters beyond ASCII.
     let text = reading.unescapedBody ?? withBody { JSONPointer.unescaped($0) }
     reading.unescapedBody = text
     return pattern.matches(text)

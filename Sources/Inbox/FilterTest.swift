@@ -1,7 +1,7 @@
 internal import Faults
 internal import Notation
 
-/// What the value of a subject has to be.
+/// A test on the value of a filter subject.
 enum FilterTest: Sendable {
   case text(TextPattern)
   case number(ClosedRange<Int64>)
@@ -9,10 +9,10 @@ enum FilterTest: Sendable {
   case states([FilterState])
   case value(QueryValueTest)
 
-  /// The test that `value` asks for.
+  /// Creates the test that `value` describes.
   ///
-  /// - Parameter name: the name of the subject as it was written.
-  /// - Throws: `FilterError`.
+  /// - Parameter name: The name of the subject as written.
+  /// - Throws: `FilterError` if the value is not valid for the subject.
   init(_ subject: FilterSubject, name: String, value: QueryValue, in context: FilterContext) throws(FilterError) {
     if value.text.isEmpty && !value.isQuoted {
       throw FilterError(fieldWithoutValue: name)
@@ -29,7 +29,7 @@ enum FilterTest: Sendable {
     self = test
   }
 
-  /// The test of a field, and what it could have been.
+  /// Returns the test for a field, nil if the value is invalid, and a description of the valid values.
   private static func test(
     _ field: FilterField, name: String, value: QueryValue, in context: FilterContext
   ) throws(FilterError) -> (FilterTest?, String) {
@@ -80,7 +80,7 @@ enum FilterTest: Sendable {
     return .states(states)
   }
 
-  /// Milliseconds since 1970; nil if the text says no time.
+  /// Returns milliseconds since 1970; nil if the text is not a valid time.
   private static func time(_ text: String, name: String, in context: FilterContext) throws(FilterError) -> Int64? {
     if text.hasPrefix("-"), let duration = WrittenDuration.duration(text) {
       guard let now = context.now else {
@@ -90,7 +90,7 @@ enum FilterTest: Sendable {
       let (time, overflow) = now.addingReportingOverflow(seconds * 1000 + attoseconds / 1_000_000_000_000_000)
       return overflow || time == .min ? nil : time
     }
-    // A plus sign in a query string means a space; a zone such as +02:00 comes here that way.
+    // A plus sign in a query string decodes to a space, as in the zone +02:00.
     return WrittenTime.milliseconds(text) ?? WrittenTime.milliseconds(text.replacing(" ", with: "+"))
   }
 }

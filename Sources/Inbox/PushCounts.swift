@@ -1,24 +1,25 @@
 public import APNSRules
 
-/// How many pushes came and how each ended, since the inbox was made. The counts only grow: neither emptying the inbox
-/// nor its limits take anything back.
+/// Counts of all pushes since the inbox was created, by how they ended. The counts only grow: emptying the inbox and
+/// evicting records do not reduce them.
 public struct PushCounts: Sendable {
-  /// A way in which pushes end. There are few: reasons that APNs does not know are one.
+  /// A combination of outcome, status and reason. All reasons that APNs does not define are one combination, so
+  /// there are few.
   public struct Ending: Hashable, Sendable {
-    /// How the story ended.
+    /// The outcome.
     public let outcome: Record.Outcome
-    /// The HTTP status that went out; nil without an answer.
+    /// The HTTP status of the response; nil without a response.
     public let status: Int16?
-    /// The reason that went out; nil without one, or where a fault made one up.
+    /// The reason in the response; nil without one, or if APNs does not define it.
     public let reason: Reason?
-    /// Whether a fault made the reason up.
+    /// Whether the response has a reason that APNs does not define.
     public let hasUnusualReason: Bool
   }
 
-  /// Those that APNs took and that were told so: nearly all, so they are not looked up.
+  /// The number of pushes with outcome `accepted` and status 200. Nearly all, so they are counted without a lookup.
   private var accepted = 0
   private var others: [Ending: Int] = [:]
-  /// The last one of these, which mostly comes again, and how often it came without being looked up.
+  /// The most recent of the other endings, which mostly repeats, and its count that is not yet in `others`.
   private var last: (ending: Ending, count: Int)?
   /// How many are held now.
   public private(set) var pending = 0
@@ -27,7 +28,7 @@ public struct PushCounts: Sendable {
   /// How long those that were answered took.
   public private(set) var latency = LatencyHistogram()
 
-  /// How many ended in each way; that of an ordinary push comes first, also while there was none.
+  /// The number of pushes with each ending. That of an accepted push comes first, even if its count is 0.
   public var endings: [(ending: Ending, count: Int)] {
     var others = others
     if let last { others[last.ending, default: 0] += last.count }
@@ -37,7 +38,7 @@ public struct PushCounts: Sendable {
 
   private static let ordinary = Ending(outcome: .accepted, status: 200, reason: nil, hasUnusualReason: false)
 
-  /// Counts records that came. What is pending is counted when it ends.
+  /// Counts new records. A pending record is counted when it ends.
   mutating func add(_ records: [Record]) {
     for index in records.indices {
       if records[index].outcome == .pending {
@@ -50,13 +51,13 @@ public struct PushCounts: Sendable {
     }
   }
 
-  /// Counts how one that was pending ended.
+  /// Counts the end of a pending record.
   mutating func add(_ end: Record.End) {
     pending -= 1
     add(end.outcome, end.served, hasUnusualReason: end.aftermath?.unusualReason != nil)
   }
 
-  /// Counts a record that was pushed out.
+  /// Counts an evicted record.
   mutating func addEvicted() { evicted += 1 }
 
   private mutating func add(_ outcome: Record.Outcome, _ served: Record.Served, hasUnusualReason: Bool) {
@@ -77,24 +78,25 @@ public struct PushCounts: Sendable {
 }
 
 extension PushCounts.Ending {
-  /// Where it stands in a list.
+  /// The sort key in lists.
   fileprivate var order: (String, Int16, String) { (outcome.rawValue, status ?? 0, reason?.text ?? "") }
 }
 
-/// How many durations were at most so long, for several lengths.
+/// A histogram of durations.
 public struct LatencyHistogram: Sendable {
-  /// The lengths, in nanoseconds, ascending: 50 µs to 30 s.
+  /// The upper bounds of the buckets in nanoseconds, ascending: 50 µs to 30 s.
   public static let bounds: [Int64] = [
     50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
     250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 30_000_000_000,
   ]
 
-  /// How many were longer than the bound before and at most as long as this one; the last are longer than all.
+  /// The number of durations in each bucket: above the previous bound and at most this one; the last bucket has no
+  /// upper bound.
   public private(set) var counts = [Int](repeating: 0, count: LatencyHistogram.bounds.count + 1)
-  /// All of them together, in nanoseconds.
+  /// The sum of all durations, in nanoseconds.
   public private(set) var sum: Int64 = 0
 
-  /// Counts one.
+  /// Adds a duration.
   mutating func add(_ nanoseconds: Int64) {
     var index = 0
     while index < Self.bounds.count, nanoseconds > Self.bounds[index] { index += 1 }

@@ -2,9 +2,9 @@ public import APNSRules
 internal import Faults
 public import Notation
 
-/// Which members of a record are shown: `seq,apns.topic,served.status`.
+/// The members of a record to show, such as `seq,apns.topic,served.status`.
 public struct QueryFields: Sendable {
-  /// A member that was asked for, and, if it is not meant as a whole, which of its own members.
+  /// A requested member and, unless it is requested as a whole, its requested members.
   private struct Member: Sendable {
     let name: String
     let pointer: JSONPointer
@@ -14,11 +14,11 @@ public struct QueryFields: Sendable {
 
   private var members: [Member] = []
 
-  /// No member.
+  /// Creates a selection without members.
   init() {}
 
-  /// The names of all members, as they stand in a record. Those of payloads and lists are not named; they are shown as
-  /// a whole.
+  /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
+  /// shown as a whole.
   static let names = [
     "seq", "accepted", "outcome", "listener", "received_at", "finished_at", "push_key", "attempt",
     "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",
@@ -37,9 +37,9 @@ public struct QueryFields: Sendable {
     "findings",
   ]
 
-  /// Adds names with commas between them.
+  /// Adds names separated by commas.
   ///
-  /// - Throws: `FilterError` for a name that no record has.
+  /// - Throws: `FilterError` for an unknown name.
   mutating func add(_ text: String) throws(FilterError) {
     for name in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
       guard Self.names.contains(name) else {
@@ -64,11 +64,11 @@ public struct QueryFields: Sendable {
     }
   }
 
-  /// Whether findings are among them: what other records prove is only looked for where somebody wants to see it.
+  /// Whether findings are requested. Evidence from other records is looked up only then.
   var asksForFindings: Bool { members.contains { $0.name == "findings" } }
 
-  /// Writes these members of a record as the next value, in the order they were asked for. One that the record lacks is
-  /// null.
+  /// Writes the requested members of a record as the next value, in the order of the request. Members that the
+  /// record lacks are null.
   public func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     var whole = JSONWriter()
     record.write(to: &whole, rulebook: rulebook, in: asksForFindings ? inbox : nil)

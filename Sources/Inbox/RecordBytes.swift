@@ -1,12 +1,12 @@
 internal import APNSRules
 public import HTTPMessage
 
-/// Reading the bytes a record keeps.
+/// Access to the bytes of a record.
 extension Record {
-  /// The body, as far as it was kept.
+  /// The kept part of the body.
   public var body: [UInt8] { withBody { Array($0) } }
 
-  /// The request it is about, as far as it was kept: the signature of its provider token is zeros.
+  /// The recorded request with the kept part of its body; the signature of its provider token is zeros.
   public var request: HTTPRequest {
     var headers = HeaderList()
     withHeaders { packed in
@@ -21,22 +21,22 @@ extension Record {
     return request
   }
 
-  /// What its verdict says in words for people.
+  /// Returns the verdict's description for display.
   func detail(of verdict: Verdict) -> String {
     withHeaders { verdict.detail(headers: $0, bodySize: bodySize) }
   }
 
-  /// Whether the body was longer than what is kept of one.
+  /// Whether the body was longer than the kept part.
   public var isBodyCut: Bool { bodySize > keptBodySize }
 
-  /// How many bytes of the body were kept.
+  /// The size of the kept part of the body, in bytes.
   var keptBodySize: Int { head { Int($0.keptBodySize) } }
 
-  /// How many bytes it keeps.
+  /// The number of bytes stored for the record.
   var byteCount: Int { head { $0.size } }
 
-  /// A part of what is known about its bytes. By a pointer, without a copy of the whole and without the run-time check for
-  /// overlapping access: nobody writes to a head.
+  /// Returns a part of the record's head. Reads through a pointer, without a copy of the head and without the
+  /// run-time check for overlapping access: heads are never modified.
   @inline(__always)
   func head<Part>(_ part: (borrowing RecordHead) -> Part) -> Part {
     content.with { head, _ in part(head.pointee) }
@@ -47,7 +47,7 @@ extension Record {
     withBytes(0..<head { Int($0.headerSize) }, read)
   }
 
-  /// Calls `read` with the body, as far as it was kept.
+  /// Calls `read` with the kept part of the body.
   func withBody<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
     withBytes(head { $0.bodyRange }, read)
   }
@@ -57,12 +57,13 @@ extension Record {
     withPlace(head { $0.place(range) }, read)
   }
 
-  /// Calls `read` with the push's `apns-id`: the server's where it made one, else the client's. Nil if there is none.
+  /// Calls `read` with the push's `apns-id`: the generated one if there is one, else the client's. Nil without an
+  /// ID.
   func withID<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
     withPlace(head { $0.idPlace }, read)
   }
 
-  /// Calls `read` with the topic: of the header, else the only one that the provider certificate permits.
+  /// Calls `read` with the topic: that of the header, else the only one that the provider certificate allows.
   func withTopic<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
     if var topic = connection.defaultTopic(facts) {
       return topic.withUTF8 { read(UnsafeRawBufferPointer($0)) }
@@ -70,18 +71,22 @@ extension Record {
     return withHeader(facts.topic, read)
   }
 
-  /// The header text at `range`, with what is not UTF-8 replaced; nil without a range.
+  /// Returns the header text at `range`, with invalid UTF-8 replaced; nil without a range.
   func text(_ range: ByteRange?) -> String? {
     withHeader(range) { $0.map { String(decoding: $0, as: UTF8.self) } }
   }
 
-  /// - Parameter range: within the bytes that are kept; nil for nothing.
+  /// Calls `read` with the bytes at `range`, or nil without one.
+  ///
+  /// - Parameter range: A range within the stored bytes.
   func withPlace<Result>(_ range: Range<Int>?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
     guard let range else { return read(nil) }
     return withBytes(range) { read($0) }
   }
 
-  /// - Parameter range: within the bytes that are kept.
+  /// Calls `read` with the bytes at `range`.
+  ///
+  /// - Parameter range: A range within the stored bytes.
   func withBytes<Result>(_ range: Range<Int>, _ read: (UnsafeRawBufferPointer) -> Result) -> Result {
     content.with { _, bytes in read(UnsafeRawBufferPointer(start: bytes + range.lowerBound, count: range.count)) }
   }

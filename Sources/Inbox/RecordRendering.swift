@@ -3,21 +3,21 @@ internal import Faults
 internal import HTTPMessage
 internal import Notation
 
-/// Why a record cannot be given in another form.
+/// The reason why a record cannot be rendered in another format.
 public struct NotRenderable: Error, Equatable {
-  /// What is wrong with it for that form.
+  /// The description of the problem.
   public let message: String
 }
 
-/// The push in forms that other tools take.
+/// Rendering of a push in formats for other tools.
 extension Record {
-  /// A command for a POSIX shell that sends the same push. In place of the provider token, whose signature is not kept,
-  /// it has `$TOKEN`.
+  /// Returns a command for a POSIX shell that sends the same push. It contains `$TOKEN` in place of the provider
+  /// token, whose signature is not kept.
   ///
   /// - Parameters:
-  ///   - address: where to: `https://localhost:2197`.
-  ///   - authority: the file with the CA to trust.
-  /// - Throws: `NotRenderable` if the body was not kept whole.
+  ///   - address: The server's URL, such as `https://localhost:2197`.
+  ///   - authority: The path of the CA certificate to trust.
+  /// - Throws: `NotRenderable` if the body was cut.
   public func curlCommand(to address: String, authority: String) throws(NotRenderable) -> String {
     guard !isBodyCut else { throw NotRenderable(message: payloadProblem ?? "the body was not kept whole") }
     var words = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
@@ -27,12 +27,12 @@ extension Record {
       if name == "authorization" {
         words += ["-H", #""authorization: bearer $TOKEN""#]
       } else {
-        // A field without a value ends in a semicolon; with a colon, curl would leave it out.
+        // curl sends a header without a value only if it ends in a semicolon; it drops one that ends in a colon.
         words += ["-H", (value.isEmpty ? "\(name);" : "\(name): \(value)").shellQuoted]
       }
     }
     let path = text(facts.path) ?? ""
-    // A path that does not begin with a slash would become a part of the port.
+    // Without a leading slash the path would become part of the port.
     let url = (address + (path.hasPrefix("/") ? path : "/" + path)).shellQuoted
     let body = body
     let isText = String(validating: body, as: UTF8.self) != nil && !body.contains(0)
@@ -43,10 +43,10 @@ extension Record {
     return isText ? command : "printf '\(Self.octal(body))' | " + command
   }
 
-  /// Fields that curl writes by itself.
+  /// Headers that curl adds itself.
   private static let left: Set<String> = ["content-length", "host"]
 
-  /// What `printf` makes these bytes of.
+  /// Returns the argument from which `printf` produces these bytes.
   private static func octal(_ bytes: [UInt8]) -> String {
     bytes.map { byte in
       let digits = String(byte, radix: 8)
@@ -68,9 +68,9 @@ extension Record {
     }
   }
 
-  /// A file for `xcrun simctl push DEVICE FILE`: the payload, with the app it is for.
+  /// Returns a file for `xcrun simctl push DEVICE FILE`: the payload and the bundle ID of its app.
   ///
-  /// - Throws: `NotRenderable` if the payload is no JSON object, or nothing says which app it is for.
+  /// - Throws: `NotRenderable` if the payload is not a JSON object, or if the push has no topic.
   public func simulatorFile() throws(NotRenderable) -> [UInt8] {
     if let problem = payloadProblem { throw NotRenderable(message: problem) }
     let body = body
@@ -86,7 +86,7 @@ extension Record {
     return writer.bytes.dropLast() + (isEmpty ? [] : [UInt8(ascii: ",")]) + body[(open + 1)...]
   }
 
-  /// The app that the push is for: its topic without what the type of push adds to it.
+  /// The bundle ID of the app: the topic without the suffix of its push type.
   private var bundle: String? {
     withTopic { topic in
       guard let topic else { return nil }

@@ -1,44 +1,44 @@
 internal import Notation
 
-/// What came of a wait.
+/// The result of a wait.
 public struct WaitAnswer: Sendable {
-  /// Whether what was waited for is there.
+  /// Whether the condition of the wait was met.
   public let isSatisfied: Bool
-  /// Whether the wait was cut short: the inbox closes, or whoever waited went away.
+  /// Whether the wait was cut short, because the inbox closed or the client disconnected.
   public let isAbandoned: Bool
-  /// How many records match.
+  /// The number of matching records.
   public let matched: Int
-  /// They themselves, the first `PageQuery.maxLimit` of those that are still in the inbox, in their order.
+  /// The first `PageQuery.maxLimit` matching records that are still in the inbox, in order.
   public let items: [Record]
-  /// All records up to this number were looked at: the cursor for the next wait.
+  /// The cursor for the next wait: all records up to this `seq` were examined.
   public let seq: Int
-  /// What was waited for and what came, in words.
+  /// The wanted and the found count as text.
   public let message: String
-  /// Records that nearly match, the nearest first, when too few do.
+  /// The most similar records, the best first, if too few match.
   public let nearest: [NearMiss]
-  /// How many records the limits have pushed out since the inbox was last emptied.
+  /// The number of records evicted since the inbox was last emptied.
   public let evicted: Int
-  /// Whether no record that could count was pushed out before it was looked at.
+  /// Whether no record that could count was evicted before it was examined.
   public let isComplete: Bool
 }
 
-/// A record that some parts of a filter match and others do not.
+/// A record that matches some parts of a filter and not others.
 public struct NearMiss: Sendable {
   /// The record.
   public let record: Record
   /// The names of the fields that match.
   public let met: [String]
-  /// The names of the fields that do not.
+  /// The names of the fields that do not match.
   public let missed: [String]
 }
 
 extension Inbox {
-  /// Waits until so many records match as are wanted, or the time is up.
+  /// Waits until the wanted number of records matches, or the timeout expires.
   ///
-  /// A record counts when it matches as it is: a pending one may begin to match, or cease to, with its end. Records that
-  /// are removed or pushed out later stay counted; emptying the inbox makes the wait begin anew.
+  /// A record counts if it matches in its current state: a pending one may begin or cease to match when it ends.
+  /// Records that are removed or evicted later stay counted; emptying the inbox restarts the count.
   ///
-  /// The time is the machine's. A cancelled task gets its answer at once.
+  /// The timeout uses the machine's clock. A cancelled task returns at once.
   public func wait(for query: WaitQuery) async -> WaitAnswer {
     let (ending, tally, seen) = await Waiter(query, in: self).run()
     let snapshot = snapshot()
@@ -49,18 +49,18 @@ extension Inbox {
       evicted: snapshot.evicted, isComplete: tally.isComplete)
   }
 
-  /// How many hear of each change now: waits, and the log of events while somebody follows it.
+  /// The number of listeners for changes: waits, and the event log while it has readers.
   public var listenerCount: Int { watch.listenerCount }
 
-  /// How many wait for pushes now.
+  /// The number of waits for pushes.
   public var waiterCount: Int { watch.waiterCount }
 
-  /// Ends everybody's waiting, now and later: the server stops.
+  /// Ends all current and future waits, because the server stops.
   public func endWaiting() { watch.close(self) }
 }
 
 extension WaitQuery {
-  /// What was waited for and what came.
+  /// Returns the wanted and the found count as text.
   fileprivate func message(_ ending: Waiter.Ending, _ tally: WaitTally) -> String {
     let found = tally.matched.isEmpty ? "no push matches" : Self.counted(tally.matched.count)
     switch ending {
@@ -83,11 +83,11 @@ extension WaitQuery {
 
   private static func counted(_ count: Int) -> String { count == 1 ? "1 push matches" : "\(count) pushes match" }
 
-  /// At most so many records are looked at for near misses, the newest.
+  /// The maximum number of records examined for near misses, newest first.
   private static let looked = 10_000
 
-  /// The three records that match the most parts of the filter, the newest first among equals. None for a filter of a
-  /// single part, where nothing comes near.
+  /// Returns the three records that match the most parts of the filter, newest first among equals. Empty for a
+  /// filter with a single part, which no record matches partly.
   fileprivate func nearMisses(in snapshot: InboxSnapshot) -> [NearMiss] {
     let filter = selection.filter
     guard filter.fieldCount > 1 else { return [] }

@@ -1,9 +1,9 @@
 internal import APNSRules
 
-/// What the connections of each provider's address have in common: `connection-churn`, and whether it has several pushes
-/// under way at once.
+/// The connections of each client address, for `connection-churn` and to know whether a client has several pushes in
+/// flight at once.
 struct ClientHosts: Sendable {
-  /// A connection with one push.
+  /// A connection with a single push.
   fileprivate struct Single: Sendable {
     let connection: ConnectionFacts
     let seq: Int
@@ -12,25 +12,25 @@ struct ClientHosts: Sendable {
   }
 
   fileprivate struct Host: Sendable {
-    /// With one push until now; it may be open.
+    /// Connections with one push so far; they may be open.
     var candidates: [Single] = []
-    /// Closed by the client after one push, in the order they were opened.
+    /// Connections closed by the client after one push, in the order in which they were opened.
     var singles: [Single] = []
     /// The latest end of a push.
     var busyUntil: Int64 = .min
     var hasSeveralUnderWay = false
   }
 
-  /// So many connections of each host are looked at.
+  /// The maximum number of connections examined for each host.
   private static let connectionLimit = 256
 
   private var hosts: [Host] = []
   private var numbers: [String: Int] = [:]
 
-  /// How many hosts are known.
+  /// The number of known hosts.
   var count: Int { hosts.count }
 
-  /// The number of a host, by which the other calls know it.
+  /// Returns the number that identifies a host in the other methods.
   mutating func number(of name: String) -> Int {
     if let number = numbers[name] { return number }
     numbers[name] = hosts.count
@@ -38,35 +38,35 @@ struct ClientHosts: Sendable {
     return hosts.count - 1
   }
 
-  /// Notes from when to when a push was under way.
+  /// Notes the time in which a push was in flight.
   mutating func note(_ record: borrowing Record, from host: Int) {
     if record.arrivedAt < hosts[host].busyUntil { hosts[host].hasSeveralUnderWay = true }
     hosts[host].busyUntil = max(hosts[host].busyUntil, record.endedAt)
   }
 
-  /// Whether a push that came at `arrival` may have left before the client read an answer of `end`. Who never has more
-  /// than one under way has read the answer before it sends the next.
+  /// Returns whether a push that arrived at `arrival` may have been sent before the client read a response sent at
+  /// `end`. A client that never has more than one push in flight reads each response before it sends the next push.
   func isUnderWay(_ host: Int, arrival: Int64, end: Int64) -> Bool {
     hosts[host].hasSeveralUnderWay && arrival &- end < FindingThreshold.reaction
   }
 
-  /// A connection had its first push.
+  /// Notes the first push of a connection.
   mutating func begin(_ record: borrowing Record, from host: Int) {
     if hosts[host].candidates.count == Self.connectionLimit { hosts[host].candidates.removeFirst() }
     hosts[host].candidates.append(
       Single(connection: record.connection, seq: record.seq, token: record.verdict?.token?.identity))
   }
 
-  /// It had another one: it does not count.
+  /// Drops a connection with a second push.
   mutating func leaveOut(_ connection: ConnectionFacts, from host: Int) {
     if let index = hosts[host].candidates.lastIndex(where: { $0.connection === connection }) {
       hosts[host].candidates.remove(at: index)
     }
   }
 
-  /// Looks which connections have ended since, and how.
+  /// Examines the connections that have ended since the last call.
   ///
-  /// - Returns: what is earned, and by which record.
+  /// - Returns: The findings and the `seq` of the record of each.
   mutating func settle() -> [(seq: Int, earned: Earned)] {
     var earned: [(seq: Int, earned: Earned)] = []
     for index in hosts.indices where hosts[index].settle() {
@@ -96,7 +96,7 @@ struct ClientHosts: Sendable {
 }
 
 extension ClientHosts.Host {
-  /// Sorts out the candidates that have ended; true if some of them count.
+  /// Sorts the candidates that have ended; returns whether some of them count.
   fileprivate mutating func settle() -> Bool {
     guard candidates.contains(where: { $0.connection.ending != .none }) else { return false }
     let ended = candidates.filter { $0.connection.ending == .byClient }

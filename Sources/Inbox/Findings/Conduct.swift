@@ -1,40 +1,41 @@
 internal import APNSRules
 internal import NIOConcurrencyHelpers
 
-/// What the provider of an inbox does wrong over several records.
+/// Analyzes an inbox for findings that depend on several records.
 ///
-/// Nobody looks while pushes come. When somebody asks, it goes on from the last record it has looked at, some thousand at
-/// a time, with a lock of its own that no push waits for. A record that is pending is looked at when it has ended: a
-/// retry comes after the end of the attempt before it, so by then the order is right.
+/// Nothing is analyzed while pushes arrive. On demand, the analysis continues after the last analyzed record, some
+/// thousand records at a time, with a lock of its own that no push waits for. A pending record is analyzed after it
+/// has ended: a retry follows the end of the previous attempt, so the order is then correct.
 final class Conduct: Sendable {
   fileprivate struct State: Sendable {
     var ledger = Ledger()
-    /// All records up to this number were looked at, or are in `pending`.
+    /// All records up to this `seq` were analyzed or are in `pending`.
     var through = 0
     var pending: [(seq: Int, push: PushKey)] = []
   }
 
-  /// So many records at a time.
+  /// The number of records analyzed in one step.
   private static let span = 16_384
 
   private let state = NIOLockedValueBox(State())
 
-  /// Looks at what is new.
+  /// Analyzes all new records.
   func catchUp(with inbox: Inbox, by rulebook: Rulebook) {
     let interval = rulebook.settings.tokenUpdateInterval.milliseconds
     while state.withLockedValue({ !$0.takeSome(of: inbox.snapshot(), at: Self.span, interval: interval) }) {}
   }
 
-  /// Looks at what is new, unless this record was looked at.
+  /// Analyzes all new records, unless the record with this `seq` was analyzed already.
   func catchUp(to seq: Int, with inbox: Inbox, by rulebook: Rulebook) {
     if state.withLockedValue({ $0.through < seq }) { catchUp(with: inbox, by: rulebook) }
   }
 
-  /// What a record has earned, as far as it was looked at.
+  /// Returns the evidence for findings on a record, as far as it was analyzed.
   ///
   /// - Parameters:
-  ///   - abandonedAfter: milliseconds without a further attempt after which a push counts as abandoned.
-  ///   - now: milliseconds since 1970 of the server's clock; nil if there is no clock, and so no abandoned push.
+  ///   - abandonedAfter: The milliseconds without a further attempt after which a push counts as abandoned.
+  ///   - now: The server's clock in milliseconds since 1970; nil without a clock, so that no push counts as
+  ///     abandoned.
   func earned(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [Earned] {
     state.withLockedValue { state in
       let earned = state.ledger.earned[seq] ?? []
@@ -45,15 +46,16 @@ final class Conduct: Sendable {
     }
   }
 
-  /// The numbers of the last attempts, after `seq`, of pushes that were neither accepted nor rejected for good; ascending.
+  /// Returns the `seq` of the last attempt of each push that was neither accepted nor permanently rejected, after
+  /// `seq`, ascending.
   func unsettled(after seq: Int) -> [Int] {
     state.withLockedValue { $0.ledger.unsettled.attempts.keys.filter { $0 > seq } }.sorted()
   }
 
-  /// The numbers of all records that have earned something, in no order.
+  /// The `seq` of each record with evidence, in no order.
   var seqs: [Int] { state.withLockedValue { Array($0.ledger.earned.keys) } }
 
-  /// The inbox was emptied: nothing up to this number is in it any more.
+  /// Resets the analysis after the inbox was emptied through `seq`.
   func forget(through seq: Int) {
     state.withLockedValue { state in
       state = State()
@@ -63,12 +65,12 @@ final class Conduct: Sendable {
 }
 
 extension Conduct.State {
-  /// Looks at the next records.
+  /// Analyzes the next records.
   ///
-  /// - Returns: whether these were all.
+  /// - Returns: Whether no records are left.
   fileprivate mutating func takeSome(of snapshot: InboxSnapshot, at span: Int, interval: Int64) -> Bool {
     takePending(of: snapshot, interval: interval)
-    // What was pushed out before anybody looked costs no steps.
+    // Records evicted before they were analyzed are skipped.
     through = max(through, snapshot.lastEvicted)
     var selection = Selection()
     selection.after = through

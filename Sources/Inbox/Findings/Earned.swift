@@ -1,39 +1,40 @@
 internal import Notation
 
-/// What a record has earned by what went before it: as little as is needed to tell it when somebody asks.
+/// The evidence for a finding on a record that follows from other records, in compact form. The text is made on
+/// demand.
 struct Earned: Sendable {
-  /// What the finding rests on.
+  /// The facts that prove the finding.
   enum Proof: Sendable {
-    /// The answer that no repetition changes.
+    /// The permanent error.
     case permanent(answer: String)
-    /// The answer 410, and how many nanoseconds it had been.
+    /// The 410 response, and the nanoseconds since then.
     case gone(answer: String, after: Int64)
-    /// The answer "not now", how many nanoseconds the provider waited, and how many seconds it was asked to wait.
+    /// The temporary error, the nanoseconds until the retry, and the seconds that `retry-after` asked for.
     case hot(answer: String, after: Int64, asked: Int64?)
     /// The nanoseconds between the attempts.
     case steady([Int64])
-    /// Milliseconds since the former token, and how many there should be.
+    /// The milliseconds since the previous token, and the minimum.
     case earlyToken(after: Int64, least: Int64)
-    /// Key and time of issue are those of another JWT.
+    /// The token has the key ID and issue time of another JWT.
     case sameClaims
-    /// Each of some connections came with a token of its own.
+    /// Each of several connections used a token of its own.
     case tokenForEachConnection
-    /// Nanoseconds since APNs said that the token has expired.
+    /// The nanoseconds since the `ExpiredProviderToken` response.
     case expired(after: Int64)
-    /// The last stream that GOAWAY named, and how many nanoseconds ago.
+    /// The last stream of the GOAWAY, and the nanoseconds since then.
     case goAway(lastStream: Int32, after: Int64)
-    /// MAX_CONCURRENT_STREAMS.
+    /// The value of MAX_CONCURRENT_STREAMS.
     case excess(limit: UInt32)
-    /// So many nanoseconds from the first connection to the last.
+    /// The nanoseconds from the first connection to the last.
     case connections(within: Int64)
-    /// APNs took it before.
+    /// The push was accepted before.
     case twice
-    /// No further attempt followed within so many milliseconds of the server's clock.
+    /// No further attempt followed within these milliseconds of the server's clock.
     case abandoned(after: Int64)
   }
 
   let kind: Finding.Kind
-  /// The other records that prove it, ascending.
+  /// The `seq` of each other record that proves the finding, ascending.
   let others: [Int]
   let proof: Proof
 
@@ -43,7 +44,7 @@ struct Earned: Sendable {
     self.proof = proof
   }
 
-  /// The finding on the record that has earned it.
+  /// Returns the finding on the record that the evidence belongs to.
   func finding(on record: borrowing Record) -> Finding {
     Finding(
       kind, seq: record.seq, evidence: (others + [record.seq]).sorted(), explanation: explanation(record))
@@ -96,7 +97,7 @@ struct Earned: Sendable {
     }
   }
 
-  /// A length of time in nanoseconds as people say it: in whole milliseconds where there are some.
+  /// Returns a duration in nanoseconds as text, in whole milliseconds if it is at least one.
   private static func time(_ nanoseconds: Int64) -> String {
     let milliseconds = nanoseconds / 1_000_000
     return WrittenDuration.text(milliseconds > 0 ? .milliseconds(milliseconds) : .nanoseconds(nanoseconds))

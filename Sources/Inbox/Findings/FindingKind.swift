@@ -1,45 +1,45 @@
 extension Finding {
-  /// What can be wrong; the raw values are the names in records, filters and commands.
+  /// The kinds of findings; the raw values are their names in records, filters and commands.
   public enum Kind: String, CaseIterable, Comparable, Sendable {
-    /// The same push again after an answer that no repetition changes.
+    /// The same push was sent again after a permanent error.
     case retriedPermanent = "retried-permanent"
-    /// A push to a device token that was answered 410.
+    /// A push was sent to a device token after a 410 response.
     case retried410 = "retried-410"
-    /// The same push again at once after APNs said "not now", or before its `retry-after`.
+    /// The same push was sent again at once after a temporary error, or before its `retry-after` had passed.
     case hotRetry = "hot-retry"
-    /// The time between the attempts of a push does not grow.
+    /// The delay between the attempts of a push does not grow.
     case noBackoff = "no-backoff"
-    /// A push that was given up although its last attempt could be retried.
+    /// A push was given up although its last attempt could be retried.
     case abandoned
-    /// A new provider token before it was time for one.
+    /// A new provider token was used too soon after the previous one.
     case jwtChurn = "jwt-churn"
-    /// A provider token used on after APNs said that it has expired.
+    /// A provider token was still used after an `ExpiredProviderToken` response.
     case jwtStale = "jwt-stale"
-    /// A stream above the last one that a GOAWAY named, well after it.
+    /// A stream above the last stream of a GOAWAY was opened well after the GOAWAY.
     case afterGoAway = "after-goaway"
-    /// More open streams than MAX_CONCURRENT_STREAMS.
+    /// More streams were open than MAX_CONCURRENT_STREAMS allows.
     case excessStreams = "excess-streams"
-    /// A connection for each push.
+    /// A connection was opened for each push.
     case connectionChurn = "connection-churn"
-    /// A push that APNs took twice, because its answer did not arrive, under two ids.
+    /// A push was accepted twice under two IDs, because the first response did not arrive.
     case duplicate
-    /// A payload almost as large as there can be.
+    /// A payload is close to the size limit.
     case nearLimit = "near-limit"
-    /// A push that APNs takes and the device drops.
+    /// APNs accepts the push and the device drops it.
     case wouldNotShow = "would-not-show"
-    /// A push without `apns-push-type`.
+    /// A push has no `apns-push-type`.
     case missingPushType = "missing-push-type"
-    /// A provider token with an algorithm other than the documented ES256.
+    /// A provider token has an algorithm other than the documented ES256.
     case jwtAlgorithm = "jwt-alg"
 
-    /// The order in which they are listed.
+    /// Orders kinds as they are listed.
     public static func < (one: Kind, other: Kind) -> Bool { one.place < other.place }
 
     private var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
-    /// What it means, in one sentence.
+    /// The meaning of the finding, in one sentence.
     public var summary: String { text.summary }
-    /// What to do about it, in one sentence.
+    /// Advice for the provider, in one sentence.
     public var advice: String { text.advice }
 
     private var text: (summary: String, advice: String) {

@@ -1,32 +1,32 @@
 public import APNSRules
 public import Notation
 
-/// What the provider does wrong, by kinds: how often, and the newest cases of each.
+/// The number of findings of each kind, with the newest findings.
 public struct FindingsSummary: Sendable {
-  /// All findings of one kind.
+  /// The findings of one kind.
   public struct Item: Sendable {
-    /// Their kind.
+    /// The kind of the findings.
     public let kind: Finding.Kind
-    /// How many records earn it.
+    /// The number of records with such a finding.
     public let count: Int
-    /// The newest of them, newest first, at most as many as were asked for.
+    /// The newest findings, newest first, up to the requested limit.
     public let newest: [Finding]
   }
 
-  /// The kinds that there are, in their order.
+  /// The kinds that were found, in ascending order.
   public let items: [Item]
-  /// How many findings there are in all.
+  /// The total number of findings.
   public let total: Int
-  /// How many records the limits have pushed out since the inbox was last emptied.
+  /// The number of records evicted since the inbox was last emptied.
   public let evicted: Int
-  /// Whether no record after the selection's cursor was pushed out, so that none can be missing.
+  /// Whether no record after the selection's cursor was evicted, so that none can be missing.
   public let isComplete: Bool
 }
 
 extension Inbox {
-  /// What the provider does wrong in the selected records, counted.
+  /// Returns the findings on the selected records, counted by kind.
   ///
-  /// - Parameter limit: how many cases of each kind are told.
+  /// - Parameter limit: The maximum number of findings listed for each kind.
   public func summary(of selection: Selection, by rulebook: Rulebook, limit: Int) -> FindingsSummary {
     judge(by: rulebook)
     let snapshot = snapshot()
@@ -35,9 +35,9 @@ extension Inbox {
     return collection.summary(of: selection, in: snapshot)
   }
 
-  /// The same as `summary(of:by:limit:)`, made in slices between which it suspends.
+  /// Returns the same as `summary(of:by:limit:)`, suspending between slices of the records.
   ///
-  /// - Throws: `FilterError` if the selection exceeds the work budget; `CancellationError` if the task was cancelled.
+  /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   public func summaryInSlices(
     of selection: Selection, by rulebook: Rulebook, limit: Int
   ) async throws -> FindingsSummary {
@@ -51,9 +51,9 @@ extension Inbox {
   }
 }
 
-/// Collects findings of records, newest first.
+/// Collects the findings on records, newest first.
 private struct FindingsCollection {
-  /// How many cases of each kind are kept.
+  /// The maximum number of findings kept for each kind.
   let limit: Int
   private var counts: [Finding.Kind: Int] = [:]
   private var newest: [Finding.Kind: [Finding]] = [:]
@@ -82,7 +82,7 @@ private struct FindingsCollection {
 }
 
 extension FindingsSummary {
-  /// Writes the members of an object.
+  /// Writes the summary as members of an object.
   public func writeMembers(to writer: inout JSONWriter) {
     writer.arrayMember("items") { writer in
       for item in items { writer.object { item.writeMembers(to: &$0) } }
@@ -112,7 +112,7 @@ extension FindingsSummary.Item {
 }
 
 extension Finding {
-  /// Writes the members that say why.
+  /// Writes the members that explain the finding.
   func writeProof(to writer: inout JSONWriter) {
     writer.arrayMember("evidence") { writer in
       for seq in evidence { writer.integer(seq) }

@@ -1,9 +1,9 @@
 public import APNSRules
 
 extension Record {
-  /// What is wrong with it, in the order of the kinds.
+  /// Returns the kinds of the record's findings, in ascending order.
   ///
-  /// - Parameter inbox: where it is; nil leaves out what other records prove.
+  /// - Parameter inbox: The inbox of the record; nil to omit findings that depend on other records.
   borrowing func findingKinds(by rulebook: Rulebook, in inbox: Inbox?) -> [Finding.Kind] {
     if let toldFindings { return toldFindings }
     var kinds = inbox?.earned(by: self, rulebook).map(\.kind) ?? []
@@ -14,7 +14,8 @@ extension Record {
     return kinds
   }
 
-  /// Whether it has a finding of one of the kinds that are meant. What is not meant is not looked for.
+  /// Returns whether the record has a finding of a kind for which `isMeant` returns true. Other kinds are not
+  /// evaluated.
   borrowing func hasFinding(by rulebook: Rulebook, in inbox: Inbox?, where isMeant: (Finding.Kind) -> Bool) -> Bool {
     if let toldFindings { return toldFindings.contains(where: isMeant) }
     return inbox?.earned(by: self, rulebook).contains { isMeant($0.kind) } == true || isMeant(.nearLimit) && isNearLimit
@@ -22,7 +23,7 @@ extension Record {
       || isMeant(.wouldNotShow) && unshown(by: rulebook) != nil
   }
 
-  /// What it proves alone.
+  /// Returns the findings that follow from this record alone.
   borrowing func ownFindings(by rulebook: Rulebook) -> [Finding] {
     var findings: [Finding] = []
     func add(_ kind: Finding.Kind, _ explanation: String) {
@@ -46,7 +47,8 @@ extension Record {
     return findings
   }
 
-  /// A rejected push has been told what is wrong with it; the others count even where a fault kept APNs from taking them.
+  /// Whether APNs' rules accepted the push. The response to a rejected push already names its error; a push that a
+  /// fault kept from being accepted still counts.
   private var isTaken: Bool { isJudged && head { $0.verdict.isAccepted } }
 
   private var isNearLimit: Bool {
@@ -54,7 +56,7 @@ extension Record {
     return isTaken && bodySize * 100 >= limit * FindingThreshold.nearLimitPercent
   }
 
-  /// Whether its provider token was accepted with ES512 over a P-256 key (APNS.md section 3.1, inferred).
+  /// Whether its provider token was accepted with ES512 over a P-256 key (Protocol.md, section 3.1, inferred).
   private var hasOtherAlgorithm: Bool {
     isTaken && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
   }
@@ -74,17 +76,17 @@ extension Record {
 }
 
 extension Inbox {
-  /// Everything that is wrong with a record.
+  /// Returns all findings on a record.
   public func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
     if let told = record.toldFindings { return record.findings(told: told, by: rulebook) }
     return earned(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
   }
 
-  /// Looks at what is new: what is asked next of findings is answered by all that is known now. Takes about a second for
-  /// a million new records, and holds up nobody who pushes.
+  /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
+  /// for a million new records and delays no push.
   public func judge(by rulebook: Rulebook) { conduct.catchUp(with: self, by: rulebook) }
 
-  /// What the records before it, or after it, make of a record.
+  /// Returns the evidence for findings on a record that depends on other records.
   func earned(by record: borrowing Record, _ rulebook: Rulebook) -> [Earned] {
     conduct.catchUp(to: record.seq, with: self, by: rulebook)
     let abandonedAfter = rulebook.settings.abandonedAfter.milliseconds

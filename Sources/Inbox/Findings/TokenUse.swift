@@ -1,6 +1,6 @@
 internal import APNSRules
 
-/// The provider tokens that came on one connection: `jwt-churn`.
+/// The provider tokens used on one connection, for `jwt-churn`.
 struct TokenUse: Sendable {
   private struct Seen: Sendable {
     let identity: Int
@@ -9,26 +9,26 @@ struct TokenUse: Sendable {
     let seq: Int
   }
 
-  /// As many as APNs is taken to remember (`TokenUpdates`).
+  /// The number of tokens remembered, the same as APNs is assumed to remember (`TokenUpdates`).
   private static let memory = 72
 
   private var current: Int?
   private var seen: [Seen] = []
-  /// When a token came that was not seen before, by the server's clock.
+  /// The time when a new token was first used, by the server's clock.
   private var changedAt: Int64 = 0
-  /// The token in use was refused, so another one was called for.
+  /// Whether the current token was rejected, so that a new one was required.
   private var isRefused = false
 
-  /// The token in use; nil before the first.
+  /// The current token; nil before the first.
   var identity: Int? { current }
 
-  /// Looks at a push.
+  /// Analyzes a push.
   ///
-  /// - Parameter interval: milliseconds that a token should be used for at least.
+  /// - Parameter interval: The minimum time for which a token should be used, in milliseconds.
   mutating func take(_ record: borrowing Record, _ token: ProviderToken, interval: Int64) -> Earned? {
     defer { if record.refusesToken { isRefused = true } }
     if token.identity == current { return nil }
-    // Others are refused, and what is refused is not used.
+    // Tokens that are not valid are rejected, so they do not become the current token.
     guard token.signature == .valid, let issuedAt = token.issuedAt else { return nil }
     let wasRefused = isRefused
     isRefused = false
@@ -41,13 +41,13 @@ struct TokenUse: Sendable {
     changedAt = record.receivedAt
     guard let former, !wasRefused else { return nil }
     if let twin { return Earned(.jwtChurn, with: [twin.seq], .sameClaims) }
-    // A clock that was turned back says nothing of the time between.
+    // After the clock was turned back, the elapsed time is unknown.
     guard elapsed >= 0, elapsed < interval else { return nil }
     return Earned(.jwtChurn, with: [former.seq], .earlyToken(after: elapsed, least: interval))
   }
 }
 
-/// Provider tokens of which APNs said that they have expired, and who uses them on: `jwt-stale`.
+/// Expired provider tokens and their further use, for `jwt-stale`.
 struct StaleTokens: Sendable {
   private struct Refusal: Sendable {
     let seq: Int
@@ -59,31 +59,32 @@ struct StaleTokens: Sendable {
 
   private var refusals = TwoGenerations<Int, Refusal>(limit: limit)
 
-  /// Whether no token was refused for its age.
+  /// Whether no token was rejected as expired.
   var isEmpty: Bool { refusals.isEmpty }
 
-  /// Looks at an attempt that has ended.
+  /// Analyzes an attempt that has ended.
   ///
-  /// - Parameter isUnderWay: whether a push that came at this time may have left before an answer of that time was read.
+  /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
+  ///   `endedAt`.
   mutating func take(
     _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
   ) -> Earned? {
     guard let token = record.verdict?.token?.identity else { return nil }
     guard let refusal = refusals[token] else {
-      // An unchecked token is refused because an earlier one on its connection had expired.
+      // A token whose signature was not checked is rejected because an earlier one on its connection had expired.
       if record.served.reason == .expiredProviderToken, record.verdict?.token?.signature == .valid {
         refusals.set(token, Refusal(seq: record.seq, endedAt: record.endedAt, push: push))
       }
       return nil
     }
-    // A retry of the very push shows that its answer was read.
+    // A retry of the same push shows that the client read its response.
     guard record.arrivedAt >= refusal.endedAt, push == refusal.push || !isUnderWay(refusal.endedAt) else { return nil }
     return Earned(.jwtStale, with: [refusal.seq], .expired(after: record.arrivedAt &- refusal.endedAt))
   }
 }
 
 extension Record {
-  /// Whether the answer asks for another provider token.
+  /// Whether the response requires another provider token.
   fileprivate var refusesToken: Bool {
     served.reason == .expiredProviderToken || served.reason == .invalidProviderToken
   }

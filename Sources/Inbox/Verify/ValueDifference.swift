@@ -1,9 +1,9 @@
 internal import Faults
 internal import Notation
 
-/// Why two values differ that somebody may take for the same.
+/// Explains differences between values that are easily mistaken for equal.
 enum ValueDifference {
-  /// A few words; nil if they are just different.
+  /// Returns a short explanation; nil if the values are simply different.
   static func hint(wanted: JSONValue, found: JSONValue) -> String? {
     switch (wanted, found) {
     case (.text(let wanted), .text(let found)): hint(wanted: wanted, found: found)
@@ -26,7 +26,7 @@ enum ValueDifference {
 
   private static func hint(wanted: String, found: String) -> String? {
     if wanted.utf8.elementsEqual(found.utf8) { return nil }
-    // Swift compares texts without regard to their normal form.
+    // String comparison ignores differences of Unicode normalization.
     if wanted == found { return "another Unicode normal form" }
     if let hint = edgeHint(wanted, found) { return hint }
     if wanted.lowercased() == found.lowercased() { return "upper and lower case" }
@@ -37,7 +37,7 @@ enum ValueDifference {
     return nil
   }
 
-  /// White space at the ends.
+  /// Returns a hint about white space at the ends.
   private static func edgeHint(_ wanted: String, _ found: String) -> String? {
     if wanted.withoutEndSpace == found.withoutEndSpace {
       return wanted.unicodeScalars.count < found.unicodeScalars.count ? "trailing space" : "trailing space is missing"
@@ -49,7 +49,7 @@ enum ValueDifference {
       ? "space at both ends" : nil
   }
 
-  /// Why a payload has nothing where a pointer leads; nil if there is nothing near.
+  /// Returns why a payload has no value at a pointer; nil if no reason is known.
   static func hint(pointer: String, in record: Record) -> String? {
     if record.payloadProblem != nil { return "the body is not JSON" }
     var parent = pointer[...]
@@ -85,12 +85,12 @@ extension String {
     String(String.UnicodeScalarView(unicodeScalars.drop { $0.properties.isWhitespace }))
   }
 
-  /// With one space in place of any white space.
+  /// The string with each run of white space replaced by one space.
   fileprivate var collapsed: String {
     unicodeScalars.split { $0.properties.isWhitespace }.map { String($0) }.joined(separator: " ")
   }
 
-  /// Without what has no width.
+  /// The string without characters of no width.
   fileprivate var visible: String {
     String(
       String.UnicodeScalarView(

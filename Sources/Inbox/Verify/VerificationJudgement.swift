@@ -1,7 +1,7 @@
 internal import APNSRules
 internal import Notation
 
-/// What follows from what was counted: each criterion with what was wanted and what was found.
+/// Evaluates the counts of a verification: one criterion for each requirement, with the wanted and the found value.
 struct VerificationJudgement {
   typealias Criterion = VerificationReport.Criterion
 
@@ -9,7 +9,7 @@ struct VerificationJudgement {
 
   private var verification: Verification { tally.verification }
 
-  /// The criteria of one expectation.
+  /// Returns the criteria of one expectation.
   func criteria(of index: Int) -> [Criterion] {
     let expectation = verification.expectations[index]
     let count = tally.counts[index]
@@ -36,7 +36,7 @@ struct VerificationJudgement {
     return criteria
   }
 
-  /// Whether the first pushes came in the order that was expected.
+  /// The criterion that the first pushes arrived in the expected order; nil if no order is expected.
   var order: Criterion? {
     guard let order = verification.order else { return nil }
     let firsts = order.filter { !verification.expectations[$0].allowsNone || !tally.counts[$0].seqs.isEmpty }
@@ -60,7 +60,7 @@ struct VerificationJudgement {
       isMet: isWhole && isInOrder, hint: isShared ? "one push is the first of two expectations" : nil)
   }
 
-  /// Whether there is no push that no expectation matches.
+  /// Returns the criterion that each push matches an expectation; nil if other pushes are allowed.
   func others(in inbox: Inbox) -> VerificationReport.Others? {
     guard verification.allowsNoOthers else { return nil }
     let seqs = tally.others
@@ -71,7 +71,8 @@ struct VerificationJudgement {
       lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.inShort ?? "seq \(seq)" })
   }
 
-  /// Whether the last attempt of every push was accepted or rejected for good.
+  /// Returns the criterion that the last attempt of each push was accepted or permanently rejected; nil if not
+  /// required.
   func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
     guard verification.allowsNoLost else { return nil }
     inbox.judge(by: rulebook)
@@ -84,7 +85,7 @@ struct VerificationJudgement {
       lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.inShort ?? "seq \(seq)" })
   }
 
-  /// Whether the provider did nothing that it must not.
+  /// Returns the criterion that there are no refused findings; nil if not required.
   func findings(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Findings? {
     guard let refused = verification.refusedFindings else { return nil }
     var window = Selection()
@@ -99,7 +100,7 @@ struct VerificationJudgement {
       findings: Array(findings.prefix(VerificationReport.listLimit)))
   }
 
-  /// Whether everything is as expected.
+  /// Returns whether all criteria are met.
   func isMet(in inbox: Inbox, by rulebook: Rulebook) -> Bool {
     verification.expectations.indices.allSatisfy { criteria(of: $0).allSatisfy(\.isMet) } && order?.isMet != false
       && others(in: inbox)?.criterion.isMet != false && lost(in: inbox, by: rulebook)?.criterion.isMet != false
@@ -108,7 +109,7 @@ struct VerificationJudgement {
 }
 
 extension Record {
-  /// What it is, in one line.
+  /// A one-line description of the record.
   fileprivate var inShort: String {
     let topic = withTopic { $0.map { String(decoding: $0, as: UTF8.self) } }
     let answer = served.status.map { String($0) } ?? outcome.rawValue

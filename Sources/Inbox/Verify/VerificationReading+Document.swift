@@ -2,13 +2,13 @@ internal import Faults
 internal import Notation
 
 extension Verification {
-  /// More expectations than these are not taken.
+  /// The maximum number of expectations.
   static let maxExpectations = 100
 
-  /// Reads a document.
+  /// Parses a verification document.
   ///
-  /// - Parameter json: an object; see the documentation of `POST /api/v1/verify`.
-  /// - Throws: `VerificationFailure` with everything that is wrong in it.
+  /// - Parameter json: A JSON object; see the documentation of `POST /api/v1/verify`.
+  /// - Throws: `VerificationFailure` with all problems of the document.
   public init(json: [UInt8], in context: FilterContext = FilterContext()) throws(VerificationFailure) {
     if let problem = json.withUnsafeBytes({ JSONText.problem(in: $0) }) {
       throw VerificationFailure(problems: [
@@ -32,7 +32,7 @@ private enum DocumentKey: String, CaseIterable {
 }
 
 extension VerificationReading {
-  /// The whole document. What it gives is of use only if there are no problems.
+  /// Parses the whole document. The result is valid only if there are no problems.
   mutating func verification(_ place: Located) -> Verification {
     var verification = Verification()
     guard let members = members(place, what: "a verification", of: DocumentKey.self) else { return verification }
@@ -46,7 +46,7 @@ extension VerificationReading {
         hint: "Make the timeout longer.")
     }
     if let place = members[.after] { verification.after = whole(place, in: 0...Int.max) ?? 0 }
-    // What is yet to come cannot be compared with what is there.
+    // The snapshot is only for conditions on existing records; a wait also counts later ones.
     if verification.timeout > .zero { context.snapshot = nil }
     if let place = members[.expect] { verification.expectations = expectations(place) }
     if let place = members[.order] { verification.order = order(place, among: verification.expectations) }
@@ -72,7 +72,7 @@ extension VerificationReading {
     }
     var expectations: [Expectation] = []
     for (index, element) in elements.enumerated() {
-      // One that cannot be read keeps its place and its name, for what refers to it.
+      // Keep an invalid expectation with its name, because `order` may refer to it.
       let expectation = expectation(element, number: index + 1)
       if expectations.contains(where: { $0.name == expectation.name }) {
         fail(

@@ -1,7 +1,7 @@
 public import Notation
 
 extension VerificationReport {
-  /// Writes the members of the report, into an object.
+  /// Writes the report as members of an object.
   public func write(to writer: inout JSONWriter) {
     writer.member("passed", isPassed)
     writer.member("inconclusive", isInconclusive)

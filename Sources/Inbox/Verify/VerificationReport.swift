@@ -1,112 +1,112 @@
 public import APNSRules
 
-/// What came of a verification.
+/// The result of a verification.
 public struct VerificationReport: Sendable {
-  /// One thing that was expected, and what there is.
+  /// A single requirement with the wanted and the found value.
   public struct Criterion: Sendable, Equatable {
-    /// What it is about: `count`, `retries.max`, `order`, or of a nearest push the field.
+    /// The name of the requirement: `count`, `retries.max`, `order`, or the field for a nearest push.
     public let name: String
-    /// What was expected, in words.
+    /// The wanted value as text.
     public let wanted: String
-    /// What there is, in words.
+    /// The found value as text.
     public let found: String
-    /// Whether that is as expected.
+    /// Whether the requirement is met.
     public let isMet: Bool
-    /// Why it may be that it is not; nil if nothing comes to mind.
+    /// A possible reason why it is not met; nil if none is known.
     public var hint: String?
   }
 
-  /// What came of one expectation.
+  /// The result of one expectation.
   public struct Expected: Sendable {
-    /// How it is called.
+    /// The name of the expectation.
     public let name: String
-    /// Everything that was expected.
+    /// All requirements of the expectation.
     public let criteria: [Criterion]
-    /// How many pushes count.
+    /// The number of pushes that count.
     public let matched: Int
-    /// The numbers of the first of them.
+    /// The `seq` of the first pushes that count.
     public let seqs: [Int]
-    /// The pushes that come nearest, when too few count.
+    /// The most similar pushes, if too few count.
     public let nearest: [Nearest]
 
-    /// Whether all criteria are met.
+    /// Whether all requirements are met.
     public var isMet: Bool { criteria.allSatisfy(\.isMet) }
   }
 
-  /// A push that is nearly as expected.
+  /// A push that is similar to an expectation.
   public struct Nearest: Sendable {
-    /// Its number.
+    /// The `seq` of the push's record.
     public let seq: Int
-    /// Its `apns-id`; nil if it has none.
+    /// The push's `apns-id`; nil if it has none.
     public let apnsID: String?
-    /// Each condition, and what it has instead.
+    /// The result of each condition.
     public let criteria: [Criterion]
 
-    /// How many conditions it meets.
+    /// The number of conditions met.
     public var met: Int { criteria.count { $0.isMet } }
   }
 
-  /// Pushes that there must not be: those that no expectation matches, or those that were lost.
+  /// Disallowed pushes: those that no expectation matches, or those that were lost.
   public struct Others: Sendable {
-    /// That there are none.
+    /// The criterion that there are none.
     public let criterion: Criterion
-    /// The numbers of the first of them.
+    /// The `seq` of the first disallowed pushes.
     public let seqs: [Int]
-    /// The same for people, a line for each.
+    /// One line of text for each of the first disallowed pushes.
     let lines: [String]
   }
 
-  /// What the provider did though it must not.
+  /// Disallowed findings.
   public struct Findings: Sendable {
-    /// That it did not.
+    /// The criterion that there are none.
     public let criterion: Criterion
-    /// The first of them.
+    /// The first disallowed findings.
     public let findings: [Finding]
   }
 
-  /// Lists of records and findings are cut to so many.
+  /// The maximum length of lists of records and findings.
   static let listLimit = 20
 
-  /// What came of each expectation, in their order.
+  /// The results of the expectations, in the order of the document.
   public let expectations: [Expected]
-  /// What came of the order; nil if nothing was said of it.
+  /// The result of the expected order; nil if none was given.
   public let order: Criterion?
-  /// What came of pushes that no expectation matches; nil if there may be some.
+  /// The pushes that no expectation matches; nil if they are allowed.
   public let others: Others?
-  /// The pushes whose last attempt was neither accepted nor rejected for good; nil if there may be some.
+  /// The pushes whose last attempt was neither accepted nor permanently rejected; nil if they are allowed.
   public let lost: Others?
-  /// What came of findings; nil if there may be some.
+  /// The disallowed findings; nil if all are allowed.
   public let findings: Findings?
-  /// How many records the limits have pushed out since the inbox was last emptied.
+  /// The number of records evicted since the inbox was last emptied.
   public let evicted: Int
-  /// Whether none of them was one that was to be looked at.
+  /// Whether no record of the window was evicted.
   public let isComplete: Bool
-  /// Where it was.
+  /// The server that was verified.
   public let scene: VerificationScene
 
-  /// Whether nobody can say, because records are gone that were to be looked at.
+  /// Whether the result is unknown, because records of the window were evicted.
   public var isInconclusive: Bool { !isComplete }
 
-  /// Whether everything is as expected, as far as can be seen.
+  /// Whether all criteria are met by the records that are available.
   private var isMet: Bool {
     expectations.allSatisfy(\.isMet) && order?.isMet != false && others?.criterion.isMet != false
       && lost?.criterion.isMet != false && findings?.criterion.isMet != false
   }
 
-  /// Whether everything is as expected, and that is certain.
+  /// Whether all criteria are met and no record of the window was evicted.
   public var isPassed: Bool { isMet && isComplete }
 }
 
-/// What a report says of the server, and what it is made by.
+/// The context of a report: the rules for findings, and the state of the server.
 public struct VerificationScene: Sendable {
-  /// What findings are made by.
+  /// The rules that determine the findings.
   public var rulebook: Rulebook
-  /// What all draws of faults depend on; nil for an export, which does not tell.
+  /// The seed of all fault draws; nil for an export, which does not contain it.
   public var seed: UInt64?
-  /// The fault profile in force, with its knobs; nil for an export.
+  /// The active fault profile with its parameters; nil for an export.
   public var profile: String?
 
-  /// A server with these.
+  /// Creates the context of a report.
   public init(rulebook: Rulebook, seed: UInt64?, profile: String?) {
     self.rulebook = rulebook
     self.seed = seed

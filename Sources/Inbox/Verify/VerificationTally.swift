@@ -1,18 +1,19 @@
-/// What was counted for a verification: a value that hears of each record of the window, in their order, and once more of
-/// one that was pending.
+/// The counts of a verification. Each record of the window is passed to it in order, and a pending record once more
+/// after it has ended.
 struct VerificationTally: Sendable {
-  /// What was counted for one expectation.
+  /// The counts for one expectation.
   struct Count: Sendable {
-    /// The numbers of the records that count.
+    /// The `seq` of each record that counts.
     var seqs = SeqSet()
-    /// How many of them are pending: they may count no longer once they have ended.
+    /// The number of these that are pending; they may no longer count once they have ended.
     var pending = 0
-    /// The positions of the stories with a matching record that has ended; empty unless retries are expected.
+    /// The positions of the retry sequences with a matching record that has ended; empty unless retries are
+    /// expected.
     fileprivate var endedStories = SeqSet()
-    /// How many pending records of each story match, by the story's position.
+    /// The number of matching pending records of each retry sequence, by its position.
     fileprivate var pendingStories: [Int: Int] = [:]
 
-    /// The positions of the stories with a matching record, ascending.
+    /// The positions of the retry sequences with a matching record, ascending.
     var stories: [Int] {
       var stories = endedStories
       for story in pendingStories.keys { stories.insert(story) }
@@ -20,7 +21,7 @@ struct VerificationTally: Sendable {
     }
   }
 
-  /// What a pending record was taken for: positions of expectations, and of its story.
+  /// What a pending record was counted for: positions of expectations, and of its retry sequence.
   private struct Taken: Sendable {
     var counting: [Int] = []
     var matching: [Int] = []
@@ -29,7 +30,7 @@ struct VerificationTally: Sendable {
 
   let verification: Verification
   private(set) var counts: [Count]
-  /// The numbers of the records that no expectation matches; empty unless there must be none.
+  /// The `seq` of each record that no expectation matches; empty unless such records are disallowed.
   private(set) var others = SeqSet()
   private(set) var retries = RetryStories()
   private var pending: [Int: Taken] = [:]
@@ -41,9 +42,9 @@ struct VerificationTally: Sendable {
     asksForRetries = verification.expectations.contains { $0.retries != nil }
   }
 
-  /// Counts a record of the window, or how one has ended that `isWaiting` for.
+  /// Counts a record of the window, or the end of a record for which `isWaiting(for:)` returns true.
   ///
-  /// - Returns: whether it has to do with what is expected.
+  /// - Returns: Whether the record may affect the result.
   mutating func take(_ record: borrowing Record) -> Bool {
     let seq = record.seq
     let earlier = pending.removeValue(forKey: seq)
@@ -71,10 +72,10 @@ struct VerificationTally: Sendable {
       || verification.refusedFindings != nil || verification.allowsNoLost || asksForRetries && record.attempt > 1
   }
 
-  /// Whether the record was pending when it was counted.
+  /// Returns whether the record was pending when it was counted.
   func isWaiting(for seq: Int) -> Bool { pending[seq] != nil }
 
-  /// Forgets what a pending record was counted for.
+  /// Undoes the counting of a pending record.
   private mutating func giveBack(_ taken: Taken, _ seq: Int) {
     for index in taken.counting {
       counts[index].seqs.remove(seq)
@@ -89,16 +90,16 @@ struct VerificationTally: Sendable {
 
   // MARK: - What follows while somebody waits
 
-  /// Whether a count has yet to become large enough.
+  /// Whether a count is still below its minimum.
   var isShort: Bool { counts.indices.contains(where: isShort) }
 
-  /// Whether that is so for one expectation.
+  /// Returns whether the count of one expectation is still below its minimum.
   func isShort(_ index: Int) -> Bool {
     let (expectation, count) = (verification.expectations[index], counts[index].seqs.count)
     return count < expectation.count?.least ?? 0 && !expectation.permits(count)
   }
 
-  /// Whether a count is too large, or a push not expected, whatever comes.
+  /// Whether a count is too large or an unexpected push arrived, so that the verification fails whatever follows.
   var isBroken: Bool {
     let isOver = zip(verification.expectations, counts).contains { expectation, count in
       expectation.count.map { count.seqs.count - count.pending > $0.most ?? .max } ?? false
@@ -108,12 +109,12 @@ struct VerificationTally: Sendable {
 }
 
 extension Verification {
-  /// Whether something could be broken by a further push, so that meeting it once is not enough.
+  /// Whether a further push could make the verification fail, so that meeting all expectations once is not enough.
   var canBreak: Bool {
     asksForCourse || allowsNoOthers || expectations.contains { $0.count?.most != nil || $0.allowsNone }
   }
 
-  /// Whether more than numbers is expected, so that one broken number does not tell all there is to tell.
+  /// Whether the verification has criteria other than counts, so that one wrong count does not complete the report.
   var asksForCourse: Bool {
     order != nil || refusedFindings != nil || allowsNoLost || expectations.contains { $0.retries != nil }
   }
