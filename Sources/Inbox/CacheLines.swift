@@ -1,10 +1,10 @@
 internal import CMemory
 
-/// Asks for memory before it is needed, so that it comes from afar while there is other work.
+/// Prefetching of memory into the processor's cache.
 enum CacheLines {
   private static let size = 64
 
-  /// Bytes that are going to be read.
+  /// Prefetches bytes for reading.
   @inline(__always)
   static func prefetch(_ bytes: UnsafeRawBufferPointer) {
     guard let start = bytes.baseAddress else { return }
@@ -15,7 +15,7 @@ enum CacheLines {
     }
   }
 
-  /// Bytes that are going to be written to.
+  /// Prefetches bytes for writing.
   @inline(__always)
   static func prefetchForWriting(_ start: UnsafeMutableRawPointer, count: Int) {
     var offset = 0

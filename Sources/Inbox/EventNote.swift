@@ -1,19 +1,19 @@
-/// Something that happened besides pushes, as event streams tell it.
+/// An event other than a push, for event streams.
 public struct EventNote: Sendable {
-  /// What kind of thing happened: the name of its event.
+  /// The kind of an event; the raw value is the event's name.
   public enum Kind: String, Sendable {
-    /// Something on a provider's connection.
+    /// An event on a provider's connection.
     case connection
-    /// A rule beside the profile came or went.
+    /// A rule outside of the profile was added or removed.
     case rule
-    /// Another profile is in force, or with other knobs, or faults were halted or go on.
+    /// The active profile or its parameters changed, or fault injection was paused or resumed.
     case profile
-    /// Something was set back to its beginning.
+    /// Something was reset.
     case reset
   }
 
-  /// What kind of thing.
+  /// The kind of the event.
   public let kind: Kind
-  /// What there is to tell: a JSON object in one line.
+  /// The event's data: a JSON object on one line.
   let json: [UInt8]
 }

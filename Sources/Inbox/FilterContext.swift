@@ -1,19 +1,20 @@
 public import APNSRules
 
-/// What the meaning of a filter depends on besides its words. A condition that needs what is nil is an error.
+/// The context in which a filter is parsed. A condition that needs a property that is nil is an error.
 public struct FilterContext: Sendable {
-  /// Milliseconds since 1970 by the server's clock: what `since:-5m` counts from.
+  /// Milliseconds since 1970 by the server's clock, the reference for times such as `since:-5m`.
   public var now: Int64?
-  /// What findings are made by.
+  /// The rules that determine findings.
   public var rulebook: Rulebook?
-  /// The pushes of which `is:duplicate` picks some: those that were there then, so it cannot be waited for.
+  /// The records among which `is:duplicate` finds duplicates. Later records are not considered, so a wait cannot use
+  /// it.
   public var snapshot: InboxSnapshot?
-  /// Where the records are, for the findings that several of them prove.
+  /// The inbox of the records, for findings that depend on several of them.
   public var inbox: Inbox?
-  /// The names of rules, profiles, reasons and findings; other names are errors. Nil accepts any name.
+  /// The valid names of rules, profiles, reasons and findings; other names are errors. Nil to accept any name.
   public var known: KnownNames?
 
-  /// A context; the empty one is enough for everything but relative times, `finding` and `is:duplicate`.
+  /// Creates a context. The empty context is sufficient except for relative times, `finding` and `is:duplicate`.
   public init(
     now: Int64? = nil, rulebook: Rulebook? = nil, snapshot: InboxSnapshot? = nil, inbox: Inbox? = nil,
     known: KnownNames? = nil

@@ -1,11 +1,12 @@
 internal import APNSRules
 
 extension InboxSnapshot {
-  /// The numbers of the pushes that APNs took though it had taken the same push before, as far back as the inbox goes.
+  /// Returns the `seq` of each push that was accepted again after the same push was accepted, within the records of
+  /// the inbox.
   ///
-  /// Takes a walk through the whole inbox and, for its time, up to forty bytes for each push there is.
+  /// Reads all records and temporarily uses up to forty bytes for each of them.
   ///
-  /// - Returns: them in ascending order.
+  /// - Returns: The `seq` values in ascending order.
   func duplicates() -> [Int] {
     var taken = PushKeySet(capacity: count)
     var duplicates: [Int] = []
@@ -17,23 +18,25 @@ extension InboxSnapshot {
   }
 }
 
-/// Push keys that were seen: a table of numbers, each at its place or at the next free one.
+/// A set of push keys: a hash table with open addressing.
 private struct PushKeySet {
-  // No key is 0 there: that is a free place.
+  // 0 marks a free slot; no key in the table is 0.
   private var places: [UInt64]
   private let shift: UInt64
-  /// Chosen by chance, so that nobody can send pushes that all want one place.
+  /// Random, so that a client cannot choose keys that collide.
   private let factor = UInt64.random(in: .min ... .max) | 1
 
-  /// - Parameter capacity: how many there can be at most.
+  /// - Parameter capacity: The maximum number of keys.
   init(capacity: Int) {
-    // At most half of them are taken.
+    // At most half of the slots are used.
     let bits = max(4, Int.bitWidth - max(1, capacity).leadingZeroBitCount + 1)
     places = Array(repeating: 0, count: 1 << bits)
     shift = UInt64(UInt64.bitWidth - bits)
   }
 
-  /// - Returns: whether it was not there yet.
+  /// Inserts a key.
+  ///
+  /// - Returns: Whether it was not present.
   mutating func insert(_ key: PushKey) -> Bool {
     let wanted = max(1, key.number)
     var index = Int(truncatingIfNeeded: (wanted &* factor) >> shift)

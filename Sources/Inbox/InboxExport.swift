@@ -1,13 +1,13 @@
 public import APNSRules
 internal import Notation
 
-/// A snapshot of an inbox as text, made piece by piece.
+/// An export of an inbox as text, produced in chunks.
 public struct InboxExport: Sendable {
-  /// How records are written down; the raw values are the names.
+  /// The format of an export; the raw values are the names.
   public enum Format: String, CaseIterable, Sendable {
-    /// One a line.
+    /// One record per line.
     case lines = "ndjson"
-    /// All in one array.
+    /// One array of all records.
     case array = "json"
   }
 
@@ -19,11 +19,11 @@ public struct InboxExport: Sendable {
   private var hasRecord = false
   private var hasEnded = false
 
-  /// Begins before the first selected record.
+  /// Creates an export that begins with the first selected record.
   ///
   /// - Parameters:
-  ///   - rulebook: judges what the provider could do better.
-  ///   - inbox: where the snapshot is of, for the findings that several records prove.
+  ///   - rulebook: The rules that determine the findings.
+  ///   - inbox: The inbox of the snapshot, for findings that depend on several records.
   public init(
     _ snapshot: InboxSnapshot, _ selection: Selection, as format: Format, rulebook: Rulebook, in inbox: Inbox? = nil
   ) {
@@ -34,7 +34,7 @@ public struct InboxExport: Sendable {
     walk = InboxWalk(snapshot, selection)
   }
 
-  /// The next piece, possibly an empty one; nil at the end.
+  /// Returns the next chunk, possibly empty; nil at the end.
   public mutating func next() -> [UInt8]? {
     guard !hasEnded else { return nil }
     var text: [UInt8] = []

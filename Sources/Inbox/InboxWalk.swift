@@ -1,18 +1,18 @@
-/// Goes through the selected records of a snapshot in their order, some at a time, so that whoever has many to look at
-/// can let others have their turn, or wait for a slow reader, in between.
+/// Iterates over the selected records of a snapshot in small groups, so that the caller can suspend or wait for a
+/// slow reader in between.
 public struct InboxWalk: Sendable {
-  /// So many records come at once at most.
+  /// The maximum number of records returned in one step.
   private static let limit = 256
-  /// So many are looked at for one step at most.
+  /// The maximum number of records examined in one step.
   private static let span = 1024
 
   private let records: RecordStorage
   private var rest: Selection
   private let end: Int
-  /// All records up to this number were looked at.
+  /// All records up to this `seq` were examined.
   public private(set) var through: Int
 
-  /// Begins before the first selected record.
+  /// Creates an iteration that begins with the first selected record.
   public init(_ snapshot: InboxSnapshot, _ selection: Selection) {
     let end = min(snapshot.lastSeq, selection.before == .min ? 0 : selection.before - 1)
     records = snapshot.records
@@ -22,11 +22,11 @@ public struct InboxWalk: Sendable {
     skipGap()
   }
 
-  /// The next records, possibly none of those that were looked at; nil when all were.
+  /// Returns the next matching records, possibly none; nil when all records were examined.
   public mutating func next() -> [Record]? {
     skipGap()
     guard through < end else { return nil }
-    // What reads whole records takes long.
+    // Conditions that read whole records take long.
     let span = rest.filter.dearCount == 0 ? Self.span : rest.filter.sliceSize
     let stop = end - through > span ? through + span : end
     rest.after = through
@@ -40,7 +40,7 @@ public struct InboxWalk: Sendable {
     return found
   }
 
-  /// Numbers that nobody has any more cost no steps.
+  /// Skips `seq` values without records, so that they cost no steps.
   private mutating func skipGap() {
     guard through < end else { return }
     var all = Selection()
@@ -55,7 +55,7 @@ public struct InboxWalk: Sendable {
 }
 
 extension Selection {
-  /// Whether the record is one of those that are meant.
+  /// Returns whether the record is selected.
   public func contains(_ record: borrowing Record) -> Bool {
     record.seq > after && record.seq < before && filter.matches(record)
   }

@@ -1,16 +1,16 @@
 internal import APNSRules
 
-/// How the story of an attempt ended, in twenty bytes: with optionals each record would take eight more. What else there is to
-/// tell stands elsewhere.
+/// The result of an attempt, packed into twenty bytes; with optionals each record would be eight bytes larger. The
+/// aftermath is stored elsewhere.
 struct KeptEnd: Sendable {
-  /// In milliseconds since 1970; the lowest number for none.
+  /// Milliseconds since 1970; `Int64.min` for nil.
   private let finished: Int64
-  /// In nanoseconds; the lowest number for none.
+  /// Nanoseconds; `Int64.min` for nil.
   private var latency: Int64
-  /// 0 for none.
+  /// The HTTP status; 0 for nil.
   private let status: Int16
   private let reason: Reason?
-  /// The number of the outcome, doubled, and one more if APNs took the push.
+  /// The number of the outcome times two, plus one if the push was accepted.
   private let result: UInt8
 
   init(_ end: borrowing Record.End) {
@@ -32,7 +32,7 @@ struct KeptEnd: Sendable {
       status: status == 0 ? nil : Int(status), reason: reason, latencyNanoseconds: latency == .min ? nil : latency)
   }
 
-  /// Says when the answer left, if there is one and nobody has said so.
+  /// Sets the latency if there is a response and no latency yet.
   mutating func wasAnswered(afterNanoseconds nanoseconds: Int64) {
     if status != 0, latency == .min { latency = nanoseconds }
   }

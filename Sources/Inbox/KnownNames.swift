@@ -2,21 +2,23 @@ internal import APNSRules
 public import Faults
 internal import Notation
 
-/// The names that conditions on `rule`, `profile`, `reason` and `finding` can have: a condition with another name would
-/// match nothing, and a test with it would pass without a check.
+/// The valid names in conditions on `rule`, `profile`, `reason` and `finding`. A condition with a misspelt name
+/// would match nothing, and a test that uses it would pass without checking anything.
 public struct KnownNames: Sendable {
-  /// Names of faults, what costs the least first.
+  /// Sources of fault names, the cheapest first.
   private let faults: [@Sendable () -> FaultNames]
 
-  /// The names that faults can put into records. The tables of reasons and findings are always known.
+  /// Creates the valid names. Reasons of APNs and findings are always included.
   ///
-  /// - Parameter faults: asked in their order, until one knows the name.
+  /// - Parameter faults: Sources of the names that faults can put into records, queried in order until one has the
+  ///   name.
   public init(faults: [@Sendable () -> FaultNames]) { self.faults = faults }
 
-  /// Checks the value of a condition. Patterns with `*` and other fields pass.
+  /// Checks the value of a condition. Patterns with `*` and other fields are not checked.
   ///
-  /// - Parameter inbox: the records, whose values are known too. They are only searched for a name that no table has.
-  /// - Throws: `FilterError` with a guess.
+  /// - Parameter inbox: Records whose values are valid too. They are only searched for a name that is not known
+  ///   otherwise.
+  /// - Throws: `FilterError` with the most similar name.
   func check(
     _ field: FilterField, name: String, value: QueryValue, inbox: InboxSnapshot?
   ) throws(FilterError) {
@@ -29,7 +31,7 @@ public struct KnownNames: Sendable {
     }
     if field != .finding, let inbox, Self.occurs(field, value, in: inbox) { return }
     let sorted = known.sorted()
-    // Comparing takes time with the length, and nobody mistypes a name as long as that.
+    // Limit the length: a longer word is no typing error, and the comparison takes time.
     let guess = Spelling.nearest(to: String(value.text.prefix(40)), among: sorted).map { "Did you mean \($0)? " } ?? ""
     let list = sorted.count > Self.listed ? "" : "Known are \(sorted.joined(separator: ", ")). "
     throw FilterError(
@@ -37,10 +39,10 @@ public struct KnownNames: Sendable {
       hint: "\(guess)\(list)A pattern with * is not checked.")
   }
 
-  /// So many names are listed in an error at most.
+  /// The maximum number of names listed in an error.
   private static let listed = 50
 
-  /// Where the names of a field are; nil for a field that takes any value.
+  /// Returns the sources of the names of a field; nil for a field with arbitrary values.
   private func names(_ field: FilterField) -> [() -> Set<String>]? {
     switch field {
     case .finding: [{ Set(Finding.Kind.allCases.map(\.rawValue)) }]
@@ -51,7 +53,7 @@ public struct KnownNames: Sendable {
     }
   }
 
-  /// Whether a record has the value. The search ends at the first one.
+  /// Returns whether a record has the value. The search ends at the first one.
   private static func occurs(_ field: FilterField, _ value: QueryValue, in inbox: InboxSnapshot) -> Bool {
     var selection = Selection()
     let term = QueryTerm(name: field.rawValue, value: value, isNegated: false)

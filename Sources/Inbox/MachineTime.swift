@@ -4,9 +4,9 @@
   internal import Darwin
 #endif
 
-/// The machine's monotonic time, which no setting of any clock moves.
+/// The machine's monotonic clock, which changes of the system time do not affect.
 public enum MachineTime {
-  /// Nanoseconds from a beginning that only this machine knows.
+  /// Nanoseconds since an unspecified start.
   public static var nanoseconds: Int64 {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)

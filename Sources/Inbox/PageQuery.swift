@@ -2,7 +2,7 @@ public import Notation
 
 /// A request for one page of the inbox.
 public struct PageQuery: Sendable {
-  /// In which order records are listed.
+  /// The order of the records.
   public enum Order: String, CaseIterable, Sendable {
     /// Oldest first.
     case ascending = "asc"
@@ -10,29 +10,29 @@ public struct PageQuery: Sendable {
     case descending = "desc"
   }
 
-  /// How many records a page has unless something else is said.
+  /// The number of records on a page if no limit is given.
   public static let defaultLimit = 50
-  /// How many records a page can have.
+  /// The maximum number of records on a page.
   public static let maxLimit = 1000
 
-  /// Which records are meant.
+  /// The records to list.
   public var selection = Selection()
-  /// How many records at most, 0 to `maxLimit`.
+  /// The maximum number of records on the page, 0 to `maxLimit`.
   public var limit = PageQuery.defaultLimit
-  /// Which ones come first.
+  /// The order of the records.
   public var order = Order.ascending
-  /// Which members of each record are shown; nil for all.
+  /// The members shown for each record; nil for all.
   public var fields: QueryFields?
 
-  /// Whether findings are among what is shown.
+  /// Whether findings are shown.
   public var showsFindings: Bool { limit > 0 && fields?.asksForFindings != false }
 
-  /// The first page of everything.
+  /// Creates a request for the first page of all records.
   public init() {}
 
-  /// A query from parameters: those of a selection, `limit`, `order`, `fields`.
+  /// Creates a query from parameters: those of a selection, `limit`, `order` and `fields`.
   ///
-  /// - Throws: `FilterError` for a name that does not exist or a value that it cannot have.
+  /// - Throws: `FilterError` for an unknown name or an invalid value.
   public init(
     _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {

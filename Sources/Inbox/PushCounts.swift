@@ -21,11 +21,11 @@ public struct PushCounts: Sendable {
   private var others: [Ending: Int] = [:]
   /// The most recent of the other endings, which mostly repeats, and its count that is not yet in `others`.
   private var last: (ending: Ending, count: Int)?
-  /// How many are held now.
+  /// The number of pending pushes.
   public private(set) var pending = 0
-  /// How many records the inbox's limits have pushed out.
+  /// The number of records evicted by the inbox's limits.
   public private(set) var evicted = 0
-  /// How long those that were answered took.
+  /// The latencies of the responses.
   public private(set) var latency = LatencyHistogram()
 
   /// The number of pushes with each ending. That of an accepted push comes first, even if its count is 0.

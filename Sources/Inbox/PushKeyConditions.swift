@@ -1,7 +1,7 @@
 internal import APNSRules
 internal import Notation
 
-/// What a push key has to be, or one of several: compared as a number, and as a text only where a pattern has a star.
+/// Conditions on the push key, compared as numbers; as text only if a pattern contains `*`.
 struct PushKeyConditions: Sendable {
   private let texts: TextConditions
   private let wanted: Set<PushKey>
@@ -13,11 +13,11 @@ struct PushKeyConditions: Sendable {
     func keys(_ texts: [String?]) -> Set<PushKey> { Set(texts.compactMap { $0.flatMap { PushKey(text: $0) } }) }
     let (wanted, unwanted) = (texts.wanted.map(\.literal), texts.unwanted.map(\.literal))
     hasStars = (wanted + unwanted).contains(nil)
-    // What is no key at all is none's.
+    // A literal that is not a valid key matches no record.
     (self.wanted, self.unwanted) = (keys(wanted), keys(unwanted))
   }
 
-  /// Whether they hold for a push key.
+  /// Returns whether the conditions hold for a push key.
   @inline(__always)
   func hold(_ key: PushKey) -> Bool {
     if hasStars { return key.withText { texts.hold($0) } }

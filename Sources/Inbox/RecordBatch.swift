@@ -1,22 +1,22 @@
-/// Some records that stand side by side, and which of them are still meant: what a filter is put to at a time.
+/// Up to 64 adjacent records that a filter evaluates together, and a bit mask of those that still match.
 ///
-/// One condition goes through all of them before the next does, so what it takes to get at a condition is done once for
-/// all of them, and the records' memory is asked for ahead.
+/// Each condition is evaluated for all records before the next one, so its setup is done once per batch, and the
+/// memory of the records can be prefetched.
 struct RecordBatch {
-  /// As many as a word has bits.
+  /// The number of bits of `meant`.
   static let size = 64
 
   private let records: UnsafeBufferPointer<Record>
-  /// A bit for each record that is still meant.
+  /// A bit for each record that still matches.
   private(set) var meant: UInt64
 
-  /// All records at these places, of which there are at most `size`.
+  /// Creates a batch of the records at `indices`, at most `size`.
   init(_ records: UnsafeBufferPointer<Record>, at indices: Range<Int>) {
     self.records = UnsafeBufferPointer(rebasing: records[indices])
     meant = indices.isEmpty ? 0 : UInt64.max >> UInt64(Self.size - indices.count)
   }
 
-  /// One record.
+  /// Creates a batch of one record.
   init(_ record: UnsafePointer<Record>) {
     records = UnsafeBufferPointer(start: record, count: 1)
     meant = 1
@@ -24,13 +24,13 @@ struct RecordBatch {
 
   var count: Int { records.count }
 
-  /// The number of the first record.
+  /// The `seq` of the first record.
   var firstSeq: Int { records.borrow(0) { $0.seq } }
 
-  /// Leaves out those whose bit is not set.
+  /// Removes the records whose bit is not set.
   mutating func keep(_ bits: UInt64) { meant &= bits }
 
-  /// Leaves out the records of which `holds` does not say so.
+  /// Removes the records for which `holds` returns false.
   @inline(__always)
   mutating func keep(_ holds: (_ index: Int, borrowing Record) -> Bool) {
     var kept: UInt64 = 0
@@ -38,10 +38,10 @@ struct RecordBatch {
     meant = kept
   }
 
-  /// Leaves out the records of which `holds` does not say so, when it is told where something stands in them.
+  /// Removes the records for which `holds` returns false, given a range of the record's bytes.
   ///
-  /// First all places are looked up, and then what is there: reading one place waits for no other, so the memory of many
-  /// records comes at once.
+  /// All ranges are determined before the first bytes are read. These reads do not depend on each other, so the
+  /// memory of many records is loaded in parallel.
   @inline(__always)
   mutating func keep(
     reading place: (borrowing Record) -> Range<Int>?, _ holds: (borrowing Record, Range<Int>?) -> Bool
@@ -56,7 +56,7 @@ struct RecordBatch {
     meant = kept
   }
 
-  /// Calls `body` with each record that is meant, and its place.
+  /// Calls `body` with each record that still matches and its index.
   @inline(__always)
   private func forEach(_ body: (_ index: Int, borrowing Record) -> Void) {
     var rest = meant
@@ -67,9 +67,9 @@ struct RecordBatch {
     }
   }
 
-  /// Calls `visit` with each record that is meant until it returns false.
+  /// Calls `visit` with each record that still matches until it returns false.
   ///
-  /// - Returns: whether `visit` never returned false.
+  /// - Returns: Whether `visit` never returned false.
   @inline(__always)
   func visit(newestFirst: Bool, _ visit: (borrowing Record) -> Bool) -> Bool {
     var rest = meant

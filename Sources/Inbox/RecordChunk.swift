@@ -1,8 +1,8 @@
 internal import APNSRules
 internal import HTTPMessage
 
-/// Some of an inbox's records in their order, and beside each a mark of its device token: so the few records of one
-/// device are found among a million without a look at all the others.
+/// Records in ascending order, each with a mark: a 16-bit hash of its device token. Marks find the few records of
+/// one device among a million without reading the other records.
 struct RecordChunk: Sendable {
   private(set) var records: [Record] = []
   private var marks: [UInt16] = []
@@ -25,13 +25,13 @@ struct RecordChunk: Sendable {
     records.append(record)
   }
 
-  /// Changes a record, but neither its number nor what came.
+  /// Changes a record, but neither its `seq` nor its request.
   mutating func update(at index: Int, _ change: (inout Record) -> Void) { change(&records[index]) }
 
-  /// Calls `visit` with each record at one of these places that a filter means, until it returns false.
+  /// Calls `visit` with each record at `indices` that matches `filter`, until it returns false.
   ///
-  /// - Parameter devices: the marks of the only devices whose records the filter can mean; nil for all.
-  /// - Returns: whether `visit` never returned false.
+  /// - Parameter devices: The marks of the only devices whose records can match; nil for all.
+  /// - Returns: Whether `visit` never returned false.
   func forEach(
     at indices: Range<Int>, newestFirst: Bool, _ filter: borrowing Filter, devices: [UInt16]?,
     _ visit: (borrowing Record) -> Bool
@@ -54,10 +54,10 @@ struct RecordChunk: Sendable {
 
   // MARK: - Marks
 
-  /// What the mark of a record takes in memory.
+  /// The memory of a record's mark, in bytes.
   static let markSize = MemoryLayout<UInt16>.size
 
-  /// A bit for each place with a record to one of these devices.
+  /// Returns a bit for each index whose record has one of these marks.
   private func bits(of places: Range<Int>, with devices: [UInt16]) -> UInt64 {
     var bits: UInt64 = 0
     marks.withUnsafeBufferPointer { marks in
@@ -72,13 +72,13 @@ struct RecordChunk: Sendable {
     record.withPlace(record.head { $0.place($0.verdict.facts.deviceToken) }) { $0.map(mark) ?? 0 }
   }
 
-  /// The mark of the records to a device, of which other devices have one in 65536 too.
+  /// Returns the mark of a device token. One in 65536 other device tokens has the same mark.
   static func mark(ofDeviceToken token: String) -> UInt16 {
     var token = token
     return token.withUTF8 { mark(of: UnsafeRawBufferPointer($0)) }
   }
 
-  /// Equal for tokens that differ in case alone.
+  /// Returns the mark of a device token, the same for tokens that differ only in case.
   private static func mark(of token: UnsafeRawBufferPointer) -> UInt16 {
     UInt16(truncatingIfNeeded: PushKey(deviceToken: token).number)
   }

@@ -1,33 +1,34 @@
 public import Notation
 
-/// Some records of the inbox: those that a filter matches, between two cursors.
+/// A selection of records: those that match a filter, between two cursors.
 public struct Selection: Sendable {
-  /// Which records are meant.
+  /// The conditions on the records.
   public var filter = Filter()
-  /// Only records with a larger number.
+  /// Only records with a larger `seq` are selected.
   public var after = 0
-  /// Only records with a smaller number.
+  /// Only records with a smaller `seq` are selected.
   public var before = Int.max
 
-  /// All records.
+  /// Creates a selection of all records.
   public init() {}
 
-  /// The records that parameters say: the fields of a filter, `after`, `before`, and `q`, the text of a query.
+  /// Creates a selection from parameters: the fields of a filter, `after`, `before`, and `q` with the text of a
+  /// query.
   ///
-  /// - Throws: `FilterError` for a name that does not exist or a value that it cannot have.
+  /// - Throws: `FilterError` for an unknown name or an invalid value.
   public init(
     _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {
     for (name, value) in parameters { try add(name: name, value: value, in: context) }
   }
 
-  /// Whether these are all records, because nothing was said.
+  /// Whether all records are selected, because there are no conditions.
   public var isEverything: Bool { filter.isEmpty && after == 0 && before == .max }
 
-  /// Narrows it by one parameter.
+  /// Adds a condition from one parameter.
   ///
-  /// - Parameter further: names that there may be besides those of a selection, for the error's hint.
-  /// - Throws: `FilterError` for a name that does not exist or a value that it cannot have.
+  /// - Parameter further: Names that are allowed in addition to those of a selection, for the error's hint.
+  /// - Throws: `FilterError` for an unknown name or an invalid value.
   mutating func add(
     name: String, value: String, further: [String] = [], in context: FilterContext = FilterContext()
   ) throws(FilterError) {
@@ -49,7 +50,7 @@ public struct Selection: Sendable {
     }
   }
 
-  /// The whole number that `value` says.
+  /// Parses an integer in `range`.
   static func whole(
     _ name: String, _ value: String, in range: ClosedRange<Int>, hint: String
   ) throws(FilterError) -> Int {

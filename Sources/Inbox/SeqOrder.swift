@@ -1,8 +1,8 @@
-/// Numbers of records in ascending order.
+/// Operations on `seq` values in ascending order.
 extension [Int] {
-  /// Adds a number.
+  /// Inserts a value.
   ///
-  /// - Returns: false if it is there already.
+  /// - Returns: false if it is already present.
   @discardableResult
   mutating func insert(seq: Int) -> Bool {
     let position = position(ofSeq: seq)
@@ -11,9 +11,9 @@ extension [Int] {
     return true
   }
 
-  /// Takes a number out.
+  /// Removes a value.
   ///
-  /// - Returns: false if it is not there.
+  /// - Returns: false if it is not present.
   @discardableResult
   mutating func remove(seq: Int) -> Bool {
     let position = position(ofSeq: seq)
@@ -22,9 +22,9 @@ extension [Int] {
     return true
   }
 
-  /// Where a number stands, or would stand.
+  /// Returns the position of a value, or the position at which it would be inserted.
   func position(ofSeq seq: Int) -> Int {
-    // Nearly always behind the last one.
+    // The value is nearly always larger than the last one.
     guard let last, last >= seq else { return endIndex }
     var low = startIndex
     var high = endIndex
@@ -36,15 +36,15 @@ extension [Int] {
   }
 }
 
-/// A set of record numbers that takes one bit for each number between the smallest and the largest.
+/// A set of `seq` values that uses one bit for each value between the smallest and the largest.
 struct SeqSet: Sendable {
   private var words: [UInt64] = []
-  /// The number divided by 64 that the first word is for.
+  /// The value divided by 64 that the first word represents.
   private var base = 0
   private(set) var count = 0
 
   var isEmpty: Bool { count == 0 }
-  /// The smallest number; nil if there is none.
+  /// The smallest value; nil if the set is empty.
   var first: Int? { prefix(1).first }
 
   mutating func insert(_ seq: Int) {
@@ -70,7 +70,7 @@ struct SeqSet: Sendable {
     count -= 1
   }
 
-  /// The smallest numbers, at most `limit`, in ascending order.
+  /// Returns the smallest values, at most `limit`, in ascending order.
   func prefix(_ limit: Int) -> [Int] {
     var found: [Int] = []
     for (index, word) in words.enumerated() {

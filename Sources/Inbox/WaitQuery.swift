@@ -1,15 +1,15 @@
 public import Notation
 
-/// What somebody waits for: a number of pushes that a filter matches.
+/// The condition of a wait: a number of pushes that match a filter.
 public struct WaitQuery: Sendable {
-  /// How many pushes are wanted.
+  /// The wanted number of pushes.
   public enum Count: Sendable, Equatable, CustomStringConvertible {
-    /// So many or more; at least one.
+    /// This number or more; at least one.
     case atLeast(Int)
-    /// So many and no more; none at all with 0.
+    /// Exactly this number; 0 for no push.
     case exactly(Int)
 
-    /// In words.
+    /// The number as text.
     public var description: String {
       switch self {
       case .atLeast(let count): "at least \(count)"
@@ -19,30 +19,31 @@ public struct WaitQuery: Sendable {
     }
   }
 
-  /// A wait can be as long as this.
+  /// The longest timeout.
   public static let maxTimeout = Duration.seconds(300)
-  /// A wait is as long as this unless something else is said.
+  /// The timeout if none is given.
   public static let defaultTimeout = Duration.seconds(10)
-  /// More pushes than these cannot be waited for.
+  /// The largest number of pushes that can be waited for.
   static let maxCount = 1_000_000
 
-  /// Which pushes count. Without a cursor all since the inbox was last emptied.
+  /// The pushes that count. Without a cursor, all since the inbox was last emptied.
   public var selection = Selection()
-  /// How many are wanted.
+  /// The wanted number.
   public var count = Count.atLeast(1)
-  /// How long to wait.
+  /// The timeout.
   public var timeout = WaitQuery.defaultTimeout
-  /// How long nothing may change before the number counts.
+  /// The time without changes after which the number counts.
   public var settle = Duration.zero
-  /// The filter's parts by the names of their fields, for telling what a push that nearly matches lacks.
+  /// The filter's parts by the names of their fields, to report which parts a similar push does not match.
   var parts: [(name: String, filter: Filter)] = []
 
-  /// Waits for one push, whatever it is.
+  /// Creates a wait for any one push.
   public init() {}
 
-  /// A query from the names and values of a query string: those of a selection, `count`, `timeout`, `settle`.
+  /// Creates a condition from the parameters of a query string: those of a selection, `count`, `timeout` and
+  /// `settle`.
   ///
-  /// - Throws: `FilterError` for a name that does not exist or a value that it cannot have.
+  /// - Throws: `FilterError` for an unknown name or an invalid value.
   public init(
     _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {
@@ -56,7 +57,7 @@ public struct WaitQuery: Sendable {
         try selection.add(name: name, value: value, further: ["count", "timeout", "settle", "strict"], in: context)
       }
     }
-    // Who asserts a longer silence than usual means to wait for it.
+    // A settle time longer than the default timeout extends the timeout.
     timeout = givenTimeout ?? max(Self.defaultTimeout, settle)
     guard settle <= timeout else {
       throw FilterError(
@@ -65,7 +66,7 @@ public struct WaitQuery: Sendable {
     }
   }
 
-  /// `3` is at least three, `=3` (of `count==3`) exactly three, `0` exactly none.
+  /// Parses a count: `3` is at least three, `=3` (from `count==3`) exactly three, `0` exactly none.
   private static func count(_ text: String) throws(FilterError) -> Count {
     let isExact = text.hasPrefix("=")
     let count = try Selection.whole(

@@ -1,25 +1,25 @@
-/// What a wait has counted: a value that hears of records and says what follows.
+/// The counts of a wait, and whether they meet its condition.
 struct WaitTally: Sendable {
-  /// What follows from what was counted.
+  /// The state of the condition.
   enum Verdict: Equatable, Sendable {
-    /// It is what was waited for.
+    /// The condition is met.
     case satisfied
-    /// Nothing that may come can make it that.
+    /// The condition is not met and cannot be met any more.
     case hopeless
-    /// It may yet be; without anything new at the given time, if there is one.
+    /// The condition may be met later; at the given time, if any, even without a new record.
     case open(until: ContinuousClock.Instant?)
   }
 
   let selection: Selection
   let count: WaitQuery.Count
   let settle: Duration
-  /// The numbers of the records that match, ascending.
+  /// The `seq` of each matching record, ascending.
   private(set) var matched: [Int] = []
-  /// Those of them that are pending: they may match no longer once they have ended.
+  /// The matching records that are pending: they may no longer match once they have ended.
   private var pending: Set<Int> = []
-  /// When the number of matches last changed, or the wait began.
+  /// The time of the last change of the number of matches, or of the begin of the wait.
   private var quietSince: ContinuousClock.Instant
-  /// Whether no record that could count was gone before it was looked at.
+  /// Whether no record that could count was evicted before it was examined.
   var isComplete = true
 
   init(_ query: WaitQuery, began: ContinuousClock.Instant) {
@@ -29,12 +29,12 @@ struct WaitTally: Sendable {
     quietSince = began
   }
 
-  /// Counts a record that was there when the wait began.
+  /// Counts a record that existed when the wait began.
   mutating func find(_ record: borrowing Record) {
     if selection.contains(record) { insert(record) }
   }
 
-  /// Counts a record that came, or has ended.
+  /// Counts a record that arrived or ended.
   mutating func take(_ record: borrowing Record, at now: ContinuousClock.Instant) {
     if selection.contains(record) {
       if insert(record) { quietSince = now }
@@ -44,7 +44,7 @@ struct WaitTally: Sendable {
     }
   }
 
-  /// Forgets the records up to a number: the inbox was emptied.
+  /// Drops the records up to `seq`, after the inbox was emptied.
   mutating func empty(through seq: Int, at now: ContinuousClock.Instant) {
     let gone = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
     guard gone > 0 else { return }
@@ -53,13 +53,13 @@ struct WaitTally: Sendable {
     quietSince = now
   }
 
-  /// What follows from all that.
+  /// Returns the state of the condition.
   func verdict(at now: ContinuousClock.Instant) -> Verdict {
     if case .exactly(let wanted) = count, !isComplete || matched.count - pending.count > wanted { return .hopeless }
     return isWanted ? afterQuiet(now) : .open(until: nil)
   }
 
-  /// Whether so many match as are wanted, quiet or not.
+  /// Whether the wanted number of records matches, regardless of the settle time.
   var isWanted: Bool {
     switch count {
     case .atLeast(let wanted): matched.count >= wanted
@@ -71,7 +71,9 @@ struct WaitTally: Sendable {
     now >= quietSince + settle ? .satisfied : .open(until: quietSince + settle)
   }
 
-  /// - Returns: whether it was not there yet.
+  /// Adds a matching record.
+  ///
+  /// - Returns: Whether it was not counted before.
   @discardableResult
   private mutating func insert(_ record: borrowing Record) -> Bool {
     if record.outcome == .pending { pending.insert(record.seq) } else { pending.remove(record.seq) }

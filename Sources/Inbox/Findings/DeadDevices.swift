@@ -1,13 +1,14 @@
 internal import APNSRules
 
-/// Device tokens that were answered 410, and who pushes to them still: `retried-410`.
+/// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
 struct DeadDevices: Sendable {
   private struct Death: Sendable {
     let seq: Int
     let endedAt: Int64
     let answer: String
     let push: PushKey
-    /// By the registry, and not by a fault: the registry then knows when the device is back.
+    /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
+    /// again.
     let isKnown: Bool
   }
 
@@ -15,12 +16,13 @@ struct DeadDevices: Sendable {
 
   private var deaths = TwoGenerations<PushKey, Death>(limit: limit)
 
-  /// Whether no device token was answered 410.
+  /// Whether there was no 410 response.
   var isEmpty: Bool { deaths.isEmpty }
 
-  /// Looks at an attempt that has ended.
+  /// Analyzes an attempt that has ended.
   ///
-  /// - Parameter isUnderWay: whether a push that came at this time may have left before an answer of that time was read.
+  /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
+  ///   `endedAt`.
   mutating func take(
     _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
   ) -> Earned? {
@@ -40,11 +42,11 @@ struct DeadDevices: Sendable {
     }
     let isAlive = record.verdict?.isAccepted == true
     if death.isKnown && isAlive {
-      // It was registered anew.
+      // The device was registered again.
       _ = deaths.remove(device)
       return nil
     }
-    // A retry of the very push shows that its answer was read.
+    // A retry of the same push shows that the client read its response.
     guard record.arrivedAt >= death.endedAt, push == death.push || !isUnderWay(death.endedAt) else { return nil }
     if record.served.status == 200 { _ = deaths.remove(device) }
     return Earned(

@@ -1,15 +1,15 @@
-/// One thing that a provider does wrong, with the records that show it. Findings judge; they never change an answer.
+/// An error of the provider, with the records that prove it. Findings never change a response.
 public struct Finding: Sendable, Equatable {
-  /// What is wrong.
+  /// The kind of error.
   public let kind: Kind
-  /// The number of the record that earns it: the retry, not what was retried.
+  /// The `seq` of the record that the finding is about: the retry, not the attempt before it.
   public let seq: Int
-  /// The numbers of the records that prove it, ascending, `seq` among them. Some may have been pushed out of the inbox.
+  /// The `seq` of each record that proves the finding, ascending, including `seq`. Some may have been evicted.
   public let evidence: [Int]
-  /// What happened, in words and with the values of these records.
+  /// A description of what happened, with values from these records.
   public let explanation: String
 
-  /// A finding about these records.
+  /// Creates a finding about these records.
   public init(_ kind: Kind, seq: Int, evidence: [Int], explanation: String) {
     self.kind = kind
     self.seq = seq

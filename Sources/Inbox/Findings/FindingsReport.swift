@@ -1,21 +1,21 @@
 public import APNSRules
 
-/// What the provider does wrong, as far as the inbox shows it.
+/// The findings on the records of an inbox.
 public struct FindingsReport: Sendable {
-  /// By the records that earn them, ascending; those of one record in the order of the kinds.
+  /// The findings by ascending `seq`; those on one record in the order of the kinds.
   public let findings: [Finding]
-  /// How many records the limits have pushed out since the inbox was last emptied.
+  /// The number of records evicted since the inbox was last emptied.
   public let evicted: Int
-  /// Whether no record after the selection's cursor was pushed out, so that none can be missing.
+  /// Whether no record after the selection's cursor was evicted, so that none can be missing.
   public let isComplete: Bool
 }
 
 extension Inbox {
-  /// What the provider does wrong in the selected records; the others are looked at as what went before.
+  /// Returns the findings on the selected records. Other records are still analyzed as their context.
   ///
-  /// The findings are those of the moment: a pending push, or a connection that is open, can earn more when it ends.
+  /// The result is of the moment: pending pushes and open connections may cause further findings when they end.
   ///
-  /// - Parameter rulebook: the rules in force, which some findings depend on.
+  /// - Parameter rulebook: The active rules, which some findings depend on.
   public func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {
     judge(by: rulebook)
     let snapshot = snapshot()

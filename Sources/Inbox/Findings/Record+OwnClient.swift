@@ -1,11 +1,11 @@
 internal import HTTPMessage
 
 extension Record {
-  /// The `user-agent` of pushes that `apns-mock send`, `doctor` and the page make: each on a connection of its own, which is
-  /// no provider's fault.
+  /// The `user-agent` of pushes sent by `apns-mock send`, `doctor` and the web UI. Each uses a connection of its
+  /// own, which is not a fault of the provider.
   public static let ownUserAgent = "apns-mock"
 
-  /// Whether one of these made it.
+  /// Whether one of these clients sent the push.
   var isByOwnClient: Bool {
     withHeaders { packed in
       var isOurs = false

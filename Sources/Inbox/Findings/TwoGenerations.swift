@@ -1,23 +1,23 @@
-/// A table that forgets: two generations, of which the older is dropped as a whole when the younger one is full.
+/// A bounded dictionary with two generations. When the younger one is full, the older one is dropped as a whole.
 ///
-/// What is set or changed counts as young again, so at least the last `limit` entries are there.
+/// Setting an entry moves it to the younger generation, so at least the last `limit` entries are present.
 struct TwoGenerations<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var young: [Key: Value] = [:]
   private var old: [Key: Value] = [:]
   private let limit: Int
 
-  /// - Parameter limit: how many entries each generation has at most.
+  /// - Parameter limit: The maximum number of entries in each generation.
   init(limit: Int) { self.limit = limit }
 
-  /// Whether nothing is remembered.
+  /// Whether there are no entries.
   var isEmpty: Bool { young.isEmpty && old.isEmpty }
 
   subscript(key: Key) -> Value? { young[key] ?? old[key] }
 
-  /// Takes an entry out.
+  /// Removes an entry and returns its value.
   mutating func remove(_ key: Key) -> Value? { young.removeValue(forKey: key) ?? old.removeValue(forKey: key) }
 
-  /// Puts an entry in.
+  /// Sets the value of an entry.
   mutating func set(_ key: Key, _ value: Value) {
     if !old.isEmpty { old[key] = nil }
     if young.count >= limit, young[key] == nil {

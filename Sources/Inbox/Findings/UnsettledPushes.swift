@@ -1,21 +1,22 @@
 internal import APNSRules
 
-/// The pushes whose last attempt was neither accepted nor rejected for good: `abandoned` and `nothing_lost`.
+/// The pushes whose last attempt was neither accepted nor permanently rejected, for `abandoned` and `nothing_lost`.
 ///
-/// At most one entry per push, by the number of its last attempt. Entries of evicted records are dropped by `prune`.
+/// At most one entry per push, by the `seq` of its last attempt. `prune(isThere:)` drops the entries of evicted
+/// records.
 struct UnsettledPushes: Sendable {
   /// The last attempt of a push.
   struct Attempt: Sendable {
     let push: PushKey
-    /// Milliseconds since 1970 of the server's clock; nil while the attempt is pending.
+    /// The time of the end in milliseconds since 1970 by the server's clock; nil while the attempt is pending.
     let finishedAt: Int64?
-    /// Whether `apns-mock` itself sent it, which never retries.
+    /// Whether `apns-mock` itself sent the push; it never retries.
     let isByOwnClient: Bool
   }
 
   private static let pruneFrom = 4096
 
-  /// By the numbers of the records.
+  /// The last attempts by the `seq` of their records.
   private(set) var attempts: [Int: Attempt] = [:]
   private var seqs: [PushKey: Int] = [:]
   private var pruneAt = pruneFrom
@@ -28,9 +29,9 @@ struct UnsettledPushes: Sendable {
     set(seq, Attempt(push: push, finishedAt: nil, isByOwnClient: false))
   }
 
-  /// Takes an attempt that has ended. It replaces the earlier attempt of its push.
+  /// Adds an attempt that has ended. It replaces the earlier attempt of its push.
   ///
-  /// - Parameter wasPending: whether `begin` was called for it, so that a later attempt may have replaced it.
+  /// - Parameter wasPending: Whether `begin(_:_:)` was called for it, so that a later attempt may have replaced it.
   mutating func take(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
     if wasPending, seqs[push] != record.seq { return }
     guard !record.isSettled else { return remove(push) }
@@ -40,12 +41,12 @@ struct UnsettledPushes: Sendable {
         push: push, finishedAt: record.finishedAt ?? record.receivedAt, isByOwnClient: record.isByOwnClient))
   }
 
-  /// Removes a pending attempt whose record is gone.
+  /// Drops a pending attempt whose record was removed.
   mutating func forget(_ seq: Int, _ push: PushKey) {
     if seqs[push] == seq { remove(push) }
   }
 
-  /// Drops the entries of records that are gone, once there may be many.
+  /// Drops the entries of removed records, once there may be many.
   mutating func prune(isThere: (Int) -> Bool) {
     guard attempts.count >= pruneAt else { return }
     for (seq, attempt) in attempts where !isThere(seq) { remove(attempt.push) }
@@ -64,7 +65,7 @@ struct UnsettledPushes: Sendable {
 }
 
 extension Record {
-  /// Whether no retry is expected: APNs accepted the push, or the client received an answer that is final.
+  /// Whether no retry is expected: the push was accepted, or the response to the client is final.
   fileprivate var isSettled: Bool {
     if accepted { return true }
     switch AttemptEnd(self) {
@@ -73,6 +74,6 @@ extension Record {
     }
   }
 
-  /// Whether the request arrived completely but was not processed: after GOAWAY, or after a fault cut the connection.
+  /// Whether the request was complete but not processed: after a GOAWAY, or after a fault cut the connection.
   var isUnprocessed: Bool { !isJudged && outcome == .faulted }
 }

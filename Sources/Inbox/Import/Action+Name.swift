@@ -1,7 +1,7 @@
 internal import Faults
 
 extension Action.Name {
-  /// An action of this name, of which nothing else is known: records tell no more of it.
+  /// An action of this name with placeholder parameters, because records contain only the name.
   var bare: Action {
     switch self {
     case .respond: .respond(Action.Answer(status: 0, reason: nil))

@@ -1,27 +1,27 @@
 internal import Notation
 
-/// The forms of values in a record.
+/// Parsing of the value types in a record.
 extension JSONReader {
-  /// A value that `name` cannot have.
+  /// Returns the error for an invalid value of the member `name`.
   func unknown(_ name: String, _ value: String) -> JSONText.Problem {
     problem("\(name) cannot be \"\(value.prefix(80))\" before here,")
   }
 
-  /// Reads one of the words of an enumeration, or null.
+  /// Parses a value of an enumeration, or null.
   mutating func word<Choice: RawRepresentable<String>>(_ name: String) throws(JSONText.Problem) -> Choice? {
     guard let text = try text() else { return nil }
     guard let choice = Choice(rawValue: text) else { throw unknown(name, text) }
     return choice
   }
 
-  /// Reads a time, or null.
+  /// Parses a time, or null.
   mutating func time(_ name: String) throws(JSONText.Problem) -> Int64? {
     guard let text = try text() else { return nil }
     guard let time = WrittenTime.milliseconds(text) else { throw unknown(name, text) }
     return time
   }
 
-  /// Reads a list of lists of two strings.
+  /// Parses a list of pairs of strings.
   mutating func pairs() throws(JSONText.Problem) -> [(name: String, value: String)] {
     var pairs: [(name: String, value: String)] = []
     try list { json throws(JSONText.Problem) in

@@ -1,15 +1,15 @@
 internal import APNSRules
 internal import HTTPMessage
 
-/// What an export says the provider did wrong. It was looked for when there was more to see: machine times, and which
-/// provider token was the same.
+/// The findings of an imported record. They are not computed again, because they depend on data that the export
+/// lacks: machine times, and the identity of provider tokens.
 extension Record {
-  /// The names of findings, as the record's JSON has them.
+  /// Returns the names of the findings as in the record's JSON.
   func findingNames(by rulebook: Rulebook, in inbox: Inbox?) -> [String] {
     toldNames ?? findingKinds(by: rulebook, in: inbox).map(\.rawValue)
   }
 
-  /// What the export says, as far as this version knows it; nil for a record that was made here.
+  /// The exported findings that this version knows; nil for a record that was not imported.
   var toldFindings: [Finding.Kind]? { toldNames?.compactMap(Finding.Kind.init) }
 
   private var toldNames: [String]? {
@@ -23,7 +23,8 @@ extension Record {
     }
   }
 
-  /// The same with words: those of what the record proves alone, and what the kind means for what others prove.
+  /// Returns the exported findings with explanations: specific ones if the finding follows from the record alone,
+  /// else the meaning of the kind.
   borrowing func findings(told kinds: [Finding.Kind], by rulebook: Rulebook) -> [Finding] {
     let own = ownFindings(by: rulebook)
     var findings: [Finding] = []

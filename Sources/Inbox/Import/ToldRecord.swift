@@ -1,9 +1,9 @@
 internal import APNSRules
 internal import Faults
 
-/// What a record's JSON says, member by member; nil for what it does not say, or says is null.
+/// The members of a record's JSON; nil for a member that is absent or null.
 ///
-/// Members that follow from others (`push_key`, `auth.age`, `apns.priority` …) are made again and not read.
+/// Members derived from others (`push_key`, `auth.age`, `apns.priority` …) are computed again and not read.
 struct ToldRecord {
   var seq: Int?
   var accepted: Bool?
@@ -17,7 +17,7 @@ struct ToldRecord {
   var apns = Identity()
   var auth = Auth()
   var verdict: Verdict?
-  /// The rule of `fault`, and those of `also` in it.
+  /// The injection in `fault`, followed by those in its `also`.
   var injections: [Injection] = []
   var served = Served()
   var findings: [String] = []
@@ -34,12 +34,12 @@ struct ToldRecord {
     var method: String?
     var path: String?
     var fields: [(name: String, value: String)] = []
-    /// In base64; nil where `fields` say it all.
+    /// All fields in Base64; nil if `fields` is exact.
     var fieldBytes: [(name: String, value: String)]?
-    /// As it is written.
+    /// The JSON text of the payload.
     var payload: UnsafeRawBufferPointer?
     var payloadError: String?
-    /// In base64; nil where `payload` says it all.
+    /// The body in Base64; nil if `payload` is exact.
     var bodyBytes: String?
     var size: Int?
   }

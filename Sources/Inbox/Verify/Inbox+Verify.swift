@@ -1,10 +1,10 @@
 extension Inbox {
-  /// Looks whether everything is as expected, after waiting for it as long as the verification says.
+  /// Verifies the pushes since the inbox was last emptied, waiting for the expectations to be met up to the timeout.
   ///
-  /// What is looked at are the pushes since the inbox was last emptied. A push counts when it is as expected as it is: a
-  /// pending one may begin to count, or cease to, with its end. All times are the machine's.
+  /// A push counts if it matches in its current state: a pending one may begin or cease to count when it ends. All
+  /// times are by the machine's clock.
   ///
-  /// - Returns: nil if the wait was cut short, because the inbox closes or the task was cancelled.
+  /// - Returns: nil if the wait was cut short, because the inbox closed or the task was cancelled.
   public func verify(_ verification: Verification, at scene: VerificationScene) async -> VerificationReport? {
     let tally = await VerificationWait(verification, in: self).run { tally in
       VerificationJudgement(tally: tally).isMet(in: self, by: scene.rulebook)
@@ -22,7 +22,7 @@ extension Inbox {
           seqs: seqs.prefix(VerificationReport.listLimit),
           nearest: short.contains(index)
             ? NearestPushes(expectation).find(in: snapshot, after: verification.after, oneOf: short.count) : []))
-      // Looking for the nearest takes a while, and others want their turn.
+      // The search takes long, so let other tasks run.
       if short.contains(index) { await Task.yield() }
     }
     return VerificationReport(

@@ -4,7 +4,7 @@ internal import HTTPMessage
 internal import Notation
 
 extension Record {
-  /// What the record has where a condition looks; none where it has nothing.
+  /// Returns the record's values for the subject of a condition; empty if it has none.
   func values(of subject: FilterSubject, for filter: borrowing Filter) -> [JSONValue] {
     switch subject {
     case .header(let name): headerValues(name)

@@ -1,12 +1,12 @@
 internal import Notation
 
-/// Whether pushes were retried as expected.
+/// Evaluates a retry policy.
 struct RetryJudgement {
   typealias Criterion = VerificationReport.Criterion
   typealias Story = RetryStories.Story
 
   let policy: RetryPolicy
-  /// Those of the pushes that it is about, in the order they began.
+  /// The retry sequences of the pushes concerned, in the order in which they began.
   let stories: [Story]
 
   var criteria: [Criterion] {
@@ -58,7 +58,8 @@ struct RetryJudgement {
       worst.map { "seq \($0.attempts[1].seq) after seq \($0.attempts[0].seq)" })
   }
 
-  /// A tenth more is growth: delays that are meant to be equal differ by less.
+  /// Returns whether each delay is at least a tenth longer than the previous one. Delays that are meant to be equal
+  /// differ by less.
   private static func grows(_ delays: [Duration]) -> Bool {
     zip(delays, delays.dropFirst()).allSatisfy { $1 > $0 && $1 * 10 >= $0 * 11 }
   }

@@ -1,12 +1,13 @@
 internal import APNSRules
 
-/// The attempts of each push, put together: a story begins with a first attempt and goes on while the same push is sent
-/// again, until APNs takes it.
+/// The attempts of each push, grouped into sequences. A sequence begins with a first attempt and continues while the
+/// same push is sent again, until it is accepted.
 struct RetryStories: Sendable {
-  /// One attempt.
+  /// A single attempt.
   struct Attempt: Sendable {
     let seq: Int
-    /// When it came, and when the client could know how it ended, in monotonic nanoseconds of machine time.
+    /// The times when the attempt arrived and when the client could know its end, in monotonic nanoseconds of
+    /// machine time.
     let arrivedAt: Int64
     let endedAt: Int64
     let outcome: Record.Outcome
@@ -19,11 +20,11 @@ struct RetryStories: Sendable {
     }
   }
 
-  /// The attempts of one push, in their order; never none.
+  /// The attempts of one push in order, at least one.
   struct Story: Sendable {
     var attempts: [Attempt]
 
-    /// How long the provider waited before each retry: from the end of one attempt to the next, never below zero.
+    /// The time before each retry: from the end of one attempt to the arrival of the next, at least zero.
     var delays: [Duration] {
       zip(attempts, attempts.dropFirst()).map { earlier, later in
         .nanoseconds(max(0, later.arrivedAt &- earlier.endedAt))
@@ -31,19 +32,19 @@ struct RetryStories: Sendable {
     }
   }
 
-  /// All attempts, in the order they came. Each story is a chain through this array: an array per story takes twice the
-  /// memory.
+  /// All attempts, in order of arrival. Each sequence is a chain through this array; an array per sequence takes
+  /// twice the memory.
   private var attempts: [Attempt] = []
-  /// For each attempt the position of the one before it in its story; -1 for a first attempt.
+  /// For each attempt the position of the previous one in its sequence; -1 for a first attempt.
   private var earlier: [Int32] = []
-  /// The position of the newest attempt of each story, in the order the stories began.
+  /// The position of the newest attempt of each sequence, in the order in which the sequences began.
   private var latest: [Int32] = []
-  /// The newest story of each push.
+  /// The newest sequence of each push.
   private var newest: [PushKey: Int32] = [:]
-  /// The attempts that have not ended, by the numbers of their records: their positions, and those of their stories.
+  /// The pending attempts by the `seq` of their records: the positions of the attempt and of its sequence.
   private var pending: [Int: (attempt: Int, story: Int)] = [:]
 
-  /// The story at a position that `take` returned.
+  /// The sequence at a position returned by `take(_:)`.
   subscript(position: Int) -> Story {
     var found: [Attempt] = []
     var index = latest[position]
@@ -57,7 +58,7 @@ struct RetryStories: Sendable {
 
   /// Adds an attempt, or replaces a pending one that has ended.
   ///
-  /// - Returns: the position of its story.
+  /// - Returns: The position of its sequence.
   mutating func take(_ record: borrowing Record) -> Int {
     let attempt = Attempt(record)
     if let known = pending[record.seq] {
@@ -66,7 +67,7 @@ struct RetryStories: Sendable {
       return known.story
     }
     let push = record.pushKey
-    // An inbox in memory has far fewer records than 32 bits count.
+    // An inbox in memory has far fewer than 2³¹ records.
     let index = Int32(truncatingIfNeeded: attempts.count)
     attempts.append(attempt)
     let story: Int

@@ -1,27 +1,27 @@
 internal import Faults
 internal import Notation
 
-/// Values as reports show them: short, on one line, and with everything visible that a terminal would not show.
+/// Formats values for reports: short, on one line, with invisible characters escaped.
 enum ShownText {
-  /// Longer values are cut, in Unicode scalars.
+  /// The maximum length of a value, in Unicode scalars.
   static let limit = 80
 
-  /// A text in quotation marks.
+  /// Returns a text in quotation marks.
   static func quoted(_ text: String) -> String { "\"" + escaped(text.unicodeScalars.prefix(limit), text) + "\"" }
 
-  /// A text without quotation marks.
+  /// Returns a text without quotation marks.
   static func shortened(_ text: String) -> String { escaped(text.unicodeScalars.prefix(limit), text) }
 
-  /// A sentence, on one line.
+  /// Returns a sentence on one line, at most four times the limit.
   static func line(_ text: String) -> String { escaped(text.unicodeScalars.prefix(4 * limit), text) }
 
-  /// A value: texts in quotation marks, everything else as JSON.
+  /// Returns a value: texts in quotation marks, everything else as JSON.
   static func value(_ value: JSONValue) -> String {
     if case .text(let text) = value { return quoted(text) }
     return shortened(json(value))
   }
 
-  /// Two texts that may be long, both from shortly before the place where they begin to differ.
+  /// Returns two texts in quotation marks. If they are long, both start shortly before their first difference.
   static func quoted(_ one: String, _ other: String) -> (String, String) {
     let (first, second) = (Array(one.unicodeScalars), Array(other.unicodeScalars))
     guard max(first.count, second.count) > limit else { return (quoted(one), quoted(other)) }
@@ -35,7 +35,7 @@ enum ShownText {
     return (part(first), part(second))
   }
 
-  /// `seq 4711`, `seq 3, 4 and 5 more`.
+  /// Returns a list such as `seq 4711` or `seq 3, 4 and 5 more`.
   static func seqs(_ seqs: [Int], of count: Int? = nil) -> String {
     let shown = seqs.prefix(5)
     let rest = (count ?? seqs.count) - shown.count
@@ -52,7 +52,7 @@ enum ShownText {
     scalars.map(escaped).joined() + (scalars.endIndex < whole.unicodeScalars.endIndex ? "…" : "")
   }
 
-  /// Line breaks would break lines, and the rest is what nobody sees or what reverses the text after it.
+  /// Escapes line breaks, and characters that are invisible or reverse the following text.
   private static func escaped(_ scalar: Unicode.Scalar) -> String {
     switch scalar.properties.generalCategory {
     case .control, .lineSeparator, .paragraphSeparator, .format: scalar.escaped(asASCII: true)

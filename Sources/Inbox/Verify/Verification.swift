@@ -1,63 +1,63 @@
-/// What somebody expects of the pushes since the inbox was last emptied. `Verification.init(json:in:)` reads it.
+/// Expectations of the pushes since the inbox was last emptied. Parsed by `Verification.init(json:in:)`.
 public struct Verification: Sendable {
-  /// How long to wait for it; with zero, what is there is all.
+  /// How long to wait for the expectations to be met; zero to check only the existing records.
   public var timeout = Duration.zero
-  /// How long it has to be quiet before criteria count as met that a further push could break; zero for the whole
-  /// time-out.
+  /// The time without changes after which criteria that a further push could violate count as met; zero to wait for
+  /// the whole timeout.
   public var settle = Duration.zero
-  /// Only records with a larger number are looked at.
+  /// Only records with a larger `seq` are examined.
   public internal(set) var after = 0
-  /// What is expected, in the order it was written.
+  /// The expectations, in the order of the document.
   var expectations: [Expectation] = []
-  /// Positions in `expectations`: the first pushes of these must come in this order. Nil if nothing is said of it.
+  /// Positions in `expectations` whose first pushes must arrive in this order; nil for any order.
   var order: [Int]?
-  /// Whether every push must be one that is expected.
+  /// Whether each push must match an expectation.
   var allowsNoOthers = false
-  /// Whether the last attempt of every push must be accepted or rejected for good.
+  /// Whether the last attempt of each push must be accepted or permanently rejected.
   var allowsNoLost = false
-  /// What the provider must not have done; nil if nothing is said of it.
+  /// The disallowed findings; nil to allow all.
   var refusedFindings: Set<Finding.Kind>?
 
-  /// Nothing is expected.
+  /// Creates a verification without expectations.
   init() {}
 }
 
-/// What is expected of the pushes that a filter matches.
+/// An expectation of the pushes that match a filter.
 struct Expectation: Sendable {
-  /// How it is called in reports.
+  /// The name in reports.
   var name: String
-  /// Which pushes it is about.
+  /// The pushes that the expectation is about.
   var selection = Selection()
-  /// What those have to be to count: `outcome`, `accepted`, `status`, `reason`.
+  /// The conditions that these pushes must meet to count: `outcome`, `accepted`, `status`, `reason`.
   var ending = Filter()
-  /// The words of `ending`, as they were written: `accepted`, `status 200`.
+  /// The conditions of `ending` as text, such as `accepted` or `status 200`.
   var endingWords: [String] = []
-  /// How many must count; nil if nothing is said of it.
+  /// The bounds of the count; nil for any count.
   var count: CountBounds?
-  /// How they must have been retried; nil if nothing is said of it.
+  /// The required retries; nil for any.
   var retries: RetryPolicy?
-  /// Whether it is met if no push matches.
+  /// Whether the expectation is met if no push matches.
   var allowsNone = false
 
-  /// Whether it fails if no push matches.
+  /// Whether the expectation fails if no push matches.
   var needsPush: Bool { !allowsNone && count?.least != 0 }
 
-  /// Whether so many pushes may count.
+  /// Returns whether this number of pushes may count.
   func permits(_ number: Int) -> Bool { allowsNone && number == 0 || count?.contains(number) != false }
 
-  /// Whether the record is one that counts.
+  /// Returns whether the record counts.
   func counts(_ record: borrowing Record) -> Bool { selection.contains(record) && ending.matches(record) }
 }
 
-/// How many there may be.
+/// The allowed range of a count.
 struct CountBounds: Sendable, Equatable, CustomStringConvertible {
   var least = 0
-  /// Nil for any number.
+  /// The upper bound; nil for none.
   var most: Int?
 
   func contains(_ count: Int) -> Bool { count >= least && count <= most ?? .max }
 
-  /// `exactly 1`, `at least 2`, `at most 3`, `2 to 4`, `none`.
+  /// The range as text: `exactly 1`, `at least 2`, `at most 3`, `2 to 4`, `none`.
   var description: String {
     switch most {
     case nil: "at least \(least)"
@@ -68,18 +68,18 @@ struct CountBounds: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// How a provider must retry a push. Each part is nil where nothing is said of it.
+/// Requirements for the retries of a push. Each is nil if not given.
 struct RetryPolicy: Sendable {
-  /// How many retries there must be at least, the first attempt not counted.
+  /// The minimum number of retries, not counting the first attempt.
   var min: Int?
-  /// How many there may be.
+  /// The maximum number of retries.
   var max: Int?
-  /// How long the first retry has to wait at least.
+  /// The minimum delay of the first retry.
   var minFirstDelay: Duration?
-  /// How long it may wait.
+  /// The maximum delay of the first retry.
   var maxFirstDelay: Duration?
-  /// Whether each delay has to be longer than the one before.
+  /// Whether each delay must be longer than the previous one.
   var isGrowing = false
-  /// How the last attempt must have ended: one of these.
+  /// The allowed outcomes of the last attempt.
   var endings: [Record.Outcome]?
 }

@@ -1,21 +1,21 @@
-/// One thing that is wrong in what was expected, and where.
+/// An error in a verification document, with its position.
 public struct VerificationProblem: Sendable, Equatable, CustomStringConvertible {
-  /// The JSON pointer of the value that is wrong; empty for the whole document.
+  /// The JSON pointer to the invalid value; empty for the whole document.
   public let pointer: String
-  /// What is wrong.
+  /// The description of the error.
   public let message: String
-  /// How to repair it.
+  /// The fix.
   public let hint: String
 
-  /// All of it in one line.
+  /// The position, error and fix on one line.
   public var description: String { (pointer.isEmpty ? "" : pointer + ": ") + message + ". " + hint }
 }
 
-/// Why a document cannot be used: everything that is wrong with it, found in one pass.
+/// The errors of an invalid verification document, all found in one pass.
 public struct VerificationFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  /// At least one, in the order of the document.
+  /// The errors in the order of the document, at least one.
   public let problems: [VerificationProblem]
 
-  /// A line for each.
+  /// One line for each error.
   public var description: String { problems.map(\.description).joined(separator: "\n") }
 }

@@ -1,6 +1,6 @@
 extension VerificationReport {
-  /// The report for people: a line for each expectation, and all criteria of those that are not met. The last line says
-  /// what is needed to see the same again.
+  /// The report as text: a line for each expectation, and all criteria of those that are not met. The last line has
+  /// the facts needed to reproduce the result, such as the seed.
   public var text: String {
     var parts = expectations.map(\.text) + [order?.text, others?.text, lost?.text, findings?.text].compactMap(\.self)
     if isInconclusive { parts.append("? \(inconclusiveness)") }
@@ -19,12 +19,12 @@ extension VerificationReport {
 }
 
 extension VerificationReport.Others {
-  /// What came of it, for people.
+  /// The result as text.
   var text: String { ([criterion.text] + lines.map { "    " + $0 }).joined(separator: "\n") }
 }
 
 extension VerificationReport.Findings {
-  /// What came of it, for people.
+  /// The result as text.
   var text: String {
     let lines = findings.prefix(5).map { finding in
       "    \(finding.kind.rawValue)  seq \(finding.seq)  \(ShownText.line(finding.explanation))"
@@ -34,15 +34,15 @@ extension VerificationReport.Findings {
 }
 
 extension VerificationReport.Expected {
-  /// At most so many criteria of one push are told.
+  /// The maximum number of criteria listed for one push.
   private static let rowLimit = 20
 
-  /// What came of it, for people.
+  /// The result as text.
   var text: String { lines.joined(separator: "\n") }
 
   private var lines: [String] {
     var lines = ["\(isMet ? "✓" : "✗") \(ShownText.shortened(name)): \(summary)"]
-    // One number is told in the line itself.
+    // A single count is already part of the first line.
     if criteria.count > 1 || criteria.first?.name != "count" {
       lines += Self.rows(criteria.map { ($0, $0.bothValues) }, indent: "  ")
     }
@@ -82,6 +82,6 @@ extension VerificationReport.Criterion {
 
   fileprivate var arrow: String { hint.map { "   ← \($0)" } ?? "" }
 
-  /// The line of a criterion that is about everything.
+  /// The criterion as a line of text.
   var text: String { "\(isMet ? "✓" : "✗") \(name): \(bothValues)\(arrow)" }
 }
