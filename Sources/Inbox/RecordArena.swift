@@ -107,7 +107,6 @@ final class RecordSlab: Sendable {
   /// behind them.
   ///
   /// - Returns: The address of the head.
-  /// - Returns: where the head stands.
   @inline(__always)
   func add(
     _ head: RecordHead, _ injection: KeptInjection?, _ write: (UnsafeMutableRawBufferPointer) -> Void

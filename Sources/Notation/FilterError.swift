@@ -1,25 +1,25 @@
-/// Why a filter cannot be read.
+/// An error in a filter.
 public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
-  /// The name of the field, as it was written.
+  /// The name of the field as written.
   public let field: String
-  /// The value it was to be compared with; nil if the name is what is wrong.
+  /// The invalid value; nil if the error is not about a value.
   public let value: String?
-  /// What is wrong, with field and value, and where.
+  /// The description of the error, with field, value and position.
   public private(set) var message: String
-  /// How to repair it.
+  /// The fix.
   public let hint: String
-  /// Where in the text of a query it is wrong; nil for a parameter.
+  /// The position in the text of a query; nil for a parameter.
   public private(set) var place: Place?
 
-  /// A word in the text of a query.
+  /// The position of a word in the text of a query.
   public struct Place: Sendable, Equatable {
-    /// Its first character, counted from 1 in Unicode scalars.
+    /// The position of the first character, from 1 in Unicode scalars.
     public let column: Int
-    /// The word as it was written.
+    /// The word as written.
     public let word: String
   }
 
-  /// An error about a value.
+  /// Creates an error about a value.
   package init(field: String, value: String, hint: String) {
     self.field = field
     self.value = value
@@ -27,7 +27,7 @@ public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
     self.hint = hint
   }
 
-  /// An error about something else.
+  /// Creates an error that is not about a value.
   package init(name: String, message: String, hint: String) {
     field = name
     value = nil
@@ -35,7 +35,7 @@ public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
     self.hint = hint
   }
 
-  /// The same error, at this place.
+  /// Returns the same error with a position.
   package func at(column: Int, word: String) -> FilterError {
     var error = self
     let word = Self.shown(word)
@@ -44,11 +44,11 @@ public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
     return error
   }
 
-  /// The beginning of a text that may be long.
+  /// Returns the text, cut to 80 Unicode scalars.
   package static func shown(_ text: String) -> String {
     text.unicodeScalars.count > 80 ? String(text.unicodeScalars.prefix(80)) + "…" : text
   }
 
-  /// What is wrong and how to repair it.
+  /// The error and the fix.
   public var description: String { "\(message). \(hint)" }
 }

@@ -1,23 +1,23 @@
-/// Reads JSON text value by value, from bytes that anybody may have written.
+/// Reads JSON text value by value, from untrusted bytes.
 ///
-/// The counterpart of `JSONWriter`: nothing is built that nobody asked for, a value can be had as it is written, and
-/// neither length nor depth of what is passed over costs memory. What is passed over is only looked at as far as it takes
-/// to find its end.
+/// The counterpart of `JSONWriter`. Only requested values are built, and a value can be read verbatim. Skipping a
+/// value uses no memory, whatever its length and nesting, and only finds its end: skipped text is not validated.
 public struct JSONReader {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
-  /// Begins before the first value in `bytes`.
+  /// Creates a reader at the first value in `bytes`.
   public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
-  /// What is wrong at this place.
+  /// Returns an error at the current position.
   public func problem(_ reason: String) -> JSONText.Problem { JSONText.Problem(offset: position, reason: reason) }
 
   // MARK: - Objects and lists
 
-  /// Reads an object: calls `member` with the name of each member, to read its value. One that it leaves is passed over.
+  /// Reads an object: calls `member` with the name of each member to read its value. A value that `member` does not
+  /// read is skipped.
   ///
-  /// - Throws: `JSONText.Problem`, also what `member` throws.
+  /// - Throws: `JSONText.Problem`, including errors thrown by `member`.
   public mutating func object(
     _ member: (_ name: String, _ reader: inout JSONReader) throws(JSONText.Problem) -> Void
   ) throws(JSONText.Problem) {
@@ -30,9 +30,9 @@ public struct JSONReader {
     }
   }
 
-  /// Reads a list: calls `element` for each element, to read it.
+  /// Reads an array: calls `element` for each element to read it.
   ///
-  /// - Throws: `JSONText.Problem`, also what `element` throws.
+  /// - Throws: `JSONText.Problem`, including errors thrown by `element`.
   public mutating func list(
     _ element: (_ reader: inout JSONReader) throws(JSONText.Problem) -> Void
   ) throws(JSONText.Problem) {
@@ -51,21 +51,21 @@ public struct JSONReader {
 
   // MARK: - Values
 
-  /// Reads `null`, if that is what comes next.
+  /// Reads `null` if it is the next value; returns whether it was.
   public mutating func takesNull() -> Bool { takesWord("null") }
 
   /// Reads `true` or `false`.
   ///
-  /// - Throws: `JSONText.Problem`.
+  /// - Throws: `JSONText.Problem` for any other value.
   public mutating func flag() throws(JSONText.Problem) -> Bool {
     if takesWord("true") { return true }
     guard takesWord("false") else { throw problem("neither true nor false") }
     return false
   }
 
-  /// Reads a whole number.
+  /// Reads an integer.
   ///
-  /// - Throws: `JSONText.Problem`, also for one that the type cannot hold.
+  /// - Throws: `JSONText.Problem` for any other value, or if the integer is out of range.
   public mutating func whole<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) throws(JSONText.Problem)
     -> Number
   {
@@ -76,19 +76,19 @@ public struct JSONReader {
 
   /// Reads a number.
   ///
-  /// - Throws: `JSONText.Problem`.
+  /// - Throws: `JSONText.Problem` for any other value, or if the number is not finite.
   public mutating func number() throws(JSONText.Problem) -> Double {
     let before = self
     guard let number = Double(numberText()), number.isFinite else { throw before.problem("no number") }
     return number
   }
 
-  /// Reads a string. What is not UTF-8 in it becomes U+FFFD.
+  /// Reads a string. Invalid UTF-8 is replaced by U+FFFD.
   ///
-  /// - Throws: `JSONText.Problem`.
+  /// - Throws: `JSONText.Problem` if the next value is not a valid string.
   public mutating func string() throws(JSONText.Problem) -> String {
     guard take("\"") else { throw problem("no string") }
-    // What was read of it, but for what stands since `start`.
+    // The decoded text before `start`.
     var text: [UInt8] = []
     var start = position
     while position < bytes.count {
@@ -110,10 +110,10 @@ public struct JSONReader {
     throw problem("a string without an end")
   }
 
-  /// Passes over a value of any kind.
+  /// Skips a value of any type.
   ///
-  /// - Returns: its bytes as they are written, without white space around them. What is between its brackets may be wrong.
-  /// - Throws: `JSONText.Problem` if it has no end.
+  /// - Returns: The bytes of the value without surrounding white space. The content of brackets is not validated.
+  /// - Throws: `JSONText.Problem` if the value has no end.
   public mutating func verbatim() throws(JSONText.Problem) -> UnsafeRawBufferPointer {
     skipSpace()
     let start = position
@@ -168,7 +168,7 @@ public struct JSONReader {
     return String(decoding: bytes[start..<position], as: UTF8.self)[...]
   }
 
-  /// Passes over a number or a word, or whatever stands in its place.
+  /// Skips a number, a word, or any other characters up to the next delimiter.
   private mutating func passWord() {
     while position < bytes.count {
       switch bytes[position] {
@@ -212,7 +212,7 @@ public struct JSONReader {
     position += 2
   }
 
-  /// Reads `\uXXXX`, or two of them that are one character.
+  /// Reads `\uXXXX`, or two of them for a surrogate pair.
   private mutating func unicodeEscape() throws(JSONText.Problem) -> String {
     let first = try codeUnit()
     guard UTF16.isSurrogate(first) else { return String(decoding: [first], as: UTF16.self) }
@@ -237,7 +237,7 @@ public struct JSONReader {
 extension JSONReader {
   /// Reads a value, or null.
   ///
-  /// - Throws: what `read` throws.
+  /// - Throws: Errors thrown by `read`.
   public mutating func unlessNull<Value>(
     _ read: (inout JSONReader) throws(JSONText.Problem) -> Value
   ) throws(JSONText.Problem) -> Value? {
@@ -247,6 +247,6 @@ extension JSONReader {
 
   /// Reads a string, or null.
   ///
-  /// - Throws: `JSONText.Problem`.
+  /// - Throws: `JSONText.Problem` for any other value.
   public mutating func text() throws(JSONText.Problem) -> String? { try takesNull() ? nil : string() }
 }

@@ -1,27 +1,27 @@
-/// Says whether bytes are JSON (RFC 8259), so that they may stand inside a document of ours as they are.
+/// Validates JSON (RFC 8259), so that the bytes can be embedded verbatim in a JSON document.
 ///
-/// It is stricter than the parsers at hand, and has to be: what it lets through is read by every reader of the inbox.
-/// So it takes UTF-8 alone, no byte order mark, no half surrogate pairs, and no deeper nesting than readers can take.
+/// Stricter than other parsers, because every reader of the inbox has to parse the result: accepts only UTF-8, no
+/// byte order mark, no unpaired surrogates, and limited nesting.
 public struct JSONText {
-  /// Why bytes are not JSON, and where.
+  /// An error in JSON text.
   public struct Problem: Error, Equatable, CustomStringConvertible {
-    /// Bytes from the beginning.
+    /// The offset of the error in bytes.
     public let offset: Int
-    /// What is wrong there.
+    /// The description of the error.
     public let reason: String
 
-    /// What is wrong and where.
+    /// The description and the offset.
     public var description: String { "\(reason) at byte \(offset)" }
   }
 
-  /// Arrays and objects inside each other. Foundation's reader ends at 512, Python's at about 1000, and what is let
-  /// through stands some levels deep in a list of records.
+  /// The maximum nesting of arrays and objects. Foundation's parser ends at 512 and Python's at about 1000, and
+  /// validated text is embedded some levels deep in a list of records.
   public static let maxDepth = 500
 
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
-  /// What keeps `bytes` from being JSON; nil if nothing does.
+  /// Returns the first error that prevents `bytes` from being valid JSON; nil if there is none.
   public static func problem(in bytes: UnsafeRawBufferPointer) -> Problem? {
     if let offset = firstInvalidUTF8(in: bytes) { return Problem(offset: offset, reason: "not UTF-8") }
     var text = JSONText(bytes: bytes)
@@ -164,7 +164,7 @@ public struct JSONText {
     }
   }
 
-  /// Reads `\uXXXX`, of which the caller has seen the first two characters.
+  /// Reads `\uXXXX`; the caller has already checked the first two characters.
   private mutating func unicodeEscape() throws(Problem) -> Int {
     position += 2
     var unit = 0

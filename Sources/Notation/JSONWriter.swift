@@ -1,22 +1,22 @@
 /// Writes JSON text, member by member.
 ///
-/// A writer of our own, and not an encoder, because of two promises that encoders do not make: the members of a record
-/// stand in the order of its documentation, and the payload of a push stands in it byte for byte as it came.
-/// The caller balances nothing: objects and arrays are closures, commas come by themselves.
+/// Used instead of an encoder, which would not guarantee two things: the members of a record are in the documented
+/// order, and the payload of a push is embedded byte for byte as received. Objects and arrays are closures, and
+/// commas are added automatically, so the caller does not balance anything.
 public struct JSONWriter: Sendable {
-  /// What was written so far, in UTF-8.
+  /// The text written so far, in UTF-8.
   public private(set) var bytes: [UInt8] = []
   private var needsComma = false
 
-  /// Begins with nothing, with room for `capacity` bytes.
+  /// Creates an empty writer that reserves `capacity` bytes.
   public init(capacity: Int = 1024) { bytes.reserveCapacity(capacity) }
 
-  /// Writes an object as the next value; `members` writes what is in it.
+  /// Writes an object as the next value; `members` writes its members.
   public mutating func object(_ members: (inout JSONWriter) -> Void) {
     enclosed(by: UInt8(ascii: "{"), UInt8(ascii: "}"), members)
   }
 
-  /// Writes an array as the next value; `elements` writes what is in it.
+  /// Writes an array as the next value; `elements` writes its elements.
   public mutating func array(_ elements: (inout JSONWriter) -> Void) {
     enclosed(by: UInt8(ascii: "["), UInt8(ascii: "]"), elements)
   }
@@ -30,7 +30,7 @@ public struct JSONWriter: Sendable {
     needsComma = true
   }
 
-  /// Writes the name of the next member of an object; its value has to follow.
+  /// Writes the name of the next member of an object; its value must be written next.
   public mutating func name(_ name: String) {
     string(name)
     bytes.append(UInt8(ascii: ":"))
@@ -46,18 +46,18 @@ public struct JSONWriter: Sendable {
     bytes.append(UInt8(ascii: "\""))
   }
 
-  /// Writes bytes that should be UTF-8 as a string; what is not UTF-8 in them shows as U+FFFD.
+  /// Writes bytes as a string; invalid UTF-8 is replaced by U+FFFD.
   public mutating func string(decoding text: UnsafeRawBufferPointer) {
     string(String(decoding: text, as: UTF8.self))
   }
 
-  /// Writes a whole number as the next value.
+  /// Writes an integer as the next value.
   public mutating func integer(_ value: some BinaryInteger) {
     separate()
     bytes.append(contentsOf: String(value).utf8)
   }
 
-  /// Writes a number as the next value. It has to be finite.
+  /// Writes a number as the next value. The number must be finite.
   public mutating func number(_ value: Double) {
     separate()
     bytes.append(contentsOf: "\(value)".utf8)
@@ -75,8 +75,8 @@ public struct JSONWriter: Sendable {
     bytes.append(contentsOf: "null".utf8)
   }
 
-  /// Writes text that is JSON already as the next value. Line breaks, which can only stand between its tokens, become
-  /// spaces, so that a whole document can be one line.
+  /// Writes valid JSON text as the next value. Replaces line breaks, which can only occur between tokens, by spaces,
+  /// so that a whole document can be on one line.
   public mutating func verbatim(_ json: UnsafeRawBufferPointer) {
     separate()
     let start = bytes.count
@@ -94,13 +94,14 @@ public struct JSONWriter: Sendable {
     if let value { string(value) } else { null() }
   }
 
-  /// Writes a member whose value is a whole number, or null.
+  /// Writes a member whose value is an integer, or null.
   public mutating func member(_ name: String, _ value: (some BinaryInteger)?) {
     self.name(name)
     if let value { integer(value) } else { null() }
   }
 
-  /// Writes a member whose value is a number, or null; what is not finite is null too, for JSON has no word for it.
+  /// Writes a member whose value is a number, or null. A number that is not finite is written as null, because JSON
+  /// cannot represent it.
   public mutating func member(_ name: String, _ value: Double?) {
     self.name(name)
     if let value, value.isFinite { number(value) } else { null() }
@@ -145,9 +146,9 @@ public struct JSONWriter: Sendable {
     needsComma = true
   }
 
-  /// Appends text with the escapes that it needs in a string.
+  /// Appends text with the escapes required in a string.
   private mutating func escape(_ text: UnsafeBufferPointer<UInt8>) {
-    // What needs no escape is copied in runs.
+    // Text without escapes is copied in runs.
     var start = 0
     for (index, byte) in text.enumerated() {
       switch byte {

@@ -1,11 +1,11 @@
-/// A number of a payload, a header or a query, compared exactly where it is whole.
+/// A number in a payload, a header or a query. Integers are compared exactly.
 package struct QueryNumber: Comparable, Sendable {
   private let whole: Int64?
   private let value: Double
 
-  /// The number that `text` says in decimal digits, as JSON has them; nil if it is none or none that is finite.
+  /// Parses a decimal number in the syntax of JSON; nil if it is invalid or not finite.
   package init?(_ text: some StringProtocol) {
-    // Double reads hexadecimal, infinities and more.
+    // Double also parses hexadecimal numbers and infinities.
     let isDecimal = text.utf8.allSatisfy { byte in
       (0x30...0x39).contains(byte) || "+-.eE".utf8.contains(byte)
     }
@@ -27,14 +27,14 @@ package struct QueryNumber: Comparable, Sendable {
   }
 }
 
-/// Numbers from here, to there.
+/// A range of numbers.
 package struct QueryBounds: Sendable {
-  /// The lower bound and whether it is within.
+  /// The lower bound and whether it is included.
   package var lower: (number: QueryNumber, isIncluded: Bool)?
-  /// The upper bound and whether it is within.
+  /// The upper bound and whether it is included.
   package var upper: (number: QueryNumber, isIncluded: Bool)?
 
-  /// The numbers that compare so.
+  /// Creates the range of numbers that satisfy a comparison.
   package init(_ comparison: QueryValue.Comparison, _ number: QueryNumber) {
     switch comparison {
     case .above: lower = (number, false)
@@ -44,14 +44,14 @@ package struct QueryBounds: Sendable {
     }
   }
 
-  /// The numbers between two, and these; nil if the first is the larger one.
+  /// Creates the range between two numbers, both included; nil if the first is the larger one.
   package init?(from low: QueryNumber, to high: QueryNumber) {
     guard low <= high else { return nil }
     lower = (low, true)
     upper = (high, true)
   }
 
-  /// Whether a number is within.
+  /// Returns whether the range includes a number.
   package func contains(_ number: QueryNumber) -> Bool {
     if let lower, lower.isIncluded ? number < lower.number : number <= lower.number { return false }
     if let upper, upper.isIncluded ? number > upper.number : number >= upper.number { return false }

@@ -1,10 +1,10 @@
-/// One condition as it was written.
+/// A single condition as written.
 package struct QueryTerm: Sendable, Equatable {
   /// The name of the field.
   package let name: String
-  /// What it is compared with.
+  /// The value that the field is compared with.
   package let value: QueryValue
-  /// Whether it must not hold.
+  /// Whether the condition is negated.
   package let isNegated: Bool
 
   package init(name: String, value: QueryValue, isNegated: Bool) {
@@ -13,7 +13,7 @@ package struct QueryTerm: Sendable, Equatable {
     self.isNegated = isNegated
   }
 
-  /// A parameter. A `!` before the name, or before the value, negates it.
+  /// Creates a condition from a parameter. A `!` before the name or before the value negates it.
   package init(name: String, value: String) {
     let (negatedName, negatedValue) = (name.hasPrefix("!"), value.hasPrefix("!"))
     self.init(
@@ -23,16 +23,17 @@ package struct QueryTerm: Sendable, Equatable {
   }
 }
 
-/// Reads the text of a query, the form for people:
+/// A parser for the text of a query:
 /// `status:410 topic:com.acme.* !type:background larger:3.5K text:"order shipped" payload./aps/badge:>3`.
 ///
-/// A word is a field, a colon (or an equals sign, or at once `>` or `<`), and a value; white space ends it. Quotation
-/// marks keep white space, colons and operators in it; in them `\"`, `\\` and `\*` are these characters themselves, `\n`
-/// and `\t` line break and tab. A `*` means any text, in quotation marks too.
+/// A condition is a field, a colon (or an equals sign, or directly `>` or `<`), and a value. White space separates
+/// conditions. Quotation marks allow white space, colons and operators in a value; within them `\"`, `\\` and `\*`
+/// are the literal characters, `\n` is a line break and `\t` a tab. A `*` matches any text, within quotation marks
+/// too.
 package struct QueryText {
-  /// The longest query and the longest value of a condition, in bytes.
+  /// The maximum length of a query, and of the value of a condition, in bytes.
   package static let maxLength = 4096
-  /// The largest number of conditions.
+  /// The maximum number of conditions.
   package static let maxConditions = 100
 
   private let characters: [Unicode.Scalar]
@@ -40,7 +41,7 @@ package struct QueryText {
 
   /// Calls `take` with each condition.
   ///
-  /// - Throws: `FilterError` at the word that cannot be read, or that `take` refuses.
+  /// - Throws: `FilterError` with the position of the condition that is invalid or for which `take` throws.
   package static func read(_ text: String, _ take: (QueryTerm) throws(FilterError) -> Void) throws(FilterError) {
     guard text.utf8.count <= maxLength else {
       throw FilterError(
@@ -61,13 +62,13 @@ package struct QueryText {
 
   private var current: Unicode.Scalar? { position < characters.count ? characters[position] : nil }
 
-  /// Whether there is a word behind the white space.
+  /// Skips white space; returns whether there is more text.
   private mutating func skipSpace() -> Bool {
     while let character = current, character.properties.isWhitespace { position += 1 }
     return current != nil
   }
 
-  /// The word that begins at `start`, up to white space behind what was read of it.
+  /// Returns the word that begins at `start`, extended from the current position to the next white space.
   private func word(from start: Int) -> String {
     var end = position
     while end < characters.count, !characters[end].properties.isWhitespace { end += 1 }
@@ -101,7 +102,7 @@ package struct QueryText {
     return QueryTerm(name: name.text, value: try part { _ in false }, isNegated: isNegated != negatesValue)
   }
 
-  /// Reads up to white space or a character at which `ends`, neither of them in quotation marks.
+  /// Reads up to white space, or to a character for which `ends` returns true, outside of quotation marks.
   private mutating func part(ends: (Unicode.Scalar) -> Bool) throws(FilterError) -> QueryValue {
     var text = String.UnicodeScalarView()
     var pieces = [String.UnicodeScalarView()]
@@ -136,7 +137,7 @@ package struct QueryText {
       text: String(text), pieces: pieces.map { String($0) }, isQuoted: isQuoted, startsQuoted: startsQuoted)
   }
 
-  /// What stands for the character behind a backslash.
+  /// Returns the character for the escape after a backslash.
   private mutating func escape() throws(FilterError) -> Unicode.Scalar {
     let character = current
     position = min(position + 1, characters.count)

@@ -1,13 +1,13 @@
-/// What a field is compared with, as it was written in a parameter or in a query.
+/// The value of a condition, as written in a parameter or in a query.
 package struct QueryValue: Sendable, Equatable {
-  /// Its characters, without quotation marks and escapes.
+  /// The characters, without quotation marks and escapes.
   package let text: String
-  /// What stands between its stars; a star with a backslash before it is a character like others. One piece alone is a
-  /// value without a star.
+  /// The parts between the `*` wildcards; an escaped `\*` is a literal character. A single part is a value without a
+  /// wildcard.
   package let pieces: [String]
-  /// Whether some of it stood in quotation marks.
+  /// Whether a part of the value was in quotation marks.
   package let isQuoted: Bool
-  /// Whether it begins with one: then its first character is no operator.
+  /// Whether the value begins with a quotation mark, so that its first character is not an operator.
   package let startsQuoted: Bool
 
   package init(text: String, pieces: [String], isQuoted: Bool, startsQuoted: Bool) {
@@ -17,7 +17,7 @@ package struct QueryValue: Sendable, Equatable {
     self.startsQuoted = startsQuoted
   }
 
-  /// The value of a parameter: it has neither quotation marks nor escapes.
+  /// Creates a value from a parameter, which has neither quotation marks nor escapes.
   package init(parameter text: some StringProtocol) {
     self.init(
       text: String(text),
@@ -25,19 +25,20 @@ package struct QueryValue: Sendable, Equatable {
       isQuoted: false, startsQuoted: false)
   }
 
-  /// Whether it is nothing but stars.
+  /// Whether the value consists of wildcards only.
   package var isAnything: Bool { pieces.count > 1 && pieces.allSatisfy(\.isEmpty) }
 
-  /// How a number compares.
+  /// A comparison of numbers.
   package enum Comparison: String, CaseIterable {
-    // The longer ones first, because each begins with a shorter one.
+    // Longer operators first, because each begins with a shorter one.
     case atLeast = ">="
     case atMost = "<="
     case above = ">"
     case below = "<"
   }
 
-  /// `>3`, `>=3`, `<3`, `<=3`: the comparison and the number, whatever that is; nil for another value.
+  /// The operator and the operand of `>3`, `>=3`, `<3` or `<=3`; nil for another value. The operand is not
+  /// validated.
   package var comparison: (Comparison, Substring)? {
     guard !startsQuoted, let comparison = Comparison.allCases.first(where: { text.hasPrefix($0.rawValue) }) else {
       return nil
@@ -45,7 +46,7 @@ package struct QueryValue: Sendable, Equatable {
     return (comparison, text.dropFirst(comparison.rawValue.count))
   }
 
-  /// `3..9`: both ends, whatever they are; nil for another value.
+  /// The two ends of `3..9`; nil for another value. The ends are not validated.
   package var range: (Substring, Substring)? {
     guard !isQuoted, let dots = text.firstRange(of: "..") else { return nil }
     return (text[..<dots.lowerBound], text[dots.upperBound...])
@@ -58,14 +59,14 @@ extension QueryValue {
   /// The forms of `wholeNumbers`, in words.
   package static let numberForms =
     "a whole number such as 200, a pattern such as 4*, a bound such as >=400, or a range such as 400..499"
-  /// The forms of `sizes`, in words.
+  /// A description of the values that `sizes` accepts.
   package static let sizeForms = "a number of bytes such as 4096, 3.5KiB or 1MiB"
-  /// What may follow `sizeForms` where the comparison is part of the value.
+  /// The addition to `sizeForms` for fields whose value can include a comparison.
   package static let sizeBounds = ", a bound such as >3.5K, or a range such as 1K..4K"
-  /// The forms of a value whose type is not known in advance, in words.
+  /// A description of the valid values if their type is not known in advance.
   package static let anyForms = "a text, a number such as 3, a bound such as >3, or a range such as 3..9"
 
-  /// The pattern over decimal digits that this value is, such as `4*`; nil for another value.
+  /// The pattern over decimal digits, such as `4*`; nil for another value.
   package var digitsPattern: TextPattern? {
     let isPattern =
       pieces.count > 1 && pieces.allSatisfy { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
@@ -78,9 +79,9 @@ extension QueryValue {
     return isText ? TextPattern(pieces: [""] + pieces + [""], foldsCase: true) : nil
   }
 
-  /// The numbers that `200`, `>=400` or `400..499` means; nil for another value.
+  /// Returns the range of numbers described by `200`, `>=400` or `400..499`; nil for another value.
   ///
-  /// - Parameter read: the number of a text without comparison; negative numbers are refused.
+  /// - Parameter read: Parses a number without a comparison. Negative numbers are invalid.
   package func wholeNumbers(_ read: (Substring) -> Int64? = { Int64($0) }) -> ClosedRange<Int64>? {
     func number(_ text: Substring) -> Int64? { read(text).flatMap { $0 >= 0 && $0 < .max ? $0 : nil } }
     if let (comparison, text) = comparison {
@@ -99,9 +100,10 @@ extension QueryValue {
     return number(text[...]).map { $0...$0 }
   }
 
-  /// The numbers of bytes that the value means.
+  /// Returns the range of sizes in bytes that the value describes.
   ///
-  /// - Parameter comparison: `above` or `below` for a field whose name is the comparison; nil where the value has it.
+  /// - Parameter comparison: `above` or `below` for a field whose name implies the comparison; nil if the value may
+  ///   include one.
   package func sizes(_ comparison: Comparison? = nil) -> ClosedRange<Int64>? {
     let bytes = { (text: Substring) in WrittenSize.bytes(text).map(Int64.init) }
     return switch comparison {
@@ -111,8 +113,8 @@ extension QueryValue {
     }
   }
 
-  /// How to write the range that two of these alternatives mean, if together they include every number: `>400` beside
-  /// `<500`; nil if they do not.
+  /// Returns the spelling of the intended range if two of these alternatives together include every number, such as
+  /// `>400` and `<500`; nil if they do not.
   package static func rangeInstead(of numbers: [ClosedRange<Int64>], _ bounds: [QueryBounds]) -> String? {
     for one in numbers where one.upperBound == .max && one.lowerBound > .min {
       for other in numbers where other.lowerBound == .min && other.upperBound >= one.lowerBound - 1 {
@@ -129,9 +131,9 @@ extension QueryValue {
 }
 
 extension FilterError {
-  /// An error about alternatives that include every number.
+  /// Creates an error about alternatives that include every number.
   ///
-  /// - Parameter range: how to write what was meant.
+  /// - Parameter range: The spelling of the intended range.
   package init(field: String, value: String, rangeInstead range: String) {
     self.init(
       field: field, value: value,
@@ -139,13 +141,13 @@ extension FilterError {
         + "numbers is \(range).")
   }
 
-  /// An error about a condition without a value.
+  /// Creates an error about a condition without a value.
   package init(fieldWithoutValue field: String) {
     self.init(
       field: field, value: "", hint: "Give it a value, or leave it out; !\(field)=* finds the records without one.")
   }
 
-  /// An error about one condition too many.
+  /// Creates an error about too many conditions.
   package init(tooManyConditions field: String) {
     self.init(
       name: field, message: "there are more than \(QueryText.maxConditions) conditions",

@@ -1,5 +1,5 @@
 extension String {
-  /// As one word of a POSIX shell.
+  /// The string quoted as one word of a POSIX shell.
   public var shellQuoted: String {
     let isPlain = utf8.allSatisfy { byte in
       switch byte {

@@ -1,11 +1,11 @@
-/// Guesses what was meant by a name that does not exist.
+/// Suggestions for misspelt names.
 public enum Spelling {
-  /// The name nearest to `word`, if one is near enough to be meant: at most a third of its letters differ.
+  /// Returns the name most similar to `word`; nil if more than a third of its letters differ.
   public static func nearest(to word: String, among names: some Sequence<String>) -> String? {
     let word = word.lowercased().replacing("-", with: "_")
-    // Longer words are nobody's slip, and the distance takes time with the product of both lengths.
+    // Limit the length: the distance takes time proportional to the product of both lengths.
     let letters = Array(word.unicodeScalars.prefix(64))
-    // A name that begins or ends with the whole word is meant whatever its length: `token` for `device_token`.
+    // A name that begins or ends with the whole word is similar at any length: `token` for `device_token`.
     let near = names.map { name in
       let other = name.lowercased().replacing("-", with: "_")
       let isPart = word.count >= 3 && (other.hasPrefix(word) || other.hasSuffix(word))
@@ -17,7 +17,7 @@ public enum Spelling {
     return best.name
   }
 
-  /// How many letters have to be put in, taken out, exchanged, or swapped with the next one.
+  /// Returns the number of insertions, deletions, substitutions and swaps of adjacent letters between two words.
   private static func distance(_ one: [Unicode.Scalar], _ other: [Unicode.Scalar]) -> Int {
     var beforeLast: [Int] = []
     var last = Array(0...other.count)
@@ -38,7 +38,7 @@ public enum Spelling {
 }
 
 extension [String] {
-  /// `a, b or c`.
+  /// The elements as text, such as `a, b or c`.
   public var spokenChoice: String {
     guard let last, count > 1 else { return first ?? "" }
     return dropLast().joined(separator: ", ") + " or " + last

@@ -1,27 +1,28 @@
-/// A value of a filter that is compared with text: literal but for `*`, which stands for any bytes, also none.
+/// A pattern for text: literal, except that `*` matches any bytes, including none.
 public struct TextPattern: Sendable, Equatable {
-  // The stretches between the stars, one after the other and in small letters where case is folded; one alone is a text
-  // without a star. In one array, because a comparison takes less time than a second one would.
+  // The pieces between the wildcards, concatenated, and lowercased if case is folded; a single piece is a text
+  // without a wildcard. One array, because a second one would take longer to access than a comparison.
   private let bytes: [UInt8]
-  /// Where each stretch ends in them.
+  /// The end of each piece in `bytes`.
   private let ends: [Int]
-  /// For each byte of a pattern with a star: the length of the longest proper prefix of its stretch that ends with this byte
-  /// (the failure function of Knuth, Morris and Pratt). With it, a search takes time linear in pattern and text.
+  /// For each byte of a pattern with a wildcard: the length of the longest proper prefix of its piece that ends with
+  /// this byte (the failure function of Knuth, Morris and Pratt). It makes a search linear in pattern and text.
   private let failures: [Int]
   private let foldsCase: Bool
 
-  /// - Parameter foldsCase: compare ASCII letters without case; other letters are never folded.
+  /// Creates a pattern from text with wildcards.
+  ///
+  /// - Parameter foldsCase: Whether ASCII letters are compared without case; other letters are never folded.
   public init(_ text: some StringProtocol, foldsCase: Bool) {
     self.init(pieces: text.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false), foldsCase)
   }
 
-  /// Just this text, whatever it contains, ASCII letters without case.
+  /// Creates a pattern for exactly this text, with ASCII letters compared without case.
   public init(literal text: String) {
     self.init(pieces: [text.utf8], true)
   }
 
-  /// These texts in their order, with any bytes between them: for a writer with other means to tell a star that stands
-  /// for any bytes from one that stands for itself.
+  /// Creates a pattern for these texts in order with any bytes between them. For syntaxes that can escape a `*`.
   public init(pieces: [String], foldsCase: Bool) {
     self.init(pieces: pieces.map(\.utf8), foldsCase)
   }
@@ -54,17 +55,17 @@ public struct TextPattern: Sendable, Equatable {
     return failures
   }
 
-  /// The one text that it matches, in small letters where it folds case; nil if it has a star.
+  /// The only text that matches, lowercased if case is folded; nil for a pattern with a wildcard.
   public var literal: String? { ends.count == 1 ? text : nil }
 
-  /// The pattern as it is compared: written as it came, in small letters where it folds case.
+  /// The text of the pattern, lowercased if case is folded.
   public var text: String {
     ends.indices.map { String(decoding: bytes[piece($0)], as: UTF8.self) }.joined(separator: "*")
   }
 
   private func piece(_ index: Int) -> Range<Int> { (index == 0 ? 0 : ends[index - 1])..<ends[index] }
 
-  /// Whether the whole of `text` is as the pattern says.
+  /// Returns whether the whole `text` matches the pattern.
   public func matches(_ text: UnsafeRawBufferPointer) -> Bool {
     guard ends.count > 1 else {
       return ends.count == 1 && bytes.count == text.count && has(0..<bytes.count, in: text, at: 0)
@@ -74,7 +75,7 @@ public struct TextPattern: Sendable, Equatable {
     guard text.count >= first.count + last.count, has(first, in: text, at: 0),
       has(last, in: text, at: text.count - last.count)
     else { return false }
-    // The leftmost place for each piece in turn leaves the most room to the ones after it, so no choice is ever undone.
+    // The leftmost position of each piece leaves the most text for the following ones, so no backtracking is needed.
     var position = first.count
     let end = text.count - last.count
     for index in 1..<ends.count - 1 {
@@ -85,7 +86,7 @@ public struct TextPattern: Sendable, Equatable {
     return true
   }
 
-  /// Returns the first position of `piece` between two positions of a text, in time linear in both.
+  /// Returns the first position of `piece` between two positions of a text, in linear time.
   private func place(of piece: Range<Int>, in text: UnsafeRawBufferPointer, from start: Int, to end: Int) -> Int? {
     guard !piece.isEmpty else { return start }
     guard start + piece.count <= end else { return nil }
@@ -96,7 +97,7 @@ public struct TextPattern: Sendable, Equatable {
       let byte = foldsCase ? asciiLowercased(text[position]) : text[position]
       position += 1
       if matched == 0 {
-        // Most bytes begin nothing.
+        // Most bytes do not begin the piece.
         guard byte == first else { continue }
         matched = 1
       } else {
@@ -110,19 +111,19 @@ public struct TextPattern: Sendable, Equatable {
     return nil
   }
 
-  /// Whether the whole of `text` is as the pattern says.
+  /// Returns whether the whole `text` matches the pattern.
   public func matches(_ text: String) -> Bool {
     var text = text
     return text.withUTF8 { matches(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Whether a stretch of the pattern stands in `text` at `position`.
+  /// Returns whether `text` has a piece of the pattern at `position`.
   private func has(_ piece: Range<Int>, in text: UnsafeRawBufferPointer, at position: Int) -> Bool {
     bytes.withUnsafeBytes { bytes in
-      // With all in range, no step has to look whether it is.
+      // With this check the loads below are within bounds.
       guard position >= 0, position + piece.count <= text.count, piece.upperBound <= bytes.count else { return false }
       var offset = 0
-      // Eight bytes at once, as far as they are the same without a look at case.
+      // Compare eight bytes at a time while they are identical, which needs no case folding.
       while offset + 8 <= piece.count,
         bytes.loadUnaligned(fromByteOffset: piece.lowerBound + offset, as: UInt64.self)
           == text.loadUnaligned(fromByteOffset: position + offset, as: UInt64.self)
@@ -142,7 +143,7 @@ public struct TextPattern: Sendable, Equatable {
   }
 }
 
-/// The byte with an ASCII capital made small.
+/// Returns the byte, with an ASCII capital letter lowercased.
 @inlinable
 public func asciiLowercased(_ byte: UInt8) -> UInt8 {
   (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte

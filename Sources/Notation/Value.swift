@@ -1,21 +1,20 @@
-/// A value that a setting cannot have. Who catches it knows where the value stood.
+/// An invalid value of a setting. The code that catches the error knows the setting.
 public struct BadValue: Error, Equatable, Sendable {
-  /// What was given.
+  /// The invalid value.
   public let value: String
-  /// What can be given: words that go on after "it takes".
+  /// A description of the valid values, to follow "it takes".
   public let allowed: String
 
-  /// A value, and what it should have been.
+  /// Creates an error with the invalid value and a description of the valid values.
   public init(value: String, allowed: String) {
     self.value = value
     self.allowed = allowed
   }
 }
 
-/// Reads the values of settings, which are texts wherever they come from. Each takes the text and throws `BadValue` with
-/// what would have been allowed.
+/// Parses the values of settings from text. Each function throws `BadValue` with a description of the valid values.
 public enum Value {
-  /// A whole number.
+  /// Parses an integer.
   public static func whole(_ text: String, in range: ClosedRange<Int>) throws(BadValue) -> Int {
     guard let number = Int(text), range.contains(number) else {
       let limits =
@@ -25,7 +24,7 @@ public enum Value {
     return number
   }
 
-  /// A number of bytes, above zero.
+  /// Parses a number of bytes above zero.
   public static func size(_ text: String) throws(BadValue) -> Int {
     guard let size = WrittenSize.bytes(text), size > 0 else {
       throw BadValue(value: text, allowed: "a size such as 512KiB, 256MiB or 1GiB")
@@ -33,7 +32,7 @@ public enum Value {
     return size
   }
 
-  /// A duration, zero or longer unless `isPositive`.
+  /// Parses a duration of at least zero, or above zero if `isPositive`.
   public static func duration(_ text: String, isPositive: Bool = false) throws(BadValue) -> Duration {
     guard let duration = WrittenDuration.duration(text), isPositive ? duration > .zero : duration >= .zero else {
       let allowed = "a duration such as 500ms, 5s, 2m or 1h"
@@ -42,7 +41,7 @@ public enum Value {
     return duration
   }
 
-  /// One of the values of an enumeration, by its raw value.
+  /// Parses the raw value of an enumeration.
   public static func word<Choice: RawRepresentable<String> & CaseIterable>(
     _ text: String, of type: Choice.Type
   ) throws(BadValue) -> Choice {
@@ -52,8 +51,8 @@ public enum Value {
     return choice
   }
 
-  /// A switch, in every spelling that YAML 1.1 knows: `throttle_on_4xx: off` is a boolean to some writers of YAML and
-  /// a word to others.
+  /// Parses a Boolean in every spelling of YAML 1.1, except `y` and `n`: for `throttle_on_4xx: off` some YAML
+  /// emitters write a Boolean and others a string.
   public static func flag(_ text: String) throws(BadValue) -> Bool {
     switch text.lowercased() {
     case "on", "true", "yes": return true
@@ -62,12 +61,12 @@ public enum Value {
     }
   }
 
-  /// Whether a value that can be switched off is.
+  /// Returns whether the text is a Boolean that is false.
   public static func isOff(_ text: String) -> Bool {
     (try? flag(text)) == false
   }
 
-  /// A text that is not empty.
+  /// Returns a text that is not empty.
   public static func notEmpty(_ text: String, allowed: String) throws(BadValue) -> String {
     guard !text.isEmpty else { throw BadValue(value: text, allowed: allowed) }
     return text

@@ -1,11 +1,11 @@
-/// Durations as the inbox writes and reads them: `1.8ms`, `1.5s`, `12m3s`, `1h`, `-5m`.
+/// Formats and parses durations such as `1.8ms`, `1.5s`, `12m3s`, `1h` or `-5m`.
 public enum WrittenDuration {
-  /// Below a second the largest unit that fits with up to two decimals, from there hours, minutes and seconds with up to
-  /// three decimals, leaving out what is zero.
+  /// Returns the text of a duration. Below a second it uses the largest fitting unit with up to two decimals; from a
+  /// second on, hours, minutes and seconds with up to three decimals, without parts that are zero.
   public static func text(_ duration: Duration) -> String {
     let (seconds, attoseconds) = duration.components
     if duration < .zero {
-      // The most negative duration has no positive counterpart; nobody can tell it from the one after it.
+      // The most negative duration has no positive counterpart; its neighbor has the same text.
       return "-" + text(seconds == .min ? .seconds(Int64.max) : .zero - duration)
     }
     let nanoseconds = Int(attoseconds / 1_000_000_000)
@@ -27,8 +27,8 @@ public enum WrittenDuration {
     return text
   }
 
-  /// The duration that `text` says: one or more numbers, each with its unit `ns us ms s m h d`, decimals allowed, a minus
-  /// in front of all allowed. Nil if it is none of that, or longer than 10 000 years.
+  /// Parses a duration: one or more numbers, decimals allowed, each with one of the units `ns us ms s m h d`, and
+  /// optionally a minus sign before all. Nil if the text is invalid, or longer than 10 000 years.
   public static func duration(_ text: some StringProtocol) -> Duration? {
     var rest = text[...]
     let negative = rest.first == "-"
@@ -62,7 +62,7 @@ public enum WrittenDuration {
     }
   }
 
-  /// `value / unit` with up to two decimals, cut rather than rounded so that 999.999 µs does not read as 1000 µs.
+  /// Returns `value / unit` with up to two decimals, truncated so that 999.999 µs does not become 1000 µs.
   private static func decimal(_ value: Int, per unit: Int) -> String {
     "\(value / unit)\(fraction(value % unit * 100 / unit, digits: 2))"
   }

@@ -1,7 +1,7 @@
-/// Numbers of bytes as people write them.
+/// Parses sizes in bytes.
 public enum WrittenSize {
-  /// The bytes that `text` says: a number, decimals allowed, and a unit `B K KiB M MiB G GiB` (each 1024 times the one
-  /// before) or none. Nil if it is none of that, or 8 EiB or more.
+  /// Parses a number, decimals allowed, with one of the units `B K KiB M MiB G GiB` (each 1024 times the previous
+  /// one) or without a unit. Nil if the text is invalid, or for 8 EiB or more.
   public static func bytes(_ text: some StringProtocol) -> Int? {
     let digits = text.prefix { ("0"..."9").contains($0) || $0 == "." }
     let unit = text.dropFirst(digits.count).drop { $0 == " " }

@@ -1,10 +1,11 @@
-/// Times as the inbox writes and reads them: RFC 3339 in UTC with milliseconds. In the program they are milliseconds
-/// since 1970 of the server's clock.
+/// Formats and parses timestamps: RFC 3339 in UTC with milliseconds. Internally they are milliseconds since 1970 by
+/// the server's clock.
 ///
-/// Own arithmetic on whole numbers: formatters that go through floating point lose a millisecond now and then, and a
-/// list of a thousand records holds some three thousand times.
+/// Uses integer arithmetic: formatters based on floating point occasionally lose a millisecond. It is also fast; a
+/// list of a thousand records has some three thousand timestamps.
 public enum WrittenTime {
-  /// `2026-11-21T06:42:06.123Z`, or nil outside the years 0 to 9999, which RFC 3339 cannot write.
+  /// Returns a timestamp such as `2026-11-21T06:42:06.123Z`; nil outside of the years 0 to 9999, which RFC 3339
+  /// cannot represent.
   public static func text(_ milliseconds: Int64) -> String? {
     guard range.contains(milliseconds) else { return nil }
     let (days, rest) = floorDivision(milliseconds, by: 86_400_000)
@@ -15,8 +16,8 @@ public enum WrittenTime {
       + padded(time % 1000, 3) + "Z"
   }
 
-  /// The milliseconds since 1970 that an RFC 3339 time says, with or without a fraction, in any zone; nil if it is none,
-  /// or if its zone takes it out of the years 0 to 9999.
+  /// Parses an RFC 3339 timestamp with or without a fraction, in any time zone, to milliseconds since 1970; nil if
+  /// it is invalid or, in UTC, outside of the years 0 to 9999.
   public static func milliseconds(_ text: some StringProtocol) -> Int64? {
     var reader = DigitReader(text)
     guard let year = reader.number(4, in: 0...9999), reader.take("-") != nil, let month = reader.number(2, in: 1...12),
@@ -42,7 +43,7 @@ public enum WrittenTime {
     return range.contains(time) ? time : nil
   }
 
-  /// From the beginning of the year 0 to the end of 9999.
+  /// The representable timestamps, from the begin of the year 0 to the end of 9999.
   public static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
   private static func padded(_ value: Int, _ width: Int) -> String {
@@ -86,7 +87,7 @@ public enum WrittenTime {
   }
 }
 
-/// Reads a text of digits and signs from its beginning.
+/// Reads text of digits and separators.
 private struct DigitReader {
   private var rest: ArraySlice<UInt8>
 
@@ -94,7 +95,7 @@ private struct DigitReader {
 
   var isAtEnd: Bool { rest.isEmpty }
 
-  /// A number of exactly `count` digits.
+  /// Reads a number of exactly `count` digits.
   mutating func number(_ count: Int, in range: ClosedRange<Int>) -> Int? {
     var value = 0
     for _ in 0..<count {
@@ -104,7 +105,7 @@ private struct DigitReader {
     return range.contains(value) ? value : nil
   }
 
-  /// The digits after a decimal point, in thousandths; what is smaller is dropped.
+  /// Reads the digits after a decimal point, in thousandths; further digits are dropped.
   mutating func thousandths() -> Int? {
     guard var value = digit() else { return nil }
     for _ in 0..<2 { value = value * 10 + (digit() ?? 0) }
@@ -112,7 +113,7 @@ private struct DigitReader {
     return value
   }
 
-  /// The next character, if it is one of `characters`.
+  /// Reads the next character if it is one of `characters`.
   mutating func take(_ characters: String) -> UInt8? {
     guard let first = rest.first, characters.utf8.contains(first) else { return nil }
     return rest.popFirst()
