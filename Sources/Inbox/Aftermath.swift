@@ -4,13 +4,13 @@ public import Faults
 public struct Aftermath: Sendable {
   /// How the connection was closed because of this push.
   public enum Closing: String, Sendable {
-    /// FIN.
+    /// The connection was closed with a TCP FIN.
     case fin
-    /// TCP RST.
+    /// The connection was reset with a TCP RST.
     case reset
   }
 
-  /// A GOAWAY frame.
+  /// A GOAWAY frame that was sent.
   public struct GoAway: Sendable, Equatable {
     /// The name of the error code.
     public let code: String

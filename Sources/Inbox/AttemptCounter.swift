@@ -7,7 +7,7 @@ internal import APNSRules
 /// dropped as a whole when the younger one is full, has had too many entries come and go, or reaches the maximum age
 /// of an entry.
 struct AttemptCounter {
-  /// The nanoseconds of machine time without an attempt after which the count of a push restarts.
+  /// The nanoseconds of machine time without an attempt after which a push's count restarts.
   static let silence: Int64 = 600_000_000_000
 
   private(set) var young = AttemptTable()
@@ -69,7 +69,7 @@ struct AttemptCounter {
   /// Returns the number of the push's attempts that were not processed.
   func unprocessedAttempts(of push: PushKey) -> Int32 { unprocessed[push.number] ?? 0 }
 
-  /// Continues the count of a push after an attempt that ended it.
+  /// Continues a push's count after an attempt that ended it.
   mutating func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
     forget(push)
     remember(push.number, attempts: attempt, now: now)

@@ -17,7 +17,7 @@ struct AttemptTable {
   /// - Parameter now: The time in monotonic nanoseconds.
   func next(_ key: UInt64, now: Int64) -> Int32? { place(of: key).map { next(at: $0, now: now) } }
 
-  /// Counts an attempt of a push that is in the table.
+  /// Counts a further attempt for a push in the table.
   ///
   /// - Returns: The number of the attempt; nil if the push is not in the table.
   mutating func count(_ key: UInt64, now: Int64) -> Int32? {
@@ -77,7 +77,7 @@ struct AttemptTable {
   /// twice the silence are never looked up.
   private static func ticks(_ time: Int64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 20) }
 
-  /// Returns the slot of a push; nil if it is not in the table.
+  /// Returns a push's slot; nil if the push is not in the table.
   private func place(of key: UInt64) -> Int? {
     if count == 0 { return nil }
     let place = walk(to: key)

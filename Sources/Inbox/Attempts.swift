@@ -35,7 +35,7 @@ public final class Attempts: Sendable {
     places.1.prefetch(push.number)
   }
 
-  /// Returns the number that the next attempt of a push will have, without counting it.
+  /// Returns the number that the push's next attempt will have, without counting it.
   ///
   /// - Parameter now: The time in monotonic nanoseconds, to distinguish a retry from a repeated push.
   public func peek(_ push: PushKey, now: Int64) -> Int32 {
@@ -82,7 +82,7 @@ public final class Attempts: Sendable {
     }
   }
 
-  /// Continues the count of a push whose accepted attempt the client was not informed of.
+  /// Continues the count for a push whose accepted attempt the client was not informed of.
   ///
   /// - Parameters:
   ///   - attempt: The number of that attempt; the next one gets the number after it.

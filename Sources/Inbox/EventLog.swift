@@ -9,7 +9,7 @@ internal import Synchronization
 /// recorded, except for a time after the last reader left (`Limits.memory`), so that a reader that lost its
 /// connection can resume.
 public final class EventLog: InboxListener {
-  /// One event.
+  /// A numbered event.
   struct Event: Sendable {
     enum Content: Sendable {
       case push(Record)
@@ -75,7 +75,7 @@ public final class EventLog: InboxListener {
     self.limits = limits
   }
 
-  // MARK: - Noting
+  // MARK: - Recording events
 
   /// Records an event. Without readers this costs one relaxed load.
   ///
@@ -134,7 +134,7 @@ public final class EventLog: InboxListener {
     }
   }
 
-  // MARK: - Following
+  // MARK: - Readers
 
   /// Adds a reader.
   ///

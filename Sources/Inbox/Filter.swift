@@ -173,7 +173,7 @@ public struct Filter: Sendable {
   /// Whether the filter has no conditions and so matches every record.
   public var isEmpty: Bool { groups.isEmpty }
 
-  /// One filter for each field with conditions, with the field's name, to evaluate the fields separately.
+  /// A filter for each field that has conditions, with the field's name, to evaluate the fields separately.
   public var parts: [(name: String, filter: Filter)] {
     groups.map { group in
       var part = self

@@ -71,7 +71,7 @@ extension Record {
     aftermath?.injections.compactMap(text) ?? []
   }
 
-  // MARK: - What came
+  // MARK: - Payload and text
 
   private func satisfies(_ group: Filter.Group, payload pointer: JSONPointer, _ reading: inout FilterReading) -> Bool {
     let value = withBody { pointer.value(in: $0) }

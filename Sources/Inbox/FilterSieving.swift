@@ -110,7 +110,7 @@ extension RecordBatch {
     }
   }
 
-  /// Keeps the records with matching header values. The header fields of a push occupy about eight cache lines, so
+  /// Keeps the records with matching header values. A push's header fields occupy about eight cache lines, so
   /// those of all records are prefetched before the first is read.
   fileprivate mutating func keep(header name: TextPattern, _ conditions: ValueConditions) {
     let length = name.text.utf8.count

@@ -131,7 +131,7 @@ public struct InboxSnapshot: Sendable {
   }
 }
 
-/// One page of an inbox.
+/// A page of the records of an inbox.
 public struct InboxPage: Sendable {
   /// The records, in the requested order.
   public let items: [Record]

@@ -63,7 +63,7 @@ final class InboxWatch: Sendable {
   private let state = NIOLockedValueBox(State())
   private let isHeard = Atomic<Bool>(false)
 
-  // MARK: - Listening
+  // MARK: - Listeners
 
   /// Adds a listener. It is notified of all changes that a snapshot taken after this call does not contain, and
   /// possibly of some that the snapshot contains.
@@ -105,7 +105,7 @@ final class InboxWatch: Sendable {
   /// The number of listeners that are waits.
   var waiterCount: Int { state.withLockedValue { state in state.listeners.values.count { $0 is Waiter } } }
 
-  // MARK: - Telling
+  // MARK: - Notifications
 
   /// Signals that records were appended.
   func appended(to inbox: Inbox) {

@@ -68,7 +68,7 @@ public struct Record: Sendable {
   /// The aftermath, where it differs from the injection in `content`.
   private var further: Further?
   private var end: KeptEnd
-  /// The number of attempts of this push so far, from 1.
+  /// The number of this attempt among the attempts of its push, from 1.
   public let attempt: Int32
   /// The key shared by all attempts of the push. It does not depend on `apns-id`, whatever the active profile
   /// defines.
@@ -148,7 +148,7 @@ extension Record {
   ///   - verdict: The verdict of APNs' rules.
   ///   - isJudged: false for an incomplete request: only the facts of its verdict are kept.
   ///   - generatedID: The `apns-id` that the server generated, in ASCII; empty if the client sent one.
-  ///   - attempt: The number of attempts of this push so far, from 1.
+  ///   - attempt: The number of this attempt among the attempts of its push, from 1.
   ///   - receivedAt: The time when the request was complete, in milliseconds since 1970 by the server's clock.
   ///   - arrivedAt: The same time in monotonic nanoseconds of machine time; nil to derive it from `receivedAt`.
   ///   - end: The result, or pending.

@@ -49,7 +49,7 @@ final class RecordSlab: Sendable {
   /// The size of a huge page. A record is written to memory that was not used for long; with small pages almost
   /// every record would cause a TLB miss.
   static let usualCapacity = 2 << 20
-  /// Freed slabs kept for reuse: fresh memory from the system would cost up to a tenth of the time of a push.
+  /// Freed slabs kept for reuse: fresh memory from the system would cost up to a tenth of the time per push.
   // Protected by the lock of the box; memory in the list is not referenced elsewhere.
   nonisolated(unsafe) private static let spare = NIOLockedValueBox<[UnsafeMutableRawPointer]>([])
   /// The number of slabs that a chunk of the largest records frees at once.

@@ -57,7 +57,7 @@ struct RecordHead: Sendable {
     static let injected = Marks(rawValue: 4)
   }
 
-  // The sizes come first because they are read for each record on eviction.
+  // The sizes are near the start of the head, because eviction reads those of each record.
   fileprivate let origin: Unmanaged<ConnectionFacts>
   let receivedAt: Int64
   let arrivedAt: Int64

@@ -113,7 +113,7 @@ extension Record {
   }
 
   /// Whether the members `payload` and `size` reproduce the body byte for byte. False if the body is not JSON, was
-  /// cut, contains a line break, or begins or ends with white space.
+  /// cut, contains a line break, or begins or ends with white space. True for an empty body.
   private var showsExactBody: Bool {
     guard bodySize > 0 else { return true }
     guard payloadProblem == nil else { return false }

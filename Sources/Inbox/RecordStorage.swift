@@ -172,11 +172,11 @@ struct RecordStorage: Sendable {
   }
 }
 
-/// A range of sequence numbers that is read without suspending.
+/// A range of `seq` values that is read without suspending.
 struct RecordSlice: Sendable {
-  /// Only records with a larger number.
+  /// Only records with a larger `seq`.
   let after: Int
-  /// Only records with a smaller number.
+  /// Only records with a smaller `seq`.
   let before: Int
 
   /// The part of `selection` in this range.

@@ -4,7 +4,7 @@ struct WaitTally: Sendable {
   enum Verdict: Equatable, Sendable {
     /// The condition is met.
     case satisfied
-    /// The condition is not met and cannot be met any more.
+    /// The condition can no longer be met.
     case hopeless
     /// The condition may be met later; at the given time, if any, even without a new record.
     case open(until: ContinuousClock.Instant?)
@@ -17,7 +17,7 @@ struct WaitTally: Sendable {
   private(set) var matched: [Int] = []
   /// The matching records that are pending: they may no longer match once they have ended.
   private var pending: Set<Int> = []
-  /// The time of the last change of the number of matches, or of the begin of the wait.
+  /// The time of the last change of the number of matches, or the start of the wait.
   private var quietSince: ContinuousClock.Instant
   /// Whether no record that could count was evicted before it was examined.
   var isComplete = true

@@ -18,7 +18,7 @@ final class Waiter: InboxListener {
     var heard: Heard? = Heard()
     var ending: Ending?
     var continuation: CheckedContinuation<Void, Never>?
-    /// The task that evaluates the wait again at the deadline or after the required quiet time.
+    /// The task that evaluates the wait again at the deadline or when the settle time has passed.
     var alarm: Task<Void, Never>?
     var alarmTime: ContinuousClock.Instant?
   }
@@ -65,7 +65,7 @@ final class Waiter: InboxListener {
     }
   }
 
-  // MARK: - What is there
+  // MARK: - Existing records
 
   /// Counts the records that are in the inbox. Because this may take long, changes received during the pass are only
   /// noted and looked up at its end.
@@ -123,7 +123,7 @@ final class Waiter: InboxListener {
     state.seen = max(state.seen, snapshot.lastSeq)
   }
 
-  // MARK: - What comes
+  // MARK: - New records
 
   func hear(_ news: InboxNews) {
     let isNew = state.withLockedValue { state in
@@ -156,7 +156,7 @@ final class Waiter: InboxListener {
     end { state in state.ending = state.ending ?? .abandoned }
   }
 
-  // MARK: - The end
+  // MARK: - Ending the wait
 
   /// Ends the wait if the result is known or the timeout has expired; otherwise schedules the next evaluation.
   private func look() {

@@ -24,7 +24,7 @@ public struct WaitAnswer: Sendable {
 
 /// A record that matches some parts of a filter and not others.
 public struct NearMiss: Sendable {
-  /// The record.
+  /// The record that nearly matches.
   public let record: Record
   /// The names of the fields that match.
   public let met: [String]

@@ -1,7 +1,7 @@
 /// Writes JSON text, member by member.
 ///
 /// Used instead of an encoder, which would not guarantee two things: the members of a record are in the documented
-/// order, and the payload of a push is embedded byte for byte as received. Objects and arrays are closures, and
+/// order, and a push's payload is embedded byte for byte as received. Objects and arrays are closures, and
 /// commas are added automatically, so the caller does not balance anything.
 public struct JSONWriter: Sendable {
   /// The text written so far, in UTF-8.

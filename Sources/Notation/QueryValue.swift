@@ -53,10 +53,10 @@ package struct QueryValue: Sendable, Equatable {
   }
 }
 
-// MARK: - What a value means
+// MARK: - Interpretation
 
 extension QueryValue {
-  /// The forms of `wholeNumbers`, in words.
+  /// A description of the values that `wholeNumbers` accepts.
   package static let numberForms =
     "a whole number such as 200, a pattern such as 4*, a bound such as >=400, or a range such as 400..499"
   /// A description of the values that `sizes` accepts.

@@ -43,7 +43,7 @@ public enum WrittenTime {
     return range.contains(time) ? time : nil
   }
 
-  /// The representable timestamps, from the begin of the year 0 to the end of 9999.
+  /// The representable timestamps, from the beginning of the year 0 to the end of 9999.
   public static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
   private static func padded(_ value: Int, _ width: Int) -> String {

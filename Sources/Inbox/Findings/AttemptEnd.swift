@@ -4,13 +4,13 @@ internal import HTTPMessage
 
 /// The end of an attempt as the client saw it, which determines how the client should retry.
 enum AttemptEnd: Sendable {
-  /// 200.
+  /// A 200 response.
   case delivered
   /// A response that stays the same until the provider fixes something.
   case permanent(Remedy)
-  /// 410.
+  /// A 410 response: the device token is not valid any more.
   case gone
-  /// 429 or 5xx: a retry may succeed later.
+  /// A 429, 5xx, 408 or 425 response: a retry may succeed later.
   case later
   /// The push was certainly not processed, so it may be sent again at once.
   case unprocessed

@@ -16,7 +16,7 @@ struct ClientHosts: Sendable {
     var candidates: [Single] = []
     /// Connections closed by the client after one push, in the order in which they were opened.
     var singles: [Single] = []
-    /// The latest end of a push.
+    /// The latest time at which one of its pushes ended.
     var busyUntil: Int64 = .min
     var hasSeveralUnderWay = false
   }

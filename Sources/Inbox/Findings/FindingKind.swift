@@ -7,7 +7,7 @@ extension Finding {
     case retried410 = "retried-410"
     /// The same push was sent again at once after a temporary error, or before its `retry-after` had passed.
     case hotRetry = "hot-retry"
-    /// The delay between the attempts of a push does not grow.
+    /// The delays between a push's attempts do not grow.
     case noBackoff = "no-backoff"
     /// A push was given up although its last attempt could be retried.
     case abandoned

@@ -5,7 +5,7 @@ internal import APNSRules
 /// At most one entry per push, by the `seq` of its last attempt. `prune(isThere:)` drops the entries of evicted
 /// records.
 struct UnsettledPushes: Sendable {
-  /// The last attempt of a push.
+  /// A push's last attempt.
   struct Attempt: Sendable {
     let push: PushKey
     /// The time of the end in milliseconds since 1970 by the server's clock; nil while the attempt is pending.

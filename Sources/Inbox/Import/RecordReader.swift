@@ -57,7 +57,7 @@ struct RecordReader {
         finishedAt: told.finishedAt), in: arena)
   }
 
-  // MARK: - What came
+  // MARK: - Request
 
   private static func request(_ told: ToldRecord) -> HTTPRequest? {
     let parts = told.request
@@ -100,7 +100,7 @@ struct RecordReader {
     return headers
   }
 
-  // MARK: - What was said of it
+  // MARK: - Verdict
 
   private mutating func verdict(_ told: ToldRecord, _ facts: PushFacts) -> Verdict? {
     guard let verdict = told.verdict else { return nil }
@@ -126,7 +126,7 @@ struct RecordReader {
     return token
   }
 
-  // MARK: - Where it came from
+  // MARK: - Connection
 
   private mutating func connection(_ told: ToldRecord, _ facts: PushFacts) -> ConnectionFacts {
     let (parts, listener) = (told.connection, told.listener ?? 0)
@@ -148,7 +148,7 @@ struct RecordReader {
     return facts
   }
 
-  // MARK: - What went out
+  // MARK: - Response
 
   private func served(_ told: ToldRecord) -> Record.Served {
     Record.Served(

@@ -68,7 +68,7 @@ struct CountBounds: Sendable, Equatable, CustomStringConvertible {
   }
 }
 
-/// Requirements for the retries of a push. Each is nil if not given.
+/// Requirements for a push's retries. Each is nil if not given.
 struct RetryPolicy: Sendable {
   /// The minimum number of retries, not counting the first attempt.
   var min: Int?

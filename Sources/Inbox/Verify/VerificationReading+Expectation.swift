@@ -52,7 +52,7 @@ extension VerificationReading {
     return expectation
   }
 
-  // MARK: - How it ended
+  // MARK: - Outcome
 
   /// Adds conditions on one field.
   ///
@@ -85,7 +85,7 @@ extension VerificationReading {
     return nil
   }
 
-  // MARK: - Which pushes
+  // MARK: - Match
 
   private mutating func match(_ place: Located, _ selection: inout Selection) {
     if case .text(let query) = place.value {
@@ -136,7 +136,7 @@ extension VerificationReading {
     }
   }
 
-  // MARK: - How many
+  // MARK: - Count
 
   private mutating func count(_ place: Located) -> CountBounds? {
     switch place.value {

@@ -88,7 +88,7 @@ struct VerificationTally: Sendable {
     if taken.matching.isEmpty { others.remove(seq) }
   }
 
-  // MARK: - What follows while somebody waits
+  // MARK: - Intermediate results
 
   /// Whether a count is still below its minimum.
   var isShort: Bool { counts.indices.contains(where: isShort) }
