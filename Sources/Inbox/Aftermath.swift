@@ -29,8 +29,8 @@ public struct Aftermath: Sendable {
 
   /// A violation of HTTP/2 by the client.
   public enum Breach: Sendable, Equatable {
-    /// The client opened the stream well after a GOAWAY with a lower last stream ID: the nanoseconds of machine time
-    /// between.
+    /// The client opened the stream well after a GOAWAY with a lower last stream ID, by this many nanoseconds of
+    /// machine time.
     case afterGoAway(lastStream: Int32, nanoseconds: Int64)
     /// The client opened one stream more than this limit, which it had acknowledged.
     case excessStreams(limit: UInt32)

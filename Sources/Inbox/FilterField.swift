@@ -149,7 +149,7 @@ extension FilterError {
   /// - Parameter further: Names that are allowed here in addition to the fields.
   init(unknownField field: String, further: [String]) {
     let names = FilterField.names + further
-    // Limit the length: a longer word is no typing error, and the comparison takes time.
+    // Limit the length: a longer word is not a typo, and the comparison takes time.
     let guess =
       Spelling.nearest(to: String(field.prefix(40)), among: names + FilterField.aliases.map(\.name))
       .map { "did you mean \($0)? " } ?? ""

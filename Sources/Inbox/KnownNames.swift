@@ -31,7 +31,7 @@ public struct KnownNames: Sendable {
     }
     if field != .finding, let inbox, Self.occurs(field, value, in: inbox) { return }
     let sorted = known.sorted()
-    // Limit the length: a longer word is no typing error, and the comparison takes time.
+    // Limit the length: a longer word is not a typo, and the comparison takes time.
     let guess = Spelling.nearest(to: String(value.text.prefix(40)), among: sorted).map { "Did you mean \($0)? " } ?? ""
     let list = sorted.count > Self.listed ? "" : "Known are \(sorted.joined(separator: ", ")). "
     throw FilterError(

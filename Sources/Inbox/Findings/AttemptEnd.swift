@@ -103,7 +103,7 @@ extension AttemptEnd.Remedy {
 }
 
 extension Record {
-  /// Whether HTTP/2 signalled that the push was not processed (RFC 9113, section 8.7).
+  /// Whether HTTP/2 signaled that the push was not processed (RFC 9113, section 8.7).
   fileprivate var isLeftOut: Bool {
     if aftermath?.reset == "REFUSED_STREAM" { return true }
     if let goAway = aftermath?.goAway { return goAway.lastStream < stream }

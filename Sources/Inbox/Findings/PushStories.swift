@@ -155,6 +155,6 @@ extension Record {
     }
   }
 
-  /// Whether the device replaces an earlier notification by this one (Protocol.md, section 11).
+  /// Whether the device replaces an earlier notification with this one (Protocol.md, section 11).
   fileprivate var isCollapsible: Bool { facts.collapseID != nil }
 }

@@ -102,7 +102,7 @@ struct VerificationReading {
 
   /// Returns a hint such as `Did you mean topic? `, or an empty string if no name is similar enough.
   static func guess(_ word: String, among names: [String]) -> String {
-    // Limit the length: a longer word is no typing error, and the comparison takes time.
+    // Limit the length: a longer word is not a typo, and the comparison takes time.
     Spelling.nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
   }
 
