@@ -17,7 +17,8 @@ enum AttemptEnd: Sendable {
   /// No response was received. APNs may have accepted the push.
   case lost
 
-  /// What must change before a retry after a permanent error makes sense, in addition to the parts that identify the push.
+  /// What must change before a retry after a permanent error makes sense, in addition to the parts that
+  /// identify the push.
   enum Remedy: Sendable {
     /// The push itself, which then counts as another push.
     case none
