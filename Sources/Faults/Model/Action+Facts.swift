@@ -1,6 +1,6 @@
-/// The one table of actions: how each is called, at which moments it can be done, and whether the walk goes on after it.
+/// The name of each action, its injection points, and whether rule evaluation continues after it.
 extension Action {
-  /// The names of a profile file, in the order of the documentation.
+  /// The name of an action in a profile file, in the order of the documentation.
   public enum Name: String, CaseIterable, Sendable {
     case respond, delay, hang
     case resetStream = "reset_stream"
@@ -20,7 +20,8 @@ extension Action {
     case ignorePings = "ignore_pings"
     case refuse, silence, stall, alert, certificate, pass, choose, sequence
 
-    /// At which moments it can be done. `choose` and `sequence` can wherever all of their parts can.
+    /// The injection points at which the action is allowed. `choose` and `sequence` are allowed where all of their
+    /// parts are.
     public var moments: Set<Moment> {
       switch self {
       case .respond, .pass: [.request]
@@ -40,8 +41,8 @@ extension Action {
       }
     }
 
-    /// Whether rules after one with this action are looked at, unless the rule says otherwise; nil where that is as the
-    /// part that was chosen has it.
+    /// Whether evaluation continues with the next rule after this action, unless the rule's `then` overrides it; nil
+    /// for `choose` and `sequence`, where it depends on the chosen action.
     public var continues: Bool? {
       switch self {
       case .delay, .dribble, .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID,
@@ -53,7 +54,7 @@ extension Action {
     }
   }
 
-  /// How it is called.
+  /// The action's name.
   public var name: Name {
     switch self {
     case .respond: .respond

@@ -1,81 +1,81 @@
 package import APNSRules
 
-/// What is done to the provider: the word `do`. A value; the deed is the server's.
+/// The action of a rule: `do` in a profile file. A description only; the server carries it out.
 public indirect enum Action: Sendable, Equatable {
-  /// Another answer than APNs would give.
+  /// Responds with another status or body than APNs would.
   case respond(Answer)
-  /// The answer later.
+  /// Delays the response.
   case delay(Delay)
-  /// No answer for a time, then an end; nil waits as long as the limits allow.
+  /// Sends no response for a time, then ends as `endWith` says; nil waits for the profile's `limits.max_hold`.
   case hang(for: Duration?, endWith: Ending)
-  /// RST_STREAM with an error code of RFC 9113 section 7.
+  /// Sends RST_STREAM with an error code of RFC 9113, section 7.
   case resetStream(code: UInt32)
-  /// TCP RST; whether the push counts as accepted before.
+  /// Resets the TCP connection; `afterAccepting` says whether the push counts as accepted.
   case resetConnection(afterAccepting: Bool)
-  /// GOAWAY.
+  /// Sends GOAWAY.
   case goAway(GoAwayOrder)
-  /// FIN without GOAWAY.
+  /// Closes the connection without GOAWAY.
   case close
-  /// For a time every push on the connection gets this answer, then GOAWAY and close.
+  /// Gives every push on the connection this response for a time, then sends GOAWAY and closes.
   case drain(for: Duration, respond: Answer)
-  /// The push is accepted and recorded, its answer never leaves.
+  /// Accepts and records the push, but never sends the response.
   case loseAnswer(endWith: Ending)
-  /// The body of the answer in so many pieces over a time.
+  /// Sends the response body in `chunks` pieces, spread over a time.
   case dribble(chunks: Int, over: Duration)
-  /// The body in two DATA frames.
+  /// Sends the response body in two DATA frames.
   case splitBody
-  /// The body cut in its middle.
+  /// Sends only the first half of the response body.
   case truncateBody
-  /// The body as bytes that are no JSON.
+  /// Sends a response body that is not valid JSON.
   case garbleBody
-  /// The answer without one of its header fields.
+  /// Removes one header field from the response.
   case dropHeader(name: String)
-  /// An error without a body.
+  /// Removes the body of an error response.
   case emptyErrorBody
-  /// `apns-id` in upper-case letters, in lower-case ones, or as another id; what odd answers look like.
+  /// Changes the case of the letters of `apns-id` in the response.
   case changeID(IDChange)
-  /// No WINDOW_UPDATE for a time; nil for ever.
+  /// Sends no WINDOW_UPDATE for a time; nil for the rest of the connection.
   case starveWindow(for: Duration?)
-  /// Other SETTINGS.
+  /// Sends other SETTINGS.
   case settings(SettingsOrder)
-  /// No PING acknowledgement for a time; nil for ever.
+  /// Does not acknowledge PING for a time; nil for the rest of the connection.
   case ignorePings(for: Duration?)
-  /// The connection is reset as soon as it was accepted.
+  /// Resets the connection immediately after accepting it.
   case refuse
-  /// The connection is accepted and nothing is read or said for a time; nil for ever.
+  /// Accepts the connection but reads and sends nothing for a time, then closes it; nil waits for `limits.max_hold`.
   case silence(for: Duration?)
-  /// The TLS handshake stops for a time, then an end.
+  /// Stalls the TLS handshake for a time, then ends as `endWith` says.
   case stall(for: Duration?, endWith: Ending)
-  /// A TLS alert instead of a handshake, by its number in RFC 8446 section 6.
+  /// Sends a TLS alert instead of completing the handshake; the alert's number is that of RFC 8446, section 6.
   case alert(code: UInt8)
-  /// A certificate that a careful client refuses.
+  /// Presents a certificate that a verifying client rejects.
   case certificate(BadCertificate)
-  /// What APNs would say; ends the walk.
+  /// Responds as APNs would and ends rule evaluation.
   case pass
-  /// One of several, by one draw over all weights.
+  /// Does one of several actions, chosen by one draw over all weights.
   case choose([Choice])
-  /// One after the other, each time the rule fires.
+  /// Does the next of several actions each time the rule fires.
   case sequence(key: Trigger.Key, steps: [Action], onEnd: SequenceEnd)
 
-  /// An answer.
+  /// A response to inject.
   public struct Answer: Sendable, Equatable {
     /// HTTP status.
     public var status: Int
     /// The reason in the body; nil for no body.
     public var reason: String? { didSet { knownReason = reason.flatMap(Reason.init(text:)) } }
-    /// The same if APNs knows it; looked up once, and not for each push.
+    /// The reason as an APNs reason, or nil if APNs does not have it. Looked up once instead of for each push.
     package private(set) var knownReason: Reason?
-    /// The time of a 410.
+    /// The `timestamp` of a 410 response.
     public var timestamp: Timestamp
-    /// Further header fields.
+    /// Additional header fields.
     public var headers: [Field]
-    /// The whole body instead of a reason, in UTF-8: all pushes that are answered so share it.
+    /// The whole body in UTF-8, in place of a reason. All responses share its storage.
     public var body: [UInt8]?
-    /// With 429 `TooManyProviderTokenUpdates`: whether the connection keeps answering so until the update interval has
-    /// passed, as APNs does.
+    /// With 429 `TooManyProviderTokenUpdates`: whether the connection repeats the response until the update interval
+    /// has passed, as APNs does.
     public var latches: Bool
 
-    /// An answer; by default with the present as the time of a 410.
+    /// Creates a response; the default `timestamp` is the current time.
     public init(
       status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil,
       latches: Bool = false
@@ -92,72 +92,72 @@ public indirect enum Action: Sendable, Equatable {
 
   /// A header field.
   public struct Field: Sendable, Equatable {
-    /// In small letters.
+    /// The name in lower case.
     public var name: String
-    /// As it goes out.
+    /// The value, sent unchanged.
     public var value: String
 
-    /// A field.
+    /// Creates a header field.
     public init(name: String, value: String) {
       self.name = name
       self.value = value
     }
   }
 
-  /// A time, by the settable clock.
+  /// A time according to the settable clock.
   public enum Timestamp: Sendable, Equatable {
-    /// So long after the push came; negative for before.
+    /// An offset from the arrival of the push; negative for the past.
     case relative(Duration)
     /// Milliseconds since 1970.
     case absolute(Int64)
   }
 
-  /// How long a delay is.
+  /// The distribution of a delay.
   public enum Delay: Sendable, Equatable {
-    /// Always the same.
+    /// A constant delay.
     case fixed(Duration)
-    /// Anything between two, all alike likely.
+    /// A uniform distribution.
     case uniform(min: Duration, max: Duration)
-    /// Many short ones, few long ones, none above `max`.
+    /// A log-normal distribution, truncated at `max`.
     case lognormal(median: Duration, sigma: Double, max: Duration)
   }
 
-  /// How something that was held ends.
+  /// What happens when a hold is over.
   public enum Ending: String, CaseIterable, Sendable {
-    /// Never, as far as the client can see.
+    /// Nothing; the stream stays open without a response.
     case nothing
-    /// RST_STREAM.
+    /// RST_STREAM is sent.
     case resetStream = "reset_stream"
-    /// FIN on the connection.
+    /// The connection is closed.
     case close
-    /// What APNs would have said, late.
+    /// The response APNs would have sent is sent late.
     case answer
   }
 
-  /// Which stream a GOAWAY names as the last one.
+  /// The last stream that a GOAWAY frame names.
   public enum LastStream: String, CaseIterable, Sendable {
-    /// The one before the push that triggers the fault, which is then neither accepted nor answered.
+    /// The stream before the push that triggers the fault; that push is then neither accepted nor answered.
     case beforeThis = "before_this"
-    /// The push that triggers the fault, which is answered.
+    /// The stream of the push that triggers the fault; that push is answered.
     case this
     /// 2³¹−1: every stream.
     case all
   }
 
-  /// A GOAWAY to be sent.
+  /// A GOAWAY frame to send.
   public struct GoAwayOrder: Sendable, Equatable {
-    /// Error code of RFC 9113 section 7.
+    /// Error code of RFC 9113, section 7.
     public var code: UInt32
-    /// Which stream it names.
+    /// The last stream that the frame names.
     public var lastStream: LastStream
-    /// Debug data as it stands in the frame, JSON or text.
+    /// The debug data exactly as sent, JSON or text.
     public var debugData: String
-    /// First with 2³¹−1, then with the real last stream.
+    /// Whether a GOAWAY with last stream 2³¹−1 is sent first, then one with the actual last stream.
     public var twice: Bool
-    /// When the connection is closed; nil for never.
+    /// The time from the frame to the close of the connection; nil leaves the connection open.
     public var closeAfter: Duration?
 
-    /// By default what a planned end looks like, but for the streams it takes along.
+    /// Creates a GOAWAY with the defaults of a planned shutdown, except that it drops the triggering stream.
     public init(
       code: UInt32 = 0, lastStream: LastStream = .beforeThis, debugData: String = "", twice: Bool = false,
       closeAfter: Duration? = .seconds(1)
@@ -170,7 +170,7 @@ public indirect enum Action: Sendable, Equatable {
     }
   }
 
-  /// SETTINGS to be sent. What is nil is left out.
+  /// SETTINGS to send. A nil parameter is left out of the frame.
   public struct SettingsOrder: Sendable, Equatable {
     /// SETTINGS_MAX_CONCURRENT_STREAMS.
     public var maxConcurrentStreams: UInt32?
@@ -178,14 +178,15 @@ public indirect enum Action: Sendable, Equatable {
     public var initialWindowSize: UInt32?
     /// SETTINGS_MAX_HEADER_LIST_SIZE, in bytes.
     public var maxHeaderListSize: UInt32?
-    /// How long after the moment.
+    /// The delay before the frame is sent, from when the rule fires.
     public var after: Duration
-    /// How long the first SETTINGS frame of the connection is held back; only at `settings`. Nothing is sent before it.
+    /// How long the first SETTINGS frame of the connection is held back; only at `settings`. Nothing is sent before
+    /// it.
     public var delay: Duration
     /// Whether the client's own SETTINGS are acknowledged from then on.
     public var acknowledgesClient: Bool
 
-    /// An order; by default it changes nothing.
+    /// Creates an order that by default changes nothing.
     public init(
       maxConcurrentStreams: UInt32? = nil, initialWindowSize: UInt32? = nil, maxHeaderListSize: UInt32? = nil,
       after: Duration = .zero, delay: Duration = .zero, acknowledgesClient: Bool = true
@@ -199,32 +200,32 @@ public indirect enum Action: Sendable, Equatable {
     }
   }
 
-  /// What is wrong with the certificate the server shows.
+  /// The defect of a certificate that the server presents.
   public enum BadCertificate: String, CaseIterable, Sendable {
-    /// Its validity has ended.
+    /// Its validity period has ended.
     case expired
-    /// It bears another host name.
+    /// It is for another host name.
     case wrongName = "wrong_name"
-    /// Nobody vouches for its authority.
+    /// Its issuer is not a trusted authority.
     case untrusted
   }
 
-  /// What becomes of `apns-id` in an answer.
+  /// A change to `apns-id` in a response.
   public enum IDChange: String, CaseIterable, Sendable {
-    /// All letters upper-case.
+    /// All letters in upper case.
     case upperCase = "upper_case"
-    /// All letters lower-case.
+    /// All letters in lower case.
     case lowerCase = "lower_case"
   }
 
-  /// One of several actions.
+  /// One alternative of `choose`.
   public struct Choice: Sendable, Equatable {
-    /// How likely, in relation to the other weights; above 0.
+    /// The relative weight; above 0.
     public var weight: Double
-    /// What is done when it is chosen.
+    /// The action if this alternative is chosen.
     public var action: Action
 
-    /// One of several.
+    /// Creates an alternative.
     public init(weight: Double, action: Action) {
       self.weight = weight
       self.action = action
@@ -233,11 +234,11 @@ public indirect enum Action: Sendable, Equatable {
 
   /// What follows the last step of a sequence.
   public enum SequenceEnd: String, CaseIterable, Sendable {
-    /// The last step again.
+    /// The last step is repeated.
     case stay
-    /// The first step again.
+    /// The sequence starts again with the first step.
     case cycle
-    /// Nothing: as if the rule were not there.
+    /// The rule no longer fires.
     case pass
   }
 }

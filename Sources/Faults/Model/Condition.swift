@@ -1,66 +1,66 @@
 public import Notation
 
-/// For which traffic a rule is: the word `when`. All of its tests must hold.
+/// The traffic that a rule applies to: `when` in a profile file. All of its tests must hold.
 public struct Condition: Sendable, Equatable {
-  /// What is looked at.
+  /// The value that a test examines.
   public enum Subject: Sendable, Equatable, Hashable {
-    /// The device token, without case.
+    /// The device token, compared case-insensitively.
     case deviceToken
-    /// The topic: of the header, or the only one of the provider certificate.
+    /// `apns-topic`; if absent, the only topic of the provider certificate.
     case topic
     /// `apns-push-type`.
     case pushType
-    /// `apns-priority`, 10 when absent.
+    /// `apns-priority`; 10 if absent.
     case priority
     /// `apns-collapse-id`.
     case collapseID
-    /// `apns-id` as the client gave it.
+    /// `apns-id` as the client sent it.
     case apnsID
-    /// The value at a JSON pointer (RFC 6901) of the payload.
+    /// The value at a JSON pointer (RFC 6901) in the payload.
     case payload(pointer: String)
-    /// The first value of a header field, by its name in small letters.
+    /// The first value of a header field; the name is in lower case.
     case header(name: String)
-    /// How many bytes the payload has.
+    /// The size of the payload in bytes.
     case size
-    /// How old the provider token is, by the settable clock.
+    /// The age of the provider token according to the settable clock.
     case tokenAge
-    /// The provider token's team id.
+    /// The provider token's team ID.
     case teamID
-    /// The provider token's key id.
+    /// The provider token's key ID.
     case keyID
-    /// The client's address, without its port.
+    /// The client's address without its port.
     case client
     /// The client's IP address, compared as an address: different spellings of one IPv6 address are equal.
     case address
-    /// How long ago the connection was accepted.
+    /// The time since the connection was accepted, by the monotonic clock.
     case age
-    /// How long the client has sent nothing on the connection.
+    /// The time since the client last sent anything on the connection, by the monotonic clock.
     case idle
-    /// Which of the server's APNs listeners, from 0.
+    /// The index of the APNs listener, from 0.
     case listener
-    /// The id of the connection, as records have it: `c17`.
+    /// The ID of the connection as in records, for example `c17`.
     case connection
-    /// The payload and the header fields, for a text anywhere in them; only in a query.
+    /// The payload and the header fields, searched for a text; only in a query.
     case text
-    /// The host name the client asked for in its TLS handshake.
+    /// The host name that the client requested in the TLS handshake (SNI).
     case serverName
     /// The `UID` of the client certificate; absent without one.
     case certificate
-    /// How often this push came until now, from 1.
+    /// The attempt number of the push, from 1.
     case attempt
-    /// The status of the answer that is about to leave; at `response` alone.
+    /// The status of the response about to be sent; only at `response`.
     case status
-    /// The reason of the answer that is about to leave; at `response` alone.
+    /// The reason of the response about to be sent; only at `response`.
     case reason
   }
 
-  /// What the value must be.
+  /// The requirement on a value.
   public enum Match: Sendable, Equatable {
-    /// Just this text.
+    /// Exactly this text.
     case equals(String)
-    /// A text that begins so.
+    /// A text with this prefix.
     case prefix(String)
-    /// A text with `*` for any bytes.
+    /// A text in which `*` matches any bytes.
     case glob(TextPattern)
     /// One of these texts.
     case oneOf(Set<String>)
@@ -68,34 +68,35 @@ public struct Condition: Sendable, Equatable {
     case within([AddressBlock])
     /// Whether there is a value at all.
     case present(Bool)
-    /// A number, or a duration in seconds, within these bounds, neither of which is inclusive.
+    /// A number, or a duration in seconds, strictly between these bounds.
     case between(above: Double?, below: Double?)
     /// The terms of a query about this subject.
     case query(FieldQuery)
   }
 
-  /// One subject and what it must be.
+  /// One subject and the requirement on it.
   public struct Test: Sendable, Equatable {
-    /// What is looked at.
+    /// The value to examine.
     public var subject: Subject
-    /// What it must be.
+    /// The requirement on the value.
     public var match: Match
 
-    /// A test of one subject.
+    /// Creates a test.
     public init(_ subject: Subject, _ match: Match) {
       self.subject = subject
       self.match = match
     }
   }
 
-  /// The text of `q`, a condition in the inbox's query language, whose tests are the last of `tests`; nil without one.
+  /// The text of `q`, a condition in the inbox's query language, or nil without one. Its tests are the last of
+  /// `tests`.
   public internal(set) var query: String?
-  /// All of these must hold.
+  /// The tests, all of which must hold.
   public var tests: [Test]
-  /// None of these may hold as a whole: the word `not`.
+  /// Conditions that must not hold: `not` in a profile file.
   public var exceptions: [Condition]
 
-  /// A condition; the empty one always holds.
+  /// Creates a condition; an empty condition always holds.
   public init(_ tests: [Test] = [], exceptions: [Condition] = []) {
     self.tests = tests
     self.exceptions = exceptions

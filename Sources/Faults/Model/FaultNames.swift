@@ -1,4 +1,4 @@
-/// Names of profiles, of their rules, and of the reasons their rules respond with.
+/// The names of profiles and of their rules, and the reasons their rules respond with.
 public struct FaultNames: Sendable, Equatable {
   /// Names of profiles.
   public private(set) var profiles: Set<String> = []
@@ -7,17 +7,18 @@ public struct FaultNames: Sendable, Equatable {
   /// Reasons in responses, including those that APNs does not have.
   public private(set) var reasons: Set<String> = []
 
-  /// The most names of one kind. Further names are left out: rules can be added with new names without end.
+  /// The maximum number of names of one kind. Further names are left out, because clients can add any number of
+  /// rules.
   private static let limit = 10_000
 
-  /// The names of magic device tokens' rules.
+  /// The names of the rules of magic device tokens.
   public static let magicTokens: FaultNames = {
     var names = FaultNames()
     for code in MagicToken.Code.allCases { names.rules.insert(MagicToken.make(code: code).rule) }
     return names
   }()
 
-  /// No names.
+  /// Creates an empty set of names.
   public init() {}
 
   /// Adds the names of a profile and its rules.
@@ -26,7 +27,7 @@ public struct FaultNames: Sendable, Equatable {
     for rule in profile.rules { add(rule) }
   }
 
-  /// Adds the name of a rule, and its reasons.
+  /// Adds the name of a rule and the reasons of its responses.
   public mutating func add(_ rule: Rule) {
     if rules.count < Self.limit { rules.insert(rule.name) }
     if reasons.count < Self.limit { reasons.formUnion(rule.action.reasons) }
@@ -34,7 +35,8 @@ public struct FaultNames: Sendable, Equatable {
 }
 
 extension ProfileLibrary {
-  /// The names of all profiles, of their rules and reasons. Reads every profile; one that is wrong has only its name.
+  /// The names of all profiles, their rules and their reasons. Reads every profile; an invalid profile contributes
+  /// only its name.
   public var faultNames: FaultNames {
     var faultNames = FaultNames()
     for name in names {
@@ -45,7 +47,7 @@ extension ProfileLibrary {
 }
 
 extension Action {
-  /// The reasons it responds with.
+  /// The reasons of the action's responses.
   fileprivate var reasons: [String] {
     switch self {
     case .respond(let answer), .drain(_, let answer): [answer.reason].compactMap(\.self)

@@ -1,14 +1,14 @@
-/// At which moment of the exchange with a provider a rule looks: the word `at` of a profile file.
+/// The point in a connection or request at which a rule is evaluated: `at` in a profile file.
 public enum Moment: String, CaseIterable, Sendable {
-  /// A connection was accepted, nothing of it was read.
+  /// A connection was accepted and nothing was read from it yet.
   case accept
-  /// The client's TLS greeting is here, with the server name it asks for.
+  /// The ClientHello was received, including the server name (SNI).
   case tls
-  /// TLS is done, our first SETTINGS are about to leave.
+  /// The TLS handshake is complete and the first SETTINGS frame is about to be sent.
   case settings
-  /// A push is whole and judged, nothing was answered.
+  /// A request is complete and validated, and no response was sent yet.
   case request
-  /// The answer is known and has not left.
+  /// The response is determined and not sent yet.
   case response
   /// Between pushes, on an open connection.
   case connection

@@ -1,27 +1,27 @@
 public import APNSRules
 
-/// A fault profile, ready to run: its base profiles and its knobs are worked in.
+/// A fault profile, ready to run: merged with its base profiles and with the values of its parameters substituted.
 public struct Profile: Sendable, Equatable {
-  /// How it is called.
+  /// The profile's name.
   public var name: String
-  /// One sentence about it.
+  /// A summary in one sentence.
   public var summary: String
-  /// Its knobs with the values they have now, in the order of the file, those of base profiles after.
+  /// The parameters with their current values: those of the file in order, then those of base profiles.
   public var parameters: [Parameter]
-  /// The seed the file asks for.
+  /// The seed that the file specifies.
   public var seed: UInt64?
-  /// Settings it overrides, as they are written.
+  /// APNs settings that the profile overrides, as written in the file.
   public var settings: [APNSSetting: String]
-  /// What it may use up.
+  /// Limits on the resources of all rules together.
   public var limits: Limits
-  /// How long after its activation it ends by itself; nil for never.
+  /// The time from activation to automatic deactivation; nil for no limit.
   public var stopAfter: Duration?
-  /// Whether the same push is told by its content or by its `apns-id`.
+  /// Whether two attempts are the same push by their content or by their `apns-id`.
   public var pushIdentity: PushIdentity
-  /// The rules, in the order they are looked at.
+  /// The rules in evaluation order.
   public var rules: [Rule]
 
-  /// A profile.
+  /// Creates a profile.
   public init(
     name: String, summary: String = "", parameters: [Parameter] = [], seed: UInt64? = nil,
     settings: [APNSSetting: String] = [:], limits: Limits = Limits(), stopAfter: Duration? = nil,
@@ -40,49 +40,49 @@ public struct Profile: Sendable, Equatable {
 
   /// What makes two attempts the same push.
   public enum PushIdentity: String, CaseIterable, Sendable {
-    /// Device token, topic, push type, collapse id and payload.
+    /// Device token, topic, push type, collapse ID and payload.
     case content
-    /// The `apns-id` the client gave; the content where it gave none.
+    /// The `apns-id` that the client sent; the content if it sent none.
     case apnsID = "apns_id"
   }
 
-  /// What all rules of a profile may use up together.
+  /// Limits on the resources that all rules of a profile use together.
   public struct Limits: Sendable, Equatable {
-    /// How many pushes may be held at once; one more is answered as APNs would.
+    /// The maximum number of pushes held at once; a further push is answered as APNs would.
     public var maxActive: Int
-    /// How long a push may be held.
+    /// The maximum time a push may be held.
     public var maxHold: Duration
 
-    /// Limits; the defaults are far above what a test needs.
+    /// Creates limits; the defaults are far above what a test needs.
     public init(maxActive: Int = 100_000, maxHold: Duration = .seconds(600)) {
       self.maxActive = maxActive
       self.maxHold = maxHold
     }
   }
 
-  /// A knob.
+  /// A parameter of a profile.
   public struct Parameter: Sendable, Equatable {
-    /// What values it takes.
+    /// The type of a parameter's values.
     public enum Kind: String, CaseIterable, Sendable {
       case int, probability, duration, string, bool
     }
 
-    /// How it is called in `${name}`.
+    /// The name, used as `${name}` in the file.
     public var name: String
-    /// What values it takes.
+    /// The type of its values.
     public var kind: Kind
-    /// As it is written.
+    /// The default value as written in the file.
     public var defaultValue: String
-    /// As it is written now.
+    /// The current value as written.
     public var value: String
-    /// The least value, as it is written; nil for none.
+    /// The minimum as written; nil for none.
     public var minimum: String?
-    /// The greatest value, as it is written; nil for none.
+    /// The maximum as written; nil for none.
     public var maximum: String?
-    /// What it turns, for people.
+    /// A description for users.
     public var help: String
 
-    /// A knob that stands at its default unless `value` is given.
+    /// Creates a parameter; its value is the default unless `value` is given.
     public init(
       name: String, kind: Kind, defaultValue: String, value: String? = nil, minimum: String? = nil,
       maximum: String? = nil, help: String = ""

@@ -1,29 +1,31 @@
-/// One fault: at which moment, for which traffic, how often, what is done, and whether later rules are looked at.
+/// One fault: its injection point, the traffic it applies to, how often it fires, its action, and whether evaluation
+/// continues with later rules.
 public struct Rule: Sendable, Equatable {
-  /// Before or after APNs' own verdict.
+  /// Whether a rule applies before or after APNs' own validation.
   public enum Stage: String, CaseIterable, Sendable {
-    /// Only pushes that APNs would accept meet the rule: a fault never hides a malformed push.
+    /// The rule applies only to pushes that APNs would accept: a fault never hides a malformed push.
     case afterValidation = "after_validation"
-    /// Every push meets it, as in an outage.
+    /// The rule applies to every push, as in an outage.
     case beforeValidation = "before_validation"
   }
 
-  /// Its name, the only one of its kind in a profile.
+  /// The name, unique within a profile.
   public var name: String
-  /// The word `at`.
+  /// The injection point: `at` in a profile file.
   public var moment: Moment
-  /// The word `when`; the empty condition holds for everything.
+  /// The traffic that the rule applies to: `when` in a profile file. An empty condition holds for all traffic.
   public var condition: Condition
-  /// The word `trigger`; the empty trigger fires each time.
+  /// How often the rule fires: `trigger` in a profile file. An empty trigger always fires.
   public var trigger: Trigger
-  /// The word `do`.
+  /// The action: `do` in a profile file.
   public var action: Action
-  /// The word `then`: whether the rules after it are looked at when it has fired; nil for as the action has it.
+  /// Whether evaluation continues with later rules after this rule fired: `then` in a profile file. Nil for the
+  /// action's default.
   public var continues: Bool?
-  /// The word `stage`.
+  /// Whether the rule also applies to pushes that APNs would reject: `stage` in a profile file.
   public var stage: Stage
 
-  /// A rule.
+  /// Creates a rule.
   public init(
     name: String, moment: Moment = .request, condition: Condition = Condition(), trigger: Trigger = Trigger(),
     action: Action, continues: Bool? = nil, stage: Stage = .afterValidation

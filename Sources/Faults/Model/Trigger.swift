@@ -1,44 +1,45 @@
-/// How often a rule fires for traffic that its condition holds for: the word `trigger`. All of its parts must agree.
+/// How often a rule fires for traffic that meets its condition: `trigger` in a profile file. All of its parts must
+/// allow it.
 ///
-/// Counting begins at 1 and is apart for each rule and each value of `countKey`. A push whose condition does not hold is
-/// not counted. Times here go by the machine's monotonic clock.
+/// Counts start at 1 and are separate for each rule and each value of `countKey`. A push that does not meet the
+/// condition is not counted. Times are those of the machine's monotonic clock.
 public struct Trigger: Sendable, Equatable {
-  /// Of what a draw or a count is: two pushes with the same key share it.
+  /// The key of a draw or a count: pushes with the same key share it.
   public enum Key: String, CaseIterable, Sendable {
-    /// The rule alone: one count for all traffic.
+    /// The rule: one count for all traffic.
     case rule
     /// The attempt: push key and attempt number. For draws only.
     case attempt
-    /// The push key. A count by it is the attempt number, which begins anew after an accepted attempt.
+    /// The push key. A count by it is the attempt number, which starts again at 1 after an accepted attempt.
     case push
     case deviceToken = "device_token"
     case topic
     /// The connection's number.
     case connection
-    /// The client's address, without its port.
+    /// The client's address without its port.
     case client
   }
 
-  /// How likely it is.
+  /// The probability with which a rule fires.
   public enum Probability: Sendable, Equatable {
-    /// Always the same, from 0 to 1; these two are exact and draw nothing.
+    /// A constant probability from 0 to 1; 0 and 1 need no draw.
     case fixed(Double)
-    /// From one to another within a time after the profile was activated, then as at its end.
+    /// A linear change from one value to another in the time after activation, constant afterwards.
     case ramp(from: Double, to: Double, over: Duration)
   }
 
-  /// A token bucket: fires for what does not fit.
+  /// A rate limit (token bucket): the rule fires for pushes above the rate.
   public struct Rate: Sendable, Equatable {
-    /// How many pushes per `per`, above 0.
+    /// The number of pushes per `per`, above 0.
     public var limit: Double
-    /// In which time, longer than 0.
+    /// The period of `limit`, longer than 0.
     public var per: Duration
-    /// How many may come at once, at least 1.
+    /// The maximum number of pushes at once, at least 1.
     public var burst: Double
-    /// Whose rate it is.
+    /// The key of the bucket.
     public var key: Key
 
-    /// A bucket that fills with `limit` tokens each `per` and holds `burst`.
+    /// Creates a bucket that gains `limit` tokens per `per` and holds up to `burst`.
     public init(limit: Double, per: Duration, burst: Double, key: Key) {
       self.limit = limit
       self.per = per
@@ -47,16 +48,16 @@ public struct Trigger: Sendable, Equatable {
     }
   }
 
-  /// When, counted from the activation of the profile or the rule.
+  /// A time window, counted from the activation of the profile or the rule.
   public struct Window: Sendable, Equatable {
-    /// It opens after this time; with `every` nil, once.
+    /// The time until the window first opens. With `every` nil, it opens once.
     public var after: Duration
-    /// How long it stays open; nil for ever.
+    /// How long the window stays open; nil for no end.
     public var length: Duration?
-    /// It opens again each time this much has passed; the first time after `after`, or after `every` if `after` is zero.
+    /// The period after which the window opens again. If `after` is zero, it first opens after `every`.
     public var every: Duration?
 
-    /// A window; by default one that is open from the beginning and for ever.
+    /// Creates a window; by default it is always open.
     public init(after: Duration = .zero, length: Duration? = nil, every: Duration? = nil) {
       self.after = after
       self.length = length
@@ -64,30 +65,30 @@ public struct Trigger: Sendable, Equatable {
     }
   }
 
-  /// How likely; nil always fires.
+  /// The probability of firing; nil always fires.
   public var probability: Probability?
-  /// Whose draw it is. A draw by `attempt` is made anew for each attempt, one by another key is made once and stays.
+  /// The key of the draw. With `attempt`, each attempt has its own draw; with any other key, the draw is made once.
   public var drawKey: Key
-  /// Only the first so many, counted after `after`.
+  /// Fires only for this many pushes, counted after the skipped ones.
   public var first: Int?
-  /// Not the first so many.
+  /// The number of pushes to skip first.
   public var after: Int?
-  /// Only each so-many-th, counted after `after`.
+  /// Fires only for every n-th push, counted after the skipped ones.
   public var every: Int?
-  /// At most so many injections.
+  /// The maximum number of injections.
   public var times: Int?
-  /// By what `first`, `after`, `every` and `times` count.
+  /// The key by which `first`, `after`, `every` and `times` count.
   public var countKey: Key
-  /// Only what is over a rate.
+  /// Fires only above a rate.
   public var overLimit: Rate?
-  /// Only while a window is open.
+  /// Fires only while a window is open.
   public var window: Window?
-  /// Only once so many streams were opened on the connection.
+  /// Fires only once this many streams were opened on the connection.
   public var afterStreams: Int?
-  /// At most so many pushes held by this rule at once.
+  /// The maximum number of pushes this rule holds at once.
   public var maxActive: Int?
 
-  /// A trigger that fires each time.
+  /// Creates a trigger; by default it always fires.
   public init(
     probability: Probability? = nil, drawKey: Key = .attempt, first: Int? = nil, after: Int? = nil, every: Int? = nil,
     times: Int? = nil, countKey: Key = .rule, overLimit: Rate? = nil, window: Window? = nil, afterStreams: Int? = nil,
