@@ -1,39 +1,41 @@
 internal import APNSRules
 internal import HTTPMessage
 
-/// The rules in force, which never change. What they count is in `tallies`, shared between successive plans. An object,
-/// because every push asks it, and to hand it on should cost little.
+/// The active rules. Immutable; their counters are in `tallies`, which successive plans share. A class, because
+/// every push uses the plan and copying a reference is cheap.
 ///
-/// What a decision depends on besides: the traffic, the time it is given, and for draws the seed. Nothing is random.
+/// A decision depends only on the rules, the counters, the traffic, the given time and, for draws, the seed. Nothing
+/// is random.
 public final class FaultPlan: Sendable {
-  /// The profile.
+  /// The active profile.
   public let profile: Profile
-  /// The rules in force beside the profile, newest first.
+  /// The active rules that do not belong to the profile, newest first.
   public let adHoc: [Rule]
-  /// What all draws depend on.
+  /// The seed of all draws.
   public let seed: UInt64
-  /// Whether magic device tokens do what they say.
+  /// Whether magic device tokens are enabled.
   public let magicTokens: Bool
-  /// Whether nothing is done at all.
+  /// Whether fault injection is paused.
   public let halted: Bool
-  /// When the profile was activated, in monotonic nanoseconds.
+  /// The time at which the profile was activated, in monotonic nanoseconds.
   public let activatedAt: Int64
-  /// When each ad-hoc rule was, by its name, in monotonic nanoseconds.
+  /// The times at which ad-hoc rules were activated, by rule name, in monotonic nanoseconds.
   public let adHocActivatedAt: [String: Int64]
-  /// What is counted.
+  /// The counters of all rules.
   public let tallies: Tallies
 
-  /// The rules, those for one moment together and in the order they are looked at.
+  /// All rules in evaluation order, grouped by injection point.
   private let rules: [PreparedRule]
-  /// Where those of each moment stand.
+  /// The range in `rules` for each injection point.
   private let places: [Range<Int>]
 
-  /// A plan. Making it puts it in force: `tallies` drops the counters of rules that are not in it or have changed.
+  /// Creates a plan and activates it: `tallies` drops the counters of rules that the plan does not have or that have
+  /// changed.
   ///
   /// - Parameters:
   ///   - adHoc: newest first.
-  ///   - activatedAt: monotonic nanoseconds; windows and ramps of the profile's rules count from there.
-  ///   - adHocActivatedAt: the same for ad-hoc rules; one that is not in it has the profile's.
+  ///   - activatedAt: monotonic nanoseconds; windows and ramps of the profile's rules start then.
+  ///   - adHocActivatedAt: the same for ad-hoc rules, by name; a rule that is missing has the profile's time.
   public init(
     profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, halted: Bool = false,
     activatedAt: Int64, adHocActivatedAt: [String: Int64] = [:], tallies: Tallies
@@ -64,23 +66,25 @@ public final class FaultPlan: Sendable {
     self.places = places
   }
 
-  /// Whether anything may be done at this moment. At `request` ask `concerns` too.
+  /// Returns whether any fault can be injected at an injection point. For `request`, check `concerns` as well.
   @inline(__always)
   public func isActive(at moment: Moment) -> Bool {
     hasRules(at: moment) || moment == .request && magicTokens && !halted
   }
 
-  /// Whether anything may be done at `request` for a push to this device token, its bytes in any case: without rules
-  /// only if it is a magic one.
+  /// Returns whether any fault can be injected at `request` for a push to this device token: whether there are
+  /// rules, or the token is an enabled magic device token.
+  ///
+  /// - Parameter deviceToken: the bytes of the token, in either case.
   public func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
     hasRules(at: .request) || takesMagicTokens && deviceToken.map(MagicToken.isMarked) == true
   }
 
-  /// Whether device tokens that are marked as magic ones stand for faults now.
+  /// Whether magic device tokens currently inject faults.
   public var takesMagicTokens: Bool { magicTokens && !halted }
 
-  /// When the rules of `connection` have to be evaluated again, because a window opens or the connection reaches an age
-  /// or idle time that a rule names; nil for never. Both in monotonic nanoseconds.
+  /// Returns the next time at which the rules at `connection` must be evaluated again, because a window opens or the
+  /// connection reaches an age or idle time that a rule names; nil for never. Times are in monotonic nanoseconds.
   public func nextLook(after now: Int64, for connection: Traffic.Connection) -> Int64? {
     rules(at: .connection).flatMap { rule -> [Int64] in
       var times = rule.condition.timesToBounds(of: connection).map { now.saturatingAdd($0) }
@@ -91,11 +95,12 @@ public final class FaultPlan: Sendable {
     }.min()
   }
 
-  /// What the rules do. Takes one lock once at most, and none if there is nothing to count.
+  /// Evaluates the rules at an injection point. Acquires at most one lock, once, and none if nothing has to be
+  /// counted.
   ///
   /// - Parameters:
   ///   - now: monotonic nanoseconds.
-  ///   - excludingOutcomes: an outcome was injected before, so only what adds to it may be.
+  ///   - excludingOutcomes: whether only additions are allowed, because an outcome was injected before.
   public func decide(
     _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false
   ) -> Decision {
@@ -109,14 +114,15 @@ public final class FaultPlan: Sendable {
     return decide(traffic, at: moment, now: now, excludingOutcomes: excludingOutcomes, among: left)
   }
 
-  /// Fires the rule that decides about a push, if a glance at the push said all; else nil, and nothing is counted.
+  /// Fires the rule that decides a push, if the quick evaluation was conclusive; otherwise returns nil and counts
+  /// nothing.
   public func fire(_ left: RulesLeft) -> Injection? {
     guard let chance = left.chance else { return nil }
     let injection = Injection(rules[left.first].deed, chance)
     return tallies.fire(injection) ? injection : nil
   }
 
-  /// The same, if all that is done to the push is another answer.
+  /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
   public func firePlainAnswer(_ left: RulesLeft) -> (by: Injection, answer: PlainAnswer)? {
     guard left.chance != nil, let answer = rules[left.first].deed.plainAnswer, let injection = fire(left) else {
       return nil
@@ -124,7 +130,7 @@ public final class FaultPlan: Sendable {
     return (injection, answer)
   }
 
-  /// What the rules do that are left after a glance at a push which did not say all.
+  /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
   public func decide(
     _ traffic: Traffic, at moment: Moment, now: Int64, excludingOutcomes: Bool = false, among left: RulesLeft?
   ) -> Decision {
@@ -134,7 +140,7 @@ public final class FaultPlan: Sendable {
     for rule in rules(at: moment).suffix(left?.count ?? .max) where !excludingOutcomes || rule.alwaysContinues {
       let look = look(at: rule, &reading, now: now)
       looks.append((rule, look))
-      // The rules after one that surely ends the walk need no look.
+      // Skip the rules after one that certainly ends the evaluation.
       if case .met(let candidate) = look, rule.isStateless, rule.alwaysStops, candidate.isDrawn {
         break
       }
@@ -157,15 +163,15 @@ public final class FaultPlan: Sendable {
 
   func rules(at moment: Moment) -> ArraySlice<PreparedRule> { rules[place(of: moment)] }
 
-  /// Which rules of a moment are left to ask about a push. Those that are dismissed are counted, so `decide` has to be
-  /// told of it.
+  /// Evaluates rules quickly, without reading the push, until one of them needs more, and returns the remaining
+  /// rules. Counts the rules it skips, so pass the result to `decide`.
   ///
-  /// - Parameter attempt: how often the push came until now, from 1; asked for only if a rule depends on it.
+  /// - Parameter attempt: the attempt number of the push, from 1; called only if a rule depends on it.
   public func rulesLeft(
     at moment: Moment, for glance: Traffic.Glance, attempt: () -> Int, now: Int64, excludingOutcomes: Bool = false
   ) -> RulesLeft {
     let place = place(of: moment)
-    // By their places: a slice would be retained, once for each push.
+    // Iterate over indices: a slice would be retained for each push.
     for index in place {
       let rule = rules[index]
       if excludingOutcomes, !rule.alwaysContinues { continue }
@@ -211,7 +217,7 @@ public final class FaultPlan: Sendable {
     guard isDrawn || rule.drawsForAction else { return candidate }
     candidate.drawKey = reading.drawKey(of: trigger.drawKey)
     if trigger.drawKey == .attempt {
-      // Where there is no push yet, each opening of the window is an attempt.
+      // Without a push, each opening of the window counts as an attempt.
       candidate.ordinal = reading.traffic.push?.attempt ?? trigger.window?.ordinal(of: opening) ?? 0
     }
     if isDrawn { candidate.draw = Draw(rule.draws, key: candidate.drawKey, ordinal: candidate.ordinal).number }
@@ -220,7 +226,7 @@ public final class FaultPlan: Sendable {
 }
 
 extension Int64 {
-  /// The sum, or the largest number if it overflows.
+  /// Returns the sum, or `Int64.max` on overflow.
   fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
     let (sum, overflow) = addingReportingOverflow(other)
     return overflow ? .max : sum
@@ -228,7 +234,7 @@ extension Int64 {
 }
 
 extension Trigger.Probability {
-  /// How likely it is so long after the activation, from 0 to 1.
+  /// Returns the probability, from 0 to 1, at `elapsed` nanoseconds after activation.
   func value(at elapsed: Int64) -> Double {
     switch self {
     case .fixed(let number): return number

@@ -2,14 +2,14 @@ public import APNSRules
 internal import Synchronization
 
 extension Traffic {
-  /// What is known of every push before anybody looks into it.
+  /// The facts about a push that are known without reading it.
   public struct Glance: Sendable {
-    /// What tells it from other pushes by its content.
+    /// The key that identifies the push by its content.
     public let key: PushKey
-    /// Whether APNs would take it.
+    /// Whether APNs would accept the push.
     public let isAccepted: Bool
 
-    /// A glance at a push.
+    /// Creates a summary of a push.
     public init(key: PushKey, isAccepted: Bool) {
       self.key = key
       self.isAccepted = isAccepted
@@ -19,15 +19,16 @@ extension Traffic {
   }
 }
 
-/// Why a rule has nothing to do with a push, where a glance is enough to say so.
+/// The reason why the quick evaluation skips a rule.
 enum Dismissal {
-  /// APNs itself rejects the push, and the rule is not for such pushes.
+  /// APNs rejects the push, and the rule applies only to accepted pushes.
   case refused
   case count
   case probability
 }
 
-/// How often a rule was dismissed. Event loops count it without a lock: it happens to nearly every push.
+/// Counters of how often a rule was skipped. Atomic, because event loops update them without a lock for nearly every
+/// push.
 final class Dismissals: Sendable {
   private let refused = Atomic<Int>(0)
   private let count = Atomic<Int>(0)
@@ -47,7 +48,7 @@ final class Dismissals: Sendable {
     probability.store(0, ordering: .relaxed)
   }
 
-  /// What was counted elsewhere with what was counted here.
+  /// Returns `told` plus these counts.
   func added(to told: RuleTally.Count) -> RuleTally.Count {
     var told = told
     let refused = refused.load(ordering: .relaxed)
@@ -64,17 +65,17 @@ final class Dismissals: Sendable {
 }
 
 extension PreparedRule {
-  /// What a glance at a push says of the rule.
+  /// The result of a rule's quick evaluation.
   enum Impression {
     case dismissed(Dismissal)
-    /// It fires, and what it does is all that happens.
+    /// The rule fires and ends the evaluation.
     case fires(Injection.Chance)
-    /// It takes more than a glance.
+    /// The rule needs full evaluation.
     case unclear
   }
 
-  /// Whether a glance at a push may be enough for the rule: it has no condition, and nothing that is asked before its
-  /// probability needs more.
+  /// Returns whether the quick evaluation can skip the rule: it has no condition, and no part of its trigger before
+  /// the probability needs more than the push key and the attempt.
   static func isPlain(_ rule: Rule) -> Bool {
     let trigger = rule.trigger
     return (rule.moment == .request || rule.moment == .response) && rule.condition == Condition()
@@ -82,9 +83,9 @@ extension PreparedRule {
       && (!trigger.counts || trigger.countKey == .push)
   }
 
-  /// What it says to a push, as far as a glance tells.
+  /// Evaluates the rule as far as possible without reading the push.
   ///
-  /// - Parameter attempt: how often the push came until now, from 1.
+  /// - Parameter attempt: the attempt number of the push, from 1.
   func impression(
     _ glance: Traffic.Glance, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
   ) -> Impression {
@@ -105,7 +106,7 @@ extension PreparedRule {
 }
 
 extension Trigger.Key {
-  /// Whose draw it is, where the key of a push says that; else nil.
+  /// Returns the key of a draw if it follows from the push key alone; otherwise nil.
   func ofContent(_ push: PushKey, _ identity: Profile.PushIdentity) -> Draw.Key? {
     switch self {
     case .rule: .text("")
@@ -115,14 +116,14 @@ extension Trigger.Key {
   }
 }
 
-/// The rules of a moment that are left when a glance at a push has dismissed those before them. It holds on to none of
-/// them, because every push makes one.
+/// The rules at an injection point that remain after the quick evaluation skipped those before them. It holds no
+/// references, because it is created for every push.
 public struct RulesLeft: Sendable {
-  /// Where the first of them stands.
+  /// The index of the first remaining rule in the plan.
   var first = 0
-  /// How many there are: the last ones.
+  /// The number of remaining rules.
   var count = 0
-  /// That the first of them fires, and why, if the glance said that too.
+  /// The draw with which the first remaining rule fires, if the quick evaluation was conclusive.
   var chance: Injection.Chance?
 
   /// Whether no rule does anything.

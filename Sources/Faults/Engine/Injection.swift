@@ -1,7 +1,7 @@
-/// One rule that fired, and what it does.
+/// A rule that fired, with the action to carry out.
 public struct Injection: Sendable, Equatable {
-  /// What a rule does. An object, which all injections of a rule share as far as it does the same each time: the inbox
-  /// keeps them.
+  /// The effect of a rule. A class, because the inbox keeps injections: those of a rule with a constant action share
+  /// one instance.
   final class Deed: Sendable, Equatable {
     let profile: String?
     let rule: String
@@ -9,7 +9,7 @@ public struct Injection: Sendable, Equatable {
     let followedBy: Action?
     let continues: Bool
     let slot: Int?
-    /// Its answer, if that is all it does.
+    /// The response, if the effect is nothing else.
     let plainAnswer: PlainAnswer?
 
     init(profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, slot: Int?) {
@@ -22,7 +22,7 @@ public struct Injection: Sendable, Equatable {
       plainAnswer = continues || followedBy != nil ? nil : action.plainAnswer
     }
 
-    /// - Parameter action: what is left of the rule's action.
+    /// - Parameter action: the resolved action.
     convenience init(_ rule: Rule, profile: String?, doing action: Action, slot: Int) {
       self.init(
         profile: profile, rule: rule.name, action: action,
@@ -36,7 +36,7 @@ public struct Injection: Sendable, Equatable {
     }
   }
 
-  /// Why it fired.
+  /// The draw that made the rule fire.
   struct Chance: Sendable, Equatable {
     var draw: Double?
     var probability: Double?
@@ -60,38 +60,38 @@ public struct Injection: Sendable, Equatable {
       Chance(draw: draw, probability: probability, ordinal: ordinal))
   }
 
-  /// The profile it is of; nil for ad-hoc rules and magic device tokens.
+  /// The profile that the rule belongs to; nil for ad-hoc rules and magic device tokens.
   public var profile: String? { deed.profile }
-  /// The rule's name; `magic-` and the code for a magic device token.
+  /// The rule's name; for a magic device token, `magic-` and its code.
   public var rule: String { deed.rule }
-  /// What is done: never `choose` or `sequence`, delays always of a fixed length, within the profile's limits.
+  /// The resolved action: never `choose` or `sequence`; delays have a fixed length within the profile's limits.
   public var action: Action { deed.action }
-  /// What is done right after it: the GOAWAY that follows a 503 `Shutdown` of a magic device token.
+  /// The action that follows immediately: the GOAWAY after a 503 `Shutdown` of a magic device token.
   public var followedBy: Action? { deed.followedBy }
-  /// Whether the rules after it were looked at.
+  /// Whether evaluation continued with later rules.
   public var continues: Bool { deed.continues }
-  /// The number that was drawn, at least 0 and below `probability`; nil when nothing was drawn.
+  /// The number drawn, at least 0 and below `probability`; nil if nothing was drawn.
   public var draw: Double? { chance.draw }
-  /// How likely it was; nil for a rule without a probability.
+  /// The probability; nil for a rule without one.
   public var probability: Double? { chance.probability }
-  /// Of the draw: the attempt number, or 0.
+  /// The ordinal of the draw: the attempt number, or 0.
   public var ordinal: Int { chance.ordinal }
-  /// The rule's counters, to which a held push is given back.
+  /// The key of the rule's counters, for `Tallies.release`.
   var slot: Int? { deed.slot }
 
-  /// The same rule doing something else: what a connection that is being drained does to each push.
+  /// Returns the same injection with another action, for the pushes on a connection that is draining.
   public func doing(_ action: Action) -> Injection {
     Injection(
       profile: profile, rule: rule, action: action, continues: false, draw: draw, probability: probability,
       ordinal: ordinal)
   }
 
-  /// Whether it holds the push back, so that it counts against `max_active` until `Tallies.release`.
+  /// Whether the injection holds the push, so that it counts towards `max_active` until `Tallies.release`.
   public var holds: Bool { action.holds }
 }
 
 extension Action {
-  /// Whether it holds a push back for a time.
+  /// Whether the action holds a push for a time.
   var holds: Bool {
     switch self {
     case .delay, .hang: true
@@ -100,18 +100,19 @@ extension Action {
   }
 }
 
-/// What the rules do at one moment.
+/// The injections at one injection point.
 public struct Decision: Sendable, Equatable {
-  /// What is added to whatever happens, in the order of the rules.
+  /// Changes that are applied to any outcome, in the order of the rules.
   public var additions: [Injection] = []
-  /// What happens instead; nil for what APNs would do. With the action `pass` a rule asked for just that.
+  /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what
+  /// APNs would do.
   public var outcome: Injection?
 
-  /// Adds nothing.
+  /// Creates a decision without additions.
   ///
-  /// - Parameter outcome: what happens instead; nil for what APNs would do.
+  /// - Parameter outcome: the injection that replaces what APNs would do; nil for none.
   public init(outcome: Injection? = nil) { self.outcome = outcome }
 
-  /// Whether nothing is done.
+  /// Whether the decision changes nothing.
   public var isEmpty: Bool { additions.isEmpty && outcome == nil }
 }

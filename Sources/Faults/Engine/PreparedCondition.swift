@@ -1,18 +1,20 @@
 internal import APNSRules
 internal import Notation
 
-/// A condition as decisions look at it: pointers taken apart, and small letters where case does not count.
+/// A condition prepared for evaluation: JSON pointers are parsed, and texts are in lower case where case does not
+/// matter.
 struct PreparedCondition: Sendable {
   struct Test: Sendable {
     let subject: Condition.Subject
     let match: Condition.Match
-    /// Of a subject `payload`; nil if it is none, and then nothing is found.
+    /// The parsed pointer of a subject `payload`; nil for other subjects and for an invalid pointer, which finds
+    /// nothing.
     let pointer: JSONPointer?
   }
 
-  /// What kept a condition from holding.
+  /// The reason why a condition does not hold.
   enum Miss {
-    /// The test at this place, and what was there instead.
+    /// The index of the test that failed, and the value it found.
     case test(Int, seen: SubjectValue?)
     /// An exception that held.
     case exception
@@ -31,8 +33,8 @@ struct PreparedCondition: Sendable {
     exceptions = condition.exceptions.map { PreparedCondition($0) }
   }
 
-  /// The times from `connection`'s current age and idle time to the bounds in this condition that are still ahead, in
-  /// nanoseconds. The condition can change its value only then, unless the client sends something.
+  /// The times from `connection`'s current age and idle time to the later bounds in this condition, in nanoseconds.
+  /// The condition can change its value only then, unless the client sends something.
   func timesToBounds(of connection: Traffic.Connection) -> [Int64] {
     let own = tests.flatMap { test -> [Int64] in
       let now: Int64
@@ -44,7 +46,7 @@ struct PreparedCondition: Sendable {
       guard case .between(let above, let below) = test.match else { return [] }
       return [above, below].compactMap { bound in
         guard let bound else { return nil }
-        // A bound is not inclusive, and a timer may be early by a rounding error.
+        // A bound is exclusive, and a timer may be early by a rounding error.
         let time = Int64.nanoseconds(bound * 1e9)
         return time >= now ? time &- now &+ 1_000_000 : nil
       }
@@ -52,7 +54,7 @@ struct PreparedCondition: Sendable {
     return own + exceptions.flatMap { $0.timesToBounds(of: connection) }
   }
 
-  /// What keeps it from holding; nil if it holds.
+  /// Returns why the condition does not hold; nil if it holds.
   func miss(_ reading: inout Reading) -> Miss? {
     for (index, test) in tests.enumerated() {
       if case .query(let query) = test.match {
@@ -68,7 +70,7 @@ struct PreparedCondition: Sendable {
 }
 
 extension Condition {
-  /// Whether it looks at the age or idle time of the connection.
+  /// Whether a test examines the age or idle time of the connection.
   var dependsOnTime: Bool {
     tests.contains { $0.subject == .age || $0.subject == .idle } || exceptions.contains(where: \.dependsOnTime)
   }

@@ -1,30 +1,31 @@
-/// A rule as decisions look at it. An object, because decisions hand it on, and that should cost little.
+/// A rule prepared for evaluation. A class, because decisions pass it on and copying a reference is cheap.
 final class PreparedRule: Sendable {
   let rule: Rule
   let condition: PreparedCondition
-  /// The profile it is of; nil for an ad-hoc rule.
+  /// The profile that the rule belongs to; nil for an ad-hoc rule.
   let profile: String?
-  /// Its counters.
+  /// The key of the rule's counters in `Tallies`.
   let slot: Int
-  /// The counters of what a glance is enough for.
+  /// The counters of pushes for which the quick evaluation skipped the rule.
   let dismissals: Dismissals
-  /// In monotonic nanoseconds.
+  /// The time of activation, in monotonic nanoseconds.
   let activatedAt: Int64
-  /// Whether the walk goes on whatever it does.
+  /// Whether evaluation continues with later rules whichever action is chosen.
   let alwaysContinues: Bool
-  /// Whether the walk ends whatever it does.
+  /// Whether evaluation ends whichever action is chosen.
   let alwaysStops: Bool
-  /// Of its draws.
+  /// The source of the rule's draws.
   let draws: Draw.Source
-  /// Whether what it does may need a draw.
+  /// Whether the action may need a draw.
   let drawsForAction: Bool
-  /// Whether it fires for the same traffic in the same way, however often it is asked.
+  /// Whether the rule always has the same result for the same traffic.
   let isStateless: Bool
-  /// Whether a glance at a push may be enough to dismiss it.
+  /// Whether the quick evaluation can skip the rule.
   let isPlain: Bool
-  /// Whether a glance that does not dismiss it says all: it then fires, does always the same, and ends the walk.
+  /// Whether the quick evaluation is conclusive for the rule: if it does not skip the rule, the rule fires with a
+  /// constant action and ends the evaluation.
   let firesPlainly: Bool
-  /// What it does then.
+  /// The effect of the rule in that case.
   let deed: Injection.Deed
 
   init(
@@ -49,18 +50,18 @@ final class PreparedRule: Sendable {
       && rule.action.isStateless
   }
 
-  /// Whether it is not for pushes that APNs rejects, and this is one. Those rejections stay as they are: a fault never
-  /// hides a malformed push. What only changes how an answer leaves may be done to any.
+  /// Returns whether the rule does not apply because APNs rejects the push. Rejections stay as they are: a fault
+  /// never hides a malformed push. Actions that only change how a response is sent apply to any push.
   func refuses(isAccepted: Bool) -> Bool {
     !isAccepted && rule.stage == .afterValidation && (rule.moment == .request || !alwaysContinues)
   }
 }
 
 extension Trigger {
-  /// Whether anything is counted but injections.
+  /// Whether the trigger counts matching pushes, not only injections.
   var counts: Bool { first != nil || after != nil || every != nil }
 
-  /// Whether it fires as far as the count is concerned.
+  /// Returns whether the trigger's count allows firing for the `number`-th push.
   func lets(_ number: Int) -> Bool {
     let after = number - (after ?? 0)
     return after > 0 && after <= first ?? .max && after % max(every ?? 1, 1) == 0
@@ -68,7 +69,7 @@ extension Trigger {
 }
 
 extension Action {
-  /// Neither a position nor a held push depends on it.
+  /// Whether the action depends neither on the position in a sequence nor on the number of held pushes.
   fileprivate var isStateless: Bool { sequenceKeys.isEmpty && !leaves.contains(where: \.holds) }
 
   fileprivate var draws: Bool {

@@ -2,16 +2,16 @@ internal import APNSRules
 internal import HTTPMessage
 internal import Notation
 
-/// A value that a condition looks at.
+/// A value that a condition examines.
 enum SubjectValue: Equatable {
   case text(String)
-  /// What may be compared as a number too, as it is written.
+  /// A value as written, which may also be compared as a number.
   case number(String)
   case duration(Duration)
-  /// An array or an object: it is there, and no text.
+  /// An array or an object: present, but not comparable as a text.
   case structure(String)
 
-  /// How an explanation shows it.
+  /// The value as explanations show it.
   var shown: String {
     switch self {
     case .text(let text), .number(let text), .structure(let text): text
@@ -20,7 +20,8 @@ enum SubjectValue: Equatable {
   }
 }
 
-/// What one decision reads of its traffic: each thing when a rule asks for it, and what takes effort once.
+/// The values that the rules of one decision examine. Each is read when a rule needs it; those that are expensive to
+/// read are cached.
 struct Reading {
   let traffic: Traffic
   private let identity: Profile.PushIdentity
@@ -28,7 +29,7 @@ struct Reading {
   private var topic: String??
   private var key: String?
   private var isJSON: Bool?
-  /// The packed header fields as records keep them, without signatures; read by queries alone.
+  /// The packed header fields as records keep them, without signatures; used only by queries.
   private var recordedHeaders: [UInt8]?
 
   init(_ traffic: Traffic, identity: Profile.PushIdentity) {
@@ -36,7 +37,7 @@ struct Reading {
     self.identity = identity
   }
 
-  /// The value of a subject; nil if the traffic has none.
+  /// Returns the value of a test's subject; nil if the traffic has none.
   mutating func value(of test: PreparedCondition.Test) -> SubjectValue? {
     switch test.subject {
     case .deviceToken: readDeviceToken().map { .text($0) }
@@ -66,7 +67,8 @@ struct Reading {
     }
   }
 
-  /// Whose draw or count it is. Before a push is there the connection stands for it.
+  /// Returns the text of the key of a draw or a count. Without a push, the connection is the key of an attempt or a
+  /// push.
   mutating func text(of key: Trigger.Key) -> String {
     switch key {
     case .rule: ""
@@ -78,14 +80,13 @@ struct Reading {
     }
   }
 
-  /// The same for a draw.
+  /// Returns the key of a draw.
   mutating func drawKey(of key: Trigger.Key) -> Draw.Key {
     if let push = traffic.push, let key = key.ofContent(push.key, identity) { return key }
     return .text(text(of: key))
   }
 
-  /// The same as a number of its own for tables. Made with the process's own secret, so that nobody can choose keys
-  /// that fall together.
+  /// Returns the hash of a key, for tables. It is seeded per process, so that clients cannot choose colliding keys.
   mutating func hash(of key: Trigger.Key) -> Int { key == .rule ? 0 : text(of: key).hashValue }
 
   private mutating func readPushKey() -> String? {
@@ -115,7 +116,7 @@ struct Reading {
     return made
   }
 
-  /// 10 without the header; what is no priority as it came.
+  /// Returns 10 without the header, and an invalid priority unchanged.
   private func readPriority() -> String? {
     guard let facts = traffic.push?.verdict.facts else { return nil }
     return facts.priority > 0 ? String(facts.priority) : text(\.priorityText)
@@ -143,7 +144,8 @@ struct Reading {
 
   // MARK: - Queries
 
-  /// Whether the traffic meets the terms of a query about a subject, as a record of the push would.
+  /// Returns whether the traffic meets the terms of a query about a subject, with the same result as for a record of
+  /// the push.
   mutating func meets(_ query: FieldQuery, _ test: PreparedCondition.Test) -> Bool {
     switch test.subject {
     case .payload:
@@ -154,10 +156,10 @@ struct Reading {
       }
     case .header(let name): return meets(query, header: name)
     case .text: return query.holds { if case .text(let pattern) = $0 { contains(pattern) } else { false } }
-    // A priority that APNs does not know is none to the inbox.
+    // The inbox records no priority for one that APNs does not have.
     case .priority:
       return query.holds(for: traffic.push.flatMap { $0.verdict.facts.priority }.flatMap { $0 > 0 ? Int64($0) : nil })
-    // The inbox shows the provider token of a connection with a certificate too.
+    // The inbox also shows the provider token of a connection with a client certificate.
     case .keyID: return query.holds(for: traffic.push?.verdict.token?.keyID)
     case .teamID: return query.holds(for: traffic.push?.verdict.token?.teamID)
     default:
@@ -185,12 +187,12 @@ struct Reading {
     }
   }
 
-  /// Whether the payload, or the name or value of a header field, matches.
+  /// Returns whether the payload, or the name or value of a header field, matches.
   private mutating func contains(_ pattern: TextPattern) -> Bool {
     guard let body = traffic.push?.request.body else { return false }
     if body.withUnsafeBytes({ pattern.matches($0) }) { return true }
     if readHeadersAsRecorded().withUnsafeBytes({ pattern.matchesField(in: $0) }) { return true }
-    // Many providers write all characters beyond ASCII as escapes.
+    // Many providers escape all non-ASCII characters.
     guard body.contains(UInt8(ascii: "\\")) else { return false }
     return pattern.matches(body.withUnsafeBytes { JSONPointer.unescaped($0) })
   }
@@ -225,7 +227,7 @@ struct Reading {
 }
 
 extension SubjectValue {
-  /// The value of a payload.
+  /// The value of a payload member.
   fileprivate init(_ value: JSONPointer.Value) {
     switch value {
     case .string(let text), .word(let text): self = .text(text)
@@ -236,7 +238,7 @@ extension SubjectValue {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes of packed header fields at `range`; nil without a range, or with one that is not of these bytes.
+  /// The bytes of packed header fields at `range`; nil without a range or with one that is out of bounds.
   func field(_ range: ByteRange?) -> Slice<UnsafeRawBufferPointer>? {
     guard let range, range.indices.upperBound <= count else { return nil }
     return self[range.indices]

@@ -1,13 +1,13 @@
-/// What is counted for one rule. Lives behind the lock of `Tallies`.
+/// The counters of one rule. Protected by the lock of `Tallies`.
 struct RuleTally {
   let rule: Rule
   let profile: String?
   private var count = Count()
-  /// Where the injections are counted of what it did last, to find it without a look at names.
+  /// The last action and its index in `InjectionCounts`, which saves a lookup by name.
   private var countedAt: (action: Action.Name, place: Int)?
-  /// What is counted elsewhere.
+  /// The counters that event loops update without the lock.
   let dismissals: Dismissals
-  /// How many pushes it holds now.
+  /// The number of pushes that the rule currently holds.
   var active = 0
 
   private var matched = KeyedTable<Int>()
@@ -16,16 +16,16 @@ struct RuleTally {
   private var positions = KeyedTable<Int>()
   private var openings = KeyedTable<Int64>()
 
-  /// What an explanation tells.
+  /// The counts that an explanation shows.
   struct Count {
     var looks = 0
     var fired = 0
     var refused = 0
-    /// For each test how often it was the first that failed.
+    /// For each test, the number of times it was the first to fail.
     var misses: [Int] = []
     var seen: [SeenValues] = []
     var excepted = 0
-    /// For each part of the trigger how often it was what stopped the rule.
+    /// For each part of the trigger, the number of times it prevented firing.
     var stops = [Int](repeating: 0, count: TriggerPart.allCases.count)
   }
 
@@ -37,7 +37,7 @@ struct RuleTally {
     count.seen = [SeenValues](repeating: SeenValues(), count: rule.condition.tests.count)
   }
 
-  /// Forgets everything but the pushes it holds.
+  /// Resets all counters except the number of held pushes.
   mutating func reset() {
     let active = active
     dismissals.reset()
@@ -45,15 +45,15 @@ struct RuleTally {
     self.active = active
   }
 
-  /// All that was counted.
+  /// All counts, including those of `dismissals`.
   var told: Count { dismissals.added(to: count) }
 
-  /// How many keys its tables remember.
+  /// The number of keys that all tables keep.
   var remembered: Int {
     matched.count + injected.count + buckets.count + positions.count + openings.count
   }
 
-  /// Counts an injection of the rule among all there were.
+  /// Counts an injection of the rule in the totals.
   mutating func note(_ injection: Injection, among injections: inout InjectionCounts) {
     if let countedAt, countedAt.action == injection.action.name {
       injections.add(at: countedAt.place)
@@ -62,13 +62,13 @@ struct RuleTally {
     }
   }
 
-  /// Counts that it fires.
+  /// Counts that the rule fired.
   mutating func countFiring() {
     count.looks &+= 1
     count.fired &+= 1
   }
 
-  /// Counts what was found, and says what the rule does; nil if it does not fire.
+  /// Counts the result of an evaluation and returns the injection; nil if the rule does not fire.
   mutating func settle(
     _ look: RuleLook, of prepared: PreparedRule, in plan: FaultPlan, _ reading: inout Reading, held: Int
   ) -> Injection? {
@@ -99,7 +99,7 @@ struct RuleTally {
     if rule.moment == .connection {
       try takeChance(on: reading.traffic.connection.number, opening: candidate.opening)
     }
-    // Attempts are counted elsewhere and asked for when nothing else tells: most pushes end here.
+    // Check the draw before the attempt number, which is counted elsewhere: most pushes end here.
     if trigger.countKey == .push, trigger.overLimit == nil, reading.traffic.push != nil, !candidate.isDrawn {
       throw .probability
     }
@@ -127,7 +127,7 @@ struct RuleTally {
   private mutating func takeChance(on connection: UInt64, opening: Int64) throws(TriggerPart) {
     let key = connection.hashValue
     let taken = openings[key]
-    // Set even if it does not change, so that a connection that is still looked at is not forgotten.
+    // Set even if unchanged, which marks the connection as recently used.
     openings[key] = opening
     if taken == opening { throw .once }
   }

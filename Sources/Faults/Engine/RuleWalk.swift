@@ -1,38 +1,38 @@
-/// What a rule says to some traffic when nothing is counted: why it may fire, or why it does not.
+/// The result of evaluating a rule without counting: why it may fire, or why it does not.
 public struct RuleStep: Sendable, Equatable {
-  /// How far it got.
+  /// The outcome of the evaluation.
   public enum Result: Sendable, Equatable {
-    /// It was put in force later.
+    /// The rule was activated later.
     case notYet
-    /// APNs itself rejects the push, and the rule is not for such pushes.
+    /// APNs rejects the push, and the rule applies only to accepted pushes.
     case rejectedByAPNs
-    /// A test of its condition does not hold: what was looked at, what it must be, what it was.
+    /// A test of the condition failed: its subject, the required value and the actual value.
     case missed(test: String, wanted: String, seen: String?)
-    /// An exception of its condition holds.
+    /// An exception of the condition holds.
     case excepted
-    /// Its condition holds; this part of its trigger does not.
+    /// The condition holds, but this part of the trigger prevents firing.
     case stopped(part: String)
-    /// Its condition holds, and what was drawn is not below the probability.
+    /// The condition holds, but the draw is not below the probability.
     case notDrawn(draw: Double?, probability: Double)
-    /// It may fire, as far as can be said without counting.
+    /// The rule may fire; counters were not checked.
     case mayFire(draw: Double?, probability: Double?)
   }
 
   /// The rule's name.
   public let rule: String
-  /// The profile it is of; nil for an ad-hoc rule.
+  /// The profile that the rule belongs to; nil for an ad-hoc rule.
   public let profile: String?
-  /// When it looks.
+  /// The rule's injection point.
   public let moment: Moment
-  /// How far it got.
+  /// The outcome of the evaluation.
   public let result: Result
 }
 
 extension FaultPlan {
-  /// What each rule of a moment says to some traffic, in the order they are looked at. Nothing is counted and nothing is
-  /// done, so counters and rate limits are left out.
+  /// Evaluates each rule of an injection point in order, without counting or injecting anything. Counts and rate
+  /// limits are not checked.
   ///
-  /// - Parameter now: monotonic nanoseconds, of when it happened.
+  /// - Parameter now: the time of the traffic, in monotonic nanoseconds.
   public func walk(_ traffic: Traffic, at moment: Moment, now: Int64) -> [RuleStep] {
     var reading = Reading(traffic, identity: profile.pushIdentity)
     return rules(at: moment).map { rule in

@@ -1,18 +1,18 @@
 internal import NIOConcurrencyHelpers
 
-/// What the rules have counted. Any thread may use it; one lock, taken once for each decision.
+/// The counters of all rules. Thread-safe: one lock, acquired once per decision.
 public final class Tallies: Sendable {
   fileprivate struct State: Sendable {
     var tallies: [Int: RuleTally] = [:]
-    /// The slots of the rules in force: ad-hoc rules first, each in the order of the plan.
+    /// The keys of the active rules' counters; `order` has them in the order of the plan, ad-hoc rules first.
     var slots: [Identity: Int] = [:]
     var order: [Int] = []
     var nextSlot = 0
-    /// How many pushes are held.
+    /// The number of pushes held.
     var held = 0
-    /// For each magic device token how often it came.
+    /// The number of pushes for each magic device token.
     var magic = KeyedTable<Int>()
-    /// What came of each kind of magic device token.
+    /// The counters of each kind of magic device token.
     var magicTallies: [MagicToken.Code: RuleTally.Count] = [:]
     var injections = InjectionCounts()
   }
@@ -20,20 +20,20 @@ public final class Tallies: Sendable {
   fileprivate struct Identity: Hashable {
     var profile: String?
     var name: String
-    /// Which of several with that name.
+    /// The index among rules with the same name.
     var occurrence: Int
   }
 
   private let state = NIOLockedValueBox(State())
 
-  /// Nothing counted.
+  /// Creates counters at zero.
   public init() {}
 
-  // MARK: - Rules in force
+  // MARK: - Active rules
 
-  /// Keeps the counters of rules that stay as they are, begins those of others, drops the rest.
+  /// Keeps the counters of unchanged rules, creates counters for new and changed rules and drops all others.
   ///
-  /// - Returns: for each rule where its counters are, in the same order.
+  /// - Returns: the key of each rule's counters and its skip counters, in the order of `rules`.
   func adopt(_ rules: [(rule: Rule, profile: String?)]) -> [(slot: Int, dismissals: Dismissals)] {
     state.withLockedValue { state in
       let earlier = state
@@ -59,7 +59,7 @@ public final class Tallies: Sendable {
     }
   }
 
-  /// Forgets everything but the pushes that are held now.
+  /// Resets all counters except those of the pushes currently held.
   public func reset() {
     state.withLockedValue { state in
       for slot in state.order { state.tallies[slot]?.reset() }
@@ -68,7 +68,7 @@ public final class Tallies: Sendable {
     }
   }
 
-  /// Says that a push which an injection held is finished. To be called once for each injection with `holds`.
+  /// Releases a push that an injection held. Call this once for each injection with `holds`.
   public func release(_ injection: Injection) {
     guard injection.holds else { return }
     state.withLockedValue { state in
@@ -78,14 +78,14 @@ public final class Tallies: Sendable {
     }
   }
 
-  /// How many pushes are held now.
+  /// The number of pushes currently held.
   public var held: Int { state.withLockedValue { $0.held } }
 
   // MARK: - Deciding
 
-  /// Counts that a rule fires of which a glance has said so.
+  /// Counts the firing of a rule that the quick evaluation found to fire.
   ///
-  /// - Returns: false if the rule is not in force any more, because a newer plan came between.
+  /// - Returns: false if a newer plan has removed the rule.
   func fire(_ injection: Injection) -> Bool {
     state.withLockedValue { state in
       guard let slot = injection.slot, let place = state.tallies.index(forKey: slot) else { return false }
@@ -95,14 +95,14 @@ public final class Tallies: Sendable {
     }
   }
 
-  /// Walks along rules that were looked at, until one of them ends the walk; then the magic device token has its say.
+  /// Settles evaluated rules in order until one of them ends the evaluation; then applies the magic device token.
   func settle(
     _ looks: [(rule: PreparedRule, look: RuleLook)], magic: MagicToken?, in plan: FaultPlan, _ reading: inout Reading
   ) -> Decision {
     state.withLockedValue { state in
       var decision = Decision()
       for (rule, look) in looks {
-        // A rule without counters is not in force any more: a newer plan came between.
+        // Without counters, the rule was removed by a newer plan.
         guard let place = state.tallies.index(forKey: rule.slot),
           let injection = state.tallies.values[place].settle(look, of: rule, in: plan, &reading, held: state.held)
         else { continue }
@@ -120,10 +120,10 @@ public final class Tallies: Sendable {
     }
   }
 
-  // MARK: - Telling
+  // MARK: - Explanations
 
-  /// What became of a rule's traffic, ad-hoc rules first; nil if no such rule is in force. The rules that magic device
-  /// tokens stand for, `magic-4100` and so on, always are.
+  /// Returns what happened to a rule's traffic; nil if no such rule is active. Ad-hoc rules take precedence over
+  /// those of the profile. The rules of magic device tokens, such as `magic-4100`, are always found.
   public func explain(_ rule: String) -> RuleExplanation? {
     if let code = MagicToken.Code.allCases.first(where: { MagicToken.make(code: $0).rule == rule }) {
       let count = state.withLockedValue { $0.magicTallies[code] } ?? RuleTally.Count()
@@ -132,35 +132,35 @@ public final class Tallies: Sendable {
     return explanations { $0.rule.name == rule }.first
   }
 
-  /// What became of the traffic of each rule, ad-hoc rules first, each kind in the order they are looked at.
+  /// What happened to the traffic of each rule, ad-hoc rules first, each kind in evaluation order.
   public var explanations: [RuleExplanation] { explanations { _ in true } }
 
   private func explanations(_ isWanted: (RuleTally) -> Bool) -> [RuleExplanation] {
-    // Only what is told leaves the lock: a copy of a whole tally would make the next decision copy its tables.
+    // Copy only the counts out of the lock: a copy of a whole tally would make the next decision copy its tables.
     let told = state.withLockedValue { state in
       state.order.compactMap { state.tallies[$0] }.filter(isWanted).map { ($0.rule, $0.profile, $0.told, $0.active) }
     }
     return told.map(RuleExplanation.init)
   }
 
-  /// How often each rule did what it does, since the server started: neither a reset nor another profile takes anything
-  /// back. The first 200 are told apart, further ones have the name `other`.
+  /// The number of injections per rule and action since the server started, unaffected by resets and profile
+  /// changes. The first 200 combinations are counted separately, all others under the name `other`.
   public var injections: [(rule: String, action: Action.Name, count: Int)] {
     state.withLockedValue { $0.injections.all }
       .map { (rule: $0.key.rule, action: $0.key.action, count: $0.count) }
       .sorted { ($0.rule, $0.action.rawValue) < ($1.rule, $1.action.rawValue) }
   }
 
-  /// How many keys are remembered in all.
+  /// The number of keys that all tables keep.
   var remembered: Int {
     state.withLockedValue { state in state.tallies.values.reduce(state.magic.count) { $0 + $1.remembered } }
   }
 }
 
 extension Tallies.State {
-  /// Counts an injection among all there were.
+  /// Counts an injection in the totals since the server started.
   ///
-  /// - Parameter place: of the rule's tally.
+  /// - Parameter place: the index of the rule's tally.
   fileprivate mutating func note(_ injection: Injection, at place: Dictionary<Int, RuleTally>.Index) {
     tallies.values[place].note(injection, among: &injections)
   }
@@ -194,7 +194,7 @@ extension Decision {
 }
 
 extension Rule {
-  /// The rule that magic device tokens of one kind stand for, as far as an explanation needs it.
+  /// Creates the rule for one kind of magic device token, with only what an explanation needs.
   fileprivate init(_ code: MagicToken.Code) {
     self.init(name: MagicToken.make(code: code).rule, action: .pass)
   }

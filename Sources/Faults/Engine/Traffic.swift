@@ -1,28 +1,28 @@
 public import APNSRules
 public import HTTPMessage
 
-/// What one decision may look at. Made only when a rule could apply.
+/// The input of a decision. Created only if a rule could apply.
 public struct Traffic: Sendable {
-  /// A connection, as far as it is known.
+  /// The known facts about a connection.
   public struct Connection: Sendable {
-    /// Its number, the only one of its kind since the start.
+    /// The connection's number, unique since the server started.
     public var number: UInt64
-    /// The client's address, without its port.
+    /// The client's address without its port.
     public var client: String
-    /// Which APNs listener it came to, from 0.
+    /// The index of the APNs listener, from 0.
     public var listener: Int
-    /// The host name of the client's TLS greeting; nil without one, and before it came.
+    /// The server name in the client's ClientHello (SNI); nil without one and before it is received.
     public var serverName: String?
-    /// `UID` of the client certificate; nil without one.
+    /// The `UID` of the client certificate; nil without one.
     public var certificateUID: String?
-    /// How many streams the client opened until now, this one included.
+    /// The number of streams the client has opened, including the current one.
     public var streamsOpened: Int
-    /// How long ago it was accepted, in nanoseconds of the monotonic clock; read only at `connection`.
+    /// The time since the connection was accepted, in monotonic nanoseconds; used only at `connection`.
     public var age: Int64
-    /// How long the client has sent nothing, in nanoseconds of the monotonic clock; read only at `connection`.
+    /// The time since the client last sent anything, in monotonic nanoseconds; used only at `connection`.
     public var idle: Int64
 
-    /// A connection from parts.
+    /// Creates a connection.
     public init(
       number: UInt64, client: String, listener: Int = 0, serverName: String? = nil, certificateUID: String? = nil,
       streamsOpened: Int = 0, age: Int64 = 0, idle: Int64 = 0
@@ -38,22 +38,22 @@ public struct Traffic: Sendable {
     }
   }
 
-  /// A push and what APNs would say to it.
+  /// A push and APNs' verdict on it.
   public struct Push: Sendable {
-    /// The request, complete.
+    /// The complete request.
     public var request: HTTPRequest
     /// APNs' verdict, with the facts of the request.
     public var verdict: Verdict
-    /// What tells it from other pushes by its content.
+    /// The key that identifies the push by its content.
     public var key: PushKey
-    /// The topic of a push without `apns-topic`: the only one of the provider certificate.
+    /// The topic of a push without `apns-topic`: the only topic of the provider certificate.
     public var defaultTopic: String?
-    /// How often this push came until now, from 1.
+    /// The attempt number of the push, from 1.
     public var attempt: Int
-    /// The settable clock, in milliseconds since 1970.
+    /// The time of the settable clock, in milliseconds since 1970.
     public var now: Int64
 
-    /// A push from parts.
+    /// Creates a push.
     public init(
       request: HTTPRequest, verdict: Verdict, key: PushKey, defaultTopic: String? = nil, attempt: Int = 1, now: Int64
     ) {
@@ -66,28 +66,28 @@ public struct Traffic: Sendable {
     }
   }
 
-  /// The answer that is about to leave.
+  /// The response about to be sent.
   public struct Answer: Sendable, Equatable {
     /// HTTP status.
     public var status: Int
-    /// The reason in its body; nil without one.
+    /// The reason in the body; nil without one.
     public var reason: String?
 
-    /// An answer from parts.
+    /// Creates a response.
     public init(status: Int, reason: String? = nil) {
       self.status = status
       self.reason = reason
     }
   }
 
-  /// The connection it happens on.
+  /// The connection.
   public var connection: Connection
-  /// The push, at `request` and `response`.
+  /// The push; only at `request` and `response`.
   public var push: Push?
-  /// The answer, at `response`.
+  /// The response; only at `response`.
   public var answer: Answer?
 
-  /// Traffic from parts.
+  /// Creates the input of a decision.
   public init(connection: Connection, push: Push? = nil, answer: Answer? = nil) {
     self.connection = connection
     self.push = push

@@ -1,16 +1,16 @@
-/// What may keep a rule from firing once its condition holds, in the order it is asked.
+/// The parts of a trigger that can keep a rule from firing after its condition holds, in the order they are checked.
 enum TriggerPart: Int, CaseIterable, Error {
   case afterStreams, window
-  /// At `connection` a rule gets one chance on each connection, or one for each opening of its window.
+  /// At `connection`, a rule can fire once per connection, or once per opening of its window.
   case once
   case count, overLimit, probability, times
-  /// A sequence whose steps are done and whose end is `pass`.
+  /// The sequence is complete and ends with `pass`.
   case sequence
   case maxActive
-  /// The limit of the profile.
+  /// The profile's limit.
   case profileMaxActive
 
-  /// Its words in a profile file.
+  /// The key or keys in a profile file.
   var name: String {
     switch self {
     case .afterStreams: TriggerKey.afterStreams.rawValue
@@ -27,30 +27,30 @@ enum TriggerPart: Int, CaseIterable, Error {
   }
 }
 
-/// What can be said of a rule and some traffic without counting.
+/// The result of evaluating a rule against traffic without counting.
 enum RuleLook {
-  /// APNs itself rejects the push, and the rule is not for such pushes.
+  /// APNs rejects the push, and the rule applies only to accepted pushes.
   case refused
   case missed(PreparedCondition.Miss)
   case stopped(TriggerPart)
   case met(Candidate)
 }
 
-/// A rule whose condition holds, with everything that the rest of its trigger asks for.
+/// A rule whose condition holds, with everything needed to check the rest of its trigger.
 struct Candidate {
-  /// When the window opened, in monotonic nanoseconds; the activation without a window.
+  /// The time at which the window opened, in monotonic nanoseconds; without a window, the time of activation.
   var opening: Int64
   var countKey: Int
   var rateKey: Int
   /// Nil without a probability.
   var probability: Double?
-  /// Nil when nothing has to be drawn.
+  /// Nil if nothing was drawn.
   var draw: Double?
   var drawKey: Draw.Key
   var ordinal: Int
   var now: Int64
 
-  /// Whether the probability lets it fire.
+  /// Whether the probability allows firing.
   var isDrawn: Bool {
     guard let probability else { return true }
     return draw.map { $0 < probability } ?? (probability > 0)
