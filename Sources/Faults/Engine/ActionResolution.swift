@@ -1,10 +1,10 @@
-/// Finds out what a rule does that has fired: one action of a choice, the next step of a sequence, a delay of a fixed
+/// Resolves the action of a rule that fired: one action of a choice, the next step of a sequence, a delay of a fixed
 /// length.
 struct ActionResolution {
   private let candidate: Candidate
   private let rule: PreparedRule
   private let plan: FaultPlan
-  /// Where the sequences stand once the action is done.
+  /// The new positions of the sequences, to be stored when the rule has fired.
   private(set) var next: [(key: Int, position: Int)] = []
 
   init(candidate: Candidate, rule: PreparedRule, plan: FaultPlan) {
@@ -13,12 +13,12 @@ struct ActionResolution {
     self.plan = plan
   }
 
-  /// What is left of an action.
+  /// Returns the resolved action.
   ///
   /// - Parameters:
-  ///   - positions: where the sequences stand.
-  ///   - place: where in the rule's action it is, so that two sequences in it stand apart.
-  ///   - depth: in how many choices it is.
+  ///   - positions: the current positions of the sequences.
+  ///   - place: the path to `action` in the rule's action, which gives each sequence its own position.
+  ///   - depth: the nesting depth of choices.
   mutating func resolve(
     _ action: Action, _ positions: KeyedTable<Int>, _ reading: inout Reading, place: [Int] = [], depth: Int = 1
   ) throws(TriggerPart) -> Action {
@@ -38,7 +38,7 @@ struct ActionResolution {
       return .delay(.fixed(held(delay.length { draw("#delay") })))
     case .hang(let duration, let ending):
       return .hang(for: held(duration), endWith: ending)
-    // Whatever keeps a client waiting ends within the profile's limit.
+    // Everything that keeps a client waiting ends within the profile's limit.
     case .stall(let duration, let ending): return .stall(for: held(duration), endWith: ending)
     case .silence(let duration): return .silence(for: held(duration))
     case .drain(let duration, let answer): return .drain(for: held(duration), respond: answer)
@@ -53,7 +53,7 @@ struct ActionResolution {
     Draw(rule.draws.of(what), key: candidate.drawKey, ordinal: candidate.ordinal)
   }
 
-  /// A time within the profile's limit.
+  /// Returns the duration, limited by the profile's `max_hold`.
   private func held(_ duration: Duration?) -> Duration {
     let limit = plan.profile.limits.maxHold
     return max(.zero, min(duration ?? limit, limit))
@@ -68,7 +68,7 @@ struct ActionResolution {
     return choices.indices.last
   }
 
-  /// Which step comes now; nil for one of a sequence without steps.
+  /// Returns the index of the current step; nil for a sequence without steps.
   private mutating func step(
     at position: Int, of count: Int, _ onEnd: Action.SequenceEnd, key: Int
   ) throws(TriggerPart) -> Int? {
@@ -82,7 +82,7 @@ struct ActionResolution {
 }
 
 extension Action {
-  /// Whether it is done as it stands: nothing has to be chosen, drawn or kept within limits, and no push is held.
+  /// Whether the action is carried out as written: nothing has to be chosen, drawn or limited, and no push is held.
   var isResolved: Bool {
     switch self {
     case .choose, .sequence, .delay, .hang, .stall, .silence, .drain: false

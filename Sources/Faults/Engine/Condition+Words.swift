@@ -1,9 +1,9 @@
 internal import APNSRules
 internal import Notation
 
-/// A condition in words, for explanations.
+/// The text form of a condition in explanations.
 extension Condition.Subject {
-  /// How a profile file calls it.
+  /// The key of the subject in a profile file.
   var name: String {
     switch self {
     case .payload(let pointer): "\(ConditionKey.payload.rawValue) \(pointer)"
@@ -23,16 +23,16 @@ extension Condition.Subject {
 }
 
 extension Condition.Test {
-  /// What is looked at, in the words of a profile file.
+  /// The name of the test's subject, in the terms of a profile file.
   var name: String {
     if case .query(let query) = match { return "\(ConditionKey.query.rawValue) \(query.name)" }
     return subject.name
   }
 
-  /// How many values of a list are shown.
+  /// The maximum number of values shown of a list.
   private static var shown: Int { 5 }
 
-  /// What the value must be.
+  /// The required value.
   var wanted: String {
     switch match {
     case .equals(let text): return Explanation.quoted(text)
@@ -61,7 +61,7 @@ extension Condition.Test {
 }
 
 extension Condition.Match {
-  /// In what little a value differs from what is wanted; nil if it is not little.
+  /// Returns how a value differs from the required one if only by case or white space; otherwise nil.
   func hint(for value: String?) -> String? {
     guard let value else { return nil }
     let wanted: [String] =
@@ -70,7 +70,7 @@ extension Condition.Match {
       case .oneOf(let texts): texts.sorted()
       case .prefix, .glob, .within, .present, .between, .query: []
       }
-    // Scalars, because a line break of two of them is one character.
+    // Compare scalars, because a line break of two scalars is one character.
     let spaceless = value.unicodeScalars.filter { !$0.properties.isWhitespace }
     for text in wanted {
       if text.lowercased() == value.lowercased() { return "differs by case" }

@@ -2,22 +2,22 @@ internal import APNSRules
 internal import Foundation
 internal import TLSEngine
 
-/// A draw: a number that depends on nothing but the seed, the rule and what the draw is of, so that neither the order
+/// A pseudorandom number that depends only on the seed, the rule, the key and the ordinal, so that neither the order
 /// of arrival nor the thread can change a decision.
 ///
-/// It is made for nearly every push that meets a rule with a probability, so what costs time, a SHA-256 of seed, profile and
-/// rule, is made once. Key and ordinal are mixed into that by two multiplications.
+/// A draw is made for nearly every push that meets a rule with a probability, so the expensive part, a SHA-256 of
+/// seed, profile and rule, is computed once. Two multiplications mix the key and the ordinal into it.
 struct Draw {
   private let source: SHA256.Words
   private let bits: UInt64
 
-  /// What all draws of a rule are made of.
+  /// The hash from which all draws of a rule are computed.
   struct Source: Sendable {
     private let text: String
     fileprivate let words: SHA256.Words
 
     /// - Parameters:
-    ///   - profile: empty for ad-hoc rules.
+    ///   - profile: the profile's name; empty for ad-hoc rules.
     ///   - rule: the rule's name.
     init(seed: UInt64, profile: String, rule: String) { self.init(text: "\(seed)\n\(profile)\n\(rule)") }
 
@@ -26,11 +26,11 @@ struct Draw {
       words = SHA256.words(of: text)
     }
 
-    /// The same for draws of something else than whether the rule fires.
+    /// Returns the source of draws for another purpose than whether the rule fires.
     func of(_ what: String) -> Source { Source(text: "\(text)\n\(what)") }
   }
 
-  /// Of what it is.
+  /// The key of a draw.
   enum Key: Sendable {
     case push(PushKey)
     case text(String)
@@ -44,16 +44,16 @@ struct Draw {
   }
 
   /// - Parameters:
-  ///   - source: the rule.
-  ///   - key: of what it is, such as a push.
-  ///   - ordinal: which of several with the same key, such as the attempt number.
+  ///   - source: the rule's source.
+  ///   - key: the subject of the draw, such as a push.
+  ///   - ordinal: the index among draws with the same key, such as the attempt number.
   init(_ source: Source, key: Key, ordinal: Int) {
     self.source = source.words
     bits = (source.words.0 ^ key.number).folded(by: source.words.1 ^ UInt64(truncatingIfNeeded: ordinal))
       .mixed(with: source.words)
   }
 
-  /// At least 0, below 1.
+  /// A uniform number, at least 0 and below 1.
   var number: Double { Self.number(bits) }
 
   /// A number of the standard normal distribution (Box and Muller, 1958).
@@ -61,7 +61,7 @@ struct Draw {
     (-2 * log(1 - number)).squareRoot() * cos(2 * .pi * Self.number(bits.mixed(with: source)))
   }
 
-  /// The highest 53 bits, as many as a Double can tell apart.
+  /// Uses the highest 53 bits, the precision of a Double.
   private static func number(_ bits: UInt64) -> Double { Double(bits >> 11) * 0x1p-53 }
 }
 
@@ -77,7 +77,7 @@ extension SHA256 {
 }
 
 extension Action.Delay {
-  /// How long it is this time. Asks for a draw only where it needs one.
+  /// Returns the length of the delay. Calls `draw` only for a distribution.
   func length(_ draw: () -> Draw) -> Duration {
     switch self {
     case .fixed(let duration): return duration
@@ -86,7 +86,7 @@ extension Action.Delay {
       return min + (max - min) * draw().number
     case .lognormal(let median, let sigma, let max):
       let factor = exp(sigma * draw().normal)
-      // Compared as numbers first: a large sigma makes factors that no duration can take.
+      // Compare as numbers first: a large sigma yields factors that overflow a duration.
       return (median / .seconds(1)) * factor < max / .seconds(1) ? median * factor : max
     }
   }

@@ -1,21 +1,24 @@
-/// How often rules fired, since the server started: what no reset and no change of rules takes back.
+/// The number of injections per rule and action since the server started. Resets and changes of rules do not affect
+/// it.
 struct InjectionCounts: Sendable {
-  /// A rule and what it did.
+  /// A rule and the action it carried out.
   struct Key: Hashable, Sendable {
     var rule: String
     var action: Action.Name
   }
 
-  /// So many are told apart; what further ones did counts under the name `other`.
+  /// The maximum number of keys counted separately; further ones are counted under the rule name `other`.
   static let limit = 200
 
   private var places: [Key: Int] = [:]
   private var counts: [(key: Key, count: Int)] = []
 
-  /// What was counted, in no order.
+  /// All counts, unordered.
   var all: [(key: Key, count: Int)] { counts }
 
-  /// - Returns: where it is counted, for `add(at:)`.
+  /// Counts an injection.
+  ///
+  /// - Returns: the index of its count, for `add(at:)`.
   mutating func add(_ injection: Injection) -> Int {
     var key = Key(rule: injection.rule, action: injection.action.name)
     if counts.count >= Self.limit, places[key] == nil { key.rule = "other" }
@@ -28,6 +31,6 @@ struct InjectionCounts: Sendable {
     return counts.count - 1
   }
 
-  /// Counts one more of the same rule and action.
+  /// Counts another injection of the same rule and action.
   mutating func add(at place: Int) { counts[place].count += 1 }
 }

@@ -1,27 +1,27 @@
 internal import Notation
 
-/// A JSON pointer (RFC 6901), which names one value in a document.
+/// A JSON pointer (RFC 6901), which identifies one value in a document.
 public struct JSONPointer: Sendable, Equatable {
-  /// A value that was found.
+  /// A value in a document.
   public enum Value: Equatable, Sendable {
-    /// A string, without its quotation marks and escapes.
+    /// A string, unescaped.
     case string(String)
-    /// A number as it is written.
+    /// A number as written.
     case number(String)
     /// `true`, `false` or `null`.
     case word(String)
-    /// An array or an object, as it is written.
+    /// An array or an object as written.
     case structure(String)
   }
 
-  /// Names of members and indices of elements, without their escapes.
+  /// The names of members and indices of elements, unescaped.
   private let tokens: [[UInt8]]
 
-  /// How many steps it goes into a document.
+  /// The number of levels from the root of a document to the value.
   public var depth: Int { tokens.count }
 
-  /// The pointer that `text` says; nil if it is none: not empty and without a slash in front, or with a `~` that is
-  /// neither `~0` nor `~1`.
+  /// Parses a pointer; nil if `text` is not empty and has no leading slash, or contains a `~` that is neither `~0`
+  /// nor `~1`.
   public init?(_ text: String) {
     guard text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
     var tokens: [[UInt8]] = []
@@ -44,10 +44,10 @@ public struct JSONPointer: Sendable, Equatable {
     self.tokens = tokens
   }
 
-  /// The value it names in a document; nil if there is none. Of two members with one name it is the later one, as most
-  /// readers of JSON have it.
+  /// Returns the value in a document; nil if there is none. Of members with the same name, the last one counts, as
+  /// in most JSON parsers.
   ///
-  /// - Parameter document: JSON in which `JSONText.problem` finds none. Anything else gives some value or none.
+  /// - Parameter document: JSON validated with `JSONText.problem`. With other input, the result is unspecified.
   public func value(in document: UnsafeRawBufferPointer) -> Value? {
     var scanner = JSONScanner(document)
     for token in tokens {
@@ -58,12 +58,12 @@ public struct JSONPointer: Sendable, Equatable {
 }
 
 extension JSONPointer {
-  /// JSON text with every escape in it replaced by what it stands for, so that words can be searched in it.
+  /// Returns JSON text with every escape sequence decoded, for text searches.
   public static func unescaped(_ text: UnsafeRawBufferPointer) -> String { JSONScanner.unescaped(text[...]) }
 }
 
-/// Walks through JSON that is known to be good, one step into it for each part of a pointer. Nothing is kept but a
-/// position, and each step passes the document at most once.
+/// A scanner for valid JSON that descends one level for each token of a pointer. It keeps only a position, and each
+/// level scans the document at most once.
 private struct JSONScanner {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
@@ -75,7 +75,7 @@ private struct JSONScanner {
 
   private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
-  /// Goes to the member or the element that `token` names, of the value here.
+  /// Moves to the member or element that `token` identifies in the current value.
   mutating func enter(_ token: [UInt8]) -> Bool {
     switch current {
     case UInt8(ascii: "{"): enterObject(token)
@@ -84,7 +84,7 @@ private struct JSONScanner {
     }
   }
 
-  /// An index as RFC 6901 section 4 has it: digits without a needless zero in front.
+  /// Parses an array index (RFC 6901, section 4): digits without leading zeros.
   private static func index(_ token: [UInt8]) -> Int? {
     guard token.count <= 9, token.first != UInt8(ascii: "0") || token.count == 1 else { return nil }
     guard token.allSatisfy({ (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) }) else { return nil }
@@ -132,7 +132,7 @@ private struct JSONScanner {
     while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
   }
 
-  /// Goes behind the string here, and says whether it is this one.
+  /// Skips the current string and returns whether it equals `wanted`.
   private mutating func stringIs(_ wanted: [UInt8]) -> Bool {
     let start = position + 1
     skipString()
@@ -147,7 +147,7 @@ private struct JSONScanner {
     position = min(position + 1, bytes.count)
   }
 
-  /// Goes behind the value here. Counts brackets, so that deep nesting costs no stack.
+  /// Skips the current value. Counts brackets instead of recursing, so that deep nesting uses no stack.
   private mutating func skipValue() {
     var depth = 0
     while let byte = current {
@@ -173,7 +173,7 @@ private struct JSONScanner {
     }
   }
 
-  /// The value here.
+  /// Returns the current value.
   mutating func value() -> JSONPointer.Value? {
     guard let first = current else { return nil }
     let start = position
@@ -187,10 +187,10 @@ private struct JSONScanner {
     }
   }
 
-  /// What stands between the quotation marks of a string.
+  /// Decodes the contents of a string.
   static func unescaped(_ text: Slice<UnsafeRawBufferPointer>) -> String {
     guard text.contains(UInt8(ascii: "\\")) else { return String(decoding: text, as: UTF8.self) }
-    // As UTF-16, because that is what \u escapes are written in, pair by pair.
+    // Decode as UTF-16, because \u escapes are UTF-16 code units.
     var units: [UInt16] = []
     var rest = String(decoding: text, as: UTF8.self).utf16.makeIterator()
     while let unit = rest.next() {

@@ -1,15 +1,15 @@
 internal import Notation
 
 extension JSONValue {
-  /// Whether both say the same: numbers by what they are worth, texts byte by byte, members in any order, and `3` is not
-  /// `"3"`.
+  /// Returns whether two values are equal: numbers by value, strings byte by byte, members in any order. `3` does
+  /// not equal `"3"`.
   ///
-  /// Takes time with the product of this value's depth and the other one's length.
+  /// The time is proportional to this value's depth multiplied by the length of `other`.
   package func isSame(as other: JSONValue) -> Bool {
     switch (self, other) {
     case (.null, .null): return true
     case (.flag(let one), .flag(let other)): return one == other
-    // Swift takes texts for equal that are written in different normal forms.
+    // Compare UTF-8: Swift treats strings in different normalization forms as equal.
     case (.text(let one), .text(let other)): return one.utf8.elementsEqual(other.utf8)
     case (.number(let one), .number(let other)):
       guard let first = QueryNumber(one), let second = QueryNumber(other) else { return one == other }
@@ -24,7 +24,7 @@ extension JSONValue {
     }
   }
 
-  /// How many lists and objects lie in each other, at most.
+  /// The maximum nesting depth of arrays and objects.
   package var depth: Int {
     let parts: [JSONValue]
     switch self {

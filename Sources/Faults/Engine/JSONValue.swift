@@ -1,22 +1,24 @@
 public import Notation
 
-/// A JSON value. What lies in a list or an object is read when somebody asks for it, so that the depth of a document
-/// costs nothing.
+/// A JSON value. Arrays and objects are parsed only when their contents are accessed, so that deep nesting costs
+/// nothing.
 public enum JSONValue: Equatable, Sendable {
   /// `null`.
   case null
   /// `true` or `false`.
   case flag(Bool)
-  /// As it is written.
+  /// A number as written.
   case number(String)
-  /// Without quotation marks and escapes.
+  /// A string, unescaped.
   case text(String)
   /// An array.
   case list(JSONStructure)
   /// An object.
   case object(JSONStructure)
 
-  /// - Parameter json: one value in which `JSONText.problem` finds nothing.
+  /// Parses a value.
+  ///
+  /// - Parameter json: one value, validated with `JSONText.problem`.
   public init(_ json: ArraySlice<UInt8>) {
     let json = json.drop { $0 <= UInt8(ascii: " ") }
     switch json.withUnsafeBytes({ JSONPointer("")?.value(in: $0) }) {
@@ -30,7 +32,7 @@ public enum JSONValue: Equatable, Sendable {
     }
   }
 
-  /// The value that a pointer found.
+  /// Creates a value from the result of a JSON pointer.
   public init(_ value: JSONPointer.Value) {
     switch value {
     case .string(let text): self = .text(text)
@@ -44,7 +46,7 @@ public enum JSONValue: Equatable, Sendable {
     }
   }
 
-  /// Writes it as the next value.
+  /// Writes the value to `writer`.
   public func write(to writer: inout JSONWriter) {
     switch self {
     case .null: writer.null()
@@ -56,16 +58,16 @@ public enum JSONValue: Equatable, Sendable {
   }
 }
 
-/// A list or an object, as it is written.
+/// An unparsed JSON array or object.
 public struct JSONStructure: Equatable, Sendable {
   fileprivate let json: ArraySlice<UInt8>
 
   fileprivate init(_ json: ArraySlice<UInt8>) { self.json = json }
 
-  /// The elements of a list.
+  /// The elements of an array.
   public var elements: [JSONValue] { parts.map(JSONValue.init) }
 
-  /// The members of an object in their order, as often as they stand there.
+  /// The members of an object in order, including duplicates.
   public var entries: [(name: String, value: JSONValue)] {
     var entries: [(name: String, value: JSONValue)] = []
     var parts = parts.makeIterator()
@@ -75,12 +77,12 @@ public struct JSONStructure: Equatable, Sendable {
     return entries
   }
 
-  /// The members of an object; of several with one name the last.
+  /// The members of an object; of duplicate names, the last one.
   public var members: [String: JSONValue] {
     entries.reduce(into: [:]) { $0[$1.name] = $1.value }
   }
 
-  /// What stands between the brackets, at commas and colons cut into pieces, without the white space around them.
+  /// The contents, split at commas and colons, without the surrounding white space.
   private var parts: [ArraySlice<UInt8>] {
     var parts: [ArraySlice<UInt8>] = []
     var depth = 0

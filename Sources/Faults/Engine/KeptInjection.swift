@@ -1,19 +1,20 @@
-/// An injection as records keep it: it holds on to nothing, so that it can be written and thrown away as bytes are.
+/// An injection as records store it: without a strong reference, so that it can be copied and discarded as plain
+/// bytes.
 ///
-/// Whoever keeps it sees to it that `referent` stays there as long.
+/// The owner must keep `referent` alive for as long as the value is used.
 package struct KeptInjection: Sendable {
   private let deed: Unmanaged<Injection.Deed>
   private let chance: Injection.Chance
 
-  /// The same as `injection` says.
+  /// Packs an injection.
   package init(_ injection: borrowing Injection) {
     deed = .passUnretained(injection.deed)
     chance = injection.chance
   }
 
-  /// What was kept.
+  /// The injection.
   package var injection: Injection { Injection(deed.takeUnretainedValue(), chance) }
 
-  /// The object that has to stay.
+  /// The object that the owner must keep alive.
   package var referent: Unmanaged<AnyObject> { .fromOpaque(deed.toOpaque()) }
 }

@@ -1,16 +1,17 @@
-/// Values by key, of which the ones not used lately are forgotten: two generations, of which the older is dropped as a
-/// whole when the younger one is full. Bounded however many keys a hostile client makes.
+/// A table that forgets keys not used recently. It has two generations; when the younger is full, the older is
+/// dropped as a whole. The size is bounded however many keys a hostile client creates.
 struct KeyedTable<Value: Sendable>: Sendable {
-  /// How many keys each generation remembers.
+  /// The maximum number of keys in each generation.
   static var generationLimit: Int { 32_768 }
 
   private var young: [Int: Value] = [:]
   private var old: [Int: Value] = [:]
 
-  /// How many keys are remembered.
+  /// The number of keys in the table.
   var count: Int { young.count + old.count }
 
-  /// The value of a key, by a hash of it; nil if there is none. Setting one makes the key the one used last.
+  /// The value of a key, given by its hash; nil if there is none. Setting a value makes the key the most recently
+  /// used.
   subscript(key: Int) -> Value? {
     get { young[key] ?? old[key] }
     set {

@@ -2,10 +2,10 @@ internal import APNSRules
 internal import HTTPMessage
 internal import Notation
 
-/// A device token that says what becomes of pushes to it: 64 hexadecimal digits, of which the first 16 are a marker,
-/// four a code, four an argument, and 40 are free.
+/// A device token that selects the outcome of pushes to it. Of its 64 hexadecimal digits, the first 16 are a marker,
+/// the next four a code and the next four an argument; the remaining 40 are free.
 public struct MagicToken: Sendable, Equatable {
-  /// What may become of a push, by the digits that say so.
+  /// An outcome; the raw value is the code's digits.
   public enum Code: String, CaseIterable, Sendable {
     case badDeviceToken = "4000"
     case deviceTokenNotForTopic = "4001"
@@ -30,22 +30,22 @@ public struct MagicToken: Sendable, Equatable {
     case answerLost = "0904"
   }
 
-  /// What stands in front of all of them.
+  /// The first 16 digits of every magic device token.
   public static let marker = "feedfacefeedface"
 
-  /// What becomes of a push.
+  /// The outcome.
   public let code: Code
-  /// How many hours, attempts or tenths of a second, from 0 to 9999; without a meaning for the other codes.
+  /// The number of hours, attempts or tenths of a second, from 0 to 9999; ignored by other codes.
   public let argument: Int
 
-  /// A token for one outcome.
+  /// Returns a token for an outcome.
   ///
-  /// - Parameter argument: what is outside of 0 to 9999 is taken for the nearer one of these.
+  /// - Parameter argument: clamped to 0...9999.
   public static func make(code: Code, argument: Int = 0) -> MagicToken {
     MagicToken(code: code, argument: min(max(argument, 0), 9999))
   }
 
-  /// Each kind of token once, with an argument where one has a meaning, in the order of the documentation.
+  /// One token of each kind, with an example argument where the code has one, in the order of the documentation.
   public static var list: [MagicToken] {
     Code.allCases.map { make(code: $0, argument: $0.exampleArgument) }
   }
@@ -55,7 +55,7 @@ public struct MagicToken: Sendable, Equatable {
     self.argument = argument
   }
 
-  /// The outcome that a device token in any case asks for; nil if it is not a magic one.
+  /// Parses a device token, in either case; nil if it is not a magic device token.
   public init?(_ deviceToken: String) {
     let digits = Array(deviceToken.utf8)
     guard digits.count == 64, digits.withUnsafeBytes(Self.isMarked),
@@ -68,27 +68,27 @@ public struct MagicToken: Sendable, Equatable {
 
   private static func text(_ digits: ArraySlice<UInt8>) -> String { String(decoding: digits, as: UTF8.self) }
 
-  /// Whether the bytes of a device token, in any case, begin as those of all magic ones.
+  /// Returns whether the bytes of a device token, in either case, begin with the marker.
   public static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
     guard deviceToken.count >= 16 else { return false }
-    // Every push is asked this: two words.
+    // Compares two words, because every push is checked.
     let (first, second) = markerWords
     return deviceToken.word(at: 0) | .smallLetters == first && deviceToken.word(at: 8) | .smallLetters == second
   }
 
   private static let markerWords = Array(marker.utf8).withUnsafeBytes { ($0.word(at: 0), $0.word(at: 8)) }
 
-  /// The device token, its free digits zero.
+  /// The device token, with zeros as its free digits.
   public var text: String {
     let digits = String(argument)
     return Self.marker + code.rawValue + String(repeating: "0", count: 4 - digits.utf8.count) + digits
       + String(repeating: "0", count: 40)
   }
 
-  /// The name of the rule it stands for, in records.
+  /// The name of the rule in records.
   public var rule: String { "magic-\(code.rawValue)" }
 
-  /// What becomes of a push, in words for people.
+  /// A description of the outcome for users.
   public var outcome: String {
     switch code {
     case .unregistered: "410 Unregistered, timestamp \(argument) h before now"
@@ -105,7 +105,7 @@ public struct MagicToken: Sendable, Equatable {
     }
   }
 
-  /// On how many pushes it does anything; nil for all.
+  /// The number of pushes that the token affects; nil for all.
   var firstAttempts: Int? {
     switch code {
     case .unavailableAtFirst, .tooManyAtFirst: argument
@@ -113,11 +113,11 @@ public struct MagicToken: Sendable, Equatable {
     }
   }
 
-  /// What it does to a push.
+  /// Returns the injection for a push.
   func injection(within limits: Profile.Limits) -> Injection {
     let action = action(within: limits)
     var next: Action?
-    // The push is answered, so the GOAWAY names it as the last one.
+    // The push is answered, so the GOAWAY names its stream as the last one.
     if code == .shutdown { next = .goAway(Action.GoAwayOrder(lastStream: .this)) }
     return Injection(rule: rule, action: action, followedBy: next, continues: action.name.continues ?? false)
   }

@@ -1,9 +1,8 @@
 public import APNSRules
 
-/// An error that a rule answers in place of what APNs would say, the same for every push: a status, a body, nothing else.
-/// Made once for the rule.
+/// An error response with only a status and a body, the same for every push. Created once per rule.
 public struct PlainAnswer: Sendable {
-  /// The HTTP status; not 200.
+  /// The HTTP status; never 200.
   public let status: Int
   /// The reason in the body; nil without one.
   public let reason: Reason?
@@ -12,9 +11,10 @@ public struct PlainAnswer: Sendable {
 }
 
 extension Action {
-  /// Its answer, if it does nothing else and the answer is a plain one.
+  /// The action's response if it is a plain one and the action does nothing else; otherwise nil.
   var plainAnswer: PlainAnswer? {
-    // A 410 tells the time, and a reason that APNs has not takes more to record.
+    // A 410 contains the current time, and recording a reason that APNs does not have needs more than a plain
+    // response.
     guard case .respond(let answer) = self, answer.status != 200, answer.status != 410, !answer.latches,
       answer.headers.isEmpty, answer.reason == nil || answer.knownReason != nil
     else { return nil }
@@ -23,7 +23,7 @@ extension Action {
 }
 
 extension Action.Answer {
-  /// The body that goes out.
+  /// Returns the response body.
   ///
   /// - Parameter now: the settable clock, in milliseconds since 1970.
   package func body(now: Int64) -> [UInt8] {
@@ -40,7 +40,7 @@ extension Action.Answer {
 }
 
 extension Duration {
-  /// Whole milliseconds, also negative ones; as far as the number goes.
+  /// The duration in whole milliseconds, possibly negative, clamped to the range of Int64.
   fileprivate var wholeMilliseconds: Int64 {
     let (seconds, attoseconds) = components
     let (product, overflow) = seconds.multipliedReportingOverflow(by: 1000)

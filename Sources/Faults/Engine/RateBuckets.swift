@@ -1,18 +1,18 @@
 internal import APNSRules
 
-/// Token buckets, one for each key, for `over_limit`.
+/// Token buckets by key, for `over_limit`.
 ///
-/// Each costs one number: the time at which it will be full again (the generic cell rate algorithm).
+/// Each bucket is stored as one number, the time at which it will be full again (generic cell rate algorithm).
 struct RateBuckets {
   private var fullAt = KeyedTable<Int64>()
 
-  /// How many buckets are remembered.
+  /// The number of buckets in the table.
   var count: Int { fullAt.count }
 
-  /// Takes one push out of a bucket.
+  /// Takes a token from a bucket for one push.
   ///
   /// - Parameter now: monotonic nanoseconds.
-  /// - Returns: `false` if the bucket was empty; such a push takes nothing.
+  /// - Returns: `false` if the bucket was empty; the push then takes no token.
   mutating func admit(_ key: Int, rate: Trigger.Rate, now: Int64) -> Bool {
     let interval = Int64.nanoseconds(Double(max(rate.per.nanoseconds, 1)) / rate.limit)
     let tolerance = Int64.nanoseconds(Double(interval) * (rate.burst - 1))
@@ -25,8 +25,8 @@ struct RateBuckets {
 }
 
 extension Int64 {
-  /// Nanoseconds from a number that may be anything: none below zero, the most there are when it is too large or no
-  /// number at all.
+  /// Converts a number to nanoseconds: zero for a negative number, `Int64.max` for one that is too large or not a
+  /// number.
   static func nanoseconds(_ value: Double) -> Int64 {
     value < 0 ? 0 : Int64(exactly: value.rounded()) ?? .max
   }

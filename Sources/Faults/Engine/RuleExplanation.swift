@@ -1,66 +1,66 @@
 internal import APNSRules
 public import Notation
 
-/// What became of the traffic a rule looked at: why it fired, or why it did not.
+/// What happened to the traffic that a rule was evaluated for: why it fired, or why it did not.
 public struct RuleExplanation: Sendable, Equatable {
-  /// A value that was not what a test wants.
+  /// A value that failed a test.
   public struct Seen: Sendable, Equatable {
-    /// The value, cut, device tokens abbreviated; nil for none.
+    /// The value, truncated; device tokens are abbreviated. Nil for an absent value.
     public let value: String?
-    /// How often it was there.
+    /// The number of occurrences.
     public let count: Int
-    /// In what little it differs, if it is but little.
+    /// How the value differs from the required one, if only by case or white space; otherwise nil.
     public let hint: String?
   }
 
-  /// One test of the condition.
+  /// The results of one test of the condition.
   public struct Test: Sendable, Equatable {
-    /// What is looked at, in the words of a profile file.
+    /// The subject, in the terms of a profile file.
     public let name: String
-    /// What it must be, in words.
+    /// The required value, in words.
     public let wanted: String
-    /// How often the tests before it held, so that this one was made.
+    /// The number of times all earlier tests held, so that this one was evaluated.
     public let reached: Int
-    /// How often it held.
+    /// The number of times the test held.
     public let matched: Int
-    /// The values it met otherwise, the most common first. At most 32; further ones are in `others`.
+    /// The values that failed the test, the most frequent first. At most 32; others are counted in `others`.
     public let seen: [Seen]
-    /// How often it met a value that is not in `seen`.
+    /// The number of failing values that are not in `seen`.
     public let others: Int
   }
 
-  /// A part of the trigger that kept the rule from firing.
+  /// A part of the trigger that prevented the rule from firing.
   public struct Stop: Sendable, Equatable {
-    /// The part, in the words of a profile file.
+    /// The part, in the terms of a profile file.
     public let part: String
-    /// How often it was what stopped the rule.
+    /// The number of times it prevented firing.
     public let count: Int
   }
 
   /// The rule's name.
   public let rule: String
-  /// The profile it is of; nil for an ad-hoc rule.
+  /// The profile that the rule belongs to; nil for an ad-hoc rule.
   public let profile: String?
-  /// When it looks.
+  /// The rule's injection point.
   public let moment: Moment
-  /// How often it looked at something. What an earlier rule ended is not among it.
+  /// The number of evaluations. Traffic that an earlier rule ended is not included.
   public let looks: Int
-  /// How often it fired.
+  /// The number of times the rule fired.
   public let fired: Int
-  /// How often it was not for a push because APNs itself rejects that one.
+  /// The number of pushes that the rule did not apply to because APNs rejects them.
   public let refused: Int
-  /// The tests of its condition, in the order they are made.
+  /// The tests of the condition, in evaluation order.
   public let tests: [Test]
-  /// How often all tests held.
+  /// The number of times all tests held.
   public let passedTests: Int
-  /// How often an exception kept it from a push; nil without exceptions.
+  /// The number of times an exception held; nil without exceptions.
   public let excepted: Int?
-  /// What stopped it after its condition held, in the order it is asked.
+  /// The parts of the trigger that prevented firing after the condition held, in evaluation order.
   public let stops: [Stop]
-  /// How many pushes it holds now.
+  /// The number of pushes that the rule currently holds.
   public let active: Int
 
-  /// How often its condition held, so that the trigger was asked.
+  /// The number of times the condition held, so that the trigger was evaluated.
   public var triggered: Int { passedTests - (excepted ?? 0) }
 
   init(_ rule: Rule, profile: String?, count: RuleTally.Count, active: Int) {
@@ -90,7 +90,7 @@ public struct RuleExplanation: Sendable, Equatable {
 
   // MARK: - Text
 
-  /// A few lines for people.
+  /// The explanation in a few lines for users.
   public var text: String {
     var rows: [(name: String, text: String)] = []
     if refused > 0 {
@@ -125,7 +125,7 @@ public struct RuleExplanation: Sendable, Equatable {
 
   // MARK: - JSON
 
-  /// Writes it as the next value.
+  /// Writes the explanation to `writer` as a JSON object.
   public func write(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("rule", rule)
@@ -152,7 +152,7 @@ public struct RuleExplanation: Sendable, Equatable {
 }
 
 extension RuleExplanation.Test {
-  /// How many of the values an explanation in words shows.
+  /// The maximum number of values that the text shows.
   private static let shown = 3
 
   fileprivate var text: String {

@@ -1,15 +1,15 @@
 internal import APNSRules
 
-/// The values that a test met and that were not what it wants. Bounded in number and in size.
+/// The values that failed a test, with their counts. Bounded in number and in size.
 struct SeenValues {
-  /// At most this many distinct values are kept apart; the others are counted together.
+  /// The maximum number of distinct values counted separately.
   static let limit = 32
-  /// More of a value is cut off.
+  /// The maximum length of a value; longer values are truncated.
   private static let length = 80
 
-  /// How often each value was there; nil for no value.
+  /// The number of occurrences of each value; nil is an absent value.
   private(set) var counts: [String?: Int] = [:]
-  /// How many values were none of these.
+  /// The number of occurrences of all other values.
   private(set) var others = 0
 
   mutating func add(_ value: SubjectValue?, of subject: Condition.Subject) {
@@ -21,7 +21,7 @@ struct SeenValues {
     }
   }
 
-  /// The most common ones, the most common first.
+  /// The values, the most frequent first.
   var common: [(value: String?, count: Int)] {
     counts.map { (value: $0.key, count: $0.value) }
       .sorted { ($1.count, $0.value ?? "") < ($0.count, $1.value ?? "") }
@@ -31,10 +31,10 @@ struct SeenValues {
     let text = value.shown
     switch subject {
     case .deviceToken: return DeviceToken.abbreviated(text)
-    // A signature must not get out through a wrong header either: every JWT has this in it.
+    // Never show a signature, not even in a wrong header: every JWT contains this text.
     case .header(let name) where name == "authorization" || text.contains("eyJ"): return "(not shown)"
     default:
-      // By scalars: one character may have any number of them.
+      // Truncate by scalars: one character may consist of any number of them.
       let cut = text.unicodeScalars.prefix(length)
       return cut.endIndex == text.unicodeScalars.endIndex ? text : String(cut)
     }

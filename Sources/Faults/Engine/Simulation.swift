@@ -3,21 +3,22 @@ internal import Foundation
 internal import HTTPMessage
 internal import Notation
 
-/// Sends made-up pushes through a profile without a network: what its probabilities and counts come to.
+/// A simulation of a profile with generated pushes and without a network, which shows what its probabilities and
+/// counts amount to.
 ///
-/// The pushes are good, all different, go to several device tokens in turn over several connections, and come at a
-/// steady rate by a clock of their own. The provider is a simple one: it sends nothing twice, opens a connection anew
-/// when it ended, and makes a new provider token when it is told that its own is too old.
+/// The pushes are valid and all different. They are distributed over several device tokens and connections and sent
+/// at a steady rate on a simulated clock. The simulated provider never retries, reopens a connection that ended, and
+/// creates a new provider token after `ExpiredProviderToken`.
 public struct Simulation: Sendable {
-  /// What is sent.
+  /// The pushes to send.
   public struct Traffic: Sendable {
-    /// How many pushes, at least none.
+    /// The number of pushes; a negative number means 0.
     public var pushes = 10_000
-    /// To how many device tokens, at least 1.
+    /// The number of device tokens, at least 1.
     public var devices = 1000
-    /// Over how many connections, at least 1.
+    /// The number of connections, at least 1.
     public var connections = 10
-    /// How many a second, above 0.
+    /// Pushes per second, above 0.
     public var rate = 100.0
     /// `apns-topic`.
     public var topic = "com.example.app"
@@ -25,10 +26,10 @@ public struct Simulation: Sendable {
     public var pushType = "alert"
     /// `apns-priority`.
     public var priority = "10"
-    /// Members that stand in the payload beside a number that makes each push another one: `"aps":{"alert":"Hello"}`.
+    /// Members of the payload, to which a number is added that makes each push different: `"aps":{"alert":"Hello"}`.
     public var payloadMembers = #""aps":{"alert":"Hello"}"#
 
-    /// Ten thousand alerts to a thousand devices within a hundred seconds.
+    /// Ten thousand alerts to a thousand devices in a hundred seconds.
     public init() {}
   }
 
@@ -36,14 +37,14 @@ public struct Simulation: Sendable {
   private let seed: UInt64
   private let traffic: Traffic
 
-  /// A run of a profile.
+  /// Creates a simulation.
   public init(profile: Profile, seed: UInt64, traffic: Traffic = Traffic()) {
     self.profile = profile
     self.seed = seed
     self.traffic = traffic
   }
 
-  /// Sends them all. The same seed, profile and traffic give the same result.
+  /// Sends all pushes. The same seed, profile and traffic give the same result.
   public func run() -> SimulationResult {
     var run = SimulationRun(profile: profile, seed: seed, traffic: traffic)
     for number in 0..<max(traffic.pushes, 0) { run.send(number) }
@@ -51,7 +52,7 @@ public struct Simulation: Sendable {
   }
 }
 
-/// One run, half way.
+/// The state of a running simulation.
 private struct SimulationRun {
   private let profile: Profile
   private let traffic: Simulation.Traffic
@@ -74,7 +75,7 @@ private struct SimulationRun {
     let openedAt: Int64
     var lastPush: Int64
 
-    /// The connection `now`, so long after its last push.
+    /// Returns the connection at `now`, with its age and its idle time since the last push.
     func traffic(at now: Int64) -> Traffic.Connection {
       var traffic = traffic
       traffic.age = now - openedAt
@@ -86,7 +87,7 @@ private struct SimulationRun {
   /// Whether a rule depends on the age or idle time of a connection.
   private let hasTimedRules: Bool
 
-  /// 2026-01-01T00:00:00Z, in milliseconds.
+  /// 2026-01-01T00:00:00Z, in milliseconds since 1970.
   private static let beginning: Int64 = 1_767_225_600_000
   private static let client = "127.0.0.1"
   private static let serverName = "api.sandbox.push.apple.com"
@@ -97,7 +98,7 @@ private struct SimulationRun {
     plan = FaultPlan(profile: profile, seed: seed, activatedAt: 0, tallies: tallies)
     hasTimedRules = profile.rules.contains { $0.moment == .connection && $0.condition.dependsOnTime }
     var settings = APNSSettings()
-    // What cannot be set was refused when the profile was read.
+    // Invalid settings were rejected when the profile was read.
     for (setting, value) in profile.settings { try? settings.set(setting, to: value) }
     rulebook = Rulebook(settings: settings)
     buckets = settings.deviceRate.map { DeviceRateBuckets(rate: $0) }
@@ -123,7 +124,7 @@ private struct SimulationRun {
     connections[lane] = answer(number, on: &connection, now: now) ? connection : nil
   }
 
-  /// A new connection; nil if a fault was in its way, which is then what became of the push.
+  /// Opens a connection; returns nil if a fault prevented it, which is then the outcome of the push.
   private mutating func open(now: Int64) -> Connection? {
     opened += 1
     var connection = Connection(
@@ -140,7 +141,7 @@ private struct SimulationRun {
     return connection
   }
 
-  /// - Returns: whether the connection is still good.
+  /// - Returns: whether the connection is still usable.
   private mutating func answer(_ number: Int, on connection: inout Connection, now: Int64) -> Bool {
     let push = push(number, on: &connection, now: now)
     let decision = plan.decide(Traffic(connection: connection.traffic, push: push), at: .request, now: now)
@@ -162,7 +163,7 @@ private struct SimulationRun {
     return !isEndedByRule(connection, at: now)
   }
 
-  /// Evaluates the rules of `connection`, and returns whether one of them ends it.
+  /// Evaluates the rules at `connection` and returns whether one of them ends the connection.
   private mutating func isEndedByRule(_ connection: Connection, at now: Int64) -> Bool {
     let decision = plan.decide(Traffic(connection: connection.traffic(at: now)), at: .connection, now: now)
     note(decision)
@@ -176,7 +177,7 @@ private struct SimulationRun {
     return Traffic.Answer(status: verdict.status, reason: verdict.reason?.text)
   }
 
-  /// Counts what is added, and takes no time: each push that is held is finished before the next one comes.
+  /// Counts additions and releases held pushes immediately: each is finished before the next push.
   private mutating func note(_ decision: Decision) {
     for injection in decision.additions { additions[injection.action.name.rawValue, default: 0] += 1 }
     for injection in decision.additions + (decision.outcome.map { [$0] } ?? []) { tallies.release(injection) }
@@ -187,7 +188,7 @@ private struct SimulationRun {
   private mutating func push(_ number: Int, on connection: inout Connection, now: Int64) -> Traffic.Push {
     let devices = max(traffic.devices, 1)
     let index = number / connections.count % devices
-    // APNs refuses 64 zeros, so the first device has the number after the last.
+    // APNs rejects a device token of 64 zeros, so the first device has the number after the last.
     let device = String(index == 0 ? devices : index, radix: 16)
     let token = String(repeating: "0", count: 64 - device.utf8.count) + device
     let request = HTTPRequest(

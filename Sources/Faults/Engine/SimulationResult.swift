@@ -1,12 +1,12 @@
 public import Notation
 
-/// What came of a simulation.
+/// The result of a simulation.
 public struct SimulationResult: Sendable, Equatable {
-  /// How often something was.
+  /// A count with a name.
   public struct Count: Sendable, Equatable {
-    /// What was.
+    /// The name of what is counted.
     public let name: String
-    /// How often.
+    /// The number of occurrences.
     public let count: Int
   }
 
@@ -14,23 +14,23 @@ public struct SimulationResult: Sendable, Equatable {
   public let profile: String
   /// The seed of all draws.
   public let seed: UInt64
-  /// How many pushes were sent.
+  /// The number of pushes sent.
   public let pushes: Int
-  /// What became of the pushes, the most common first: status and reason of the answer, or the name of the action that
-  /// stood in its way. Their sum is `pushes`.
+  /// The outcomes of the pushes, the most frequent first: status and reason of the response, or the name of the
+  /// action that prevented one. The counts add up to `pushes`.
   public let outcomes: [Count]
-  /// What was added to outcomes or connections, by the name of the action, the most common first.
+  /// The actions added to outcomes or connections, the most frequent first.
   public let additions: [Count]
-  /// What ended connections between pushes, by the name of the action, the most common first.
+  /// The actions that ended connections between pushes, the most frequent first.
   public let connectionEnds: [Count]
-  /// How often each rule fired, in the order they are looked at.
+  /// The number of times each rule fired, in evaluation order.
   public let rules: [Count]
 
   static func sorted(_ counts: [String: Int]) -> [Count] {
     counts.map { Count(name: $0.key, count: $0.value) }.sorted { ($1.count, $0.name) < ($0.count, $1.name) }
   }
 
-  /// A table for people.
+  /// The result as a table for users.
   public var text: String {
     let parts = [
       ("outcomes", outcomes), ("added", additions), ("connections ended", connectionEnds), ("rules fired", rules),
@@ -50,18 +50,18 @@ public struct SimulationResult: Sendable, Equatable {
     return text
   }
 
-  /// `15.3%`.
+  /// Returns a percentage such as `15.3%`.
   private static func percent(_ part: Int, of whole: Int) -> String {
     let tenths = whole > 0 ? (part * 1000 + whole / 2) / whole : 0
     return "\(tenths / 10).\(tenths % 10)%"
   }
 
-  /// Writes it as the next value.
+  /// Writes the result to `writer` as a JSON object.
   public func write(to writer: inout JSONWriter) {
     write(to: &writer) { _ in }
   }
 
-  /// The same with further members at its end.
+  /// Writes the result to `writer` as a JSON object, with additional members at its end.
   public func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
     writer.object { writer in
       writer.member("profile", profile)

@@ -1,8 +1,8 @@
 internal import APNSRules
 
 extension Trigger.Window {
-  /// When the opening began in which a moment lies; nil if the window is closed then. All times in nanoseconds since
-  /// the activation.
+  /// Returns the start of the opening that contains `elapsed`; nil if the window is closed then. Times are in
+  /// nanoseconds since activation.
   func opening(at elapsed: Int64) -> Int64? {
     guard elapsed >= firstOpening else { return nil }
     var begin = firstOpening
@@ -11,7 +11,7 @@ extension Trigger.Window {
     return begin
   }
 
-  /// When it opens next after a moment; nil for never. All times in nanoseconds since the activation.
+  /// Returns the start of the next opening after `elapsed`; nil for none. Times are in nanoseconds since activation.
   func nextOpening(after elapsed: Int64) -> Int64? {
     if elapsed < firstOpening { return firstOpening }
     guard let period else { return nil }
@@ -19,7 +19,7 @@ extension Trigger.Window {
     return isNever ? nil : next
   }
 
-  /// Which opening it is that began at a moment, from 0.
+  /// Returns the index, from 0, of the opening that starts at `opening`.
   func ordinal(of opening: Int64) -> Int {
     period.map { Int((opening - firstOpening) / $0) } ?? 0
   }
