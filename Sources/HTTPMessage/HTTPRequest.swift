@@ -1,23 +1,24 @@
-/// One request as it came off the wire, complete: pseudo-header fields and header fields together, and the body.
+/// A complete HTTP/2 request: pseudo-header fields, header fields and body.
 public struct HTTPRequest: Sendable, Equatable {
-  /// The HTTP/2 stream it came on.
+  /// The ID of the HTTP/2 stream.
   public var stream: Int32 = 0
-  /// `:method`, `:path` and the others, in the order they came.
+  /// The pseudo-header fields, such as `:method` and `:path`, and the header fields in the order received.
   public var headers = HeaderList()
-  /// The body, at most `bodyLimit` bytes of it.
+  /// The body, truncated to `bodyLimit` bytes.
   public var body: [UInt8] = []
-  /// How many body bytes came in all; more than `body` holds when the body was longer than anything APNs takes.
+  /// The total size of the received body in bytes; larger than `body.count` if the body was longer than `bodyLimit`.
   public var bodySize = 0
-  /// The header list was larger than the advertised limit; `headers` holds its beginning.
+  /// Whether the header list exceeded the advertised limit; `headers` then contains only its beginning.
   public var headersTooLarge = false
 
-  /// The largest payload of any push type (VoIP, 5120 bytes): what is beyond it is counted and thrown away.
+  /// The maximum number of body bytes kept: 5120, the largest payload of any push type (VoIP). Further bytes are
+  /// counted and discarded.
   public static let bodyLimit = 5120
 
-  /// An empty request.
+  /// Creates an empty request.
   public init() {}
 
-  /// A request from parts, for tests and clients.
+  /// Creates a request, for tests and clients.
   public init(stream: Int32 = 1, headers: HeaderList, body: [UInt8]) {
     self.stream = stream
     self.headers = headers
@@ -25,7 +26,7 @@ public struct HTTPRequest: Sendable, Equatable {
     bodySize = body.count
   }
 
-  /// Makes it ready for another stream and keeps its buffers.
+  /// Clears the request for reuse with another stream, keeping its buffers.
   public mutating func reset() {
     stream = 0
     headers.removeAll()

@@ -1,16 +1,16 @@
-/// One answer as a client gets it, complete.
+/// A complete HTTP/2 response as received by a client.
 public struct HTTPResponse: Sendable, Equatable {
-  /// `:status` and the other header fields, in the order they came.
+  /// `:status` and the header fields in the order received.
   public var headers = HeaderList()
-  /// The body, at most `bodyLimit` bytes of it.
+  /// The body, truncated to `bodyLimit` bytes.
   public var body: [UInt8] = []
 
-  /// More than this of an answer's body is thrown away; APNs' own are under 100 bytes.
+  /// The maximum number of body bytes kept; further bytes are discarded. APNs' own bodies are under 100 bytes.
   public static let bodyLimit = 65536
 
-  /// An empty answer.
+  /// Creates an empty response.
   public init() {}
 
-  /// The status code, 0 if there is none.
+  /// The status code; 0 if absent or invalid.
   public var status: Int { headers[":status"].flatMap { Int($0) } ?? 0 }
 }

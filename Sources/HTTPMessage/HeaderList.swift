@@ -1,35 +1,36 @@
-/// The header fields of one message in the order they came, packed into one buffer.
+/// The header fields of one message in order, packed into one buffer.
 ///
-/// A push costs no allocation per field: each field is `name length (2 bytes, little endian), value length (2 bytes),
-/// name, value`, one after the other. The same bytes are what the inbox keeps. Everything that remembers a value does so
-/// as a `ByteRange` into `bytes`.
+/// Fields are stored consecutively, without an allocation per field: `name length (2 bytes, little endian), value
+/// length (2 bytes), name, value`. The inbox stores the same bytes. References to a value are stored as a
+/// `ByteRange` into `bytes`.
 public struct HeaderList: Sendable, Equatable {
   /// The packed fields.
   public private(set) var bytes: [UInt8] = []
 
-  /// How many fields there are.
+  /// The number of fields.
   public private(set) var count = 0
 
-  /// The size HTTP/2 counts against SETTINGS_MAX_HEADER_LIST_SIZE: for each field its name, its value and 32
-  /// (RFC 9113 section 6.5.2).
+  /// The size that counts towards SETTINGS_MAX_HEADER_LIST_SIZE: for each field, the length of its name and value
+  /// plus 32 (RFC 9113, section 6.5.2).
   @inlinable public var listSize: Int { bytes.count &+ count &* 28 }
 
-  /// No fields.
+  /// Creates an empty list.
   public init() {}
 
-  /// Fields from text, for tests and clients. Names are expected in lower case, as HTTP/2 wants them.
+  /// Creates a list from text, for tests and clients. Names must be in lower case, as HTTP/2 requires.
   public init(_ fields: [(String, String)]) {
     for (name, value) in fields { append(name: name, value: value) }
   }
 
-  /// Adds one field.
+  /// Appends a field.
   ///
-  /// - Returns: `false`, with nothing added, if the name, the value or the whole list would not fit into 16-bit offsets.
+  /// - Returns: `false`, with nothing appended, if the name, the value or the whole list would not fit into 16-bit
+  ///   offsets.
   @discardableResult
   public mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     let size = Self.size(name: name.count, value: value.count)
     guard bytes.count &+ size <= Int(UInt16.max) else { return false }
-    // Written in place: one append is a third of the cost of three.
+    // Write in place: one append costs a third of three.
     bytes.append(addingCapacity: size) { room in
       room.withUnsafeMutableBufferPointer { room, filled in
         guard let start = room.baseAddress else { return }
@@ -41,9 +42,9 @@ public struct HeaderList: Sendable, Equatable {
     return true
   }
 
-  /// Adds fields that `pack` has put one behind the other.
+  /// Appends fields that `pack` has written consecutively.
   ///
-  /// - Returns: `false`, with nothing added, if the whole list would not fit into 16-bit offsets.
+  /// - Returns: `false`, with nothing appended, if the whole list would not fit into 16-bit offsets.
   @discardableResult
   public mutating func append(packed fields: UnsafeRawBufferPointer, count added: Int) -> Bool {
     guard bytes.count &+ fields.count <= Int(UInt16.max) else { return false }
@@ -52,7 +53,7 @@ public struct HeaderList: Sendable, Equatable {
     return true
   }
 
-  /// How many bytes a field takes when it is packed.
+  /// Returns the size of a packed field in bytes.
   ///
   /// - Parameters:
   ///   - name: the length of its name in bytes.
@@ -60,11 +61,12 @@ public struct HeaderList: Sendable, Equatable {
   @inlinable
   public static func size(name: Int, value: Int) -> Int { 4 &+ name &+ value }
 
-  /// Writes one field as it stands in `bytes`.
+  /// Writes one field in the format of `bytes`.
   ///
   /// - Parameters:
-  ///   - name: at most 65 535 bytes, as `value`.
-  ///   - target: where there is room for `size(name:value:)` bytes.
+  ///   - name: at most 65 535 bytes.
+  ///   - value: at most 65 535 bytes.
+  ///   - target: memory for at least `size(name:value:)` bytes.
   @inlinable @inline(__always)
   public static func pack(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer
@@ -75,7 +77,7 @@ public struct HeaderList: Sendable, Equatable {
     (target + (4 &+ name.count)).copyText(value)
   }
 
-  /// Adds one field given as text.
+  /// Appends a field given as text.
   @discardableResult
   public mutating func append(name: String, value: String) -> Bool {
     var name = name
@@ -85,24 +87,24 @@ public struct HeaderList: Sendable, Equatable {
     }
   }
 
-  /// Lets `body` write over the bytes of a value, which is how a prepared answer gets its ids.
+  /// Calls `body` with the mutable bytes of a value, for example to write the IDs into a prepared response.
   public mutating func withMutableValue(_ range: ByteRange, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Void) {
     guard range.indices.upperBound <= bytes.count else { return }
     bytes.withUnsafeMutableBufferPointer { body(UnsafeMutableBufferPointer(rebasing: $0[range.indices])) }
   }
 
-  /// Empties the list and keeps its buffer for the next message.
+  /// Removes all fields, keeping the buffer.
   public mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     count = 0
   }
 
-  /// Calls `body` with the position of each field's name and value, in order.
+  /// Calls `body` with the ranges of each field's name and value, in order.
   public func forEachField(_ body: (_ name: ByteRange, _ value: ByteRange) -> Void) {
     bytes.withUnsafeBytes { Self.forEachField(in: $0, body) }
   }
 
-  /// The same over packed bytes that stand elsewhere, such as in a record of the inbox.
+  /// Calls `body` with the ranges of each field's name and value in packed bytes, such as those of an inbox record.
   @inlinable
   public static func forEachField(
     in packed: UnsafeRawBufferPointer, _ body: (_ name: ByteRange, _ value: ByteRange) -> Void
@@ -114,7 +116,7 @@ public struct HeaderList: Sendable, Equatable {
     }
   }
 
-  /// The field that begins at `offset` of packed bytes, which ends where its value does; nil behind the last one.
+  /// Returns the field at `offset` of packed bytes, or nil at the end. The next field begins where this value ends.
   @inlinable
   public static func field(
     in packed: UnsafeRawBufferPointer, at offset: Int
@@ -128,7 +130,7 @@ public struct HeaderList: Sendable, Equatable {
     return (ByteRange(offset: name, count: nameCount), ByteRange(offset: name + nameCount, count: valueCount))
   }
 
-  /// The first value under `name`, as text; for clients and tests.
+  /// The first value with the given name, as text; for clients and tests.
   public subscript(name: String) -> String? {
     var found: String?
     forEachField { field, value in
@@ -137,35 +139,36 @@ public struct HeaderList: Sendable, Equatable {
     return found
   }
 
-  /// The text at `range`, with bytes that are not UTF-8 replaced.
+  /// Returns the text at `range`, with invalid UTF-8 replaced.
   public func string(_ range: ByteRange) -> String {
     String(decoding: bytes[range.indices], as: UTF8.self)
   }
 }
 
-/// A stretch of a packed header list, in bytes from its beginning. Four bytes wide, because each record keeps several.
+/// A byte range in a packed header list. Four bytes in size, because each record stores several.
 public struct ByteRange: Sendable, Equatable, Hashable {
-  /// Where it begins.
+  /// The offset of the first byte.
   public var offset: UInt16
-  /// How long it is.
+  /// The number of bytes.
   public var count: UInt16
 
-  /// A stretch of `count` bytes from `offset`; both must fit into 16 bits, which `HeaderList.append` sees to.
+  /// Creates a range of `count` bytes from `offset`. Both must fit into 16 bits, which `HeaderList.append` ensures.
   @inlinable
   public init(offset: Int, count: Int) {
     self.offset = UInt16(truncatingIfNeeded: offset)
     self.count = UInt16(truncatingIfNeeded: count)
   }
 
-  /// The same as indices.
+  /// The range as indices into `HeaderList.bytes`.
   @inlinable public var indices: Range<Int> { Int(offset)..<Int(offset) + Int(count) }
 
-  /// Whether there is nothing in it.
+  /// Whether the range is empty.
   public var isEmpty: Bool { count == 0 }
 }
 
 extension UnsafeMutableRawPointer {
-  /// Copies the bytes of a name or a value. Nearly all have 4 to 32 of them: two words that may overlap, without a call.
+  /// Copies the bytes of a name or a value. Most have 4 to 32 bytes, which are copied as two possibly overlapping
+  /// words without a call.
   @inlinable @inline(__always)
   func copyText(_ text: UnsafeRawBufferPointer) {
     guard let source = text.baseAddress else { return }
@@ -177,7 +180,9 @@ extension UnsafeMutableRawPointer {
     }
   }
 
-  /// - Parameter count: at least one word, at most two.
+  /// Copies `count` bytes as two possibly overlapping words.
+  ///
+  /// - Parameter count: at least the size of one word, at most that of two.
   @inlinable @inline(__always)
   func copyEnds<Word: BitwiseCopyable>(of source: UnsafeRawPointer, _ count: Int, as _: Word.Type) {
     let last = count &- MemoryLayout<Word>.size

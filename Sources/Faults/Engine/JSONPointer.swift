@@ -98,7 +98,7 @@ private struct JSONScanner {
     while current == UInt8(ascii: "\"") {
       let isWanted = stringIs(token)
       skipSpace()
-      position += 1  // The colon.
+      position += 1  // Colon.
       skipSpace()
       if isWanted { found = position }
       skipValue()

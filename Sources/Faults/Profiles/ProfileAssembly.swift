@@ -1,9 +1,10 @@
 internal import APNSRules
 internal import Notation
 
-/// Makes a profile of a text, the texts it extends and the values of its knobs.
+/// Builds a profile from a text, the texts it extends and the values of its parameters.
 struct ProfileAssembly {
-  /// How many rules a profile may have: each is looked at for each push, and compared with the others once.
+  /// The maximum number of rules in a profile: each may be evaluated for every push and is compared with all others
+  /// once.
   static let ruleLimit = 1000
 
   let problems = ProblemList()
@@ -13,23 +14,24 @@ struct ProfileAssembly {
   private var layers: [ProfileLayer] = []
 
   /// - Parameters:
-  ///   - names: of all profiles there are, for guesses.
-  ///   - find: the text of a base profile by its name.
+  ///   - names: the names of all profiles, for hints.
+  ///   - find: returns the text of a base profile by its name.
   init(names: [String], find: @escaping (String) -> ProfileSource?) {
     self.names = names
     self.find = find
   }
 
-  /// The profile of a text; problems of all severities are in `problems` then.
+  /// Builds the profile of a text, or returns nil if there are errors. Afterwards, `problems` has all errors and
+  /// warnings.
   ///
-  /// - Parameter values: of its knobs, as they are written; the others have their defaults.
+  /// - Parameter values: values of its parameters as written; the others have their defaults.
   mutating func profile(of source: ProfileSource, values: [String: String] = [:]) -> Profile? {
     var path: [String] = []
     guard addLayer(source, extended: &path) else { return nil }
     defineKnobs()
     apply(values, to: source)
     var profile = Profile(name: layers.first?.name ?? source.name)
-    // From the last base on, so that each text goes over what it extends.
+    // Begin with the last base, so that each text overrides what it extends.
     for layer in layers.reversed() { layer.readHeader(into: &profile) }
     var placed: [PlacedRule] = []
     for layer in layers { add(layer.rules(), to: &placed) }
@@ -42,7 +44,7 @@ struct ProfileAssembly {
 
   // MARK: - Bases
 
-  /// Adds a text and all it extends. False if not even its structure could be read.
+  /// Adds a text and all texts it extends. Returns false if its structure is unreadable.
   private mutating func addLayer(_ source: ProfileSource, extended path: inout [String]) -> Bool {
     guard let root = ProfileText.read(source.text, file: source.file, problems: problems) else { return false }
     let reading = ProfileReading(file: source.file, problems: problems, knobs: knobs)
@@ -57,7 +59,7 @@ struct ProfileAssembly {
       if let start = path.firstIndex(of: name) {
         reading.fail(place, "goes in a circle: \((path[start...] + [name]).joined(separator: " → "))")
       } else if layers.contains(where: { $0.name == name }) {
-        continue  // Two bases with a common base: its rules come once.
+        continue  // Two bases share this base: add its rules once.
       } else if layers.count >= 32 {
         reading.fail(place, "more than 32 profiles extend each other")
       } else if let base = find(name) {
@@ -70,7 +72,7 @@ struct ProfileAssembly {
     return true
   }
 
-  /// Adds the rules of one text after those there are.
+  /// Appends the rules of one text.
   private func add(_ rules: [PlacedRule], to placed: inout [PlacedRule]) {
     let known = placed.reduce(into: [String: PlacedRule]()) { $0[$1.rule.name] = $1 }
     var own: [String: PlacedRule] = [:]
@@ -84,7 +86,7 @@ struct ProfileAssembly {
         continue
       }
       own[rule.rule.name] = rule
-      // The rule of the profile that extends this one stands for it.
+      // A rule of a profile that extends this one replaces it.
       if known[rule.rule.name] == nil { placed.append(rule) }
     }
     if placed.count > Self.ruleLimit, let last = placed.last {
@@ -155,7 +157,7 @@ struct ProfileAssembly {
     }
   }
 
-  /// A push that would be held longer than the profile allows.
+  /// Warns if a push would be held longer than the profile allows.
   private func checkHold(_ placed: PlacedRule, _ profile: Profile) {
     let most = profile.limits.maxHold
     guard placed.rule.action.leaves.contains(where: { $0.longestHold > most }) else { return }
@@ -165,7 +167,7 @@ struct ProfileAssembly {
         "a push is held for \(WrittenDuration.text(most)) at most", hint: "raise limits: {max_hold: …}"))
   }
 
-  /// A rule for provider tokens that APNs has rejected already.
+  /// Warns if a rule is for provider tokens that APNs would already have rejected.
   private func checkAge(_ placed: PlacedRule, _ profile: Profile) {
     let rule = placed.rule
     guard rule.moment == .request, rule.stage == .afterValidation,
@@ -183,7 +185,7 @@ struct ProfileAssembly {
 }
 
 extension Action {
-  /// How long it may hold a push, as far as it says so.
+  /// The maximum time the action may hold a push, if specified.
   fileprivate var longestHold: Duration {
     switch self {
     case .delay(.fixed(let length)), .hang(let length?, _): length

@@ -1,39 +1,40 @@
 internal import FaultProfiles
 
-/// All profiles there are: the built-in ones, those of a folder, and those that were sent to the server. Of one name the
-/// last of these wins. A value: a change makes another library.
+/// All known profiles: built-in ones, those of a folder and those uploaded to the server. If several have the same
+/// name, an uploaded profile takes precedence over one of the folder, and that over a built-in one. Changes return a
+/// new library.
 public struct ProfileLibrary: Sendable {
   private var builtIn: [String: ProfileSource]
   private var ofFolder: [String: ProfileSource] = [:]
   private var sent: [String: ProfileSource] = [:]
 
-  /// The built-in profiles.
+  /// Creates a library of the built-in profiles.
   public init() {
     builtIn = Dictionary(
       BuiltInProfiles.all.map { ($0.name, ProfileSource(name: $0.name, text: $0.text, origin: .builtIn)) },
       uniquingKeysWith: { first, _ in first })
   }
 
-  /// The names of all profiles, the built-in ones in the order of the documentation, then the others by name.
+  /// The names of all profiles: the built-in ones in the order of the documentation, then the others sorted by name.
   public var names: [String] {
     let known = BuiltInProfiles.all.map(\.name)
     return known + Set(ofFolder.keys).union(sent.keys).subtracting(known).sorted()
   }
 
-  /// The text in force for a name; nil if there is none.
+  /// Returns the active source of a profile; nil if there is none.
   public func source(named name: String) -> ProfileSource? { sent[name] ?? ofFolder[name] ?? builtIn[name] }
 
-  /// What a profile says about itself in one sentence, whether or not the rest of it is right; nil if there is none.
+  /// Returns a profile's summary, even if the rest of the profile is invalid; nil if there is none.
   public func summary(of name: String) -> String? {
     source(named: name).flatMap { Self.word(.summary, of: $0) }
   }
 
-  // MARK: - Making profiles
+  // MARK: - Loading profiles
 
-  /// The profile of a name, ready to run.
+  /// Returns the profile with a name, ready to run.
   ///
-  /// - Parameter parameters: values of its knobs, as they are written; the others have their defaults.
-  /// - Throws: `ProfileFailure`, of kind `unknownName` if there is none.
+  /// - Parameter parameters: values of its parameters as written; the others have their defaults.
+  /// - Throws: `ProfileFailure`, of kind `unknownName` if there is no such profile.
   public func profile(
     named name: String, parameters: [String: String] = [:]
   ) throws(ProfileFailure) -> LoadedProfile {
@@ -41,7 +42,7 @@ public struct ProfileLibrary: Sendable {
     return try profile(of: source, parameters: parameters)
   }
 
-  /// The profile a reference names: of this library, or a file.
+  /// Returns the profile of this library or of a file that a reference names.
   ///
   /// - Throws: `ProfileFailure`.
   public func profile(_ reference: ProfileReference) throws(ProfileFailure) -> LoadedProfile {
@@ -51,7 +52,7 @@ public struct ProfileLibrary: Sendable {
     }
   }
 
-  /// The profile of a text that is not part of the library. It may extend profiles that are.
+  /// Returns the profile of a text that is not part of the library. It may extend profiles of the library.
   ///
   /// - Throws: `ProfileFailure`.
   public func profile(
@@ -64,16 +65,16 @@ public struct ProfileLibrary: Sendable {
     return LoadedProfile(profile: profile, warnings: assembly.problems.inOrder)
   }
 
-  /// Everything that is wrong with a text, warnings too.
+  /// Returns all errors and warnings for a text.
   public func problems(in source: ProfileSource) -> [ProfileProblem] {
     var assembly = ProfileAssembly(names: names) { name in self.source(named: name) }
     _ = assembly.profile(of: source)
     return assembly.problems.inOrder
   }
 
-  /// The text of a file.
+  /// Reads the text of a file.
   ///
-  /// - Throws: `ProfileFailure` if it cannot be read, is too long, or is not UTF-8.
+  /// - Throws: `ProfileFailure` if the file cannot be read, is too long, or is not UTF-8.
   public static func file(_ path: String) throws(ProfileFailure) -> ProfileSource {
     let problems = ProblemList()
     guard let text = ProfileFolder.text(of: path, problems: problems) else {
@@ -92,12 +93,12 @@ public struct ProfileLibrary: Sendable {
       ])
   }
 
-  // MARK: - Profiles that are sent
+  // MARK: - Uploaded profiles
 
-  /// The library with another text for a name.
+  /// Returns a library with an uploaded profile added or replaced.
   ///
-  /// - Returns: the library, the profile with its defaults, and what somebody should look at.
-  /// - Throws: `ProfileFailure` if the text has an error, or calls itself otherwise.
+  /// - Returns: the library, and the profile with its defaults and warnings.
+  /// - Throws: `ProfileFailure` if the text has an error or declares another name.
   public func setting(
     name: String, text: String
   ) throws(ProfileFailure) -> (library: ProfileLibrary, loaded: LoadedProfile) {
@@ -112,7 +113,7 @@ public struct ProfileLibrary: Sendable {
     }
     var library = self
     library.sent[name] = source
-    // In the library it is to be part of, so that a circle through itself shows.
+    // Load it from the new library, so that a cycle through itself is found.
     let loaded = try library.profile(of: source)
     guard loaded.profile.name == name else {
       throw ProfileFailure(
@@ -126,9 +127,10 @@ public struct ProfileLibrary: Sendable {
     return (library, loaded)
   }
 
-  /// The library without a profile that was sent; one of a file or a built-in one of that name is in force again.
+  /// Returns a library without an uploaded profile. A profile of the folder or a built-in one with that name becomes
+  /// active again.
   ///
-  /// - Throws: `ProfileFailure`, of kind `notAllowed` for profiles that were not sent.
+  /// - Throws: `ProfileFailure`, of kind `notAllowed` for profiles that were not uploaded.
   public func removing(name: String) throws(ProfileFailure) -> ProfileLibrary {
     var library = self
     if library.sent.removeValue(forKey: name) != nil { return library }
@@ -144,20 +146,20 @@ public struct ProfileLibrary: Sendable {
 
   // MARK: - Profiles of a folder
 
-  /// What reading a folder came to.
+  /// The result of reading a folder.
   public struct Reading: Sendable {
-    /// The library with the profiles of the folder. Where a file is bad, the version before it is still there.
+    /// The library with the folder's profiles. For an invalid file, it keeps the previous version.
     public let library: ProfileLibrary
-    /// Everything that is wrong in the files, warnings too.
+    /// All errors and warnings in the files.
     public let problems: [ProfileProblem]
-    /// What is worth saying though it is right: built-in profiles that a file stands for.
+    /// Messages about built-in profiles that a file replaces.
     public let notices: [String]
 
-    /// Whether a file is bad.
+    /// Whether a file is invalid.
     public var hasErrors: Bool { problems.contains { $0.severity == .error } }
   }
 
-  /// Reads the `*.yaml` and `*.yml` of a folder anew.
+  /// Reads the `*.yaml` and `*.yml` files of a folder again.
   public func reloading(folder: String) -> Reading {
     let problems = ProblemList()
     var library = self
@@ -184,7 +186,8 @@ public struct ProfileLibrary: Sendable {
     return Reading(library: library, problems: problems.inOrder, notices: notices.sorted())
   }
 
-  /// Judges what a folder brought, once all of it is there for the others to extend, and takes back what is bad.
+  /// Validates the folder's profiles, which may extend each other, and restores the previous version of those with
+  /// errors.
   private mutating func keep(from former: ProfileLibrary, _ list: ProblemList) {
     let new = self
     for source in new.ofFolder.values.sorted(by: { $0.file < $1.file }) {
@@ -194,12 +197,12 @@ public struct ProfileLibrary: Sendable {
     }
   }
 
-  /// What the text calls itself, if that can be read and is a name, else the name of the file.
+  /// Returns the name that the text declares if it is readable and valid; otherwise the file's base name.
   private static func declaredName(of source: ProfileSource) -> String {
     word(.name, of: source).flatMap { ProfileName.problem(with: $0) == nil ? $0 : nil } ?? source.name
   }
 
-  /// A value at the top of a text, if that much of it can be read.
+  /// Returns a top-level value of a text if that much is readable.
   private static func word(_ key: ProfileKey, of source: ProfileSource) -> String? {
     guard let root = ProfileText.read(source.text, file: source.file, problems: ProblemList()),
       case .map(let entries) = root.content,

@@ -1,28 +1,28 @@
 public import Notation
 
-/// One thing that is wrong in a profile or a rule, and where.
+/// An error or a warning in a profile or a rule, with its position.
 public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConvertible {
-  /// Whether the profile can run all the same.
+  /// Whether the profile can run despite the problem.
   public enum Severity: String, CaseIterable, Sendable, Decodable {
-    /// It cannot.
+    /// The profile cannot run.
     case error
-    /// It can, but somebody should look.
+    /// The profile can run, but probably does not do what is intended.
     case warning
   }
 
-  /// How bad it is.
+  /// The severity.
   public let severity: Severity
-  /// Which value it is about, as a way through the file: `rules[0].trigger.probability`; empty for the whole file.
+  /// The path of the value, for example `rules[0].trigger.probability`; empty for the whole file.
   public let path: String
-  /// The file, or what stands for it: the name of a profile that was sent, `rule` for a rule.
+  /// The file, or the name of an uploaded profile, or `rule` for a rule.
   public var file: String
-  /// The line, from 1; nil where there is no text to point into.
+  /// The line, from 1; nil if there is no text to refer to.
   public let line: Int?
-  /// The column, from 1, counted in Unicode scalars; nil together with `line`.
+  /// The column, from 1, counted in Unicode scalars; nil if `line` is nil.
   public let column: Int?
-  /// What is wrong.
+  /// A description of the problem.
   public let message: String
-  /// How to repair it, if that can be said.
+  /// A suggestion for fixing the problem, if there is one.
   public let hint: String?
 
   init(
@@ -38,10 +38,11 @@ public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConver
     self.hint = hint
   }
 
-  /// All of it in one line, as compilers do: `file:12:7: rules[0].trigger.probabilty: unknown, did you mean …`.
+  /// The problem on one line, in the format of compilers: `file:12:7: rules[0].trigger.probabilty: unknown, did you
+  /// mean …`.
   public var description: String { withoutHint + (hint.map { ", " + $0 } ?? "") }
 
-  /// The same without how to repair it.
+  /// The description without the hint.
   public var withoutHint: String {
     var text = file
     if let line { text += ":\(line)" }
@@ -52,7 +53,8 @@ public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConver
     return text + message
   }
 
-  /// Writes it as an object with the members `severity`, `file`, `line`, `column`, `path`, `message` and `hint`.
+  /// Writes the problem as an object with the members `severity`, `file`, `line`, `column`, `path`, `message` and
+  /// `hint`.
   public func write(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("severity", severity.rawValue)
@@ -67,27 +69,27 @@ public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConver
 }
 
 extension [ProfileProblem] {
-  /// Writes them as the elements of an array.
+  /// Writes the problems as the elements of an array.
   public func write(to writer: inout JSONWriter) {
     for problem in self { problem.write(to: &writer) }
   }
 }
 
-/// Why there is no profile, or no rule: everything that is wrong, found in one pass.
+/// The reasons why a profile or a rule cannot be loaded: all problems, found in one pass.
 public struct ProfileFailure: Error, Sendable, Equatable, CustomStringConvertible {
-  /// What was asked for.
+  /// The kind of failure.
   public enum Kind: Sendable, Equatable {
-    /// A profile whose name nobody knows.
+    /// There is no profile with this name.
     case unknownName
-    /// A file or text with errors in it, or knobs that cannot have their values.
+    /// The file or text has errors, or values of parameters are invalid.
     case faulty
     /// A change that is not allowed, such as removing a built-in profile.
     case notAllowed
   }
 
-  /// What went wrong.
+  /// The kind of failure.
   public let kind: Kind
-  /// Errors, at least one, and warnings, in the order of the file.
+  /// At least one error, and warnings, in the order of the file.
   public let problems: [ProfileProblem]
 
   init(_ kind: Kind = .faulty, _ problems: [ProfileProblem]) {
@@ -95,13 +97,13 @@ public struct ProfileFailure: Error, Sendable, Equatable, CustomStringConvertibl
     self.problems = problems
   }
 
-  /// Each problem in a line.
+  /// The problems, one per line.
   public var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
-/// Collects problems. Bounded: a file of nothing but mistakes shall not fill the memory.
+/// Collects problems. Bounded, so that a file with many mistakes cannot exhaust memory.
 final class ProblemList {
-  /// How many of each severity are kept.
+  /// The maximum number of problems of each severity.
   static let limit = 100
 
   private(set) var problems: [ProfileProblem] = []
@@ -110,7 +112,7 @@ final class ProblemList {
   /// Whether there is an error.
   var hasErrors: Bool { counts[.error] != nil }
 
-  /// Whether further errors are dropped, so that nobody need think about their words.
+  /// Whether further errors are dropped, so that their messages need not be computed.
   var isFull: Bool { counts[.error, default: 0] >= Self.limit }
 
   func add(_ problem: ProfileProblem) {
@@ -124,7 +126,7 @@ final class ProblemList {
     }
   }
 
-  /// All of them, by file and position. What has no position stands first.
+  /// All problems by file and position. Problems without a position come first.
   var inOrder: [ProfileProblem] {
     let files = problems.reduce(into: [String: Int]()) { $0[$1.file] = $0[$1.file] ?? $0.count }
     return problems.enumerated().sorted { one, other in

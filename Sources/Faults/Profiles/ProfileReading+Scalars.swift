@@ -1,7 +1,7 @@
 internal import Notation
 
 extension ProfileReading {
-  /// What a value is wanted for, and so which knobs may stand there.
+  /// The expected type of a value, which determines the parameters it may use.
   enum Use {
     case text, word, whole, number, probability, duration, flag, any
 
@@ -31,7 +31,7 @@ extension ProfileReading {
     }
   }
 
-  /// The scalar that stands there, or the value of the knob that does.
+  /// Returns a scalar, or the value of the parameter it refers to.
   func scalar(_ place: Located, for use: Use) -> FileNode.Scalar? {
     guard case .scalar(let scalar) = place.node.content else {
       fail(place, "\(use.spoken) stands here, not \(place.node.kind)")
@@ -77,14 +77,14 @@ extension ProfileReading {
     return FileNode.Scalar(text: knob.parameter.value, isText: kind == .string, knob: name)
   }
 
-  /// Says that a value is not as it should be, with the knob it came from.
+  /// Records an invalid value, including the parameter it comes from.
   func fail(_ place: Located, _ scalar: FileNode.Scalar, _ message: String, hint: String? = nil) {
     fail(place, scalar.knob.map { "\(message) (knob \"\($0)\")" } ?? message, hint: hint)
   }
 
   // MARK: - Numbers
 
-  /// A whole number.
+  /// Parses a whole number.
   func whole(_ place: Located, in range: ClosedRange<Int>) -> Int? {
     guard let scalar = scalar(place, for: .whole) else { return nil }
     let text = scalar.text.shortened
@@ -110,7 +110,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// A number of at least `least`, or above it.
+  /// Parses a number that is at least `least`, or above it unless `inclusive`.
   func number(_ place: Located, from least: Double, inclusive: Bool, to most: Double = 1e12) -> Double? {
     guard let scalar = scalar(place, for: .number) else { return nil }
     if !scalar.isText, let value = WrittenNumber.value(scalar.text), value <= most,
@@ -123,7 +123,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// A probability.
+  /// Parses a probability.
   func probability(_ place: Located) -> Double? {
     guard let scalar = scalar(place, for: .probability) else { return nil }
     let value = WrittenNumber.value(scalar.text)
@@ -141,7 +141,7 @@ extension ProfileReading {
 
   // MARK: - Words
 
-  /// A duration, zero or longer unless `isPositive`.
+  /// Parses a duration, zero or longer, or longer than zero if `isPositive`.
   func duration(_ place: Located, isPositive: Bool = false) -> Duration? {
     guard let scalar = scalar(place, for: .duration) else { return nil }
     if let duration = WrittenDuration.duration(scalar.text) {
@@ -159,7 +159,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// True or false.
+  /// Parses `true` or `false`.
   func flag(_ place: Located) -> Bool? {
     guard let scalar = scalar(place, for: .flag) else { return nil }
     if !scalar.isText, let value = try? Value.flag(scalar.text) { return value }
@@ -167,7 +167,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// One of the values of an enumeration.
+  /// Parses a value of an enumeration.
   func word<Choice: RawRepresentable<String> & CaseIterable & Equatable>(
     _ place: Located, of type: Choice.Type = Choice.self, allowed: [Choice] = Array(Choice.allCases)
   ) -> Choice? {
@@ -177,7 +177,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// Says that a word is none of those that can stand there.
+  /// Records a word that is not allowed.
   func failWord(_ place: Located, _ scalar: FileNode.Scalar, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
@@ -185,15 +185,16 @@ extension ProfileReading {
       hint: Self.guess(scalar.text, among: names) ?? "it is one of \(names.joined(separator: ", "))")
   }
 
-  /// A text. What YAML reads as something else is a problem: what it reads depends on the reader.
+  /// Parses a text. An unquoted scalar that YAML reads as another type is a problem, because its meaning depends on
+  /// the YAML parser.
   ///
-  /// - Parameter thing: what the text is, for the hint.
+  /// - Parameter thing: a description of the text for the hint.
   func text(_ place: Located, thing: String? = nil) -> String? {
     guard let scalar = scalar(place, for: .text) else { return nil }
     return text(scalar, at: place, thing: thing)
   }
 
-  /// The text of a scalar.
+  /// Returns the text of a scalar.
   func text(_ scalar: FileNode.Scalar, at place: Located, thing: String? = nil) -> String? {
     if scalar.isText { return scalar.text }
     let quoted = "\"\(scalar.text.shortened)\""
@@ -211,7 +212,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// A name of a profile or a rule.
+  /// Parses the name of a profile or a rule.
   func name(_ place: Located) -> String? {
     guard let text = text(place, thing: "names") else { return nil }
     if let problem = ProfileName.problem(with: text) {
@@ -223,9 +224,9 @@ extension ProfileReading {
   }
 }
 
-/// Names of profiles and of rules: they stand in addresses, on command lines and in records.
+/// The rules for names of profiles and rules, which are used in URLs, on command lines and in records.
 public enum ProfileName {
-  /// What keeps a text from being a name, in words; nil if nothing does.
+  /// Returns why a text is not a valid name, in words; nil if it is valid.
   public static func problem(with text: String) -> String? {
     let isFine =
       (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed($0) }
@@ -237,7 +238,7 @@ public enum ProfileName {
     byte == UInt8(ascii: "-") || byte.isLetterOrDigit && asciiLowercased(byte) == byte
   }
 
-  /// The name nearest to a text that is none.
+  /// Returns the valid name most similar to an invalid one.
   static func repaired(_ text: String) -> String? {
     let bytes = text.utf8.prefix(64).map { byte in
       let small = asciiLowercased(byte)

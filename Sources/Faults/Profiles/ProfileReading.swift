@@ -1,21 +1,21 @@
 internal import Notation
 
-/// Takes values out of one file, and notes everything that is wrong with them.
+/// Parses the values of one file and records all problems with them.
 ///
-/// Each reader gives nil for what is not there as it should be, after adding a problem; whoever asked goes on with the
-/// next value, so that one pass finds everything.
+/// Each parsing method returns nil after adding a problem. The caller continues with the next value, so that one
+/// pass finds all problems.
 final class ProfileReading {
-  /// A value and the way to it.
+  /// A value and its path.
   struct Located {
     let node: FileNode
     let path: String
 
-    /// The value of a key of it.
+    /// Returns the value of an entry.
     func member(_ entry: FileNode.Entry) -> Located {
       Located(node: entry.value, path: path.isEmpty ? entry.key : "\(path).\(entry.key)")
     }
 
-    /// An element of it.
+    /// Returns an element of the list.
     func element(_ index: Int, _ node: FileNode) -> Located { Located(node: node, path: "\(path)[\(index)]") }
   }
 
@@ -32,20 +32,20 @@ final class ProfileReading {
     /// The value of a key.
     subscript(key: Key) -> Located? { entries[key].map(place.member) }
 
-    /// Whether a key is there.
+    /// Returns whether a key is present.
     func has(_ key: Key) -> Bool { entries[key] != nil }
 
-    /// Where a key stands, or the map itself.
+    /// Returns the position of a key, or that of the map if the key is absent.
     func position(of key: Key) -> FilePosition { entries[key]?.position ?? place.node.position }
 
-    /// The way to a key.
+    /// Returns the path of a key.
     func path(of key: Key) -> String { place.path.isEmpty ? key.rawValue : "\(place.path).\(key.rawValue)" }
 
-    /// Whether nothing is in it.
+    /// Whether the map is empty.
     var isEmpty: Bool { entries.isEmpty }
   }
 
-  /// What the problems call the file.
+  /// The name of the file in problems.
   let file: String
   let problems: ProblemList
   let knobs: Knobs
@@ -76,7 +76,7 @@ final class ProfileReading {
 
   // MARK: - Structure
 
-  /// The entries of a map; none for nothing at all, as in `close:`.
+  /// Returns the entries of a map; an empty value, as in `close:`, has none.
   func entries(_ place: Located) -> [FileNode.Entry]? {
     switch place.node.content {
     case .map(let entries): return entries
@@ -87,7 +87,7 @@ final class ProfileReading {
     }
   }
 
-  /// A map with keys of one kind. An unknown key is a problem, and a missing one that is required.
+  /// Parses a map with known keys. Unknown keys and missing required keys are problems.
   func map<Key: FileKey>(_ place: Located, _ type: Key.Type = Key.self, without refused: [Key] = []) -> Map<Key>? {
     guard let entries = entries(place) else { return nil }
     var known: [Key: FileNode.Entry] = [:]
@@ -104,7 +104,7 @@ final class ProfileReading {
     return Map(place, known)
   }
 
-  /// Says that a key does not exist.
+  /// Records an unknown key.
   func failUnknown(_ entry: FileNode.Entry, in place: Located, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
@@ -113,13 +113,13 @@ final class ProfileReading {
         ?? (names.isEmpty ? "nothing can stand here" : "it is one of \(names.joined(separator: ", "))"))
   }
 
-  /// `did you mean "probability"?`, if anything is near enough.
+  /// Returns a hint such as `did you mean "probability"?` if a name is similar enough.
   static func guess(_ word: String, among names: some Sequence<String>) -> String? {
     if let meant = foreignWords[word.lowercased()], names.contains(meant) { return "did you mean \"\(meant)\"?" }
     return Spelling.nearest(to: word, among: names).map { "did you mean \"\($0)\"?" }
   }
 
-  /// What people of other tools write. `on` is also what YAML 1.1 takes for true.
+  /// Names that other tools use. YAML 1.1 reads `on` as true.
   private static let foreignWords = [
     "on": "at", "true": "at", "if": "when", "match": "when", "action": "do", "actions": "do", "parameters": "params",
     "knobs": "params", "include": "extends", "description": "summary", "chance": "probability", "rate": "probability",
@@ -127,7 +127,7 @@ final class ProfileReading {
     "server_name": "sni", "equal": "equals", "regex": "glob", "<<": "extends",
   ]
 
-  /// The elements of a list.
+  /// Returns the elements of a list.
   func list(_ place: Located) -> [Located]? {
     guard case .list(let nodes) = place.node.content else {
       fail(place, "a list stands here, not \(place.node.kind)")
@@ -136,7 +136,7 @@ final class ProfileReading {
     return nodes.enumerated().map(place.element)
   }
 
-  /// The elements of a list, or the one thing that stands there instead.
+  /// Returns the elements of a list, or the value itself if it is not a list.
   func listOrOne(_ place: Located) -> [Located]? {
     guard case .list = place.node.content else { return [place] }
     return list(place)
@@ -144,7 +144,7 @@ final class ProfileReading {
 }
 
 extension String {
-  /// A text that fits into a message: at most 80 characters, and no line breaks.
+  /// The text shortened for a message: at most 80 characters, without line breaks.
   var shortened: String {
     let line = String(map { $0.isNewline ? " " : $0 })
     return line.count <= 80 ? line : line.prefix(79) + "…"

@@ -1,38 +1,38 @@
 internal import Yams
 
-/// Reads YAML, and with it JSON, into `FileNode`s.
+/// Parses YAML, including JSON, into `FileNode`s.
 ///
-/// What a plain word means is decided by who reads the value and not by YAML's rules, of which there are two sets.
-/// A hostile text costs bounded time and memory: its length, its depth, the number of its values (each alias counted as
-/// what it stands for) and of its keys that are no words are limited.
+/// The type of an unquoted scalar is determined when its value is read, not by YAML's type rules, which differ
+/// between YAML 1.1 and 1.2. Time and memory are bounded even for hostile input by limits on its length, its depth,
+/// the number of its values (with aliases expanded) and the number of its keys that are not plain words.
 struct ProfileText {
-  /// How long a text may be, in bytes.
+  /// The maximum length of a text in bytes.
   static let lengthLimit = 256 * 1024
-  /// How deep values may lie in each other.
+  /// The maximum nesting depth.
   static let depthLimit = 32
-  /// How many values there may be.
+  /// The maximum number of values.
   static let valueLimit = 20_000
 
   private let file: String
   private let problems: ProblemList
   private var values = 0
 
-  /// The value of a whole text; nil after adding problems.
+  /// Parses a text; returns nil after adding problems.
   ///
-  /// - Parameter file: what the problems call it.
+  /// - Parameter file: the name of the file in problems.
   static func read(_ text: String, file: String, problems: ProblemList) -> FileNode? {
     var reader = ProfileText(file: file, problems: problems)
     return reader.read(text)
   }
 
-  /// The same for bytes, which need not be UTF-8.
+  /// Decodes bytes as UTF-8; returns nil after adding a problem.
   static func text(_ bytes: [UInt8], file: String, problems: ProblemList) -> String? {
     guard bytes.count <= lengthLimit else {
       problems.add(tooLong(file: file))
       return nil
     }
     if let text = String(validating: bytes, as: UTF8.self) { return text }
-    // Where the first replacement stands that was none before.
+    // Find the first replacement character that is not in the input.
     let repaired = String(decoding: bytes, as: UTF8.self)
     var offset = 0
     var end = repaired.unicodeScalars.startIndex
@@ -91,7 +91,7 @@ struct ProfileText {
     }
   }
 
-  /// The problem is in the list, reading ends.
+  /// Stops parsing after a problem was recorded.
   private struct Stop: Error {}
 
   private mutating func node(_ node: Node, depth: Int) throws(Stop) -> FileNode {
@@ -194,7 +194,7 @@ struct ProfileText {
 }
 
 extension Error {
-  /// Yams has no case of its own for it.
+  /// Yams has no separate case for this error.
   fileprivate var isSecondDocument: Bool {
     guard case .composer(_, let problem, _, _) = self as? YamlError else { return false }
     return problem.contains("another document")

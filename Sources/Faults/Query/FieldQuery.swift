@@ -1,8 +1,8 @@
 internal import APNSRules
 internal import Notation
 
-/// The terms of a rule's query about one field. One of the wanted values must match, if there are any, and none of the
-/// negated ones may.
+/// The terms of a rule's query about one field. At least one of the wanted values must match, if there are any, and
+/// none of the negated ones.
 public struct FieldQuery: Sendable, Equatable {
   /// A requirement on the field's value.
   enum Test: Sendable {
@@ -11,16 +11,16 @@ public struct FieldQuery: Sendable, Equatable {
     case value(QueryValueTest)
   }
 
-  /// The field, as it was first written.
+  /// The field's name as first written.
   let name: String
-  /// What was written about the field, in its order.
+  /// The terms in the order written.
   private(set) var terms: [QueryTerm] = []
   private(set) var wanted: [Test] = []
   private(set) var unwanted: [Test] = []
 
   init(name: String) { self.name = name }
 
-  /// Whether both were written alike.
+  /// Returns whether both have the same text.
   public static func == (one: FieldQuery, other: FieldQuery) -> Bool {
     one.name == other.name && one.terms == other.terms
   }
@@ -38,12 +38,12 @@ public struct FieldQuery: Sendable, Equatable {
     }
   }
 
-  /// Whether the field meets the terms, where `test` says which requirements its value meets.
+  /// Returns whether the field meets the terms, given a function that evaluates each test.
   func holds(_ test: (Test) -> Bool) -> Bool {
     !unwanted.contains(where: test) && (wanted.isEmpty || wanted.contains(where: test))
   }
 
-  /// Whether a text, or its absence, meets the terms.
+  /// Returns whether a text, or its absence, meets the terms.
   func holds(for text: String?) -> Bool {
     holds { test in
       guard case .text(let pattern) = test, let text else { return false }
@@ -51,7 +51,7 @@ public struct FieldQuery: Sendable, Equatable {
     }
   }
 
-  /// Whether a number, or its absence, meets the terms.
+  /// Returns whether a number, or its absence, meets the terms.
   func holds(for number: Int64?) -> Bool {
     holds { test in
       guard let number else { return false }
@@ -63,7 +63,7 @@ public struct FieldQuery: Sendable, Equatable {
     }
   }
 
-  /// The wanted and the unwanted values, in words.
+  /// The wanted and unwanted values in words.
   var words: String {
     terms.map { ($0.isNegated ? "not " : "") + Explanation.quoted($0.value.text) }.joined(separator: " or ")
       .replacing(" or not ", with: ", not ")

@@ -1,7 +1,7 @@
 internal import Notation
 
-/// A field of the inbox's query language that is known when a request is complete, so that a rule's query can have it;
-/// the raw values are the names.
+/// A field of the inbox's query language that a rule's query can use, because it is known when a request is
+/// complete. The raw values are the field names.
 enum QueryField: String, CaseIterable, Sendable {
   case deviceToken = "device_token"
   case topic
@@ -19,14 +19,14 @@ enum QueryField: String, CaseIterable, Sendable {
   case sizeLess = "size_lt"
   case text
 
-  /// The short names.
+  /// The short names of fields.
   static let aliases: [String: QueryField] = [
     "token": .deviceToken, "type": .pushType, "id": .apnsID, "collapse": .collapseID, "larger": .sizeGreater,
     "smaller": .sizeLess,
   ]
 
-  /// The inbox's fields that a rule's query cannot have, because they are known only after the response or mean a
-  /// position in the inbox; each with what to write instead.
+  /// The inbox's fields that a rule's query cannot use, because they are known only after the response or refer to a
+  /// position in the inbox. The values suggest a replacement.
   static let others: [String: String] = [
     "status": "write when: {status: …} with at: response",
     "reason": "write when: {reason: …} with at: response",
@@ -35,10 +35,10 @@ enum QueryField: String, CaseIterable, Sendable {
     "after": "", "before": "",
   ]
 
-  /// The names that a rule's query can have, in the order they are listed.
+  /// The names that a rule's query can use, in the order in which messages list them.
   static let names = allCases.map(\.rawValue) + ["larger", "smaller", "payload./pointer", "header.name"]
 
-  /// What a condition looks at for this field.
+  /// The subject that the field examines.
   var subject: Condition.Subject {
     switch self {
     case .deviceToken: .deviceToken
@@ -57,7 +57,7 @@ enum QueryField: String, CaseIterable, Sendable {
     }
   }
 
-  /// The requirement that a value means; nil for a value that the field cannot have.
+  /// Returns the test for a value; nil if the field cannot have this value.
   func test(_ value: QueryValue) -> FieldQuery.Test? {
     switch self {
     case .priority, .attempt, .listener:
@@ -70,7 +70,7 @@ enum QueryField: String, CaseIterable, Sendable {
     }
   }
 
-  /// The values that the field can have, in words.
+  /// The allowed values in words.
   var forms: String {
     switch self {
     case .priority, .attempt, .listener: QueryValue.numberForms
@@ -82,9 +82,9 @@ enum QueryField: String, CaseIterable, Sendable {
 }
 
 extension Condition {
-  /// The tests that the text of a query means, one for each field.
+  /// Parses a query into tests, one for each field.
   ///
-  /// - Throws: `FilterError`, with the place in the text.
+  /// - Throws: `FilterError` with the position in the text.
   static func tests(query text: String) throws(FilterError) -> [Test] {
     var groups: [(key: String, subject: Subject, query: FieldQuery)] = []
     var count = 0
@@ -108,7 +108,7 @@ extension Condition {
     return groups.map { Test($0.subject, .query($0.query)) }
   }
 
-  /// What a field's name means, and a key that is equal for different names of one field.
+  /// Returns the subject of a field and a key that is the same for all names of the field.
   private static func subject(
     of name: String
   ) throws(FilterError) -> (key: String, subject: Subject, field: QueryField?) {

@@ -5,14 +5,14 @@ package import Notation
 package enum QueryValueTest: Sendable {
   /// Any value.
   case present
-  /// This text, or this number unless only a text is meant.
+  /// A text or, unless `isTextAlone`, a number.
   case text(TextPattern, orNumber: QueryNumber?, isTextAlone: Bool)
   /// A number within bounds.
   case within(QueryBounds)
   /// This JSON value, of the same type.
   case json(JSONValue)
 
-  /// Nil for a bound or a range that is not of numbers.
+  /// Creates a test; nil for a bound or a range with ends that are not numbers.
   package init?(_ value: QueryValue) {
     if value.isAnything {
       self = .present
@@ -30,7 +30,7 @@ package enum QueryValueTest: Sendable {
     }
   }
 
-  /// Whether a value of a payload meets it.
+  /// Returns whether a value in a payload passes the test.
   package func holds(forPayload value: JSONPointer.Value) -> Bool {
     switch (self, value) {
     case (.present, _): true
@@ -44,20 +44,20 @@ package enum QueryValueTest: Sendable {
     }
   }
 
-  /// Whether the value of a header field meets it.
+  /// Returns whether the value of a header field passes the test.
   package func holds(forHeader value: UnsafeRawBufferPointer) -> Bool {
     switch self {
     case .present: true
     case .text(let pattern, _, _): pattern.matches(value)
     case .within(let bounds): QueryNumber(String(decoding: value, as: UTF8.self)).map(bounds.contains) ?? false
-    // A header has texts alone.
+    // Header values are always texts.
     case .json(let wanted): wanted.isSame(as: .text(String(decoding: value, as: UTF8.self)))
     }
   }
 }
 
 extension TextPattern {
-  /// Whether the name or the value of one of the packed header fields matches.
+  /// Returns whether the name or the value of any packed header field matches.
   package func matchesField(in packed: UnsafeRawBufferPointer) -> Bool {
     var isFound = false
     HeaderList.forEachField(in: packed) { name, value in
@@ -70,11 +70,11 @@ extension TextPattern {
 }
 
 extension JSONPointer {
-  /// The largest number of names in the pointer of a query: payloads have a handful, and each costs a walk through the
-  /// payload.
+  /// The maximum number of names in a query's pointer. Payloads have a handful of levels, and each name costs a scan
+  /// of the payload.
   package static let maxQueryDepth = 32
 
-  /// The pointer of a query's field `payload./…`.
+  /// Parses the pointer of a query field `payload./…`.
   ///
   /// - Throws: `FilterError` for a text that is not a pointer or has more than `maxQueryDepth` names.
   package init(query text: Substring, field: String, allowsRoot: Bool = false) throws(FilterError) {
