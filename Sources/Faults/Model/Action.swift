@@ -130,7 +130,7 @@ public indirect enum Action: Sendable, Equatable {
     case resetStream = "reset_stream"
     /// The connection is closed.
     case close
-    /// The response APNs would have sent is sent late.
+    /// The response APNs would have sent is sent late; a stalled TLS handshake continues.
     case answer
   }
 

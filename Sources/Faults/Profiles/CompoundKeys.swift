@@ -1,12 +1,12 @@
-/// Finds what may be a key that is no plain word: a list, a map, an alias.
+/// Finds possible map keys that are not plain words: lists, maps and aliases.
 ///
-/// No profile has any, but they have to be found before YAML is parsed: the parser compares the keys of a map with each
-/// other, which takes as long as everything in a key is large, once for each map around it, and an alias multiplies
-/// that. What is found need not be a key, as in "is it so ?", so a few are let through, which is harmless.
+/// No valid profile has such keys, but they must be found before the YAML is parsed: the parser compares the keys of
+/// a map, in time proportional to the size of their contents, and again for each enclosing map; aliases multiply
+/// that. Because a match may be plain text, as in "is it so ?", a few are allowed, which is harmless.
 struct CompoundKeys {
-  /// How many there may be.
+  /// The maximum number of such keys.
   static let limit = 16
-  /// How many aliases there may be together with such keys. Without them aliases do no harm.
+  /// The maximum number of aliases in a text that has such keys. Aliases alone are harmless.
   static let aliasLimit = 4
 
   private let bytes: Substring.UTF8View
@@ -15,7 +15,7 @@ struct CompoundKeys {
 
   init(_ text: String) { bytes = text[...].utf8 }
 
-  /// Where the first one stands that is too many; nil if all is well.
+  /// Returns the position of the first key or alias beyond the limits; nil if there is none.
   mutating func firstBeyondLimit() -> String.Index? {
     var index = bytes.startIndex
     var before = UInt8(ascii: "\n")
@@ -48,7 +48,7 @@ struct CompoundKeys {
     }
   }
 
-  /// Whether a word of YAML may begin after a byte. Not after a quotation mark: there it is a part of the text.
+  /// Returns whether a YAML token may begin after a byte. Not after a quotation mark, which begins a quoted text.
   private static func canBegin(after byte: UInt8) -> Bool {
     byte <= UInt8(ascii: " ") || byte >= 0x80 || "[{,?:".utf8.contains(byte)
   }
@@ -61,7 +61,8 @@ struct CompoundKeys {
     byte.isLetterOrDigit || byte == UInt8(ascii: "_") || byte == UInt8(ascii: "-")
   }
 
-  /// The end of a line that is nothing but a comment. With a quotation mark in it, it may be the last line of a text.
+  /// Returns the end of a line that is only a comment. A line with a quotation mark does not count, because it may
+  /// be the last line of a quoted text.
   private func endOfComment(from index: String.Index) -> String.Index? {
     let rest = bytes[index...].drop { $0 == UInt8(ascii: " ") || $0 == UInt8(ascii: "\t") }
     guard rest.first == UInt8(ascii: "#") else { return nil }

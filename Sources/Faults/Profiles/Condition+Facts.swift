@@ -1,5 +1,5 @@
 extension ConditionKey {
-  /// What it looks at; nil for those that are maps of their own.
+  /// The subject of the key; nil for keys whose value is a map or a query of its own.
   var subject: Condition.Subject? {
     switch self {
     case .deviceToken: .deviceToken
@@ -25,7 +25,7 @@ extension ConditionKey {
 }
 
 extension ProviderTokenKey {
-  /// What it looks at.
+  /// The subject of the key.
   var subject: Condition.Subject {
     switch self {
     case .age: .tokenAge
@@ -36,7 +36,7 @@ extension ProviderTokenKey {
 }
 
 extension Condition.Subject {
-  /// Whether there can be anything to look at.
+  /// Returns whether traffic at an injection point can have this value.
   func isKnown(at moment: Moment) -> Bool {
     switch self {
     case .client, .address, .listener, .connection: true
@@ -48,10 +48,10 @@ extension Condition.Subject {
     }
   }
 
-  /// Whether it is part of the answer.
+  /// Whether the value is part of the response.
   var isAnswer: Bool { self == .status || self == .reason }
 
-  /// Whether letters are compared without case.
+  /// Whether texts are compared case-insensitively.
   var foldsCase: Bool {
     switch self {
     case .deviceToken, .apnsID, .serverName: true
@@ -59,10 +59,10 @@ extension Condition.Subject {
     }
   }
 
-  /// A text to compare with.
+  /// Returns a text in the form used for comparison.
   func folded(_ text: String) -> String { foldsCase ? text.lowercased() : text }
 
-  /// What its values are called where they are often written as numbers.
+  /// The plural name of values that are often written as numbers, for hints; nil for other subjects.
   var thing: String? {
     switch self {
     case .deviceToken: "device tokens"
@@ -73,10 +73,10 @@ extension Condition.Subject {
     }
   }
 
-  /// Whether its values are durations.
+  /// Whether the values are durations.
   var isDuration: Bool { self == .tokenAge || self == .age || self == .idle }
 
-  /// What can be asked of it.
+  /// The kinds of match that the subject supports.
   var forms: [MatchKey] {
     switch self {
     case .priority, .size, .listener, .attempt, .status: [.equals, .oneOf, .present, .above, .below]
@@ -88,7 +88,7 @@ extension Condition.Subject {
     }
   }
 
-  /// The whole numbers it can be, if it is a whole number.
+  /// The range of the values if they are whole numbers; otherwise nil.
   var wholeRange: ClosedRange<Double>? {
     switch self {
     case .priority: 1...10
@@ -101,7 +101,7 @@ extension Condition.Subject {
 }
 
 extension Condition {
-  /// Whether no value of the subject lies within the bounds.
+  /// Returns whether no value of the subject is within the bounds.
   static func isEmpty(above: Double?, below: Double?, of subject: Subject) -> Bool {
     if let range = subject.wholeRange {
       let least = max(above.map { $0.rounded(.down) + 1 } ?? range.lowerBound, range.lowerBound)

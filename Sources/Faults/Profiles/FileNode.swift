@@ -1,12 +1,12 @@
-/// Where something stands in a text.
+/// A position in a text.
 struct FilePosition: Sendable, Equatable {
-  /// From 1.
+  /// The line, from 1.
   let line: Int
-  /// From 1, in Unicode scalars.
+  /// The column, from 1, in Unicode scalars.
   let column: Int
 }
 
-/// A value of a YAML text with its place: what is left of YAML once tags, anchors and styles are dealt with.
+/// A YAML value with its position, after tags, anchors and styles were processed.
 struct FileNode: Sendable {
   enum Content: Sendable {
     case scalar(Scalar)
@@ -14,19 +14,20 @@ struct FileNode: Sendable {
     case map([Entry])
   }
 
-  /// A word, a number or a text.
+  /// An unparsed scalar.
   struct Scalar: Sendable, Equatable {
     let text: String
-    /// Whether it can only be a text: it stood in quotes or as a block. A plain one may be anything.
+    /// Whether the scalar is certainly a text because it was quoted or a block scalar. A plain scalar may have any
+    /// type.
     let isText: Bool
-    /// The knob it came from.
+    /// The name of the parameter that the value comes from.
     var knob: String?
   }
 
-  /// A key of a map with its value.
+  /// A key of a map and its value.
   struct Entry: Sendable {
     let key: String
-    /// Where the key stands.
+    /// The position of the key.
     let position: FilePosition
     let value: FileNode
   }
@@ -34,13 +35,13 @@ struct FileNode: Sendable {
   let content: Content
   let position: FilePosition
 
-  /// Whether nothing stands there: `close:`.
+  /// Whether the value is absent, as in `close:`.
   var isEmpty: Bool {
     guard case .scalar(let scalar) = content else { return false }
     return !scalar.isText && PlainKind(scalar.text) == .null
   }
 
-  /// What kind of thing it is, in words.
+  /// The type of the value, in words.
   var kind: String {
     switch content {
     case .scalar(let scalar):
@@ -58,9 +59,9 @@ struct FileNode: Sendable {
   }
 }
 
-/// What readers of YAML, of 1.1 and 1.2, take a word without quotes for.
+/// The type that YAML parsers assign to an unquoted scalar.
 ///
-/// The two disagree, so this is the union: what any of them reads as something else than a text is not a text here.
+/// YAML 1.1 and 1.2 disagree, so this is the union: a scalar is a text only if both read it as one.
 enum PlainKind: Equatable {
   case null, boolean, number, time, text
 
@@ -81,7 +82,8 @@ enum PlainKind: Equatable {
 
   private static func isDigit(_ byte: UInt8) -> Bool { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) }
 
-  /// `12`, `0410`, `1_000`, `0x1F`, `0o17`, `0b101`, `1.5`, `.5`, `1e9`, `12:30`, `1:02:03.5`, each with a sign.
+  /// Matches `12`, `0410`, `1_000`, `0x1F`, `0o17`, `0b101`, `1.5`, `.5`, `1e9`, `12:30`, `1:02:03.5`, each
+  /// optionally with a sign.
   private static func isNumber(_ word: ArraySlice<UInt8>) -> Bool {
     var rest = word
     if let sign = rest.first, sign == UInt8(ascii: "+") || sign == UInt8(ascii: "-") { rest.removeFirst() }
@@ -104,7 +106,7 @@ enum PlainKind: Equatable {
     return !exponent.isEmpty && exponent.allSatisfy(isDigit)
   }
 
-  /// `2026-01-31`, with or without a time of day after it.
+  /// Matches `2026-01-31`, optionally followed by a time of day.
   private static func isTime(_ word: [UInt8]) -> Bool {
     let parts = word.prefix(10).split(separator: UInt8(ascii: "-"), omittingEmptySubsequences: false)
     guard parts.count == 3, parts[0].count == 4, parts[0].allSatisfy(isDigit), (1...2).contains(parts[1].count),

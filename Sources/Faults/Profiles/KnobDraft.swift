@@ -1,8 +1,8 @@
 internal import Notation
 
-/// The definition of a knob as one text has it. A profile that extends another may say a part of it anew.
+/// The definition of a parameter in one text. A profile that extends another may override parts of it.
 struct KnobDraft {
-  /// A field with the place it stands at.
+  /// A field's value and position.
   struct Field {
     let scalar: FileNode.Scalar
     let place: ProfileReading.Located
@@ -18,13 +18,13 @@ struct KnobDraft {
   var minimum: Field?
   var maximum: Field?
   var help: String?
-  /// Whether a field is there that cannot be read.
+  /// Whether a field is present but invalid.
   var isBroken = false
 
-  /// With what it lacks taken from the one that it overrides.
+  /// Returns the definition with missing fields taken from the one it overrides.
   func completed(by base: KnobDraft) -> KnobDraft {
     var draft = self
-    // Values of another type mean nothing here.
+    // Values of another type do not apply.
     guard kind == nil || kind == base.kind else { return self }
     draft.kind = base.kind
     draft.defaultValue = defaultValue ?? base.defaultValue
@@ -35,7 +35,7 @@ struct KnobDraft {
     return draft
   }
 
-  /// The knob, broken if there is a problem with it, which is in the list then.
+  /// Returns the parameter, marked as broken if it has problems, which are recorded.
   func knob() -> Knobs.Knob {
     var isBroken = isBroken
     func fail(_ field: Field?, _ message: String, hint: String? = nil) {
@@ -70,7 +70,7 @@ struct KnobDraft {
 }
 
 extension ProfileReading {
-  /// The knobs that one text defines.
+  /// Parses the parameters that one text defines.
   func knobs(in place: Located) -> [KnobDraft] {
     (entries(place) ?? []).compactMap { entry in
       let value = place.member(entry)
@@ -81,7 +81,7 @@ extension ProfileReading {
         return nil
       }
       var draft = KnobDraft(name: entry.key, position: entry.position, path: value.path, reading: self)
-      // `rate: 0.5` changes the default of a knob that a base profile has.
+      // `rate: 0.5` overrides the default of a base profile's parameter.
       if case .scalar = entry.value.content, !entry.value.isEmpty {
         draft.defaultValue = field(value)
         draft.isBroken = draft.defaultValue == nil
@@ -103,7 +103,7 @@ extension ProfileReading {
     }
   }
 
-  /// A value as it is written, which no knob can stand for.
+  /// Parses a literal value; a reference to a parameter is not allowed.
   private func field(_ place: Located) -> KnobDraft.Field? {
     guard case .scalar(let scalar) = place.node.content, !place.node.isEmpty else {
       fail(place, "one value stands here, not \(place.node.kind)")
@@ -118,10 +118,10 @@ extension ProfileReading {
 }
 
 extension Profile.Parameter.Kind {
-  /// Whether its values can be put in order.
+  /// Whether the values are ordered.
   var hasBounds: Bool { self == .int || self == .probability || self == .duration }
 
-  /// A value of this kind as a number; nil if it is none.
+  /// Returns a value of this kind as a number; nil if it is invalid.
   func number(_ text: String) -> Double? {
     switch self {
     case .int: Int(text) == nil ? nil : WrittenNumber.value(text)
@@ -133,7 +133,7 @@ extension Profile.Parameter.Kind {
 }
 
 extension Profile.Parameter {
-  /// What keeps a text from being its value, in words; nil if nothing does.
+  /// Returns why a text is not a valid value, in words; nil if it is valid.
   public func problem(with text: String) -> String? {
     let shown = text.shortened
     switch kind {

@@ -1,13 +1,13 @@
 internal import Notation
 
-/// The knobs of a profile with the values they have, while its files are read.
+/// The parameters of a profile and their values while its files are parsed.
 final class Knobs {
-  /// One knob.
+  /// A parameter.
   struct Knob {
     var parameter: Profile.Parameter
-    /// Whether there is a problem with it already, so that its uses need not be judged.
+    /// Whether a problem was already recorded, so that uses of the parameter need no validation.
     var isBroken: Bool
-    /// Where it is defined.
+    /// The file that defines the parameter.
     let file: String
     let position: FilePosition
     let path: String
@@ -15,15 +15,15 @@ final class Knobs {
   }
 
   private(set) var all: [String: Knob] = [:]
-  /// In the order of the files.
+  /// The names in the order of the files.
   private(set) var order: [String] = []
 
-  /// Why there is none, for rules that come without a profile; nil if there can be.
+  /// The reason why no parameters can be defined, for standalone rules; nil if they can.
   let absence: String?
 
   init(absence: String? = nil) { self.absence = absence }
 
-  /// Adds one, unless a profile that extends this one has it.
+  /// Adds a parameter unless a profile that extends this one has defined it.
   func define(_ knob: Knob) {
     let name = knob.parameter.name
     guard all[name] == nil else { return }
@@ -38,14 +38,15 @@ final class Knobs {
     }
   }
 
-  /// The knob a value asks for, `limit` for `${limit}`; nil if it is no such value.
+  /// Returns the parameter that a value refers to, such as `limit` for `${limit}`; nil if the value is not a
+  /// reference.
   static func name(in text: String) -> String? {
     guard text.hasPrefix("${"), text.hasSuffix("}") else { return nil }
     let name = text.dropFirst(2).dropLast()
     return name.contains("${") || name.contains("}") ? nil : String(name)
   }
 
-  /// Whether a text can be a knob's name.
+  /// Returns whether a text is a valid name of a parameter.
   static func isName(_ name: String) -> Bool {
     (1...64).contains(name.utf8.count)
       && name.utf8.allSatisfy { asciiLowercased($0) == $0 && ($0.isLetterOrDigit || $0 == UInt8(ascii: "_")) }
@@ -53,7 +54,7 @@ final class Knobs {
 }
 
 extension UInt8 {
-  /// Whether it is an ASCII letter or digit.
+  /// Whether the byte is an ASCII letter or digit.
   var isLetterOrDigit: Bool {
     switch self {
     case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
@@ -65,16 +66,17 @@ extension UInt8 {
 }
 
 extension Duration {
-  /// In seconds.
+  /// The duration in seconds.
   var inSeconds: Double {
     let (seconds, attoseconds) = components
     return Double(seconds) + Double(attoseconds) / 1e18
   }
 }
 
-/// Numbers as JSON writes them.
+/// Numbers in JSON syntax.
 enum WrittenNumber {
-  /// A decimal number: nil for everything else that Swift, C or YAML would take, such as `nan`, `0x1p3`, `0410`, `.5`.
+  /// Returns the value of a decimal number; nil for other notations that Swift, C or YAML accept, such as `nan`,
+  /// `0x1p3`, `0410`, `.5`.
   static func value(_ text: String) -> Double? {
     guard let first = text.utf8.first, first == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")) ~= first,
       let value = Double(text), value.isFinite

@@ -6,21 +6,21 @@
   internal import Glibc
 #endif
 
-/// Reads the files of profiles: whole, bounded, and never one that a reader would wait for.
+/// Reads profile files completely, with bounded size, and without blocking on special files such as pipes.
 enum ProfileFolder {
-  /// How their names end.
+  /// The file name extensions.
   static let endings = [".yaml", ".yml"]
-  /// How many files one folder may have.
+  /// The maximum number of files in a folder.
   static let fileLimit = 1000
 
-  /// The text of a file; nil after adding a problem.
+  /// Returns the text of a file; nil after adding a problem.
   static func text(of path: String, problems: ProblemList) -> String? {
     guard let bytes = bytes(of: path, problems: problems) else { return nil }
     return ProfileText.text(bytes, file: path, problems: problems)
   }
 
-  /// The profiles of a folder by the names of their files, in their order; nil after adding a problem if the folder
-  /// cannot be read. A file that cannot be read is a problem too, and left out.
+  /// Returns the profiles of a folder, named after their files and in their order; nil after adding a problem if the
+  /// folder cannot be read. An unreadable file is recorded as a problem and left out.
   static func sources(in path: String, problems: ProblemList) -> [ProfileSource]? {
     guard let folder = opendir(path) else {
       problems.add(failure(path, "cannot be read"))
@@ -47,7 +47,7 @@ enum ProfileFolder {
     }
   }
 
-  /// The name of a file without its folder and its ending.
+  /// Returns the name of a file without folder and extension.
   static func baseName(of path: String) -> String {
     let name = path.split(separator: "/").last.map(String.init) ?? path
     guard let ending = endings.first(where: name.hasSuffix) else { return name }
@@ -55,7 +55,7 @@ enum ProfileFolder {
   }
 
   private static func bytes(of path: String, problems: ProblemList) -> [UInt8]? {
-    // Without waiting: opening a pipe would last until somebody writes.
+    // Do not block: opening a pipe would wait for a writer.
     let file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)
     guard file >= 0 else {
       problems.add(failure(path, "cannot be read"))

@@ -1,25 +1,25 @@
 internal import APNSRules
 internal import Notation
 
-/// One text of a profile: its own, or that of a base.
+/// One text of a profile: its own or that of a base profile.
 struct ProfileLayer {
   let source: ProfileSource
   let reading: ProfileReading
   let map: ProfileReading.Map<ProfileKey>
 
-  /// What the text says it is called, or what it was found as.
+  /// The name that the text declares; if absent, the name of its source.
   var name: String {
     guard case .scalar(let scalar)? = map[.name]?.node.content, !scalar.text.isEmpty else { return source.name }
     return scalar.text
   }
 
-  /// The rules that can be read.
+  /// Parses the rules; invalid ones are left out.
   func rules() -> [PlacedRule] {
     guard let place = map[.rules], !place.node.isEmpty, let elements = reading.list(place) else { return [] }
     return elements.enumerated().compactMap { reading.rule($1, usualName: "rule-\($0 + 1)") }
   }
 
-  /// Reads what stands outside the rules, over what `profile` has from its bases.
+  /// Parses everything except the rules into `profile`, overriding the values from its bases.
   func readHeader(into profile: inout Profile) {
     if let place = map[.name] { _ = reading.name(place) }
     profile.summary = map[.summary].flatMap { reading.text($0) } ?? ""
@@ -41,7 +41,7 @@ struct ProfileLayer {
     readSettings(into: &profile)
   }
 
-  /// 64 bits, which `whole` has one too few of.
+  /// Parses 64 bits, one more than `whole` supports.
   private func seed(_ place: ProfileReading.Located) -> UInt64? {
     guard let scalar = reading.scalar(place, for: .whole) else { return nil }
     if !scalar.isText, let seed = UInt64(scalar.text) { return seed }

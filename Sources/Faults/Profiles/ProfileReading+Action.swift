@@ -4,13 +4,13 @@ internal import Notation
 internal import TLSEngine
 
 extension ProfileReading {
-  /// An action with the weight that stands beside it, if that is allowed there.
+  /// An action and its weight, which is 1 outside of `choose`.
   private struct Part {
     let action: Action
     let weight: Double
   }
 
-  /// The word `do`: a map with one action.
+  /// Parses `do`: a map with one action.
   func action(_ place: Located, at moment: Moment?) -> Action? {
     part(place, at: moment, isChoice: false, isNested: false)?.action
   }
@@ -110,7 +110,7 @@ extension ProfileReading {
     }
   }
 
-  // MARK: - Several actions
+  // MARK: - Combined actions
 
   private func choose(_ place: Located, at moment: Moment?) -> Action? {
     guard let elements = list(place) else { return nil }
@@ -187,7 +187,7 @@ extension ProfileReading {
     return (length, ending)
   }
 
-  /// The field `for`: a duration, or an inner nil for ever.
+  /// Parses `for`; the inner value is nil if the field is absent.
   private func time(_ place: Located) -> Duration?? {
     guard let map = map(place, TimeKey.self) else { return nil }
     guard let value = map[.length] else { return .some(nil) }
@@ -207,7 +207,7 @@ extension ProfileReading {
       code: errorCode, lastStream: lastStream, debugData: debug, twice: twice, closeAfter: end)
   }
 
-  /// A duration, or `never`.
+  /// Parses a duration or `never`.
   private func closing(_ place: Located) -> Duration?? {
     if case .scalar(let scalar) = place.node.content, scalar.text == Action.Standard.never { return .some(nil) }
     return duration(place).map { .some($0) }
@@ -249,7 +249,7 @@ extension ProfileReading {
       acknowledgesClient: acknowledges)
   }
 
-  /// An error code of HTTP/2, by name or number.
+  /// Parses an HTTP/2 error code, by name or number.
   private func code(_ place: Located) -> UInt32? {
     if let number = plainNumber(place) { return whole(number, in: 0...Int(UInt32.max)).map { UInt32($0) } }
     guard let scalar = scalar(place, for: .word) else { return nil }
@@ -258,7 +258,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// A TLS alert, by name or number.
+  /// Parses a TLS alert, by name or number.
   private func alert(_ place: Located) -> UInt8? {
     if let number = plainNumber(place) { return whole(number, in: 0...255).map { UInt8($0) } }
     guard let scalar = scalar(place, for: .word) else { return nil }
@@ -267,7 +267,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// The place itself, if a number stands there or a knob that is one.
+  /// Returns `place` if it is a number or refers to a parameter of type int.
   private func plainNumber(_ place: Located) -> Located? {
     guard case .scalar(let scalar) = place.node.content else { return nil }
     if let name = Knobs.name(in: scalar.text) { return knobs.all[name]?.parameter.kind == .int ? place : nil }
@@ -276,18 +276,18 @@ extension ProfileReading {
 }
 
 extension Action {
-  /// What fields are that a file leaves out, where the values have no default of their own.
+  /// Default values of fields that have no default in the model.
   enum Standard {
     /// INTERNAL_ERROR.
     static let resetCode: UInt32 = 2
     /// handshake_failure.
     static let alert: UInt8 = 40
-    /// The word for a connection that is never closed.
+    /// The value of `close_after` for a connection that stays open.
     static let never = "never"
     static let drainAnswer = Action.Answer(status: 503, reason: Reason.shutdown.text)
   }
 
-  /// The action of a name that has no fields; nil for the others.
+  /// Returns the action with this name if it has no fields; otherwise nil.
   static func plain(_ name: Name) -> Action? {
     switch name {
     case .close: .close

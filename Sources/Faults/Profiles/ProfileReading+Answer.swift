@@ -2,11 +2,11 @@ internal import APNSRules
 internal import Notation
 
 extension ProfileReading {
-  /// The fields of `respond`.
+  /// Parses the fields of `respond`.
   func answer(_ place: Located) -> Action.Answer? {
     guard let map = map(place, AnswerKey.self) else { return nil }
     let isUnreal = map[.unreal].map { flag($0) } ?? false
-    // `reason:` with nothing after it is an answer without a reason, which only `unreal` allows.
+    // An empty `reason:` is a response without a reason, which only `unreal` allows.
     let reason = map[.reason].map { $0.node.isEmpty ? .some(nil) : text($0).map(Optional.some) } ?? .some(nil)
     let body = map[.body].map { textOrJSON($0, limit: 65_536).map(Optional.some) } ?? .some(nil)
     let status = map[.status].map { whole($0, in: 200...599) } ?? reason.flatMap { $0.flatMap(Reason.init)?.status }
@@ -32,7 +32,7 @@ extension ProfileReading {
     return answer
   }
 
-  /// Whether APNs could give such an answer.
+  /// Checks whether APNs could send the response.
   private func check(_ answer: Action.Answer, _ map: Map<AnswerKey>) {
     let key = map.has(.reason) ? AnswerKey.reason : .status
     let unreal = "or say unreal: true"
@@ -85,7 +85,7 @@ extension ProfileReading {
     return fields.count == entries.count ? fields : nil
   }
 
-  /// `now`, `-24h`, a time, or `{ago: 24h}`.
+  /// Parses `now`, `-24h`, a time, or `{ago: 24h}`.
   private func time(_ place: Located) -> Action.Timestamp? {
     if case .map = place.node.content {
       return map(place, AgoKey.self)?[.ago].flatMap { duration($0) }.map { .relative(.zero - $0) }
@@ -101,7 +101,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// A text, or a map or list that is written as JSON.
+  /// Parses a text, or a map or list, which is converted to JSON.
   func textOrJSON(_ place: Located, limit: Int) -> String? {
     let text: String?
     switch place.node.content {
@@ -117,7 +117,8 @@ extension ProfileReading {
 }
 
 extension FileNode {
-  /// The value as compact JSON. A plain word is what JSON would take it for, and a text otherwise.
+  /// The value as compact JSON. Unquoted numbers, `true`, `false` and `null` keep their JSON type; other scalars are
+  /// strings.
   var json: String {
     var writer = JSONWriter()
     write(to: &writer)
@@ -149,10 +150,10 @@ extension FileNode {
 }
 
 extension Reason {
-  /// The statuses APNs has, 200 first.
+  /// All statuses of APNs, with 200 first.
   static let statuses = [200] + Set(allCases.map(\.status)).sorted()
 
-  /// The reasons of a status, in words.
+  /// Returns the reasons of a status, in words.
   static func spoken(of status: Int) -> String {
     let texts = allCases.filter { $0.status == status }.map(\.text)
     return texts.isEmpty ? "a \(status) has none" : "a \(status) has \(texts.spokenChoice)"
@@ -160,13 +161,13 @@ extension Reason {
 }
 
 extension Action.Answer {
-  /// How far an answer is from what APNs would say.
+  /// Whether APNs could send a response, or why not.
   enum Reality: Equatable {
     case real
     case unknownStatus
     case missingReason
     case reasonOfSuccess
-    /// The reason goes with another status.
+    /// The reason belongs to another status.
     case otherStatus(Reason)
     case unknownReason(String)
     case timestampOfOther
@@ -184,7 +185,7 @@ extension Action.Answer {
     return known.status == status ? .real : .otherStatus(known)
   }
 
-  /// The reason a status has when none is given; nil for 200, and for statuses that APNs does not have.
+  /// Returns the default reason of a status; nil for 200 and for statuses that APNs does not have.
   static func usualReason(of status: Int) -> String? {
     let reason: Reason? =
       switch status {

@@ -2,11 +2,11 @@ internal import APNSRules
 internal import Notation
 
 extension ProfileReading {
-  /// The word `when`.
+  /// Parses `when`.
   ///
   /// - Parameters:
-  ///   - moment: at which the condition is asked; nil if that is not known because it has a problem of its own.
-  ///   - stage: whether APNs' own checks come before.
+  ///   - moment: the rule's injection point; nil if it is invalid.
+  ///   - stage: whether the rule applies after or before APNs' own validation.
   func condition(_ place: Located, at moment: Moment?, stage: Rule.Stage) -> Condition? {
     guard let map = map(place, ConditionKey.self) else { return nil }
     var condition = Condition()
@@ -67,11 +67,11 @@ extension ProfileReading {
         if let subject = key.subject { add(subject, value, at: map.position(of: key)) }
       }
     }
-    // A condition of which a part is missing would say something else than its writer meant.
+    // Reject the whole condition if a part is invalid: without that part, it would match more than intended.
     return isWhole ? condition : nil
   }
 
-  /// The tests of a query.
+  /// Parses `q` into tests.
   private func query(_ place: Located, at moment: Moment?) -> [Condition.Test]? {
     guard let text = text(place) else { return nil }
     do throws(FilterError) {
@@ -103,7 +103,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// The name of a header field, in small letters.
+  /// Parses the name of a header field and converts it to lower case.
   func fieldName(_ text: String, at position: FilePosition, path: String) -> String? {
     let name = text.lowercased()
     guard (1...256).contains(name.utf8.count),
@@ -115,7 +115,7 @@ extension ProfileReading {
     return name
   }
 
-  // MARK: - What a value must be
+  // MARK: - Matches
 
   private func match(
     _ place: Located, of subject: Condition.Subject, isJudged: Bool
@@ -183,7 +183,7 @@ extension ProfileReading {
     }
   }
 
-  /// An IP address, a CIDR block, or a pattern with `*`.
+  /// Parses an IP address, a CIDR block, or a pattern with `*`.
   private func address(_ place: Located) -> Condition.Match? {
     guard let text = text(place) else { return nil }
     if text.contains("*") { return .glob(TextPattern(text, foldsCase: true)) }
@@ -243,7 +243,7 @@ extension ProfileReading {
     return .between(above: above.value, below: below.value)
   }
 
-  /// A number of bytes, with or without a unit.
+  /// Parses a number of bytes, with or without a unit.
   private func bytes(_ place: Located) -> Int? {
     guard let scalar = scalar(place, for: .whole) else { return nil }
     if let bytes = WrittenSize.bytes(scalar.text), bytes <= 1 << 40 { return bytes }
@@ -251,7 +251,7 @@ extension ProfileReading {
     return nil
   }
 
-  /// A value to compare with, as the traffic has it.
+  /// Parses a value to compare with, in the form in which the traffic has it.
   private func value(_ place: Located, of subject: Condition.Subject, isJudged: Bool) -> String? {
     switch subject {
     case .priority:
@@ -290,7 +290,8 @@ extension ProfileReading {
     }
   }
 
-  /// A value that no push has, or none that APNs takes.
+  /// Records a value that never matches: an error if APNs rejects such pushes before the rule is evaluated,
+  /// otherwise a warning.
   private func neverComes(_ place: Located, _ value: String, _ hint: String, _ isJudged: Bool) {
     if isJudged {
       fail(place, "\"\(value.shortened)\" can never match: APNs rejects it before this rule is looked at", hint: hint)
@@ -299,7 +300,7 @@ extension ProfileReading {
     }
   }
 
-  /// A text, number or truth value of JSON, as JSON writes it.
+  /// Parses a JSON string, number or boolean and returns its text.
   private func jsonValue(_ place: Located) -> String? {
     guard let scalar = scalar(place, for: .any) else { return nil }
     if scalar.isText || scalar.text == "true" || scalar.text == "false" { return scalar.text }

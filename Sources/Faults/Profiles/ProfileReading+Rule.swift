@@ -1,4 +1,4 @@
-/// A rule with the place it was read from, for the lint that looks at several.
+/// A rule and its position in the file, for checks that compare several rules.
 struct PlacedRule {
   var rule: Rule
   let file: String
@@ -7,11 +7,11 @@ struct PlacedRule {
 }
 
 extension ProfileReading {
-  /// One element of `rules`.
+  /// Parses an element of `rules`.
   ///
   /// - Parameters:
   ///   - usualName: the name of a rule without one.
-  ///   - ttl: reads the field of that name, which rules in files do not have.
+  ///   - ttl: parses the field `ttl`, which rules in files do not have.
   func rule(_ place: Located, usualName: String, ttl: ((Located) -> Void)? = nil) -> PlacedRule? {
     guard let map = map(place, RuleKey.self, without: ttl == nil ? [.ttl] : []) else { return nil }
     if let value = map[.ttl] { ttl?(value) }
@@ -44,7 +44,7 @@ extension ProfileReading {
     return PlacedRule(rule: rule, file: file, position: place.node.position, path: place.path)
   }
 
-  /// What only several words together show.
+  /// Checks what depends on several fields together.
   private func check(_ rule: Rule, _ map: Map<RuleKey>) {
     if rule.trigger.maxActive != nil, !rule.action.leaves.contains(where: \.holds) {
       warn(
@@ -68,7 +68,7 @@ extension ProfileReading {
 }
 
 extension Trigger {
-  /// The counts at which it can fire.
+  /// The counts at which the trigger can fire.
   fileprivate var attempts: ClosedRange<Int> {
     let least = (after ?? 0) + 1
     return least...(first.map { least + $0 - 1 } ?? .max)
@@ -76,7 +76,7 @@ extension Trigger {
 }
 
 extension Condition {
-  /// The attempts it can hold for; nil if it does not ask.
+  /// The attempts for which the condition can hold; nil if it does not test the attempt.
   fileprivate var attempts: ClosedRange<Int>? {
     guard let match = tests.first(where: { $0.subject == .attempt })?.match else { return nil }
     switch match {
@@ -97,7 +97,8 @@ extension ClosedRange<Int> {
 }
 
 extension Action {
-  /// What it can come to: the parts of `choose` and `sequence`, and of those among them, itself otherwise.
+  /// All actions that this action can result in: for `choose` and `sequence`, those of their parts, otherwise the
+  /// action itself.
   var leaves: [Action] {
     switch self {
     case .choose(let choices): choices.flatMap(\.action.leaves)

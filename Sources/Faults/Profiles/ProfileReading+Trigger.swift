@@ -1,7 +1,7 @@
 internal import Notation
 
 extension ProfileReading {
-  /// The word `trigger`.
+  /// Parses `trigger`.
   func trigger(_ place: Located, at moment: Moment?) -> Trigger {
     var trigger = Trigger()
     guard let map = map(place, TriggerKey.self) else { return trigger }
@@ -55,7 +55,7 @@ extension ProfileReading {
     }
   }
 
-  /// The knob a value comes from.
+  /// Returns the name of the parameter that a value refers to.
   func knobName(_ place: Located?) -> String? {
     guard case .scalar(let scalar)? = place?.node.content else { return nil }
     return Knobs.name(in: scalar.text)
@@ -70,7 +70,7 @@ extension ProfileReading {
     return .ramp(from: ramp[.from].flatMap(probability) ?? 0, to: to, over: over)
   }
 
-  /// Whose draw or count it is.
+  /// Parses the key of a draw or a count.
   private func key(_ place: Located, at moment: Moment?, allowed: [Trigger.Key] = Trigger.Key.allCases) -> Trigger.Key?
   {
     guard let key = word(place, of: Trigger.Key.self, allowed: allowed) else { return nil }
@@ -83,7 +83,7 @@ extension ProfileReading {
     return key
   }
 
-  /// By what is counted.
+  /// Parses a key that can be counted by.
   func countKey(_ place: Located, at moment: Moment?) -> Trigger.Key? {
     if case .scalar(let scalar) = place.node.content, scalar.text == Trigger.Key.attempt.rawValue {
       fail(place, "an attempt comes once, so nothing can be counted by it", hint: "did you mean \"push\"?")
@@ -127,9 +127,9 @@ extension ProfileReading {
 }
 
 extension Moment {
-  /// Whether a push is there.
+  /// Whether there is a push.
   var hasPush: Bool { self == .request || self == .response }
 
-  /// Whether no stream can have been opened.
+  /// Whether no stream can have been opened yet.
   var isBeforeStreams: Bool { self == .accept || self == .tls || self == .settings }
 }

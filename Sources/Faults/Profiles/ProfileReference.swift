@@ -1,29 +1,28 @@
 public import Notation
 
-/// Which profile, and how its knobs stand: `black-friday?limit=2&rate=0.5`. In place of the name there can be the path
-/// of a file.
+/// A profile's name or file path, with the values of its parameters: `black-friday?limit=2&rate=0.5`.
 public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
-  /// Where the profile is.
+  /// The location of the profile.
   public enum Place: Sendable, Equatable {
-    /// In the library, by this name.
+    /// The name of a profile in the library.
     case name(String)
-    /// A file, by its path.
+    /// The path of a file.
     case file(String)
   }
 
-  /// Where the profile is.
+  /// The location of the profile.
   public var place: Place
-  /// Values of its knobs, as they are written.
+  /// Values of its parameters as written.
   public var parameters: [String: String]
 
-  /// A reference from parts.
+  /// Creates a reference.
   public init(_ place: Place, parameters: [String: String] = [:]) {
     self.place = place
     self.parameters = parameters
   }
 
-  /// Reads a reference. Names and values of knobs are percent-decoded. It is a file if there is a slash in it, or if it
-  /// ends with `.yaml` or `.yml`.
+  /// Parses a reference. Names and values of parameters are percent-decoded. The text refers to a file if it
+  /// contains a slash or ends with `.yaml` or `.yml`.
   ///
   /// - Throws: `BadValue`.
   public init(_ text: String) throws(BadValue) {
@@ -50,7 +49,7 @@ public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
     }
   }
 
-  /// As it is written.
+  /// The reference in the format that `init(_:)` parses.
   public var description: String {
     var text =
       switch place {

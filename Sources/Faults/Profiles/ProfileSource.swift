@@ -1,17 +1,17 @@
-/// The text of a profile, and where it comes from.
+/// The text of a profile and its origin.
 public struct ProfileSource: Sendable, Equatable {
-  /// Where a text comes from.
+  /// The origin of a profile's text.
   public enum Origin: Sendable, Equatable {
-    /// It is part of the program.
+    /// Part of the program.
     case builtIn
     /// A file, by its path.
     case file(String)
-    /// Somebody sent it to the running server.
+    /// Uploaded to the running server.
     case sent
-    /// It was given in place of a name.
+    /// Given in a request in place of a name.
     case inline
 
-    /// As lists show it: `built-in`, a file's path, `api` or `inline`.
+    /// The origin as shown in lists: `built-in`, the path of a file, `api` or `inline`.
     public var text: String {
       switch self {
       case .builtIn: "built-in"
@@ -22,21 +22,21 @@ public struct ProfileSource: Sendable, Equatable {
     }
   }
 
-  /// What the profile is called, unless its text says otherwise.
+  /// The profile's name, unless the text declares another.
   public let name: String
-  /// YAML.
+  /// The text in YAML.
   public let text: String
-  /// Where it comes from.
+  /// The origin of the text.
   public let origin: Origin
 
-  /// A text.
+  /// Creates a source.
   public init(name: String, text: String, origin: Origin) {
     self.name = name
     self.text = text
     self.origin = origin
   }
 
-  /// What problems call it: the path of a file, else a name.
+  /// The name of the source in problems: the path of a file, otherwise a name.
   var file: String {
     switch origin {
     case .file(let path): path
@@ -46,10 +46,10 @@ public struct ProfileSource: Sendable, Equatable {
   }
 }
 
-/// A profile that can be run, and what somebody should look at.
+/// A profile that is ready to run, and its warnings.
 public struct LoadedProfile: Sendable, Equatable {
-  /// The profile, its knobs and base profiles worked in.
+  /// The profile, merged with its base profiles and with the values of its parameters substituted.
   public let profile: Profile
-  /// What is odd about it, in the order of the file.
+  /// The warnings, in the order of the file.
   public let warnings: [ProfileProblem]
 }

@@ -1,18 +1,19 @@
 internal import Notation
 
-// Whether one rule leaves anything for another. The answers are on the safe side: "no" may mean "not known".
+// Comparisons that find rules which can never fire. They are conservative: false may mean "unknown".
 
 extension Rule {
-  /// Whether `later`, further down in the list, can never fire because this rule always fires first and ends the walk.
+  /// Returns whether `later`, a rule further down in the list, can never fire because this rule always fires first
+  /// and ends the evaluation.
   func shadows(_ later: Rule) -> Bool {
-    // At `connection` a rule fires once on each connection and is out of the way then.
+    // At `connection`, a rule fires once per connection and then no longer blocks later rules.
     guard moment == later.moment, moment != .connection, trigger.alwaysFires, endsWalk,
       stage == .beforeValidation || later.stage == .afterValidation || !moment.hasPush
     else { return false }
     return later.condition.implies(condition)
   }
 
-  /// Whether nothing after it is looked at, whatever part of its action it comes to.
+  /// Whether evaluation ends after the rule, whichever part of its action is chosen.
   private var endsWalk: Bool {
     if action.canEnd { return false }
     if let continues { return !continues }
@@ -21,7 +22,7 @@ extension Rule {
 }
 
 extension Action {
-  /// Whether it is a sequence after whose last step it is as if the rule were not there, or has one in it.
+  /// Whether the action is, or contains, a sequence that stops firing after its last step.
   fileprivate var canEnd: Bool {
     switch self {
     case .sequence(_, let steps, let onEnd): onEnd == .pass || steps.contains(where: \.canEnd)
@@ -32,7 +33,7 @@ extension Action {
 }
 
 extension Trigger {
-  /// Whether it fires for all traffic that its condition holds for.
+  /// Whether the trigger fires for all traffic that meets the condition.
   fileprivate var alwaysFires: Bool {
     (probability == nil || probability == .fixed(1)) && first == nil && (after ?? 0) == 0 && (every ?? 1) == 1
       && times == nil && overLimit == nil && window == nil && afterStreams == nil && maxActive == nil
@@ -40,7 +41,7 @@ extension Trigger {
 }
 
 extension Condition {
-  /// Whether everything this holds for is something `other` holds for.
+  /// Returns whether `other` holds for everything that this condition holds for.
   func implies(_ other: Condition) -> Bool {
     other.tests.allSatisfy { wanted in tests.contains { $0.implies(wanted) } }
       && other.exceptions.allSatisfy { excluded in exceptions.contains { excluded.implies($0) } }
@@ -54,7 +55,7 @@ extension Condition.Test {
 }
 
 extension Condition.Match {
-  /// Whether every value this takes is one that `other` takes.
+  /// Returns whether `other` matches every value that this match does.
   fileprivate func implies(_ other: Condition.Match, foldsCase: Bool) -> Bool {
     if self == other { return true }
     switch (self, other) {
@@ -80,7 +81,7 @@ extension Condition.Match {
     case .oneOf(let texts): return texts.contains(text)
     case .within(let blocks): return IPAddress(text).map { one in blocks.contains { $0.contains(one) } } ?? false
     case .present(let isPresent): return isPresent
-    // Only equal queries are compared.
+    // Queries are only compared for equality.
     case .query: return false
     case .between(let above, let below):
       guard let value = Double(text) else { return false }

@@ -1,22 +1,22 @@
 internal import Notation
 
-/// A rule that comes by itself, as YAML or JSON: the fields of a rule in a profile, and `ttl`.
+/// A standalone rule in YAML or JSON: the fields of a profile's rule, and `ttl`.
 public struct RuleFile: Sendable, Equatable {
   /// The rule.
   public let rule: Rule
-  /// Whether it says how it is called; if not, the rule has the name it was given for that case.
+  /// Whether the text names the rule; otherwise `rule` has the default name.
   public let isNamed: Bool
-  /// How long it is to stay; nil for until it is removed.
+  /// The time until the rule is removed; nil for no limit.
   public let ttl: Duration?
-  /// What is odd about it, in the order of the text.
+  /// The warnings, in the order of the text.
   public let warnings: [ProfileProblem]
 
-  /// Reads a rule.
+  /// Parses a rule.
   ///
   /// - Parameters:
-  ///   - file: what the problems call the text.
-  ///   - usualName: the name of a rule that has none.
-  /// - Throws: `ProfileFailure` with everything that is wrong.
+  ///   - file: the name of the text in problems.
+  ///   - usualName: the name of a rule without one.
+  /// - Throws: `ProfileFailure` with all problems.
   public static func parse(
     _ text: String, file: String = "rule", usualName: String = "rule-1"
   ) throws(ProfileFailure) -> RuleFile {

@@ -1,5 +1,5 @@
 extension Action.Name {
-  /// The fields it has; nil for `choose`, which is a list.
+  /// The fields of the action; nil for `choose`, which is a list.
   var keys: (any FileKey.Type)? {
     switch self {
     case .respond: AnswerKey.self
@@ -23,7 +23,7 @@ extension Action.Name {
     }
   }
 
-  /// What it does, in one line.
+  /// A description of the action in one line.
   var about: String {
     switch self {
     case .respond: "Another answer than APNs would give."

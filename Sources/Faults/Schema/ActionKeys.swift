@@ -1,7 +1,7 @@
 internal import HTTP2Session
 internal import TLSEngine
 
-/// The fields of `respond`, and of the answer within `drain`.
+/// The fields of `respond` and of the response within `drain`.
 enum AnswerKey: String, FileKey {
   case status, reason, timestamp, headers, body, latch, unreal
 
@@ -31,7 +31,7 @@ enum AnswerKey: String, FileKey {
   }
 }
 
-/// A time of the past.
+/// The field of a time in the past.
 enum AgoKey: String, FileKey {
   case ago
 
@@ -43,7 +43,7 @@ enum AgoKey: String, FileKey {
   var about: String { "How long before the push came." }
 }
 
-/// The fields of `delay`: one of the three.
+/// The fields of `delay`, of which exactly one is given.
 enum DelayKey: String, FileKey {
   case fixed, uniform, lognormal
 
@@ -66,7 +66,7 @@ enum DelayKey: String, FileKey {
   }
 }
 
-/// A delay between two.
+/// The fields of a uniform delay.
 enum UniformKey: String, FileKey {
   case min, max
 
@@ -83,7 +83,7 @@ enum UniformKey: String, FileKey {
   }
 }
 
-/// A delay as networks have it.
+/// The fields of a log-normal delay.
 enum LognormalKey: String, FileKey {
   case median, sigma, max
 
@@ -142,9 +142,9 @@ enum LossKey: String, FileKey {
 }
 
 extension Action.Ending {
-  /// How a push whose answer is lost can end.
+  /// The endings of a push whose response is lost.
   static let afterLoss: [Action.Ending] = [.nothing, .resetStream]
-  /// How a TLS handshake that was held up can end.
+  /// The endings of a stalled TLS handshake.
   static let afterStall: [Action.Ending] = [.close, .nothing, .answer]
 }
 
@@ -359,9 +359,9 @@ enum SequenceKey: String, FileKey {
   }
 }
 
-/// An action without fields.
+/// The fields of an action without fields.
 enum NoKey: String, FileKey {
-  // An enumeration without a case has no raw value.
+  // An enumeration with raw values needs at least one case.
   case none
 
   static let schemaName = "nothing"

@@ -1,6 +1,6 @@
 internal import APNSRules
 
-/// The word `when`.
+/// The fields of `when`.
 enum ConditionKey: String, FileKey {
   case deviceToken = "device_token"
   case topic
@@ -61,7 +61,7 @@ enum ConditionKey: String, FileKey {
   }
 }
 
-/// The provider token in a condition.
+/// The fields of `jwt`, the provider token in a condition.
 enum ProviderTokenKey: String, FileKey {
   case age
   case teamID = "team_id"
@@ -85,7 +85,7 @@ enum ProviderTokenKey: String, FileKey {
   }
 }
 
-/// What a value must be, where that is more than equality.
+/// The fields of a requirement other than plain equality.
 enum MatchKey: String, FileKey {
   case equals, prefix, glob
   case oneOf = "in"

@@ -1,6 +1,6 @@
 internal import APNSRules
 
-/// A profile.
+/// The top-level fields of a profile.
 enum ProfileKey: String, FileKey {
   case name, summary, extends, seed, params, apns, limits, stop
   case pushKey = "push_key"
@@ -39,7 +39,7 @@ enum ProfileKey: String, FileKey {
   }
 }
 
-/// A knob.
+/// The fields of a parameter.
 enum ParameterKey: String, FileKey {
   case type
   case defaultValue = "default"
@@ -66,7 +66,7 @@ enum ParameterKey: String, FileKey {
   }
 }
 
-/// What a profile may use up.
+/// The fields of `limits`.
 enum LimitsKey: String, FileKey {
   case maxActive = "max_active"
   case maxHold = "max_hold"
@@ -88,7 +88,7 @@ enum LimitsKey: String, FileKey {
   }
 }
 
-/// The end of a profile.
+/// The field of `stop`.
 enum StopKey: String, FileKey {
   case after
 
@@ -100,7 +100,7 @@ enum StopKey: String, FileKey {
   var about: String { "How long after its activation." }
 }
 
-/// A rule.
+/// The fields of a rule.
 enum RuleKey: String, FileKey {
   case name, at, when, trigger
   case action = "do"
@@ -136,7 +136,7 @@ enum RuleKey: String, FileKey {
   }
 }
 
-/// The word `then`.
+/// The values of `then`.
 enum Continuation: String, CaseIterable {
   case goOn = "continue"
   case stop

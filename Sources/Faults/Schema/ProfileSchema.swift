@@ -1,13 +1,13 @@
 internal import APNSRules
 internal import Notation
 
-/// The JSON Schema (draft 2020-12) of profile files, made of the same keys that the parser knows. Editors complete and
-/// check files with it; what only several values together show is the lint's.
+/// The JSON Schema (draft 2020-12) of profile files, generated from the keys that the parser uses. Editors use it
+/// for completion and validation; checks that involve several values are left to `profile lint`.
 public enum ProfileSchema {
-  /// The schema, JSON in one line.
+  /// The schema as JSON in one line.
   public static let text = String(decoding: written.bytes, as: UTF8.self)
 
-  /// Where servers have it.
+  /// The path under which servers publish the schema.
   public static let path = "/schema/fault-profile.json"
 
   private static var written: JSONWriter {

@@ -1,17 +1,17 @@
 internal import APNSRules
 internal import Notation
 
-/// Writes the parts of the schema, and remembers which maps are still to be defined.
+/// Writes the parts of the schema and keeps track of maps that still need a definition.
 struct SchemaWriter {
   private var needed: [any FileKey.Type] = []
   private var known: Set<String> = []
 
-  /// Asks for the definition of a map.
+  /// Requests the definition of a map.
   mutating func need(_ keys: any FileKey.Type) {
     if known.insert(keys.schemaName).inserted { needed.append(keys) }
   }
 
-  /// A map that has no definition yet.
+  /// Removes and returns a map that has no definition yet.
   mutating func nextNeeded() -> (any FileKey.Type)? {
     needed.isEmpty ? nil : needed.removeFirst()
   }
@@ -26,7 +26,7 @@ struct SchemaWriter {
   }
 
   private mutating func write<Key: FileKey>(_ keys: Key.Type, to writer: inout JSONWriter) {
-    // A rule in a file has no time to live.
+    // Rules in files have no `ttl`.
     let keys = Key.allCases.filter { $0 as? RuleKey != .ttl }
     var parts: [(key: Key, bytes: [UInt8])] = []
     for key in keys {
@@ -38,7 +38,7 @@ struct SchemaWriter {
       parts.append((key, part.bytes))
     }
     writer.object { writer in
-      // A map of which nothing is said may be left empty: `close:`.
+      // A map without required keys may be left empty: `close:`.
       writer.member("type", Key.required.isEmpty ? ["object", "null"] : ["object"])
       writer.member("additionalProperties", false)
       if !Key.required.isEmpty { writer.member("required", Key.required.map(\.rawValue)) }
@@ -57,7 +57,7 @@ struct SchemaWriter {
     writer.object { writeMembers(of: shape, to: &$0) }
   }
 
-  /// Writes what says how a value looks, into an object that may have more members.
+  /// Writes the members that describe a value into an object that may have other members.
   private mutating func writeMembers(of shape: FileShape, to writer: inout JSONWriter) {
     switch shape {
     case .text, .name, .probability, .duration, .flag, .scalar, .time, .number:
@@ -108,9 +108,10 @@ struct SchemaWriter {
     }
   }
 
-  // MARK: - Definitions that are no maps with known keys
+  // MARK: - Other definitions
 
-  /// Writes the actions: each alone in a map, and in a choice with a weight beside it.
+  /// Writes the actions: each as a map with only the action, and as an alternative of `choose` with an optional
+  /// weight.
   mutating func writeActions(to writer: inout JSONWriter) {
     for (definition, hasWeight) in [("action", false), ("choice", true)] {
       writer.objectMember(definition) { writer in
@@ -143,7 +144,7 @@ struct SchemaWriter {
     }
   }
 
-  /// Writes what a value of the traffic must be.
+  /// Writes the definitions of requirements on values.
   func writeMatchers(to writer: inout JSONWriter) {
     let matchers: [(FileShape.Matcher, forms: [MatchKey])] = [
       (.text([]), Condition.Subject.topic.forms), (.number, Condition.Subject.size.forms),
@@ -174,7 +175,7 @@ struct SchemaWriter {
     }
   }
 
-  /// Writes the settings of APNs, whose values have forms of their own.
+  /// Writes the definition of APNs settings, whose values are not described further.
   static func writeSettings(to writer: inout JSONWriter) {
     writer.objectMember("apns") { writer in
       writer.member("type", ["object", "null"])
@@ -187,7 +188,7 @@ struct SchemaWriter {
     }
   }
 
-  /// Writes the forms of single values.
+  /// Writes the definitions of scalars.
   static func writeScalars(to writer: inout JSONWriter) {
     func define(_ name: String, _ members: (inout JSONWriter) -> Void) {
       writer.objectMember(name, members)
@@ -238,7 +239,7 @@ struct SchemaWriter {
 }
 
 extension FileShape {
-  /// What a single value of this form is called in the schema.
+  /// The name of the scalar's definition in the schema.
   fileprivate var scalarName: String {
     switch self {
     case .name: "name"
@@ -254,7 +255,7 @@ extension FileShape {
 }
 
 extension FileShape.Matcher {
-  /// What it is called in the schema.
+  /// The name of the definition in the schema.
   fileprivate var name: String {
     switch self {
     case .text: "match_text"
@@ -264,7 +265,7 @@ extension FileShape.Matcher {
     }
   }
 
-  /// What a value to be equal to can be.
+  /// The JSON types of a value to compare with.
   fileprivate var types: [String] {
     switch self {
     case .text, .duration: ["string"]

@@ -1,4 +1,4 @@
-/// The word `trigger`.
+/// The fields of `trigger`.
 enum TriggerKey: String, FileKey {
   case probability
   case drawPer = "draw_per"
@@ -41,10 +41,10 @@ enum TriggerKey: String, FileKey {
 }
 
 extension Trigger.Key {
-  /// Those that can be counted by: an attempt is itself a count.
+  /// The keys that can be counted by. An attempt cannot, because it occurs only once.
   static let counting = allCases.filter { $0 != .attempt }
 
-  /// Whether it is known without a push. An attempt of a connection is the opening of a window.
+  /// Whether the key is known without a push. Without a push, the attempt is an opening of the window.
   var isKnownWithoutPush: Bool {
     switch self {
     case .rule, .attempt, .connection, .client: true
@@ -53,7 +53,7 @@ extension Trigger.Key {
   }
 }
 
-/// A probability that changes.
+/// The field of a varying probability.
 enum ProbabilityKey: String, FileKey {
   case ramp
 
@@ -65,7 +65,7 @@ enum ProbabilityKey: String, FileKey {
   var about: String { "From one probability to another." }
 }
 
-/// How it changes.
+/// The fields of `ramp`.
 enum RampKey: String, FileKey {
   case from, to, over
 
@@ -88,7 +88,7 @@ enum RampKey: String, FileKey {
   }
 }
 
-/// A token bucket.
+/// The fields of `over_limit`.
 enum RateKey: String, FileKey {
   case limit, per, burst, key
 
@@ -113,7 +113,7 @@ enum RateKey: String, FileKey {
   }
 }
 
-/// A window of time.
+/// The fields of `window`.
 enum WindowKey: String, FileKey {
   case after
   case length = "for"

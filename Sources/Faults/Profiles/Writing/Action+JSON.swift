@@ -3,7 +3,8 @@ public import Notation
 internal import TLSEngine
 
 extension Action {
-  /// Writes it as a profile file has it: an object whose only member is its name, with its fields.
+  /// Writes the action in the format of a profile file: an object whose only member is the action's name, with its
+  /// fields.
   public func write(to writer: inout JSONWriter) {
     writer.object(writeMember)
   }
@@ -132,7 +133,7 @@ extension Action.SettingsOrder {
 }
 
 extension JSONWriter {
-  /// Writes a member whose value is an error code of HTTP/2, by its name if it has one.
+  /// Writes a member with an HTTP/2 error code, by name if it has one.
   fileprivate mutating func errorCodeMember(_ name: String, _ code: UInt32) {
     if let text = HTTP2ErrorCode(rawValue: code)?.name { member(name, text) } else { member(name, code) }
   }

@@ -1,7 +1,7 @@
 public import Notation
 
 extension Condition {
-  /// Writes it as an object with the words of a profile file.
+  /// Writes the condition as an object with the keys of a profile file.
   public func write(to writer: inout JSONWriter) {
     writer.object { writer in
       for key in ConditionKey.allCases {
@@ -28,7 +28,7 @@ extension Condition {
     }
   }
 
-  /// Writes the tests that stand in a map of their own, each under the name that `name` gives it.
+  /// Writes the tests that belong into a nested map, under the names that `name` returns.
   private func write(
     _ key: ConditionKey, of tests: [Test], to writer: inout JSONWriter, name: (Subject) -> String?
   ) {
@@ -44,10 +44,10 @@ extension Condition {
 }
 
 extension Condition.Test {
-  /// Whether it comes from the text of a query, which is written instead.
+  /// Whether the test comes from a query, whose text is written instead.
   fileprivate var isOfQuery: Bool { if case .query = match { true } else { false } }
 
-  /// Writes what the value must be.
+  /// Writes the required value.
   fileprivate func write(to writer: inout JSONWriter) {
     switch match {
     case .query: writer.null()

@@ -2,8 +2,8 @@ internal import APNSRules
 public import Notation
 
 extension Profile {
-  /// Writes it as an object with the words of a profile file. Knobs have a further member, `value`, and have done their
-  /// work: the rules hold their values.
+  /// Writes the profile as an object with the keys of a profile file. Parameters have an additional member `value`;
+  /// in the rules, references to them are replaced by their values.
   public func write(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member(ProfileKey.name.rawValue, name)
@@ -36,12 +36,12 @@ extension Profile {
 }
 
 extension Profile.Parameter {
-  /// Writes it as an object: `type`, `default`, `value`, `min`, `max`, `help`.
+  /// Writes the parameter as an object: `type`, `default`, `value`, `min`, `max`, `help`.
   public func write(to writer: inout JSONWriter) {
     writer.object(writeMembers)
   }
 
-  /// Writes the members of that object.
+  /// Writes the members of the parameter's object.
   func writeMembers(to writer: inout JSONWriter) {
     writer.member(ParameterKey.type.rawValue, kind.rawValue)
     write(defaultValue, as: ParameterKey.defaultValue.rawValue, to: &writer)
@@ -51,7 +51,7 @@ extension Profile.Parameter {
     writer.member(ParameterKey.help.rawValue, help)
   }
 
-  /// Writes its value as a member of its name.
+  /// Writes a member with the parameter's name and value.
   public func writeValue(to writer: inout JSONWriter) { write(value, as: name, to: &writer) }
 
   private func write(_ text: String, as name: String, to writer: inout JSONWriter) {
@@ -68,12 +68,12 @@ extension Profile.Parameter {
 }
 
 extension Rule {
-  /// Writes it as an object with the words of a profile file, those that say nothing left out.
+  /// Writes the rule as an object with the keys of a profile file, without those that have their default value.
   public func write(to writer: inout JSONWriter) {
     write(to: &writer) { _ in }
   }
 
-  /// The same with further members at its end.
+  /// Writes the rule as an object, with additional members at its end.
   public func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
     writer.object { writer in
       writer.member(RuleKey.name.rawValue, name)
@@ -98,17 +98,17 @@ extension Rule {
 }
 
 extension JSONWriter {
-  /// Writes a member whose value is a duration.
+  /// Writes a member with a duration.
   mutating func member(_ name: String, _ duration: Duration) { member(name, WrittenDuration.text(duration)) }
 
-  /// Writes a member whose value is a number, without a fraction if it has none.
+  /// Writes a member with a number, without a fraction if it is whole.
   mutating func numberMember(_ name: String, _ value: Double) {
     if let whole = Int64(exactly: value) { member(name, whole) } else { member(name, Optional(value)) }
   }
 }
 
 extension [Profile.Parameter] {
-  /// Writes knobs as the elements of an array.
+  /// Writes the parameters as the elements of an array.
   public func write(to writer: inout JSONWriter) {
     for knob in self {
       writer.object { writer in

@@ -1,7 +1,7 @@
 public import Notation
 
 extension Trigger {
-  /// Writes it as an object with the words of a profile file, those that say nothing left out.
+  /// Writes the trigger as an object with the keys of a profile file, without those that have their default value.
   public func write(to writer: inout JSONWriter) {
     writer.object { writer in
       switch probability {
