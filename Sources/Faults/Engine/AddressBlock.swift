@@ -6,7 +6,7 @@
   import Glibc
 #endif
 
-/// An IP address as bytes in network order: 4 for IPv4, 16 for IPv6. An IPv4-mapped IPv6 address (RFC 4291 section
+/// An IP address as bytes in network order: 4 for IPv4, 16 for IPv6. An IPv4-mapped IPv6 address (RFC 4291, section
 /// 2.5.5.2) is stored as IPv4.
 struct IPAddress: Sendable, Equatable {
   let bytes: [UInt8]
@@ -32,11 +32,11 @@ public struct AddressBlock: Sendable, Equatable {
   private let bytes: [UInt8]
   private let prefixLength: Int
 
-  /// Why a text is not a block of addresses.
+  /// The reason why a text is not a block of addresses.
   enum Problem: Error, Equatable {
     /// The part before the slash is not an IP address.
     case address
-    /// The prefix length is not a number from 0 to this.
+    /// The prefix length is not a number from 0 to `max`.
     case prefixLength(max: Int)
     /// Bits after the prefix are set.
     case hostBits

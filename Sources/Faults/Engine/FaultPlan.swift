@@ -163,8 +163,8 @@ public final class FaultPlan: Sendable {
 
   func rules(at moment: Moment) -> ArraySlice<PreparedRule> { rules[place(of: moment)] }
 
-  /// Evaluates rules quickly, without reading the push, until one of them needs more, and returns the remaining
-  /// rules. Counts the rules it skips, so pass the result to `decide`.
+  /// Evaluates rules without reading the push until one of them fires or needs full evaluation, and returns the
+  /// remaining rules. Counts the rules it skips, so pass the result to `decide`.
   ///
   /// - Parameter attempt: the attempt number of the push, from 1; called only if a rule depends on it.
   public func rulesLeft(

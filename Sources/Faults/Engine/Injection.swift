@@ -1,7 +1,7 @@
 /// A rule that fired, with the action to carry out.
 public struct Injection: Sendable, Equatable {
-  /// The effect of a rule. A class, because the inbox keeps injections: those of a rule with a constant action share
-  /// one instance.
+  /// The effect of a rule. A class, because the inbox keeps injections: those from the quick evaluation of a rule
+  /// share one instance.
   final class Deed: Sendable, Equatable {
     let profile: String?
     let rule: String

@@ -18,7 +18,7 @@ final class PreparedRule: Sendable {
   let draws: Draw.Source
   /// Whether the action may need a draw.
   let drawsForAction: Bool
-  /// Whether the rule always has the same result for the same traffic.
+  /// Whether the result for given traffic is independent of earlier evaluations.
   let isStateless: Bool
   /// Whether the quick evaluation can skip the rule.
   let isPlain: Bool

@@ -44,7 +44,7 @@ public indirect enum Action: Sendable, Equatable {
   case refuse
   /// Accepts the connection but reads and sends nothing for a time, then closes it; nil waits for `limits.max_hold`.
   case silence(for: Duration?)
-  /// Stalls the TLS handshake for a time, then ends as `endWith` says.
+  /// Stalls the TLS handshake for a time, then ends as `endWith` says; nil waits for `limits.max_hold`.
   case stall(for: Duration?, endWith: Ending)
   /// Sends a TLS alert instead of completing the handshake; the alert's number is that of RFC 8446, section 6.
   case alert(code: UInt8)
@@ -157,7 +157,7 @@ public indirect enum Action: Sendable, Equatable {
     /// The time from the frame to the close of the connection; nil leaves the connection open.
     public var closeAfter: Duration?
 
-    /// Creates a GOAWAY with the defaults of a planned shutdown, except that it drops the triggering stream.
+    /// Creates a GOAWAY with the defaults of a planned shutdown, except that the triggering push is not answered.
     public init(
       code: UInt32 = 0, lastStream: LastStream = .beforeThis, debugData: String = "", twice: Bool = false,
       closeAfter: Duration? = .seconds(1)
@@ -178,7 +178,8 @@ public indirect enum Action: Sendable, Equatable {
     public var initialWindowSize: UInt32?
     /// SETTINGS_MAX_HEADER_LIST_SIZE, in bytes.
     public var maxHeaderListSize: UInt32?
-    /// The delay before the frame is sent, from when the rule fires.
+    /// The delay before the frame is sent, counted from the injection point; at `settings`, from the first SETTINGS
+    /// frame.
     public var after: Duration
     /// How long the first SETTINGS frame of the connection is held back; only at `settings`. Nothing is sent before
     /// it.

@@ -14,7 +14,7 @@ public struct Condition: Sendable, Equatable {
     case priority
     /// `apns-collapse-id`.
     case collapseID
-    /// `apns-id` as the client sent it.
+    /// `apns-id` as the client sent it, compared case-insensitively.
     case apnsID
     /// The value at a JSON pointer (RFC 6901) in the payload.
     case payload(pointer: String)
@@ -42,7 +42,7 @@ public struct Condition: Sendable, Equatable {
     case connection
     /// The payload and the header fields, searched for a text; only in a query.
     case text
-    /// The host name that the client requested in the TLS handshake (SNI).
+    /// The host name that the client requested in the TLS handshake (SNI), compared case-insensitively.
     case serverName
     /// The `UID` of the client certificate; absent without one.
     case certificate

@@ -50,7 +50,7 @@ public struct Profile: Sendable, Equatable {
   public struct Limits: Sendable, Equatable {
     /// The maximum number of pushes held at once; a further push is answered as APNs would.
     public var maxActive: Int
-    /// The maximum time a push may be held.
+    /// The maximum time a push or connection may be held.
     public var maxHold: Duration
 
     /// Creates limits; the defaults are far above what a test needs.

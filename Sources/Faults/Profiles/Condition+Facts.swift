@@ -1,5 +1,5 @@
 extension ConditionKey {
-  /// The subject of the key; nil for keys whose value is a map or a query of its own.
+  /// The subject of the key; nil for `payload`, `header`, `jwt`, `q` and `not`.
   var subject: Condition.Subject? {
     switch self {
     case .deviceToken: .deviceToken

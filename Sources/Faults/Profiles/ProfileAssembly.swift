@@ -96,7 +96,7 @@ struct ProfileAssembly {
     }
   }
 
-  // MARK: - Knobs
+  // MARK: - Parameters
 
   private func defineKnobs() {
     var drafts: [String: KnobDraft] = [:]

@@ -85,7 +85,7 @@ enum ProviderTokenKey: String, FileKey {
   }
 }
 
-/// The fields of a requirement other than plain equality.
+/// The keys of a requirement that is written as a map.
 enum MatchKey: String, FileKey {
   case equals, prefix, glob
   case oneOf = "in"
