@@ -9,7 +9,7 @@ internal import HTTPMessage
 public final class FaultPlan: Sendable {
   /// The active profile.
   public let profile: Profile
-  /// The active rules that do not belong to the profile, newest first.
+  /// The active ad-hoc rules, which were added separately from the profile, newest first.
   public let adHoc: [Rule]
   /// The seed of all draws.
   public let seed: UInt64
@@ -95,7 +95,7 @@ public final class FaultPlan: Sendable {
     }.min()
   }
 
-  /// Evaluates the rules at an injection point. Acquires at most one lock, once, and none if nothing has to be
+  /// Evaluates the rules at an injection point. Acquires one lock, usually once, and none if nothing has to be
   /// counted.
   ///
   /// - Parameters:
@@ -114,7 +114,7 @@ public final class FaultPlan: Sendable {
     return decide(traffic, at: moment, now: now, excludingOutcomes: excludingOutcomes, among: left)
   }
 
-  /// Fires the rule that decides a push, if the quick evaluation was conclusive; otherwise returns nil and counts
+  /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
   /// nothing.
   public func fire(_ left: RulesLeft) -> Injection? {
     guard let chance = left.chance else { return nil }
@@ -163,8 +163,9 @@ public final class FaultPlan: Sendable {
 
   func rules(at moment: Moment) -> ArraySlice<PreparedRule> { rules[place(of: moment)] }
 
-  /// Evaluates rules without reading the push until one of them fires or needs full evaluation, and returns the
-  /// remaining rules. Counts the rules it skips, so pass the result to `decide`.
+  /// Runs the quick evaluation: evaluates rules from the push key and APNs' verdict alone until one of them fires or
+  /// needs full evaluation, and returns the remaining rules. Counts the rules it skips, so pass the result to `fire`
+  /// or `decide`.
   ///
   /// - Parameter attempt: the attempt number of the push, from 1; called only if a rule depends on it.
   public func rulesLeft(

@@ -2,7 +2,7 @@ public import APNSRules
 internal import Synchronization
 
 extension Traffic {
-  /// The facts about a push that are known without reading it.
+  /// The facts about a push that the quick evaluation uses, which does not examine its fields.
   public struct Glance: Sendable {
     /// The key that identifies the push by its content.
     public let key: PushKey
@@ -83,7 +83,7 @@ extension PreparedRule {
       && (!trigger.counts || trigger.countKey == .push)
   }
 
-  /// Evaluates the rule as far as possible without reading the push.
+  /// Runs the quick evaluation of the rule.
   ///
   /// - Parameter attempt: the attempt number of the push, from 1.
   func impression(
