@@ -33,8 +33,8 @@ struct PreparedCondition: Sendable {
     exceptions = condition.exceptions.map { PreparedCondition($0) }
   }
 
-  /// The times from `connection`'s current age and idle time to the later bounds in this condition, in nanoseconds.
-  /// The condition can change its value only then, unless the client sends something.
+  /// Returns the times from `connection`'s current age and idle time to the later bounds in this condition, in
+  /// nanoseconds. The condition can change its value only then, unless the client sends something.
   func timesToBounds(of connection: Traffic.Connection) -> [Int64] {
     let own = tests.flatMap { test -> [Int64] in
       let now: Int64

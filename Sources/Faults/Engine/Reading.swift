@@ -227,7 +227,7 @@ struct Reading {
 }
 
 extension SubjectValue {
-  /// The value of a payload member.
+  /// Creates a value from the result of a JSON pointer.
   fileprivate init(_ value: JSONPointer.Value) {
     switch value {
     case .string(let text), .word(let text): self = .text(text)
@@ -238,7 +238,7 @@ extension SubjectValue {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The bytes of packed header fields at `range`; nil without a range or with one that is out of bounds.
+  /// Returns the bytes of packed header fields at `range`; nil without a range or with one that is out of bounds.
   func field(_ range: ByteRange?) -> Slice<UnsafeRawBufferPointer>? {
     guard let range, range.indices.upperBound <= count else { return nil }
     return self[range.indices]

@@ -29,7 +29,7 @@ public struct Simulation: Sendable {
     /// Members of the payload, to which a number is added that makes each push different: `"aps":{"alert":"Hello"}`.
     public var payloadMembers = #""aps":{"alert":"Hello"}"#
 
-    /// Ten thousand alerts to a thousand devices in a hundred seconds.
+    /// Creates traffic of ten thousand alerts to a thousand devices in a hundred seconds.
     public init() {}
   }
 

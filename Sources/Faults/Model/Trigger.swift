@@ -69,21 +69,21 @@ public struct Trigger: Sendable, Equatable {
   public var probability: Probability?
   /// The key of the draw. With `attempt`, each attempt has its own draw; with any other key, the draw is made once.
   public var drawKey: Key
-  /// Fires only for this many pushes, counted after the skipped ones.
+  /// The number of pushes to fire for, counted after the skipped ones.
   public var first: Int?
   /// The number of pushes to skip first.
   public var after: Int?
-  /// Fires only for every n-th push, counted after the skipped ones.
+  /// The interval: fires for every n-th push, counted after the skipped ones.
   public var every: Int?
   /// The maximum number of injections.
   public var times: Int?
   /// The key by which `first`, `after`, `every` and `times` count.
   public var countKey: Key
-  /// Fires only above a rate.
+  /// The rate above which the rule fires.
   public var overLimit: Rate?
-  /// Fires only while a window is open.
+  /// The window during which the rule fires.
   public var window: Window?
-  /// Fires only once this many streams were opened on the connection.
+  /// The number of streams that must have been opened on the connection.
   public var afterStreams: Int?
   /// The maximum number of pushes this rule holds at once.
   public var maxActive: Int?
