@@ -10,7 +10,7 @@ public final class Tallies: Sendable {
     var nextSlot = 0
     /// The number of pushes held.
     var held = 0
-    /// The number of pushes for each magic device token.
+    /// The number of pushes for each magic device token that acts only on the first attempts.
     var magic = KeyedTable<Int>()
     /// The counters of each kind of magic device token.
     var magicTallies: [MagicToken.Code: RuleTally.Count] = [:]
@@ -136,7 +136,7 @@ public final class Tallies: Sendable {
   public var explanations: [RuleExplanation] { explanations { _ in true } }
 
   private func explanations(_ isWanted: (RuleTally) -> Bool) -> [RuleExplanation] {
-    // Copy only the counts out of the lock: a copy of a whole tally would make the next decision copy its tables.
+    // Copy only the counts out of the lock: copying a whole `RuleTally` would make the next decision copy its tables.
     let told = state.withLockedValue { state in
       state.order.compactMap { state.tallies[$0] }.filter(isWanted).map { ($0.rule, $0.profile, $0.told, $0.active) }
     }
