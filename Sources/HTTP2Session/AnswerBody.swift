@@ -1,27 +1,27 @@
-/// The body of an answer on its way out, in the parts in which it leaves.
+/// The body of a response, sent in one or more parts.
 struct AnswerBody {
-  /// What nghttp2 is given next.
+  /// The next step for nghttp2's data provider.
   enum Step {
-    /// So many bytes; END_STREAM goes with them if they are the last.
+    /// The number of bytes to send; the last bytes carry END_STREAM.
     case bytes(Int, isLast: Bool)
-    /// Nothing before another part is let go.
+    /// Wait for `release`.
     case held
-    /// RST_STREAM with this code in place of an end.
+    /// Reset the stream with this code instead of ending it.
     case cutShort(UInt32)
   }
 
-  /// The part whose turn it is. Nearly every body has this one alone, and needs no array of parts.
+  /// The current part. Nearly all bodies have only one part, which needs no array.
   private var part: [UInt8]
-  /// The parts after it.
+  /// The parts after the current one.
   private var rest: ArraySlice<[UInt8]> = []
   private let count: Int
   private let resetCode: UInt32?
-  /// How many parts may leave.
+  /// The number of parts that may be sent.
   private var released: Int
   private var index = 0
   private var offset = 0
 
-  /// A body that leaves as a whole.
+  /// Creates a body that is sent as a whole.
   init(_ body: [UInt8]) {
     part = body
     count = 1
@@ -29,9 +29,11 @@ struct AnswerBody {
     released = .max
   }
 
+  /// Creates a body in parts.
+  ///
   /// - Parameters:
-  ///   - isHeld: whether each part waits for its `release`.
-  ///   - resetCode: how the stream is reset after the last part; nil for an orderly end.
+  ///   - isHeld: whether each part waits for `release`.
+  ///   - resetCode: the code to reset the stream with after the last part; nil to end it with END_STREAM.
   init(parts: [[UInt8]], isHeld: Bool, resetCode: UInt32?) {
     part = parts.first ?? []
     rest = parts.dropFirst()
@@ -40,15 +42,15 @@ struct AnswerBody {
     released = isHeld ? 0 : .max
   }
 
-  /// Whether something waits for `release`. An answer without parts still has its end to give.
+  /// Whether a part waits for `release`. A held body without parts holds its END_STREAM.
   var isHeld: Bool { released < max(count, 1) }
 
-  /// Lets one more part go.
+  /// Allows one more part to be sent.
   mutating func release() {
     if isHeld { released += 1 }
   }
 
-  /// Copies what fits of the part whose turn it is.
+  /// Copies as much of the current part as fits.
   mutating func copyNext(to buffer: UnsafeMutableBufferPointer<UInt8>) -> Step {
     guard index < count else {
       if isHeld { return .held }

@@ -1,36 +1,36 @@
 internal import HTTPMessage
 
-/// The fields of the header block that is being read, until it has come whole or what came of it was read: then they go to
-/// the request as a whole, which costs less than field by field.
+/// The fields of the header block being received. They are appended to the request together, when the block is
+/// complete or the received bytes are consumed, which costs less than field by field.
 ///
-/// They stand in memory that the sessions of one thread share (`RequestStreamPool`), so each settles its block before another
-/// has its turn.
+/// The memory is shared by the sessions of one thread (`RequestStreamPool`), so each session settles its block
+/// before the next one runs.
 struct FieldBlock {
-  /// What there is room for: a list that counts no more than this has fewer bytes when it is packed.
+  /// The size of the memory in bytes. A header list within the limit has fewer bytes when packed.
   static let capacity = HTTP2Limits.maxHeaderListSize
 
-  /// Whose they are; 0 for nobody's.
+  /// The stream the fields belong to; 0 for none.
   private(set) var stream: Int32 = 0
-  /// How many fields there are.
+  /// The number of fields.
   private(set) var count = 0
-  /// How many fields' lengths are left before the list of the stream counts more than is allowed.
+  /// How much the stream's header list may still grow before it exceeds the limit.
   private var room = 0
   private var size = 0
   private let memory: UnsafeMutableRawPointer
 
-  /// - Parameter memory: of `capacity` bytes.
+  /// - Parameter memory: a buffer of `capacity` bytes.
   init(memory: UnsafeMutableRawPointer) { self.memory = memory }
 
-  /// Begins with a block of a request, of which there may be fields already.
+  /// Begins a header block of a request that may already have fields.
   ///
-  /// - Parameter isTrailer: it stands behind the body, and is a list of its own.
+  /// - Parameter isTrailer: whether the block is a trailer section, which is counted as a list of its own.
   mutating func begin(of request: borrowing HTTPRequest, isTrailer: Bool) {
     forget()
     stream = request.stream
     room = request.headersTooLarge ? 0 : Self.capacity - (isTrailer ? 0 : request.headers.listSize)
   }
 
-  /// Begins with none.
+  /// Discards all fields.
   mutating func forget() {
     stream = 0
     count = 0
@@ -38,9 +38,9 @@ struct FieldBlock {
     room = 0
   }
 
-  /// Adds a field.
+  /// Appends a field.
   ///
-  /// - Returns: false, with nothing added now or later, if the list would count more than is allowed.
+  /// - Returns: false if the list would exceed the limit; then this field and all later ones are rejected.
   @inline(__always)
   mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     let counted = name.count &+ value.count &+ 32
@@ -55,7 +55,7 @@ struct FieldBlock {
     return true
   }
 
-  /// Adds what came to its request.
+  /// Appends the received fields to their request.
   func append(to request: inout HTTPRequest) {
     request.headers.append(packed: UnsafeRawBufferPointer(start: memory, count: size), count: count)
   }

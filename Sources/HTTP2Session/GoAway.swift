@@ -1,15 +1,16 @@
 private import CNghttp2
 
-/// A GOAWAY frame as it was sent.
+/// A GOAWAY frame that was sent.
 public struct GoAway: Sendable, Equatable {
-  /// The last stream it names.
+  /// The last stream identifier.
   public let lastStream: Int32
-  /// Its error code (RFC 9113 section 7).
+  /// The error code (RFC 9113 section 7).
   public let errorCode: UInt32
-  /// Its debug data as text.
+  /// The debug data, decoded as UTF-8.
   public let text: String
 
-  /// A frame past nghttp2, which is appended to `output`. The debug data is cut at what a frame of the usual size holds.
+  /// Creates a frame without nghttp2's knowledge and appends it to `output`. The debug data is truncated to fit a
+  /// frame of the default maximum size.
   init(lastStream: Int32, rawCode: UInt32, debugData: [UInt8], appendingTo output: inout [UInt8]) {
     let debugData = debugData.prefix(Int(HTTP2Limits.maxFrameSize) - 8)
     // Frame header: length (3), type, flags, stream 0 (4). The bit before the last stream is reserved.
@@ -21,8 +22,9 @@ public struct GoAway: Sendable, Equatable {
     text = String(decoding: debugData, as: UTF8.self)
   }
 
-  /// Reads the GOAWAY frame at the end of `output`, and adds a text to one that tells an error without a word: nghttp2
-  /// sends such, and a provider's engineer should see why the connection ended, as APNs lets them (APNS.md section 9.2).
+  /// Parses the GOAWAY frame at the end of `output`. If it has an error code and no debug data, as those from
+  /// nghttp2, appends an explanation: a client developer should see why the connection ended, as with APNs
+  /// (Protocol.md, section 9.2).
   init(explaining output: inout [UInt8], frameAt start: Int) {
     // Frame header (9 bytes), last stream (4), error code (4), debug data.
     let code = Self.number(output[(start + 13)..<(start + 17)])

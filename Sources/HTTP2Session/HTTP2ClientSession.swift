@@ -1,28 +1,30 @@
 private import CNghttp2
 public import HTTPMessage
 
-/// The client side of one HTTP/2 connection: requests in, bytes out; bytes in, answers out. It does no I/O.
+/// The client side of one HTTP/2 connection, on top of nghttp2: sends requests and reports responses. It performs
+/// no I/O.
 ///
-/// It is what `apns-mock send` and the project's own tests push with. Not Sendable: one session lives in one place.
+/// Used by `apns-mock send` and by the tests. Not Sendable: a session is confined to one thread or event loop.
 public final class HTTP2ClientSession {
-  /// What the server did.
+  /// An event caused by the server.
   public enum Event: Sendable, Equatable {
-    /// The answer to the request on this stream came in whole.
+    /// The complete response to the request on this stream.
     case response(stream: Int32, HTTPResponse)
-    /// The stream ended without an answer: RST_STREAM, or GOAWAY that left it unprocessed.
+    /// The stream ended without a complete response: by RST_STREAM, or by a GOAWAY that excludes it.
     case reset(stream: Int32, errorCode: UInt32)
-    /// The server sent SETTINGS with these MAX_CONCURRENT_STREAMS and MAX_HEADER_LIST_SIZE, as far as it named them.
+    /// A SETTINGS frame with these MAX_CONCURRENT_STREAMS and MAX_HEADER_LIST_SIZE; nil for a setting it does not
+    /// contain.
     case settings(maxConcurrentStreams: UInt32?, maxHeaderListSize: UInt32?)
-    /// The server said goodbye.
+    /// A GOAWAY frame.
     case goAway(lastStream: Int32, errorCode: UInt32, debugData: [UInt8])
   }
 
-  // As in `HTTP2ServerSession`: owned until deinit, with this object as unretained user data of its callbacks.
+  // As in `HTTP2ServerSession`: owned until deinit, with this object as the unretained user data of its callbacks.
   private let session: OpaquePointer
   private var events: [Event] = []
   private var exchanges: [Int32: Exchange] = [:]
 
-  /// A request's body on its way out and its answer on its way in.
+  /// A request body being sent and the response being received.
   private final class Exchange {
     var body: [UInt8]
     var sent = 0
@@ -31,7 +33,9 @@ public final class HTTP2ClientSession {
     init(body: [UInt8]) { self.body = body }
   }
 
-  /// - Throws: `HTTP2Failure` if nghttp2 has no memory.
+  /// Creates a session and queues its SETTINGS frame.
+  ///
+  /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
   public init() throws {
     var callbacks: OpaquePointer?
     guard nghttp2_session_callbacks_new(&callbacks) == 0 else {
@@ -51,15 +55,16 @@ public final class HTTP2ClientSession {
 
   deinit { nghttp2_session_del(session) }
 
-  /// Sends a request; `headers` holds the pseudo-header fields first. Streams above the server's limit wait inside.
+  /// Sends a request. `headers` begin with the pseudo-header fields. Requests above the server's stream limit are
+  /// queued.
   ///
-  /// - Returns: its stream.
-  /// - Throws: `HTTP2Failure` if the connection takes no more requests.
+  /// - Returns: the request's stream identifier.
+  /// - Throws: `HTTP2Failure` if the connection accepts no more requests.
   public func request(headers: HeaderList, body: [UInt8]) throws -> Int32 {
     let exchange = Exchange(body: body)
     let stream = headers.bytes.withUnsafeBytes { bytes -> Int32 in
       guard let base = bytes.baseAddress else { return -1 }
-      // nghttp2 writes to neither name nor value and copies both before the call returns.
+      // nghttp2 does not write to name or value and copies both before the call returns.
       let start = UnsafeMutablePointer(mutating: base.assumingMemoryBound(to: UInt8.self))
       var pairs: [nghttp2_nv] = []
       headers.forEachField { name, value in
@@ -70,7 +75,7 @@ public final class HTTP2ClientSession {
       }
       guard !body.isEmpty else { return nghttp2_submit_request(session, nil, pairs, pairs.count, nil, nil) }
       var provider = nghttp2_data_provider()
-      // Unretained: `exchanges` keeps it until the stream is closed, after which nghttp2 asks for no data.
+      // Unretained: `exchanges` retains it until the stream is closed, after which nghttp2 requests no data.
       provider.source.ptr = Unmanaged.passUnretained(exchange).toOpaque()
       provider.read_callback = { _, _, buffer, length, flags, source, _ in
         guard let buffer, let flags, let pointer = source?.pointee.ptr else { return 0 }
@@ -93,9 +98,9 @@ public final class HTTP2ClientSession {
     return stream
   }
 
-  /// Takes plain bytes from the server and returns what they meant.
+  /// Processes decrypted bytes from the server and returns the resulting events.
   ///
-  /// - Throws: `HTTP2Failure` when the session cannot go on.
+  /// - Throws: `HTTP2Failure` if the session cannot continue.
   public func receive(_ bytes: UnsafeRawBufferPointer) throws -> [Event] {
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
@@ -106,7 +111,7 @@ public final class HTTP2ClientSession {
     return events
   }
 
-  /// Appends everything that should now go to the server.
+  /// Appends all bytes to send to the server.
   public func drain(into output: inout [UInt8]) {
     while true {
       var frame: UnsafePointer<UInt8>?
@@ -116,7 +121,7 @@ public final class HTTP2ClientSession {
     }
   }
 
-  /// Ends the connection in order: GOAWAY NO_ERROR.
+  /// Ends the connection with GOAWAY NO_ERROR.
   public func goAway() {
     nghttp2_session_terminate_session(session, HTTP2ErrorCode.noError.rawValue)
   }

@@ -15,19 +15,19 @@ public enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {
   case inadequateSecurity = 12
   case http11Required = 13
 
-  /// Their names, such as `REFUSED_STREAM`, in the order of their numbers.
+  /// The names of all codes, such as `REFUSED_STREAM`, in numerical order.
   public static let names = allCases.map(\.name)
 
-  /// The code of a name; nil for a name that none has.
+  /// Creates the code with this name; nil if there is none.
   public init?(name: String) {
     guard let code = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = code
   }
 
-  /// The name of any code; the number of one that RFC 9113 does not name.
+  /// Returns the name of a code, or its decimal number if RFC 9113 does not define it.
   public static func name(of code: UInt32) -> String { HTTP2ErrorCode(rawValue: code)?.name ?? String(code) }
 
-  /// Name and number of any code: `REFUSED_STREAM (0x7)`, or `0x63` for a code that RFC 9113 does not define.
+  /// Returns the name and number of a code: `REFUSED_STREAM (0x7)`, or `0x63` if RFC 9113 does not define it.
   public static func description(of code: UInt32) -> String {
     let number = "0x" + String(code, radix: 16)
     return HTTP2ErrorCode(rawValue: code).map { "\($0.name) (\(number))" } ?? number

@@ -1,14 +1,14 @@
-/// What went wrong in a session so that it cannot go on.
+/// An error after which a session cannot continue.
 public struct HTTP2Failure: Error, CustomStringConvertible, Sendable, Equatable {
-  /// The kinds a caller treats differently.
+  /// The kinds of failure that callers distinguish.
   public enum Kind: Sendable, Equatable {
-    /// The first bytes were not the HTTP/2 client preface: most often an HTTP/1.1 request.
+    /// The first bytes were not the HTTP/2 connection preface; usually an HTTP/1.1 request.
     case badPreface
-    /// nghttp2 gave up on the peer: flooding, or out of memory.
+    /// Any other fatal error, such as flooding by the peer or lack of memory.
     case fatal
   }
-  /// Which kind it is.
+  /// The kind of failure.
   public let kind: Kind
-  /// For people.
+  /// A description for the log.
   public let description: String
 }

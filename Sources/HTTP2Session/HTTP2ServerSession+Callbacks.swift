@@ -1,21 +1,21 @@
 internal import CNghttp2
 
-/// The C side: each callback finds its session in the user data and calls one method of it.
+/// The nghttp2 callbacks. Each finds its session in the user data and calls one method of it.
 extension HTTP2ServerSession {
-  /// Lets `body` use the session behind nghttp2's user data. It is not retained for that: callbacks run only inside calls
-  /// of the session, hence only while it lives, and there are twenty of them for a push.
+  /// Calls `body` with the session in nghttp2's user data. The session is not retained: callbacks run only inside
+  /// its own calls, hence only while it is alive, and a push causes about twenty of them.
   @inline(__always)
   static func with<Result>(_ user: UnsafeMutableRawPointer, _ body: (HTTP2ServerSession) -> Result) -> Result {
     Unmanaged<HTTP2ServerSession>.fromOpaque(user)._withUnsafeGuaranteedRef(body)
   }
 
-  /// Sets the callbacks of a server session.
+  /// Installs the callbacks of a server session.
   static func install(_ callbacks: OpaquePointer?) {
     nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks) { _, header, user in
       guard let header, let user else { return 0 }
       return HTTP2ServerSession.with(user) { $0.begins(header) }
     }
-    // nghttp2 sends RST_STREAM, but the body may come before that is out.
+    // nghttp2 sends RST_STREAM for a refused stream, but its DATA may arrive before that is sent.
     nghttp2_session_callbacks_set_on_invalid_frame_recv_callback(callbacks) { _, frame, code, user in
       guard let frame, let user, code == APNS_REFUSED_STREAM else { return 0 }
       HTTP2ServerSession.with(user) { $0.closedStreams.reset(frame.pointee.hd.stream_id) }

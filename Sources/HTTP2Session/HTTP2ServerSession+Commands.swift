@@ -1,10 +1,10 @@
 internal import CNghttp2
 public import HTTPMessage
 
-/// What a session can be told to say.
+/// Commands that send frames.
 extension HTTP2ServerSession {
-  /// Answers a request: HEADERS with `headers` (`:status` first), and `body`, when there is one, in one DATA frame. The
-  /// last of these carries END_STREAM.
+  /// Responds to a request: sends HEADERS with `headers` (`:status` first) and a non-empty `body` in one DATA
+  /// frame. The last frame carries END_STREAM.
   public func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
     if body.isEmpty {
       stream.isAnswered = true
@@ -14,14 +14,12 @@ extension HTTP2ServerSession {
     }
   }
 
-  /// Answers a request with a body in parts: HEADERS, then each part in a DATA frame of its own; an empty part is an empty
-  /// frame. A part that is larger than the client's window or 16 384 bytes takes several. END_STREAM goes with the last.
+  /// Responds with a body in parts: sends HEADERS, then each part in its own DATA frame; an empty part is an empty
+  /// frame. A part larger than the client's window or 16 384 bytes is split. The last frame carries END_STREAM.
   ///
   /// - Parameters:
-  ///   - isHeld: HEADERS leave at once, and each part when `releasePart` is called for it. Without parts END_STREAM is held
-  ///     and leaves in an empty DATA frame.
-  ///   - resetCode: ends the stream with RST_STREAM and this code after the last part, in place of END_STREAM: an answer
-  ///     that breaks off. Without parts it follows the HEADERS.
+  ///   - isHeld: sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM is held and sent in an empty DATA frame.
+  ///   - resetCode: resets the stream with this code after the last part instead of END_STREAM, for a truncated response. Without parts, RST_STREAM follows HEADERS.
   public func respond(
     to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], isHeld: Bool = false,
     resetCode: UInt32? = nil
@@ -33,40 +31,43 @@ extension HTTP2ServerSession {
     }
   }
 
-  /// Lets one more part of a held answer go. A stream that has none, or is closed, is left as it is.
+  /// Releases one more part of a held response. Does nothing if the stream has no held part or is closed.
   ///
-  /// - Returns: whether more of the answer is held.
+  /// - Returns: whether more of the response is held.
   @discardableResult
   public func releasePart(of stream: RequestStream) -> Bool {
     guard stream.answer?.isHeld == true else { return false }
     stream.answer?.release()
-    // Refused if nghttp2 does not wait: HEADERS are not out yet, or the window is closed. It then asks by itself.
+    // Fails if nghttp2 is not waiting, because HEADERS are not sent yet or the window is exhausted. It then asks
+    // for data later.
     nghttp2_session_resume_data(session, stream.id)
     return stream.answer?.isHeld == true
   }
 
-  /// Ends one stream with RST_STREAM. An answer that was given and is not drained yet is dropped.
+  /// Resets a stream. A submitted response that is not drained yet is dropped.
   public func reset(_ stream: RequestStream, code: HTTP2ErrorCode) {
     reset(stream, rawCode: code.rawValue)
   }
 
-  /// Ends one stream with RST_STREAM and any code. An answer that was given and is not drained yet is dropped.
+  /// Resets a stream with any error code. A submitted response that is not drained yet is dropped.
   public func reset(_ stream: RequestStream, rawCode: UInt32) {
     stream.isAnswered = true
     nghttp2_submit_rst_stream(session, 0, stream.id, rawCode)
   }
 
-  /// Announces another MAX_CONCURRENT_STREAMS. A higher limit holds at once, a lower one when the peer has acknowledged it.
+  /// Announces a new MAX_CONCURRENT_STREAMS. A higher limit applies at once, a lower one when the peer has
+  /// acknowledged it.
   public func announce(maxConcurrentStreams limit: UInt32) {
     announce(HTTP2Settings(maxConcurrentStreams: limit))
   }
 
-  /// Resets every open stream that was not answered, except one, with REFUSED_STREAM: what APNs does to them when it cuts
-  /// MAX_CONCURRENT_STREAMS to 1 (APNS.md section 9.1, observed). The first frame that the client still sends on such a
-  /// stream is answered with RST_STREAM STREAM_CLOSED.
+  /// Resets all open streams that are not answered, except one, with REFUSED_STREAM, as APNs does when it reduces
+  /// MAX_CONCURRENT_STREAMS to 1 (Protocol.md, section 9.1, observed). The first frame that the client still sends
+  /// on such a stream is answered with RST_STREAM STREAM_CLOSED.
   ///
-  /// - Parameter answered: the stream whose response cuts the limit.
-  /// - Returns: the streams whose requests were taken from `nextEvent` before. Each other one yields an event `reset`.
+  /// - Parameter answered: the stream whose response reduces the limit.
+  /// - Returns: the refused streams whose requests `nextEvent` had already returned. Each of the others causes an
+  ///   event `reset`.
   public func refuseStreams(except answered: RequestStream) -> [RequestStream] {
     let refused = openStreams.filter { !$0.isAnswered && $0 !== answered && $0.breach == nil }
     for stream in refused {
@@ -84,7 +85,7 @@ extension HTTP2ServerSession {
     return taken
   }
 
-  /// Sends SETTINGS; nothing if they say nothing.
+  /// Sends a SETTINGS frame unless `settings` is empty.
   public func announce(_ settings: HTTP2Settings) {
     let entries = settings.entries
     guard !entries.isEmpty else { return }
@@ -92,25 +93,27 @@ extension HTTP2ServerSession {
     streamLimits.announce(settings.maxConcurrentStreams)
   }
 
-  /// Sends GOAWAY. Closing the connection afterwards is the caller's business.
+  /// Sends GOAWAY. The caller closes the connection.
   ///
-  /// - Parameter lastStream: the highest stream that was or will be served; `nil` for the last one processed.
+  /// - Parameter lastStream: the highest stream that was or will be processed; nil for the last one processed so
+  ///   far.
   public func goAway(lastStream: Int32? = nil, code: HTTP2ErrorCode, debugData: [UInt8] = []) {
     nghttp2_submit_goaway(
       session, 0, lastStream ?? lastProcessedStream, code.rawValue, debugData, debugData.count)
   }
 
-  /// Sends the first half of a graceful end, GOAWAY with last stream 2³¹−1 (RFC 9113 section 6.8).
+  /// Begins a graceful shutdown: sends GOAWAY with last stream 2³¹−1 (RFC 9113 section 6.8).
   public func announceShutdown() {
     nghttp2_submit_shutdown_notice(session)
   }
 
-  /// Sends GOAWAY past nghttp2, after what else the next `drain` yields. To nghttp2 nothing has happened: streams go on,
-  /// new ones are handed out, `isFinished` does not change. What is not to be served is the caller's to leave alone.
+  /// Sends GOAWAY without nghttp2's knowledge, after all other frames of the next `drain`. nghttp2's state does not
+  /// change: streams continue, new streams are reported, and `isFinished` keeps its value. The caller ignores
+  /// streams that must not be processed.
   ///
   /// - Parameters:
   ///   - rawCode: any error code.
-  ///   - debugData: at most 16 376 bytes; what is beyond them is left out.
+  ///   - debugData: truncated to 16 376 bytes.
   public func sendGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
     goAwaysDue.append((lastStream, rawCode, debugData))
   }
@@ -118,7 +121,7 @@ extension HTTP2ServerSession {
   private func submit(_ answer: consuming AnswerBody, to stream: RequestStream, headers: borrowing HeaderList) {
     stream.isAnswered = true
     stream.answer = answer
-    // Not retained for this: the object is in `open` until on_stream_close, and nghttp2 asks for no data after that.
+    // Unretained: the object is in `open` until on_stream_close, after which nghttp2 requests no data.
     var provider = nghttp2_data_provider()
     provider.source.ptr = Unmanaged.passUnretained(stream).toOpaque()
     provider.read_callback = { _, _, buffer, length, flags, source, user in
@@ -143,13 +146,14 @@ extension HTTP2ServerSession {
     _ headers: borrowing HeaderList, on id: Int32, body provider: UnsafePointer<nghttp2_data_provider>?
   ) {
     let (session, count) = (session, headers.count)
-    // Ids (`apns-…`) differ in each answer: entries for them would only push others out of the peer's table. Those of the
-    // first answers stay there for their names, which need not be written out then.
+    // The values of `apns-…` fields differ in each response, and indexing them would evict other entries from the
+    // peer's table. Those of the first responses are indexed for their names, which are then not sent as literals.
     let areIDsLeftOut = answersIndexed >= Self.answersWithIndexedIDs
     if !areIDsLeftOut { answersIndexed += 1 }
     headers.bytes.withUnsafeBytes { bytes in
       guard let base = bytes.baseAddress else { return }
-      // nghttp2 declares name and value as mutable and writes to neither; it copies both before the call returns.
+      // nghttp2 declares name and value as mutable but does not write to them; it copies both before the call
+      // returns.
       let start = UnsafeMutablePointer(mutating: base.assumingMemoryBound(to: UInt8.self))
       withUnsafeTemporaryAllocation(of: nghttp2_nv.self, capacity: count) { pairs in
         var filled = 0

@@ -1,13 +1,13 @@
 internal import CNghttp2
 internal import HTTPMessage
 
-/// What nghttp2's callbacks call.
+/// The methods that nghttp2's callbacks call.
 extension HTTP2ServerSession {
-  /// A frame begins. Refuses what RFC 9113 forbids and nghttp2 lets pass: HEADERS on closed streams, and a CONTINUATION
-  /// that is too large, which nghttp2 measures in all other frames only. (Of DATA on a closed stream it does not tell:
-  /// `lookAtUntold`.)
+  /// Called when a frame begins. Rejects what RFC 9113 forbids and nghttp2 ignores: HEADERS on closed streams, and
+  /// a CONTINUATION that is too large (nghttp2 checks the size of all other frames). nghttp2 does not report DATA
+  /// on a closed stream; see `lookAtUntold`.
   ///
-  /// Returns what the callback returns.
+  /// - Returns: the return value for the callback.
   @inline(__always)
   func begins(_ header: UnsafePointer<nghttp2_frame_hd>) -> Int32 {
     untold.begins(length: header.pointee.length)
@@ -22,8 +22,8 @@ extension HTTP2ServerSession {
   }
 
   private func beginsHeaders(on id: Int32) -> Int32 {
-    // After GOAWAY nghttp2 opens no stream, and what comes on those that it did not open is to be ignored. Numbers that no
-    // client may use it refuses itself.
+    // After GOAWAY nghttp2 opens no streams, and frames on unopened streams are ignored. nghttp2 itself rejects
+    // even stream identifiers.
     if goAwaySent != nil || id & 1 == 0 { return 0 }
     if id > closedStreams.highest {
       closedStreams.opened(id)
@@ -36,12 +36,13 @@ extension HTTP2ServerSession {
     return refuse(error)
   }
 
-  /// What HEADERS or DATA are on a stream that is closed; nil on one that is not, or where they are to be ignored.
+  /// Returns the connection error that HEADERS or DATA on a closed stream cause; nil if the stream is open or the
+  /// frame is to be ignored.
   func error(onClosed id: Int32) -> HTTP2ErrorCode? {
     nghttp2_session_get_stream_user_data(session, id) == nil ? closedStreams.error(of: id) : nil
   }
 
-  /// Answers a client's frame on a stream that was refused and is closed.
+  /// Resets a refused stream with STREAM_CLOSED at the client's first frame after it was closed.
   func resetIfRefused(_ id: Int32) {
     guard nghttp2_session_get_stream_user_data(session, id) == nil, closedStreams.takeLateFrame(on: id) else { return }
     nghttp2_submit_rst_stream(session, 0, id, HTTP2ErrorCode.streamClosed.rawValue)
@@ -68,8 +69,8 @@ extension HTTP2ServerSession {
     }
   }
 
-  /// Lets `body` use an open stream; nothing happens if there is none with this number. It is not retained for that: it
-  /// stands in `open` until `closed`, which nothing calls that is done here.
+  /// Calls `body` with an open stream; does nothing if no stream has this identifier. The stream is not retained:
+  /// `open` holds it until `closed`, which `body` never causes.
   @inline(__always)
   private func withStream(_ id: Int32, _ body: (RequestStream) -> Void) {
     if recent?.id != id {
@@ -79,7 +80,7 @@ extension HTTP2ServerSession {
     recent?.stream._withUnsafeGuaranteedRef(body)
   }
 
-  /// Returns what the callback returns.
+  /// - Returns: the return value for the callback.
   @inline(__always)
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
     if fields.stream != id, !beginFields(on: id) { return 0 }
@@ -87,7 +88,7 @@ extension HTTP2ServerSession {
     return leavesOut(fieldOf: name.count + value.count, on: id)
   }
 
-  /// Whether a field is one to go on with. The first one that is not ends the stream.
+  /// Returns whether a field is valid. The first invalid field resets the stream.
   @inline(__always)
   private func isSound(_ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, on id: Int32) -> Bool {
     var isSound = false
@@ -99,15 +100,15 @@ extension HTTP2ServerSession {
     return isSound
   }
 
-  /// A malformed request costs its stream, as soon as that is known (RFC 9113 section 8.1.1).
+  /// Resets the stream of a malformed request as soon as the error is detected (RFC 9113 section 8.1.1).
   private func refuse(_ stream: RequestStream, for breach: MessageBreach) {
     stream.breach = breach
     nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.protocolError.rawValue)
   }
 
-  /// A field is more than the header list may have, or is of a request that is not gone on with.
+  /// Counts a field that exceeds the header list limit or belongs to a malformed request.
   ///
-  /// Returns what the callback returns.
+  /// - Returns: the return value for the callback.
   private func leavesOut(fieldOf size: Int, on id: Int32) -> Int32 {
     headerExcess += size + 32
     withStream(id) { if $0.breach == nil { $0.request.headersTooLarge = true } }
@@ -116,15 +117,15 @@ extension HTTP2ServerSession {
     return APNS_CALLBACK_FAILURE
   }
 
-  /// Returns whether there is such a stream.
+  /// - Returns: whether the stream is open.
   private func beginFields(on id: Int32) -> Bool {
     settleFields()
     withStream(id) { fields.begin(of: $0.request, isTrailer: $0.hasHeaders) }
     return fields.stream == id
   }
 
-  /// Gives what came of a header block to its stream. Trailers go no further: they are not to be taken for header fields
-  /// (RFC 9110 section 6.5.1).
+  /// Moves the received fields of a header block to their stream's request. Trailers are discarded: they must not
+  /// be merged into the header fields (RFC 9110 section 6.5.1).
   func settleFields() {
     guard fields.count > 0 else { return }
     withStream(fields.stream) { if !$0.hasHeaders { fields.append(to: &$0.request) } }
@@ -145,7 +146,7 @@ extension HTTP2ServerSession {
     }
   }
 
-  /// Returns what the callback returns.
+  /// - Returns: the return value for the callback.
   func received(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
     untold.ends()
     let header = frame.pointee.hd
@@ -168,7 +169,8 @@ extension HTTP2ServerSession {
       resets += 1
     case APNS_FRAME_PING:
       if header.flags & APNS_FLAG_ACK == 0, acknowledgesPings {
-        // Refused when too many acknowledgements wait to be read: the session ends as if nghttp2 acknowledged by itself.
+        // Fails when too many acknowledgements are queued: the session then ends as it does with nghttp2's
+        // automatic acknowledgements.
         let code = nghttp2_submit_ping(session, APNS_FLAG_ACK, apns_ping_opaque_data(frame))
         if code != 0 {
           refusal = String(cString: nghttp2_strerror(code))
@@ -182,17 +184,17 @@ extension HTTP2ServerSession {
     return 0
   }
 
-  /// Sends 100 to a client that waits for it. Nothing speaks for APNs doing otherwise.
+  /// Sends status 100 to a client that waits for it. There is no evidence that APNs behaves differently.
   private func askForBody(of stream: RequestStream) {
     let (name, value): (StaticString, StaticString) = (":status", "100")
-    // nghttp2 declares both as mutable, writes to neither, and copies them before the call returns.
+    // nghttp2 declares both as mutable but does not write to them; it copies them before the call returns.
     var field = nghttp2_nv(
       name: UnsafeMutablePointer(mutating: name.utf8Start), value: UnsafeMutablePointer(mutating: value.utf8Start),
       namelen: name.utf8CodeUnitCount, valuelen: value.utf8CodeUnitCount, flags: APNS_NV_NONE)
     nghttp2_submit_headers(session, 0, stream.id, nil, &field, 1, nil)
   }
 
-  /// Whether a request is one to go on with when a frame of it has come whole.
+  /// Returns whether a request is still valid after a complete frame.
   @inline(__always)
   private func isSound(_ stream: RequestStream, afterFrame header: nghttp2_frame_hd) -> Bool {
     let endsStream = header.flags & APNS_FLAG_END_STREAM != 0
@@ -212,7 +214,7 @@ extension HTTP2ServerSession {
     return false
   }
 
-  /// Body bytes were taken in, so the client may send as many more, unless its window is held.
+  /// Credits received body bytes to the stream's window unless the window is held.
   private func took(_ count: Int, on id: Int32, isLast: Bool) {
     uncredited += count
     if windowIsHeld {
@@ -222,8 +224,8 @@ extension HTTP2ServerSession {
     }
   }
 
-  /// Opens the connection's window again for what has come since the last time. Only when the events of that were handled:
-  /// the first of them may be the push at which the window is to be held.
+  /// Credits the connection's window with the bytes received since the last call. Called only after the events of
+  /// these bytes were handled: the first of them may be a push whose rule holds the window.
   func creditConnection() {
     guard uncredited > 0 else { return }
     if windowIsHeld {
@@ -234,7 +236,7 @@ extension HTTP2ServerSession {
     uncredited = 0
   }
 
-  /// Gives what was held back. nghttp2 says so where it is half of a window or more.
+  /// Releases the withheld window. nghttp2 sends WINDOW_UPDATE where this is at least half of a window.
   func openWindows() {
     nghttp2_session_consume_connection(session, heldBack)
     heldBack = 0
@@ -257,7 +259,8 @@ extension HTTP2ServerSession {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
       guard header.flags & APNS_FLAG_END_STREAM != 0 else { return }
       withStream(header.stream_id) { stream in
-        // The answer to a request that is still coming: tell the client to stop sending it (RFC 9113 section 8.1).
+        // The request is still incomplete: RST_STREAM NO_ERROR asks the client to stop sending it (RFC 9113 section
+        // 8.1).
         if !stream.isComplete { resetsDue.append((header.stream_id, HTTP2ErrorCode.noError.rawValue)) }
       }
     case APNS_FRAME_RST_STREAM:
@@ -267,7 +270,7 @@ extension HTTP2ServerSession {
     }
   }
 
-  /// The headers of an answer, or 100 before it, do not leave any more.
+  /// Called when the HEADERS of a response, or of an interim 100 response, will not be sent.
   func notSent(on id: Int32) {
     withStream(id) { stream in
       guard stream.isAnswered else { return }
@@ -280,14 +283,15 @@ extension HTTP2ServerSession {
     if isReceiving { closedNow.append(id) }
     guard let object = takeOut(id) else { return }
     let isReusable = object._withUnsafeGuaranteedRef { stream in
-      // One whose answer is held is not used again: a part may yet be let go by somebody who does not know.
+      // A stream with a held response is not reused: its owner may still release a part without knowing that it is
+      // closed.
       if stream.isAnswered, stream.answer?.isHeld != true { return true }
-      // The event holds it, and maybe the one that handed it out is not taken yet either.
+      // The event retains the stream, and the event that reported it may still be queued.
       if stream.isReported {
         events.append(.cancelled(stream))
       } else {
         stream.isReported = true
-        // A refused stream is no fault of the client.
+        // A refused stream does not count as the client's fault.
         if stream.resetSent != nil, !stream.isRefused { resets += 1 }
         events.append(stream.resetSent.map { .reset(stream, $0) } ?? .aborted(stream))
       }
@@ -296,7 +300,7 @@ extension HTTP2ServerSession {
     if isReusable { pool.give(object) } else { object.release() }
   }
 
-  /// Takes a stream out of `open`, with its retain; the last one moves to its place.
+  /// Removes a stream from `open` and returns its retained reference; the last element moves to the free index.
   private func takeOut(_ id: Int32) -> Unmanaged<RequestStream>? {
     var place: Int?
     withStream(id) { place = $0.index }

@@ -1,13 +1,15 @@
 internal import CNghttp2
 
-/// Clients that take their time. The session has no clock: whoever has one calls every `HTTP2Limits.lookInterval`.
+/// Time limits for slow clients. A session has no clock: its owner calls `endOverdueStreams` every
+/// `HTTP2Limits.lookInterval`.
 extension HTTP2ServerSession {
-  /// Ends with RST_STREAM what the client has owed for more than `HTTP2Limits.maxLooks` looks: the rest of a request, or the
-  /// window for an answer. They are `isOverdue`, and a request that did not come whole is reported as `Event.reset`. A push
-  /// that is held on purpose is not looked at, and no request while the client's window is.
+  /// Resets the streams on which the client has owed something for more than `HTTP2Limits.maxLooks` calls: the rest
+  /// of a request, or the window for a response. These streams become `isOverdue`, and an incomplete request is
+  /// reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
+  /// window is held.
   ///
-  /// - Returns: those that were ended, while `drain` has not let them go.
-  /// - Throws: `HTTP2Failure` if a header block or the client's preface is overdue, for which the session has to end.
+  /// - Returns: the streams that were reset; valid until `drain` closes them.
+  /// - Throws: `HTTP2Failure` if a header block or the connection preface is overdue, which ends the session.
   public func endOverdueStreams() throws -> [RequestStream] {
     resets = 0
     let seconds = HTTP2Limits.lookInterval.components.seconds * Int64(HTTP2Limits.maxLooks)
@@ -28,7 +30,7 @@ extension HTTP2ServerSession {
       stream.isOverdue = true
       overdue.append(stream)
     }
-    // Not while `open` is walked through.
+    // Outside of the loop above, which iterates over `open`.
     for stream in overdue { nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.cancel.rawValue) }
     return overdue
   }

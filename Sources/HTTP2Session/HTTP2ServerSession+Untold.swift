@@ -1,15 +1,17 @@
 internal import CNghttp2
 
-/// What RFC 9113 forbids and nghttp2 lets pass without a callback of its own.
+/// Detects violations of RFC 9113 that nghttp2 ignores without calling a callback.
 extension HTTP2ServerSession {
-  /// Looks for frames that nghttp2 threw away, and ends the connection if they must not be: DATA on a stream that the client
-  /// has ended (section 5.1) or passed over (section 5.1.1), and a CONTINUATION that is too large (section 4.2).
+  /// Scans for frames that nghttp2 discarded and ends the connection if they are violations: DATA on a stream that
+  /// the client has ended (section 5.1) or skipped (section 5.1.1), and a CONTINUATION that is too large (section
+  /// 4.2).
   ///
-  /// The frames behind such a one in `bytes` were taken in already.
+  /// nghttp2 has already processed the frames in `bytes` that follow the violation.
   func lookAtUntold(in bytes: UnsafeRawBufferPointer, from start: UntoldFrames.Start) {
-    // From then on there may be streams that were not opened, and what comes on them is ignored.
+    // After GOAWAY, streams may exist that nghttp2 did not open; frames on them are ignored.
     guard goAwaySent == nil else { return }
-    // Open when these bytes came; some frame that is complete by them ended the client's side.
+    // Streams that were open when these bytes were received; a frame completed by these bytes ended the client's
+    // side.
     var notYetEnded = Set(closedNow)
     notYetEnded.remove(start.ending)
     var error: HTTP2ErrorCode?
@@ -26,22 +28,22 @@ extension HTTP2ServerSession {
     if let error { nghttp2_session_terminate_session2(session, lastProcessedStream, error.rawValue) }
   }
 
-  /// Of a stream that is idle, or could only be the server's own, nghttp2 does not let DATA pass.
+  /// nghttp2 itself rejects DATA on idle streams and on streams with even identifiers.
   private func mayBeClosed(_ id: Int32) -> Bool { id & 1 == 1 && id <= closedStreams.highest }
 
-  /// SETTINGS of the client begin, or go on.
+  /// Called when a SETTINGS frame of the client begins or continues.
   func beginsSettings() {
     waitingBeforeSettings = nghttp2_session_get_outbound_queue_size(session)
   }
 
-  /// They were taken in. A window of more than 2³¹−1 that they give a stream is an error of the connection (section
-  /// 6.9.2), but nghttp2 resets that stream.
+  /// Called when a SETTINGS frame of the client was processed. An initial window above 2³¹−1 for an open stream is
+  /// a connection error (section 6.9.2), but nghttp2 only resets the stream.
   ///
-  /// Returns what the callback returns.
+  /// - Returns: the return value for the callback.
   func endsSettings() -> Int32 {
     let before = waitingBeforeSettings ?? 0
     waitingBeforeSettings = nil
-    // One frame more is the acknowledgement, each other is such a reset.
+    // One additional queued frame is the acknowledgement; each further one is such a RST_STREAM.
     return nghttp2_session_get_outbound_queue_size(session) > before + 1 ? refuse(.flowControlError) : 0
   }
 }

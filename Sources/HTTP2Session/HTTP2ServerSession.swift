@@ -1,91 +1,99 @@
 internal import CNghttp2
 
-/// The server side of one HTTP/2 connection: bytes in, events out; commands in, bytes out. It does no I/O.
+/// The server side of one HTTP/2 connection, on top of nghttp2: consumes received bytes, produces events and bytes
+/// to send. It performs no I/O.
 ///
-/// Order of use: `receive` what came, take the events with `nextEvent`, give commands (`respond`, `goAway`, …), then
-/// `drain` and send what it yields. Events are queued inside nghttp2's callbacks and acted on after they returned,
-/// because nghttp2 must not be entered again from a callback.
+/// Use it in this order: pass received bytes to `receive`, read the events with `nextEvent`, issue commands
+/// (`respond`, `goAway`, …), then call `drain` and send the bytes it appends. Events are queued inside nghttp2's
+/// callbacks and handled after they return, because nghttp2 must not be re-entered from a callback.
 ///
-/// Not Sendable: one session lives on one event loop.
+/// Not Sendable: a session is confined to one event loop.
 public final class HTTP2ServerSession {
-  /// What the peer did.
+  /// An event caused by the peer.
   public enum Event {
-    /// A request came in whole, or its body grew past `HTTP2Limits.maxBodySize` and need not be waited for.
+    /// A complete request, or one whose body exceeded `HTTP2Limits.maxBodySize`; the rest of such a body is not
+    /// awaited.
     case request(RequestStream)
-    /// The client went away from the stream before its request was whole.
+    /// The client reset the stream before its request was complete.
     case aborted(RequestStream)
-    /// nghttp2 ended the stream with this code, because its request broke the rules of HTTP/2.
+    /// The server reset the stream with this code, because the request violates HTTP/2.
     case reset(RequestStream, HTTP2ErrorCode)
-    /// A stream whose request was handed out, and not answered since or with a part of the answer held, is closed: by the client's RST_STREAM, or by a GOAWAY
-    /// that leaves it out. Nothing can be said on it any more.
+    /// The stream was closed after its request was reported, by RST_STREAM from the client or by a GOAWAY that
+    /// excludes it, while the response was not yet submitted or a part of it was held. Nothing can be sent on the
+    /// stream any more.
     case cancelled(RequestStream)
-    /// The answer that was given does not leave: the peer broke the protocol behind the request, and nothing follows the
-    /// GOAWAY that says so.
+    /// The submitted response is not sent: the peer violated the protocol after the request, and no response
+    /// follows the GOAWAY that reports the violation.
     case answerDropped(RequestStream)
-    /// The peer opened more streams than the limit it had acknowledged; this one was the first too many.
+    /// The peer exceeded a stream limit that it had acknowledged; `stream` is the first stream above `limit`.
     case excessStreams(stream: Int32, limit: UInt32)
     /// The peer sent GOAWAY with this code.
     case goAway(errorCode: UInt32)
   }
 
-  // nghttp2 owns what this points to until `nghttp2_session_del` in deinit. Its user data is this object, unretained:
-  // callbacks run only inside calls that this object makes, hence only while it lives.
+  // Owned by nghttp2 until `nghttp2_session_del` in deinit. Its user data is this object, unretained: callbacks run
+  // only inside calls that this object makes, hence only while it is alive.
   let session: OpaquePointer
 
-  // Callbacks run inside calls of this object on the same thread, and none of those holds one of these properties while
-  // it calls nghttp2: the run-time checks for overlapping access would cost much and find nothing.
-  /// One that was taken leaves nil in its place.
+  // Exclusivity is not checked at run time: callbacks run inside calls of this object on the same thread, and no
+  // method accesses one of these properties across a call into nghttp2. The checks would be expensive and find
+  // nothing.
+  /// The queued events. A slot is nil once `nextEvent` has returned its event.
   @exclusivity(unchecked) var events: [Event?] = []
   @exclusivity(unchecked) private var eventsTaken = 0
   @exclusivity(unchecked) var streamLimits = StreamLimits()
-  /// Every stream nghttp2 has open; its user data for the stream points to the same object. Each is retained once for its
-  /// place here, until `takeOut` or `deinit`, and knows its index.
+  /// The streams that nghttp2 has open; nghttp2's user data for a stream points to the same object. Each object is
+  /// retained once for this array, until `takeOut` or `deinit`, and stores its index here.
   @exclusivity(unchecked) var open: [Unmanaged<RequestStream>] = []
-  /// The stream that nghttp2 spoke of last, so that it need not be looked up for each of its fields and frames. It stands
-  /// in `open`, and is forgotten here before it leaves that.
+  /// The stream nghttp2 used last, cached to avoid a lookup for each field and frame. It is always an element of
+  /// `open` and is cleared before the element is removed.
   @exclusivity(unchecked) var recent: (id: Int32, stream: Unmanaged<RequestStream>)?
   @exclusivity(unchecked) var excessReported = false
-  /// Streams that get RST_STREAM once what was said on them is out.
+  /// Streams to reset with RST_STREAM after the frames queued for them have been drained.
   @exclusivity(unchecked) var resetsDue: [(stream: Int32, code: UInt32)] = []
-  /// GOAWAY frames that nghttp2 does not know of.
+  /// GOAWAY frames to send without nghttp2's knowledge.
   @exclusivity(unchecked) var goAwaysDue: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
   @exclusivity(unchecked) var closedStreams = ClosedStreams()
   @exclusivity(unchecked) var untold = UntoldFrames()
-  /// nghttp2 takes bytes in.
+  /// Whether nghttp2 is processing received bytes.
   @exclusivity(unchecked) var isReceiving = false
-  /// Streams that were closed meanwhile.
+  /// Streams that were closed while nghttp2 processed the current bytes.
   @exclusivity(unchecked) var closedNow: [Int32] = []
-  /// How many frames waited to be sent before SETTINGS of the client that have not come whole.
+  /// The length of nghttp2's outbound queue before a SETTINGS frame of the client that is still incomplete; nil if
+  /// there is none.
   @exclusivity(unchecked) var waitingBeforeSettings: Int?
-  /// What the client broke the protocol with where nghttp2 would let it pass.
+  /// The error code for a protocol violation of the client that nghttp2 does not detect.
   @exclusivity(unchecked) var violation: HTTP2ErrorCode?
-  /// What a callback refused to go on for.
+  /// Why a callback ended the session.
   @exclusivity(unchecked) var refusal: String?
-  /// The client's preface, whose last part is SETTINGS, has come.
+  /// Whether the client's connection preface, including its SETTINGS frame, has been received.
   @exclusivity(unchecked) var hasBegun = false
-  /// How many looks found no preface.
+  /// The number of `endOverdueStreams` calls before the preface was received.
   @exclusivity(unchecked) var looks: UInt8 = 0
-  /// Streams that were reset since the last look, by the client or for not being valid HTTP/2.
+  /// Streams reset since the last call of `endOverdueStreams`, by the client or because they violate HTTP/2.
   @exclusivity(unchecked) var resets = 0
-  /// The header block that is coming.
+  /// The header block being received.
   @exclusivity(unchecked) var fields: FieldBlock
-  /// Bytes of fields past the limit in it.
+  /// The bytes of fields in the current header block that exceed the limit.
   @exclusivity(unchecked) var headerExcess = 0
-  /// How many answers put their ids into the peer's HPACK table, as far as that is counted.
+  /// The number of responses whose `apns-…` fields were indexed in the peer's HPACK table, counted up to
+  /// `answersWithIndexedIDs`.
   @exclusivity(unchecked) var answersIndexed = 0
-  /// Enough for one that was accepted and one that was not.
+  /// Enough for an accepted and a rejected push.
   static let answersWithIndexedIDs = 4
-  /// Bytes of all requests that were handed out, as their header lists count and with their bodies: what came to some use.
+  /// The size of all reported requests in bytes: their header lists, counted as in SETTINGS_MAX_HEADER_LIST_SIZE,
+  /// and their bodies.
   @exclusivity(unchecked) public internal(set) var bytesOfRequests = 0
   let pool: RequestStreamPool
   private let memory: SessionMemory
 
-  /// A session that will first say SETTINGS as APNs does: 4096 / `maxConcurrentStreams` / 16384 / 8000, in this order.
+  /// Creates a session whose first SETTINGS frame equals that of APNs: 4096 / `maxConcurrentStreams` / 16384 /
+  /// 8000, in this order.
   ///
   /// - Parameters:
-  ///   - settings: what is said instead of that, or besides.
-  ///   - pool: shared with the other sessions of the thread, or not.
-  /// - Throws: `HTTP2Failure` if nghttp2 has no memory.
+  ///   - settings: values that replace or extend the defaults.
+  ///   - pool: a pool that the sessions of one thread may share.
+  /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
   public init(
     maxConcurrentStreams: UInt32, settings: HTTP2Settings = HTTP2Settings(),
     pool: RequestStreamPool = RequestStreamPool()
@@ -100,14 +108,14 @@ public final class HTTP2ServerSession {
       nghttp2_option_del(options)
     }
     Self.install(callbacks)
-    // `MessageCheck` does it.
+    // `MessageCheck` validates the messages.
     nghttp2_option_set_no_http_messaging(options, 1)
-    // Without it nghttp2 keeps closed streams for a priority tree that nobody uses.
+    // Otherwise nghttp2 keeps closed streams for a priority tree that is not used.
     nghttp2_option_set_no_closed_streams(options, 1)
-    // Ours comes first, which tells the client why (`HTTP2Limits.maxResets`).
+    // Twice our limit, so that ours applies first: it reports the reason to the client (`HTTP2Limits.maxResets`).
     nghttp2_option_set_stream_reset_rate_limit(
       options, UInt64(2 * HTTP2Limits.maxResets), UInt64(HTTP2Limits.maxResets))
-    // Both are done in the callbacks, because a fault may withhold them.
+    // The callbacks do both, because a fault may suppress them.
     nghttp2_option_set_no_auto_ping_ack(options, 1)
     nghttp2_option_set_no_auto_window_update(options, 1)
     var made: OpaquePointer?
@@ -140,10 +148,10 @@ public final class HTTP2ServerSession {
 
   // MARK: - Bytes and events
 
-  /// Takes plain bytes from the peer. Events are then waiting in `nextEvent`.
+  /// Processes decrypted bytes from the peer. The resulting events are available from `nextEvent`.
   ///
-  /// - Throws: `HTTP2Failure` when the session cannot go on. Ordinary protocol errors of the peer are answered by nghttp2
-  ///   with GOAWAY: then `isFinished` becomes true once `drain` has yielded it.
+  /// - Throws: `HTTP2Failure` if the session cannot continue. nghttp2 answers ordinary protocol errors of the peer
+  ///   with GOAWAY; `isFinished` becomes true once `drain` has appended it.
   public func receive(_ bytes: UnsafeRawBufferPointer) throws {
     var taken = 0
     var place = untold.beginning ?? bytes.count
@@ -158,9 +166,9 @@ public final class HTTP2ServerSession {
     if taken < bytes.count { _ = try takeIn(UnsafeRawBufferPointer(rebasing: bytes[taken...])) }
   }
 
-  /// Hands bytes to nghttp2.
+  /// Passes bytes to nghttp2.
   ///
-  /// - Returns: whether it is to get what comes behind them.
+  /// - Returns: whether nghttp2 may receive the bytes that follow.
   private func takeIn(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
     if waitingBeforeSettings != nil { beginsSettings() }
     isReceiving = true
@@ -188,16 +196,16 @@ public final class HTTP2ServerSession {
     return true
   }
 
-  /// Whether `nextEvent` has something.
+  /// Whether any events are queued.
   public var hasEvents: Bool { eventsTaken < events.count }
 
-  /// The next thing the peer did, or nil when all was taken.
+  /// Returns the next event, or nil if there is none.
   public func nextEvent() -> Event? {
     while eventsTaken < events.count {
-      // Moved out, which spares a retain and a release for each push.
+      // Moved out, which saves a retain and a release per push.
       let event = events[eventsTaken].take()
       eventsTaken += 1
-      // Answered after the client had gone but before that was known.
+      // Skip the event if the request was answered before the cancellation was noticed.
       if case .cancelled(let stream) = event, stream.isAnswered, stream.answer?.isHeld != true { continue }
       return event
     }
@@ -206,14 +214,14 @@ public final class HTTP2ServerSession {
     return nil
   }
 
-  /// Appends what should now go to the peer: all of it, or as many frames as make `limit` bytes.
+  /// Appends the bytes to send to the peer, or as many whole frames as are needed to reach `limit` bytes.
   ///
-  /// - Returns: whether that was all.
+  /// - Returns: whether nothing is left to send.
   @discardableResult
   public func drain(into output: inout [UInt8], upTo limit: Int = .max) -> Bool {
     creditConnection()
     guard appendFrames(to: &output, upTo: limit) else { return false }
-    // Only now, because nghttp2 lets RST_STREAM overtake the answer and then drops it.
+    // Only after the response: nghttp2 would send RST_STREAM first and then drop the response.
     while let reset = resetsDue.popLast() {
       nghttp2_submit_rst_stream(session, 0, reset.stream, reset.code)
       _ = appendFrames(to: &output, upTo: .max)
@@ -222,7 +230,7 @@ public final class HTTP2ServerSession {
     return true
   }
 
-  /// - Returns: whether there are no more.
+  /// - Returns: whether no frames are left.
   private func appendFrames(to output: inout [UInt8], upTo limit: Int) -> Bool {
     while output.count < limit {
       var frame: UnsafePointer<UInt8>?
@@ -230,7 +238,7 @@ public final class HTTP2ServerSession {
       guard count > 0, let frame else { return true }
       let start = output.count
       output.append(contentsOf: UnsafeBufferPointer(start: frame, count: count))
-      // Frame header: length (3), type, flags. nghttp2 yields whole frames, SETTINGS in one piece.
+      // Frame header: length (3), type, flags. nghttp2 returns whole frames; SETTINGS is never split.
       if count >= 9, frame[3] == APNS_FRAME_SETTINGS {
         if frame[4] & APNS_FLAG_ACK == 0 {
           streamLimits.patchSettings(in: &output, frameAt: start, end: start + count)
@@ -252,19 +260,21 @@ public final class HTTP2ServerSession {
     goAwaysDue = []
   }
 
-  /// The last GOAWAY that was drained, by a command or by nghttp2 because the peer broke the protocol.
+  /// The last GOAWAY frame that was drained, whether sent by a command or by nghttp2 after a protocol error of the
+  /// peer.
   @exclusivity(unchecked) public private(set) var goAwaySent: GoAway?
 
-  // MARK: - What is withheld
+  // MARK: - Suppressed acknowledgements and window updates
 
-  /// Whether the client's SETTINGS are acknowledged. While not, their acknowledgements are thrown away, not kept for later.
+  /// Whether the client's SETTINGS frames are acknowledged. Acknowledgements are discarded, not deferred, while
+  /// this is false.
   @exclusivity(unchecked) public var acknowledgesSettings = true
 
-  /// Whether the client's PINGs are acknowledged. One that comes while not is never acknowledged.
+  /// Whether the client's PING frames are acknowledged. A PING received while this is false is never acknowledged.
   @exclusivity(unchecked) public var acknowledgesPings = true
 
-  /// Whether the client is given no window for the DATA that comes from now on. What was kept back is given once it is
-  /// false again. A client that sends beyond its window breaks the protocol meanwhile.
+  /// Whether window updates are withheld for DATA received from now on. They are sent once this is false again. A
+  /// client that sends more than its window allows violates the protocol.
   public var isWindowHeld: Bool {
     get { windowIsHeld }
     set {
@@ -274,36 +284,37 @@ public final class HTTP2ServerSession {
     }
   }
   @exclusivity(unchecked) var windowIsHeld = false
-  /// Body bytes that came since the connection's window was opened again, or not.
+  /// Body bytes received and not yet credited to the connection's flow-control window.
   @exclusivity(unchecked) var uncredited = 0
-  /// Body bytes for which the connection's window was not opened again.
+  /// Body bytes withheld from the connection's flow-control window.
   @exclusivity(unchecked) var heldBack = 0
 
   // MARK: - State
 
-  /// Neither side has anything more to say: close once the drained bytes are sent.
+  /// Whether neither side has anything more to send: close the connection once the drained bytes are sent.
   public var isFinished: Bool {
     nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
   }
 
-  /// Streams that are neither closed nor reset.
+  /// The number of streams that are neither closed nor reset.
   public var openStreamCount: Int { open.count }
 
-  /// The open stream with this number; nil if it was never opened or is closed.
+  /// Returns the open stream with this identifier, or nil if it is idle or closed.
   public func stream(withID id: Int32) -> RequestStream? {
     guard let pointer = nghttp2_session_get_stream_user_data(session, id) else { return nil }
     return Unmanaged<RequestStream>.fromOpaque(pointer).takeUnretainedValue()
   }
 
-  /// Streams that are open and were not answered, for a connection that ends.
+  /// The open streams without a submitted response.
   public var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isAnswered } }
 
-  /// Whether a request is still coming, or an answer that was given is not wholly out: what a connection that ends waits
-  /// for. A stream whose request came and was not answered is held on purpose.
+  /// Whether a request is still being received or a submitted response is not fully sent. A closing connection
+  /// waits for these; a stream whose request was reported and not answered is delayed on purpose and does not
+  /// count.
   public var owesAnswers: Bool { openStreams.contains { $0.isAnswered || !$0.isReported } }
 
   var openStreams: some Sequence<RequestStream> { open.lazy.map { $0.takeUnretainedValue() } }
 
-  /// The highest stream whose request was processed, as GOAWAY names it.
+  /// The highest stream whose request was processed, as reported in GOAWAY.
   public var lastProcessedStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }
 }

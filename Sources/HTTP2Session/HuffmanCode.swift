@@ -1,9 +1,9 @@
-/// The Huffman code that strings of a header block may be written in (RFC 7541 section 5.2 and appendix B).
+/// A decoder for the Huffman code of HPACK strings (RFC 7541 section 5.2 and appendix B).
 struct HuffmanCode: Sendable {
-  /// Which bytes have codes of how many bits, in the order of their codes. The code is canonical, so that says what they are:
-  /// each is one more than the one before, with a zero added for each bit that it is longer.
+  /// The bytes by the length of their codes in bits, in the order of their codes. The code is canonical: each code
+  /// is the previous one plus one, with a zero appended for each additional bit.
   ///
-  /// The last code, all ones, is for the end of a string, and must not be in it.
+  /// The last code, all ones, is the end-of-string symbol, which must not occur in a string.
   static let lengths: [(bits: Int, bytes: [UInt8])] = [
     (5, Array("012aceiost".utf8)),
     (6, Array(" %-./3456789=A_bdfghlmnpru".utf8)),
@@ -45,30 +45,31 @@ struct HuffmanCode: Sendable {
     (30, [10, 13, 22]),
   ]
 
-  /// What the next bits stand for, where they begin with a whole code.
+  /// The result of decoding the next `width` bits.
   private struct Look {
-    /// How many bits the codes have together, or more than there ever are where the first one is not whole.
+    /// The total length of the decoded codes in bits; `UInt8.max` if the first code is longer than `width`.
     var bits: UInt8 = .max
-    /// How many bytes they stand for: two where both codes fit in.
+    /// The number of decoded bytes: two if both codes fit.
     var count: UInt8 = 0
-    /// These bytes, the first one lowest.
+    /// The decoded bytes; the first one is the lowest.
     var bytes: UInt16 = 0
   }
-  /// So many bits are looked at together: enough for two of what tokens and paths are mostly made of.
+  /// The number of bits decoded in one table lookup: enough for two of the characters most common in tokens and
+  /// paths.
   private static let width = 12
 
-  /// Codes that are longer than a look.
+  /// Codes longer than `width` bits.
   private struct Long {
     let bits: Int
     let first: UInt64
     let bytes: [UInt8]
   }
 
-  /// By the next `width` bits.
+  /// The lookup table, indexed by the next `width` bits.
   private let looks: [Look]
   private let longCodes: [Long]
 
-  /// There is one.
+  /// The shared decoder.
   static let hpack = HuffmanCode()
 
   private init() {
@@ -99,19 +100,20 @@ struct HuffmanCode: Sendable {
     self.longCodes = longCodes
   }
 
-  /// So many bytes have to be free where a string of `count` bytes is decoded: the shortest codes have five bits, and two
-  /// bytes are written at a time.
+  /// The capacity required to decode a string of `count` bytes: the shortest codes have five bits, and two bytes
+  /// are written at a time.
   static func room(for count: Int) -> Int { count * 8 / 5 + 2 }
 
   /// Decodes a string.
   ///
-  /// - Parameter target: `room(for:)` bytes.
-  /// - Returns: how many bytes it has, or nil if it is not valid.
+  /// - Parameter target: a buffer of at least `room(for:)` bytes.
+  /// - Returns: the number of decoded bytes, or nil if the string is invalid.
   func decode(_ coded: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Int? {
     looks.withUnsafeBufferPointer { looks in
       var next = target
       var place = 0
-      // The bits that come next, from the highest on. Below the first `valid` ones stand zeros, or bits that follow.
+      // The next bits, from the highest on. The bits below the first `valid` ones are zeros or later bits of the
+      // string.
       var window: UInt64 = 0
       var valid = 0
       func take(_ look: Look) {
@@ -125,7 +127,7 @@ struct HuffmanCode: Sendable {
         let taken = min((63 &- valid) &>> 3, coded.count &- place)
         place &+= taken
         valid &+= taken &* 8
-        // There are 56 bits if it is not the end.
+        // At least 56 bits are valid unless the string ends.
         let most = valid
         for _ in 0..<4 {
           let look = looks[Int(window &>> UInt64(64 &- Self.width))]
@@ -133,7 +135,7 @@ struct HuffmanCode: Sendable {
           take(look)
         }
         if valid < most { continue }
-        // A long code, or the end, behind which ones are thought: no code is made of them.
+        // A long code or the end of the string. The padding is all ones, and so is no valid code.
         let padded = window | .max &>> UInt64(valid)
         if valid < 8, padded == .max { return next - target }
         var look = looks[Int(padded &>> UInt64(64 &- Self.width))]
@@ -144,7 +146,7 @@ struct HuffmanCode: Sendable {
     }
   }
 
-  /// The eight bytes from `place`, the first of them highest; behind the end stand zeros.
+  /// Returns the eight bytes from `place`, the first one highest, padded with zeros beyond the end.
   @inline(__always)
   private static func word(at place: Int, of bytes: UnsafeRawBufferPointer) -> UInt64 {
     let beyond = place &+ 8 &- bytes.count
@@ -157,7 +159,7 @@ struct HuffmanCode: Sendable {
     return bytes[place...].reduce(0) { $0 &<< 8 | UInt64($1) } &<< UInt64(8 &* beyond)
   }
 
-  /// The code of more than `width` bits that stands highest in `window`.
+  /// Decodes the code of more than `width` bits at the top of `window`.
   private func longCode(at window: UInt64) -> Look {
     for codes in longCodes {
       let code = window >> UInt64(64 - codes.bits)

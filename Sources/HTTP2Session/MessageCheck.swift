@@ -1,7 +1,7 @@
 internal import CNghttp2
 internal import HTTPMessage
 
-/// What a request has that HTTP/2 forbids (RFC 9113 section 8). It costs the request its stream.
+/// A violation of HTTP/2's message rules by a request (RFC 9113 section 8). The server resets the stream.
 public enum MessageBreach: UInt8, Sendable, CaseIterable {
   /// Sections 8.2 and 8.2.1.
   case fieldName, fieldValue
@@ -16,7 +16,7 @@ public enum MessageBreach: UInt8, Sendable, CaseIterable {
   /// Section 8.1.
   case endlessTrailers
 
-  /// It in words, for the log.
+  /// A description for the log.
   public var words: String {
     switch self {
     case .fieldName: "the name of a field has a capital letter, or a character that no name may have"
@@ -34,10 +34,10 @@ public enum MessageBreach: UInt8, Sendable, CaseIterable {
   }
 }
 
-/// Whether a request is one of HTTP/2, found out as its parts come.
+/// Validates the HTTP/2 rules of a request while its parts are received.
 ///
-/// nghttp2 could find out too. It looks at each byte of each field by itself, which takes a tenth of what a push costs, and
-/// does not tell what it found. It is still asked about whatever is not as in nearly all requests.
+/// nghttp2 can validate too, but it checks each byte separately, which takes a tenth of a push's cost, and does not
+/// report the violation. Its functions are used only for unusual names and values.
 struct MessageCheck {
   private struct Marks: OptionSet {
     let rawValue: UInt16
@@ -47,7 +47,7 @@ struct MessageCheck {
     static let authority = Marks(rawValue: 1 << 2)
     static let path = Marks(rawValue: 1 << 3)
     static let host = Marks(rawValue: 1 << 4)
-    /// A field came that is no pseudo-header field.
+    /// A field that is no pseudo-header field was received.
     static let others = Marks(rawValue: 1 << 5)
     static let isConnect = Marks(rawValue: 1 << 6)
     static let isOptions = Marks(rawValue: 1 << 7)
@@ -57,19 +57,19 @@ struct MessageCheck {
     static let isRooted = Marks(rawValue: 1 << 9)
     /// The path is `*`.
     static let isAsterisk = Marks(rawValue: 1 << 10)
-    /// The client waits for 100 before it sends the body.
+    /// The client waits for status 100 before it sends the body.
     static let expectsContinue = Marks(rawValue: 1 << 11)
   }
 
   private var marks: Marks = []
-  /// What `content-length` says; negative without it.
+  /// The value of `content-length`; negative if there is none.
   private var length: Int64 = -1
 
   // MARK: - Fields
 
-  /// Looks at a field.
+  /// Validates a field.
   ///
-  /// - Parameter isTrailer: it stands behind the body.
+  /// - Parameter isTrailer: whether the field is in the trailer section.
   @inline(__always)
   mutating func take(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isTrailer: Bool
@@ -79,15 +79,15 @@ struct MessageCheck {
     marks.insert(.others)
     guard name.isUsualName || nghttp2_check_header_name(name.text, name.count) != 0 else { return .fieldName }
     if Self.mayBeSpecial(first), let breach = takeSpecial(name, value) { return breach }
-    // A value that HTTP forbids (a control character in apns-topic, a space behind the provider token) is for the rules of
-    // APNs to judge where they do.
+    // A value that HTTP forbids (a control character in apns-topic, trailing space in the provider token) is left
+    // to the APNs rules for the headers that they validate.
     let isSound =
       value.isUsualValue || nghttp2_check_header_value_rfc9113(value.text, value.count) != 0
       || (name.isForTheRules && !isTrailer)
     return isSound ? nil : .fieldValue
   }
 
-  /// Whether a name begins as one of those that `takeSpecial` knows.
+  /// Returns whether a name may be one that `takeSpecial` handles, by its first byte.
   @inline(__always)
   private static func mayBeSpecial(_ first: UInt8) -> Bool {
     switch first {
@@ -135,7 +135,7 @@ struct MessageCheck {
     return nil
   }
 
-  /// Fields that HTTP/2 forbids, or that say something of the whole request.
+  /// Validates fields that HTTP/2 forbids or that concern the whole request.
   private mutating func takeSpecial(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
   ) -> MessageBreach? {
@@ -160,9 +160,9 @@ struct MessageCheck {
 
   // MARK: - Parts
 
-  /// A header block is over.
+  /// Validates the end of a header block.
   ///
-  /// - Parameter isTrailer: it stood behind the body.
+  /// - Parameter isTrailer: whether it is the trailer section.
   mutating func endFields(isTrailer: Bool, endsStream: Bool) -> MessageBreach? {
     if isTrailer { return endsStream ? nil : .endlessTrailers }
     if marks.contains(.isConnect) {
@@ -177,12 +177,12 @@ struct MessageCheck {
     return isPathFit ? nil : .controlData
   }
 
-  /// Whether the client sends no body before it is told to (RFC 9110 section 10.1.1).
+  /// Whether the client waits for status 100 before it sends the body (RFC 9110 section 10.1.1).
   var expectsContinue: Bool { marks.contains(.expectsContinue) }
 
-  /// So much of the body has come.
+  /// Validates the body size against `content-length`.
   ///
-  /// - Parameter isWhole: that was all of it.
+  /// - Parameter isWhole: whether the body is complete.
   func lookAtBody(ofSize size: Int, isWhole: Bool) -> MessageBreach? {
     let size = Int64(size)
     return length < 0 || size == length || (size < length && !isWhole) ? nil : .contentLength
@@ -192,10 +192,10 @@ struct MessageCheck {
 extension UnsafeRawBufferPointer {
   fileprivate var text: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 
-  /// - Parameter text: in lower case.
+  /// - Parameter text: the text to compare with, in lower case.
   fileprivate func isInAnyCase(_ text: String) -> Bool { String(decoding: self, as: UTF8.self).lowercased() == text }
 
-  /// Small letters and hyphens.
+  /// Whether all bytes are lower-case letters or hyphens.
   @inline(__always)
   fileprivate var isUsualName: Bool {
     allSatisfy(byte: { $0 &- 0x61 < 26 || $0 == 0x2d }) { word in
@@ -204,17 +204,17 @@ extension UnsafeRawBufferPointer {
     }
   }
 
-  /// Without control characters, and with no space at its ends.
+  /// Whether there are no control characters, and no space at either end.
   @inline(__always)
   fileprivate var isUsualValue: Bool { isText(from: 0x20) && first != 0x20 && last != 0x20 }
 
-  /// A header's name whose value the rules of APNs reject where it is wrong.
+  /// Whether the APNs rules validate the value of this header.
   fileprivate var isForTheRules: Bool {
     equals("authorization") || equals("apns-id") || equals("apns-topic") || equals("apns-push-type")
       || equals("apns-priority") || equals("apns-expiration")
   }
 
-  /// RFC 3986 section 3.2, without the name of a user (RFC 9113 section 8.3.1).
+  /// RFC 3986 section 3.2, without user information (RFC 9113 section 8.3.1).
   fileprivate var isAuthority: Bool { nghttp2_check_authority(text, count) != 0 && !contains(UInt8(ascii: "@")) }
 
   /// RFC 3986 section 3.1.

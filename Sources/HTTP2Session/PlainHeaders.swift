@@ -1,40 +1,42 @@
 private import CNghttp2
 private import HTTPMessage
 
-/// HEADERS frames for nghttp2 with their strings written out.
+/// Rewrites HEADERS frames so that their Huffman-coded strings become plain literals.
 ///
-/// nghttp2 decodes Huffman code four bits at a time, which was a fifth of all that a push cost: of its path, which is another
-/// each time, and of its provider token, which curl and other clients built on nghttp2 say again each time. A header block
-/// means the same whether its strings are coded or not, and fills the same table (RFC 7541 sections 4.1 and 5.2). So they
-/// are decoded here, and nghttp2 reads and judges every block as ever.
+/// nghttp2 decodes Huffman code four bits at a time, which was a fifth of a push's total cost: for the path, which
+/// differs in each request, and for the provider token, which curl and other clients built on nghttp2 send with
+/// each request. A header block means the same whether its strings are Huffman-coded or not, and produces the same
+/// dynamic table (RFC 7541 sections 4.1 and 5.2). nghttp2 still parses and validates each block.
 ///
-/// What is unusual stays as it came: padded frames, blocks of several frames, what is not valid or would become too large.
+/// Unusual frames are passed on unchanged: padded frames, blocks of several frames, and blocks that are invalid or
+/// would become too large.
 ///
-/// The sessions of one event loop share this. Not Sendable: all of them live on one thread.
+/// The sessions of one event loop share an instance. Not Sendable: it is confined to that thread.
 final class PlainHeaders {
   private static let maxFrame = UntoldFrames.headerSize + Int(HTTP2Limits.maxFrameSize)
-  /// How many bytes strings have, coded, that are kept: provider tokens, and no paths, which have 55.
+  /// The coded sizes of strings that are cached: provider tokens, but not paths, which have 55 bytes.
   private static let keptSizes = 100...1000
 
-  /// A string as it came, and written out with its length before it.
+  /// A coded string, and its plain literal including the length prefix.
   private struct Known {
     var coded: [UInt8] = []
     var plain: [UInt8] = []
   }
 
   private let code = HuffmanCode.hpack
-  /// The frame that was written last. There is room for one of the largest, and beyond that for a copy of another, and a string.
+  /// The buffer for the rewritten frame. It has capacity for a frame of maximum size plus a copy of another one and
+  /// a string.
   private let output = UnsafeMutableRawPointer.allocate(
     byteCount: 2 * maxFrame + HuffmanCode.room(for: maxFrame) + 3, alignment: 16)
-  /// The last long string for each value of three bits that are random in a signature.
+  /// The cache of long strings, indexed by three bits that are random in a signature.
   @exclusivity(unchecked) private var known = [Known](repeating: Known(), count: 8)
 
   deinit { output.deallocate() }
 
-  /// Writes the strings of a frame out.
+  /// Rewrites a frame.
   ///
-  /// - Parameter frame: of HEADERS, whole and with its header.
-  /// - Returns: what stands for it, in memory that the next call uses again; nil if nothing does.
+  /// - Parameter frame: a whole HEADERS frame including its frame header.
+  /// - Returns: the replacement, valid until the next call; nil if the frame is to be passed on unchanged.
   func frame(for frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     let flags = frame[4]
     guard frame.count <= Self.maxFrame, flags & (APNS_FLAG_END_HEADERS | APNS_FLAG_PADDED) == APNS_FLAG_END_HEADERS
@@ -64,7 +66,7 @@ final class PlainHeaders {
     return UnsafeRawBufferPointer(start: output, count: written)
   }
 
-  /// - Returns: where what was copied ends.
+  /// - Returns: the end of the copied bytes.
   private func copy(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to place: Int) -> Int {
     if let start = bytes.baseAddress {
       (output + place).copyMemory(from: start + range.lowerBound, byteCount: range.count)
@@ -72,12 +74,12 @@ final class PlainHeaders {
     return place + range.count
   }
 
-  /// Writes a string out.
+  /// Writes a string as a plain literal.
   ///
-  /// - Returns: where it ends; nil if it is not valid.
+  /// - Returns: the end of the string; nil if it is invalid.
   private func write(_ coded: UnsafeRawBufferPointer, at place: Int) -> Int? {
     guard Self.keptSizes.contains(coded.count) else { return decode(coded, at: place) }
-    // The last byte is filled up with ones.
+    // The second to last byte, because the last one is padded with ones.
     let slot = Int(coded[coded.count - 2] & 7)
     if known[slot].coded.withUnsafeBytes({ $0.equals(coded) }) {
       return known[slot].plain.withUnsafeBytes { copy($0, 0..<$0.count, to: place) }
@@ -90,12 +92,13 @@ final class PlainHeaders {
 
   private func decode(_ coded: UnsafeRawBufferPointer, at place: Int) -> Int? {
     let start = output + place
-    // What stands before a string depends on how long it becomes. Mostly this is right.
+    // The size of the length prefix depends on the decoded length. This estimate is mostly right.
     let likely = HuffmanCode.room(for: coded.count) < 127 ? 1 : 2
     guard let count = code.decode(coded, to: start + likely), count <= Int(HTTP2Limits.maxFrameSize) else { return nil }
     let lengthSize = count < 127 ? 1 : count < 127 + 128 ? 2 : 3
     if lengthSize != likely { (start + lengthSize).copyMemory(from: start + likely, byteCount: count) }
-    // Seven bits, or all of them and the rest in portions of seven, each but the last marked by the eighth (section 5.1).
+    // A prefix of seven bits; if all are set, the rest follows in groups of seven bits, with the eighth bit set in
+    // all but the last (section 5.1).
     start.storeBytes(of: UInt8(min(count, 127)), as: UInt8.self)
     let rest = max(0, count - 127)
     if lengthSize > 1 {
@@ -107,24 +110,24 @@ final class PlainHeaders {
   }
 }
 
-/// Where the strings of a header block stand (RFC 7541 section 6), without a look at what they mean.
+/// Parses the structure of a header block (RFC 7541 section 6) without interpreting it.
 private struct HeaderBlock {
   let bytes: UnsafeRawBufferPointer
-  /// The next byte that was not read.
+  /// The position of the next unread byte.
   var place: Int
 
-  /// Reads the number that a field or a change of the table's size begins with.
+  /// Skips the integer that begins a field representation or a table size update.
   ///
-  /// - Returns: how many strings come after it; nil if it does not end.
+  /// - Returns: the number of strings that follow; nil if the integer is truncated.
   mutating func skipNumber() -> Int? {
     let first = bytes[place]
     place += 1
-    // An index alone, or how large the table is to be.
+    // An indexed field or a table size update.
     if first & 0x80 != 0 { return skipRest(of: first, 0x7f) ? 0 : nil }
     if first & 0xe0 == 0x20 { return skipRest(of: first, 0x1f) ? 0 : nil }
     let mask: UInt8 = first & 0x40 != 0 ? 0x3f : 0x0f
     guard skipRest(of: first, mask) else { return nil }
-    // Without an index the name comes before the value.
+    // Without an index, the name precedes the value.
     return first & mask == 0 ? 2 : 1
   }
 
@@ -139,7 +142,7 @@ private struct HeaderBlock {
 
   /// Reads a string.
   ///
-  /// - Returns: nil if it goes beyond the end.
+  /// - Returns: nil if the string extends beyond the end of the block.
   mutating func string() -> (bytes: UnsafeRawBufferPointer, isCoded: Bool)? {
     guard place < bytes.count else { return nil }
     let first = bytes[place]
@@ -149,7 +152,7 @@ private struct HeaderBlock {
       var shift = 0
       var isLast = false
       while !isLast {
-        // No string is longer that fits into a frame.
+        // A longer string does not fit into a frame.
         guard place < bytes.count, shift <= 14 else { return nil }
         length += Int(bytes[place] & 0x7f) << shift
         isLast = bytes[place] & 0x80 == 0

@@ -1,69 +1,70 @@
 public import HTTPMessage
 
-/// One stream of a server session, from its HEADERS to its close.
+/// One stream of a server session, from its HEADERS until it is closed.
 ///
-/// Its properties are not checked for overlapping access at run time: only its session's callbacks and the one who handles
-/// its event touch it, one after the other on one thread, and the checks would be a twentieth of a push's cost.
+/// Exclusivity is not checked at run time: only the session's callbacks and the handler of its events access the
+/// properties, one after the other on one thread, and the checks would cost a twentieth of a push's time.
 ///
-/// The session owns it, and it is used again for a later stream, of any session with the same `RequestStreamPool`, once this
-/// one is answered and closed: whoever gets it from an event reads it then and keeps nothing of it but the stream's number,
-/// by which `HTTP2ServerSession.stream(withID:)` finds it as long as it is open. Not Sendable; it lives where its session lives.
+/// The session owns the object and reuses it for a later stream, of any session with the same `RequestStreamPool`,
+/// once the stream is answered and closed. A handler that receives it in an event must read it at once and keep
+/// only the stream identifier; `HTTP2ServerSession.stream(withID:)` returns the object while the stream is open.
+/// Not Sendable: it is confined to its session's event loop.
 public final class RequestStream {
-  /// Its number.
+  /// The stream identifier.
   public var id: Int32 { number }
-  // Apart from `id`, because other modules would be checked when they read it.
+  // Separate from `id`, because reads from other modules would be checked.
   @exclusivity(unchecked) private var number: Int32 = 0
 
-  /// The request as far as it has come.
+  /// The request as received so far.
   @exclusivity(unchecked) public internal(set) var request = HTTPRequest()
 
-  /// The client has ended its side of the stream.
+  /// Whether the client has ended its side of the stream.
   @exclusivity(unchecked) public internal(set) var isComplete = false
 
-  /// An answer was submitted, so nothing more is owed to this stream.
+  /// Whether a response or RST_STREAM was submitted.
   @exclusivity(unchecked) public internal(set) var isAnswered = false
 
-  /// Its time is over: it was reset because its request did not come whole, or its answer was not taken.
+  /// Whether the stream was reset because its request was not completed, or its response not accepted, in time.
   @exclusivity(unchecked) public internal(set) var isOverdue = false
 
-  /// Whether the server refused it because it cut the stream limit.
+  /// Whether the server refused the stream because it reduced the stream limit.
   @exclusivity(unchecked) public internal(set) var isRefused = false
 
-  /// What its request has that HTTP/2 forbids, so that it was reset.
+  /// The violation of HTTP/2 for which the stream was reset.
   @exclusivity(unchecked) public internal(set) var breach: MessageBreach?
 
-  /// It was handed out as an event and must not be handed out again.
+  /// Whether the stream was reported as an event and must not be reported again.
   @exclusivity(unchecked) public internal(set) var isReported = false
 
-  /// The code of a RST_STREAM that went out for it.
+  /// The error code of the RST_STREAM that was sent on this stream.
   @exclusivity(unchecked) var resetSent: HTTP2ErrorCode?
 
-  /// What its request has to keep to.
+  /// The validation of the request.
   @exclusivity(unchecked) var check = MessageCheck()
 
-  /// Its header block has come whole.
+  /// Whether the header block is complete.
   @exclusivity(unchecked) var hasHeaders = false
 
-  /// How many looks found that the client owes it something.
+  /// The number of `endOverdueStreams` calls at which the client owed something on this stream.
   @exclusivity(unchecked) var looks: UInt8 = 0
 
-  /// Where it stands among its session's open streams.
+  /// The index in the session's `open`.
   @exclusivity(unchecked) var index = 0
 
-  /// The answer's body, while it has one.
+  /// The response's body, if it has one.
   @exclusivity(unchecked) var answer: AnswerBody?
 
-  /// Body bytes for which the window was not opened again.
+  /// Body bytes withheld from the stream's flow-control window.
   @exclusivity(unchecked) var heldBack = 0
 
-  /// Takes the request out for the one who works on it, which spares him holding its buffers. `putBack` follows.
+  /// Moves the request out for processing, which avoids retaining its buffers. Call `putBack` afterwards.
   public func takeRequest() -> HTTPRequest {
     var taken = HTTPRequest()
     swap(&taken, &request)
     return taken
   }
 
-  /// Puts back what `takeRequest` took.
+  /// Returns a request that `takeRequest` moved out.
   public func putBack(_ taken: consuming HTTPRequest) { request = taken }
 
   func reset(stream: Int32) {

@@ -1,26 +1,27 @@
-/// Objects of closed streams with their buffers, for the next streams, and memory that nghttp2 needs for a short time.
+/// Reusable stream objects with their buffers, and temporary memory for nghttp2.
 ///
-/// The sessions of one event loop share a pool, so that an idle connection owns nothing of it. Not Sendable: all sessions
-/// that share one live on one thread.
+/// The sessions of one event loop share a pool, so that an idle connection owns none of this memory. Not Sendable:
+/// all sessions that share a pool are confined to one thread.
 public final class RequestStreamPool {
-  /// More are not kept, so that a burst does not stay in memory: with the longest requests these take 4 MB.
+  /// The maximum number of free objects, so that memory used by a burst is released. With requests of maximum size
+  /// they take 4 MB.
   static let limit = 256
 
-  /// Each is retained once.
+  /// The free objects, each retained once.
   @exclusivity(unchecked) private var free: [Unmanaged<RequestStream>] = []
-  /// What nghttp2's small objects are made of.
+  /// The allocator for nghttp2's small objects.
   let small = SmallBlocks()
-  /// Where a session puts a frame together (`SessionMemory`).
+  /// The buffer in which a session assembles a frame (`SessionMemory`).
   let frameBlock = UnsafeMutableRawPointer.allocate(byteCount: SessionMemory.frameSize, alignment: 16)
-  /// The table of streams of a session that ended, for the next one: its page need not be asked of the system again.
+  /// The stream table of an ended session, kept for the next one to avoid another `mmap`.
   @exclusivity(unchecked) var spareTable: UnsafeMutableRawPointer?
-  /// Where the fields of a header block stand while it is read.
+  /// The buffer for the fields of the header block being received.
   let fieldBlock = UnsafeMutableRawPointer.allocate(byteCount: FieldBlock.capacity, alignment: 16)
 
-  /// What nghttp2 gets instead of HEADERS with coded strings.
+  /// Rewrites HEADERS frames with Huffman-coded strings.
   let plainHeaders = PlainHeaders()
 
-  /// An empty pool.
+  /// Creates an empty pool.
   public init() {}
 
   deinit {
@@ -30,13 +31,13 @@ public final class RequestStreamPool {
     fieldBlock.deallocate()
   }
 
-  /// How many objects wait for a stream.
+  /// The number of free objects.
   var count: Int { free.count }
 
-  /// An object with whatever was in it, retained once: for the caller to give back.
+  /// Returns an object in an arbitrary state, retained once on behalf of the caller.
   func take() -> Unmanaged<RequestStream> { free.popLast() ?? .passRetained(RequestStream()) }
 
-  /// Takes back an object that nobody reads any more, with its one retain.
+  /// Takes back an object that is no longer read, together with its retain.
   func give(_ stream: Unmanaged<RequestStream>) {
     if free.count < Self.limit { free.append(stream) } else { stream.release() }
   }

@@ -8,25 +8,25 @@ internal import CNghttp2
   internal import Glibc
 #endif
 
-/// Where the memory of one nghttp2 session comes from: the blocks of its thread, but for two large parts that an idle
-/// connection need not own. To be kept until the session is deleted.
+/// The memory allocator of one nghttp2 session: uses the thread's small blocks, except for two large buffers that
+/// an idle connection need not own. Must outlive the session.
 ///
-/// - The 16 KB in which a frame is put together hold something only while `nghttp2_session_mem_send` works and until what it
-///   returned was copied, between which no other session of the thread has a turn: these share one block.
-/// - The table of streams is a page of its own, which takes memory when the first stream comes.
+/// - The 16 KB in which a frame is assembled hold data only from `nghttp2_session_mem_send` until its result is
+///   copied, and no other session of the thread runs in between: these sessions share one block.
+/// - The stream table is a memory page of its own, which becomes resident when the first stream is opened.
 final class SessionMemory {
-  /// A frame of HTTP/2's smallest limit, its header, and some room for what another version may put around it.
+  /// The default maximum frame size, the frame header, and reserve for the overhead of other nghttp2 versions.
   static let frameSize = (16 << 10) + 64
-  /// nghttp2's table for its first 256 streams.
+  /// The size of nghttp2's table for its first 256 streams.
   private static let tableSize = 4096
-  /// Where pages are larger, one for a table is too much.
+  /// Whether a table fills a page; with larger pages, a page per table would waste memory.
   private static let arePagesSmall = sysconf(Int32(_SC_PAGESIZE)) == tableSize
 
   private let pool: RequestStreamPool
   private let small: SmallBlocks
   private let block: UnsafeMutableRawPointer
-  /// The session is being made. Only then the block is given, once: frames larger than it take further ones, which keep
-  /// their content from one call to the next.
+  /// Whether the session is being created. The shared block is handed out only then, and once: buffers for larger
+  /// frames keep their content between calls.
   @exclusivity(unchecked) private var isBlockFree = false
   @exclusivity(unchecked) private var table: UnsafeMutableRawPointer?
 
@@ -37,7 +37,7 @@ final class SessionMemory {
     block = pool.frameBlock
   }
 
-  /// What `make` makes of this memory: one session.
+  /// Calls `make` with this allocator; `make` must create one session.
   func lend<Result>(_ make: (inout nghttp2_mem) -> Result) -> Result {
     var memory = nghttp2_mem(
       mem_user_data: Unmanaged.passUnretained(self).toOpaque(),
@@ -47,7 +47,7 @@ final class SessionMemory {
         SessionMemory.with(user) { $0.takeBack(pointer) }
       },
       calloc: { count, size, user in SessionMemory.with(user) { $0.zeros(count, size) } },
-      // nghttp2 takes its buffers by this, from nothing.
+      // nghttp2 allocates its buffers by calling realloc with a null pointer.
       realloc: { pointer, size, user in
         SessionMemory.with(user) { memory in
           guard let pointer else { return memory.takeBlock(size) ?? memory.small.allocate(size) }

@@ -6,24 +6,24 @@
   internal import Glibc
 #endif
 
-/// Memory for nghttp2's small objects, of which it takes six for a push: blocks that were given back are handed out again,
-/// without the allocator of the whole program.
+/// A free-list allocator for nghttp2's small objects, of which a push needs six. It avoids the process's allocator.
 ///
-/// The sessions of one event loop share it. Not Sendable: all of them live on one thread.
+/// The sessions of one event loop share it. Not Sendable: all of them are confined to one thread.
 final class SmallBlocks {
-  /// Blocks come in sizes that are multiples of this, up to `largest`. Others are the program's allocator's alone.
+  /// Block sizes are multiples of this, up to `largest`. Larger and empty blocks come from the process's allocator.
   private static let step = 32
   private static let largest = 1024
   private static let listCount = largest / step
-  /// More bytes than these do not wait to be used again, so that a burst does not stay in memory.
+  /// The maximum number of free bytes that are kept, so that memory used by a burst is released.
   static let limit = 512 << 10
-  /// Before each block stands the number of its list, or `listCount` for one that belongs to none. As long as the strictest
-  /// alignment wants it.
+  /// The size of the header before each block, which holds the number of its free list, or `listCount` if it
+  /// belongs to none. Sixteen bytes preserve the strictest alignment.
   private static let headSize = 16
 
-  // Each list goes from block to block by the pointer in the first bytes of each. All of it is freed in deinit.
+  // The heads of the free lists, linked by a pointer in the first bytes of each block. All blocks are freed in
+  // deinit.
   private let lists: UnsafeMutablePointer<UnsafeMutableRawPointer?>
-  /// How many bytes wait in the lists.
+  /// The number of bytes in the free lists.
   @exclusivity(unchecked) private(set) var kept = 0
 
   init() {
@@ -41,7 +41,7 @@ final class SmallBlocks {
     lists.deallocate()
   }
 
-  /// A block of `size` bytes with whatever was in it; nil if there is no memory.
+  /// Returns an uninitialized block of `size` bytes; nil if there is no memory.
   @inline(__always)
   func allocate(_ size: Int) -> UnsafeMutableRawPointer? {
     let list = (size &+ (Self.step - 1)) / Self.step &- 1
@@ -51,7 +51,7 @@ final class SmallBlocks {
     return block
   }
 
-  /// Takes back a block that came from here.
+  /// Takes back a block that this allocator returned.
   @inline(__always)
   func giveBack(_ block: UnsafeMutableRawPointer) {
     let list = Self.list(of: block)
@@ -61,7 +61,8 @@ final class SmallBlocks {
     kept &+= (list &+ 1) &* Self.step
   }
 
-  /// A block of another size with the same content; nil, with the old one as it was, if there is no memory.
+  /// Returns a block of another size with the same content; nil, leaving the old block unchanged, if there is no
+  /// memory.
   func resize(_ block: UnsafeMutableRawPointer, to size: Int) -> UnsafeMutableRawPointer? {
     let list = Self.list(of: block)
     guard list < Self.listCount else {

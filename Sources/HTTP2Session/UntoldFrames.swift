@@ -1,19 +1,19 @@
 private import CNghttp2
 
-/// Finds the frames that nghttp2 throws away without telling of them: DATA on closed streams, the rest of a header block
-/// there, and types that it does not know.
+/// Finds the frames that nghttp2 discards without a callback: DATA on closed streams, the rest of a header block
+/// there, and unknown frame types.
 ///
-/// The bytes of the frames that it tells of are counted. Where they are all that came, and the last one is complete, nothing
-/// is looked at; else the frames' headers are gone through.
+/// Counts the bytes of the frames that nghttp2 reports. If they add up to the received bytes, and the last frame is
+/// complete, nothing is scanned; otherwise the frame headers are parsed.
 struct UntoldFrames {
-  /// What stands before each frame (RFC 9113 section 4.1).
+  /// A frame header (RFC 9113 section 4.1).
   struct Header {
     let length: Int
     let type: UInt8
     let flags: UInt8
     let stream: Int32
 
-    /// Its sender says nothing more on the stream.
+    /// Whether the frame ends its sender's side of the stream.
     var endsStream: Bool {
       switch type {
       case APNS_FRAME_RST_STREAM: true
@@ -23,38 +23,40 @@ struct UntoldFrames {
     }
   }
 
-  /// Where frames begin in bytes that came.
+  /// The position of the first frame in the received bytes.
   struct Start {
-    /// Where the first one begins. It is below zero when up to eight bytes of its header came earlier.
+    /// The offset of the first frame. Negative if up to eight bytes of its header were received earlier.
     fileprivate var place: Int
-    /// Those bytes; the last of them is the lowest.
+    /// The header bytes received earlier; the last one is the lowest.
     fileprivate var earlier: UInt64 = 0
-    /// The stream that the frame before the first one ends, if its header came earlier and its end did not; else 0.
+    /// The stream ended by the frame before the first one, if only the end of that frame is in these bytes;
+    /// otherwise 0.
     fileprivate(set) var ending: Int32 = 0
   }
   static let headerSize = 9
 
-  /// Where the next frame begins in what comes next: first of all behind the client's preface.
+  /// The position of the next frame in the bytes received next: initially after the client's connection preface.
   private var next = Start(place: 24)
-  /// Bytes of the frames that were told of since.
+  /// The bytes of the frames reported since the last call of `took`.
   private var told = 0
   private var isComplete = false
 
-  /// Where the next frame begins in what comes next; nil if part of its header came already.
+  /// The offset of the next frame in the bytes received next; nil if part of its header was already received.
   var beginning: Int? { next.place < 0 ? nil : next.place }
 
-  /// nghttp2 tells of a frame that begins, with a payload of `length` bytes.
+  /// Records that nghttp2 reported the beginning of a frame with a payload of `length` bytes.
   mutating func begins(length: Int) {
     told += Self.headerSize + length
     isComplete = false
   }
 
-  /// nghttp2 tells that the frame it told of last is there.
+  /// Records that nghttp2 reported the end of the frame.
   mutating func ends() { isComplete = true }
 
-  /// nghttp2 has taken in `bytes`.
+  /// Updates the state after nghttp2 has processed `bytes`.
   ///
-  /// - Returns: nil if it told of all frames that begin there, else where they begin, for `forEachHeader`.
+  /// - Returns: nil if nghttp2 reported all frames that begin in `bytes`; otherwise their position for
+  ///   `forEachHeader`.
   @inline(__always)
   mutating func took(_ bytes: UnsafeRawBufferPointer) -> Start? {
     guard isComplete, next.place + told == bytes.count else { return measure(bytes) }
@@ -84,7 +86,7 @@ struct UntoldFrames {
     return hasUntold ? start : nil
   }
 
-  /// Goes through the headers that end in `bytes`, told of or not.
+  /// Calls `body` with each frame header that ends in `bytes`, whether nghttp2 reported the frame or not.
   static func forEachHeader(in bytes: UnsafeRawBufferPointer, from start: Start, _ body: (Header) -> Void) {
     var place = start.place
     while place + headerSize <= bytes.count {
@@ -94,7 +96,7 @@ struct UntoldFrames {
     }
   }
 
-  /// The frame that begins at `place`, if it is there to its end.
+  /// Returns the frame at `place` if it is complete in `bytes`.
   @inline(__always)
   static func wholeFrame(at place: Int, in bytes: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     guard place + headerSize <= bytes.count else { return nil }
@@ -106,7 +108,7 @@ struct UntoldFrames {
     Header(
       length: Int(number(3, at: place, in: bytes, from: start)), type: byte(place + 3, in: bytes, from: start),
       flags: byte(place + 4, in: bytes, from: start),
-      // The bit before the stream is reserved.
+      // The first bit is reserved.
       stream: Int32(number(4, at: place + 5, in: bytes, from: start) & 0x7FFF_FFFF))
   }
 
