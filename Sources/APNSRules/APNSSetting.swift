@@ -1,6 +1,6 @@
 public import Notation
 
-/// The keys of the `apns:` map in the config file: numbers behind the rules (CONTRACT.md, end).
+/// The keys of the `apns:` map in the config file. Each one sets a property of `APNSSettings`.
 public enum APNSSetting: String, CaseIterable, Sendable {
   case tokenMaxAge = "token_max_age"
   case tokenFuture = "token_future"
@@ -20,7 +20,7 @@ public enum APNSSetting: String, CaseIterable, Sendable {
 }
 
 extension APNSSettings {
-  /// Sets one thing.
+  /// Sets the value of one setting.
   public mutating func set(_ setting: APNSSetting, to value: String) throws(BadValue) {
     switch setting {
     case .tokenMaxAge: tokenMaxAge = try Value.duration(value, isPositive: true)
@@ -55,10 +55,10 @@ extension APNSSettings {
     }
   }
 
-  /// What fits into SETTINGS_MAX_CONCURRENT_STREAMS as everybody reads it (RFC 9113 section 5.1.1: half of the 31 bits).
+  /// The largest stream limit: client stream identifiers are the odd 31-bit numbers (RFC 9113 section 5.1.1).
   private static let mostStreams = 1 << 30
 
-  /// A number of pushes within a time: `5/1s`.
+  /// Parses a number of pushes within a duration, such as `5/1s`.
   private static func rate(_ text: String) throws(BadValue) -> DeviceRate {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
     guard parts.count == 2, let count = Int(parts[0]), count > 0, let per = WrittenDuration.duration(parts[1]),

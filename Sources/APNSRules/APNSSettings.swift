@@ -1,53 +1,57 @@
-/// The numbers behind the rules that APNs does not publish or that a test wants to move: the `apns:` settings.
+/// The `apns:` settings: parameters of the rules that APNs does not publish or that a test may need to change.
 ///
-/// Times here follow the server's settable clock, except `idleTimeout` and `deviceRate`, which follow the machine's.
+/// Durations follow the server's settable clock, except `idleTimeout` and `deviceRate`, which use the monotonic
+/// clock.
 public struct APNSSettings: Sendable, Equatable {
-  /// How old a provider token may be, inclusive (APNS.md section 3.2, documented as one hour).
+  /// The maximum age of a provider token, inclusive (Protocol.md, section 3.2, documented as one hour).
   public var tokenMaxAge: Duration = .seconds(3600)
-  /// How far in the future `iat` may lie, inclusive; `nil` takes what the mode says: `apple` one hour, `strict` five
-  /// minutes, `lenient` any time.
+  /// How far in the future `iat` may be, inclusive; nil uses the mode's default: one hour in `apple`, five minutes
+  /// in `strict`, unlimited in `lenient`.
   public var tokenFuture: Duration?
-  /// Whether a connection answers every later request with 403 `ExpiredProviderToken` once the rules gave that verdict on
-  /// it (APNS.md section 3.2, observed); `nil` uses the mode's default: on in `apple` and `strict`, off in `lenient`.
+  /// Whether a connection on which a push was rejected with `ExpiredProviderToken` rejects all later requests with
+  /// 403 `ExpiredProviderToken` (Protocol.md, section 3.2, observed); nil uses the mode's default: true in `apple`
+  /// and `strict`, false in `lenient`.
   public var expiredTokenCloses: Bool?
-  /// How long a provider token has to stay in use before the next one (APNS.md section 3.2, documented as 20 minutes).
+  /// The minimum time between changes of the provider token (Protocol.md, section 3.2, documented as 20 minutes).
   public var tokenUpdateInterval: Duration = .seconds(1200)
-  /// How many changes quicker than `tokenUpdateInterval` pass before `TooManyProviderTokenUpdates`.
+  /// The number of changes faster than `tokenUpdateInterval` that are allowed before `TooManyProviderTokenUpdates`.
   public var freeTokenUpdates = 1
-  /// After how much silence a connection ends with GOAWAY `IdleTimeout`.
+  /// The idle time after which a connection is closed with GOAWAY `IdleTimeout`.
   public var idleTimeout: Duration = .seconds(3600)
-  /// MAX_CONCURRENT_STREAMS of the first SETTINGS in token mode.
+  /// MAX_CONCURRENT_STREAMS of the first SETTINGS frame in token mode.
   public var firstStreams = 1
-  /// MAX_CONCURRENT_STREAMS once a provider token was accepted, and in certificate mode.
+  /// MAX_CONCURRENT_STREAMS after a provider token was accepted, and in certificate mode.
   public var maxStreams = 1000
-  /// Whether a rejection cuts MAX_CONCURRENT_STREAMS to 1 until the next accepted push (APNS.md section 9.1).
+  /// Whether a rejection reduces MAX_CONCURRENT_STREAMS to 1 until the next accepted push (Protocol.md, section
+  /// 9.1).
   public var throttleOn4xx = false
-  /// The spelling of the reason for a key of the other environment: on the wire `BadEnvironmentKeyInToken`, in the
-  /// documentation `BadEnvironmentKeyIdInToken`.
+  /// The spelling of the reason for a key of the other environment: `BadEnvironmentKeyInToken` as on the wire, or
+  /// `BadEnvironmentKeyIdInToken` as documented.
   public var environmentKeyReason: Reason = .badEnvironmentKeyInToken
-  /// Whether an error answer carries `content-type: application/json` (logs of APNs show none).
+  /// Whether error responses have `content-type: application/json` (logs of APNs show none).
   public var errorContentType = false
-  /// How many pushes one device token takes before 429 `TooManyRequests`; `nil` for no limit.
+  /// The number of pushes a device token accepts before 429 `TooManyRequests`; nil for no limit.
   public var deviceRate: DeviceRate?
-  /// After how many rejected pushes a connection ends with GOAWAY; `nil` for never.
+  /// The number of rejected pushes after which a connection is closed with GOAWAY; nil for no limit.
   public var errorsBeforeGoaway: Int?
-  /// How long after a device went away its pushes are still accepted before 410 `Unregistered`.
+  /// How long pushes to an unregistered device are still accepted before 410 `Unregistered`.
   public var unregisteredAfter: Duration = .zero
-  /// How long after a failed attempt that may be retried a push without a further attempt has the finding `abandoned`.
+  /// The time after a failed, retryable attempt without a further attempt after which the push has the finding
+  /// `abandoned`.
   public var abandonedAfter: Duration = .seconds(60)
 
-  /// The defaults.
+  /// Creates the default settings.
   public init() {}
 }
 
-/// A number of pushes to one device token within a time; as many may come at once.
+/// A maximum number of pushes to one device token within a time; all of them may arrive at once.
 public struct DeviceRate: Sendable, Equatable {
-  /// How many pushes, at least 1.
+  /// The number of pushes, at least 1.
   public var count: Int
-  /// Within which time, longer than zero.
+  /// The time, greater than zero.
   public var per: Duration
 
-  /// `count` pushes within `per`.
+  /// Creates a rate of `count` pushes within `per`.
   public init(count: Int, per: Duration) {
     self.count = count
     self.per = per
@@ -55,13 +59,13 @@ public struct DeviceRate: Sendable, Equatable {
 }
 
 extension Duration {
-  /// Whole milliseconds, as the settable clock counts them.
+  /// The duration in whole milliseconds, the unit of the settable clock.
   package var milliseconds: Int64 { parts(perSecond: 1000) }
 
-  /// Whole nanoseconds, as the machine's monotonic clock counts them.
+  /// The duration in whole nanoseconds, the unit of the monotonic clock.
   package var nanoseconds: Int64 { parts(perSecond: 1_000_000_000) }
 
-  /// A negative duration counts as none, one too long for the number as the longest there is.
+  /// Negative durations become 0; durations that overflow become `Int64.max`.
   private func parts(perSecond: Int64) -> Int64 {
     if self < .zero { return 0 }
     let (seconds, attoseconds) = components

@@ -1,11 +1,11 @@
-/// One part of a JWT, decoded, with what was unusual about its writing.
+/// A decoded part of a JWT, and whether its encoding was unusual.
 struct Base64URL {
   /// The decoded bytes.
   private(set) var bytes: [UInt8] = []
-  /// It used `+` or `/`, or `=` at its end, which RFC 7515 section 2 rules out and APNs was seen to take.
+  /// Whether it uses `+` or `/`, or `=` padding, which RFC 7515 section 2 forbids and APNs was observed to accept.
   private(set) var isStandardBase64 = false
 
-  /// Decodes `text`; `nil` if it has a character of neither alphabet, or a length that no encoding has.
+  /// Decodes `text`; nil if it has a character of neither alphabet, or an impossible length.
   init?(_ text: UnsafeRawBufferPointer) {
     var end = text.count
     while end > 0, text.count - end < 2, text[end - 1] == 0x3d { end -= 1 }

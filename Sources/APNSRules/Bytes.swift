@@ -1,45 +1,46 @@
 internal import Foundation
 internal import HTTPMessage
 
-/// Comparisons on bytes as they came off the wire, without a `String` between.
+/// Comparisons of received bytes, without converting them to `String`.
 extension UnsafeRawBufferPointer {
-  /// The same bytes as a text's UTF-8. Has a label, because a bare literal would otherwise become a `String` here.
+  /// Whether these bytes equal a text's UTF-8. Labelled because an unlabelled literal would become a `String`.
   func equals(text: String) -> Bool {
     var text = text
     return text.withUTF8 { equals(UnsafeRawBufferPointer($0)) }
   }
 
-  /// Begins with an ASCII literal.
+  /// Whether the bytes begin with an ASCII literal.
   func hasPrefix(_ literal: StaticString) -> Bool {
     guard count >= literal.utf8CodeUnitCount, let baseAddress else { return literal.utf8CodeUnitCount == 0 }
     return memcmp(baseAddress, literal.utf8Start, literal.utf8CodeUnitCount) == 0
   }
 
-  /// Ends with an ASCII literal.
+  /// Whether the bytes end with an ASCII literal.
   func hasSuffix(_ literal: StaticString) -> Bool {
     let size = literal.utf8CodeUnitCount
     guard count >= size, size > 0, let baseAddress else { return size == 0 }
-    // Most comparisons end with the last byte, without a call.
+    // Most comparisons are decided by the last byte, without a call.
     return self[count - 1] == literal.utf8Start[size - 1]
       && memcmp(baseAddress + (count - size), literal.utf8Start, size) == 0
   }
 
-  /// Where `byte` stands first, at `start` or later.
+  /// The first index of `byte` at or after `start`.
   func firstIndex(of byte: UInt8, from start: Int) -> Int? {
     guard start < count, let baseAddress else { return nil }
     guard let found = memchr(baseAddress + start, Int32(byte), count - start) else { return nil }
     return UnsafeRawPointer(found) - baseAddress
   }
 
-  /// A part of it; `range` must lie within.
+  /// The bytes in `range`, which must be within bounds.
   func part(_ range: Range<Int>) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: self[range]) }
 
-  /// Only hexadecimal digits of any case; true for nothing.
+  /// Whether all bytes are hexadecimal digits of either case; true if there are none.
   var isHexadecimal: Bool {
     allSatisfy(byte: { $0 &- 0x30 < 10 || ($0 | 0x20) &- 0x61 < 6 }, word: { $0.isHexadecimal })
   }
 
-  /// The same hexadecimal digits in any case. Of other bytes some are taken for others.
+  /// Whether both have the same hexadecimal digits, ignoring case. Only valid for hexadecimal digits: other bytes
+  /// may compare equal although they differ.
   func equalsHexadecimal(_ other: UnsafeBufferPointer<UInt8>) -> Bool {
     let other = UnsafeRawBufferPointer(other)
     guard count == other.count else { return false }
@@ -49,21 +50,21 @@ extension UnsafeRawBufferPointer {
       guard word(at: index) | .smallLetters == other.word(at: index) | .smallLetters else { return false }
       index += 8
     }
-    // The last eight, some of them for the second time.
+    // The last eight bytes, which may overlap the previous ones.
     return word(at: count - 8) | .smallLetters == other.word(at: count - 8) | .smallLetters
   }
 
-  /// A whole number written in decimal digits alone, at most `Int64.max`, which also stands for every larger one; `nil`
-  /// for anything else.
+  /// The value of a whole number in decimal digits, clamped to `Int64.max`; nil for anything else.
   var clampedWholeNumber: Int64? {
     if let wholeNumber { return wholeNumber }
     return !isEmpty && allSatisfy { $0 &- 0x30 < 10 } ? .max : nil
   }
 
-  /// A UUID in its canonical form, 8-4-4-4-12 hexadecimal digits of any case.
+  /// Whether this is a UUID in its canonical form, 8-4-4-4-12 hexadecimal digits of either case.
   var isCanonicalUUID: Bool {
     guard count == 36, self[8] == 0x2d, self[13] == 0x2d, self[18] == 0x2d, self[23] == 0x2d else { return false }
-    // The groups of four two at a time, without the hyphen between them; the last twelve in two words that overlap.
+    // The groups of four are checked two at a time, without the hyphen between them; the last twelve digits in two
+    // overlapping words.
     let middle = word(at: 9) & 0xffff_ffff | word(at: 14) << 32
     let late = word(at: 19) & 0xffff_ffff | word(at: 24) << 32
     return word(at: 0).isHexadecimal && middle.isHexadecimal && late.isHexadecimal && word(at: 28).isHexadecimal
@@ -71,7 +72,7 @@ extension UnsafeRawBufferPointer {
 }
 
 extension UInt64 {
-  /// Whether each of the eight bytes is a hexadecimal digit of any case.
+  /// Whether each of the eight bytes is a hexadecimal digit of either case.
   fileprivate var isHexadecimal: Bool {
     let letters = (self | .smallLetters).marks(from: 0x61, through: 0x66)
     return self & .highBits == 0 && marks(from: 0x30, through: 0x39) | letters == .highBits

@@ -1,30 +1,30 @@
-/// The checks a push goes through, in the order they are made: APNS.md section 8.2, rows 3 to 19.
+/// The checks of a push, in the order they are made: Protocol.md, section 8.2, rows 3 to 19.
 public enum Check: UInt8, CaseIterable, Comparable, Sendable {
-  /// Rows 3 to 5: the request's shape.
+  /// Rows 3 to 5: method, path and repeated headers.
   case method, path, duplicateHeaders
-  /// Row 6: something to authenticate with came, and a client certificate is a provider certificate.
+  /// Row 6: a credential is present, and a client certificate is a provider certificate.
   case credential, certificate
-  /// Rows 7 to 13: the provider token and what the connection is bound to.
+  /// Rows 7 to 13: the provider token and the credential the connection is bound to.
   case tokenUpdateLatch, providerToken, providerTokenAge, keyEnvironment, connectionTeam, relatedKey, tokenUpdates
   /// Row 14: the syntax of the `apns-` headers.
   case apnsID, expiration, priority, collapseID, pushType
-  /// Row 15: the form of the device token.
+  /// Row 15: the syntax of the device token.
   case deviceToken
-  /// Row 16: the topic and what goes with it.
+  /// Row 16: the topic and its relation to credential, push type and priority.
   case topicPresent, topicForm, topicPermitted, topicForType, priorityForType
   /// Row 17: the body; its syntax only in `strict`.
   case payloadPresent, payloadSize, payloadSyntax
-  /// Row 18: what is known of the device.
+  /// Row 18: the state of the registered device.
   case deviceEnvironment, deviceTopic, deviceExpired, deviceUnregistered
-  /// Row 19: pushes to one device token, if a limit is set.
+  /// Row 19: the rate of pushes to one device token, if a limit is set.
   case deviceRate
-  /// Outside the table and before all of it: the header list fits the advertised limit. Only listed where it failed.
+  /// Made before all rows of the table: the header list is within the advertised limit. Listed only if it failed.
   case headerListSize
 
   /// Whether `one` is made before `other`.
   public static func < (one: Check, other: Check) -> Bool { one.rawValue < other.rawValue }
 
-  /// The check with this name; nil if there is none.
+  /// Creates the check with this name; nil if there is none.
   package init?(named name: String) {
     guard let check = Self.named[name] else { return nil }
     self = check
@@ -32,7 +32,7 @@ public enum Check: UInt8, CaseIterable, Comparable, Sendable {
 
   private static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
 
-  /// The name in records, snake_case.
+  /// The name used in records, in snake_case.
   public var name: String {
     switch self {
     case .method: "method"

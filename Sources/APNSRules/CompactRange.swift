@@ -1,16 +1,16 @@
 public import HTTPMessage
 
-/// A stretch of a header list, or none, in four bytes, where an optional takes six.
+/// An optional range of a header list, stored in four bytes; an `Optional<ByteRange>` takes six.
 @propertyWrapper
 public struct CompactRange: Sendable, Equatable {
-  /// The offset in the lower half. A header list that had room for these bits as a stretch would be twice as long as one
-  /// can be.
+  /// The offset in the lower half, the count in the upper half. All ones mean nil: a header list with that range
+  /// would exceed the size limit twice.
   private var bits = UInt32.max
 
-  /// None.
+  /// Creates an empty value.
   public init() {}
 
-  /// The stretch, nil for none.
+  /// The range, or nil.
   public var wrappedValue: ByteRange? {
     get { bits == .max ? nil : ByteRange(offset: Int(bits & 0xFFFF), count: Int(bits >> 16)) }
     set { bits = newValue.map { UInt32($0.offset) | UInt32($0.count) << 16 } ?? .max }

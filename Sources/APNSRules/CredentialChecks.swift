@@ -1,9 +1,9 @@
 internal import HTTPMessage
 
-/// Rows 6 to 13 of APNS.md section 8.2: who is pushing. With a client certificate `authorization` is ignored altogether
+/// Rows 6 to 13 of Protocol.md, section 8.2: the credential. With a client certificate, `authorization` is ignored
 /// (section 4.2, documented).
 extension Rulebook {
-  /// What the request came with.
+  /// Returns the kind of credential of a request.
   func credential(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: borrowing ConnectionStanding
   ) -> Verdict.Credential {
@@ -12,7 +12,7 @@ extension Rulebook {
     return packed.part(authorization.indices).isBareScheme ? .none : .token
   }
 
-  /// All of these rows.
+  /// Makes all checks of these rows.
   func checkCredential(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: inout ConnectionStanding, keys: KeyRing, now: Int64,
     verdict: inout Verdict
@@ -29,11 +29,11 @@ extension Rulebook {
       throw latched(until: end, now: now)
     }
     if standing.hasExpiredToken, closesOnExpiredToken {
-      // Also a token known from other connections is not checked here: its own age is not the reason.
+      // Applies also to a token accepted on other connections: its own age does not matter here.
       verdict.token = ProviderTokenVerification.unverified(authorization)
       throw Self.connectionHasExpiredToken
     }
-    // What was found in order for this very token cannot have changed since, but for its age.
+    // A token that passed all checks before on this connection can only fail by its age.
     if let token = verdict.token, token === standing.known.current, let issuedAt = token.issuedAt {
       return try checkAge(issuedAt, now: now)
     }
@@ -43,7 +43,7 @@ extension Rulebook {
     try checkToken(token, standing: &standing, now: now)
   }
 
-  /// A certificate of the mock's own authority that is not for pushing (section 13 row 3).
+  /// Rejects a client certificate of the mock's own authority that is no provider certificate (section 13 row 3).
   private func checkCertificate(_ certificate: ProviderCertificate) throws(Rejection) {
     guard certificate.development || certificate.production else { throw Self.noProviderCertificate }
   }
@@ -60,7 +60,7 @@ extension Rulebook {
       + "certificate: make one with apns-mock certs client --topic T"
   }
 
-  /// Rows 8 to 13 for a token whose signature was looked at.
+  /// Rows 8 to 13, for a token whose signature was verified.
   private func checkToken(
     _ token: ProviderToken, standing: inout ConnectionStanding, now: Int64
   ) throws(Rejection) {
@@ -74,9 +74,9 @@ extension Rulebook {
     standing.providerTokenAccepted = true
   }
 
-  /// Row 9: `iat` within an hour of now, both ends inclusive (section 3.2; the future by section 13 row 9).
+  /// Row 9: `iat` is within an hour of `now`, both ends inclusive (section 3.2; for the future, section 13 row 9).
   private func checkAge(_ issuedAt: Int64, now: Int64) throws(Rejection) {
-    // `iat` has no more than seconds: a token made at 12:00:00.9 says 12:00:00 and is good until 13:00:00.9.
+    // `iat` has a resolution of seconds: a token made at 12:00:00.9 has 12:00:00 and is valid until 13:00:00.9.
     let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
       throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge] _, _ in
@@ -93,7 +93,7 @@ extension Rulebook {
     }
   }
 
-  /// Row 10: a scoped key in the other environment (section 3.3).
+  /// Row 10: a key is not limited to the other environment (section 3.3).
   private func checkEnvironment(_ key: TrustedKey) throws(Rejection) {
     guard let only = key.environment, only != environment else { return }
     throw Rejection(.keyEnvironment, settings.environmentKeyReason) { [keyID = key.keyID, environment] _, _ in
@@ -101,7 +101,8 @@ extension Rulebook {
     }
   }
 
-  /// Rows 11 and 12: the first accepted token fixes the team, and for topic-specific keys the key (section 3.3).
+  /// Rows 11 and 12: the first accepted token binds the connection to its team, and a topic-specific key to itself
+  /// and its related key (section 3.3).
   private func checkBinding(_ key: TrustedKey, to first: TrustedKey?) throws(Rejection) {
     guard let first else { return }
     guard key.teamID == first.teamID else {
@@ -110,7 +111,7 @@ extension Rulebook {
           + "open a connection for each team"
       }
     }
-    // Team keys go together; a topic-specific key goes with itself and the one it is related to.
+    // Any team keys may share a connection; a topic-specific key may share it only with its related key.
     let areTeamKeys = key.topics == nil && first.topics == nil
     let areTopicKeys = key.topics != nil && first.topics != nil
     let areRelated = key.relatedKeyID == first.keyID || first.relatedKeyID == key.keyID
@@ -121,7 +122,7 @@ extension Rulebook {
     }
   }
 
-  /// Row 13: provider tokens that change too often (section 3.2). `lenient` does not count.
+  /// Row 13: the provider token does not change too often (section 3.2). Not checked in `lenient`.
   private func noteUpdate(
     key: TrustedKey, issuedAt: Int64, standing: inout ConnectionStanding, now: Int64
   ) throws(Rejection) {
@@ -146,7 +147,7 @@ extension Rulebook {
 }
 
 extension UnsafeRawBufferPointer {
-  /// The word `bearer` with nothing after it: no provider token is there.
+  /// Whether the value is the scheme `bearer` without a provider token.
   fileprivate var isBareScheme: Bool {
     guard count < 7 || self[count - 1] == 0x20 else { return false }
     return prefix(6).count == 6 && zip(self, "bearer".utf8).allSatisfy { $0 | 0x20 == $1 }

@@ -1,6 +1,7 @@
 internal import HTTPMessage
 
-/// Row 18 of APNS.md section 8.2: what is known of the device, after the topic, because a device token belongs to one.
+/// Row 18 of Protocol.md, section 8.2: the registered device. Checked after the topic, because a device token
+/// belongs to one.
 extension Rulebook {
   func checkDevice(
     _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, topic: UnsafeRawBufferPointer?,
@@ -29,7 +30,7 @@ extension Rulebook {
 }
 
 extension Device {
-  /// What is said of pushes to it once it is gone; `nil` while it takes them.
+  /// The rejection of pushes to this device; nil while it is online.
   var farewell: Rejection? {
     switch state {
     case .online: nil
@@ -45,6 +46,6 @@ extension Device {
     }
   }
 
-  /// How an explanation names it.
+  /// The device in explanations.
   fileprivate var shown: String { "device token \(DeviceToken.abbreviated(token))" }
 }

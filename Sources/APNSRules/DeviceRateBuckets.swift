@@ -1,11 +1,11 @@
-/// Counts pushes per device token against a rate, for row 19 of APNS.md section 8.2. Shared by all connections, so its
-/// owner keeps it behind a lock; times are the machine's monotonic nanoseconds.
+/// Limits the rate of pushes per device token, for row 19 of Protocol.md, section 8.2. Shared by all connections,
+/// so its owner protects it with a lock. Times are nanoseconds of the monotonic clock.
 ///
-/// Each device token costs one number: the time at which its bucket will be full again (the generic cell rate
-/// algorithm). Memory is bounded: after `capacity` tokens the ones not used lately are forgotten, as if they had
-/// waited.
+/// Each device token needs one number: the time at which its bucket will be full again (generic cell rate
+/// algorithm). Memory is bounded: beyond `capacity` tokens the least recently used ones are discarded, as if they
+/// had waited.
 public struct DeviceRateBuckets: Sendable {
-  /// The rate it counts against.
+  /// The maximum rate.
   public let rate: DeviceRate
   private let interval: Int64
   private let tolerance: Int64
@@ -13,11 +13,11 @@ public struct DeviceRateBuckets: Sendable {
   private var recent: [Int: Int64] = [:]
   private var older: [Int: Int64] = [:]
 
-  /// Empty buckets.
+  /// Creates empty buckets.
   ///
   /// - Parameters:
-  ///   - rate: how many pushes within which time; a count below 1 is taken for 1.
-  ///   - capacity: how many device tokens are remembered at most.
+  ///   - rate: the maximum rate; a count below 1 is treated as 1.
+  ///   - capacity: the maximum number of device tokens that are stored.
   public init(rate: DeviceRate, capacity: Int = 65_536) {
     self.rate = rate
     let count = Int64(max(rate.count, 1))
@@ -26,9 +26,9 @@ public struct DeviceRateBuckets: Sendable {
     generation = max(capacity / 2, 1)
   }
 
-  /// Takes one push to `deviceToken`, its bytes in any case.
+  /// Counts a push to `deviceToken`, whose digits may have either case.
   ///
-  /// - Returns: `false` if it is over the rate; such a push does not count.
+  /// - Returns: false if the push exceeds the rate; it is then not counted.
   public mutating func admit(_ deviceToken: UnsafeRawBufferPointer, now: Int64) -> Bool {
     var hasher = Hasher()
     for byte in deviceToken { hasher.combine(byte | 0x20) }

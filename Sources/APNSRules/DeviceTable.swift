@@ -1,25 +1,25 @@
-/// The registered devices at one moment: a value that is copied, changed and swapped.
+/// The registered devices. A value type: the server copies, changes and replaces it.
 public struct DeviceTable: Sendable {
-  /// The most devices that may be registered over the admin API.
+  /// The maximum number of devices that may be registered with the admin API.
   public static let limit = 100_000
-  /// The longest topic of a device, in bytes. APNs accepts no longer one as `apns-topic` (`BadTopic`; our inference).
+  /// The maximum length of a device's topic in bytes. APNs accepts no longer `apns-topic` (`BadTopic`; our
+  /// inference).
   public static let topicLimit = 255
 
-  /// Goes up with each change.
+  /// Increases with each change.
   public private(set) var version: UInt64 = 0
-  /// How many devices it has.
+  /// The number of devices.
   public private(set) var count = 0
-  /// The devices by the number of their tokens' `PushKey`, which hardly ever two share: a push is looked up by the bytes
-  /// of its token, without a `String` of them.
+  /// The devices by the `PushKey` number of their tokens, which rarely collide: a push is looked up by the received
+  /// bytes of its token, without creating a `String`.
   private var byKey: [UInt64: Entry] = [:]
 
-  /// A device, and what a push to it needs. An object, so that a push which is rejected for it takes a reference and
-  /// makes nothing.
+  /// A device with its rejection. A class, so that rejecting a push only retains a reference and allocates nothing.
   final class Entry: Sendable {
     let device: Device
-    /// Why pushes to it are rejected once their topic is right; `nil` while the device is online.
+    /// The rejection of pushes to this device once their topic is right; nil while the device is online.
     let farewell: Rejection?
-    /// Another one with this key.
+    /// The next entry with the same key.
     fileprivate let next: Entry?
 
     fileprivate init(_ device: Device, next: Entry?) {
@@ -29,15 +29,15 @@ public struct DeviceTable: Sendable {
     }
   }
 
-  /// A table of these devices; of two with one token the later counts.
+  /// Creates a table; of devices with equal tokens the last one counts.
   public init(_ devices: [Device] = []) {
     for device in devices { set(device) }
   }
 
-  /// The devices by token.
+  /// All devices, sorted by token.
   public var devices: [Device] { byKey.values.flatMap(Self.devices).sorted { $0.token < $1.token } }
 
-  /// Adds a device or replaces the one with its token.
+  /// Adds a device or replaces the one with the same token.
   public mutating func set(_ device: Device) {
     take(device.token)
     let key = Self.key(of: device.token)
@@ -46,9 +46,9 @@ public struct DeviceTable: Sendable {
     version += 1
   }
 
-  /// Forgets a device.
+  /// Removes a device.
   ///
-  /// - Returns: what it was, `nil` if the table did not have it.
+  /// - Returns: the removed device; nil if the table does not contain it.
   @discardableResult
   public mutating func remove(_ token: String) -> Device? {
     guard let gone = take(token.lowercased()) else { return nil }
@@ -56,7 +56,7 @@ public struct DeviceTable: Sendable {
     return gone
   }
 
-  /// Takes out the device with this token, which is in lower case.
+  /// Removes the device with this lower-case token from its key's list.
   @discardableResult
   private mutating func take(_ token: String) -> Device? {
     let key = Self.key(of: token)
@@ -67,7 +67,7 @@ public struct DeviceTable: Sendable {
     return gone
   }
 
-  /// Forgets all devices.
+  /// Removes all devices.
   public mutating func removeAll() {
     guard count > 0 else { return }
     byKey.removeAll()
@@ -75,13 +75,13 @@ public struct DeviceTable: Sendable {
     version += 1
   }
 
-  /// The device with this token, in any case.
+  /// The device with this token, whose digits may have either case.
   public subscript(token: String) -> Device? {
     var token = token
     return token.withUTF8 { entry(UnsafeRawBufferPointer($0))?.device }
   }
 
-  /// The device with this token as it came off the wire, hexadecimal in any case. Costs nothing while the table is
+  /// Returns the entry of this device token, hexadecimal digits of either case. Costs nothing while the table is
   /// empty.
   func entry(_ token: UnsafeRawBufferPointer) -> Entry? {
     if count == 0 { return nil }
@@ -100,7 +100,7 @@ public struct DeviceTable: Sendable {
     return known.withUTF8 { token.equalsHexadecimal($0) }
   }
 
-  /// Those of an entry and the ones behind it.
+  /// The devices of an entry and of those linked to it.
   private static func devices(_ entry: Entry?) -> [Device] {
     sequence(first: entry, next: { $0?.next }).compactMap { $0?.device }
   }

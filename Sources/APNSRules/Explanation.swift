@@ -1,14 +1,15 @@
 internal import Foundation
 internal import HTTPMessage
 
-/// Values and times as an explanation shows them: hidden characters visible, long values cut, no provider token ever.
+/// Formats values and times for explanations: hidden characters are escaped, long values truncated, provider tokens
+/// never shown.
 package enum Explanation {
-  /// The most characters of a value that are shown.
+  /// The maximum number of bytes of a value that are shown.
   static let valueLimit = 80
 
-  /// A value off the wire in quotation marks.
+  /// Formats received bytes in quotation marks.
   static func quoted(_ bytes: UnsafeRawBufferPointer) -> String {
-    // A value that has a JWT in it is not shown at all: a signature must not get into a record by a wrong header.
+    // A value that contains a JWT is not shown at all: a signature in a wrong header must not get into a record.
     if bytes.looksLikeProviderToken { return "(a JWT, not shown)" }
     var shown = "\""
     for scalar in String(decoding: bytes.prefix(valueLimit), as: UTF8.self).unicodeScalars {
@@ -17,33 +18,33 @@ package enum Explanation {
     return bytes.count > valueLimit ? shown + "…\" (\(bytes.count) bytes)" : shown + "\""
   }
 
-  /// A value of a header in quotation marks, or that there is none.
+  /// Formats a header value in quotation marks; `missing` if there is none.
   static func quoted(_ range: ByteRange?, _ packed: UnsafeRawBufferPointer) -> String {
     guard let range else { return "missing" }
     return quoted(packed.part(range.indices.clamped(to: packed.indices)))
   }
 
-  /// The topic of a push in quotation marks: of its header, or the one that its certificate gives it.
+  /// Formats a push's topic in quotation marks: from its header, or else from the client certificate.
   static func topic(
     _ header: ByteRange?, _ certificate: ProviderCertificate?, _ packed: UnsafeRawBufferPointer
   ) -> String {
     header.map { quoted($0, packed) } ?? quoted(certificate?.defaultTopic ?? "")
   }
 
-  /// A text in quotation marks.
+  /// Formats a text in quotation marks.
   package static func quoted(_ text: String) -> String {
     var text = text
     return text.withUTF8 { quoted(UnsafeRawBufferPointer($0)) }
   }
 
-  /// A few names in a list, for "one of these".
+  /// Formats a list of up to five names.
   static func list(_ names: some Collection<String>) -> String {
     if names.isEmpty { return "none" }
     let shown = names.sorted().prefix(5).joined(separator: ", ")
     return names.count > 5 ? shown + ", … (\(names.count))" : shown
   }
 
-  /// A length of time as people say it.
+  /// Formats a duration with its unit.
   static func time(_ milliseconds: Int64) -> String {
     let seconds = milliseconds.magnitude / 1000
     switch seconds {
@@ -55,9 +56,9 @@ package enum Explanation {
     }
   }
 
-  /// A moment in UTC.
+  /// Formats a time in UTC.
   static func moment(_ milliseconds: Int64) -> String {
-    // Outside the years 1 to 9999 a date has no agreed form.
+    // ISO 8601 has no agreed form for dates outside of the years 1 to 9999.
     guard (-62_135_596_800_000..<253_402_300_800_000).contains(milliseconds) else { return "\(milliseconds) ms" }
     return Date(timeIntervalSince1970: Double(milliseconds) / 1000).ISO8601Format()
   }
@@ -82,8 +83,8 @@ package enum Explanation {
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether a JWT stands somewhere in it: every one begins with `eyJ`, the base64 of `{"`, has at least the 20
-  /// characters of `{"alg":"ES256"}` before its first dot, and a second dot.
+  /// Whether the bytes contain a JWT: it begins with `eyJ`, the base64 of `{"`, has at least the 20 characters of
+  /// `{"alg":"ES256"}` before its first dot, and has a second dot.
   fileprivate var looksLikeProviderToken: Bool {
     guard count > 20 else { return false }
     for start in 0..<count - 20 where self[start] == 0x65 && self[start + 1] == 0x79 && self[start + 2] == 0x4a {

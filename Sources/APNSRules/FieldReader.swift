@@ -1,22 +1,21 @@
 internal import HTTPMessage
 
-/// One pass over the packed fields of a request: knows each field by the bytes of its name and fills the facts.
+/// Reads the packed fields of a request in one pass, identifies them by name, and fills `PushFacts`.
 struct FieldReader {
-  /// What was read.
+  /// The result.
   private(set) var facts = PushFacts()
   private let packed: UnsafeRawBufferPointer
   private let defaultTopic: UnsafeRawBufferPointer?
   private let comparesOtherNames: Bool
   private var seen: Known = []
-  /// One bit for each name outside `Known`, by a hash: a name whose bit is new was not there before.
+  /// A Bloom filter of names outside `Known`: a name whose bit is not set has not occurred before.
   private var otherNames: UInt64 = 0
 
   /// Reads all fields in `packed`.
   ///
   /// - Parameters:
   ///   - defaultTopic: the topic of a push without `apns-topic`.
-  ///   - comparesOtherNames: whether to look for repeated names among the fields without meaning here, work that grows
-  ///     with the square of their number.
+  ///   - comparesOtherNames: whether to search for repeated names among the other fields, which is quadratic in their number.
   init(_ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?, comparesOtherNames: Bool) {
     self.packed = packed
     self.defaultTopic = defaultTopic
@@ -52,8 +51,8 @@ struct FieldReader {
     }
   }
 
-  /// A field without meaning here, which still must not be repeated. Names whose bit is taken are compared with all
-  /// before them.
+  /// Checks a field with no meaning to the rules for repetition. If its bit is already set, the name is compared
+  /// with all previous names.
   private mutating func noteOther(_ name: ByteRange) {
     let text = packed.part(name.indices)
     let (first, middle, last) = text.isEmpty ? (0, 0, 0) : (text[0], text[text.count / 2], text[text.count - 1])
@@ -70,7 +69,7 @@ struct FieldReader {
     if isRepeated { facts.repeatedName = name }
   }
 
-  /// What the values mean, apart from whether that is allowed.
+  /// Interprets the values without validating them.
   private mutating func readMeaning() {
     if let path = facts.path, packed.part(path.indices).hasPrefix("/3/device/") {
       facts.deviceToken = ByteRange(offset: Int(path.offset) + 10, count: Int(path.count) - 10)
@@ -93,7 +92,7 @@ struct FieldReader {
   }
 }
 
-/// The fields the rules know, told apart by length and then by bytes.
+/// The fields known to the rules, identified by length and then by bytes.
 private struct Known: OptionSet {
   var rawValue: UInt16
 
@@ -110,7 +109,7 @@ private struct Known: OptionSet {
 
   init(rawValue: UInt16) { self.rawValue = rawValue }
 
-  /// The field with this name; empty for any other.
+  /// Identifies the field with this name; empty for any other.
   init(_ name: UnsafeRawBufferPointer) {
     self =
       switch name.count {

@@ -1,19 +1,19 @@
 internal import HTTPMessage
 internal import Notation
 
-/// What a push tells about its provider beyond the verdict (CONTRACT.md, findings). Looked for when somebody reads a
-/// record, not when the push arrives, and meant for pushes that APNs accepts. What the three modes answer differently is a
-/// finding in `apple` only, as their table says.
+/// Findings about single pushes, that is, mistakes that APNs does not report (Findings.md). They are evaluated when
+/// a record is read, not when the push arrives, and only apply to accepted pushes. Cases that the three modes treat
+/// differently are findings in `apple` only.
 extension Rulebook {
-  /// Whether the push should say its type, and does not: watchOS demands it, silent pushes need it (APNS.md section 5).
+  /// Whether the push lacks a push type: watchOS requires it, silent pushes need it (Protocol.md, section 5).
   public func misses(pushType facts: PushFacts) -> Bool { mode == .apple && facts.pushTypeText == nil }
 
-  /// Why a device would drop the push (APNS.md sections 5 and 6); nil if nothing speaks for that.
+  /// Returns why a device would not show the push (Protocol.md, sections 5 and 6); nil if no reason is known.
   ///
   /// - Parameters:
   ///   - facts: the push's facts.
   ///   - headers: the packed header fields the facts were read from.
-  ///   - body: its payload.
+  ///   - body: the push's payload.
   public func unshown(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
   ) -> UnshownPush? {
@@ -29,7 +29,7 @@ extension Rulebook {
     case .voip, .complication, .fileprovider, .pushtotalk, .location: return nil
     case .mdm: return payload.member(.mdm) == nil ? .noPushMagic : nil
     case .alert, nil:
-      // Wallet passes and MDM commands have no aps at all (APNS.md section 6.2).
+      // Wallet passes and MDM commands have no aps (Protocol.md, section 6.2).
       let isForWallet = facts.topic.map { headers.part($0.indices).hasPrefix("pass.") } ?? facts.topicIsFromCertificate
       if payload.member(.mdm) != nil || payload.isEmpty && isForWallet { return nil }
       return payload.problemOfDictionary ?? payload.problemOfAlert(hasType: facts.pushType != nil)
@@ -52,7 +52,7 @@ extension PayloadSketch {
     }
   }
 
-  /// One of the three that can be seen or heard is enough (APNS.md section 6.2).
+  /// One member that can be seen or heard is enough (Protocol.md, section 6.2).
   fileprivate func problemOfAlert(hasType: Bool) -> UnshownPush? {
     var problem: UnshownPush?
     for name in [Name.alert, .badge, .sound] {
@@ -64,7 +64,7 @@ extension PayloadSketch {
     return isTrue(.contentAvailable) ? .silentWithoutType(hasType: hasType) : .nothingToShow
   }
 
-  /// What keeps a device from showing it; nil if nothing does.
+  /// Returns why a device cannot show a member; nil if it can.
   private func wrong(_ content: Content, as name: Name) -> String? {
     switch (name, content) {
     case (.alert, .emptyText), (.sound, .emptyText): "is an empty string"
@@ -76,7 +76,7 @@ extension PayloadSketch {
     }
   }
 
-  /// `content-available: 1` and nothing to show (APNS.md section 5).
+  /// A background push has `content-available: 1` and nothing to show (Protocol.md, section 5).
   fileprivate var problemOfBackground: UnshownPush? {
     if let shown = [Name.alert, .badge, .sound].first(where: { apple($0) != nil }) {
       return .backgroundShows(member: shown.text.description)
@@ -84,7 +84,8 @@ extension PayloadSketch {
     return isTrue(.contentAvailable) ? nil : .backgroundNotSilent
   }
 
-  /// What a Live Activity always has, and what its start has besides (APNS.md section 6.3).
+  /// Members that all Live Activity pushes need, and additional ones for the event `start` (Protocol.md, section
+  /// 6.3).
   fileprivate var problemOfActivity: UnshownPush? {
     switch apple(.timestamp) {
     case .number, .yes: break

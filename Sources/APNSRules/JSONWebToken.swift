@@ -1,8 +1,8 @@
 internal import Notation
 
-/// A JWT taken apart and decoded, not yet judged: what stands in it, and where its parts are.
+/// A decoded, unverified JWT.
 struct JSONWebToken {
-  /// Why it is not a JWT, in words for people.
+  /// An error that describes why the text is not a JWT.
   struct Malformed: Error {
     var problem: String
   }
@@ -10,15 +10,15 @@ struct JSONWebToken {
   private(set) var header = Header()
   private(set) var claims = Claims()
   private(set) var signature: [UInt8] = []
-  /// How many bytes from the beginning are signed: `header.claims`.
+  /// The number of leading bytes that are signed: `header.claims`.
   private(set) var signedCount = 0
-  /// A part is padded or in the standard alphabet.
+  /// Whether a part is padded or uses the standard base64 alphabet.
   private(set) var isStandardBase64 = false
 
-  /// The longest one that is looked at, in bytes. One of Apple's has about 200.
+  /// The maximum length in bytes that is parsed. Apple's tokens have about 200.
   static let sizeLimit = 4096
 
-  /// Reads the three parts of `text`.
+  /// Decodes the three parts of `text`.
   init(_ text: UnsafeRawBufferPointer) throws(Malformed) {
     guard text.count <= Self.sizeLimit else {
       throw Malformed(
@@ -42,7 +42,7 @@ struct JSONWebToken {
     signedCount = parts[0].count + 1 + parts[1].count
   }
 
-  /// Of two members with one name the later one counts (RFC 7519 section 4).
+  /// The last of several members with the same name counts (RFC 7519 section 4).
   private mutating func read<Part: JSONWebTokenPart>(
     _ text: Slice<UnsafeRawBufferPointer>, as name: String
   ) throws(Malformed) -> Part {
@@ -60,7 +60,7 @@ struct JSONWebToken {
 /// A JSON object in a JWT.
 private protocol JSONWebTokenPart {
   init()
-  /// Takes up a member, or leaves it.
+  /// Reads a known member; ignores others.
   mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem)
 }
 
@@ -74,14 +74,14 @@ extension JSONWebTokenPart {
 }
 
 extension JSONWebToken {
-  /// The part before the first dot. A member that is not a text counts as absent.
+  /// The part before the first dot. A member that is not a string counts as absent.
   struct Header: JSONWebTokenPart {
     var algorithm: String?
     var keyID: String?
 
     fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
       switch name {
-      // An alg that is absent is Apple's own sample; one that is a number is nobody's.
+      // Apple's own sample token has no alg, so nil is kept apart from an alg that is not a string.
       case "alg": algorithm = value.textIfAny() ?? "(not a text)"
       case "kid": keyID = value.textIfAny()
       default: break
@@ -103,13 +103,14 @@ extension JSONWebToken {
     }
   }
 
-  /// `iat` as it is written: documented is a whole number of seconds; libraries send more (APNS.md section 3.1).
+  /// The forms of `iat`: a whole number of seconds is documented; libraries send others too (Protocol.md, section
+  /// 3.1).
   enum IssuedAt {
     case whole(Int64)
     case fraction(Double)
     case text(String)
 
-    /// - Returns: nil for what is neither a number nor a text.
+    /// - Returns: nil if the value is neither a number nor a string.
     fileprivate init?(_ value: inout JSONReader) throws(JSONText.Problem) {
       if let text = value.textIfAny() {
         self = .text(text)
@@ -124,7 +125,7 @@ extension JSONWebToken {
 }
 
 extension JSONReader {
-  /// Reads a string, if that is what comes next.
+  /// Reads the next value if it is a string; otherwise returns nil and does not advance.
   fileprivate mutating func textIfAny() -> String? {
     let before = self
     if let text = try? string() { return text }

@@ -1,15 +1,15 @@
-/// A verdict as records keep it: it holds on to nothing, so that it can be written, copied and thrown away as bytes are.
+/// A verdict without strong references, which records can store, copy and discard as plain bytes.
 ///
-/// Whoever keeps it sees to it that what the verdict refers to stays there as long: `forEachReferent`.
+/// The owner of the record must keep the referenced objects alive for as long; see `forEachReferent`.
 package struct KeptVerdict: Sendable {
-  /// What the request says.
+  /// The facts of the request.
   package let facts: PushFacts
   private let planned: CheckSet
   private let credential: Verdict.Credential
   private let rejection: Unmanaged<Rejection>?
   private let provider: Unmanaged<ProviderToken>?
 
-  /// The same as `verdict` says.
+  /// Packs a verdict.
   package init(_ verdict: borrowing Verdict) {
     facts = verdict.facts
     planned = verdict.planned
@@ -18,13 +18,13 @@ package struct KeptVerdict: Sendable {
     provider = verdict.token.map { .passUnretained($0) }
   }
 
-  /// Whether APNs takes the push.
+  /// Whether the push is accepted.
   package var isAccepted: Bool { rejection == nil }
 
-  /// The provider token, if one came and was looked at.
+  /// The provider token, if one was parsed.
   package var token: ProviderToken? { provider?.takeUnretainedValue() }
 
-  /// What was kept.
+  /// The unpacked verdict.
   package var verdict: Verdict {
     var verdict = Verdict(facts: facts)
     verdict.planned = planned
@@ -34,7 +34,7 @@ package struct KeptVerdict: Sendable {
     return verdict
   }
 
-  /// Calls `body` with each of the objects that have to stay.
+  /// Calls `body` with each object that must be kept alive.
   @inline(__always)
   package func forEachReferent(_ body: (Unmanaged<AnyObject>) -> Void) {
     if let provider { body(.fromOpaque(provider.toOpaque())) }

@@ -1,11 +1,12 @@
 internal import HTTPMessage
 
-/// The last few provider tokens of one connection with what was found out about them, recognised by their exact bytes:
-/// good ones, so that a push costs no signature check, and bad ones, so that a flood of them does not either.
+/// A cache of one connection's latest provider tokens and their verification results, keyed by their exact bytes.
+/// Valid tokens are cached so that a push needs no signature check, invalid ones so that a flood of them does not
+/// cause any either.
 ///
-/// A connection may begin with those that passed on others: `learn(from:)` gathers them.
+/// A connection may begin with tokens that were accepted on other connections; `learn(from:)` collects them.
 package struct KnownTokens: Sendable {
-  /// What the findings depend on besides the token; when it changes they are forgotten.
+  /// The inputs of the verification other than the token. A change discards all entries.
   struct Basis: Sendable, Equatable {
     var keys: UInt64
     var mode: RuleMode
@@ -23,27 +24,27 @@ package struct KnownTokens: Sendable {
 
   private var entries: [Entry] = []
   private var basis: Basis?
-  // The newest entry, or the one that was found last.
+  // The index of the entry added or found last.
   private var latest = 0
-  /// The token that last passed all checks of the credential; while it comes again only its age and the latch can
-  /// change the answer.
+  /// The token that last passed all checks of the credential. If it is used again, only its age and the update
+  /// latch can change the result.
   private(set) var current: ProviderToken?
 
-  /// At most this many are remembered, none of them much longer than the longest that is decoded: 33 KiB at worst.
+  /// The maximum number of entries, and the maximum size of one in bytes: 33 KiB in total.
   private static let capacity = 8
   private static let sizeLimit = JSONWebToken.sizeLimit + 16
 
-  /// None is known.
+  /// Creates an empty cache.
   package init() {}
 
-  /// Forgets everything if it was found out on another basis.
+  /// Discards all entries if they were verified on another basis.
   mutating func rest(on basis: Basis) {
     if self.basis == basis { return }
     self = KnownTokens()
     self.basis = basis
   }
 
-  /// What is known of the token with these bytes.
+  /// Returns the cached result for a value of `authorization`.
   mutating func find(_ authorization: UnsafeRawBufferPointer) -> ProviderToken? {
     if latest < entries.count, entries[latest].matches(authorization) { return entries[latest].token }
     for index in entries.indices where entries[index].matches(authorization) {
@@ -53,9 +54,9 @@ package struct KnownTokens: Sendable {
     return nil
   }
 
-  /// Takes a token up in place of the oldest, sparing the current one.
+  /// Adds a token, replacing the oldest one that is not current.
   mutating func remember(_ token: ProviderToken, _ authorization: UnsafeRawBufferPointer) {
-    // What is longer was refused by its length alone, which costs nothing to do again.
+    // A longer token was rejected by its length alone, which is cheap to repeat.
     guard authorization.count <= Self.sizeLimit else { return }
     take(Entry(authorization: Array(authorization), token: token))
   }
@@ -71,11 +72,11 @@ package struct KnownTokens: Sendable {
     }
   }
 
-  /// Notes that a token passed all checks of the credential.
+  /// Records that a token passed all checks of the credential.
   mutating func accept(_ token: ProviderToken) { current = token }
 
-  /// Takes up the token that last passed on a connection, for those that begin later. What depends on time and connection
-  /// is not taken up: there it has to pass again, but for its signature.
+  /// Adds the token last accepted on a connection, for connections that begin later. Checks that depend on time or
+  /// connection are made again there; only the signature check is skipped.
   package mutating func learn(from connection: borrowing ConnectionStanding) {
     guard let token = connection.known.current, let basis = connection.known.basis else { return }
     rest(on: basis)

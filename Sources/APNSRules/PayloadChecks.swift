@@ -1,8 +1,8 @@
 internal import Foundation
 internal import HTTPMessage
 
-/// Row 17 of APNS.md section 8.2: the body is there and within the limit of section 6.1; what it means is not APNs'
-/// business (section 6.2).
+/// Row 17 of Protocol.md, section 8.2: the body is present and within the limit of section 6.1. APNs does not
+/// interpret it (section 6.2).
 extension Rulebook {
   func checkPayload(_ request: HTTPRequest, _ facts: PushFacts) throws(Rejection) {
     guard request.bodySize > 0 else { throw Self.noPayload }
@@ -25,9 +25,9 @@ extension Rulebook {
   }
 }
 
-/// Reading a payload, for the few who look into it.
+/// Payload parsing.
 enum Payload {
-  /// The JSON in `body`; `nil` if it is not JSON. More than 512 levels of nesting are not JSON here.
+  /// Parses JSON; nil if `body` is not valid JSON or has more than 512 levels of nesting.
   static func parse(_ body: [UInt8]) -> Any? {
     try? JSONSerialization.jsonObject(with: Data(body), options: .fragmentsAllowed)
   }

@@ -1,10 +1,10 @@
 internal import HTTPMessage
 internal import Notation
 
-/// What a payload has, as far as a device looks at it: enough to tell whether it shows something, without taking the JSON
-/// apart. Of two members with one name it is the later one, as most readers of JSON have it.
+/// The members of a payload that determine whether a device shows it, found without building a JSON tree. The last
+/// of several members with the same name counts, as in most JSON parsers.
 struct PayloadSketch {
-  /// What stands as a value.
+  /// The kind of a JSON value.
   enum Content: Sendable {
     case null
     /// `true` or the number 1.
@@ -18,12 +18,12 @@ struct PayloadSketch {
     case object
   }
 
-  /// What a member of the payload or of `aps` is called.
+  /// A known member of the payload or of `aps`.
   enum Name: Int, CaseIterable {
     case aps, mdm, alert, badge, sound, timestamp, event, attributes, contentAvailable, contentChanged, contentState,
       attributesType
 
-    /// As it is written.
+    /// The member's name.
     var text: StaticString {
       switch self {
       case .aps: "aps"
@@ -42,32 +42,32 @@ struct PayloadSketch {
     }
   }
 
-  /// Members of an alert that show something (APNS.md section 6.2).
+  /// Members of an alert that show something (Protocol.md, section 6.2).
   private static let alertTexts: [StaticString] = [
     "title", "subtitle", "body", "title-loc-key", "subtitle-loc-key", "loc-key",
   ]
   private static let nothing = [Content](repeating: .null, count: Name.allCases.count)
 
-  /// Whether the payload has no member at all.
+  /// Whether the payload has no members.
   private(set) var isEmpty = true
   /// Whether an alert that is an object has something to show.
   private(set) var alertHasText = false
-  /// The event of a Live Activity, as it is written.
+  /// The event of a Live Activity, with its escapes.
   private(set) var event: String?
-  // By the numbers of the names.
+  // Indexed by the raw values of the names.
   private var root = nothing
   private var dictionary = nothing
 
-  /// The value of a member of the payload; nil without one.
+  /// Returns the value of a member of the payload; nil if it is absent or null.
   func member(_ name: Name) -> Content? { root[name.rawValue].unlessNull }
 
-  /// The value of a member of `aps`; nil without one, or where `aps` is something else than an object.
+  /// Returns the value of a member of `aps`; nil if it is absent or null, or if `aps` is not an object.
   func apple(_ name: Name) -> Content? { dictionary[name.rawValue].unlessNull }
 
-  /// Looks through a payload.
+  /// Scans a payload.
   ///
-  /// - Returns: nil if it is JSON but no object.
-  /// - Throws: `JSONText.Problem` if it is not JSON.
+  /// - Returns: nil if the payload is JSON but not an object.
+  /// - Throws: `JSONText.Problem` if the payload is not JSON.
   init?(_ body: UnsafeRawBufferPointer) throws(JSONText.Problem) {
     if let problem = JSONText.problem(in: body) { throw problem }
     var walk = JSONWalk(body)
@@ -100,7 +100,7 @@ struct PayloadSketch {
 }
 
 extension PayloadSketch.Name {
-  /// The member with this name as it is written; escapes in it are not looked at.
+  /// Creates the member with this name; escapes are not decoded.
   fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
     guard let found = Self.allCases.first(where: { bytes.equals($0.text) }) else { return nil }
     self = found
@@ -111,7 +111,7 @@ extension PayloadSketch.Content {
   fileprivate var unlessNull: Self? { if case .null = self { nil } else { self } }
 }
 
-/// Walks through JSON that is known to be good.
+/// Walks through JSON that was already validated.
 private struct JSONWalk {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
@@ -123,10 +123,10 @@ private struct JSONWalk {
 
   private var current: UInt8 { position < bytes.count ? bytes[position] : 0 }
 
-  /// Whether an object stands here.
+  /// Whether the current value is an object.
   var isObject: Bool { current == UInt8(ascii: "{") }
 
-  /// What stands here.
+  /// The kind of the current value.
   var content: PayloadSketch.Content {
     switch current {
     case UInt8(ascii: "{"): return .object
@@ -144,7 +144,7 @@ private struct JSONWalk {
     }
   }
 
-  /// The string that stands here, with its escapes; nil for another value.
+  /// The current string with its escapes; nil for another value.
   var text: String? {
     guard current == UInt8(ascii: "\"") else { return nil }
     var after = self
@@ -152,7 +152,7 @@ private struct JSONWalk {
     return String(decoding: bytes[position + 1..<after.position - 1], as: UTF8.self)
   }
 
-  /// Calls `read` at the value of each member of the object that stands here, and goes behind the object.
+  /// Calls `read` at the value of each member of the current object, and moves past the object.
   mutating func forEachMember(_ read: (UnsafeRawBufferPointer, inout JSONWalk) -> Void) {
     position += 1
     skipSpace()
@@ -178,7 +178,7 @@ private struct JSONWalk {
     while position < bytes.count, bytes[position] <= 0x20 { position += 1 }
   }
 
-  /// Goes behind the value that stands here.
+  /// Moves past the current value.
   private mutating func skipValue() {
     var depth = 0
     repeat {
@@ -204,7 +204,7 @@ private struct JSONWalk {
     position = min(position + 1, bytes.count)
   }
 
-  /// A number, or one of the three words.
+  /// Moves past a number, `true`, `false` or `null`.
   private mutating func skipWord() {
     while position < bytes.count {
       switch bytes[position] {

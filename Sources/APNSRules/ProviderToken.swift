@@ -1,35 +1,35 @@
-/// What is known of one provider token. Made at most once for each distinct JWT of a connection and shared by all its records;
-/// it holds neither the JWT nor its signature.
+/// The parsed properties and the verification result of a provider token. Created at most once for each distinct
+/// JWT of a connection and shared by its records. Contains neither the JWT nor its signature.
 public final class ProviderToken: Sendable {
-  /// What became of the signature.
+  /// The result of the signature check.
   public enum Signature: String, Sendable {
-    /// It verifies with the key named by `kid`.
+    /// The signature verifies with the key named by `kid`.
     case valid
-    /// It does not.
+    /// The signature does not verify.
     case invalid
-    /// Something before it was wrong, so it was not looked at.
+    /// The signature was not checked, because an earlier check failed.
     case unchecked
   }
 
-  /// `kid`, cut to 64 characters; `nil` if there is none.
+  /// `kid`, truncated to 64 characters; nil if absent.
   public let keyID: String?
-  /// `iss`, cut to 64 characters; `nil` if there is none.
+  /// `iss`, truncated to 64 characters; nil if absent.
   public let teamID: String?
-  /// `iat` in milliseconds since 1970; `nil` if it is absent or no time.
+  /// `iat` in milliseconds since 1970; nil if absent or not a time.
   public let issuedAt: Int64?
-  /// `alg`, cut to 64 characters; `nil` if there is none.
+  /// `alg`, truncated to 64 characters; nil if absent.
   public let algorithm: String?
-  /// What became of the signature.
+  /// The result of the signature check.
   public let signature: Signature
-  /// The same for the same JWT, on whichever connection it came, and as good as never for another; it holds while the
-  /// program runs and tells nothing of the JWT.
+  /// A hash of the JWT: equal for the same JWT on any connection, and different for others with high probability.
+  /// Valid only within this process, and reveals nothing about the JWT.
   public let identity: Int
-  /// Why it is an `InvalidProviderToken` whatever the time and the connection, in words for people; `nil` if it is not.
+  /// Why the token causes `InvalidProviderToken` regardless of time and connection, for people; nil if it does not.
   public let problem: String?
 
-  /// The key that verified it.
+  /// The key that verified the signature.
   let key: TrustedKey?
-  /// What its pushes are rejected for if there is none, whatever the time and the connection. All of them share it.
+  /// The rejection of pushes with this token if `key` is nil. Shared by all of them.
   let invalidity: Rejection
 
   init(
@@ -47,7 +47,7 @@ public final class ProviderToken: Sendable {
     invalidity = Self.invalidity(problem)
   }
 
-  /// What a record tells of a token that was looked at elsewhere. Two that say the same are taken for one.
+  /// Creates a token from an imported record. Tokens with equal properties are considered the same.
   package init(keyID: String?, teamID: String?, issuedAt: Int64?, signature: Signature) {
     self.keyID = keyID
     self.teamID = teamID
@@ -67,6 +67,6 @@ public final class ProviderToken: Sendable {
     Rejection(.providerToken, .invalidProviderToken) { _, _ in problem ?? "the provider token is not valid" }
   }
 
-  /// Key and team ids have ten characters; what a hostile token puts there must not fill records.
+  /// Key and team ids have ten characters; longer values of a hostile token must not fill the records.
   private static func cut(_ text: String) -> String { String(text.prefix(64)) }
 }

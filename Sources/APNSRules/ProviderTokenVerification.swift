@@ -1,10 +1,10 @@
-/// Row 8 of APNS.md section 8.2: what is true or false of a provider token whatever the time and the connection. The
-/// outcome is remembered by the token's bytes (`KnownTokens`), so none of this is done twice for one JWT on one connection.
+/// Row 8 of Protocol.md, section 8.2: the checks of a provider token that depend on neither time nor connection.
+/// The result is cached by the token's bytes (`KnownTokens`), so that a JWT is verified only once per connection.
 struct ProviderTokenVerification {
   var mode: RuleMode
   var keys: KeyRing
 
-  /// Judges `authorization`, the whole value of that header.
+  /// Verifies the whole value of an `authorization` header.
   func verify(_ authorization: UnsafeRawBufferPointer) -> ProviderToken {
     let identity = Self.identity(of: authorization)
     guard let start = authorization.bearerTokenStart else {
@@ -30,7 +30,7 @@ struct ProviderTokenVerification {
     }
   }
 
-  /// Reads `authorization` without judging it, for the record of a push that was rejected before that.
+  /// Parses `authorization` without verifying it, for the record of a push that was rejected earlier.
   static func unverified(_ authorization: UnsafeRawBufferPointer) -> ProviderToken? {
     guard let start = authorization.bearerTokenStart,
       let jwt = try? JSONWebToken(authorization.part(start..<authorization.count))
@@ -39,7 +39,7 @@ struct ProviderTokenVerification {
       jwt, identity: identity(of: authorization), issuedAt: jwt.claims.issuedAt?.milliseconds(mode: .lenient))
   }
 
-  /// Swift's hash has another seed in each process, so it cannot be compared with anything outside.
+  /// Swift's hash seed differs in each process, so the hash cannot be compared with anything outside.
   private static func identity(of authorization: UnsafeRawBufferPointer) -> Int {
     var hasher = Hasher()
     hasher.combine(bytes: authorization.part((authorization.bearerTokenStart ?? 0)..<authorization.count))
@@ -53,7 +53,7 @@ extension ProviderTokenVerification {
     var signature = ProviderToken.Signature.unchecked
   }
 
-  /// `alg`, `kid` and `iss` (APNS.md section 3.1, documented).
+  /// Checks `alg`, `kid` and `iss` (Protocol.md, section 3.1, documented).
   private func claimedKey(_ jwt: JSONWebToken) throws(Refusal) -> (TrustedKey, SigningAlgorithm) {
     if mode != .lenient, jwt.isAppleSample {
       throw Refusal(
@@ -87,9 +87,9 @@ extension ProviderTokenVerification {
   private func algorithm(_ name: String?) throws(Refusal) -> SigningAlgorithm {
     switch (name, mode) {
     case ("ES256", _): return .es256
-    // Inferred: pushok has signed so since 2019 (APNS.md section 3.1).
+    // Inferred: pushok has signed so since 2019 (Protocol.md, section 3.1).
     case ("ES512", .apple), ("ES512", .lenient): return .es512
-    // Apple's own sample token has no alg (APNS.md section 3.1).
+    // Apple's own sample token has no alg (Protocol.md, section 3.1).
     case (nil, .lenient): return .es256
     case (nil, _): throw Refusal(problem: "the JWT's header has no alg: it has to be ES256")
     case (let name?, _): throw Refusal(problem: "alg \(Explanation.quoted(name)) is not accepted: sign with ES256")
@@ -106,7 +106,7 @@ extension ProviderTokenVerification {
     }
   }
 
-  /// What RFC 7515 and 7518 ask of the writing, and APNs was seen to be easy about.
+  /// Checks encoding rules of RFC 7515 and 7518 that APNs was observed not to enforce.
   private func checkWriting(_ jwt: JSONWebToken) throws(Refusal) {
     guard !jwt.signature.isEmpty else { throw Refusal(problem: "the JWT is not signed: sign it with ES256") }
     guard mode == .strict else { return }
@@ -133,8 +133,8 @@ extension ProviderTokenVerification {
 }
 
 extension JSONWebToken {
-  /// Whether it has the form of the sample token in Apple's "Sending notification requests to APNs": no `alg`, and `iat`
-  /// a string of milliseconds (APNS.md section 3.1, documented).
+  /// Whether the token has the form of the sample in Apple's "Sending notification requests to APNs": no `alg`, and
+  /// `iat` as a string of milliseconds (Protocol.md, section 3.1, documented).
   fileprivate var isAppleSample: Bool {
     guard header.algorithm == nil, case .text(let text)? = claims.issuedAt else { return false }
     return (Int64(text) ?? 0) > 100_000_000_000
@@ -142,7 +142,7 @@ extension JSONWebToken {
 }
 
 extension JSONWebToken.IssuedAt {
-  /// The time in milliseconds, as far as the mode takes this way of writing it.
+  /// The time in milliseconds; nil if the mode does not accept this form.
   fileprivate func milliseconds(mode: RuleMode) -> Int64? {
     switch self {
     case .whole(let number):
@@ -150,25 +150,25 @@ extension JSONWebToken.IssuedAt {
     case .fraction(let number):
       return mode == .strict ? nil : Self.milliseconds(number, mode: mode)
     case .text(let text):
-      // Double takes "inf" and "0x1p3" too, which no library writes.
+      // Double also parses "inf" and "0x1p3", which no library sends.
       let isPlain = text.utf8.allSatisfy { (0x30...0x39).contains($0) || $0 == 0x2e }
       guard mode != .strict, isPlain, let number = Double(text) else { return nil }
       return Self.milliseconds(number, mode: mode)
     }
   }
 
-  /// Apple's own sample token has an `iat` in milliseconds (APNS.md section 3.1): what would be a time after the year
-  /// 5138 is taken for one outside `strict`.
+  /// Apple's own sample token has an `iat` in milliseconds (Protocol.md, section 3.1): except in `strict`, a number
+  /// that would be a time after the year 5138 in seconds is interpreted as milliseconds.
   private static func milliseconds(_ number: Double, mode: RuleMode) -> Int64? {
     let milliseconds = (mode != .strict && number > 1e11 ? number : number * 1000).rounded()
-    // Three million years either way: further off is no time, and would not survive subtraction.
+    // Limited to three million years in either direction, so that differences do not overflow.
     return milliseconds.magnitude < 1e17 ? Int64(milliseconds) : nil
   }
 }
 
 extension UnsafeRawBufferPointer {
-  /// Where the provider token begins in a value of `authorization`: after the word `bearer` in any case and spaces.
-  /// `nil` if it begins otherwise.
+  /// The index of the provider token in a value of `authorization`, after the scheme `bearer` (in any case) and
+  /// spaces; nil for another scheme.
   var bearerTokenStart: Int? {
     guard count > 6, self[6] == 0x20 else { return nil }
     for (index, letter) in "bearer".utf8.enumerated() where self[index] | 0x20 != letter { return nil }

@@ -1,7 +1,7 @@
 public import HTTPMessage
 
 extension PushFacts {
-  /// What the header fields of a request say that was judged elsewhere.
+  /// Reads the facts of a request that was validated elsewhere.
   ///
   /// - Parameter defaultTopic: the topic of a push without `apns-topic`.
   package init(_ headers: HeaderList, defaultTopic: String?) {
@@ -15,7 +15,7 @@ extension PushFacts {
     }
   }
 
-  /// What the header fields of a request say that is not judged, because it did not come whole.
+  /// Reads the facts of a request that is not validated because it is incomplete.
   public init(_ headers: HeaderList) {
     self = headers.bytes.withUnsafeBytes {
       FieldReader($0, defaultTopic: nil, comparesOtherNames: false).facts

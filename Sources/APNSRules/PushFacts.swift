@@ -1,24 +1,24 @@
 public import HTTPMessage
 
-/// What a request says, read once: where its known fields stand and what they mean. Filled as far as the request
-/// allows, also when it is rejected, so that a record shows what came.
+/// The known header fields of a request: where they are and what they mean. Filled as far as possible even if the
+/// request is rejected, so that records show what was received.
 ///
-/// Ranges are into `HeaderList.bytes`. An optional header with an empty value counts as absent (APNS.md section 2),
-/// except `apns-topic` and `apns-priority`.
+/// Ranges refer to `HeaderList.bytes`. An optional header with an empty value counts as absent (Protocol.md,
+/// section 2), except `apns-topic` and `apns-priority`.
 public struct PushFacts: Sendable, Equatable {
-  // In an order that leaves no gaps between them, and as small as they go: each record has them.
+  // Ordered to avoid padding, and as small as possible, because each record stores them.
 
-  /// The expiration in UNIX seconds, at most `Int64.max`, if there is one and it is a number.
+  /// The expiration in UNIX seconds, clamped to `Int64.max`; nil if absent or not a number.
   public internal(set) var expiration: Int64?
-  /// The push type, if there is one and it is known.
+  /// The push type; nil if absent or unknown.
   public internal(set) var pushType: PushType?
-  /// 10, 5 or 1; 10 when the header is absent, 0 when it says something else.
+  /// 10, 5 or 1; 10 if the header is absent, 0 if its value is invalid.
   public internal(set) var priority: UInt8 = 10
-  /// Whether `apns-id` is a UUID, and so is echoed.
+  /// Whether `apns-id` is a UUID, which the response repeats.
   public internal(set) var apnsIDIsUUID = false
-  /// There is no `apns-topic` and the push goes to `ProviderCertificate.defaultTopic` of the connection's certificate.
+  /// Whether `apns-topic` is absent and the topic is the connection's `ProviderCertificate.defaultTopic`.
   public internal(set) var topicIsFromCertificate = false
-  /// `authorization` came more than once, so `signatureRange` is not all there is to blank.
+  /// Whether `authorization` is repeated, so that blanking `signatureRange` alone is not enough.
   var authorizationIsRepeated = false
   private var bodyLimit = UInt16(PushType.usualPayloadLimit)
 
@@ -26,12 +26,12 @@ public struct PushFacts: Sendable, Equatable {
   @CompactRange public internal(set) var method: ByteRange?
   /// `:path`.
   @CompactRange public internal(set) var path: ByteRange?
-  /// What follows `/3/device/` in the path, well formed or not; `nil` for another path.
+  /// The rest of the path after `/3/device/`, well formed or not; nil for another path.
   @CompactRange public internal(set) var deviceToken: ByteRange?
   /// The value of `authorization`.
   @CompactRange public internal(set) var authorization: ByteRange?
-  /// The bytes of the provider token's third part, which no recorder may keep; the whole credential where it has no
-  /// three parts. See also `blankSignatures(in:)`.
+  /// The third part of the provider token, which must not be stored; the whole credential if it has no three parts.
+  /// See also `blankSignatures(in:)`.
   @CompactRange public internal(set) var signatureRange: ByteRange?
   /// `apns-topic`, empty or not.
   @CompactRange public internal(set) var topic: ByteRange?
@@ -45,16 +45,16 @@ public struct PushFacts: Sendable, Equatable {
   @CompactRange public internal(set) var priorityText: ByteRange?
   /// `apns-push-type`.
   @CompactRange public internal(set) var pushTypeText: ByteRange?
-  /// A name, other than `cookie`, that came before: where it stands the second time.
+  /// The second occurrence of a repeated name other than `cookie`.
   @CompactRange var repeatedName: ByteRange?
 
-  /// The largest body in bytes that this push may have, by its type or else by its topic's suffix.
+  /// The maximum body size of this push in bytes, by its push type or else by its topic's suffix.
   public internal(set) var payloadLimit: Int {
     get { Int(bodyLimit) }
     set { bodyLimit = UInt16(clamping: newValue) }
   }
 
-  /// The facts of nothing.
+  /// Creates empty facts.
   init() {}
 
   /// Overwrites the signature of each provider token in a copy of the header list's bytes with zeros.
@@ -70,8 +70,8 @@ public struct PushFacts: Sendable, Equatable {
     }
   }
 
-  /// The part of an `authorization` value that nobody may keep: from the second dot of the token on, or all of it where
-  /// there are not two dots and it could be anybody's password.
+  /// The part of an `authorization` value that must not be stored: everything after the second dot of the token, or
+  /// all of the credential if it has no two dots and could be a password.
   static func signatureRange(of value: ByteRange, in packed: UnsafeRawBufferPointer) -> ByteRange {
     let text = packed.part(value.indices)
     var start = text.firstIndex(of: 0x20, from: 0).map { $0 + 1 } ?? 0

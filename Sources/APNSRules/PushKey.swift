@@ -1,24 +1,25 @@
 public import HTTPMessage
 
-/// What makes attempts the same push: a hash over device token, topic, push type, collapse id and body.
+/// Identifies attempts of the same push: a hash of device token, topic, push type, collapse id and body.
 ///
-/// It is made once for each push on its way, so it is as quick as can be. The mixing step (multiply, then fold the halves
-/// of the product) and its constants are those of wyhash, which is in the public domain. With 64 bits, two among a million
-/// pushes have the same key once in thirty million times; who wants to can make such pushes, and then has two that count
-/// as one. Draws depend on it: a seed means the same in the next version only while it stays as it is.
+/// Computed for each push, so it has to be fast. The mixing step (multiply, then fold the halves of the product)
+/// and its constants are those of wyhash, which is in the public domain. Among a million pushes, the probability
+/// that two have the same 64-bit key is one in thirty million. Collisions can be constructed, and the colliding
+/// pushes then count as one. Random draws depend on the key: changing the hash would change the meaning of a seed
+/// between versions.
 public struct PushKey: Hashable, Sendable {
   /// The key as a number.
   public private(set) var number: UInt64
 
-  /// A key from its number.
+  /// Creates a key from its number.
   public init(number: UInt64) { self.number = number }
 
-  /// The key of a request.
+  /// Computes the key of a request.
   ///
   /// - Parameters:
-  ///   - facts: what its headers say.
-  ///   - defaultTopic: the topic of a push that names none.
-  ///   - usesID: whether the `apns-id` that the client gave tells it, where there is one.
+  ///   - facts: the facts of its headers.
+  ///   - defaultTopic: the topic of a push without `apns-topic`.
+  ///   - usesID: whether the client's `apns-id`, if there is one, identifies the push instead.
   public init(
     _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: String?, usesID: Bool = false
   ) {
@@ -29,17 +30,17 @@ public struct PushKey: Hashable, Sendable {
     mix(UInt64(request.bodySize), 0)
   }
 
-  /// A key of the device token and the topic alone.
+  /// Computes a key of the device token and the topic only.
   ///
   /// - Parameters:
   ///   - packed: the header fields that `facts` were read from.
-  ///   - defaultTopic: the topic of a push that names none.
+  ///   - defaultTopic: the topic of a push without `apns-topic`.
   public init(deviceOf packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
     self.init(number: Self.beginning)
     mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
   }
 
-  /// A key of a device token alone, in which capital letters are as small ones.
+  /// Computes a key of a device token only, ignoring case.
   public init(deviceToken token: UnsafeRawBufferPointer) {
     self.init(number: Self.beginning)
     mix(token, or: .smallLetters)
@@ -71,7 +72,7 @@ public struct PushKey: Hashable, Sendable {
 
   // MARK: - Mixing
 
-  /// Mixes in a part and its length, so that two parts cannot trade their bytes.
+  /// Mixes in a part and its length, so that bytes cannot move from one part to the next unnoticed.
   private mutating func mix(_ part: UnsafeRawBufferPointer?) {
     guard let part else { return mix(UInt64.max, 0) }
     mix(part, or: 0)
@@ -82,7 +83,7 @@ public struct PushKey: Hashable, Sendable {
     mix(part, or: bits)
   }
 
-  // Inlined so that bodies, which have no bits added, are spared the work of adding them.
+  // Inlined so that the addition of no bits is optimized away for bodies.
   @inline(__always)
   private mutating func mix(_ part: UnsafeRawBufferPointer, or bits: UInt64) {
     func word(_ offset: Int) -> UInt64 {
@@ -97,7 +98,7 @@ public struct PushKey: Hashable, Sendable {
     number ^= UInt64(count)
     var offset = 0
     if count > 128 {
-      // Four steps that do not wait for each other.
+      // Four independent steps, which the processor can run in parallel.
       var (one, two, three, four) = (number, number, number, number)
       while offset &+ 64 < count {
         one = (word(offset) ^ 0xA076_1D64_78BD_642F).folded(by: word(offset &+ 8) ^ one)
@@ -113,7 +114,7 @@ public struct PushKey: Hashable, Sendable {
       mix(word(offset), word(offset + 8))
       offset += 16
     }
-    // The last sixteen bytes, some of them for the second time.
+    // The last sixteen bytes, which may overlap the previous ones.
     switch count {
     case 16...: mix(word(count - 16), word(count - 8))
     case 8...: mix(word(0), word(count - 8))
@@ -129,7 +130,7 @@ public struct PushKey: Hashable, Sendable {
 }
 
 extension UInt64 {
-  /// The product with another number, its halves folded into one: a step of mixing.
+  /// Multiplies by another number and folds the halves of the product into one.
   @inlinable
   package func folded(by other: UInt64) -> UInt64 {
     let product = multipliedFullWidth(by: other)
@@ -137,22 +138,22 @@ extension UInt64 {
   }
 }
 
-// MARK: - Writing
+// MARK: - Text
 
 extension PushKey {
-  /// How many digits its text has.
+  /// The number of digits in `text`.
   public static let length = 16
 
-  /// As it is shown: 16 hexadecimal digits in small letters.
+  /// The key as 16 hexadecimal digits in lower case.
   public var text: String { withText { String(decoding: $0, as: UTF8.self) } }
 
-  /// Calls `read` with the digits of `text`, without making a String of them.
+  /// Calls `read` with the digits of `text`, without creating a `String`.
   @inlinable
   public func withText<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
     withUnsafeBytes(of: digits, read)
   }
 
-  /// The digits of `text` as they stand in memory.
+  /// The digits of `text` in memory order.
   @usableFromInline var digits: (UInt64, UInt64) {
     (
       UInt64(digitsOf: UInt32(truncatingIfNeeded: number >> 32), ten: UInt8(ascii: "a")),
@@ -160,7 +161,7 @@ extension PushKey {
     )
   }
 
-  /// The key with this text, its letters in any case; nil if it is none.
+  /// Creates the key with this text, whose letters may have either case; nil if the text is invalid.
   public init?(text: String) {
     let digits = text.utf8
     guard digits.count == Self.length, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),

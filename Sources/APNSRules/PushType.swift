@@ -1,7 +1,7 @@
 internal import HTTPMessage
 
-/// The value of `apns-push-type`: what kind of push it is, and with it the topic's suffix, the payload's limit and the
-/// priorities. Source: APNS.md section 5 (documented) and 6.1.
+/// The value of `apns-push-type`, which determines the topic's suffix, the payload limit and the documented
+/// priorities. Source: Protocol.md, sections 5 (documented) and 6.1.
 public enum PushType: UInt8, CaseIterable, Sendable {
   /// The eleven documented types.
   case alert, background, complication, controls, fileprovider, liveactivity, location, mdm, pushtotalk, voip, widgets
@@ -9,16 +9,16 @@ public enum PushType: UInt8, CaseIterable, Sendable {
   /// The value on the wire.
   public var text: String { row.text.description }
 
-  /// What follows the bundle id in the topic; empty where the bundle id is the topic.
+  /// The suffix after the bundle id in the topic; empty if the bundle id is the topic.
   public var topicSuffix: String { row.suffix.description }
 
-  /// The largest body in bytes, inclusive (APNS.md section 6.1).
+  /// The maximum body size in bytes, inclusive (Protocol.md, section 6.1).
   public var payloadLimit: Int { self == .voip ? 5120 : Self.usualPayloadLimit }
 
-  /// The limit for every type but VoIP, and for a push whose type is not known.
+  /// The limit for all types but VoIP, and for a push with an unknown type.
   public static let usualPayloadLimit = 4096
 
-  /// The type with these bytes as its value; upper case is not accepted.
+  /// Creates the type with this value; upper case is not accepted.
   public init?(_ bytes: UnsafeRawBufferPointer) {
     for type in Self.allCases where bytes.equals(type.row.text) {
       self = type
@@ -27,7 +27,7 @@ public enum PushType: UInt8, CaseIterable, Sendable {
     return nil
   }
 
-  /// The type whose suffix `topic` carries after a bundle id, if any.
+  /// Creates the type whose suffix `topic` has after a bundle id; nil if there is none.
   public init?(suffixOf topic: UnsafeRawBufferPointer) {
     guard let ending = topic.ending else { return nil }
     for candidate in Self.suffixed where candidate.ending == ending {
@@ -39,12 +39,12 @@ public enum PushType: UInt8, CaseIterable, Sendable {
     return nil
   }
 
-  /// Whether Apple documents this priority for the type; only `strict` insists. Where the documentation names none, all
-  /// three are.
+  /// Whether Apple documents this priority for the type; enforced only in `strict`. If the documentation names
+  /// none, all three are allowed.
   ///
-  /// Source: APNS.md section 5. `background`: 5 only. `liveactivity`: 10 or 5 ("Starting and updating Live Activities with
-  /// ActivityKit push notifications"). `location`: 10 for immediate delivery, else 5 ("Creating a location push service
-  /// extension"). All three are documented; no rejection by APNs was published.
+  /// Source: Protocol.md, section 5. `background`: 5 only. `liveactivity`: 10 or 5 ("Starting and updating Live
+  /// Activities with ActivityKit push notifications"). `location`: 10 for immediate delivery, else 5 ("Creating a
+  /// location push service extension"). All three are documented; no rejection by APNs was published.
   func documents(priority: UInt8) -> Bool {
     switch self {
     case .background: priority == 5
@@ -53,10 +53,10 @@ public enum PushType: UInt8, CaseIterable, Sendable {
     }
   }
 
-  /// Whether its topic is more than the bundle id.
+  /// Whether the topic of this type is more than the bundle id.
   var hasTopicSuffix: Bool { row.suffix.utf8CodeUnitCount > 0 }
 
-  /// Those with a suffix, and how it ends: with that alone most topics are compared.
+  /// The types with a suffix, and the suffix's last four bytes, which suffice to rule out most topics.
   private static let suffixed = allCases.compactMap { type in
     let suffix = type.row.suffix
     return UnsafeRawBufferPointer(start: suffix.utf8Start, count: suffix.utf8CodeUnitCount).ending

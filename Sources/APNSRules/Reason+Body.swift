@@ -1,18 +1,18 @@
 internal import Notation
 
-/// A reason in the body of an answer: compact JSON (APNS.md section 7.1, observed).
+/// The body of an error response: compact JSON (Protocol.md, section 7.1, observed).
 extension Reason {
-  /// As answers carry it, and GOAWAY frames in their debug data.
+  /// The body as sent in responses and in the debug data of GOAWAY frames.
   public var json: String { String(decoding: body(), as: UTF8.self) }
 
-  /// The body of a rejection.
+  /// Returns the body of a rejection.
   ///
-  /// - Parameter timestamp: of a 410, in milliseconds since 1970.
+  /// - Parameter timestamp: the time in a 410, in milliseconds since 1970.
   public func body(timestamp: Int64? = nil) -> [UInt8] {
     timestamp == nil ? Self.bodies[Int(rawValue)] : Self.body(of: text, timestamp: timestamp)
   }
 
-  /// The same for a reason that need not be one of APNs'.
+  /// Returns the body for a reason that need not be one of APNs.
   public static func body(of reason: String, timestamp: Int64?) -> [UInt8] {
     var writer = JSONWriter(capacity: 64)
     writer.object { writer in
@@ -22,7 +22,7 @@ extension Reason {
     return writer.bytes
   }
 
-  /// By raw value, so that a rejection makes none.
+  /// The bodies by raw value, so that a rejection need not create one.
   private static let bodies: [[UInt8]] = {
     var bodies = [[UInt8]](repeating: [], count: Int(allCases.map(\.rawValue).max() ?? 0) + 1)
     for reason in allCases { bodies[Int(reason.rawValue)] = body(of: reason.text, timestamp: nil) }

@@ -1,26 +1,26 @@
-/// Why APNs rejects a push or ends a connection: the one table of wire texts, statuses and meanings.
+/// The reasons why APNs rejects a push or closes a connection, with their texts, statuses and meanings.
 ///
-/// Source: APNS.md section 7.2. `BadEnvironmentKeyInToken` stands beside its documented spelling because the wire shows
-/// the one and the documentation the other.
+/// Source: Protocol.md, section 7.2. There are both `BadEnvironmentKeyInToken`, as observed on the wire, and
+/// `BadEnvironmentKeyIdInToken`, as documented.
 public enum Reason: UInt8, CaseIterable, Sendable {
-  /// 400, APNS.md section 7.2.
+  /// 400, Protocol.md, section 7.2.
   case badCollapseId, badDeviceToken, badExpirationDate, badMessageId, badPriority, badTopic, deviceTokenNotForTopic,
     duplicateHeaders, idleTimeout, invalidPushType, missingDeviceToken, missingTopic, payloadEmpty, topicDisallowed
-  /// 403, APNS.md section 7.2.
+  /// 403, Protocol.md, section 7.2.
   case badCertificate, badCertificateEnvironment, badEnvironmentKeyIdInToken, badEnvironmentKeyInToken,
     expiredProviderToken, forbidden, invalidProviderToken, missingProviderToken, unrelatedKeyIdInToken
-  /// 404, 405, 410, 413, 429, 500 and 503, APNS.md section 7.2.
+  /// 404, 405, 410, 413, 429, 500 and 503, Protocol.md, section 7.2.
   case badPath, methodNotAllowed, expiredToken, unregistered, payloadTooLarge, tooManyProviderTokenUpdates,
     tooManyRequests, internalServerError, serviceUnavailable, shutdown
 
   /// The text on the wire, in `{"reason":"…"}`.
   public var text: String { row.text }
-  /// The HTTP status that goes with it.
+  /// The HTTP status.
   public var status: Int { row.status }
-  /// When APNs says it, in one line for people.
+  /// When APNs sends this reason, in one line.
   public var when: String { row.when }
 
-  /// The reason with this wire text, compared with case.
+  /// Creates the reason with this wire text, case-sensitively; nil if there is none.
   public init?(text: String) {
     guard let found = Self.byText[text] else { return nil }
     self = found

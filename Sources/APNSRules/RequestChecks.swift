@@ -1,11 +1,11 @@
 internal import HTTPMessage
 
-/// Rows 3 to 5, 14 and 15 of APNS.md section 8.2: what can be said of a request by its syntax alone (sections 2 and
-/// 13).
+/// Rows 3 to 5, 14 and 15 of Protocol.md, section 8.2: the syntax of a request (sections 2 and 13).
 extension Rulebook {
-  /// Rows 3 to 5: method before path (observed), path before credential (APNS.md section 13 row 21), repeated names.
+  /// Rows 3 to 5: method before path (observed), path before credential (Protocol.md, section 13 row 21), then
+  /// repeated headers.
   ///
-  /// A path of channel management or broadcasts passes here: APNs checks its credential first (section 8.1, observed),
+  /// A path of channel management or broadcasts passes: APNs checks the credential first (section 8.1, observed),
   /// and `checkIsPush` rejects it afterwards.
   func checkRequest(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     let method = facts.method.map { packed.part($0.indices) }
@@ -105,11 +105,11 @@ extension Rulebook {
       + "send the bytes the device registered, in hexadecimal"
   }
 
-  /// Several projects test a provider token by this answer (APNS.md section 8.1, observed).
+  /// Several projects test a provider token with this response (Protocol.md, section 8.1, observed).
   private static let zeroDeviceToken = Rejection(.deviceToken, .badDeviceToken) { _, _ in
     "the device token is 64 zeros, which no device has: send the token the device registered"
   }
 
-  /// In bytes, inclusive (documented).
+  /// The maximum length in bytes, inclusive (documented).
   private static var collapseIDLimit: UInt16 { 64 }
 }

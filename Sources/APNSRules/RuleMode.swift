@@ -1,14 +1,14 @@
-/// How the mock answers where the evidence about APNs is open; the table stands at the end of CONTRACT.md.
+/// How the mock responds where the evidence about APNs is not conclusive; the README lists the differences.
 public enum RuleMode: String, Sendable, CaseIterable {
-  /// What APNs was seen to do. The default.
+  /// Observed behaviour of APNs. The default.
   case apple
-  /// Only what Apple documents.
+  /// Only documented behaviour.
   case strict
-  /// Whatever any provider was ever reported to get through with.
+  /// Accepts everything that any provider was reported to succeed with.
   case lenient
 }
 
-/// Which of the two worlds of APNs the mock stands for (APNS.md section 1.1).
+/// The environment of APNs that the mock imitates (Protocol.md, section 1.1).
 public enum PushEnvironment: String, Sendable, CaseIterable {
   /// `api.sandbox.push.apple.com`, for development builds.
   case sandbox

@@ -1,17 +1,18 @@
 public import HTTPMessage
 
-/// The rules of APNs: judges one push after the other, and keeps nothing between them but the connection's standing.
+/// The validation rules of APNs. Validates pushes one by one; the only state between them is the connection's
+/// `ConnectionStanding`.
 public struct Rulebook: Sendable {
-  /// How to answer where the evidence is open.
+  /// How to respond where the evidence about APNs is not conclusive.
   public var mode: RuleMode { didSet { digest() } }
-  /// Which world it is.
+  /// The environment of the server.
   public let environment: PushEnvironment
-  /// The numbers behind the rules.
+  /// The parameters of the rules.
   public var settings: APNSSettings { didSet { digest() } }
 
   /// The settings in the units they are compared in, so that a push need not convert them.
   private(set) var times = Times()
-  /// Whether a verdict `ExpiredProviderToken` applies to all later requests of its connection.
+  /// Whether a rejection with `ExpiredProviderToken` applies to all later requests on the connection.
   private(set) var closesOnExpiredToken = true
   private var tokenChecks = CheckSet()
   private var certificateChecks = CheckSet()
@@ -24,7 +25,7 @@ public struct Rulebook: Sendable {
     var unregisteredAfter: Int64 = 0
   }
 
-  /// The rules in one mode, for one environment.
+  /// Creates the rules of one mode and environment.
   public init(
     mode: RuleMode = .apple, environment: PushEnvironment = .sandbox, settings: APNSSettings = APNSSettings()
   ) {
@@ -34,18 +35,18 @@ public struct Rulebook: Sendable {
     digest()
   }
 
-  /// More fields than this cannot fit into the advertised list size of 8000, at 32 bytes and more each (RFC 9113
-  /// section 6.5.2). Bounds the search for repeated names, whoever fills the request.
+  /// The maximum number of fields: more do not fit into the advertised list size of 8000, at 32 bytes or more each
+  /// (RFC 9113 section 6.5.2). Bounds the search for repeated names regardless of the caller.
   private static let fieldLimit = 250
 
-  /// What APNs would say to `request`, in the order of APNS.md section 8.2, rows 3 to 18. Row 19, the rate per device
-  /// token, is `DeviceRateBuckets` and `Verdict.refuse(over:)`.
+  /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, rows 3 to 18. Row 19, the
+  /// rate per device token, is checked by `DeviceRateBuckets` and `Verdict.refuse(over:)`.
   ///
   /// - Parameters:
-  ///   - request: the request, complete.
-  ///   - standing: the connection's; brought up to date.
+  ///   - request: the complete request.
+  ///   - standing: the connection's authentication state, which is updated.
   ///   - keys: the trusted provider keys.
-  ///   - devices: the registered devices; a device token that is not among them is online.
+  ///   - devices: the registered devices; an unregistered device token is online.
   ///   - now: the server's clock, in milliseconds since 1970.
   public func judge(
     _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64
@@ -55,7 +56,7 @@ public struct Rulebook: Sendable {
     return verdict
   }
 
-  /// The same, written over another verdict: a large value that need not be moved about then.
+  /// Validates `request` and overwrites `verdict`, which avoids moving a large value.
   public func judge(
     _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64,
     into verdict: inout Verdict
@@ -74,6 +75,8 @@ public struct Rulebook: Sendable {
     }
   }
 
+  /// Validates a request.
+  ///
   /// - Parameters:
   ///   - packed: the bytes of the request's header list.
   ///   - defaultTopic: the topic of a push without `apns-topic`.
@@ -108,7 +111,7 @@ public struct Rulebook: Sendable {
     "the header list is over the 8000 bytes that SETTINGS_MAX_HEADER_LIST_SIZE allows"
   }
 
-  /// Works out what depends on mode and settings alone.
+  /// Derives the properties that depend only on mode and settings.
   private mutating func digest() {
     let hour: Int64 = 3_600_000
     let future: Int64 =

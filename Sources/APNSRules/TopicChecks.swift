@@ -1,11 +1,13 @@
 internal import HTTPMessage
 
-/// Row 16 of APNS.md section 8.2: the topic is present, well formed, permitted to the credential, and fits the push
-/// type; the priority fits the type (sections 4.2, 5 and 13).
+/// Row 16 of Protocol.md, section 8.2: the topic is present, well formed, permitted by the credential, and fits the
+/// push type; the priority fits the push type (sections 4.2, 5 and 13).
 extension Rulebook {
+  /// Makes all checks of this row.
+  ///
   /// - Parameters:
-  ///   - topic: `apns-topic`, or the certificate's own topic where there is no such header.
-  ///   - certificate: the connection's client certificate; without one the push came with `token`.
+  ///   - topic: `apns-topic`, or else the certificate's default topic.
+  ///   - certificate: the connection's client certificate; nil if the push has `token`.
   ///   - token: the verified provider token.
   func checkTopic(
     _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?
@@ -45,7 +47,7 @@ extension Rulebook {
     "apns-topic is missing: with a provider token it is always needed, send the app's bundle id"
   }
 
-  /// `BadTopic` only for what no bundle id can be (section 13 row 1).
+  /// `BadTopic` only for what cannot be a bundle id (section 13 row 1).
   private func checkForm(
     _ topic: UnsafeRawBufferPointer, _ facts: PushFacts, certificate: ProviderCertificate?
   ) throws(Rejection) {
@@ -86,7 +88,7 @@ extension Rulebook {
       if topic.hasTeamPrefix(of: token) { throw Self.topicWithTeamPrefix }
       return
     }
-    // A topic-specific key lists bundle ids; what a push type hangs on them is theirs too.
+    // A topic-specific key lists bundle ids, which include their topics with push type suffixes.
     let suffix = PushType(suffixOf: topic)?.topicSuffix.utf8.count ?? 0
     let bundleID = topic.part(0..<topic.count - suffix)
     guard topics.contains(where: { topic.equals(text: $0) || bundleID.equals(text: $0) }) else {
@@ -97,7 +99,7 @@ extension Rulebook {
     }
   }
 
-  // Not BadTopic (APNS.md section 5, observed).
+  // Not BadTopic (Protocol.md, section 5, observed).
   private static let placeholderTopic = Rejection(.topicPermitted, .topicDisallowed) { facts, packed in
     "apns-topic \(Explanation.quoted(facts.topic, packed)) is a placeholder in angle brackets: "
       + "send the app's bundle id without them"
@@ -109,7 +111,8 @@ extension Rulebook {
     "a push of type mdm needs the MDM certificate, this came with a provider token"
   }
 
-  /// A suffix of another type is `InvalidPushType` (observed), a missing one `TopicDisallowed` (observed for VoIP).
+  /// The suffix of another type is `InvalidPushType` (observed), a missing one `TopicDisallowed` (observed for
+  /// VoIP).
   private func checkSuffix(
     _ topic: UnsafeRawBufferPointer, _ type: PushType, _ facts: PushFacts, certificate: ProviderCertificate?
   ) throws(Rejection) {
@@ -129,12 +132,12 @@ extension Rulebook {
 }
 
 extension PushType {
-  /// What its topic has at the end, in words.
+  /// The required suffix, for explanations.
   fileprivate var shownSuffix: String { hasTopicSuffix ? "the suffix \(topicSuffix)" : "no suffix" }
 }
 
 extension UnsafeRawBufferPointer {
-  /// Whether a topic begins with a team id and a dot: with the token's, or with any ten upper-case letters and digits
+  /// Whether a topic begins with a team id and a dot: the token's team id, or any ten upper-case letters and digits
   /// before an identifier of two or more parts. (A bundle id such as `MYCOMPANY1.app` has no team prefix.)
   fileprivate func hasTeamPrefix(of token: ProviderToken?) -> Bool {
     guard count > 11, self[10] == UInt8(ascii: ".") else { return false }
@@ -145,7 +148,8 @@ extension UnsafeRawBufferPointer {
 }
 
 extension ProviderCertificate {
-  /// Whether `topic` is in its list, or is its subject where it has none; without making an array of that.
+  /// Whether `topic` is in the certificate's list, or equals its subject's UID if it has none. Allocates no array,
+  /// unlike `permittedTopics`.
   fileprivate func permits(_ topic: UnsafeRawBufferPointer) -> Bool {
     if topics.isEmpty { return subjectUID.map { topic.equals(text: $0) } ?? false }
     return topics.contains { topic.equals(text: $0) }

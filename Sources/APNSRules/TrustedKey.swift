@@ -1,37 +1,38 @@
-/// How a provider token says it is signed, as far as anything here accepts it.
+/// The accepted signature algorithms of provider tokens.
 public enum SigningAlgorithm: String, Sendable {
-  /// ECDSA over P-256 with SHA-256: the documented one (APNS.md section 3.1).
+  /// ECDSA over P-256 with SHA-256, the documented algorithm (Protocol.md, section 3.1).
   case es256 = "ES256"
-  /// The same key with SHA-512, r and s padded to 66 bytes each, as the PHP library pushok signs (APNS.md section 3.1);
-  /// accepted by `apple` and `lenient`, refused by `strict`.
+  /// The same key with SHA-512, and r and s padded to 66 bytes each, as signed by the PHP library pushok
+  /// (Protocol.md, section 3.1). Accepted in `apple` and `lenient`, rejected in `strict`.
   case es512 = "ES512"
 }
 
-/// A provider key the server trusts: its public half and what Apple's portal would know about it (APNS.md section 3.3).
+/// A trusted provider key: its public half and its properties in Apple's developer portal (Protocol.md, section
+/// 3.3).
 public struct TrustedKey: Sendable {
-  /// The key id, ten characters at Apple; the `kid` of a provider token.
+  /// The key id, which is the `kid` of provider tokens; ten characters at Apple.
   public var keyID: String
-  /// The team the key belongs to, ten characters at Apple; the `iss` of a provider token.
+  /// The team id, which is the `iss` of provider tokens; ten characters at Apple.
   public var teamID: String
-  /// The only environment it is good for; `nil` for a key of both.
+  /// The only environment the key is valid for; nil for both.
   public var environment: PushEnvironment?
-  /// The most topics of a topic-specific key (APNS.md section 3.3, documented).
+  /// The maximum number of topics of a topic-specific key (Protocol.md, section 3.3, documented).
   public static let topicsLimit = 400
 
-  /// The topics of a topic-specific key; `nil` for a team key, good for all.
+  /// The topics of a topic-specific key; nil for a team key, which is valid for all topics.
   public var topics: [String]?
-  /// The one key a topic-specific key is related to, with which it may share a connection.
+  /// The key that a topic-specific key may share a connection with.
   public var relatedKeyID: String?
-  /// Verifies a signature (raw r‖s or DER) over a message with this key. Called at most once per distinct provider
+  /// Verifies a signature (raw r‖s or DER) of a message with this key. Called at most once per distinct provider
   /// token and connection, on any thread.
   public var verifies: Verification
 
-  /// See `verifies`.
+  /// Verifies a signature of a message; see `verifies`.
   public typealias Verification =
     @Sendable (_ algorithm: SigningAlgorithm, _ message: UnsafeRawBufferPointer, _ signature: UnsafeRawBufferPointer)
     -> Bool
 
-  /// A key from parts.
+  /// Creates a key.
   public init(
     keyID: String, teamID: String, environment: PushEnvironment? = nil, topics: [String]? = nil,
     relatedKeyID: String? = nil, verifies: @escaping Verification
@@ -45,18 +46,18 @@ public struct TrustedKey: Sendable {
   }
 }
 
-/// The keys trusted at one moment. Immutable: each change makes a new ring with another `version`, and what connections
-/// remember of verified tokens is dropped with it.
+/// An immutable set of trusted keys. Each change creates a new ring with another `version`, which invalidates the
+/// verification results that connections have cached.
 public struct KeyRing: Sendable {
-  /// The most keys that may be trusted at once.
+  /// The maximum number of trusted keys.
   public static let limit = 1000
 
-  /// Different for each ring of a server.
+  /// A number that is unique among the rings of a server.
   public let version: UInt64
-  /// The keys by their id.
+  /// The keys by key id.
   public let keys: [String: TrustedKey]
 
-  /// A ring of these keys; of two with one id the later counts.
+  /// Creates a ring; of keys with equal ids the last one counts.
   public init(version: UInt64, keys: [TrustedKey]) {
     self.version = version
     self.keys = Dictionary(keys.map { ($0.keyID, $0) }, uniquingKeysWith: { _, later in later })

@@ -1,33 +1,33 @@
-/// Why a device would show nothing of a push that APNs accepts (APNS.md sections 5 and 6).
+/// Why a device would not show a push that APNs accepts (Protocol.md, sections 5 and 6).
 public enum UnshownPush: Sendable, Equatable {
   /// `background` with priority 10: devices drop it.
   case backgroundPriority
-  /// Not JSON; with what is wrong and where.
+  /// The body is not JSON; with the error and its position.
   case notJSON(String)
-  /// JSON, but no object.
+  /// The body is JSON but not an object.
   case notObject
-  /// No `aps` dictionary.
+  /// There is no `aps`.
   case noDictionary
   /// `aps` is not an object.
   case dictionaryIsNone
-  /// `aps` has nothing to show, and nothing to be woken by.
+  /// `aps` has neither alert, badge, sound nor `content-available`.
   case nothingToShow
-  /// What `aps` has to show cannot be shown: the member, and what is wrong with it.
+  /// A member of `aps` cannot be shown; with its name and the problem.
   case unusable(member: String, problem: String)
-  /// `content-available` alone, by a push that is not of type `background`.
+  /// Only `content-available`, in a push that is not of type `background`.
   case silentWithoutType(hasType: Bool)
   /// `background` without `content-available: 1`.
   case backgroundNotSilent
-  /// `background` with something to show.
+  /// `background` with a member that shows something.
   case backgroundShows(member: String)
-  /// A Live Activity lacks a member, or it is something else than it has to be.
+  /// A Live Activity push without a member, or with an invalid one.
   case activityLacks(member: String)
-  /// A widget or control without `content-changed: true`.
+  /// A widget or control push without `content-changed: true`.
   case contentNotChanged
-  /// `mdm` without a push magic.
+  /// An `mdm` push without the member `mdm`.
   case noPushMagic
 
-  /// Why, in words: what is wrong and what to do.
+  /// An explanation: what is wrong and how to fix it.
   public var text: String {
     switch self {
     case .backgroundPriority: "a background push has priority 10: devices drop it, send it with apns-priority 5"

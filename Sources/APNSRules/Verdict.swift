@@ -1,30 +1,29 @@
 public import HTTPMessage
 
-/// What APNs would say to one push, and why.
+/// The result of validating one push: what APNs would respond, and why.
 public struct Verdict: Sendable {
-  /// What the request came with to authenticate itself.
+  /// The kind of credential.
   public enum Credential: UInt8, Sendable {
-    /// Neither of the two.
+    /// Neither provider token nor client certificate.
     case none
-    /// A provider token, good or bad.
+    /// A provider token, valid or not.
     case token
-    /// A client certificate; a provider token beside it is ignored.
+    /// A client certificate; a provider token is then ignored.
     case certificate
   }
 
-  /// 200, or the status of `reason`; 431 where the header list was over the limit.
+  /// 200, or the status of `reason`; 431 if the header list exceeds the limit.
   public var status: Int { rejection?.status ?? 200 }
-  /// Why not; `nil` with 200 and 431.
+  /// The reason of a rejection; nil with 200 and 431.
   public var reason: Reason? { rejection?.reason }
-  /// The check that failed; `nil` with 200.
+  /// The failed check; nil with 200.
   public var failed: Check? { rejection?.check }
-  /// Why, in words for people: the value, the rule and what to do about it. Never has a provider token in it. Made when
-  /// it is asked for, because of most pushes nobody asks.
+  /// Returns an explanation for people: the value, the rule and how to fix it. Contains no provider token. Created
+  /// on demand, because most are never read.
   ///
   /// - Parameters:
-  ///   - headers: the packed header fields of the request, or a copy of them without signatures. Values that are not in
-  ///     it are shown as empty.
-  ///   - bodySize: how many bytes of body came.
+  ///   - headers: the packed header fields of the request, or a copy of them without signatures. Values missing in it are shown as empty.
+  ///   - bodySize: the received body size in bytes.
   public func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
     switch rejection?.words {
     case .ofHeaders(let words)?: words(facts, headers)
@@ -34,29 +33,29 @@ public struct Verdict: Sendable {
   }
   /// The `timestamp` of a 410, in milliseconds since 1970.
   public var timestamp: Int64? { rejection?.timestamp }
-  /// The body of the answer; empty with 200 and 431.
+  /// The body of the response; empty with 200 and 431.
   public var body: [UInt8] { rejection?.body ?? [] }
-  /// What the request says.
+  /// The facts of the request.
   public internal(set) var facts: PushFacts
-  /// What the request came with to authenticate itself.
+  /// The kind of credential of the request.
   public internal(set) var credential = Credential.none
-  /// The checks such a request goes through under the rules in force, made or not.
+  /// The checks that apply to such a request under the active rules, whether they were made or not.
   var planned = CheckSet()
-  /// The provider token, if one came and was looked at; unchecked where the connection was latched before it.
+  /// The provider token, if one was parsed; unchecked if the connection was latched.
   public internal(set) var token: ProviderToken?
-  /// What was wrong; `nil` where APNs takes the push. A reference, because most pushes have none.
+  /// The failure; nil if the push is accepted. A reference, because most pushes have none.
   private(set) var rejection: Rejection?
 
-  /// Of a push that says nothing and that nobody has judged: `Rulebook.judge` writes over it.
+  /// Creates an unevaluated verdict without facts, for `Rulebook.judge` to overwrite.
   public init() { facts = PushFacts() }
 
-  /// Of a push that nobody has judged, but that says something.
+  /// Creates an unevaluated verdict with parsed facts.
   package init(facts: PushFacts) { self.facts = facts }
 
-  /// Of a request that nobody has judged because it did not come whole, but whose headers say something.
+  /// Creates an unevaluated verdict with the facts of an incomplete request.
   public init(of request: borrowing HTTPRequest) { self.init(facts: PushFacts(request.headers)) }
 
-  /// Forgets what was said of another push.
+  /// Resets the verdict for another push.
   mutating func begin(_ facts: PushFacts) {
     self.facts = facts
     credential = .none
@@ -65,10 +64,10 @@ public struct Verdict: Sendable {
     rejection = nil
   }
 
-  /// Whether APNs takes the push.
+  /// Whether the push is accepted.
   public var isAccepted: Bool { rejection == nil }
 
-  /// The checks that were made, in order, up to the one that failed.
+  /// The checks that were made, in order, up to the failed one.
   public var checks: [(check: Check, ok: Bool)] {
     if failed == .headerListSize { return [(.headerListSize, false)] }
     var made: [(check: Check, ok: Bool)] = []
@@ -79,8 +78,9 @@ public struct Verdict: Sendable {
     return made
   }
 
-  /// Turns an accepted push into a 429 `TooManyRequests`, when `DeviceRateBuckets` did not admit it: row 19 of APNS.md
-  /// section 8.2, the last check, made outside `Rulebook.judge` because its state is shared by all connections.
+  /// Turns an accepted push into a 429 `TooManyRequests` that `DeviceRateBuckets` did not admit: row 19 of
+  /// Protocol.md, section 8.2. This last check is made outside of `Rulebook.judge` because its state is shared by
+  /// all connections.
   public mutating func refuse(over rate: DeviceRate) {
     reject(
       Rejection(.deviceRate, .tooManyRequests) { _, _ in
@@ -92,11 +92,11 @@ public struct Verdict: Sendable {
 }
 
 extension Verdict {
-  /// A verdict that was given elsewhere, as far as records tell it.
+  /// Creates the verdict of an imported record.
   ///
   /// - Parameters:
-  ///   - passed: the checks that were made and passed.
-  ///   - failed: the one that did not, and why; nil where APNs took the push.
+  ///   - passed: the checks that passed.
+  ///   - failed: the failed check and its reason; nil if the push was accepted.
   package init(
     facts: PushFacts, credential: Credential, token: ProviderToken?, passed: [Check],
     failed: (check: Check, reason: Reason?, detail: String)?
@@ -110,23 +110,23 @@ extension Verdict {
   }
 }
 
-/// What a failed check throws. One object serves for all pushes that are rejected for the same: what is said of each of
-/// them comes from its own headers.
+/// The error thrown by a failed check. Shared by all pushes with the same failure where possible; the explanation
+/// is made from each push's own headers.
 final class Rejection: Error {
   let check: Check
-  /// `nil` for the one answer that APNs gives without a reason: 431.
+  /// Nil for 431, the only error response of APNs without a reason.
   let reason: Reason?
   let status: Int
   let timestamp: Int64?
-  /// Of the answer.
+  /// The body of the response.
   let body: [UInt8]
   let words: Words
 
-  /// What makes the explanation.
+  /// The closure that creates the explanation.
   enum Words: Sendable {
-    /// From what a request says and its packed header fields.
+    /// From the facts and the packed header fields.
     case ofHeaders(@Sendable (_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) -> String)
-    /// From what it says and how many bytes its body has.
+    /// From the facts and the body size.
     case ofBody(@Sendable (_ facts: PushFacts, _ bodySize: Int) -> String)
   }
 
@@ -147,7 +147,7 @@ final class Rejection: Error {
   }
 }
 
-/// A set of checks, a bit for each of them: each record has one.
+/// A set of checks with one bit each, because each record stores one.
 struct CheckSet: Sendable, Equatable {
   private var bits: UInt32 = 0
 
