@@ -4,7 +4,7 @@ public import HTTPMessage
 @propertyWrapper
 public struct CompactRange: Sendable, Equatable {
   /// The offset in the lower half, the count in the upper half. All ones mean nil: a header list with that range
-  /// would exceed the size limit twice.
+  /// would be twice as long as the maximum.
   private var bits = UInt32.max
 
   /// Creates an empty value.

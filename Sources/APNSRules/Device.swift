@@ -1,4 +1,4 @@
-/// A registered device token. Unregistered device tokens are treated as online.
+/// A device token registered with the server. All other device tokens are treated as online.
 public struct Device: Sendable, Equatable {
   /// The state of a device token.
   public enum State: String, Sendable, CaseIterable {

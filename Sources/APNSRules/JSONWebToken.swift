@@ -74,7 +74,7 @@ extension JSONWebTokenPart {
 }
 
 extension JSONWebToken {
-  /// The part before the first dot. A member that is not a string counts as absent.
+  /// The part before the first dot. A `kid` that is not a string counts as absent.
   struct Header: JSONWebTokenPart {
     var algorithm: String?
     var keyID: String?

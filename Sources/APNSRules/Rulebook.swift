@@ -46,7 +46,7 @@ public struct Rulebook: Sendable {
   ///   - request: the complete request.
   ///   - standing: the connection's authentication state, which is updated.
   ///   - keys: the trusted provider keys.
-  ///   - devices: the registered devices; an unregistered device token is online.
+  ///   - devices: the registered devices; any other device token is online.
   ///   - now: the server's clock, in milliseconds since 1970.
   public func judge(
     _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64

@@ -2,8 +2,8 @@
 
 #include <nghttp2/nghttp2.h>
 
-// nghttp2's enums import into Swift as types of their own, while the members of frames and settings are plain integers.
-// These constants carry the few values we compare under the integer type of the member they are compared with.
+// Swift imports nghttp2's enums as distinct types, while the members of frames and settings are plain integers. These
+// constants have the integer types of the members they are compared with.
 
 static const uint8_t APNS_FRAME_DATA = NGHTTP2_DATA;
 static const uint8_t APNS_FRAME_HEADERS = NGHTTP2_HEADERS;
@@ -30,16 +30,16 @@ static const uint8_t APNS_NV_NONE = NGHTTP2_NV_FLAG_NONE;
 static const uint8_t APNS_NV_NO_INDEX = NGHTTP2_NV_FLAG_NO_INDEX;
 
 static const uint32_t APNS_DATA_FLAG_EOF = NGHTTP2_DATA_FLAG_EOF;
-// What a data provider returns while it has nothing to give: its type is ssize_t.
+// Returned by a data provider while it has no data, as ssize_t.
 static const ssize_t APNS_DATA_DEFERRED = NGHTTP2_ERR_DEFERRED;
-// What a callback returns to end the session.
+// Returned by a callback to end the session.
 static const int32_t APNS_CALLBACK_FAILURE = NGHTTP2_ERR_CALLBACK_FAILURE;
-// What on_invalid_frame_recv is told of a stream that was not opened because there are too many.
+// The code passed to on_invalid_frame_recv for a stream that was refused because too many are open.
 static const int32_t APNS_REFUSED_STREAM = NGHTTP2_ERR_REFUSED_STREAM;
-// What on_frame_not_send is told of what is not said because GOAWAY ended the session.
+// The code passed to on_frame_not_send for a frame that is not sent because GOAWAY ended the session.
 static const int32_t APNS_SESSION_CLOSING = NGHTTP2_ERR_SESSION_CLOSING;
 
-// A union member: Swift reads it, but only through the frame's own type; named here so that each use says which.
+// Accessors for members of the frame union, named after the frame type they are valid for.
 static inline uint32_t apns_goaway_error_code(const nghttp2_frame *frame) { return frame->goaway.error_code; }
 static inline const uint8_t *apns_ping_opaque_data(const nghttp2_frame *frame) { return frame->ping.opaque_data; }
 static inline uint32_t apns_rst_stream_error_code(const nghttp2_frame *frame) { return frame->rst_stream.error_code; }

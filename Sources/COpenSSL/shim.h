@@ -8,8 +8,8 @@
 #include <openssl/x509v3.h>
 #include "ssl-shim.h"
 
-// All of SHA-256 in one call: the EVP interface takes memory and looks for the algorithm, which for a few bytes takes longer
-// than hashing them.
+// Computes a SHA-256 digest in one call. The EVP interface allocates memory and looks up the algorithm, which takes longer
+// than hashing a few bytes.
 static inline int apns_SHA256(const void *bytes, size_t count, void *digest) {
 #ifdef OPENSSL_NO_DEPRECATED_3_0
   return EVP_Digest(bytes, count, (unsigned char *)digest, NULL, EVP_sha256(), NULL);
@@ -19,5 +19,5 @@ static inline int apns_SHA256(const void *bytes, size_t count, void *digest) {
 #endif
 }
 
-// Put together from other macros, which Swift does not import.
+// Composed of other macros, which Swift does not import.
 static const unsigned long APNS_XN_FLAG_RFC2253 = XN_FLAG_RFC2253;

@@ -1,6 +1,6 @@
 #pragma once
 
-// What Swift cannot import of <openssl/ssl.h> and <openssl/bio.h>: macros that are calls.
+// Function-like macros of <openssl/ssl.h> and <openssl/bio.h>, which Swift cannot import.
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -27,7 +27,7 @@ static inline void apns_SSL_CTX_no_session_cache(SSL_CTX *context) {
 static inline int apns_SSL_set_tlsext_host_name(SSL *ssl, const char *name) {
   return (int)SSL_set_tlsext_host_name(ssl, name);
 }
-// The chain of the certificate that was set last, without that certificate itself; it stays the context's.
+// The issuer chain of the certificate that was set last, without that certificate. Owned by the context.
 static inline STACK_OF(X509) *apns_SSL_CTX_get0_chain_certs(SSL_CTX *context) {
   STACK_OF(X509) *chain = NULL;
   SSL_CTX_get0_chain_certs(context, &chain);

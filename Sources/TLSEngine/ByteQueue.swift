@@ -1,4 +1,4 @@
-/// Bytes that are appended at one end and moved out at the other, in memory that is kept for the next ones.
+/// A queue of bytes that reuses its memory.
 ///
 /// An array that is emptied and filled again for each record takes several times as long.
 struct ByteQueue: ~Copyable {
@@ -11,7 +11,7 @@ struct ByteQueue: ~Copyable {
 
   var isEmpty: Bool { start == end }
 
-  /// What is in it. Valid until it is changed.
+  /// The queued bytes, valid until the queue is changed.
   var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[start..<end]) }
 
   mutating func append(_ new: UnsafeRawBufferPointer) {
@@ -21,9 +21,9 @@ struct ByteQueue: ~Copyable {
     end += new.count
   }
 
-  /// Moves out as much as there is room for.
+  /// Moves as many bytes as fit to `room`.
   ///
-  /// - Returns: how many bytes.
+  /// - Returns: the number of bytes moved.
   mutating func move(to room: UnsafeMutableRawBufferPointer) -> Int {
     let count = min(room.count, end - start)
     guard count > 0, let source = memory.baseAddress else { return 0 }
@@ -33,7 +33,7 @@ struct ByteQueue: ~Copyable {
     return count
   }
 
-  /// Forgets what is in it and keeps the memory.
+  /// Discards all bytes but keeps the memory.
   mutating func removeAll() {
     start = 0
     end = 0
@@ -42,10 +42,10 @@ struct ByteQueue: ~Copyable {
   private mutating func makeRoom(for count: Int) {
     let held = bytes
     if held.count + count <= memory.count / 2 {
-      // What was moved out has left enough room at the front; the two may overlap.
+      // The bytes moved out have left enough space at the front; source and target may overlap.
       memory.copyMemory(from: held)
     } else {
-      // Half as much again, so that what grows byte by byte is not moved each time.
+      // Grows by half, so that small appends do not reallocate each time.
       let larger = UnsafeMutableRawBufferPointer.allocate(
         byteCount: max(held.count + count, memory.count + memory.count / 2), alignment: 1)
       larger.copyMemory(from: held)

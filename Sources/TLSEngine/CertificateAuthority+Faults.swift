@@ -1,22 +1,22 @@
-/// Server certificates that a careful client refuses, each for one reason only.
+/// Server certificates that a client must reject, each for exactly one reason.
 extension CertificateAuthority {
   private static let day: Int64 = 86_400_000
 
-  /// A certificate for `names` that ended a day ago.
+  /// Issues a certificate for `names` that expired a day ago.
   ///
   /// - Parameter now: milliseconds since 1970, by the clock of the clients.
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  /// - Throws: `TLSError` if OpenSSL fails.
   public func issueExpiredServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     try identity(issueServer(names: names, valid: (now - 91 * Self.day)...(now - Self.day)))
   }
 
-  /// A valid certificate for a name that is none of `names`: `wrong.invalid`, or, where the authority may not vouch for
-  /// that, `wrong.` before one of them. A client that checks the chain only takes it.
+  /// Issues a valid certificate for a name not in `names`: `wrong.invalid`, or, if the authority's name constraints
+  /// exclude that, one of `names` with the prefix `wrong.`. A client that checks only the chain accepts it.
   ///
   /// - Parameters:
-  ///   - names: what the server is called.
+  ///   - names: the server's names.
   ///   - now: milliseconds since 1970, by the clock of the clients.
-  /// - Throws: `TLSError` if the authority may not vouch for any of these, or OpenSSL cannot make it.
+  /// - Throws: `TLSError` if the authority permits none of these names, or OpenSSL fails.
   public func issueMisnamedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     let wrong = (["invalid"] + names.compactMap(Self.domain)).compactMap { CertificateName("wrong." + $0) }
     guard let name = try wrong.first(where: { try !names.contains($0) && certificate.permits($0) }) else {
@@ -25,10 +25,10 @@ extension CertificateAuthority {
     return try identity(issueServer(names: [name], valid: Self.present(now)))
   }
 
-  /// A valid certificate for `names` of an authority that was made for it, is kept nowhere and trusted by nobody.
+  /// Issues a valid certificate for `names` from a temporary authority that no client trusts.
   ///
   /// - Parameter now: milliseconds since 1970, by the clock of the clients.
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  /// - Throws: `TLSError` if OpenSSL fails.
   public static func issueUntrustedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     var permitted = PermittedNames()
     for name in names { permitted.add(name) }
@@ -43,7 +43,7 @@ extension CertificateAuthority {
 
   private static func present(_ now: Int64) -> ClosedRange<Int64> { (now - day)...(now + 397 * day) }
 
-  /// A domain that the authority is then likely to permit names below of.
+  /// A domain whose subdomains the authority is likely to permit.
   private static func domain(_ name: CertificateName) -> String? {
     guard case .domain(let name) = name else { return nil }
     return name.hasPrefix("*.") ? String(name.dropFirst(2)) : name

@@ -1,50 +1,50 @@
 internal import COpenSSL
 
-/// The private certificate authority: its certificate, its key, and what it issues.
+/// A private certificate authority: its certificate, its key, and the certificates it issues.
 public struct CertificateAuthority: Sendable {
-  /// A certificate with the key it vouches for.
+  /// An issued certificate with its private key.
   public struct Issued: Sendable {
     /// The certificate.
     public let certificate: X509Certificate
-    /// Its private key.
+    /// The certificate's private key.
     public let key: ES256PrivateKey
 
-    /// A pair from parts.
+    /// Creates a pair.
     public init(certificate: X509Certificate, key: ES256PrivateKey) {
       self.certificate = certificate
       self.key = key
     }
   }
 
-  /// What is asked for in a provider certificate.
+  /// The contents of a provider certificate to be issued.
   public struct ProviderRequest: Sendable, Equatable {
-    /// The topics it may push to; the first one is its `UID`. At least one.
+    /// The topics it may push to; the first one becomes its `UID`. At least one.
     public var topics: [String]
-    /// Usable in the development environment.
+    /// Whether it is valid for the development environment.
     public var development = true
-    /// Usable in the production environment.
+    /// Whether it is valid for the production environment.
     public var production = true
-    /// The team, ten characters.
+    /// The team id, ten characters.
     public var teamID: String
 
-    /// A request for both environments.
+    /// Creates a request for both environments.
     public init(topics: [String], teamID: String) {
       self.topics = topics
       self.teamID = teamID
     }
   }
 
-  /// The organization in every name made here, by which a certificate is known as one of ours.
+  /// The organization in all issued names, which identifies certificates of apns-mock.
   public static let organization = "apns-mock"
 
   /// The authority's own certificate.
   public let certificate: X509Certificate
-  /// Its private key.
+  /// The authority's private key.
   public let key: ES256PrivateKey
 
-  /// An authority from its parts.
+  /// Creates an authority from an existing certificate and key.
   ///
-  /// - Throws: `TLSError` if the certificate may not issue others, or the key is not its own.
+  /// - Throws: `TLSError` if the certificate is not a CA certificate, or the key does not match.
   public init(certificate: X509Certificate, key: ES256PrivateKey) throws {
     guard certificate.isAuthority else { throw TLSError("the certificate is not a certificate authority's") }
     guard certificate.matches(key) else { throw TLSError("the key does not belong to the certificate") }
@@ -52,13 +52,13 @@ public struct CertificateAuthority: Sendable {
     self.key = key
   }
 
-  /// A new authority: P-256, one level deep, with critical name constraints (none if `permitted` is empty).
+  /// Creates a new authority: P-256, path length 0, with critical name constraints (none if `permitted` is empty).
   ///
   /// - Parameters:
-  ///   - commonName: what a person sees in a list of authorities; cut at 64 characters.
+  ///   - commonName: the name shown in lists of authorities; truncated to 64 characters.
   ///   - permitted: the only domains its certificates may contain.
-  ///   - valid: first and last moment, in milliseconds since 1970.
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  ///   - valid: the validity period, in milliseconds since 1970.
+  /// - Throws: `TLSError` if OpenSSL fails.
   public init(commonName: String, permitted: PermittedNames, valid: ClosedRange<Int64>) throws {
     key = try ES256PrivateKey()
     let draft = try CertificateDraft(
@@ -71,23 +71,23 @@ public struct CertificateAuthority: Sendable {
     certificate = try draft.signed(by: key, issuer: nil)
   }
 
-  /// The same authority, re-issued without IP addresses among its name constraints: same key, subject, subject key
-  /// identifier and dates, so that what it has issued stays valid and trust stores that hold the old certificate keep
-  /// working. Only the serial number is new.
+  /// Returns the same authority, re-issued without IP addresses in its name constraints. Key, subject, subject key
+  /// identifier and dates are unchanged, so that certificates it has issued remain valid and trust stores with the
+  /// old certificate still work. Only the serial number is new.
   ///
-  /// - Throws: `TLSError` if the certificate is not self-signed, has no name constraints, or OpenSSL cannot make it.
+  /// - Throws: `TLSError` if the certificate is not self-signed, has no name constraints, or OpenSSL fails.
   public func withoutAddressConstraints() throws -> CertificateAuthority {
     guard certificate.isIssued(by: certificate) else { throw TLSError("the certificate authority is not self-signed") }
     let draft = try certificate.draftWithoutAddressConstraints()
     return try CertificateAuthority(certificate: try draft.signed(by: key, issuer: nil), key: key)
   }
 
-  /// A server certificate with a key of its own.
+  /// Issues a server certificate with a new key.
   ///
   /// - Parameters:
-  ///   - names: the host names and addresses it bears; the first is its common name. At least one.
-  ///   - valid: first and last moment, in milliseconds since 1970.
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  ///   - names: its host names and addresses; the first is the common name. At least one.
+  ///   - valid: the validity period, in milliseconds since 1970.
+  /// - Throws: `TLSError` if OpenSSL fails.
   public func issueServer(names: [CertificateName], valid: ClosedRange<Int64>) throws -> Issued {
     let first = names.first.map(\.description) ?? "localhost"
     return try issue(
@@ -98,10 +98,10 @@ public struct CertificateAuthority: Sendable {
     }
   }
 
-  /// A provider certificate with a key of its own, shaped as Apple's (APNS.md section 4.1).
+  /// Issues a provider certificate with a new key and the extensions of Apple's (Protocol.md, section 4.1).
   ///
-  /// - Parameter valid: first and last moment, in milliseconds since 1970.
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  /// - Parameter valid: the validity period, in milliseconds since 1970.
+  /// - Throws: `TLSError` if OpenSSL fails.
   public func issueProvider(_ request: ProviderRequest, valid: ClosedRange<Int64>) throws -> Issued {
     let topic = request.topics.first ?? ""
     let subject = [

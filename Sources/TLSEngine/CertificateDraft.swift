@@ -1,14 +1,16 @@
 internal import COpenSSL
 
-/// A certificate before it is signed: version 3, a random serial number, and what is added to it.
+/// An unsigned X.509 version 3 certificate with a random serial number.
 final class CertificateDraft {
   private let pointer: OpaquePointer
 
+  /// Creates a draft.
+  ///
   /// - Parameters:
-  ///   - key: the key that is vouched for.
-  ///   - subject: attributes of the subject's name, most general first. Texts are cut at what the attribute allows.
-  ///   - valid: first and last moment, in milliseconds since 1970.
-  /// - Throws: `TLSError` if OpenSSL refuses a part.
+  ///   - key: the subject's public key.
+  ///   - subject: the attributes of the subject's name, most general first. Texts are truncated to the attribute's limit.
+  ///   - valid: the validity period, in milliseconds since 1970.
+  /// - Throws: `TLSError` if OpenSSL fails.
   init(key: ES256PublicKey, subject: [(attribute: Int32, text: String)], valid: ClosedRange<Int64>) throws {
     guard let pointer = X509_new() else { throw TLSError("no memory for a certificate") }
     self.pointer = pointer
@@ -27,9 +29,9 @@ final class CertificateDraft {
     }
   }
 
-  /// A copy of `certificate` with a new serial number.
+  /// Creates a copy of `certificate` with a new serial number.
   ///
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  /// - Throws: `TLSError` if OpenSSL fails.
   init(copying certificate: X509Certificate) throws {
     guard let pointer = X509_dup(certificate.pointer) else { throw TLSError("no memory for a certificate") }
     self.pointer = pointer
@@ -38,9 +40,9 @@ final class CertificateDraft {
 
   deinit { X509_free(pointer) }
 
-  /// Adds a standard extension, its value in the words of OpenSSL's configuration (x509v3_config(5)).
+  /// Adds a standard extension, with its value in the syntax of OpenSSL's configuration (x509v3_config(5)).
   ///
-  /// - Parameter issuer: who is going to sign; nil for a certificate that signs itself.
+  /// - Parameter issuer: the certificate of the signer; nil for a self-signed certificate.
   func add(_ nid: Int32, _ value: String, issuer: X509Certificate?) throws {
     var context = X509V3_CTX()
     X509V3_set_ctx(&context, issuer?.pointer ?? pointer, pointer, nil, nil, 0)
@@ -51,7 +53,7 @@ final class CertificateDraft {
     guard X509_add_ext(pointer, made, -1) == 1 else { throw TLSError("cannot add the extension \(value)") }
   }
 
-  /// Adds an extension of one's own, not critical, with its value in DER.
+  /// Adds a custom, non-critical extension with a DER value.
   func add(identifier: String, der: [UInt8]) throws {
     let object = OBJ_txt2obj(identifier, 1)
     let value = ASN1_STRING_type_new(V_ASN1_OCTET_STRING)
@@ -66,9 +68,9 @@ final class CertificateDraft {
     guard X509_add_ext(pointer, made, -1) == 1 else { throw TLSError("cannot add the extension \(identifier)") }
   }
 
-  /// Replaces the critical extension with the name constraints.
+  /// Replaces the critical name constraints extension.
   ///
-  /// - Parameter constraints: a `NAME_CONSTRAINTS`, which stays the caller's; nil removes the extension.
+  /// - Parameter constraints: a `NAME_CONSTRAINTS`, still owned by the caller; nil removes the extension.
   func replaceNameConstraints(_ constraints: UnsafeMutableRawPointer?) throws {
     let index = X509_get_ext_by_NID(pointer, NID_name_constraints, -1)
     if index >= 0 { X509_EXTENSION_free(X509_delete_ext(pointer, index)) }
@@ -78,9 +80,9 @@ final class CertificateDraft {
     }
   }
 
-  /// Signs it.
+  /// Signs the certificate.
   ///
-  /// - Parameter issuer: the certificate that goes with `key`; nil for one that signs itself.
+  /// - Parameter issuer: the certificate of `key`; nil for a self-signed certificate.
   func signed(by key: ES256PrivateKey, issuer: X509Certificate?) throws -> X509Certificate {
     guard X509_set_issuer_name(pointer, X509_get_subject_name(issuer?.pointer ?? pointer)) == 1,
       X509_sign(pointer, key.key.pointer, EVP_sha256()) > 0, X509_up_ref(pointer) == 1
@@ -90,7 +92,8 @@ final class CertificateDraft {
 
   private static func setSerialNumber(of pointer: OpaquePointer) throws {
     var serial = [UInt8](repeating: 0, count: 16)
-    // RFC 5280 section 4.1.2.2: positive and at most 20 bytes; random, so that no two authorities need to agree.
+    // RFC 5280 section 4.1.2.2 requires a positive number of at most 20 bytes. Random, so that authorities need not
+    // coordinate.
     guard RAND_bytes(&serial, Int32(serial.count)) == 1 else { throw TLSError("no randomness for a serial number") }
     serial[0] = serial[0] & 0x7F | 0x40
     let number = BN_bin2bn(serial, Int32(serial.count), nil)
@@ -104,7 +107,7 @@ final class CertificateDraft {
     ASN1_TIME_set(time, time_t(milliseconds / 1000)) != nil
   }
 
-  /// A name's attribute has an upper bound in characters (RFC 5280 appendix A.1: 64 for the common name).
+  /// Truncates a text to the attribute's upper bound in characters (RFC 5280 appendix A.1: 64 for the common name).
   private static func fitting(_ text: String, _ attribute: Int32) -> String {
     guard let limits = ASN1_STRING_TABLE_get(attribute), limits.pointee.maxsize > 0 else { return text }
     return String(String.UnicodeScalarView(text.unicodeScalars.prefix(limits.pointee.maxsize)))

@@ -1,27 +1,29 @@
 internal import COpenSSL
 
-/// Why a peer's certificate is not trusted (RFC 5280 section 6), as OpenSSL saw it first.
+/// The first reason OpenSSL found not to trust a peer's certificate (RFC 5280 section 6).
 public struct CertificateFault: Sendable, Equatable {
-  /// What kind of fault it is, by what has to be done about it.
+  /// The kinds of fault, by the required remedy.
   public enum Kind: Sendable {
-    /// None of the trusted authorities vouches for it.
+    /// No trusted authority issued it.
     case unknownAuthority
-    /// It, or a certificate above it, has ended.
+    /// The certificate or one of its issuers has expired.
     case expired
-    /// It, or a certificate above it, is not valid yet.
+    /// The certificate or one of its issuers is not valid yet.
     case notYetValid
-    /// Its authority may not vouch for the names it bears.
+    /// The name constraints of its authority exclude one of its names.
     case nameOutsideAuthority
-    /// Anything else.
+    /// Any other fault.
     case other
   }
 
-  /// The kind.
+  /// The kind of fault.
   public let kind: Kind
-  /// OpenSSL's words.
+  /// OpenSSL's description.
   public let text: String
 
-  /// - Parameter code: one of OpenSSL's `X509_V_ERR_…`.
+  /// Creates a fault.
+  ///
+  /// - Parameter code: one of OpenSSL's `X509_V_ERR_…` codes.
   init(code: Int32) {
     switch code {
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,

@@ -6,15 +6,15 @@
   internal import Glibc
 #endif
 
-/// A name a server certificate bears, as it stands among its subject alternative names (RFC 5280 section 4.2.1.6).
+/// A subject alternative name of a server certificate (RFC 5280 section 4.2.1.6).
 public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
   /// A host name in lower case; the first label may be `*`.
   case domain(String)
   /// An IP address: 4 or 16 bytes.
   case address([UInt8])
 
-  /// A name from text: an IPv4 or IPv6 address (brackets allowed), or a host name of letters, digits, hyphens and dots;
-  /// nil for anything else, such as a URL or a name with a port.
+  /// Parses an IPv4 or IPv6 address (brackets allowed), or a host name of letters, digits, hyphens and dots; nil
+  /// for anything else, such as a URL or a name with a port.
   public init?(_ text: String) {
     if let bytes = Self.addressBytes(text) {
       self = .address(bytes)
@@ -23,14 +23,14 @@ public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
     let name = text.lowercased()
     var labels = name.split(separator: ".", omittingEmptySubsequences: false)
     if labels.count > 1, labels.first == "*" { labels.removeFirst() }
-    // A last label of digits only is a mistyped address, never a domain.
+    // A last label of only digits is a mistyped address, not a domain.
     guard name.utf8.count <= 253, labels.allSatisfy(Self.isLabel), let last = labels.last,
       !last.utf8.allSatisfy({ (0x30...0x39).contains($0) })
     else { return nil }
     self = .domain(name)
   }
 
-  /// The name as people write it.
+  /// The name in its usual notation.
   public var description: String {
     switch self {
     case .domain(let name): return name
@@ -38,7 +38,8 @@ public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
     }
   }
 
-  /// The name in the words of OpenSSL's configuration. It holds nothing that has a meaning there: see `init`.
+  /// The name in the syntax of OpenSSL's configuration. `init` excludes all characters with a special meaning
+  /// there.
   var extensionText: String {
     switch self {
     case .domain(let name): return "DNS:" + name

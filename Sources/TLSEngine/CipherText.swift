@@ -1,22 +1,22 @@
 internal import COpenSSL
 
-/// Cipher text between OpenSSL and whoever has the socket: what came and is still to be read, what is written and still to
-/// be sent.
+/// The ciphertext buffers of one connection, between OpenSSL and the socket's owner: received bytes to be read and
+/// written bytes to be sent.
 ///
-/// OpenSSL's own stream over memory (`BIO_s_mem`) does the same. It writes zeros wherever it is about to copy to, and the
-/// dozen questions that OpenSSL asks of a stream for each record, most of them about what only sockets have, take it a
-/// hundred instructions each.
+/// Replaces OpenSSL's memory BIO (`BIO_s_mem`), which clears memory before it copies, and spends about a hundred
+/// instructions on each of the dozen control requests per record, most of which concern only sockets.
 final class CipherText {
-  // Touched only inside calls of one connection, on its event loop: OpenSSL calls back while it is called.
+  // Accessed only inside calls of one connection, on its event loop: OpenSSL calls back while it is called.
   @exclusivity(unchecked) private var incoming = ByteQueue()
-  /// What came after that, as far as it was not read, where whoever brought it has it. Empty but during `receive`.
+  /// The unread part of the bytes received after those in `incoming`, in the caller's memory. Empty except during
+  /// `receive`.
   @exclusivity(unchecked) private var lent = UnsafeRawBufferPointer(start: nil, count: 0)
   @exclusivity(unchecked) private var outgoing = ByteQueue()
 
-  /// Whether everything that came was read.
+  /// Whether all received bytes were read.
   var isRead: Bool { lent.isEmpty && incoming.isEmpty }
 
-  /// Lends what came for the time of `work`, and then keeps what that has not read.
+  /// Makes `bytes` readable without copying during `work`, and then copies the unread rest.
   func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
     keepRest()
     lent = bytes
@@ -30,8 +30,8 @@ final class CipherText {
     lent = UnsafeRawBufferPointer(start: nil, count: 0)
   }
 
-  /// Hands out what waits to be sent, if there is any, and forgets it. The pointer is valid during the call, whatever is
-  /// written meanwhile.
+  /// Passes the pending output, if any, to `body` and clears it. The pointer is valid during the call, even if more
+  /// output is written.
   func takeOutput(_ body: (UnsafeRawBufferPointer) -> Void) {
     guard !outgoing.isEmpty else { return }
     var leaving = ByteQueue()
@@ -42,15 +42,15 @@ final class CipherText {
     swap(&leaving, &outgoing)
   }
 
-  /// Gives back the memory for the most that ever was here, where nothing is now.
+  /// Releases the memory of empty buffers.
   func releaseBuffers() {
     if incoming.isEmpty { incoming = ByteQueue() }
     if outgoing.isEmpty { outgoing = ByteQueue() }
   }
 
-  // MARK: - OpenSSL's side
+  // MARK: - BIO
 
-  /// - Returns: how many bytes there were for the room.
+  /// - Returns: the number of bytes read.
   private func read(into room: UnsafeMutableRawBufferPointer) -> Int {
     guard incoming.isEmpty else { return incoming.move(to: room) }
     let count = min(room.count, lent.count)
@@ -60,10 +60,9 @@ final class CipherText {
     return count
   }
 
-  /// A stream for OpenSSL that reads and writes here. It refers to this object unretained: whoever frees it keeps the object
-  /// until then.
+  /// Creates a BIO that reads from and writes to this object, unretained: the object must outlive the BIO.
   ///
-  /// - Returns: nil if OpenSSL has no memory.
+  /// - Returns: nil if OpenSSL cannot allocate memory.
   func makeBIO() -> OpaquePointer? {
     guard let method = Self.method, let bio = BIO_new(method) else { return nil }
     BIO_set_data(bio, Unmanaged.passUnretained(self).toOpaque())
@@ -71,7 +70,7 @@ final class CipherText {
     return bio
   }
 
-  /// Made once and never freed; OpenSSL only reads it.
+  /// Created once and never freed; OpenSSL only reads it.
   nonisolated(unsafe) private static let method: OpaquePointer? = {
     let type = BIO_get_new_index()
     guard type != -1, let method = BIO_meth_new(type | BIO_TYPE_SOURCE_SINK, "cipher text") else { return nil }
@@ -80,7 +79,7 @@ final class CipherText {
       BIO_clear_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
       count.pointee = text.read(into: UnsafeMutableRawBufferPointer(start: bytes, count: room))
       if count.pointee > 0 { return 1 }
-      // There is more to come: it is not the end.
+      // Retry: this is not the end of the stream.
       BIO_set_flags(bio, BIO_FLAGS_READ | BIO_FLAGS_SHOULD_RETRY)
       return 0
     }
@@ -90,7 +89,7 @@ final class CipherText {
       count.pointee = size
       return 1
     }
-    // What is written is where it belongs. Of everything else that is asked for there is none.
+    // Written bytes need no flushing; other control requests are not supported.
     BIO_meth_set_ctrl(method) { _, question, _, _ in question == BIO_CTRL_FLUSH ? 1 : 0 }
     return method
   }()

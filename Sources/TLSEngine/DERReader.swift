@@ -1,5 +1,5 @@
-/// Reads the elements of a DER text one after the other, as far as Apple's certificate extensions need it: tags of one byte,
-/// definite lengths. Everything it is given may come from a hostile peer.
+/// Reads a sequence of DER elements, as far as Apple's certificate extensions need it: tags of one byte, definite
+/// lengths. The input may come from a hostile peer.
 struct DERReader {
   /// Tags of one byte (X.690 section 8.1.2).
   enum Tag {
@@ -15,10 +15,10 @@ struct DERReader {
     rest = bytes
   }
 
-  /// Whether everything has been read.
+  /// Whether all bytes were read.
   var isAtEnd: Bool { rest.isEmpty }
 
-  /// The next element, or nil if what stands there is no element or goes past the end.
+  /// Reads the next element; nil if it is invalid or extends beyond the end.
   mutating func next() -> (tag: UInt8, content: ArraySlice<UInt8>)? {
     guard let tag = rest.popFirst(), tag & 0x1F != 0x1F, let count = length(), count <= rest.count else { return nil }
     let content = rest.prefix(count)
@@ -29,7 +29,7 @@ struct DERReader {
   private mutating func length() -> Int? {
     guard let first = rest.popFirst() else { return nil }
     guard first >= 0x80 else { return Int(first) }
-    // No certificate is larger than three bytes can say; 0x80, the indefinite length, is not DER.
+    // Three bytes of length suffice for any certificate; 0x80, the indefinite length, is not DER.
     let size = Int(first & 0x7F)
     guard (1...3).contains(size), size <= rest.count else { return nil }
     var length = 0

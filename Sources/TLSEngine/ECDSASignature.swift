@@ -1,23 +1,23 @@
 internal import COpenSSL
 
-/// The two ways an ECDSA signature is written: r and s side by side, as JWTs have it, and DER, as OpenSSL has it.
+/// Conversion between the encodings of an ECDSA signature: r‖s, as in JWTs, and DER, as in OpenSSL.
 enum ECDSASignature {
-  /// Bytes of one number of a P-256 signature.
+  /// The size of r and s in a P-256 signature, in bytes.
   private static let numberSize = 32
 
-  /// DER of a signature of 64 or 132 bytes, nil for any other length.
+  /// Converts a raw signature of 64 or 132 bytes to DER; nil for any other size.
   static func der(fromRaw signature: UnsafeRawBufferPointer) -> [UInt8]? {
     guard signature.count == 64 || signature.count == 132 else { return nil }
     let half = signature.count / 2
     let r = number(signature[..<half])
     let s = number(signature[half...])
     let content = UInt8(truncatingIfNeeded: r.count + s.count)
-    // A P-256 signature's content always fits into a one-byte length; the 66-byte form may hold numbers too large for
-    // the curve, which no key accepts.
+    // The content of a P-256 signature always fits into a one-byte length; the 132-byte form may hold numbers too
+    // large for the curve, which no key accepts.
     return content < 0x80 ? [0x30, content] + r + s : []
   }
 
-  /// r and s, 32 bytes each, from DER; nil if it is not a P-256 signature.
+  /// Converts a DER signature to r and s of 32 bytes each; nil if it is not a P-256 signature.
   static func raw(fromDER der: ArraySlice<UInt8>) -> [UInt8]? {
     let signature = der.withUnsafeBufferPointer { buffer in
       var position = buffer.baseAddress
@@ -33,7 +33,7 @@ enum ECDSASignature {
     return filled ? raw : nil
   }
 
-  /// An unsigned number as DER INTEGER: no leading zeros but the one that keeps it positive.
+  /// Encodes an unsigned number as DER INTEGER: no leading zeros except the one that keeps it positive.
   private static func number(_ bytes: Slice<UnsafeRawBufferPointer>) -> [UInt8] {
     var digits = Array(bytes.drop { $0 == 0 })
     if digits.first.map({ $0 >= 0x80 }) ?? true { digits.insert(0, at: 0) }

@@ -1,24 +1,24 @@
 internal import COpenSSL
 
-/// A provider key as Apple gives it out (`AuthKey_….p8`), and the key of every certificate made here: P-256.
+/// A P-256 private key: a provider key as issued by Apple (`AuthKey_….p8`), or the key of a generated certificate.
 ///
-/// Any thread may use it, several at a time.
+/// Thread-safe.
 public final class ES256PrivateKey: Sendable {
   let key: P256Key
-  /// The half that can be shown to anybody.
+  /// The public key.
   public let publicKey: ES256PublicKey
 
-  /// A new key.
+  /// Generates a new key.
   ///
-  /// - Throws: `TLSError` if OpenSSL has no randomness.
+  /// - Throws: `TLSError` if OpenSSL cannot generate random numbers.
   public convenience init() throws {
     try self.init(key: P256Key())
   }
 
-  /// Reads a private key in PEM: PKCS#8 as Apple's download (`BEGIN PRIVATE KEY`), or the older form that openssl writes
-  /// (`BEGIN EC PRIVATE KEY`).
+  /// Reads an unencrypted private key in PEM: PKCS#8 as downloaded from Apple (`BEGIN PRIVATE KEY`), or the older
+  /// form written by openssl (`BEGIN EC PRIVATE KEY`).
   ///
-  /// - Throws: `TLSError` that says what stands there instead; encrypted keys are refused.
+  /// - Throws: `TLSError` that describes what the text contains instead.
   public convenience init(pem: String) throws {
     guard pem.contains("-----BEGIN PRIVATE KEY-----") || pem.contains("-----BEGIN EC PRIVATE KEY-----") else {
       throw TLSError("this is \(PEMText.content(of: pem)), not a private key in PEM (BEGIN PRIVATE KEY)")
@@ -35,9 +35,9 @@ public final class ES256PrivateKey: Sendable {
     publicKey = ES256PublicKey(key)
   }
 
-  /// The key as PKCS#8 in PEM, not encrypted, as Apple's download.
+  /// The key as unencrypted PKCS#8 in PEM, the form of Apple's downloads.
   ///
-  /// - Throws: `TLSError` if OpenSSL has no memory.
+  /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
   public var pem: String {
     get throws {
       try MemoryBIO.writtenText { bio in
@@ -48,9 +48,9 @@ public final class ES256PrivateKey: Sendable {
     }
   }
 
-  /// The ES256 signature of `message`: r and s, 32 bytes each (RFC 7518 section 3.4). Takes about 30 µs.
+  /// Signs `message` with ES256: r and s of 32 bytes each (RFC 7518 section 3.4). Takes about 30 µs.
   ///
-  /// - Throws: `TLSError` if OpenSSL has no randomness.
+  /// - Throws: `TLSError` if OpenSSL cannot generate random numbers.
   public func sign(_ message: [UInt8]) throws -> [UInt8] {
     let context = EVP_MD_CTX_new()
     defer { EVP_MD_CTX_free(context) }

@@ -1,8 +1,8 @@
 internal import COpenSSL
 
-/// The public half of a provider key: a point on P-256, which checks the signatures of provider tokens (APNS.md section 3.1).
+/// The P-256 public key of a provider, which verifies provider tokens (Protocol.md, section 3.1).
 ///
-/// Any thread may use it, several at a time.
+/// Thread-safe.
 public final class ES256PublicKey: Sendable {
   let key: P256Key
 
@@ -10,10 +10,10 @@ public final class ES256PublicKey: Sendable {
     self.key = key
   }
 
-  /// Reads a public key (`-----BEGIN PUBLIC KEY-----`, SubjectPublicKeyInfo, RFC 5280 section 4.1).
+  /// Reads a public key in PEM (`-----BEGIN PUBLIC KEY-----`, SubjectPublicKeyInfo, RFC 5280 section 4.1).
   ///
-  /// - Throws: `TLSError` that says what stands there instead, when it is a private key, a certificate, or a key of another
-  ///   kind than P-256.
+  /// - Throws: `TLSError` that describes what the text contains instead, such as a private key, a certificate, or a
+  ///   key that is not P-256.
   public convenience init(pem: String) throws {
     guard pem.contains("-----BEGIN PUBLIC KEY-----") else {
       throw TLSError("this is \(PEMText.content(of: pem)), not a public key in PEM (BEGIN PUBLIC KEY)")
@@ -27,7 +27,7 @@ public final class ES256PublicKey: Sendable {
 
   /// The key as SubjectPublicKeyInfo in PEM.
   ///
-  /// - Throws: `TLSError` if OpenSSL has no memory.
+  /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
   public var pem: String {
     get throws {
       try MemoryBIO.writtenText { bio in
@@ -36,21 +36,22 @@ public final class ES256PublicKey: Sendable {
     }
   }
 
-  /// Whether both are the same point.
+  /// Whether both keys are equal.
   public func isSame(as other: ES256PublicKey) -> Bool {
     defer { ERR_clear_error() }
     return EVP_PKEY_eq(key.pointer, other.key.pointer) == 1
   }
 
-  /// Whether `signature` was made over `message` with the private half. Takes about 60 µs.
+  /// Whether `signature` was made over `message` with the matching private key. Takes about 60 µs.
   ///
-  /// A signature of 64 bytes is taken as r and s of 32 bytes each (RFC 7518 section 3.4), one of 132 bytes as r and s of 66
-  /// bytes each, as libraries write it that call a P-256 signature `ES512`; anything else as DER, which APNs accepts too.
+  /// A signature of 64 bytes is interpreted as r and s of 32 bytes each (RFC 7518 section 3.4), one of 132 bytes as
+  /// r and s of 66 bytes each, as written by libraries that call a P-256 signature `ES512`, and any other as DER,
+  /// which APNs accepts too.
   public func isValid(
     signature: UnsafeRawBufferPointer, for message: UnsafeRawBufferPointer, hash: SignatureHash = .sha256
   ) -> Bool {
     guard let context = EVP_MD_CTX_new() else { return false }
-    // A signature that does not fit leaves reasons in this thread's queue, where a TLS call would find them.
+    // An invalid signature leaves errors in this thread's queue, which a TLS call would report.
     defer {
       EVP_MD_CTX_free(context)
       ERR_clear_error()
@@ -65,7 +66,7 @@ public final class ES256PublicKey: Sendable {
   private static func matches(
     _ context: OpaquePointer, _ signature: UnsafeRawBufferPointer, _ message: UnsafeRawBufferPointer
   ) -> Bool {
-    // More than any P-256 signature in DER can have: not worth OpenSSL's time.
+    // No P-256 signature in DER has another size; skip the call into OpenSSL.
     guard (8...72).contains(signature.count) else { return false }
     let bytes = signature.bindMemory(to: UInt8.self)
     let text = message.bindMemory(to: UInt8.self)

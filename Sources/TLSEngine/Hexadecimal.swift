@@ -1,8 +1,8 @@
-/// Bytes as hexadecimal text.
+/// Conversion of bytes to hexadecimal text.
 enum Hexadecimal {
   private static let digits = [UInt8]("0123456789abcdef".utf8)
 
-  /// Two lower-case digits for each byte.
+  /// Returns two lower-case digits per byte.
   static func text(_ bytes: [UInt8]) -> String {
     var text: [UInt8] = []
     text.reserveCapacity(bytes.count * 2)

@@ -1,20 +1,20 @@
 internal import COpenSSL
 
-/// Owner of one of OpenSSL's keys on the curve P-256, private or public half only.
+/// Owns an OpenSSL P-256 key: a key pair or only a public key.
 final class P256Key: Sendable {
-  // Reference counted and never changed after `init`; OpenSSL 3 allows the use of one key by several threads at a time.
+  // Reference counted and never changed after `init`; OpenSSL 3 allows concurrent use of a key.
   nonisolated(unsafe) let pointer: OpaquePointer
 
-  /// Takes over `pointer`, which is freed here even when this throws.
+  /// Takes ownership of `pointer`, which is freed even if this throws.
   ///
-  /// - Throws: `TLSError` if it is a key of another kind.
+  /// - Throws: `TLSError` if it is not a P-256 key.
   init(takingOver pointer: OpaquePointer) throws {
     self.pointer = pointer
     let kind = Self.kind(of: pointer)
     guard kind == "P-256" else { throw TLSError("the key is of the kind \(kind), not an elliptic curve key on P-256") }
   }
 
-  /// A new key pair.
+  /// Generates a new key pair.
   init() throws {
     let context = EVP_PKEY_CTX_new_id(EVP_PKEY_EC, nil)
     defer { EVP_PKEY_CTX_free(context) }

@@ -1,6 +1,6 @@
-/// Words about what a PEM text holds, for error messages.
+/// Descriptions of PEM texts for error messages.
 enum PEMText {
-  /// What the first block is, with its article.
+  /// Describes the first block, with an indefinite article.
   static func content(of text: String) -> String {
     guard let begin = text.firstRange(of: "-----BEGIN "), let end = text[begin.upperBound...].firstRange(of: "-----")
     else {

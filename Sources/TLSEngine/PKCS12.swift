@@ -1,21 +1,22 @@
 internal import COpenSSL
 
-/// The file in which a certificate and its key travel together (`.p12`, RFC 7292).
+/// Files with a certificate and its key (`.p12`, RFC 7292).
 public enum PKCS12 {
-  /// Rounds of hashing the password; what openssl itself takes.
+  /// The iterations of the key derivation; openssl's default.
   private static let rounds: Int32 = 2048
 
-  /// A certificate with its key, under a password. No other certificate: some libraries accept exactly two entries.
+  /// Encodes a certificate and its key with a password. No further certificates are included: some libraries
+  /// require exactly two entries.
   ///
-  /// Encrypted by triple DES under a key derived with SHA-1, and authenticated with SHA-1: the only form that macOS
-  /// key chains, Java 8 and older Windows read. It protects nothing, and for a mock's key it need not.
+  /// Encrypted with triple DES and a key derived with SHA-1, and authenticated with SHA-1: the only form that macOS
+  /// keychains, Java 8 and older Windows versions read. It is not secure, which does not matter for a mock's key.
   ///
-  /// - Parameter name: the friendly name that key chains show.
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  /// - Parameter name: the friendly name that keychains show.
+  /// - Throws: `TLSError` if OpenSSL fails.
   public static func encode(
     _ issued: CertificateAuthority.Issued, name: String, password: String
   ) throws -> [UInt8] {
-    // -1 leaves out the MAC, whose hash can only be chosen in a call of its own.
+    // -1 omits the MAC, whose hash can only be chosen with PKCS12_set_mac.
     let made = PKCS12_create(
       password, name, issued.key.key.pointer, issued.certificate.pointer, nil,
       NID_pbe_WithSHA1And3_Key_TripleDES_CBC, NID_pbe_WithSHA1And3_Key_TripleDES_CBC, rounds, -1, 0)
@@ -32,7 +33,8 @@ public enum PKCS12 {
     }
   }
 
-  /// Whether these bytes are such a file that `password` opens, with more certificates than the key's own.
+  /// Whether the bytes are a PKCS#12 file that `password` decrypts and that has more certificates than the key's
+  /// own.
   public static func containsFurtherCertificates(_ bytes: [UInt8], password: String) -> Bool {
     defer { ERR_clear_error() }
     return bytes.withUnsafeBufferPointer { bytes in
@@ -52,7 +54,7 @@ public enum PKCS12 {
     }
   }
 
-  /// Whether these bytes are such a file, under whatever password.
+  /// Whether the bytes are a complete PKCS#12 file, with any password.
   public static func isWhole(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBufferPointer { bytes in
       var position = bytes.baseAddress

@@ -1,16 +1,17 @@
-/// The name constraints of a certificate authority (RFC 5280 section 4.2.1.10): the domains it may issue certificates for.
+/// The name constraints of a certificate authority (RFC 5280 section 4.2.1.10): the domains it may issue
+/// certificates for.
 ///
-/// Trusting the authority of a mock server means trusting it for these names only, so that a lost key does no harm elsewhere.
-/// Addresses stay unconstrained: BoringSSL refuses every chain with constraints on IP addresses ("unsupported name
-/// constraint type").
+/// A client that trusts the authority of a mock server trusts it for these names only, which limits the damage of a
+/// leaked key. Addresses are not constrained: BoringSSL rejects every chain with constraints on IP addresses
+/// ("unsupported name constraint type").
 public struct PermittedNames: Sendable, Equatable {
-  /// Domains; each includes all its subdomains.
+  /// The permitted domains; each includes its subdomains.
   public private(set) var domains: [String] = []
 
-  /// No domains, which means no constraints.
+  /// Creates an instance without domains, which means no constraints.
   public init() {}
 
-  /// Permits a domain with all its subdomains. Ignores addresses, which are always permitted.
+  /// Permits a domain and its subdomains. Ignores addresses, which are always permitted.
   public mutating func add(_ name: CertificateName) {
     guard case .domain(let name) = name else { return }
     let domain = name.hasPrefix("*.") ? String(name.dropFirst(2)) : name

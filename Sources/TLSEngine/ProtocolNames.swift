@@ -1,5 +1,5 @@
-/// The names in an offer of ALPN (RFC 7301 section 3.1): each is a byte of length and so many bytes. It ends at the first
-/// that is cut off.
+/// The names in an ALPN offer (RFC 7301 section 3.1), each preceded by its length in one byte. Ends at the first
+/// truncated name.
 struct ProtocolNames: Sequence, IteratorProtocol {
   private var rest: Slice<UnsafeBufferPointer<UInt8>>
 

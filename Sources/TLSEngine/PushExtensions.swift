@@ -1,4 +1,4 @@
-/// The extensions by which Apple marks a push certificate (APNS.md section 4.1).
+/// The extensions of Apple's push certificates (Protocol.md, section 4.1).
 enum PushExtensions {
   /// Present in certificates for the development environment.
   static let development = "1.2.840.113635.100.6.3.1"
@@ -11,10 +11,11 @@ enum PushExtensions {
   /// The list of all topics.
   static let topics = "1.2.840.113635.100.6.3.6"
 
-  /// What stands in the first two: NULL.
+  /// The value of the first two extensions: NULL.
   static let mark: [UInt8] = [0x05, 0x00]
 
-  /// The list of topics in DER: topic and a sequence of labels, in turns. The label follows from the topic's suffix.
+  /// Encodes the list of topics in DER: each topic is followed by a sequence of labels. The label is derived from
+  /// the topic's suffix.
   static func encode(topics: [String]) -> [UInt8] {
     let content = topics.flatMap { topic in
       element(DERReader.Tag.utf8String, Array(topic.utf8))
@@ -23,7 +24,7 @@ enum PushExtensions {
     return element(DERReader.Tag.sequence, content)
   }
 
-  /// The topics of a list in DER, in order; nil if it is not such a list.
+  /// Decodes a list of topics, in order; nil if it is invalid.
   static func decodeTopics(_ der: [UInt8]) -> [String]? {
     var outer = DERReader(der[...])
     guard let list = outer.next(), list.tag == DERReader.Tag.sequence, outer.isAtEnd else { return nil }
@@ -36,7 +37,7 @@ enum PushExtensions {
         guard let topic = String(validating: element.content, as: UTF8.self) else { return nil }
         topics.append(topic)
       case DERReader.Tag.sequence:
-        continue  // The labels of the topic before it say nothing that its suffix does not.
+        continue  // The labels add nothing to the topic's suffix.
       default:
         return nil
       }
@@ -44,11 +45,11 @@ enum PushExtensions {
     return topics
   }
 
-  /// The topics of an extension that holds one string or a list of topics in DER; empty if it holds neither.
+  /// Decodes an extension that contains a string or a list of topics; empty if it contains neither.
   static func decodeTopicOrTopics(_ der: [UInt8]) -> [String] {
     var reader = DERReader(der[...])
     if let element = reader.next(), element.tag != DERReader.Tag.sequence {
-      // One element of the list's kind, and nothing after it.
+      // A single string, with nothing after it.
       guard reader.isAtEnd else { return [] }
       return decodeTopics(Self.element(DERReader.Tag.sequence, der)) ?? []
     }

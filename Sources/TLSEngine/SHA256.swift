@@ -5,18 +5,19 @@ public enum SHA256 {
   /// The number of bytes in a digest.
   public static let count = 32
 
-  /// A digest as four numbers, the first byte of each its highest.
+  /// A digest as four big-endian numbers.
   public typealias Words = (UInt64, UInt64, UInt64, UInt64)
 
-  /// The digest of `bytes`. Any thread may call it; takes no memory.
+  /// Returns the digest of `bytes`. Thread-safe; allocates no memory, unless OpenSSL was built without the deprecated
+  /// SHA-256 functions.
   public static func words(of bytes: UnsafeRawBufferPointer) -> Words {
     var words: Words = (0, 0, 0, 0)
-    // Fails only where there is no memory, and then the digest is all zeros.
+    // Fails only without memory; the digest is then all zeros.
     _ = withUnsafeMutableBytes(of: &words) { apns_SHA256(bytes.baseAddress, bytes.count, $0.baseAddress) }
     return (words.0.bigEndian, words.1.bigEndian, words.2.bigEndian, words.3.bigEndian)
   }
 
-  /// The digest of `bytes` in lower-case hexadecimal: 64 characters.
+  /// Returns the digest of `bytes` as 64 lower-case hexadecimal digits.
   public static func hexDigest(_ bytes: [UInt8]) -> String {
     let words = bytes.withUnsafeBytes { Self.words(of: $0) }
     let digest = [words.0, words.1, words.2, words.3].flatMap { word in

@@ -1,19 +1,19 @@
-/// The alerts of TLS (RFC 8446 section 6), and the one of RFC 5246 besides that clients still know.
+/// TLS alerts (RFC 8446 section 6), and `no_renegotiation` of RFC 5246.
 public enum TLSAlert {
-  /// Their names, such as `handshake_failure`, in the order of their numbers.
+  /// The names of all alerts, such as `handshake_failure`, in the order of their codes.
   public static let names = table.map(\.name)
 
-  /// The number of an alert; nil for a name that none has.
+  /// Returns the code of an alert; nil if no alert has this name.
   public static func code(named name: String) -> UInt8? { table.first { $0.name == name }?.code }
 
-  /// The name of an alert; nil for a number that none has.
+  /// Returns the name of an alert; nil if no alert has this code.
   public static func name(of code: UInt8) -> String? { table.first { $0.code == code }?.name }
 
-  /// An alert, known or not, as a record in plain text, for the time before there are keys: it may stand in place of a
-  /// ServerHello. It is fatal, but for the two that end a connection in order.
+  /// Returns an alert with any code as an unencrypted record, to be sent instead of a ServerHello. Its level is
+  /// fatal, except for `close_notify` and `user_canceled`.
   public static func record(code: UInt8) -> [UInt8] {
     let level: UInt8 = code == closeNotify || code == userCanceled ? 1 : 2
-    // Content type alert, the version that every record says since TLS 1.2, length.
+    // Content type alert, the record version of all TLS versions since 1.2, length.
     return [21, 3, 3, 0, 2, level, code]
   }
 

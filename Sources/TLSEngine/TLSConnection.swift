@@ -1,36 +1,39 @@
 internal import COpenSSL
 
-/// One TLS connection over memory: cipher text in, plain text out, and the other way round. It does no I/O.
+/// One TLS connection in memory: decrypts received ciphertext and encrypts plaintext to send. It performs no I/O.
 ///
-/// Not Sendable: one connection lives on one event loop.
+/// Not Sendable: a connection is confined to one event loop.
 public final class TLSConnection {
-  /// Where the handshake stands.
+  /// The state of the handshake.
   public enum Handshake {
-    /// More bytes of the peer are needed.
+    /// More bytes from the peer are needed.
     case waiting
-    /// The client's greeting came and `stopsAfterGreeting` is set: it goes on with `proceed`. Nothing was said yet.
+    /// The ClientHello was received and `stopsAfterGreeting` is set: `proceed` continues. Nothing was sent yet.
     case greeted
-    /// Plain text can flow.
+    /// The handshake is complete.
     case done
   }
 
-  /// What a read gave.
+  /// The result of a read.
   public enum ReadResult: Equatable {
-    /// So many bytes of plain text.
+    /// The number of plaintext bytes that were read.
     case bytes(Int)
-    /// Nothing before more cipher text comes.
+    /// More ciphertext is needed.
     case waiting
-    /// The peer ended the TLS connection in order.
+    /// The peer closed the TLS connection with close_notify.
     case closed
   }
 
-  // Freed in deinit, together with the BIO that `SSL_set_bio` made its own; what that refers to goes after it.
+  // Freed in deinit together with the BIO, which `SSL_set_bio` transferred to it. `cipherText`, to which the BIO
+  // refers, is released afterwards.
   let ssl: OpaquePointer
   private let cipherText = CipherText()
-  /// Everything that came was read: nothing more can be, until more comes.
+  /// Whether all received bytes were read, so that another read is useless until more arrive.
   private var isDry = false
 
-  /// - Throws: `TLSError` if OpenSSL has no memory.
+  /// Creates the server side of a connection.
+  ///
+  /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
   public convenience init(server context: TLSContext) throws {
     try self.init(context)
     SSL_set_accept_state(ssl)
@@ -38,8 +41,8 @@ public final class TLSConnection {
     SSL_set_ex_data(ssl, Self.ownerIndex, Unmanaged.passUnretained(self).toOpaque())
   }
 
-  /// The client's side. `serverName` is sent as SNI and is the name, or the IP address, that the server's certificate must
-  /// bear, unless the context takes any certificate.
+  /// Creates the client side of a connection. `serverName` is sent as SNI; the server's certificate must contain
+  /// this name or IP address, unless the context accepts any certificate.
   ///
   /// - Throws: `TLSError` if the name cannot be used.
   public convenience init(client context: TLSContext, serverName: String) throws {
@@ -52,7 +55,7 @@ public final class TLSConnection {
       else { throw TLSError("cannot use \(serverName) as a server name") }
     }
     if context.takesAnyCertificate {
-      // The chain is judged alone then: `peerBears` tells of the name.
+      // Only the chain is verified then; `peerBears` checks the name.
       X509_VERIFY_PARAM_set1_host(parameters, nil, 0)
       X509_VERIFY_PARAM_set1_ip(parameters, nil, 0)
     }
@@ -71,21 +74,21 @@ public final class TLSConnection {
 
   deinit { SSL_free(ssl) }
 
-  /// Takes cipher text from the peer. `handshake` or `read` then work on it: during `work` on the bytes themselves, later
-  /// on a copy of what that has left.
+  /// Receives ciphertext from the peer for `handshake` or `read` to process: from `bytes` itself during `work`, and
+  /// afterwards from a copy of the rest.
   public func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
     isDry = false
     return try cipherText.receive(bytes, while: work)
   }
 
-  /// Takes cipher text from the peer, to be worked on later.
+  /// Receives ciphertext from the peer and copies it for later processing.
   public func receive(_ bytes: UnsafeRawBufferPointer) {
     receive(bytes) {}
   }
 
-  /// Goes on with the handshake.
+  /// Continues the handshake.
   ///
-  /// - Throws: `TLSError` if it failed; an alert for the peer may then be waiting in the output.
+  /// - Throws: `TLSError` if it failed; the output may then contain an alert for the peer.
   public func handshake() throws -> Handshake {
     forgetErrors()
     let result = SSL_do_handshake(ssl)
@@ -97,9 +100,9 @@ public final class TLSConnection {
     }
   }
 
-  /// Fills `buffer` with plain text as far as what came allows.
+  /// Reads as much plaintext into `buffer` as is available and fits.
   ///
-  /// - Throws: `TLSError` if the peer broke the protocol or sent an alert.
+  /// - Throws: `TLSError` if the peer violated the protocol or sent an alert.
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws -> ReadResult {
     guard !isDry else { return .waiting }
     var filled = 0
@@ -109,14 +112,14 @@ public final class TLSConnection {
       let count = SSL_read(ssl, buffer.baseAddress.map { $0 + filled }, room)
       if count > 0 {
         filled += Int(count)
-        // OpenSSL takes one record at a time. With all of it here and nothing behind it, to ask again would be in vain, and
-        // take a seventh of the time of a small read.
+        // OpenSSL reads one record per call. Once all received bytes are read, another call would return nothing,
+        // and cost a seventh of the time of a small read.
         isDry = filled < buffer.count && cipherText.isRead
         if isDry { break }
         continue
       }
       let error = SSL_get_error(ssl, count)
-      if filled > 0 { break }  // What stopped us is met again on the next call.
+      if filled > 0 { break }  // The next call reports the error.
       switch error {
       case SSL_ERROR_WANT_READ, SSL_ERROR_WANT_WRITE: return .waiting
       case SSL_ERROR_ZERO_RETURN: return .closed
@@ -126,9 +129,9 @@ public final class TLSConnection {
     return .bytes(filled)
   }
 
-  /// Encrypts plain text; the cipher text is then in the output.
+  /// Encrypts plaintext into the output.
   ///
-  /// - Throws: `TLSError` if the connection is no longer able to.
+  /// - Throws: `TLSError` if the connection can no longer send.
   public func write(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes
     while rest.count > 0 {
@@ -139,29 +142,29 @@ public final class TLSConnection {
     }
   }
 
-  /// Puts a close_notify alert into the output.
+  /// Appends a close_notify alert to the output.
   public func close() {
     ERR_clear_error()
     SSL_shutdown(ssl)
     ERR_clear_error()
   }
 
-  /// Hands out the cipher text that waits to be sent, if there is any, and forgets it. The pointer is valid during the call,
-  /// whatever else is written in it.
+  /// Passes the pending output, if any, to `body` and clears it. The pointer is valid during the call, even if more
+  /// output is written.
   public func takeOutput(_ body: (UnsafeRawBufferPointer) -> Void) {
     cipherText.takeOutput(body)
   }
 
-  /// Gives back the memory of buffers that hold nothing now. They keep what the most at once took until then, first of all
-  /// the handshake, and grow again with the next bytes.
+  /// Releases the memory of empty buffers. Buffers keep their maximum size, which the handshake determines at
+  /// first, and grow again when needed.
   public func releaseBuffers() {
     cipherText.releaseBuffers()
   }
 
-  // MARK: - Between the client's greeting and the answer
+  // MARK: - Between ClientHello and ServerHello
 
-  /// Whether the handshake of a server stops when the client's greeting was read, so that somebody can decide what becomes
-  /// of it by `serverName` and `offeredProtocols`. To be set before the handshake; false at first.
+  /// Whether a server's handshake stops after the ClientHello, so that the caller can inspect `serverName` and
+  /// `offeredProtocols` before it continues. Must be set before the handshake; false by default.
   public var stopsAfterGreeting = false {
     didSet {
       guard SSL_is_server(ssl) == 1 else { return }
@@ -172,23 +175,23 @@ public final class TLSConnection {
         owner.map { _ in
           { _, owner in
             guard let owner else { return 1 }
-            // 1 goes on, anything negative makes the handshake wait.
+            // 1 continues the handshake, a negative value suspends it.
             return Unmanaged<TLSConnection>.fromOpaque(owner).takeUnretainedValue().mayProceed ? 1 : -1
           }
         }, owner)
     }
   }
 
-  /// The names the client offered by ALPN, in its order, from `.greeted` on: the first 64 of them. Empty without ALPN, or if
-  /// the handshake does not stop. Bytes that are not UTF-8 are replaced.
+  /// The first 64 protocol names the client offered with ALPN, in its order, available from `.greeted` on. Empty
+  /// without ALPN, or if the handshake does not stop. Invalid UTF-8 is replaced.
   public private(set) var offeredProtocols: [String] = []
 
-  /// Goes on with a handshake that stopped at `.greeted`.
+  /// Continues a handshake that stopped at `.greeted`.
   ///
-  /// - Parameter context: whose certificate and key are shown; nil for those of the connection's own context. Everything
-  ///   else stays as that says: which client certificates are taken, versions, ALPN.
+  /// - Parameter context: the context whose certificate and key are used; nil for the connection's own. Client
+  ///   certificate verification, protocol versions and ALPN are not affected.
   /// - Returns: as `handshake`.
-  /// - Throws: `TLSError`, also if the context has no certificate.
+  /// - Throws: `TLSError` if the handshake fails or the context has no certificate.
   @discardableResult
   public func proceed(with context: TLSContext? = nil) throws -> Handshake {
     if let context { try show(context) }
@@ -201,7 +204,7 @@ public final class TLSConnection {
     guard let certificate = SSL_CTX_get0_certificate(context.pointer) else {
       throw TLSError("the other context has no certificate to show")
     }
-    // All of them: a certificate of another kind (RSA) would stay beside the new one and might be taken.
+    // Remove all certificates: one of another key type (RSA) would otherwise remain and might be selected.
     SSL_certs_clear(ssl)
     let key = SSL_CTX_get0_privatekey(context.pointer)
     guard SSL_use_cert_and_key(ssl, certificate, key, apns_SSL_CTX_get0_chain_certs(context.pointer), 1) == 1 else {
@@ -210,18 +213,18 @@ public final class TLSConnection {
   }
 
   private var mayProceed = false
-  /// OpenSSL's place for an application's own pointer (SSL_set_app_data).
+  /// The ex_data index that OpenSSL reserves for the application (SSL_set_app_data).
   private static let ownerIndex: Int32 = 0
-  /// ALPN among the extensions (RFC 7301 section 3.1).
+  /// The ALPN extension type (RFC 7301 section 3.1).
   private static let protocolNames: UInt32 = 16
 
-  /// A client's greeting was read by OpenSSL and is looked at before it is worked on.
+  /// Called when OpenSSL has parsed a ClientHello, before it is processed.
   static func greetingCame(_ ssl: OpaquePointer?) {
     guard let connection = owner(of: ssl), connection.stopsAfterGreeting else { return }
     var data: UnsafePointer<UInt8>?
     var count = 0
     guard SSL_client_hello_get0_ext(ssl, protocolNames, &data, &count) == 1, count > 2 else { return }
-    // Two bytes of length, which OpenSSL checks later, then the names.
+    // Two bytes of length, which OpenSSL validates later, then the names.
     let names = ProtocolNames(UnsafeBufferPointer(start: data, count: count).dropFirst(2))
     connection.offeredProtocols = names.prefix(64).map { String(decoding: $0, as: UTF8.self) }
   }
@@ -232,8 +235,8 @@ public final class TLSConnection {
 
   // MARK: - Key updates
 
-  /// How many handshake messages the client of a server sent after the handshake. In TLS 1.3 these are `KeyUpdate` messages
-  /// (RFC 8446 section 4.6.3); TLS 1.2 has none, as renegotiation is off.
+  /// The number of handshake messages that a server received after the handshake. In TLS 1.3 these are `KeyUpdate`
+  /// messages (RFC 8446 section 4.6.3); TLS 1.2 has none, because renegotiation is disabled.
   public private(set) var keyUpdates = 0
 
   /// Counts a handshake message that OpenSSL has read.
@@ -241,20 +244,20 @@ public final class TLSConnection {
     if SSL_get_state(ssl) == TLS_ST_SR_KEY_UPDATE { owner(of: ssl)?.keyUpdates += 1 }
   }
 
-  // MARK: - Facts about the handshake
+  // MARK: - Results of the handshake
 
-  /// The protocol as OpenSSL names it: `TLSv1.3` or `TLSv1.2`.
+  /// The protocol version as named by OpenSSL: `TLSv1.3` or `TLSv1.2`.
   public var protocolVersion: String { String(cString: SSL_get_version(ssl)) }
 
-  /// The server name the client asked for, if it did.
+  /// The server name in the client's SNI, if any.
   public var serverName: String? {
     SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
   }
 
-  /// Whether `h2` was agreed on by ALPN.
+  /// Whether ALPN selected `h2`.
   public var negotiatedHTTP2: Bool { negotiatedProtocol == "h2" }
 
-  /// What was agreed on by ALPN, if anything was.
+  /// The protocol selected by ALPN, if any.
   public var negotiatedProtocol: String? {
     var name: UnsafePointer<UInt8>?
     var count: UInt32 = 0
@@ -262,7 +265,8 @@ public final class TLSConnection {
     return name.map { String(decoding: UnsafeBufferPointer(start: $0, count: Int(count)), as: UTF8.self) }
   }
 
-  /// The certificate the peer showed, in DER, if it has one. It proved to have it once the handshake is done.
+  /// The peer's certificate in DER, if it sent one. Once the handshake is done, the peer has proved possession of
+  /// the key.
   public var peerCertificate: [UInt8]? {
     guard let certificate = SSL_get1_peer_certificate(ssl) else { return nil }
     defer { X509_free(certificate) }
@@ -274,7 +278,7 @@ public final class TLSConnection {
     }
   }
 
-  /// Whether the certificate the peer showed bears a name, or an IP address, among its alternative names.
+  /// Whether the peer's certificate contains a host name or IP address among its subject alternative names.
   public func peerBears(_ name: String) -> Bool {
     guard let certificate = SSL_get1_peer_certificate(ssl) else { return false }
     defer {
@@ -282,19 +286,19 @@ public final class TLSConnection {
       ERR_clear_error()
     }
     if X509_check_ip_asc(certificate, name, 0) == 1 { return true }
-    // Today's clients do not look at the subject's common name.
+    // Current clients ignore the subject's common name.
     return X509_check_host(certificate, name, name.utf8.count, UInt32(X509_CHECK_FLAG_NEVER_CHECK_SUBJECT), nil) == 1
   }
 
-  /// What is wrong with the certificates the peer showed; nil if nothing was found, or none came.
+  /// The first error in the peer's certificate chain; nil if there is none, or the peer sent no certificate.
   public var peerFault: CertificateFault? {
     let code = SSL_get_verify_result(ssl)
     return code == Int(X509_V_OK) ? nil : CertificateFault(code: Int32(truncatingIfNeeded: code))
   }
 
-  /// Empties the thread's queue of errors: what others left there OpenSSL would take for the outcome of its own work.
+  /// Clears the thread's OpenSSL error queue: SSL_get_error would report errors that other calls left there.
   private func forgetErrors() {
-    // To look costs a quarter of emptying, and the queue is empty as a rule.
+    // Peeking costs a quarter of clearing, and the queue is usually empty.
     if ERR_peek_error() != 0 { ERR_clear_error() }
   }
 

@@ -1,38 +1,38 @@
 internal import COpenSSL
 
-/// A certificate that a server shows, and the key that goes with it.
+/// A server certificate chain with its private key.
 public struct ServerIdentity: Sendable {
-  /// The certificate first, then those above it. At least one.
+  /// The server's certificate followed by its issuers. At least one certificate.
   public let chain: [X509Certificate]
   /// The first certificate's private key.
   public let key: ES256PrivateKey
 
-  /// An identity from parts.
+  /// Creates an identity.
   public init(chain: [X509Certificate], key: ES256PrivateKey) {
     self.chain = chain
     self.key = key
   }
 }
 
-/// What all connections of one side share: certificate, key, trusted authorities and options. Immutable once made.
+/// The configuration shared by the connections of one side: certificate, key, trusted authorities and options.
+/// Immutable.
 public final class TLSContext: Sendable {
-  /// The ALPN name of HTTP/2.
+  /// The ALPN protocol list with the name of HTTP/2.
   static let alpn: [UInt8] = [2, UInt8(ascii: "h"), UInt8(ascii: "2")]
 
-  // An SSL_CTX is reference counted and safe to use from many threads once it is set up, which is done when `init`
-  // returns; freed in deinit, while each SSL made from it holds a reference of its own.
+  // An SSL_CTX is reference counted and thread-safe after its setup, which `init` completes. Freed in deinit; each
+  // SSL created from it holds a reference.
   nonisolated(unsafe) let pointer: OpaquePointer
-  /// Whether a connection goes on with a peer that is not trusted.
+  /// Whether connections accept a peer that is not trusted.
   let takesAnyCertificate: Bool
 
-  /// The server's side, as APNs does it (APNS.md section 1.2): TLS 1.2 and 1.3, ALPN `h2` and nothing else, a client
-  /// certificate always asked for and never demanded.
+  /// Creates a server context with the properties of APNs (Protocol.md, section 1.2): TLS 1.2 and 1.3, only `h2` in
+  /// ALPN, client certificates always requested and never required.
   ///
   /// - Parameters:
-  ///   - certificateChain: path of a PEM file, the leaf first.
-  ///   - privateKey: path of a PEM file, the leaf's key.
-  ///   - clientAuthorities: paths of PEM files with the CAs that client certificates may come from. Their names are not
-  ///     sent, so that a client shows whatever certificate it has and a foreign one is answered with a TLS alert.
+  ///   - certificateChain: the path of a PEM file, leaf certificate first.
+  ///   - privateKey: the path of a PEM file with the leaf's key.
+  ///   - clientAuthorities: the paths of PEM files with the CAs that may issue client certificates. Their names are not sent, so that a client sends any certificate it has, and one of another CA is rejected with a TLS alert.
   /// - Throws: `TLSError` that names the file.
   public init(serverCertificateChain certificateChain: String, privateKey: String, clientAuthorities: [String]) throws {
     takesAnyCertificate = false
@@ -46,17 +46,17 @@ public final class TLSContext: Sendable {
     try setUpServer(clientAuthorities: clientAuthorities)
   }
 
-  /// The server's side with a certificate that is in no file: as above, or only to be shown by
-  /// `TLSConnection.proceed(with:)`, for which `clientAuthorities` do not matter.
+  /// Creates a server context with a certificate in memory, with the same properties as above. For a context used
+  /// only in `TLSConnection.proceed(with:)`, `clientAuthorities` is not needed.
   ///
-  /// - Throws: `TLSError` if certificate and key do not belong together, or for a file.
+  /// - Throws: `TLSError` if certificate and key do not match, or a file cannot be read.
   public init(server identity: ServerIdentity, clientAuthorities: [String] = []) throws {
     takesAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
     guard let leaf = identity.chain.first, let others = OPENSSL_sk_new_null() else {
       throw TLSError("a server cannot do without a certificate")
     }
-    // Frees the stack only: the context takes references of its own to the certificates in it.
+    // Frees only the stack: the context retains the certificates in it.
     defer { OPENSSL_sk_free(others) }
     for certificate in identity.chain.dropFirst() { OPENSSL_sk_push(others, UnsafeRawPointer(certificate.pointer)) }
     guard SSL_CTX_use_cert_and_key(pointer, leaf.pointer, identity.key.key.pointer, others, 1) == 1 else {
@@ -65,14 +65,14 @@ public final class TLSContext: Sendable {
     try setUpServer(clientAuthorities: clientAuthorities)
   }
 
-  /// What every server's side has but its certificate.
+  /// Configures everything but the certificate.
   private func setUpServer(clientAuthorities: [String]) throws {
     for path in clientAuthorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
       throw TLSError("cannot read certificate authorities from \(path)")
     }
     SSL_CTX_set_verify(pointer, SSL_VERIFY_PEER, nil)
-    // A resumed session would slip past the client certificate, and with certificates asked for but no session id
-    // context OpenSSL aborts each one: every handshake is a full one.
+    // Every handshake is a full one: a resumed session would skip the client certificate, and OpenSSL rejects
+    // resumption with requested client certificates if there is no session id context.
     SSL_CTX_set_options(pointer, APNS_SSL_OP_NO_TICKET | APNS_SSL_OP_NO_RENEGOTIATION)
     SSL_CTX_set_num_tickets(pointer, 0)
     apns_SSL_CTX_no_session_cache(pointer)
@@ -87,7 +87,7 @@ public final class TLSContext: Sendable {
           selectedCount.pointee = UInt8(name.count)
           return SSL_TLSEXT_ERR_OK
         }
-        // A client that offers something else only gets a handshake without ALPN and then HTTP/2, as at APNs.
+        // A client that offers only other protocols gets a handshake without ALPN and then HTTP/2, as with APNs.
         return SSL_TLSEXT_ERR_NOACK
       }, nil)
     SSL_CTX_set_client_hello_cb(
@@ -101,12 +101,11 @@ public final class TLSContext: Sendable {
     }
   }
 
-  /// A client's side that trusts `authorities` (paths of PEM files) and offers `h2`.
+  /// Creates a client context that trusts `authorities` (paths of PEM files) and offers `h2`.
   ///
   /// - Parameters:
-  ///   - certificate: paths of a client certificate chain and its key, for a provider that uses one.
-  ///   - takesAnyCertificate: goes on with any server, only to look at it: `TLSConnection.peerFault` and `peerBears` then
-  ///     tell whether it is to be trusted. Nothing secret may be said before.
+  ///   - certificate: the paths of a client certificate chain and its key, if the provider uses one.
+  ///   - takesAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerFault` and `peerBears` then report whether it is trusted. Send nothing confidential before that.
   /// - Throws: `TLSError` that names the file.
   public init(
     clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil,
@@ -137,7 +136,7 @@ public final class TLSContext: Sendable {
     _ = apns_SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION)
     _ = apns_SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION)
     SSL_CTX_set_options(context, APNS_SSL_OP_NO_COMPRESSION | APNS_SSL_OP_IGNORE_UNEXPECTED_EOF)
-    // An idle connection keeps no record buffers.
+    // Idle connections keep no record buffers.
     apns_SSL_CTX_release_buffers(context)
     return context
   }

@@ -1,18 +1,18 @@
 internal import COpenSSL
 
-/// What OpenSSL could not do, in words for people: what was tried, and OpenSSL's own reasons.
+/// An OpenSSL failure: a description of the failed operation and OpenSSL's reasons.
 public struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {
-  /// What failed, with the reasons OpenSSL gave in brackets, if it gave any.
+  /// The failed operation, followed by OpenSSL's reasons in parentheses, if there are any.
   public let description: String
 
-  /// An error about `what`, with everything that waits in the calling thread's OpenSSL error queue, which is empty
-  /// afterwards: what stays there would be taken for the failure of the next TLS call on this thread.
+  /// Creates an error about `what` with the reasons in the calling thread's OpenSSL error queue, and clears the
+  /// queue: remaining entries would be attributed to the next TLS call on this thread.
   public init(_ what: String) {
     let reasons = Self.drainQueue()
     description = reasons.isEmpty ? what : "\(what) (OpenSSL: \(reasons.joined(separator: "; ")))"
   }
 
-  /// Takes the reasons out of the queue, oldest first, each once.
+  /// Removes and returns the distinct reasons in the queue, oldest first.
   private static func drainQueue() -> [String] {
     var reasons: [String] = []
     var detail: UnsafePointer<CChar>?
@@ -21,7 +21,7 @@ public struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {
       let code = ERR_get_error_all(nil, nil, nil, &detail, &flags)
       guard code != 0 else { return reasons }
       var reason = ERR_reason_error_string(code).map { String(cString: $0) } ?? "error \(String(code, radix: 16))"
-      // The detail is text only when the flag says so, and it is owned by the queue: copied at once.
+      // The detail is text only if the flag says so. The queue owns it, so it is copied at once.
       if flags & ERR_TXT_STRING != 0, let detail, detail.pointee != 0 {
         reason += ", " + String(cString: detail)
       }

@@ -4,8 +4,8 @@ internal import COpenSSL
 extension X509Certificate {
   /// Whether the name constraints contain IP addresses.
   ///
-  /// BoringSSL does not support these and refuses every chain in which such a certificate occurs ("unsupported name
-  /// constraint type").
+  /// BoringSSL does not support these and rejects every chain with such a certificate ("unsupported name constraint
+  /// type").
   public var constrainsAddresses: Bool {
     withNameConstraints { constraints in
       [constraints.pointee.permittedSubtrees, constraints.pointee.excludedSubtrees].contains { subtrees in
@@ -14,10 +14,10 @@ extension X509Certificate {
     } ?? false
   }
 
-  /// An unsigned copy with a new serial number and without IP addresses among the name constraints. Everything else is
-  /// the same; an extension that would become empty is omitted.
+  /// Returns an unsigned copy with a new serial number and without IP addresses in the name constraints. An
+  /// extension that would become empty is omitted.
   ///
-  /// - Throws: `TLSError` if OpenSSL cannot make it.
+  /// - Throws: `TLSError` if there are no name constraints, or OpenSSL fails.
   func draftWithoutAddressConstraints() throws -> CertificateDraft {
     let draft = try CertificateDraft(copying: self)
     let isChanged = try withNameConstraints { constraints in
@@ -31,7 +31,7 @@ extension X509Certificate {
     return draft
   }
 
-  /// Calls `body` with a copy of the name constraints; nil if there are none.
+  /// Calls `body` with a copy of the name constraints; returns nil if there are none.
   private func withNameConstraints<Result>(
     _ body: (UnsafeMutablePointer<NAME_CONSTRAINTS>) throws -> Result
   ) rethrows -> Result? {
@@ -44,7 +44,7 @@ extension X509Certificate {
     return try body(constraints)
   }
 
-  /// Where the IP addresses are in a stack of subtrees, in ascending order.
+  /// The indices of the IP addresses in a stack of subtrees, in ascending order.
   private static func addressIndices(_ subtrees: OpaquePointer?) -> [Int32] {
     guard let subtrees else { return [] }
     return (0..<max(0, OPENSSL_sk_num(subtrees))).filter { index in

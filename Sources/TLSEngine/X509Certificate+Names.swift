@@ -1,10 +1,10 @@
 internal import COpenSSL
 
 extension X509Certificate {
-  /// The subject on one line, such as `CN=localhost,O=apns-mock` (RFC 2253), with anything that is not plain text escaped.
+  /// The subject on one line, such as `CN=localhost,O=apns-mock` (RFC 2253), with special characters escaped.
   public var subject: String { Self.line(X509_get_subject_name(pointer)) }
 
-  /// The issuer's name, written as the subject is.
+  /// The issuer's name, in the same form as `subject`.
   public var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
 
   /// The subject's common name, if it has one.
@@ -13,7 +13,7 @@ extension X509Certificate {
   /// The issuer's organization, if its name has one.
   public var issuerOrganization: String? { Self.text(NID_organizationName, in: X509_get_issuer_name(pointer)) }
 
-  /// Host names and addresses among the subject alternative names; other kinds are left out.
+  /// The host names and addresses in the subject alternative names; other kinds are omitted.
   public var names: [CertificateName] {
     guard let stack = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return [] }
     let names = OpaquePointer(stack)
@@ -31,12 +31,12 @@ extension X509Certificate {
     }
   }
 
-  /// The first value of an attribute of the subject, as text.
+  /// Returns the first value of an attribute of the subject.
   func subjectText(_ nid: Int32) -> String? {
     Self.text(nid, in: X509_get_subject_name(pointer))
   }
 
-  /// The DER inside the extension with this object identifier, if the certificate has it.
+  /// Returns the DER value of the extension with this object identifier, if there is one.
   func extensionValue(_ identifier: String) -> [UInt8]? {
     guard let object = OBJ_txt2obj(identifier, 1) else { return nil }
     defer { ASN1_OBJECT_free(object) }
@@ -48,7 +48,7 @@ extension X509Certificate {
   private static func text(_ nid: Int32, in name: OpaquePointer?) -> String? {
     let index = X509_NAME_get_index_by_NID(name, nid, -1)
     guard index >= 0, let value = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, index)) else { return nil }
-    // Converts the older string types too; the result is the caller's to free.
+    // Converts the older string types too; the caller frees the result.
     var utf8: UnsafeMutablePointer<UInt8>?
     let count = ASN1_STRING_to_UTF8(&utf8, value)
     defer { CRYPTO_free(utf8, nil, 0) }

@@ -1,20 +1,21 @@
 internal import COpenSSL
 
-/// An X.509 certificate (RFC 5280), read from PEM or DER or made by a `CertificateAuthority`.
+/// An X.509 certificate (RFC 5280), parsed from PEM or DER or issued by a `CertificateAuthority`.
 ///
-/// Any thread may use it, several at a time.
+/// Thread-safe.
 public final class X509Certificate: Sendable {
-  // Reference counted and not changed after `init`; what OpenSSL caches in it on first use it guards by a lock of its own.
+  // Reference counted and not changed after `init`; OpenSSL guards the values it caches on first use with its own
+  // lock.
   nonisolated(unsafe) let pointer: OpaquePointer
 
-  /// The first moment it is valid, in milliseconds since 1970.
+  /// The beginning of the validity period, in milliseconds since 1970.
   public let notBefore: Int64
-  /// The last moment it is valid, in milliseconds since 1970.
+  /// The end of the validity period, in milliseconds since 1970.
   public let notAfter: Int64
 
-  /// Takes over `pointer`, which is freed here even when this throws.
+  /// Takes ownership of `pointer`, which is freed even if this throws.
   ///
-  /// - Throws: `TLSError` if its dates cannot be read.
+  /// - Throws: `TLSError` if the dates cannot be read.
   init(takingOver pointer: OpaquePointer) throws {
     guard let notBefore = Self.milliseconds(X509_get0_notBefore(pointer)),
       let notAfter = Self.milliseconds(X509_get0_notAfter(pointer))
@@ -29,9 +30,9 @@ public final class X509Certificate: Sendable {
 
   deinit { X509_free(pointer) }
 
-  /// Reads a certificate in DER, with nothing after it.
+  /// Parses a certificate in DER, with nothing after it.
   ///
-  /// - Throws: `TLSError` if it is anything else.
+  /// - Throws: `TLSError` if the bytes are anything else.
   public convenience init(der: [UInt8]) throws {
     let pointer = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
       var position = buffer.baseAddress
@@ -46,9 +47,9 @@ public final class X509Certificate: Sendable {
     try self.init(takingOver: pointer)
   }
 
-  /// Reads the certificates of a PEM text in their order; there is at least one.
+  /// Parses the certificates of a PEM text in their order; the result is not empty.
   ///
-  /// - Throws: `TLSError` that says what stands there instead.
+  /// - Throws: `TLSError` that describes what the text contains instead.
   public static func chain(pem: String) throws -> [X509Certificate] {
     guard pem.contains("-----BEGIN CERTIFICATE-----") else {
       throw TLSError("this is \(PEMText.content(of: pem)), not a certificate in PEM (BEGIN CERTIFICATE)")
@@ -68,7 +69,7 @@ public final class X509Certificate: Sendable {
 
   /// The certificate in PEM.
   ///
-  /// - Throws: `TLSError` if OpenSSL has no memory.
+  /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
   public var pem: String {
     get throws {
       try MemoryBIO.writtenText { bio in
@@ -77,10 +78,10 @@ public final class X509Certificate: Sendable {
     }
   }
 
-  /// SHA-256 of the certificate in DER, as 64 lower-case hexadecimal digits.
+  /// The SHA-256 digest of the certificate in DER, as 64 lower-case hexadecimal digits.
   public var fingerprint: String {
     var digest = [UInt8](repeating: 0, count: SHA256.count)
-    // Fails only without memory; the fingerprint is then one that nothing has.
+    // Fails only without memory; the fingerprint is then all zeros.
     X509_digest(pointer, EVP_sha256(), &digest, nil)
     return Hexadecimal.text(digest)
   }
@@ -91,22 +92,22 @@ public final class X509Certificate: Sendable {
     return X509_check_private_key(pointer, key.key.pointer) == 1
   }
 
-  /// Whether `authority` is named as the issuer and made the signature. Dates and constraints are not looked at.
+  /// Whether `authority` is the issuer and made the signature. Dates and constraints are not checked.
   public func isIssued(by authority: X509Certificate) -> Bool {
     defer { ERR_clear_error() }
     return X509_check_issued(authority.pointer, pointer) == X509_V_OK
       && X509_verify(pointer, X509_get0_pubkey(authority.pointer)) == 1
   }
 
-  /// Whether it may issue certificates.
+  /// Whether it is a CA certificate.
   public var isAuthority: Bool {
     defer { ERR_clear_error() }
     return X509_check_ca(pointer) == 1
   }
 
-  /// Whether this authority's name constraints allow a certificate for `name`.
+  /// Whether this authority's name constraints permit a certificate for `name`.
   ///
-  /// - Throws: `TLSError` if `name` cannot stand in a certificate.
+  /// - Throws: `TLSError` if a certificate cannot contain `name`.
   public func permits(_ name: CertificateName) throws -> Bool {
     guard let value = X509_get_ext_d2i(pointer, NID_name_constraints, nil, nil) else { return true }
     let constraints = value.assumingMemoryBound(to: NAME_CONSTRAINTS.self)
@@ -114,12 +115,12 @@ public final class X509Certificate: Sendable {
       NAME_CONSTRAINTS_free(constraints)
       ERR_clear_error()
     }
-    // OpenSSL checks whole certificates: one that bears this name only, signs itself and is thrown away.
+    // OpenSSL checks only whole certificates, so this uses a temporary self-signed one with this name.
     let key = try ES256PrivateKey()
     let draft = try CertificateDraft(key: key.publicKey, subject: [], valid: 0...0)
     try draft.add(NID_subject_alt_name, name.extensionText, issuer: nil)
     let bearer = try draft.signed(by: key, issuer: nil)
-    // Makes OpenSSL read the certificate's extensions: the check looks only at what it has cached.
+    // Makes OpenSSL parse the certificate's extensions: the check uses only cached values.
     X509_check_purpose(bearer.pointer, -1, 0)
     return NAME_CONSTRAINTS_check(bearer.pointer, constraints) == X509_V_OK
   }
