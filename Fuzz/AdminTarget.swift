@@ -12,8 +12,9 @@ import Notation
 @testable import AdminAPI
 @testable import MockAPNS
 
-/// Requests of the admin API, from their path to the whole answer, without the socket: method and path on the first line, the
-/// content type on the second, then the body, and after a line `%%` the next request to the same server.
+/// Fuzzes requests of the admin API, from request to complete response, without a socket. An input has the method
+/// and path on the first line, the content type on the second, then the body; a line `%%` separates it from the
+/// next request to the same server.
 struct AdminTarget: FuzzTarget {
   private let server: FuzzServer
   private let channel = NIOAsyncTestingChannel()
@@ -30,12 +31,12 @@ struct AdminTarget: FuzzTarget {
     let work = Task {
       let responder = routes.responder()
       for request in requests { await Self.check(request, try? responder.respond(to: request, context: context)) }
-      // A ttl would keep the server in memory.
+      // A rule with a ttl would keep the server in memory.
       state.faults.removeRules()
       state.faults.useHealthy()
       done.signal()
     }
-    // Who waits for pushes can do so for minutes. None comes, and he goes away.
+    // Waiting requests may wait for minutes. No pushes arrive, so cancel them.
     if done.wait(timeout: .now() + .seconds(2)) == .timedOut {
       state.inbox.endWaiting()
       work.cancel()
@@ -53,19 +54,19 @@ struct AdminTarget: FuzzTarget {
         method: method, scheme: "http", authority: "127.0.0.1:8197", path: String(words[1]))
       if lines.count > 1, !lines[1].isEmpty { head.headerFields[.contentType] = String(lines[1]) }
       let body = lines.count > 2 ? String(lines[2]) : ""
-      // Waiting is what this would mostly do then.
+      // Such requests would mostly wait.
       guard !["timeout", "settle"].contains(where: body.contains) else { return nil }
       return Request(head: head, body: RequestBody(buffer: ByteBuffer(string: body)))
     }
   }
 
-  /// Not what goes on until somebody leaves, nor what needs a network, and no path that the server in front would not let through.
+  /// Excludes endless responses, paths that need a network, and paths that the HTTP server would reject.
   private static func isTaken(_ path: Substring) -> Bool {
     path.hasPrefix("/") && path.utf8.allSatisfy { (0x21...0x7e).contains($0) }
       && !["wait", "events", "send", "%"].contains { path.prefix { $0 != "?" }.contains($0) }
   }
 
-  /// Nothing goes wrong inside, and what is said to be JSON is JSON.
+  /// Checks that there was no internal error and that JSON responses are valid JSON.
   private static func check(_ request: Request, _ response: Response?) async {
     guard let response else { fatalError("\(request.uri): no answer") }
     expect(response.status.code < 500, "\(request.method) \(request.uri): \(response.status)")
@@ -79,7 +80,7 @@ struct AdminTarget: FuzzTarget {
   }
 }
 
-/// Where an answer is written to.
+/// Collects a response body.
 private struct WrittenAnswer: ResponseBodyWriter {
   let bytes = NIOLockedValueBox<[UInt8]>([])
 

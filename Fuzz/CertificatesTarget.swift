@@ -3,7 +3,8 @@ import Foundation
 
 @testable import TLSEngine
 
-/// Certificates and keys as a peer shows them or a user gives them: DER, PEM, the lists of Apple's extensions, signatures.
+/// Fuzzes certificates and keys from peers and users: DER, PEM, Apple's extensions with lists of topics, and
+/// signatures.
 struct CertificatesTarget: FuzzTarget {
   let seeds: [[UInt8]]
   private let key: ES256PrivateKey
@@ -67,7 +68,7 @@ struct CertificatesTarget: FuzzTarget {
       let isValid = signature.withUnsafeBytes { signature in
         [UInt8(1)].withUnsafeBytes { key.publicKey.isValid(signature: signature, for: $0) }
       }
-      // A file may hold a public half that belongs to another key; what is signed with it is nobody's.
+      // A file may contain the public key of another pair, so the signature need not verify.
       _ = isValid
     }
     if let name = CertificateName(text) { _ = try? authority.permits(name) }

@@ -2,25 +2,25 @@ import Faults
 import MockAPNS
 import NIOCore
 
-/// What a provider says, a command a line. In its text `\0a` is the byte 10.
+/// Executes a script with the actions of a provider, one command per line. In arguments, `\0a` is the byte 10.
 ///
 /// ```
-/// header apns-priority=5    the next pushes have this field; header apns-priority takes it away
-/// push {"aps":{}}           a whole push; `open` leaves its end out, `more` adds DATA with the end to the last one
-/// frame 08000000000000ffff  a frame: type, flags, stream and content in hexadecimal, its length is added
-/// raw text                  bytes as they are, shout text without TLS
-/// send                      what was said so far leaves; so it does before the next four
-/// wait 10000                so many milliseconds go by
-/// use flaky-503             another profile
-/// rule {do: {hang: 1s}}     a rule beside it
-/// order reset               what the admin API may ask for: goodbye, close, reset
+/// header apns-priority=5    adds a field to the following pushes; header apns-priority removes it
+/// push {"aps":{}}           sends a push; `open` sends it without its end, `more` adds a last DATA frame to it
+/// frame 08000000000000ffff  sends a frame: type, flags, stream and payload in hexadecimal, without the length
+/// raw text                  sends bytes; shout text sends them without TLS
+/// send                      flushes the bytes so far; so do the following four commands
+/// wait 10000                advances the time by so many milliseconds
+/// use flaky-503             activates another profile
+/// rule {do: {hang: 1s}}     adds a rule
+/// order reset               a connection command of the admin API: goodbye, close, reset
 /// ```
 struct ConnectionScript {
   private let provider: FuzzProvider
   private var fields: [(name: [UInt8], value: [UInt8])]
   private var stream: UInt32 = 0
   private var said = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
-  /// How many pushes an input may make: records are what takes the longest.
+  /// The number of pushes an input may still send: creating records is the slowest part.
   private var pushesLeft = 64
 
   init(_ provider: FuzzProvider) throws {
@@ -54,7 +54,7 @@ struct ConnectionScript {
     case "wait":
       try send()
       let milliseconds = Int64(String(decoding: text, as: UTF8.self)) ?? 1000
-      // Every ten seconds of it something looks at the connection.
+      // Time limits are checked every ten seconds.
       try provider.wait(.milliseconds(min(max(milliseconds, 0), 600_000)))
     case "use":
       try send()
@@ -90,7 +90,7 @@ struct ConnectionScript {
 
   private mutating func change(_ text: [UInt8]) {
     let name = Array(text.prefix { $0 != UInt8(ascii: "=") })
-    // In its place, because pseudo-header fields have to come first.
+    // Kept at its position, because pseudo-header fields must come first.
     let index = fields.firstIndex { $0.name == name }
     fields.removeAll { $0.name == name }
     guard name.count < text.count else { return }
@@ -103,7 +103,7 @@ struct ConnectionScript {
     stream = stream == 0 ? 1 : stream &+ 2
     let block = fields.reduce(into: [UInt8]()) { $0 += [0] + Self.text($1.name) + Self.text($1.value) }
     let end: UInt8 = endsIt ? 1 : 0
-    // More than a frame holds goes on in CONTINUATION.
+    // A header block larger than a frame continues in CONTINUATION frames.
     let parts = Self.pieces(of: block)
     for (index, part) in parts.enumerated() {
       let flags: UInt8 = (index == parts.count - 1 ? 4 : 0) | (index == 0 && body.isEmpty ? end : 0)
@@ -120,7 +120,7 @@ struct ConnectionScript {
     stride(from: 0, to: max(bytes.count, 1), by: 16_384).map { Array(bytes[$0..<min($0 + 16_384, bytes.count)]) }
   }
 
-  /// A text in HPACK, not Huffman-coded (RFC 7541 section 5.2).
+  /// Encodes an HPACK string literal without Huffman code (RFC 7541 section 5.2).
   private static func text(_ text: [UInt8]) -> [UInt8] {
     guard text.count >= 127 else { return [UInt8(text.count)] + text }
     var length: [UInt8] = [127]
@@ -155,7 +155,7 @@ struct ConnectionScript {
     return bytes
   }
 
-  /// As far as there are pairs of digits.
+  /// Decodes the leading pairs of hexadecimal digits.
   private static func bytes(hexadecimal text: [UInt8]) -> [UInt8] {
     let digits = text.prefix { Character(Unicode.Scalar($0)).isHexDigit }
     return stride(from: 0, to: digits.count - 1, by: 2).compactMap { index in

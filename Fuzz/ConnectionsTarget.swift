@@ -5,8 +5,8 @@ import Notation
 
 @testable import MockAPNS
 
-/// A provider's connection from its first byte to the records it leaves, through TLS and all: what it says stands in the
-/// input as a script, a command a line.
+/// Fuzzes a provider's connection, through TLS, from its first byte to its records. The input is a
+/// `ConnectionScript`; its first line selects rules, profile and client certificate.
 struct ConnectionsTarget: FuzzTarget {
   private let server: FuzzServer
 
@@ -14,13 +14,14 @@ struct ConnectionsTarget: FuzzTarget {
 
   func run(_ bytes: UnsafeRawBufferPointer) { lookAtRecords(of: converse(bytes)) }
 
-  /// Does what the script says to a new server.
+  /// Executes the script against a new server.
   ///
-  /// On a thread of its own, so that nothing of the records is left that the event loop's next ones could share. What rules did
-  /// is part of that, and the reference to an action carries its case in spare bits: LeakSanitizer would take it for lost.
+  /// Runs on a new thread, so that the next input's event loop shares no thread-local records. Rules' effects are
+  /// part of records, and their references to actions store the enum case in spare bits, which LeakSanitizer
+  /// reports as leaks.
   func converse(_ bytes: UnsafeRawBufferPointer) -> ServerState {
     var input = Input(bytes)
-    // What stands on the first line is needed before anything is said.
+    // The first line configures the server and the provider.
     let beginning = input.text().split(separator: " ")
     let state = server.state(
       rules: beginning.contains("strict") ? .strict : beginning.contains("lenient") ? .lenient : .apple)
@@ -47,11 +48,11 @@ struct ConnectionsTarget: FuzzTarget {
       var script = try ConnectionScript(provider)
       while !input.isAtEnd, provider.isOpen { try script.follow(&input) }
     } catch {
-      // TLS or the connection is over, as it may be.
+      // TLS or the connection has ended, which is allowed.
     }
   }
 
-  /// Whatever came, what is written of it can be read.
+  /// Checks that the records of any connection can be exported and imported.
   private func lookAtRecords(of state: ServerState) {
     var export = InboxExport(
       state.inbox.snapshot(), Selection(), as: .lines, rulebook: state.rulebook, in: state.inbox)

@@ -3,10 +3,11 @@ import Foundation
 import Inbox
 import MockAPNS
 
-/// Exports that are read again, in pieces of any size: what is read and written again is read as the same.
+/// Fuzzes the import of exports, in pieces of any size. An imported export that is exported and imported again must
+/// not change.
 struct ExportsTarget: FuzzTarget {
   private static let rulebook = Rulebook()
-  /// What the connections of the other target leave.
+  /// Exports of the records of `ConnectionsTarget`'s seeds.
   let seeds: [[UInt8]]
 
   init() throws {

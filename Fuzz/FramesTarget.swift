@@ -1,10 +1,10 @@
 import HTTP2Session
 import HTTPMessage
 
-/// Bytes of a client straight into an HTTP/2 session, in pieces of any size, with answers of every kind.
+/// Fuzzes an HTTP/2 session with received bytes, in pieces of any size, and all kinds of responses.
 ///
-/// The first byte says whether the client's preface goes before the rest, and how the session is set up; the second how the rest
-/// is cut and what is answered.
+/// The first byte configures the session and whether the connection preface is prepended; the second one seeds the
+/// sizes of the pieces and the choice of responses.
 struct FramesTarget: FuzzTarget {
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
 
@@ -30,18 +30,18 @@ struct FramesTarget: FuzzTarget {
   }
 }
 
-/// A session and what a server does with it.
+/// A session and its simulated server.
 private struct Conversation {
   let session: HTTP2ServerSession
   private var output: [UInt8] = []
-  /// By their numbers: a stream that is closed is used again for another one.
+  /// Stream identifiers, because the objects of closed streams are reused.
   private var held: [Int32] = []
   private static let headers = HeaderList([(":status", "200"), ("apns-id", "9D3220FE-444B-633E-D1F1-5D0DCB4F537A")])
   private static let body = Array(#"{"reason":"BadDeviceToken"}"#.utf8)
 
   init(session: HTTP2ServerSession) { self.session = session }
 
-  /// Whether the session goes on.
+  /// Processes bytes; returns whether the session continues.
   mutating func hear(_ bytes: UnsafeRawBufferPointer, _ choices: inout Wandering) -> Bool {
     do {
       try session.receive(bytes)

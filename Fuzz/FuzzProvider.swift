@@ -4,13 +4,13 @@ import TLSEngine
 
 @testable import MockAPNS
 
-/// The other end of a connection that is carried through memory.
+/// The client of an in-memory connection to the server.
 final class FuzzProvider {
   let server: FuzzServer
   let state: ServerState
   private let channel = EmbeddedChannel()
   private let tls: TLSConnection
-  /// The handshake is done.
+  /// Whether the handshake is complete.
   private var isSafe = false
   private var unsaid: [UInt8] = []
   private let heard = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 16)
@@ -33,12 +33,12 @@ final class FuzzProvider {
 
   var isOpen: Bool { channel.isActive }
 
-  /// Connects, and says nothing.
+  /// Connects without sending anything.
   func connect() throws {
     channel.connect(to: try SocketAddress(ipAddress: "127.0.0.1", port: 2197), promise: nil)
   }
 
-  /// Says something, encrypted; while there is no handshake it is kept for later.
+  /// Sends bytes, encrypted; queues them until the handshake is complete.
   func say(_ bytes: [UInt8]) throws {
     unsaid += bytes
     for _ in 0..<4 where isOpen && !isSafe {
@@ -51,25 +51,25 @@ final class FuzzProvider {
     try carry()
   }
 
-  /// Says something that is not TLS.
+  /// Sends bytes without TLS.
   func shout(_ bytes: [UInt8]) throws { try write(bytes[...]) }
 
-  /// Time goes by.
+  /// Advances the time.
   func wait(_ time: TimeAmount) throws {
     channel.embeddedEventLoop.advanceTime(by: time)
     try listen()
   }
 
-  /// Tells the server's end something that comes from elsewhere in the server.
+  /// Fires a user event in the server's pipeline, as other parts of the server do.
   func tell(_ event: any Sendable) throws {
     channel.pipeline.fireUserInboundEventTriggered(event)
     try listen()
   }
 
-  /// The server is about to end.
+  /// Announces the server's shutdown.
   func sayGoodbye() throws { try tell(Connections.Goodbye()) }
 
-  /// Goes away. What the server has planned for later is not waited for.
+  /// Closes the connection without waiting for actions that the server has scheduled.
   func hangUp() {
     try? listen()
     _ = try? channel.finish(acceptAlreadyClosed: true)
@@ -86,7 +86,7 @@ final class FuzzProvider {
     try listen()
   }
 
-  /// Reads what the server says, and so sees to it that all of it is whole.
+  /// Decrypts the server's output, which also checks its integrity.
   private func listen() throws {
     while let answer = try channel.readOutbound(as: ByteBuffer.self) {
       answer.withUnsafeReadableBytes { tls.receive($0) }

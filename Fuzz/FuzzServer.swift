@@ -7,19 +7,19 @@ import TLSEngine
 
 @testable import MockAPNS
 
-/// What the targets need of a server that does not listen: certificates, keys, and its state anew for each input.
+/// A server without listeners: certificates, keys, and a new state for each input.
 struct FuzzServer {
   let folder: CertificateFolder
   let serverContext: TLSContext
-  /// A provider without and one with a certificate.
+  /// The TLS contexts of a provider without and one with a client certificate.
   let clientContexts: (TLSContext, TLSContext)
   let key: ES256PrivateKey
   let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
-  /// Reading one takes a thousand times as long as putting it in force.
+  /// The built-in profiles. Parsing one takes a thousand times as long as activating it.
   private let profiles: [String: ChosenProfile]
   private let configuration: Configuration
 
-  /// The folder is `FUZZ_CERTS`, where it is kept for the next run.
+  /// Uses the certificate folder in `FUZZ_CERTS`, which is kept for the next run.
   init() throws {
     folder = try CertificateFolder.open(path: ProcessInfo.processInfo.environment["FUZZ_CERTS"] ?? ".build/fuzz/certs")
     serverContext = try TLSContext(
@@ -41,17 +41,17 @@ struct FuzzServer {
     self.configuration = configuration
   }
 
-  /// A server as it is after its start.
+  /// Returns the state of a newly started server.
   func state(rules: RuleMode = .apple) -> ServerState {
     var configuration = configuration
     configuration.rules = rules
     return ServerState(configuration: configuration, certificates: folder, logger: logger)
   }
 
-  /// A built-in profile.
+  /// Returns a built-in profile.
   func profile(_ name: String) -> ChosenProfile? { profiles[name] }
 
-  /// A provider token that the server trusts.
+  /// Returns a provider token that the server trusts.
   func token(issuedAt: Int64) throws -> String {
     try FreshToken(keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, issuedAt: issuedAt)
       .signed(with: key)

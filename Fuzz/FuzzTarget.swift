@@ -1,15 +1,15 @@
 import Foundation
 
-/// One place where bytes of strangers come in.
+/// A fuzz target: code that processes untrusted input.
 protocol FuzzTarget {
-  /// What has to be made before the first input.
+  /// Creates the objects needed for all inputs.
   init() throws
 
-  /// Inputs to begin with that cannot lie in `Seeds`, because keys are part of them.
+  /// Initial inputs that cannot be stored in `Seeds` because they contain keys.
   var seeds: [[UInt8]] { get }
 
-  /// Lets the sources work on an input. A crash, a hang, a leak are found by themselves; what should hold beyond that is
-  /// said by `expect`.
+  /// Processes an input. The sanitizers detect crashes, hangs and leaks; further properties are checked with
+  /// `expect`.
   func run(_ bytes: UnsafeRawBufferPointer)
 }
 
@@ -28,11 +28,10 @@ enum FuzzTargets {
     ]
   }
 
-  // libFuzzer calls on the thread it was called on.
-  /// The one that `FUZZ_TARGET` names.
+  /// The target named by `FUZZ_TARGET`. Not isolated: libFuzzer calls back on the thread that started it.
   nonisolated(unsafe) static let chosen = target(named: ProcessInfo.processInfo.environment["FUZZ_TARGET"] ?? "")
 
-  /// One of them. Ends the process if there is none of that name.
+  /// Creates the target with this name. Terminates the process if there is none.
   private static func target(named name: String) -> any FuzzTarget {
     guard let type = all[name] else {
       fatalError("FUZZ_TARGET is \"\(name)\", it has to be one of \(all.keys.sorted().joined(separator: ", "))")
@@ -45,7 +44,7 @@ enum FuzzTargets {
   }
 }
 
-/// Ends the process unless something holds that has to hold for every input.
+/// Terminates the process unless a property holds that must hold for every input.
 func expect(_ holds: Bool, _ what: @autoclosure () -> String) {
   if !holds { fatalError(what()) }
 }

@@ -1,10 +1,10 @@
 import HTTP2Session
 import HTTPMessage
 
-/// Header blocks in whole frames, and the same in frames that come in two pieces, which go to nghttp2 as they came: both have
-/// to mean the same.
+/// Fuzzes header blocks: receives each one in a whole frame, which is rewritten without Huffman code, and in two
+/// pieces, which nghttp2 gets unchanged. The results must be equal.
 ///
-/// Each block stands behind its length in one byte; a connection takes them one after the other.
+/// Each block is preceded by its length in one byte; all blocks are sent on one connection.
 struct HeadersTarget: FuzzTarget {
   init() {}
 
@@ -24,7 +24,7 @@ struct HeadersTarget: FuzzTarget {
   }
 }
 
-/// A session and what it said.
+/// A session and its results.
 private struct Reader {
   private let session: HTTP2ServerSession
   private static let preface = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
@@ -35,7 +35,7 @@ private struct Reader {
     expect(hear([Self.preface]) != nil, "the preface was not taken")
   }
 
-  /// What is to be made of a frame, and what the client is told; nil when the session is over.
+  /// Returns the events and the output that a frame causes; nil if the session has ended.
   mutating func hear(_ pieces: [[UInt8]]) -> [String]? {
     var said: [String] = []
     do {

@@ -1,4 +1,4 @@
-/// An input that is taken apart from its beginning. At its end there are zeros and empty pieces.
+/// Consumes an input from its beginning. At its end, returns zeros and empty pieces.
 struct Input {
   private var rest: Slice<UnsafeRawBufferPointer>
 
@@ -8,30 +8,31 @@ struct Input {
 
   mutating func byte() -> UInt8 { rest.popFirst() ?? 0 }
 
-  /// Everything that is left.
+  /// The remaining bytes.
   var remaining: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: rest) }
 
-  /// The next bytes, as many as there are of them.
+  /// Removes and returns up to `count` bytes.
   mutating func piece(_ count: Int) -> UnsafeRawBufferPointer {
     let piece = rest.prefix(count)
     rest = rest.dropFirst(count)
     return UnsafeRawBufferPointer(rebasing: piece)
   }
 
-  /// What stands before the next `separator`, which is taken too; everything if there is none.
+  /// Removes and returns the bytes before the next `separator`, and removes the separator; all bytes if there is
+  /// none.
   mutating func line(before separator: UInt8 = UInt8(ascii: "\n")) -> UnsafeRawBufferPointer {
     let line = rest.prefix { $0 != separator }
     rest = rest.dropFirst(line.count + 1)
     return UnsafeRawBufferPointer(rebasing: line)
   }
 
-  /// The same as text; what is not UTF-8 becomes U+FFFD.
+  /// Like `line`, as text; invalid UTF-8 is replaced with U+FFFD.
   mutating func text(before separator: UInt8 = UInt8(ascii: "\n")) -> String {
     String(decoding: line(before: separator), as: UTF8.self)
   }
 }
 
-/// Numbers that follow from a first one and go here and there: sizes of pieces, choices that an input need not spell out.
+/// A pseudo-random number generator for choices that an input need not contain, such as sizes of pieces.
 struct Wandering {
   private var state: UInt64
 

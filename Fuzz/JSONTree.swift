@@ -1,7 +1,7 @@
 import Faults
 import Notation
 
-/// A JSON document as one of our readers sees it, so that two of them can be compared.
+/// A parsed JSON document, for comparing the results of two parsers.
 indirect enum JSONTree: Equatable {
   case null
   case flag(Bool)
@@ -15,9 +15,9 @@ indirect enum JSONTree: Equatable {
     let value: JSONTree
   }
 
-  /// As `JSONReader` sees it, which goes from value to value.
+  /// Reads the next value of a `JSONReader`, the streaming parser.
   init(_ reader: inout JSONReader, depth: Int = 0) throws(JSONText.Problem) {
-    // What is not JSON may be nested deeper than this can follow.
+    // Invalid JSON may be nested more deeply.
     guard depth <= JSONText.maxDepth else { throw reader.problem("nested too deep") }
     var ahead = reader
     let written = try ahead.verbatim()
@@ -43,7 +43,7 @@ indirect enum JSONTree: Equatable {
     }
   }
 
-  /// As `JSONValue` sees it, which looks for the parts of a value when it is asked for them.
+  /// Converts a `JSONValue`, which parses its parts on access.
   init(_ value: JSONValue) {
     switch value {
     case .null: self = .null
@@ -56,7 +56,7 @@ indirect enum JSONTree: Equatable {
     }
   }
 
-  /// Swift takes texts for equal that are written in different normal forms.
+  /// Compares texts by bytes: for Swift, texts with different Unicode normal forms are equal.
   static func == (one: JSONTree, other: JSONTree) -> Bool {
     switch (one, other) {
     case (.null, .null): true
@@ -70,8 +70,8 @@ indirect enum JSONTree: Equatable {
     }
   }
 
-  /// Calls `visit` with the pointer of each value and the value, as far as pointers reach: of two members with one name the
-  /// later one. At most `limit` of them.
+  /// Calls `visit` with at most `limit` values and their JSON pointers. Of members with equal names, only the last
+  /// one is visited, because a pointer refers to it.
   func visit(_ limit: Int, _ visit: (String, JSONTree) -> Void) {
     var waiting: [(pointer: String, value: JSONTree)] = [("", self)]
     var count = 0
@@ -83,7 +83,7 @@ indirect enum JSONTree: Equatable {
         for (index, element) in elements.enumerated().prefix(limit) { waiting.append(("\(pointer)/\(index)", element)) }
       case .object(let members):
         for (index, member) in members.enumerated().prefix(limit) {
-          // Byte by byte, as pointers compare.
+          // Compared by bytes, as pointers are.
           let isLast = !members[(index + 1)...].contains { $0.name.utf8.elementsEqual(member.name.utf8) }
           guard isLast else { continue }
           let token = member.name.replacing("~", with: "~0").replacing("/", with: "~1")

@@ -5,8 +5,8 @@ import Notation
 
 @testable import APNSRules
 
-/// The body of a push, and JSON at large: what one of our readers takes the others have to take, and Foundation's too, and all have
-/// to see the same in it.
+/// Fuzzes payloads and JSON in general: all of our parsers must accept the same inputs with equal results, and
+/// Foundation must accept them too.
 struct PayloadsTarget: FuzzTarget {
   init() {}
 
@@ -17,7 +17,7 @@ struct PayloadsTarget: FuzzTarget {
     if let problem {
       expect(problem.offset <= bytes.count, "\(problem), there are \(bytes.count)")
       expect((try? sketch.get()) == nil, "a payload is taken that is not JSON: \(problem)")
-      // What is not JSON gives anything, but it comes to an end.
+      // For invalid JSON any result is allowed, but the parsers must terminate.
       var reader = JSONReader(bytes)
       _ = try? JSONTree(&reader)
       _ = JSONPointer("/aps/alert/0/title")?.value(in: bytes)
@@ -49,7 +49,7 @@ struct PayloadsTarget: FuzzTarget {
     }
   }
 
-  /// A text that is written and read again is the same.
+  /// Checks that a text does not change when it is written and read.
   private func write(_ text: String) {
     var writer = JSONWriter()
     writer.string(text)
@@ -60,8 +60,8 @@ struct PayloadsTarget: FuzzTarget {
     }
   }
 
-  /// Foundation takes more: other encodings, a byte order mark, half surrogate pairs, a comma before a closing bracket. What
-  /// it refuses of ours are numbers beyond what a Double holds.
+  /// Foundation accepts more: other encodings, a byte order mark, unpaired surrogates, trailing commas. Of the
+  /// inputs we accept, it rejects numbers that exceed a Double.
   private func compareWithFoundation(_ bytes: UnsafeRawBufferPointer, _ problem: JSONText.Problem?) {
     let theirs = Result { try JSONSerialization.jsonObject(with: Data(bytes), options: .fragmentsAllowed) }
     switch (problem, theirs) {
@@ -83,7 +83,7 @@ struct PayloadsTarget: FuzzTarget {
 }
 
 extension Verification {
-  /// Whether it can be read as what somebody expects.
+  /// Whether the bytes can be parsed as a `Verification`.
   fileprivate static func looksRight(_ bytes: UnsafeRawBufferPointer) -> Bool {
     (try? Verification(json: Array(bytes))) != nil
   }

@@ -3,7 +3,7 @@ import Notation
 
 @testable import MockAPNS
 
-/// Fault profiles, rules by themselves, and the list of trusted keys: YAML that people write and send.
+/// Fuzzes YAML from users: fault profiles, single rules, and the list of trusted keys.
 struct ProfilesTarget: FuzzTarget {
   private let library = ProfileLibrary()
 
@@ -30,7 +30,7 @@ struct ProfilesTarget: FuzzTarget {
     }
   }
 
-  /// What is shown of a profile is JSON, and a file again that says the same; and it can run.
+  /// Checks that a profile can be run, and that its description and its simulation are valid JSON.
   private func look(at profile: Profile) {
     var writer = JSONWriter()
     profile.write(to: &writer)

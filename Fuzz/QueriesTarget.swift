@@ -4,8 +4,8 @@ import Notation
 
 @testable import Inbox
 
-/// What people look for: the first line is a query, the others are parameters as an address has them, one a line. The
-/// same text serves as a pattern, a duration, a time, a size, a pointer.
+/// Fuzzes inbox queries: the first line is a query, the others are URL parameters, one per line. The same text also
+/// serves as a pattern, a duration, a time and a size.
 struct QueriesTarget: FuzzTarget {
   private let inbox = Inbox()
   private let rulebook = Rulebook()
@@ -76,7 +76,7 @@ struct QueriesTarget: FuzzTarget {
     }
   }
 
-  /// Values that are written and read again say the same.
+  /// Checks that values do not change when they are written and read.
   private func lookAtValues(_ text: String, _ other: String) {
     let pattern = TextPattern(text.prefix(200), foldsCase: false)
     let subject = Array(other.utf8.prefix(200))
@@ -94,7 +94,7 @@ struct QueriesTarget: FuzzTarget {
     _ = (QueryNumber(text), try? Value.size(text), try? Value.flag(text))
   }
 
-  /// The slow and plain way to say whether a pattern matches: which of its beginnings match which of the text's.
+  /// A simple quadratic implementation of pattern matching, for comparison.
   private static func glob(_ pattern: [UInt8], _ text: [UInt8]) -> Bool {
     var row = [true] + text.map { _ in false }
     for character in pattern {

@@ -4,9 +4,9 @@ import TLSEngine
 
 @testable import APNSRules
 
-/// What a push says about who sends it. The first byte says how strict the rules are, and whether the rest is the value of
-/// `authorization`, or header and claims of a JWT, a line each, which is then signed by the trusted key, so that what
-/// comes after the signature is reached.
+/// Fuzzes provider tokens. The first byte selects the rule mode, and whether the rest is the value of
+/// `authorization`, or the header and claims of a JWT, one per line. These are signed with the trusted key, in
+/// order to reach the checks after the signature.
 struct TokensTarget: FuzzTarget {
   private let key: ES256PrivateKey
   private let ring: KeyRing
@@ -50,7 +50,7 @@ struct TokensTarget: FuzzTarget {
     judge(authorization, mode)
   }
 
-  /// The way a push goes, twice, for the second time the token is known.
+  /// Validates a push twice, because the token is cached the second time.
   private func judge(_ authorization: [UInt8], _ mode: RuleMode) {
     var headers = HeaderList([
       (":method", "POST"), (":scheme", "https"), (":path", "/3/device/" + String(repeating: "ab12", count: 16)),

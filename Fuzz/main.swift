@@ -1,9 +1,9 @@
 import Foundation
 
-// The way into libFuzzer. It reads the arguments; which target is meant stands in the environment, because it starts itself
-// anew for some of its modes (-minimize_crash=1, -merge=1) with the arguments it knows.
+// Starts libFuzzer, which reads the arguments. The target is in an environment variable, because in some modes
+// (-minimize_crash=1, -merge=1) libFuzzer starts itself again with only the arguments it knows.
 
-/// libFuzzer's loop, for programs that have a `main` of their own: SwiftPM's have.
+/// libFuzzer's loop, for programs with their own `main`, as those of SwiftPM.
 @_silgen_name("LLVMFuzzerRunDriver")
 private func runFuzzer(
   _ count: UnsafeMutablePointer<CInt>,
@@ -11,15 +11,15 @@ private func runFuzzer(
   _ takeInput: @convention(c) (UnsafePointer<UInt8>?, Int) -> CInt
 ) -> CInt
 
-// Seeds that cannot lie in a repository, because keys and certificates are part of them: made anew each time.
+// Writes seeds that cannot be stored in the repository because they contain keys and certificates.
 if let folder = ProcessInfo.processInfo.environment["FUZZ_SEEDS"] {
   for (index, seed) in FuzzTargets.chosen.seeds.enumerated() {
     try Data(seed).write(to: URL(filePath: folder).appending(path: "made-\(index)"))
   }
 }
 
-/// Called with each input. What goes wrong ends the process: libFuzzer keeps the input then. It has the name under which
-/// the `main` of libFuzzer looks for it, which is linked in too.
+/// Called with each input. A failure terminates the process, and libFuzzer keeps the input. The name is the one
+/// that libFuzzer's own `main`, which is also linked, expects.
 @_cdecl("LLVMFuzzerTestOneInput")
 func takeInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> CInt {
   FuzzTargets.chosen.run(UnsafeRawBufferPointer(start: start, count: count))

@@ -14,7 +14,7 @@ static inline void apns_prefer_huge_pages(void *memory, size_t count) {
 #endif
 }
 
-// Returns freed memory that the allocator retains to the system. Implemented only for glibc.
+// Returns to the system the freed memory that the allocator still holds. Implemented only for glibc.
 static inline void apns_return_freed_memory(void) {
 #ifdef __GLIBC__
   malloc_trim(0);
