@@ -15,7 +15,8 @@ struct FieldReader {
   ///
   /// - Parameters:
   ///   - defaultTopic: the topic of a push without `apns-topic`.
-  ///   - comparesOtherNames: whether to search for repeated names among the other fields, which is quadratic in their number.
+  ///   - comparesOtherNames: whether to search for repeated names among the other fields, which is quadratic in
+  ///     their number.
   init(_ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?, comparesOtherNames: Bool) {
     self.packed = packed
     self.defaultTopic = defaultTopic

@@ -22,7 +22,8 @@ public struct Verdict: Sendable {
   /// on demand, because most are never read.
   ///
   /// - Parameters:
-  ///   - headers: the packed header fields of the request, or a copy of them without signatures. Values missing in it are shown as empty.
+  ///   - headers: the packed header fields of the request, or a copy of them without signatures. Values missing in
+  ///     it are shown as empty.
   ///   - bodySize: the received body size in bytes.
   public func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
     switch rejection?.words {

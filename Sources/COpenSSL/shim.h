@@ -8,8 +8,8 @@
 #include <openssl/x509v3.h>
 #include "ssl-shim.h"
 
-// Computes a SHA-256 digest in one call. The EVP interface allocates memory and looks up the algorithm, which takes longer
-// than hashing a few bytes.
+// Computes a SHA-256 digest in one call. The EVP interface allocates memory and looks up the algorithm, which takes
+// longer than hashing a few bytes.
 static inline int apns_SHA256(const void *bytes, size_t count, void *digest) {
 #ifdef OPENSSL_NO_DEPRECATED_3_0
   return EVP_Digest(bytes, count, (unsigned char *)digest, NULL, EVP_sha256(), NULL);

@@ -18,8 +18,10 @@ extension HTTP2ServerSession {
   /// frame. A part larger than the client's window or 16 384 bytes is split. The last frame carries END_STREAM.
   ///
   /// - Parameters:
-  ///   - isHeld: sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM is held and sent in an empty DATA frame.
-  ///   - resetCode: resets the stream with this code after the last part instead of END_STREAM, for a truncated response. Without parts, RST_STREAM follows HEADERS.
+  ///   - isHeld: sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM
+  ///     is held and sent in an empty DATA frame.
+  ///   - resetCode: resets the stream with this code after the last part instead of END_STREAM, for a truncated
+  ///     response. Without parts, RST_STREAM follows HEADERS.
   public func respond(
     to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], isHeld: Bool = false,
     resetCode: UInt32? = nil

@@ -8,7 +8,8 @@ final class CertificateDraft {
   ///
   /// - Parameters:
   ///   - key: the subject's public key.
-  ///   - subject: the attributes of the subject's name, most general first. Texts are truncated to the attribute's limit.
+  ///   - subject: the attributes of the subject's name, most general first. Texts are truncated to the attribute's
+  ///     limit.
   ///   - valid: the validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
   init(key: ES256PublicKey, subject: [(attribute: Int32, text: String)], valid: ClosedRange<Int64>) throws {

@@ -32,7 +32,8 @@ public final class TLSContext: Sendable {
   /// - Parameters:
   ///   - certificateChain: the path of a PEM file, leaf certificate first.
   ///   - privateKey: the path of a PEM file with the leaf's key.
-  ///   - clientAuthorities: the paths of PEM files with the CAs that may issue client certificates. Their names are not sent, so that a client sends any certificate it has, and one of another CA is rejected with a TLS alert.
+  ///   - clientAuthorities: the paths of PEM files with the CAs that may issue client certificates. Their names are
+  ///     not sent, so that a client sends any certificate it has, and one of another CA is rejected with a TLS alert.
   /// - Throws: `TLSError` that names the file.
   public init(serverCertificateChain certificateChain: String, privateKey: String, clientAuthorities: [String]) throws {
     takesAnyCertificate = false
@@ -105,7 +106,8 @@ public final class TLSContext: Sendable {
   ///
   /// - Parameters:
   ///   - certificate: the paths of a client certificate chain and its key, if the provider uses one.
-  ///   - takesAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerFault` and `peerBears` then report whether it is trusted. Send nothing confidential before that.
+  ///   - takesAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerFault` and `peerBears`
+  ///     then report whether it is trusted. Send nothing confidential before that.
   /// - Throws: `TLSError` that names the file.
   public init(
     clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil,
