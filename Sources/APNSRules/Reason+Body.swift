@@ -12,7 +12,7 @@ extension Reason {
     timestamp == nil ? Self.bodies[Int(rawValue)] : Self.body(of: text, timestamp: timestamp)
   }
 
-  /// Returns the body for a reason that need not be one of APNs.
+  /// Returns the body for any reason text, including one that APNs does not use.
   public static func body(of reason: String, timestamp: Int64?) -> [UInt8] {
     var writer = JSONWriter(capacity: 64)
     writer.object { writer in

@@ -49,7 +49,7 @@ extension Rulebook {
     "the header \(Explanation.quoted(facts.repeatedName, packed)) came more than once: send each header once"
   }
 
-  /// Row 14, in its order.
+  /// Makes the checks of row 14, in their order.
   func checkHeaders(_ facts: PushFacts, _ packed: UnsafeRawBufferPointer) throws(Rejection) {
     if facts.apnsID != nil, !facts.apnsIDIsUUID { throw Self.idIsNoUUID }
     if facts.expirationText != nil, facts.expiration == nil { throw Self.expirationIsNoTime }
