@@ -1,4 +1,4 @@
-import Synchronization
+import NIOConcurrencyHelpers
 
 #if canImport(Darwin)
   import Darwin
@@ -64,7 +64,7 @@ enum StandardStream: Int32 {
   private static let terminals = Set([output, error].filter(\.isTerminal))
 
   private func escaped(_ bytes: some Collection<UInt8>) -> [UInt8] {
-    terminalTexts.withLock { $0[self, default: TerminalText()].escaped(bytes) }
+    terminalTexts.withLockedValue { $0[self, default: TerminalText()].escaped(bytes) }
   }
 
   /// What became of standard output, if not all data got there: `No space left on device`.
@@ -90,7 +90,7 @@ enum StandardStream: Int32 {
 private let outputFailure = Atomic<Int32>(0)
 
 /// What was written to terminals, as far as the next bytes depend on it.
-private let terminalTexts = Mutex<[StandardStream: TerminalText]>([:])
+private let terminalTexts = NIOLockedValueBox<[StandardStream: TerminalText]>([:])
 
 private func systemWrite(_ descriptor: Int32, _ bytes: UnsafeRawPointer?, _ count: Int) -> Int {
   write(descriptor, bytes, count)

@@ -3,8 +3,8 @@ internal import Dispatch
 internal import HummingbirdCore
 internal import Logging
 internal import MockAPNS
+internal import NIOConcurrencyHelpers
 internal import NIOCore
-internal import Synchronization
 
 /// A limit on the open connections to the admin listener. At the limit, the longest idle connection is closed; if
 /// none is idle, further connections wait in the system's queue and a warning is logged.
@@ -56,18 +56,18 @@ final class AdminConnections: Sendable {
 
   /// The maximum number of open connections.
   let limit: Int
-  private let state = Mutex(State())
+  private let state = NIOLockedValueBox(State())
 
   init(limit: Int = Descriptors.forAdministration) { self.limit = limit }
 
   /// Whether another connection may be accepted.
-  var hasRoom: Bool { state.withLock { $0.count < limit } }
+  var hasRoom: Bool { state.withLockedValue { $0.count < limit } }
 
   /// Counts a new connection; at the limit, closes the longest idle one.
   ///
   /// - Returns: Whether another connection can be accepted, now or as soon as the idle one is closed.
   func open() -> Bool {
-    let (isFull, idle) = state.withLock { state in
+    let (isFull, idle) = state.withLockedValue { state in
       state.count += 1
       return state.count < limit ? (false, nil) : (true, state.takeLongestIdle())
     }
@@ -77,14 +77,14 @@ final class AdminConnections: Sendable {
 
   /// Counts a closed connection, and returns freed memory to the system after a burst of them.
   func close() {
-    let isBurst = state.withLock { state in
+    let isBurst = state.withLockedValue { state in
       state.count -= 1
       state.closedCount += 1
       return state.closedCount == Self.burst
     }
     guard isBurst else { return }
     DispatchQueue.global(qos: .utility).asyncAfter(deadline: .now() + Self.burstEnd) {
-      self.state.withLock { $0.closedCount = 0 }
+      self.state.withLockedValue { $0.closedCount = 0 }
       // glibc returns only the free memory at the end of an arena. Measured: 300 clients that disconnected without
       // reading their pages of 1,000 pushes leave 28 MiB without this call, 4 MiB with it.
       apns_return_freed_memory()
@@ -93,7 +93,7 @@ final class AdminConnections: Sendable {
 
   /// Adds an idle connection; at the limit, closes the longest idle one.
   func addIdle(_ channel: any Channel) {
-    let idle = state.withLock { state in
+    let idle = state.withLockedValue { state in
       state.idle[ObjectIdentifier(channel)] = (.now(), channel)
       return state.count < limit ? nil : state.takeLongestIdle()
     }
@@ -102,6 +102,6 @@ final class AdminConnections: Sendable {
 
   /// Removes a connection that is in use or closed.
   func removeIdle(_ channel: any Channel) {
-    state.withLock { $0.idle[ObjectIdentifier(channel)] = nil }
+    state.withLockedValue { $0.idle[ObjectIdentifier(channel)] = nil }
   }
 }

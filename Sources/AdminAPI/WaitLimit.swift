@@ -1,6 +1,6 @@
 internal import Hummingbird
 internal import MockAPNS
-internal import Synchronization
+internal import NIOConcurrencyHelpers
 
 /// A limit on the admin requests that wait for pushes or follow events, so that connections remain for other
 /// requests.
@@ -11,12 +11,12 @@ final class WaitLimit: Sendable {
 
     fileprivate init(_ limit: WaitLimit) { self.limit = limit }
 
-    deinit { limit.count.withLock { $0 -= 1 } }
+    deinit { limit.count.withLockedValue { $0 -= 1 } }
   }
 
   /// The maximum number of waiting requests: half of the connections to the admin listener.
   let most: Int
-  private let count = Mutex(0)
+  private let count = NIOLockedValueBox(0)
 
   init(most: Int = max(1, Descriptors.forAdministration / 2)) { self.most = most }
 
@@ -24,7 +24,7 @@ final class WaitLimit: Sendable {
   ///
   /// - Throws: `Problem` (503) if the limit is reached.
   func enter() throws(Problem) -> Slot {
-    let isFull = count.withLock { count in
+    let isFull = count.withLockedValue { count in
       guard count < most else { return true }
       count += 1
       return false

@@ -1,5 +1,5 @@
 import Dispatch
-import Synchronization
+import NIOConcurrencyHelpers
 import Testing
 
 @testable import APNSMockCommand
@@ -54,9 +54,9 @@ import Testing
   /// A stream whose writes block until it is opened.
   private final class Stream: Sendable {
     private let gate = DispatchSemaphore(value: 0)
-    private let written = Mutex<[String]>([])
+    private let written = NIOLockedValueBox<[String]>([])
 
-    var writes: [String] { written.withLock { $0 } }
+    var writes: [String] { written.withLockedValue { $0 } }
     var text: String { writes.joined() }
 
     func open() { gate.signal() }
@@ -64,7 +64,7 @@ import Testing
     func write(_ bytes: [UInt8]) {
       gate.wait()
       gate.signal()
-      written.withLock { $0.append(String(decoding: bytes, as: UTF8.self)) }
+      written.withLockedValue { $0.append(String(decoding: bytes, as: UTF8.self)) }
     }
   }
 }
