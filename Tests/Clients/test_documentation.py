@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from support import drivers, tokens
-from support.server import clean_environment
+from support.server import clean_environment, run
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGES = ROOT / "Sources" / "MockAPNS" / "Documentation.docc"
@@ -24,6 +24,13 @@ LIBRARIES = {
     "PHPCurl": "PHP curl", "Pigeon": "pigeon", "Pushok": "pushok", "Pushy": "Pushy", "PyAPNs2": "PyAPNs2",
     "Rpush": "rpush", "SideshowAPNS2": "sideshow/apns2",
 }
+
+
+# Documents outside of the DocC catalog whose links are checked.
+DOCUMENTS = [
+    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Benchmarks/README.md", "Certs/README.md",
+    "Examples/README.md", "FaultProfiles/README.md", "Images/README.md",
+]
 
 
 def blocks(text, language):
@@ -202,6 +209,33 @@ def test_the_pytest_file_on_ci(paste, tmp_path):
     assert "1 passed" in words
 
 
+def test_the_lines_on_the_command_line(start, paste, tmp_path):
+    server = start()
+    paste(server, "\n".join(blocks((PAGES / "CommandLine.md").read_text(), "sh")), "sh", "-e")
+    assert [push["accepted"] for push in server.pushes()] == [True, True]
+    assert "apns:" in (tmp_path / "apns-mock.yaml").read_text()
+
+
+def test_the_page_on_the_command_line_lists_every_command_and_flag(binary):
+    page = (PAGES / "CommandLine.md").read_text()
+    described = page.split("## Settings")[0]
+    listed = run(binary, "--help").stdout.split("SUBCOMMANDS:")[1]
+    for command in re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE):
+        assert re.search(rf"`{command}[` ]", described), command
+    for flag in set(re.findall(r"^  (--[a-z-]+) ", run(binary, "serve", "--help").stdout, re.MULTILINE)):
+        assert f"`{flag}" in page or flag in ("--version", "--config"), flag
+
+
+def test_the_page_on_the_admin_api_lists_every_path(binary):
+    def unnamed(text):
+        return re.sub(r"\{\w+\}", "{}", text)
+
+    page = unnamed((PAGES / "AdminAPI.md").read_text())
+    described = {unnamed(path).removeprefix("/api/v1") for path in json.loads(run(binary, "openapi").stdout)["paths"]}
+    named = set(re.findall(r"[` ](/[a-z./{}-]*)", page)) - {"/api/v1"}
+    assert {path for path in described if not path.startswith("/page/")} == named
+
+
 @pytest.mark.parametrize(("page", "library"), LIBRARIES.items(), ids=LIBRARIES)
 def test_every_library_has_a_page_that_says_all(page, library):
     text = (PAGES / "Clients" / f"{page}.md").read_text()
@@ -216,8 +250,7 @@ def test_every_library_has_a_page_that_says_all(page, library):
 
 
 @pytest.mark.parametrize("path", [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md")), *sorted(PAGES.rglob("*.md"))],
-    ids=lambda path: path.name)
+    *(ROOT / name for name in DOCUMENTS), *sorted(PAGES.rglob("*.md"))], ids=lambda path: str(path.relative_to(ROOT)))
 def test_every_link_leads_somewhere(path):
     text = path.read_text()
     targets = re.findall(r"\]\(([^)#:]+)\)", text)
