@@ -32,7 +32,7 @@ def main():
             sys.exit(f"instructions: {tool} is not installed: apt-get install {package}")
     if shutil.which(arguments.binary) is None:
         sys.exit(f"instructions: there is no program {arguments.binary}: build it with make build")
-    print(f"{'':16}{'ours':>10}{'theirs':>10}{'ratio':>8}   instructions a push")
+    print(f"{'':16}{'ours':>10}{'theirs':>10}{'ratio':>8}   instructions per push")
     for workload in (each for each in WORKLOADS if each.name in arguments.only):
         try:
             ours, theirs = count(workload, arguments.pushes, arguments.binary)
