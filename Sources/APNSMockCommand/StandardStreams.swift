@@ -1,4 +1,5 @@
 import NIOConcurrencyHelpers
+import Synchronization
 
 #if canImport(Darwin)
   import Darwin
