@@ -1,5 +1,4 @@
 import APNSRules
-import Foundation
 import HTTPMessage
 import Testing
 
@@ -92,12 +91,16 @@ struct RuleModesPageTests {
     },
   ]
 
+  private let page: MarkdownPage
+
+  init() throws { page = try MarkdownPage("RuleModes") }
+
   @Test func everyRuleHasOneRow() throws {
-    #expect(try Self.table(in: "Rules").map { $0["Request"] } == Self.rules.map(\.name))
+    #expect(try page.table(under: "## Rules").map { $0["Request"] } == Self.rules.map(\.name))
   }
 
   @Test(arguments: rules, RuleMode.allCases) func response(_ rule: ModeRule, _ mode: RuleMode) throws {
-    let row = try #require(try Self.table(in: "Rules").first { $0["Request"] == rule.name })
+    let row = try #require(page.table(under: "## Rules").first { $0["Request"] == rule.name })
     for change in rule.variants {
       var push = TestPush(mode: mode)
       change(&push)
@@ -118,12 +121,13 @@ struct RuleModesPageTests {
   }
 
   @Test func everySettingHasOneRow() throws {
-    #expect(try Self.table(in: "Settings").map { $0["Setting"] } == APNSSetting.allCases.map { "`\($0.rawValue)`" })
+    #expect(
+      try page.table(under: "## Settings").map { $0["Setting"] } == APNSSetting.allCases.map { "`\($0.rawValue)`" })
   }
 
   @Test(arguments: APNSSetting.allCases, RuleMode.allCases)
   func defaultValue(_ setting: APNSSetting, _ mode: RuleMode) throws {
-    let row = try #require(try Self.table(in: "Settings").first { $0["Setting"] == "`\(setting.rawValue)`" })
+    let row = try #require(page.table(under: "## Settings").first { $0["Setting"] == "`\(setting.rawValue)`" })
     let cell = try #require(row[mode.column]).replacing("`", with: "")
     #expect(row["Meaning"]?.isEmpty == false)
     switch setting {
@@ -156,22 +160,6 @@ struct RuleModesPageTests {
     #expect(push.judge().isAccepted)
     push.token = TestToken(secondsAhead: limit + 1)
     #expect(push.judge().reason == .expiredProviderToken)
-  }
-
-  /// The rows of the only table in a section of the page, their cells by the column's heading.
-  private static func table(in section: String) throws -> [[String: String]] {
-    let page = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../Sources/MockAPNS/Documentation.docc/RuleModes.md")
-    let sections = try String(contentsOf: page, encoding: .utf8).split(separator: "\n## ")
-    let text = try #require(sections.first { $0.hasPrefix(section + "\n") })
-    let lines = text.split(separator: "\n").filter { $0.hasPrefix("|") }.map { line in
-      line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
-    }
-    let headings = try #require(lines.first)
-    return try lines.dropFirst(2).map { cells in
-      try #require(cells.count == headings.count)
-      return Dictionary(uniqueKeysWithValues: zip(headings, cells))
-    }
   }
 }
 

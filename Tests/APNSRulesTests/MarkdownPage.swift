@@ -1,0 +1,32 @@
+import Foundation
+import Testing
+
+/// A page of the documentation, for tests that compare its tables with the code.
+struct MarkdownPage {
+  private let lines: [Substring]
+
+  /// Reads a page.
+  ///
+  /// - Parameter name: The file name without extension.
+  init(_ name: String) throws {
+    let file = URL(filePath: #filePath).deletingLastPathComponent()
+      .appending(path: "../../Sources/MockAPNS/Documentation.docc/\(name).md")
+    lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
+  }
+
+  /// Returns the rows of the first table under a heading, each as its cells by the name of the column.
+  ///
+  /// - Parameter heading: The heading with its number signs, such as `## Rules`.
+  func table(under heading: String) throws -> [[String: String]] {
+    let start = try #require(lines.firstIndex { $0 == heading })
+    let section = lines[(start + 1)...].prefix { !$0.hasPrefix("#") }
+    let table = section.drop { !$0.hasPrefix("|") }.prefix { $0.hasPrefix("|") }.map { line in
+      line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+    let names = try #require(table.first)
+    return try table.dropFirst(2).map { cells in
+      try #require(cells.count == names.count)
+      return Dictionary(uniqueKeysWithValues: zip(names, cells))
+    }
+  }
+}

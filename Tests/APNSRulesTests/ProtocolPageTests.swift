@@ -1,0 +1,43 @@
+import APNSRules
+import Testing
+
+/// Compares tables in `Protocol.md` with the rules.
+struct ProtocolPageTests {
+  private let page: MarkdownPage
+
+  init() throws { page = try MarkdownPage("Protocol") }
+
+  /// Section 8.2 names every check once, in the order in which they are made, with the reason of a failure.
+  @Test func checksAreInOrder() throws {
+    let rows = try page.table(under: "### 8.2 Order in this server")
+    let names = rows.map { Self.names(in: $0["Check (name in records)"] ?? "") }
+    #expect(names.flatMap(\.self) == ([.headerListSize] + Check.allCases.dropLast()).map(\.name))
+    for breaker in CheckOrderTests.breakers {
+      let row = try #require(zip(rows, names).first { $0.1.contains(breaker.check.name) }?.0)
+      #expect(row["Response"]?.contains("`\(breaker.reason.text)`") == true, "\(breaker.check.name)")
+    }
+  }
+
+  /// Section 7.2 has every reason with its status.
+  @Test func reasonsAreComplete() throws {
+    let rows = try page.table(under: "### 7.2 Statuses and reasons").dropFirst().flatMap { row in
+      (row["Reason"] ?? "").matches(of: /`(\w+)`/).map { "\(row["Status"] ?? "") \($0.1)" }
+    }
+    #expect(rows.sorted() == Reason.allCases.map { "\($0.status) \($0.text)" }.sorted())
+  }
+
+  /// Section 5 has every push type with its topic suffix.
+  @Test func pushTypesAreComplete() throws {
+    let rows = try page.table(under: "## 5. Push type, topic and priority")
+    #expect(rows.map { $0["`apns-push-type`"] } == PushType.allCases.map { "`\($0.text)`" })
+    for (row, type) in zip(rows, PushType.allCases) where !type.topicSuffix.isEmpty {
+      #expect(row["Topic: bundle id and"]?.hasPrefix("`\(type.topicSuffix)`") == true, "\(type.text)")
+    }
+  }
+
+  /// The names in the parentheses at the end of a cell.
+  private static func names(in cell: String) -> [String] {
+    guard let list = cell.firstMatch(of: /\((`[^()]+`)\)$/) else { return [] }
+    return list.1.matches(of: /`(\w+)`/).map { String($0.1) }
+  }
+}
