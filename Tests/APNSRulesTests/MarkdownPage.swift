@@ -5,12 +5,17 @@ import Testing
 struct MarkdownPage {
   private let lines: [Substring]
 
+  /// The lines that begin with a number sign.
+  var headings: [Substring] { lines.filter { $0.hasPrefix("#") } }
+
+  private static let root = URL(filePath: #filePath)
+    .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
+
   /// Reads a page.
   ///
   /// - Parameter name: The file name without extension.
   init(_ name: String) throws {
-    let file = URL(filePath: #filePath).deletingLastPathComponent()
-      .appending(path: "../../Sources/MockAPNS/Documentation.docc/\(name).md")
+    let file = Self.root.appending(path: "Sources/MockAPNS/Documentation.docc/\(name).md")
     lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
   }
 
@@ -27,6 +32,15 @@ struct MarkdownPage {
     return try table.dropFirst(2).map { cells in
       try #require(cells.count == names.count)
       return Dictionary(uniqueKeysWithValues: zip(names, cells))
+    }
+  }
+
+  /// Returns the Swift and Python files in a folder of the package, each with its path and text.
+  static func sourceTexts(in folder: String) throws -> [(path: String, text: String)] {
+    let base = root.appending(path: folder)
+    let paths = try FileManager.default.subpathsOfDirectory(atPath: base.path)
+    return try paths.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".py") }.map {
+      ("\(folder)/\($0)", try String(contentsOf: base.appending(path: $0), encoding: .utf8))
     }
   }
 }

@@ -35,6 +35,23 @@ struct ProtocolPageTests {
     }
   }
 
+  /// Every section that a comment cites as `Protocol.md, section 3.2` exists.
+  @Test func citedSectionsExist() throws {
+    let sections = Set(
+      page.headings.compactMap { $0.firstMatch(of: /^#+\s(\d+(?:\.\d+)?)\b/).map { String($0.1) } })
+    #expect(sections.count > 30)
+    for folder in ["Sources", "Tests"] {
+      for (file, text) in try MarkdownPage.sourceTexts(in: folder) {
+        let prose = text.replacing(/\n\s*(?:\/\/\/?|#)\s*/, with: " ")
+        for citation in prose.matches(of: /Protocol\.md,? sections? ((?:\d+(?:\.\d+)?(?:, | and | to )?)+)/) {
+          for number in citation.1.matches(of: /\d+(?:\.\d+)?/) {
+            #expect(sections.contains(String(number.0)), "\(file): section \(number.0)")
+          }
+        }
+      }
+    }
+  }
+
   /// The names in the parentheses at the end of a cell.
   private static func names(in cell: String) -> [String] {
     guard let list = cell.firstMatch(of: /\((`[^()]+`)\)$/) else { return [] }
