@@ -1,12 +1,12 @@
 import ArgumentParser
 import Notation
 
-/// Checks the names of commands before the arguments are parsed, because the parser reports an unknown name as an
-/// unexpected argument of the default command.
+/// Validates command names before the arguments are parsed, because the parser reports an unknown name as an unexpected
+/// argument of the default command.
 enum CommandNames {
-  /// Checks the leading arguments, up to the first option or argument of a command; for `help` all of them.
+  /// Checks the leading arguments, up to the first option or positional argument of a command; all of them for `help`.
   ///
-  /// - Throws: `CommandFailure` with status `usage` that lists the commands there are and guesses one.
+  /// - Throws: `CommandFailure` with status `usage` that lists the available commands and suggests the nearest one.
   static func check(_ arguments: some Collection<String>) throws {
     var words = arguments[...]
     let isHelp = words.first == "help"
@@ -15,10 +15,10 @@ enum CommandNames {
     var path: [String] = []
     while let word = words.popFirst(), !word.hasPrefix("-") {
       let commands = command.configuration.subcommands
-      // What follows a command without subcommands are its arguments.
+      // The words after a command without subcommands are its arguments.
       if commands.isEmpty && !isHelp { return }
       guard let next = commands.first(where: { $0.configuration.names.contains(word) }) else {
-        // `help` is in the list of the root alone.
+        // Only the root command has a `help` subcommand.
         if path.isEmpty, word == "help" { return }
         let shown = commands.map { $0.configuration }.filter(\.shouldDisplay)
         throw unknown(word, after: path, among: shown.flatMap(\.names))

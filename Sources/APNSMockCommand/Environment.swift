@@ -6,6 +6,6 @@
 
 /// The environment of this process.
 enum Environment {
-  /// All variables.
+  /// All environment variables.
   static var variables: [String: String] { ProcessInfo.processInfo.environment }
 }

@@ -8,7 +8,7 @@ import ArgumentParser
   import Glibc
 #endif
 
-/// Runs the command that was asked for, and ends with its exit code.
+/// The entry point: parses the arguments, runs the command and exits with its code.
 @main
 enum Program {
   static func main() async {
@@ -29,20 +29,20 @@ enum Program {
     LogPipe.standardError.flush()
     for line in ending.lines { ending.stream.line(line) }
     if let loss = StandardStream.loss {
-      StandardStream.error.line("error: standard output cannot be written: \(loss); make room, or send it elsewhere")
+      StandardStream.error.line("error: cannot write to standard output: \(loss); free space, or redirect the output")
       exit(ending.status == .done ? ExitStatus.failed.rawValue : ending.code)
     }
     exit(ending.code)
   }
 }
 
-/// The last words of the program, and its exit code.
+/// The program's last output and its exit code.
 struct Ending: Equatable {
   let code: Int32
   var lines: [String] = []
   var stream = StandardStream.error
 
-  /// The meaning of the code, as far as it is one of ours and not of a program that `exec` ran.
+  /// The status for the code; `failed` for the exit code of a program that `exec` ran.
   var status: ExitStatus { ExitStatus(rawValue: code) ?? .failed }
 }
 
@@ -51,7 +51,7 @@ extension Ending {
     self.init(code: status.rawValue, lines: lines, stream: stream)
   }
 
-  /// What an error says at the end.
+  /// Creates the ending for an error.
   init(of error: any Error) {
     switch error {
     case let failure as CommandFailure:
@@ -61,10 +61,10 @@ extension Ending {
     default:
       let code = APNSMock.exitCode(for: error)
       if code == .validationFailure {
-        // The parser's own words: what is wrong, how the command is used, and where to read more.
+        // The parser's message: the error, the usage and where to find help.
         self.init(status: .usage, lines: [APNSMock.fullMessage(for: error)])
       } else if code.isSuccess {
-        // Help or version, which were asked for: data.
+        // The requested help or version text is data, so it goes to standard output.
         self.init(status: .done, lines: [APNSMock.fullMessage(for: error)], stream: .output)
       } else {
         self.init(status: .failed, lines: ["error: \(error)"])

@@ -1,13 +1,13 @@
 /// Escapes characters that change how a terminal shows other text: control characters, bidirectional formatting and
 /// zero-width characters.
 ///
-/// The escapes are those of JSON (`\u202E`), so JSON stays valid: outside of strings it has no such character. Line breaks,
-/// tabs and the color sequences of this program pass.
+/// The escapes are those of JSON (`\u202E`), so JSON stays valid: it has no such character outside of strings. Line breaks,
+/// tabs and color sequences are not escaped.
 struct TerminalText {
-  /// The beginning of a character whose other bytes are still to come.
+  /// The first bytes of an incomplete UTF-8 sequence.
   private var partial: [UInt8] = []
 
-  /// The text to write for these bytes, which continue the ones before. Bytes that are not UTF-8 become U+FFFD.
+  /// Returns the escaped text for bytes that continue the previous ones. Invalid UTF-8 becomes U+FFFD.
   mutating func escaped(_ bytes: some Collection<UInt8>) -> [UInt8] {
     var bytes = partial + bytes
     partial = Array(bytes.suffix(Self.partialLength(bytes)))
@@ -33,14 +33,14 @@ struct TerminalText {
     return escaped
   }
 
-  /// The position after a color sequence (`ESC [ 31 m`) at the beginning.
+  /// Returns the position after a color sequence (`ESC [ 31 m`) at the beginning of the text.
   private static func endOfColor(_ text: Substring.UnicodeScalarView) -> Substring.Index? {
     guard text.dropFirst().first == "[" else { return nil }
     let end = text.dropFirst(2).drop { ("0"..."9").contains($0) || $0 == ";" }
     return end.first == "m" ? text.index(after: end.startIndex) : nil
   }
 
-  /// How many bytes at the end are the beginning of a character.
+  /// Returns the length of an incomplete UTF-8 sequence at the end.
   private static func partialLength(_ bytes: [UInt8]) -> Int {
     for length in 1...3 where length <= bytes.count {
       let byte = bytes[bytes.count - length]

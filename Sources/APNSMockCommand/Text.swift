@@ -1,13 +1,13 @@
 extension String {
-  /// Without white space at both ends.
+  /// The string without white space at both ends.
   var trimmed: String {
     var text = self[...]
     while text.last?.isWhitespace == true { text.removeLast() }
     return String(text.drop(while: \.isWhitespace))
   }
 
-  /// With control characters and line separators as escapes: what came from a peer may hold line breaks and terminal
-  /// codes, which belong neither into a log line nor into a table.
+  /// The string with control characters and line separators escaped. Text from a peer can contain line breaks and
+  /// terminal codes, which must not reach a log line or a table.
   var onOneLine: String {
     guard unicodeScalars.contains(where: \.isControl) else { return self }
     return unicodeScalars.reduce(into: "") { line, scalar in
@@ -15,7 +15,7 @@ extension String {
     }
   }
 
-  /// As a part of an address: everything but unreserved characters as `%XX` (RFC 3986 section 2.3).
+  /// The string with all characters except the unreserved ones as `%XX` (RFC 3986 section 2.3).
   var percentEncoded: String {
     let digits = Array("0123456789ABCDEF".utf8)
     var encoded: [UInt8] = []
@@ -27,7 +27,7 @@ extension String {
 }
 
 extension String {
-  /// A device token that nobody has.
+  /// Returns a random device token.
   static func randomDeviceToken(digits count: Int) -> String {
     let digits = Array("0123456789abcdef")
     return String((0..<count).map { _ in digits[Int.random(in: 0..<16)] })
@@ -35,7 +35,7 @@ extension String {
 }
 
 extension UInt8 {
-  /// A letter, a digit, or one of `-._~` (RFC 3986 section 2.3).
+  /// Whether the byte is a letter, a digit or one of `-._~` (RFC 3986 section 2.3).
   fileprivate var isUnreserved: Bool {
     switch self {
     case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true

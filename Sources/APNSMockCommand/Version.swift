@@ -1,5 +1,5 @@
-/// Which apns-mock this is.
+/// The version of apns-mock.
 enum Version {
-  /// By semantic versioning.
+  /// The semantic version.
   static let text = "0.1.0"
 }

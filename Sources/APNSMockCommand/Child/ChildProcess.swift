@@ -1,4 +1,4 @@
-// `environ` is a variable of the C library, which knows nothing of concurrency; it is read before there is a child.
+// `environ` is a C variable that is not annotated for concurrency; it is read only before the child starts.
 #if canImport(Darwin)
   @preconcurrency import Darwin
 #elseif canImport(Musl)
@@ -7,21 +7,21 @@
   @preconcurrency import Glibc
 #endif
 
-/// A program that this one runs, in the same process group and with the same standard streams, working directory and
-/// limits: what `env` would make of the same words.
+/// A child process with this program's process group, standard streams, working directory and limits, as `env` would
+/// start it.
 ///
-/// By posix_spawn, and not by Foundation's Process, whose children inherit the blocked signals of the thread that
-/// happens to start them, and so ignore SIGTERM.
+/// Uses `posix_spawn` rather than Foundation's `Process`, whose children inherit the blocked signals of the thread that
+/// starts them and therefore ignore SIGTERM.
 struct ChildProcess: Sendable {
-  /// Its process id.
+  /// The process id.
   let id: pid_t
 
-  /// How it ended.
+  /// How a process ended.
   enum Ending: Equatable, Sendable {
     case exited(Int32)
     case killed(signal: Int32)
 
-    /// As shells tell it: the program's own code, or 128 and the signal.
+    /// The exit code as shells report it: the program's own, or 128 plus the signal number.
     var code: Int32 {
       switch self {
       case .exited(let code): code
@@ -33,10 +33,10 @@ struct ChildProcess: Sendable {
   /// Starts a program.
   ///
   /// - Parameters:
-  ///   - words: its name, looked for in `PATH` unless it has a slash, and what it is given; at least one.
-  ///   - variables: what changes in its environment; nil takes one away.
-  ///   - defaults: signals that it meets as if nobody had touched them; the others as this program was given them.
-  /// - Throws: `CommandFailure` with the code of shells: 127 if there is no such program, 126 if it cannot be run.
+  ///   - words: The program, searched in `PATH` unless it contains a slash, and its arguments; at least one.
+  ///   - variables: Changes to the environment; nil removes a variable.
+  ///   - defaults: Signals to reset to their default action; the others keep the action this program inherited.
+  /// - Throws: `CommandFailure` with a shell's code: 127 if there is no such program, 126 if it cannot be run.
   init(_ words: [String], changing variables: [String: String?], defaults: [Int32]) throws {
     let name = words.first ?? ""
     #if canImport(Darwin)
@@ -68,7 +68,7 @@ struct ChildProcess: Sendable {
     self.id = id
   }
 
-  /// Byte for byte what this program was given, but for the changes.
+  /// Returns this program's environment, byte for byte, with the changes applied.
   private static func environment(changing variables: [String: String?]) -> [UnsafeMutablePointer<CChar>?] {
     var kept: [UnsafeMutablePointer<CChar>?] = []
     var next: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>? = environ
@@ -83,20 +83,20 @@ struct ChildProcess: Sendable {
     return kept
   }
 
-  /// Its ending, if it has come; nil while it runs. What it returned must not be asked for again.
+  /// Returns how the process ended; nil while it runs. Must not be called again after it has returned a value.
   func ending() -> Ending? {
     var status: Int32 = 0
     while true {
       let found = waitpid(id, &status, WNOHANG)
       if found == id { break }
       guard found < 0 else { return nil }
-      // Whoever was there before it said that nobody waits for children: how it ended nobody knows.
+      // The parent of this program ignored SIGCHLD, so the system discarded the child's status.
       if errno != EINTR { return .exited(ExitStatus.failed.rawValue) }
     }
     let signal = status & 0x7f
     return signal == 0 ? .exited(status >> 8 & 0xff) : .killed(signal: signal)
   }
 
-  /// Sends it a signal.
+  /// Sends the process a signal.
   func send(_ signal: Int32) { kill(id, signal) }
 }

@@ -6,15 +6,15 @@
   import Glibc
 #endif
 
-/// The files that were open when this program was started: those alone are a child's business too. Not everything that
-/// a library opens is closed by itself when a child begins, and a child that outlives this program would keep the ports.
+/// The file descriptors that were open when this program started. Only those are passed to a child: not every library sets
+/// `FD_CLOEXEC`, and a child that outlives this program would keep its ports.
 struct InheritedFiles: Sendable {
   private let numbers: Set<Int32>
 
-  /// The files that are open now.
+  /// Records the descriptors that are open now.
   init() { numbers = Self.open }
 
-  /// Sees to it that no child gets the files that were opened since.
+  /// Sets `FD_CLOEXEC` on all descriptors opened since.
   func hideOthers() {
     for number in Self.open.subtracting(numbers) { _ = fcntl(number, F_SETFD, FD_CLOEXEC) }
   }

@@ -6,8 +6,8 @@
   import Glibc
 #endif
 
-/// The system's words for a signal.
+/// The system's descriptions of signals.
 enum SignalName {
-  /// `Segmentation fault`.
+  /// Returns the description of a signal, such as `Segmentation fault`.
   static func text(_ number: Int32) -> String { strsignal(number).map { String(cString: $0) } ?? "unknown" }
 }

@@ -8,31 +8,30 @@ import Dispatch
   import Glibc
 #endif
 
-/// Signals as they come, and whether a terminal sent them: it sends them to all of its foreground group, so that a
-/// child has them already. Dispatch and what builds on it do not tell that.
+/// A stream of arriving signals that also reports whether a terminal sent them. A terminal signals its whole foreground
+/// group, so a child already has such a signal. Dispatch sources do not report this.
 struct SignalWatch: Sendable {
-  /// A signal that came.
+  /// A received signal.
   struct Arrival: Sendable {
     let number: Int32
-    /// Whether the system sent it by itself, to the whole process group.
+    /// Whether the kernel sent the signal to the whole process group.
     let isFromTerminal: Bool
-    /// Machine time.
+    /// When the signal arrived.
     let time: ContinuousClock.Instant
   }
 
-  /// What asks a program to end.
+  /// The signals that request termination.
   static let endings = [SIGTERM, SIGINT, SIGHUP, SIGQUIT]
 
-  /// What came, one after the other.
+  /// The received signals in order.
   let arrivals: AsyncStream<Arrival>
-  /// Those which a child may meet as if nobody had touched them: whoever started this program did not have them ignored,
-  /// as `nohup` does with SIGHUP.
+  /// The signals that the parent process did not ignore (as `nohup` ignores SIGHUP). A child gets their default action.
   let untouched: [Int32]
 
-  /// From now on the endings that are not ignored, and the end of a child, are told and do nothing else. Only one watch
-  /// can be in a process.
+  /// Starts the watch. From now on the termination signals that are not ignored, and SIGCHLD, are only reported. A process
+  /// can have one watch.
   ///
-  /// - Throws: `CommandFailure` if the system has no pipe to spare.
+  /// - Throws: `CommandFailure` if no pipe can be created.
   init() throws {
     untouched = (Self.endings + [SIGPIPE]).filter { number in
       var found = sigaction()
@@ -40,7 +39,7 @@ struct SignalWatch: Sendable {
     }
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
-      throw CommandFailure(.failed, "no pipe for signals: \(String(cString: strerror(errno)))")
+      throw CommandFailure(.failed, "cannot create a pipe for signals: \(String(cString: strerror(errno)))")
     }
     for end in ends {
       _ = fcntl(end, F_SETFD, FD_CLOEXEC)
@@ -51,7 +50,7 @@ struct SignalWatch: Sendable {
     let readEnd = ends[0]
     let source = DispatchSource.makeReadSource(fileDescriptor: readEnd)
     source.setEventHandler {
-      // As long as the process lives, so does what reads.
+      // Keeps the source alive as long as the process.
       withExtendedLifetime(source) {}
       var pair: (number: UInt8, isFromTerminal: UInt8) = (0, 0)
       while withUnsafeMutableBytes(of: &pair, { read(readEnd, $0.baseAddress, $0.count) }) == 2 {
@@ -67,7 +66,7 @@ struct SignalWatch: Sendable {
   private static func watch(_ number: Int32) {
     var action = sigaction()
     action.tells { number, information, _ in
-      // Nothing but a write is allowed here, and two bytes go into a pipe whole.
+      // Only async-signal-safe calls such as `write` are allowed here, and a write of two bytes to a pipe is atomic.
       let saved = errno
       let isFromTerminal = information.map { $0.pointee.si_code == terminalCode } ?? false
       var pair: (UInt8, UInt8) = (UInt8(truncatingIfNeeded: number), isFromTerminal ? 1 : 0)
@@ -80,11 +79,11 @@ struct SignalWatch: Sendable {
   }
 }
 
-/// Where the handler writes. Set before there is a handler.
+/// The pipe the signal handler writes to. Set before a handler is installed.
 nonisolated(unsafe) private var signalPipe: Int32 = -1
 
 #if os(Linux)
-  /// `si_code` of what the kernel sent by itself: SI_KERNEL, which the system's headers have among others as a macro.
+  /// The `si_code` of signals that the kernel sent: SI_KERNEL, which Swift cannot import.
   private let terminalCode: Int32 = 0x80
 #else
   private let terminalCode: Int32 = 0
@@ -101,7 +100,7 @@ extension sigaction {
     fileprivate mutating func tells(_ handler: @escaping Handler) { __sigaction_handler.sa_sigaction = handler }
   #endif
 
-  /// Whether the signal does nothing.
+  /// Whether the signal is ignored.
   fileprivate var isIgnored: Bool {
     #if canImport(Darwin)
       let handler = __sigaction_u.__sa_handler

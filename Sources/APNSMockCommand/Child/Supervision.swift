@@ -6,28 +6,28 @@
   import Glibc
 #endif
 
-/// Watches over a child: passes on the signals that ask for an end, and waits for it.
+/// Supervises a child process: forwards termination signals and waits for its end.
 struct Supervision: Sendable {
   let signals: SignalWatch
   let child: ChildProcess
-  /// When it was started.
+  /// When the child was started.
   let start = ContinuousClock.now
-  /// What is done before everything ends at once.
+  /// Cleanup before an immediate exit.
   let beforeExit: @Sendable () -> Void
 
-  /// How a child ended, and why.
+  /// How a child ended and which signal, if any, requested it.
   struct Result: Sendable {
     let ending: ChildProcess.Ending
-    /// The signal that asked for the end; nil if none did.
+    /// The signal that requested the end; nil if none did.
     let askedBy: Int32?
   }
 
-  /// One signal comes twice where it is sent to a process and to its group, as `timeout` does. Who presses a key again
-  /// takes longer.
+  /// The window in which a repeated signal is ignored: `timeout`, for example, signals both a process and its group. A
+  /// second key press takes longer.
   private static let echo = Duration.milliseconds(500)
 
-  /// Returns when the child has ended. The first signal is passed on to it, unless it has it from the terminal; at the
-  /// second, it is killed and everything ends with 130.
+  /// Returns when the child has ended. Forwards the first signal to it, unless the terminal has sent it to both; at the
+  /// second, kills the child and exits with 130.
   func result() async -> Result {
     var asked: SignalWatch.Arrival?
     for await arrival in signals.arrivals {
@@ -41,13 +41,13 @@ struct Supervision: Sendable {
         endAtOnce(ExitStatus.interrupted.rawValue)
       }
       asked = arrival
-      // What the terminal sent before there was a child, the child has not seen.
+      // The child has not received a terminal's signal that arrived before it was started.
       if !arrival.isFromTerminal || arrival.time < start { child.send(arrival.number) }
     }
     return Result(ending: child.ending() ?? .exited(ExitStatus.failed.rawValue), askedBy: asked?.number)
   }
 
-  /// After the child has ended nothing is left that a signal could be passed on to: the next one ends everything.
+  /// Exits at the next signal. For use after the child has ended.
   func endAtNextSignal() {
     Task {
       for await arrival in signals.arrivals where arrival.number != SIGCHLD { endAtOnce(128 + arrival.number) }
@@ -57,7 +57,7 @@ struct Supervision: Sendable {
   private func endAtOnce(_ code: Int32) -> Never {
     beforeExit()
     LogPipe.standardError.flush()
-    // Not `exit`: what runs then could wait for the very thing that takes too long.
+    // Not `exit`: its handlers could block on the operation that takes too long.
     _exit(code)
   }
 }

@@ -6,19 +6,19 @@ import MockAPNS
 /// `apns-mock certs`
 struct Certs: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "certs", abstract: "Make the certificates and keys that are missing, and show where they are.",
+    commandName: "certs", abstract: "Create missing certificates and keys and show their paths.",
     subcommands: [CertsShow.self, CertsClient.self], defaultSubcommand: CertsShow.self)
 }
 
 /// `apns-mock certs` and `apns-mock certs show`
 struct CertsShow: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Make what is missing, and show what is there.")
+    commandName: "show", abstract: "Create missing files and show all paths.")
 
-  @Option(name: .long, help: "A name the server certificate bears besides the usual ones; repeatable. [APNS_MOCK_SAN]")
+  @Option(name: .long, help: "An additional name in the server certificate; repeatable. [APNS_MOCK_SAN]")
   var san: [String] = []
 
-  @Flag(name: .customLong("new-ca"), help: "Make a new CA and new certificates in place of the ones that are there.")
+  @Flag(name: .customLong("new-ca"), help: "Replace the CA and all certificates with new ones.")
   var newAuthority = false
 
   @OptionGroup var folder: FolderFlags
@@ -60,9 +60,9 @@ struct CertsShow: ParsableCommand {
 /// `apns-mock certs client`
 struct CertsClient: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "client", abstract: "Make a provider certificate for your own topics.")
+    commandName: "client", abstract: "Create a provider certificate for your own topics.")
 
-  /// Where a provider certificate may be used.
+  /// The environments in which a provider certificate is valid.
   enum Use: String, CaseIterable, ExpressibleByArgument {
     case development, sandbox, production, both
 
@@ -75,20 +75,20 @@ struct CertsClient: ParsableCommand {
     }
   }
 
-  @Option(name: .long, help: "A topic it may push to, mostly a bundle id; repeatable. The first becomes its UID.")
+  @Option(name: .long, help: "A topic the certificate allows, usually a bundle id; repeatable. The first one is its UID.")
   var topic: [String]
 
-  @Option(name: .long, help: "The environment it is for.")
+  @Option(name: .long, help: "The environment the certificate is valid in.")
   var environment = Use.both
 
-  @Flag(name: .long, help: "Make one that ended yesterday.")
+  @Flag(name: .long, help: "Create a certificate that expired yesterday.")
   var expired = false
 
   @OptionGroup var folder: FolderFlags
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    guard !topic.isEmpty else { throw ValidationError("Say what the certificate is for: --topic com.example.app") }
+    guard !topic.isEmpty else { throw ValidationError("Specify the topics of the certificate: --topic com.example.app") }
   }
 
   func run() throws {
@@ -110,12 +110,12 @@ struct CertsClient: ParsableCommand {
 }
 
 extension FolderFlags {
-  /// Where the folder is: as the flag says, or where the server has it that wrote a port file, or as a variable says.
+  /// Returns the folder's path: the flag's, else the port file's, else the variable's, else the default.
   func path(of portFile: PortFile? = nil) -> String {
     certs ?? portFile?.folder ?? Environment.variables.given(Setting.certs.variable) ?? Configuration().certificates
   }
 
-  /// The folder, complete; what was made is said on standard error.
+  /// Opens the folder, creates missing files and reports them on standard error.
   func opened(
     for portFile: PortFile? = nil, extraNames: [String] = [], newAuthority: Bool = false
   ) throws -> CertificateFolder {
@@ -127,7 +127,7 @@ extension FolderFlags {
     return folder
   }
 
-  /// Whatever is wrong in the folder is a matter of configuration.
+  /// Runs `work` and converts its errors to failures of status `usage`: the folder is part of the configuration.
   static func failing<Result>(_ work: () throws -> Result) throws -> Result {
     do {
       return try work()

@@ -6,18 +6,18 @@ import Notation
 struct Clock: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clock",
-    abstract: "Show or move the server's clock, which rules the age of tokens and every time APNs dates.",
+    abstract: "Show or change the server's clock, which determines the age of tokens and all timestamps of APNs.",
     subcommands: [ClockShow.self, ClockFreeze.self, ClockAdvance.self, ClockReal.self],
     defaultSubcommand: ClockShow.self)
 
-  /// What the server says of its clock.
+  /// The admin API's response about the clock.
   struct State: Decodable {
     var mode: String
     var now: String
   }
 }
 
-/// What the clock commands have in common: each asks the server one thing and prints what the clock then shows.
+/// The options of the clock commands. Each command sends one request and prints the resulting state of the clock.
 struct ClockFlags: ParsableArguments {
   @OptionGroup var flags: AdminFlags
 
@@ -29,7 +29,7 @@ struct ClockFlags: ParsableArguments {
     }
   }
 
-  /// A JSON object of texts.
+  /// Returns a JSON object with string members.
   static func body(_ members: KeyValuePairs<String, String>) -> [UInt8] {
     var writer = JSONWriter()
     writer.object { writer in
@@ -42,7 +42,7 @@ struct ClockFlags: ParsableArguments {
 /// `apns-mock clock show`
 struct ClockShow: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Show what the server's clock says.")
+    commandName: "show", abstract: "Show the time and mode of the server's clock.")
 
   @OptionGroup var flags: ClockFlags
 
@@ -52,16 +52,16 @@ struct ClockShow: AsyncParsableCommand {
 /// `apns-mock clock freeze`
 struct ClockFreeze: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "freeze", abstract: "Stop the server's clock, at the present or at a time.")
+    commandName: "freeze", abstract: "Stop the server's clock at its current time or a given one.")
 
-  @Argument(help: "A time such as 2026-01-31T12:00:00Z (RFC 3339). (default: what the clock shows)")
+  @Argument(help: "A time such as 2026-01-31T12:00:00Z (RFC 3339). (default: the clock's current time)")
   var time: String?
 
   @OptionGroup var flags: ClockFlags
 
   func validate() throws {
     if let time, WrittenTime.milliseconds(time) == nil {
-      throw ValidationError("\"\(time)\" is no time: give one such as 2026-01-31T12:00:00Z (RFC 3339)")
+      throw ValidationError("\"\(time)\" is not a time such as 2026-01-31T12:00:00Z (RFC 3339)")
     }
   }
 
@@ -74,24 +74,24 @@ struct ClockFreeze: AsyncParsableCommand {
 /// `apns-mock clock advance`
 struct ClockAdvance: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "advance", abstract: "Move the server's clock forward, or back by a negative duration.",
+    commandName: "advance", abstract: "Advance the server's clock; a negative duration sets it back.",
     usage: "apns-mock clock advance <duration> [<options>]")
 
-  // An array, because a single argument cannot begin with a dash, as `-5m` does.
+  // An array, because the parser does not accept a single argument that begins with a dash, such as `-5m`.
   @Argument(
-    parsing: .allUnrecognized, help: ArgumentHelp("How far: 90s, 20m, 1h30m or -5m.", valueName: "duration"))
+    parsing: .allUnrecognized, help: ArgumentHelp("A duration such as 90s, 20m, 1h30m or -5m.", valueName: "duration"))
   var words: [String]
 
-  // A terminator is among the unrecognized words.
+  // The unrecognized words include a terminator.
   private var durations: [String] { words.filter { $0 != "--" } }
 
   @OptionGroup var flags: ClockFlags
 
   func validate() throws {
     if let word = durations.first(where: { WrittenDuration.duration($0) == nil }) {
-      throw ValidationError("\"\(word)\" is not a duration: give one such as 90s, 20m, 1h30m or -5m")
+      throw ValidationError("\"\(word)\" is not a duration such as 90s, 20m, 1h30m or -5m")
     }
-    guard durations.count == 1 else { throw ValidationError("give one duration, not \(durations.count)") }
+    guard durations.count == 1 else { throw ValidationError("Specify one duration, not \(durations.count)") }
   }
 
   func run() async throws { try await flags.ask(.POST, "/clock/advance", ClockFlags.body(["by": durations[0]])) }
@@ -100,7 +100,7 @@ struct ClockAdvance: AsyncParsableCommand {
 /// `apns-mock clock real`
 struct ClockReal: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "real", abstract: "Let the server's clock show the machine's time again.")
+    commandName: "real", abstract: "Set the server's clock to the machine's time.")
 
   @OptionGroup var flags: ClockFlags
 

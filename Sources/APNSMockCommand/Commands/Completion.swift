@@ -5,14 +5,14 @@ struct Completion: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completion", abstract: "Print a completion script for a shell.",
     discussion: """
-      Install it once:
+      To install it:
 
         bash: apns-mock completion bash > ~/.local/share/bash-completion/completions/apns-mock
         zsh:  apns-mock completion zsh > ~/.zfunc/_apns-mock, with fpath+=~/.zfunc before compinit in ~/.zshrc
         fish: apns-mock completion fish > ~/.config/fish/completions/apns-mock.fish
       """)
 
-  /// A shell that the parser writes scripts for.
+  /// The supported shells.
   enum Shell: String, CaseIterable, ExpressibleByArgument {
     case bash, zsh, fish
   }

@@ -6,29 +6,29 @@ import Notation
 /// `apns-mock doctor`
 struct Doctor: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "doctor", abstract: "Go to a server as a provider does, say what is wrong, and how to repair it.",
+    commandName: "doctor", abstract: "Connect to a server as a provider does, and report problems and their repair.",
     discussion: """
-      Looks at name, connection, TLS, certificate, HTTP/2, clocks, and sends one push to a made-up device token. It trusts \
-      the folder's CA and signs with the folder's key unless told otherwise.
+      Checks DNS, TCP, TLS, the certificate, HTTP/2 and the clocks, and sends one push to a random device token. By \
+      default, it trusts the CA and signs with the key of the certificate folder.
 
-      Exit code 0 if all is well, 1 if something is wrong, 4 if the server cannot be reached.
+      Exit code 0 if all checks pass, 1 if one fails, 4 if the server is unreachable.
       """)
 
-  @Option(name: .long, help: "Where providers connect, HOST:PORT. [APNS_MOCK_APNS] (default: the server's own address)")
+  @Option(name: .long, help: "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)")
   var apns: String?
 
-  @Option(name: .long, help: "The name the server's certificate has to bear. (default: the host of --apns)")
+  @Option(name: .long, help: "The name expected in the server's certificate. (default: the host of --apns)")
   var serverName: String?
 
-  @Option(name: .long, help: "The CA to trust, PEM. [APNS_MOCK_CA] (default: ca.pem of the certificate folder)")
+  @Option(name: .long, help: "The CA to trust, a PEM file. [APNS_MOCK_CA] (default: ca.pem of the certificate folder)")
   var ca: String?
 
   @OptionGroup var credential: DoctorCredentialFlags
 
-  @Option(name: .long, help: "apns-topic. (default: com.example.app, or the certificate's own)")
+  @Option(name: .long, help: "apns-topic. (default: com.example.app, or the certificate's topic)")
   var topic: String?
 
-  @Option(name: .long, help: "How long the server may take.")
+  @Option(name: .long, help: "The time limit for the server's response.")
   var timeout = "5s"
 
   @OptionGroup var server: ServerFlags
@@ -37,11 +37,11 @@ struct Doctor: AsyncParsableCommand {
 
   func validate() throws {
     guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
-      throw ValidationError("--timeout: \"\(timeout)\" is no duration: give one such as 500ms, 5s or 1m")
+      throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 5s or 1m")
     }
-    // More does not fit into a certificate, nor into SNI.
+    // The limit for names in certificates and SNI.
     if let serverName, !(1...253).contains(serverName.utf8.count) {
-      throw ValidationError("--server-name: give a host name or an IP address")
+      throw ValidationError("--server-name must be a host name or an IP address")
     }
   }
 
@@ -64,7 +64,7 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  /// What is to be examined, by flags, variables, and what a running server tells of itself.
+  /// Returns the examination that flags, variables and the running server's admin API describe.
   private func examination(_ environment: [String: String]) async throws -> Examination {
     let named = try Endpoint.named(byFlag: apns, environment)
     let (running, known) = try await runningServer(environment)
@@ -78,8 +78,8 @@ struct Doctor: AsyncParsableCommand {
       patience: patience)
   }
 
-  /// The server that the client commands find, if there is one that answers. Its silence is no news: the way of a
-  /// provider does not lead by the admin API.
+  /// Returns the server that the client commands find, if it responds. An unreachable admin API is no failure, because
+  /// providers do not need it.
   private func runningServer(_ environment: [String: String]) async throws -> (RunningServer?, KnownServer?) {
     let isNamed = server.portFile != nil || server.admin != nil
     let running: RunningServer
@@ -97,7 +97,7 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  /// The CA's file; nil if none was named and none is where it would be.
+  /// Returns the path of the CA; nil if none was specified and the default file does not exist.
   private func authority(_ files: ServerFiles) throws -> String? {
     let path = ca ?? files.ca
     do {
@@ -106,13 +106,13 @@ struct Doctor: AsyncParsableCommand {
     } catch {
       if ca == nil, !WholeFile(path: path).exists { return nil }
       let file = error is TLSError ? "\(path): \(error)" : "\(error)"
-      throw CommandFailure(.usage, "\(file); --ca takes the server's CA in PEM, which curl http://ADMIN/ca.pem prints")
+      throw CommandFailure(.usage, "\(file); --ca must be the server's CA in PEM: curl http://ADMIN/ca.pem prints it")
     }
   }
 
   private func report(_ findings: [DoctorFinding], of examination: Examination) {
     let isWell = !findings.contains { $0.result == .failed }
-    let authority = examination.authority ?? "nobody"
+    let authority = examination.authority ?? "no CA"
     let head = "\(examination.endpoint) as \(examination.serverName), trusting \(authority)"
     let isColoured = StandardStream.output.takesColours
     let text = [head] + findings.map { $0.text(coloured: isColoured) }

@@ -6,20 +6,20 @@ import Notation
 /// `apns-mock exec`
 struct Exec: AsyncParsableCommand, ServerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "exec", abstract: "Run a program with a server of its own, and end as it ends.",
+    commandName: "exec", abstract: "Run a program with its own server and return the program's exit code.",
     usage: "apns-mock exec [<options>] -- <program> [<arguments> ...]",
     discussion: """
-      The server listens on free ports. The program finds it by its environment: APNS_MOCK_APNS (HOST:PORT), \
-      APNS_MOCK_ADMIN, APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and \
-      APNS_MOCK_ADMIN_TOKEN where there is one. Certificates and keys are made for the run in a temporary folder, which \
-      APNS_MOCK_CERTS names, unless --certs names one to keep. Standard input and output are the program's; what is to be said here \
-      goes to standard error.
+      The server listens on free ports. The program gets its addresses and credentials as environment variables: \
+      APNS_MOCK_APNS (HOST:PORT), APNS_MOCK_ADMIN, APNS_MOCK_PORT_FILE, APNS_MOCK_CA, APNS_MOCK_KEY, \
+      APNS_MOCK_KEY_ID, APNS_MOCK_TEAM_ID, and APNS_MOCK_ADMIN_TOKEN if a token is required. Unless --certs is given, \
+      certificates and keys are created in a temporary folder (APNS_MOCK_CERTS). The program uses standard input and \
+      output; apns-mock writes diagnostics to standard error.
 
-      Signals are passed on; a second one ends everything. The exit code is the program's, 128 and the number of the \
-      signal that killed it, 127 if there is no such program, 126 if it cannot be run. Where the program ends with 0: 1 \
-      for what --verify or --fail-on-findings found, 5 where nobody can know because pushes were dropped.
+      Signals are forwarded to the program; a second one kills it. The exit code is the program's, 128 plus the number \
+      of the signal that killed it, 127 if the program does not exist, 126 if it cannot be run. If the program exits \
+      with 0: 1 if --verify or --fail-on-findings fails, 5 if the result is unknown because pushes were evicted.
 
-      Addresses and port file are those of flags alone. Else settings come from where serve has them.
+      Addresses and the port file are set by flags only. All other settings are those of serve.
       """)
 
   static let shownDefaults = ShownDefaults(
@@ -27,33 +27,33 @@ struct Exec: AsyncParsableCommand, ServerCommand {
 
   @OptionGroup var flags: ServeFlags<Exec>
 
-  @Option(help: "Where to write the inbox at the end, as --export-on-exit does.")
+  @Option(help: "Export the inbox to this file at the end, like --export-on-exit.")
   var export: String?
 
-  @Option(help: "A file that says what is expected of the pushes, as for verify.")
+  @Option(help: "A file with expectations, as for verify.")
   var verify: String?
 
-  @Option(help: "What the provider must not have done: findings with commas between them, or all.")
+  @Option(help: "Fail on these findings: names separated by commas, or all.")
   var failOnFindings: String?
 
-  @Flag(help: "Accept a run without any push, which --fail-on-findings fails otherwise.")
+  @Flag(help: "Do not let --fail-on-findings fail if no push arrived.")
   var allowNoPushes = false
 
-  @Argument(parsing: .postTerminator, help: "The program, looked for in PATH, and its arguments.")
+  @Argument(parsing: .postTerminator, help: "The program, searched in PATH, and its arguments.")
   var program: [String] = []
 
   func validate() throws {
     guard !program.isEmpty else {
-      throw ValidationError("no program to run: write it after --, as in exec -- make test")
+      throw ValidationError("Specify the program after --, as in: exec -- make test")
     }
     guard export == nil || flags.exportOnExit == nil else {
-      throw ValidationError("--export and --export-on-exit both name a file: keep one of them")
+      throw ValidationError("--export and --export-on-exit exclude each other: specify one of them")
     }
     guard !allowNoPushes || failOnFindings != nil else {
-      throw ValidationError("--allow-no-pushes goes with --fail-on-findings: add it, or leave the flag out")
+      throw ValidationError("--allow-no-pushes requires --fail-on-findings")
     }
     guard verify != "-" else {
-      throw ValidationError("--verify: standard input is the program's: put what is expected into a file")
+      throw ValidationError("--verify: standard input belongs to the program; write the expectations to a file")
     }
   }
 
@@ -79,13 +79,13 @@ struct Exec: AsyncParsableCommand, ServerCommand {
     return checks
   }
 
-  /// Free ports, and quiet.
+  /// The defaults of `exec`: free ports and log level `warning`.
   private static var defaults: ServeSettings {
     var settings = ServeSettings()
     let free = Endpoint(host: "127.0.0.1", port: 0)
     settings.configuration.apns = [free]
     settings.configuration.admin = free
-    // Without a folder, ExecRun makes a temporary one.
+    // `ExecRun` creates a temporary folder in this case.
     settings.configuration.certificates = ""
     settings.logLevel = .warning
     return settings

@@ -5,21 +5,21 @@ import MockAPNS
 /// `apns-mock export`
 struct Export: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "export", abstract: "Take the inbox away: all pushes, or those that a query matches.")
+    commandName: "export", abstract: "Export the inbox: all pushes, or those that match a query.")
 
   @OptionGroup var filter: FilterArguments
 
-  @Option(name: .long, help: "ndjson for a record a line, json for an array.")
+  @Option(name: .long, help: "The format: ndjson for one record per line, json for an array.")
   var format = InboxExport.Format.lines.rawValue
 
-  @Option(name: .long, help: "The file to write. (default: standard output)")
+  @Option(name: .long, help: "The output file. (default: standard output)")
   var output: String?
 
   @OptionGroup var server: ServerFlags
 
   func validate() throws {
     guard InboxExport.Format(rawValue: format) != nil else {
-      throw ValidationError("--format: \"\(format)\" is neither ndjson nor json")
+      throw ValidationError("--format must be ndjson or json, not \"\(format)\"")
     }
   }
 

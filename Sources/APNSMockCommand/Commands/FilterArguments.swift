@@ -1,22 +1,22 @@
 import ArgumentParser
 
-/// Which pushes a command is about: the words of a query, or fields with their values as the admin API has them.
+/// Selects the pushes a command applies to, by the words of a query or the admin API's fields and values.
 struct FilterArguments: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
-      "Which pushes: status:410 topic:com.example.* '!type:background' is:retry 'text:\"order shipped\"' …",
+      "A query: status:410 topic:com.example.* '!type:background' is:retry 'text:\"order shipped\"' …",
       discussion: """
-        The same field twice means either, different ones mean both; ! before a field negates it; * globs. Numbers can \
-        be '>3', '<=3' and 3..9. payload./aps/badge and header.apns-id are fields too. The value of an argument such as \
-        topic=com.example.app is taken as it is.
+        Conditions on the same field are alternatives; conditions on different fields must all match. ! before a field \
+        negates it; * is a wildcard. Numbers can be '>3', '<=3' and 3..9. Fields include payload./aps/badge and \
+        header.apns-id. An argument such as topic=com.example.app matches the literal value.
         """,
       valueName: "field:value"))
   var words: [String] = []
 
-  /// Whether nothing is said.
+  /// Whether no condition is specified.
   var isEmpty: Bool { words.allSatisfy { $0.allSatisfy(\.isWhitespace) } }
 
-  /// The query string for these words and `further` parameters. What the words mean, the server knows.
+  /// Returns the URL query for these words and `further` parameters. The server parses the words.
   func query(and further: [(String, String)] = []) -> String {
     var pairs: [(String, String)] = []
     var query: [String] = []

@@ -4,10 +4,10 @@ import NIOHTTP1
 /// `apns-mock findings`
 struct Findings: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "findings", abstract: "What the provider does wrong, with the pushes that prove it.",
+    commandName: "findings", abstract: "List the provider's errors, with the pushes that prove them.",
     discussion: """
-      By kinds, with what to do about each on a terminal; otherwise a line each, its columns separated by tabs, or with \
-      --json the answer of the server. The filter says whose findings: those of the pushes that it matches.
+      Prints a table by finding, with advice, on a terminal; otherwise one line per finding with columns separated by \
+      tabs, or with --json the server's response. A filter selects the pushes whose findings are listed.
       """)
 
   @OptionGroup var filter: FilterArguments
@@ -23,15 +23,15 @@ struct Findings: AsyncParsableCommand {
     } else {
       FindingsTable(summary.items).print()
     }
-    if summary.items.isEmpty { StandardStream.error.line("nothing is wrong with these pushes") }
+    if summary.items.isEmpty { StandardStream.error.line("no findings for these pushes") }
     if !summary.complete {
       StandardStream.error.line(
-        "\(summary.evicted) older pushes were dropped to keep the inbox in bounds: some may be missing")
+        "\(summary.evicted) older pushes were evicted because the inbox is full: findings may be missing")
     }
   }
 }
 
-/// What `GET /findings` tells.
+/// The response of `GET /findings`.
 struct FindingsPage: Decodable {
   var items: [Item]
   var evicted: Int
@@ -51,7 +51,7 @@ struct FindingsPage: Decodable {
   }
 }
 
-/// Findings in columns: a kind in each row, with its newest case.
+/// A table of findings: one row per kind, with its newest case.
 struct FindingsTable {
   private let items: [FindingsPage.Item]
 
@@ -69,17 +69,17 @@ struct FindingsTable {
       })
   }
 
-  /// A line each, its columns separated by tabs, without a header: for programs.
+  /// One line per row with columns separated by tabs and no header, for programs.
   var lines: String { table.lines }
 
-  /// With what to do about each kind below: for people.
+  /// Returns the aligned table followed by the advice for each kind, for people.
   func aligned(coloured: Bool) -> String {
     guard !items.isEmpty else { return "" }
     return table.aligned(coloured: coloured)
       + items.map { "\n\($0.finding): \($0.advice.onOneLine)\n" }.joined()
   }
 
-  /// Writes itself to standard output, for whoever looks at it.
+  /// Prints the table: aligned on a terminal, else as `lines`.
   func print() {
     let output = StandardStream.output
     output.write(Array((output.isTerminal ? aligned(coloured: output.takesColours) : lines).utf8))

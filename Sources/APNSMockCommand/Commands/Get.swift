@@ -4,23 +4,23 @@ import NIOHTTP1
 /// `apns-mock get`
 struct Get: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "get", abstract: "Show one push: what came, how it was judged, what was answered.",
-    discussion: "What its provider does wrong is told in words on standard error; --explain has the whole story.")
+    commandName: "get", abstract: "Show one push: the request, its validation and the response.",
+    discussion: "Findings are described on standard error; --explain prints all details.")
 
-  @Argument(help: "The push's seq, or its apns-id for the newest attempt with it.")
+  @Argument(help: "The push's seq, or an apns-id for its newest attempt.")
   var id: String
 
-  @Flag(name: .long, help: "Print the body alone, byte for byte.")
+  @Flag(name: .long, help: "Print only the body, byte for byte.")
   var payload = false
 
-  @Flag(name: .long, help: "Print a curl command that sends it again, with $TOKEN for the provider token.")
+  @Flag(name: .long, help: "Print a curl command that repeats the push, with $TOKEN for the provider token.")
   var curl = false
 
-  @Flag(name: .long, help: "Print a file for xcrun simctl push.")
+  @Flag(name: .long, help: "Print the push as a file for xcrun simctl push.")
   var apns = false
 
   @Flag(
-    name: .long, help: "Print how it came to its end: checks, rules with their draws, findings with evidence, advice.")
+    name: .long, help: "Print how the result was determined: checks, rules with random draws, findings, evidence, advice.")
   var explain = false
 
   @OptionGroup var server: ServerFlags
@@ -28,11 +28,11 @@ struct Get: AsyncParsableCommand {
 
   func validate() throws {
     guard forms.count <= 1 else {
-      throw ValidationError("--payload, --curl, --apns and --explain: choose one")
+      throw ValidationError("Specify only one of --payload, --curl, --apns and --explain")
     }
   }
 
-  /// The other forms of the push that were asked for, as the admin API calls them.
+  /// The requested representations, by their names in the admin API.
   private var forms: [String] {
     [(payload, "payload"), (curl, "curl"), (apns, "apns"), (explain, "explain")].filter(\.0).map(\.1)
   }

@@ -5,13 +5,13 @@ import Notation
 /// `apns-mock healthcheck`
 struct Healthcheck: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "healthcheck", abstract: "Ask a server whether it is ready.",
-    discussion: "Exit code 0 if it is, 4 if it is not or is not there, 3 if --wait came to its end.")
+    commandName: "healthcheck", abstract: "Check whether a server is ready.",
+    discussion: "Exit code 0 if it is ready, 4 if it is not ready or unreachable, 3 if --wait timed out.")
 
-  @Flag(name: .long, help: "Ask until it is ready.")
+  @Flag(name: .long, help: "Wait until the server is ready.")
   var wait = false
 
-  @Option(name: .long, help: "How long to wait, or without --wait how long an answer may take.")
+  @Option(name: .long, help: "The time limit for --wait, or without it for the response.")
   var timeout = "30s"
 
   @OptionGroup var server: ServerFlags
@@ -19,7 +19,7 @@ struct Healthcheck: AsyncParsableCommand {
 
   func validate() throws {
     guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
-      throw ValidationError("--timeout: \"\(timeout)\" is no duration: give one such as 500ms, 30s or 2m")
+      throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 30s or 2m")
     }
   }
 
@@ -42,13 +42,13 @@ struct Healthcheck: AsyncParsableCommand {
 
   private static let pause = Duration.milliseconds(50)
 
-  /// Returns if the server is ready. It is looked up each time: the port file may only be coming.
+  /// Returns if the server is ready. Looks the server up again each time, because the port file may not exist yet.
   private func ask(patience: Duration) async throws {
     var client = try RunningServer(server, environment: Environment.variables).client
     client.timeout = patience
     let status = try await client.request(.GET, "/readyz").status
     guard status == 200 else {
-      throw CommandFailure(.unreachable, "the server on \(client.endpoint) is not ready (it answers \(status))")
+      throw CommandFailure(.unreachable, "the server on \(client.endpoint) is not ready (status \(status))")
     }
   }
 }

@@ -4,26 +4,26 @@ import MockAPNS
 /// `apns-mock key`
 struct Key: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "key", abstract: "Say which provider keys are trusted.",
+    commandName: "key", abstract: "Manage trusted provider keys.",
     discussion: """
-      A key is trusted by its public half, which stands in provider.yaml of the certificate folder. A running server is \
-      told at once.
+      The public keys are stored in provider.yaml of the certificate folder. A running server applies changes \
+      immediately.
       """,
     subcommands: [KeyAdd.self, KeyList.self, KeyRemove.self])
 }
 
-/// What the key commands have in common: they see to the folder, and to the server that may be running on it.
+/// The options of the key commands, which change the folder and the server that may use it.
 struct KeyFlags: ParsableArguments {
   @OptionGroup var server: ServerFlags
   @OptionGroup var folder: FolderFlags
   @OptionGroup var output: OutputFlags
 
-  /// The server, if there is one.
+  /// Returns the running server, if any.
   func neighbour() throws -> NeighbouringServer {
     try NeighbouringServer(server, environment: Environment.variables)
   }
 
-  /// The list of trusted keys in the folder, where it is or would be.
+  /// Returns the file with the trusted keys, which may not exist yet.
   func list(beside neighbour: NeighbouringServer) -> ProviderKeysFile {
     ProviderKeysFile(folder: folder.path(of: neighbour.portFile))
   }

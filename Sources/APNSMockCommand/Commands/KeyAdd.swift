@@ -8,32 +8,32 @@ import Notation
 /// `apns-mock key add`
 struct KeyAdd: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "add", abstract: "Trust a provider key by its public half.",
-    discussion: "A private key is read, never copied: only its public half goes into provider.yaml and to the server.")
+    commandName: "add", abstract: "Trust a provider key.",
+    discussion: "A private key is not copied: only its public key is stored in provider.yaml and sent to the server.")
 
-  /// The only environment a key is good for.
+  /// The environment a key is restricted to.
   enum Limit: String, CaseIterable, ExpressibleByArgument {
     case sandbox, development, production
 
     var environment: PushEnvironment { self == .production ? .production : .sandbox }
   }
 
-  @Argument(help: "The key: a .p8 file as Apple's download, or its public half in PEM; - for standard input.")
+  @Argument(help: "The key: a .p8 file as downloaded from Apple, or a public key in PEM; - for standard input.")
   var file: String
 
-  @Option(name: .long, help: "The key's id. (default: from the file's name, AuthKey_ABC123DEFG.p8)")
+  @Option(name: .long, help: "The key id. (default: from the file name, AuthKey_ABC123DEFG.p8)")
   var keyID: String?
 
-  @Option(name: .long, help: "The id of the team it belongs to.")
+  @Option(name: .long, help: "The team id of the key.")
   var teamID: String
 
-  @Option(name: .long, help: "The only environment it is good for. (default: both)")
+  @Option(name: .long, help: "Restrict the key to one environment. (default: both)")
   var environment: Limit?
 
-  @Option(name: .long, help: "A topic of a topic-specific key; repeatable. (default: all topics)")
+  @Option(name: .long, help: "Restrict the key to a topic; repeatable. (default: all topics)")
   var topic: [String] = []
 
-  @Option(name: .long, help: "The id of the key that a topic-specific key may share a connection with. (default: none)")
+  @Option(name: .long, help: "The id of a key that may share a connection with this topic-specific key. (default: none)")
   var relatedKeyID: String?
 
   @OptionGroup var flags: KeyFlags
@@ -44,7 +44,7 @@ struct KeyAdd: AsyncParsableCommand {
     let folder = try flags.folder.opened(for: neighbour.portFile)
     let list = ProviderKeysFile(folder: folder.path)
     let isNew = try FolderFlags.failing { try list.add(entry) }
-    let place = "\(isNew ? "written into" : "stood already in") \(list.file.path)"
+    let place = "\(isNew ? "added to" : "already in") \(list.file.path)"
     let isTold: Bool
     do {
       let answer = try await neighbour.request(.PUT, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
@@ -52,11 +52,12 @@ struct KeyAdd: AsyncParsableCommand {
       isTold = answer != nil
     } catch let failure as CommandFailure {
       throw CommandFailure(
-        code: failure.code, "\(entry.keyID) is \(place), so it is trusted from the next start on; but now: \(failure)")
+        code: failure.code,
+        "\(entry.keyID) is \(place) and trusted from the next start, but the server did not apply it: \(failure)")
     }
     let trusted =
       isTold
-      ? "trusted by \(neighbour.name) from now on" : "trusted from the next start on, as no server is running now"
+      ? "trusted by \(neighbour.name)" : "trusted from the next start (no server is running)"
     flags.output.print(text: "\(entry.keyID) of team \(entry.teamID): \(place), \(trusted)") { writer in
       entry.writeMembers(to: &writer)
       writer.member("file", list.file.path)
@@ -65,21 +66,21 @@ struct KeyAdd: AsyncParsableCommand {
     }
     if isTold, let fingerprint = try await neighbour.authorityFingerprint(), fingerprint != folder.caFingerprint {
       StandardStream.error.line(
-        "\(neighbour.name) has another certificate folder than \(folder.path): it trusts the key until it ends; "
-          + "name its folder with --certs DIR to keep it")
+        "\(neighbour.name) does not use the certificate folder \(folder.path): it trusts the key until it stops; "
+          + "to keep the key, specify its folder with --certs DIR")
     }
   }
 
   private func entry() throws -> ProviderKeyEntry {
     guard let keyID = keyID ?? AppleKeyFile.keyID(in: file) else {
-      throw CommandFailure(.usage, "the name of \(file) does not tell the key's id: give it with --key-id")
+      throw CommandFailure(.usage, "the file name \(file) does not contain the key id: specify it with --key-id")
     }
     try AppleKeyFile.checkIdentifier(keyID, flag: "--key-id")
     try AppleKeyFile.checkIdentifier(teamID, flag: "--team-id")
     if let relatedKeyID { try AppleKeyFile.checkIdentifier(relatedKeyID, flag: "--related-key-id") }
     for topic in topic where !CertificateFolder.isTopic(topic) {
       throw CommandFailure(
-        .usage, "--topic: \"\(topic.onOneLine)\" is not 1 to 255 characters without spaces and control characters")
+        .usage, "--topic must have 1 to 255 characters without spaces and control characters, not \"\(topic.onOneLine)\"")
     }
     return ProviderKeyEntry(
       keyID: keyID, teamID: teamID, publicKey: try AppleKeyFile.publicKey(at: file),
@@ -87,7 +88,7 @@ struct KeyAdd: AsyncParsableCommand {
       relatedKeyID: relatedKeyID)
   }
 
-  /// What the server is told.
+  /// Returns the request body for the admin API.
   private static func body(of entry: ProviderKeyEntry) throws -> [UInt8] {
     let pem = try entry.publicKey.pem
     var writer = JSONWriter()
@@ -103,7 +104,7 @@ struct KeyAdd: AsyncParsableCommand {
 }
 
 extension ProviderKeyEntry {
-  /// Writes what the entry says of its key.
+  /// Writes the key's description as JSON members.
   func writeMembers(to writer: inout JSONWriter) {
     writer.member("key_id", keyID)
     writer.member("team_id", teamID)

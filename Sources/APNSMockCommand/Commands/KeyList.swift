@@ -7,8 +7,8 @@ import Notation
 /// `apns-mock key ls`
 struct KeyList: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "List the provider keys that are trusted, now and from the next start on.",
-    discussion: "A table on a terminal; otherwise a line each, its columns separated by tabs, or JSON.")
+    commandName: "ls", abstract: "List the provider keys that are trusted now or from the next start.",
+    discussion: "Prints a table on a terminal; otherwise one line per key with columns separated by tabs, or JSON.")
 
   @OptionGroup var flags: KeyFlags
 
@@ -23,11 +23,11 @@ struct KeyList: AsyncParsableCommand {
     } else {
       Table(header: ["KEY ID", "TEAM", "ENVIRONMENT", "TOPICS", "TRUSTED"], rows: keys.map(\.row)).print()
     }
-    if !list.file.exists { StandardStream.error.line("there is no \(list.file.path) yet: the first start makes it") }
-    if present == nil { StandardStream.error.line("no server is running: these are trusted from its start on") }
+    if !list.file.exists { StandardStream.error.line("\(list.file.path) does not exist: the first start creates it") }
+    if present == nil { StandardStream.error.line("no server is running: these keys are trusted when it starts") }
   }
 
-  /// What the server says it trusts.
+  /// The admin API's list of trusted keys.
   struct TrustedKeys: Decodable {
     var items: [Item]
 
@@ -40,7 +40,7 @@ struct KeyList: AsyncParsableCommand {
     }
   }
 
-  /// The entries of the list in their order, then what only the server trusts.
+  /// Returns the keys of the file in their order, then those that only the server trusts.
   static func together(_ entries: [ProviderKeyEntry], _ present: [TrustedKeys.Item]?) -> [Row] {
     var rows = entries.map { entry in
       Row(
@@ -64,16 +64,16 @@ struct KeyList: AsyncParsableCommand {
     var environment: String?
     var topics: [String]?
     var relatedKeyID: String?
-    /// Nil if there is no server.
+    /// Nil if no server is running.
     var isTrustedNow: Bool?
     var isTrustedAtStart: Bool
 
-    /// Its cells.
+    /// The cells of the table row.
     var row: [String] {
       let when =
         switch (isTrustedNow, isTrustedAtStart) {
         case (true, true): "now and at start"
-        case (true, false): "until the server ends"
+        case (true, false): "until the server stops"
         default: "at the next start"
         }
       return [keyID, teamID, environment ?? "both", topics?.joined(separator: " ") ?? "all", when].map(\.onOneLine)

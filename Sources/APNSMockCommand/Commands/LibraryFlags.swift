@@ -2,12 +2,12 @@ import ArgumentParser
 import Faults
 import Notation
 
-/// What commands that need no server have in common: they know the built-in profiles and those of a folder.
+/// The options of commands that load profiles without a server: from the built-in library and a folder.
 struct LibraryFlags: ParsableArguments {
-  @Option(name: .long, help: "A folder with fault profiles besides the built-in ones. [APNS_MOCK_PROFILES]")
+  @Option(name: .long, help: "A folder with fault profiles, in addition to the built-in ones. [APNS_MOCK_PROFILES]")
   var profiles: String?
 
-  /// The built-in profiles and those of the folder. What is wrong in there is said.
+  /// Returns the built-in profiles and those of the folder, and reports problems on standard error.
   func library(_ environment: [String: String] = Environment.variables) -> ProfileLibrary {
     guard let folder = profiles ?? environment.given(Setting.profiles.variable) else { return ProfileLibrary() }
     let reading = ProfileLibrary().reloading(folder: folder)
@@ -15,18 +15,18 @@ struct LibraryFlags: ParsableArguments {
     return reading.library
   }
 
-  /// The profile that a reference leads to, and the text it was made of.
+  /// Loads the profile a reference names, with its source.
   ///
-  /// - Throws: `CommandFailure` with everything that is wrong with it.
+  /// - Throws: `CommandFailure` with all problems.
   func loaded(_ reference: ProfileReference) throws -> (source: ProfileSource, loaded: LoadedProfile) {
     try ProfileFailure.told { () throws(ProfileFailure) in try library().loaded(reference) }
   }
 }
 
 extension ProfileFailure {
-  /// Does something with profiles or rules; what is wrong with them is a mistake of whoever wrote them.
+  /// Runs `work` with profiles or rules and converts their problems to a failure of status `usage`.
   ///
-  /// - Throws: `CommandFailure` with every problem, a line each.
+  /// - Throws: `CommandFailure` with one line per problem.
   static func told<Result>(_ work: () throws(ProfileFailure) -> Result) throws -> Result {
     do throws(ProfileFailure) {
       return try work()

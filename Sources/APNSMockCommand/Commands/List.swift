@@ -4,23 +4,23 @@ import NIOHTTP1
 /// `apns-mock ls`
 struct List: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "List pushes: the newest, oldest of them first.",
+    commandName: "ls", abstract: "List the most recent pushes in chronological order.",
     discussion:
-      "A table on a terminal; otherwise a line each, its columns separated by tabs, or with --json its record.")
+      "Prints a table on a terminal; otherwise one line per push: columns separated by tabs, or with --json the record.")
 
   @OptionGroup var filter: FilterArguments
 
-  @Option(name: .long, help: "How many at most, 1 to 1000.")
+  @Option(name: .long, help: "The maximum number of pushes, 1 to 1000.")
   var limit = 50
 
-  @Option(name: .long, help: "Only those after this seq, from there on instead of the newest.")
+  @Option(name: .long, help: "List the first pushes after this seq instead of the most recent ones.")
   var after: Int?
 
   @OptionGroup var server: ServerFlags
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    guard (1...1000).contains(limit) else { throw ValidationError("--limit is 1 to 1000") }
+    guard (1...1000).contains(limit) else { throw ValidationError("--limit must be 1 to 1000") }
   }
 
   func run() async throws {
@@ -38,10 +38,10 @@ struct List: AsyncParsableCommand {
       PushTable(after == nil ? page.items.reversed() : page.items).print()
     }
     if page.matched > page.items.count {
-      StandardStream.error.line("\(page.items.count) of \(page.matched) pushes; --limit and --after show others")
+      StandardStream.error.line("\(page.items.count) of \(page.matched) pushes; --limit and --after list others")
     }
     if page.evicted > 0 {
-      StandardStream.error.line("\(page.evicted) older pushes were dropped to keep the inbox in bounds")
+      StandardStream.error.line("\(page.evicted) older pushes were evicted because the inbox is full")
     }
   }
 }

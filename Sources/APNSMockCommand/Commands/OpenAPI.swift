@@ -5,7 +5,7 @@ import ArgumentParser
 struct OpenAPI: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "openapi", abstract: "Print the description of the admin API (OpenAPI 3.1, JSON).",
-    discussion: "The same as a running server has at /openapi.json; no server is needed.")
+    discussion: "A running server has the same description at /openapi.json. This command needs no server.")
 
   @OptionGroup var output: OutputFlags
 

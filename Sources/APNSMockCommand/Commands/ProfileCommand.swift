@@ -4,9 +4,9 @@ import ArgumentParser
 struct ProfileCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "profile",
-    abstract: "Choose, look at and check fault profiles: what the server does to providers on purpose.",
+    abstract: "Select, show and validate fault profiles.",
     discussion: """
-      ls, use, off, set, explain and reload ask a running server. lint, simulate and schema need none, nor does show for \
+      ls, use, off, set, explain and reload require a running server. lint, simulate and schema do not, nor does show for \
       files and built-in profiles.
       """,
     subcommands: [

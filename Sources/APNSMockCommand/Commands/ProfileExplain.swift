@@ -5,9 +5,9 @@ import Notation
 /// `apns-mock profile explain`
 struct ProfileExplain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "explain", abstract: "Say of rules in force what they looked at, and why they fired or did not.")
+    commandName: "explain", abstract: "Explain what active rules evaluated and why they fired or did not.")
 
-  @Argument(help: "A rule's name. (default: every rule in force, those beside the profile first)")
+  @Argument(help: "A rule's name. (default: all active rules, added ones before the profile's)")
   var rule: String?
 
   @OptionGroup var flags: AdminFlags
@@ -18,17 +18,17 @@ struct ProfileExplain: AsyncParsableCommand {
     let profile = try await flags.ask(.GET, "/profile").decoded(ProfileInForce.self)
     let names = (added + profile.rules).map(\.name)
     try await flags.explain(names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element))
-    if names.isEmpty { StandardStream.error.line("no rule is in force: the profile is \(profile.text)") }
+    if names.isEmpty { StandardStream.error.line("no rule is active: the profile is \(profile.text)") }
   }
 }
 
-/// What the server says of a rule's doings.
+/// The admin API's explanation of a rule.
 private struct Explanation: Decodable {
   var text: String
 }
 
 extension AdminFlags {
-  /// Prints what became of the traffic of rules.
+  /// Prints the explanations of rules.
   func explain(_ rules: [String]) async throws {
     for rule in rules {
       let answer = try await ask(.GET, "/rules/\(rule.percentEncoded)/explain")

@@ -5,10 +5,10 @@ import Notation
 /// `apns-mock profile lint`
 struct ProfileLint: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "lint", abstract: "Say everything that is wrong in profile files.",
+    commandName: "lint", abstract: "Validate profile files.",
     discussion: """
-      All problems of all files, FILE:LINE:COLUMN: … on standard error. The files may extend each other. Exit code 2 if \
-      a profile cannot run, 0 if there are only warnings.
+      Reports all problems of all files on standard error as FILE:LINE:COLUMN: … The files may extend each other. Exit \
+      code 2 if a profile is invalid, 0 if there are only warnings.
       """)
 
   @Argument(help: ArgumentHelp("Profile files; - for standard input.", valueName: "file"))
@@ -26,12 +26,12 @@ struct ProfileLint: ParsableCommand {
     guard reports.allSatisfy(\.isValid) else { throw ExitCode(ExitStatus.usage.rawValue) }
   }
 
-  /// What is wrong in one file.
+  /// The problems of one file.
   struct Report {
     let file: String
     let problems: [ProfileProblem]
 
-    /// Whether the profile can run.
+    /// Whether the profile has no errors.
     var isValid: Bool { count(.error) == 0 }
 
     private func count(_ severity: ProfileProblem.Severity) -> Int { problems.count { $0.severity == severity } }
@@ -40,7 +40,7 @@ struct ProfileLint: ParsableCommand {
     var text: String {
       let counts = [(count(.error), "error"), (count(.warning), "warning")].filter { $0.0 > 0 }
       let words = counts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }
-      return "\(file): \(words.isEmpty ? "good" : words.joined(separator: ", "))"
+      return "\(file): \(words.isEmpty ? "valid" : words.joined(separator: ", "))"
     }
 
     func write(to writer: inout JSONWriter) {
@@ -52,7 +52,7 @@ struct ProfileLint: ParsableCommand {
     }
   }
 
-  /// Looks at files, each of which may extend another one of them.
+  /// Validates files, each of which may extend another one of them.
   static func reports(_ files: [String], _ library: ProfileLibrary) -> [Report] {
     let sources = files.map { file in (file: file, source: Result { try source(file) }) }
     var library = library

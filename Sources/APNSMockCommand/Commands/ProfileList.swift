@@ -5,9 +5,10 @@ import NIOHTTP1
 /// `apns-mock profile ls`
 struct ProfileList: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "List the fault profiles a server knows, with their knobs.",
-    discussion: "A table on a terminal; otherwise a line each, its columns separated by tabs, or with --json an object."
-  )
+    commandName: "ls", abstract: "List the server's fault profiles with their parameters.",
+    discussion: """
+      Prints a table on a terminal; otherwise one line per profile: columns separated by tabs, or with --json an object.
+      """)
 
   @OptionGroup var flags: AdminFlags
 

@@ -5,7 +5,7 @@ import Faults
 struct ProfileSchemaShow: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "schema",
-    abstract: "Print the JSON Schema of profile files, with which editors complete and check them.")
+    abstract: "Print the JSON Schema of profile files, for completion and validation in editors.")
 
   @OptionGroup var output: OutputFlags
 

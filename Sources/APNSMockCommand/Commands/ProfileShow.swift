@@ -6,27 +6,29 @@ import Notation
 /// `apns-mock profile show`
 struct ProfileShow: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "show", abstract: "Show a fault profile: what it is for, its knobs, its text.",
-    discussion: "A file is read here; a name is asked of the server, or of this program where no server is running.")
+    commandName: "show", abstract: "Show a fault profile: its purpose, parameters and source.",
+    discussion: """
+      Reads a file locally. Looks a name up in the running server, or in the built-in profiles if no server is running.
+      """)
 
-  @Argument(help: "A profile's name, or a file. (default: the one in force, with what its rules did)")
+  @Argument(help: "A profile's name, or a file. (default: the active one, with the counters of its rules)")
   var profile: String?
 
-  @Flag(name: .long, help: "Print its text alone, to be copied into a file.")
+  @Flag(name: .long, help: "Print only the source, to save it as a file.")
   var source = false
 
   @OptionGroup var library: LibraryFlags
   @OptionGroup var flags: AdminFlags
 
   func validate() throws {
-    guard profile != nil || !source else { throw ValidationError("--source goes with the name of a profile") }
+    guard profile != nil || !source else { throw ValidationError("--source requires the name of a profile") }
   }
 
   func run() async throws {
     guard let profile else { return try await showInForce() }
     let reference = try ProfileReference(argument: profile)
     guard reference.parameters.isEmpty else {
-      throw CommandFailure(.usage, "PROFILE: show takes a name or a file alone, without knobs")
+      throw CommandFailure(.usage, "PROFILE: show accepts a name or a file without parameters")
     }
     let answer = try await told(reference) ?? answerByItself(reference)
     let shown = try answer.decoded(ListedProfile.self)
@@ -38,7 +40,7 @@ struct ProfileShow: AsyncParsableCommand {
     for problem in shown.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
   }
 
-  /// What the server says of a profile; nil for a file, and where no server is.
+  /// Returns the server's description of a profile; nil for a file, and if no server is running.
   private func told(_ reference: ProfileReference) async throws -> AdminClient.Answer? {
     guard case .name(let name) = reference.place, library.profiles == nil else { return nil }
     return try await NeighbouringServer(flags.server, environment: Environment.variables)
@@ -53,7 +55,7 @@ struct ProfileShow: AsyncParsableCommand {
     if !profile.rules.isEmpty { RuleInForce.table(profile.rules).print() }
   }
 
-  /// What a server that has nothing but this profile would say of it.
+  /// Returns the response of a server that has only the local profiles.
   private func answerByItself(_ reference: ProfileReference) throws -> AdminClient.Answer {
     let (text, loaded) = try library.loaded(reference)
     var writer = JSONWriter()
@@ -73,7 +75,7 @@ struct ProfileShow: AsyncParsableCommand {
 }
 
 extension ProfileReference {
-  /// Reads an argument of a command.
+  /// Parses a command-line argument.
   ///
   /// - Throws: `CommandFailure`.
   init(argument: String) throws {

@@ -6,31 +6,31 @@ import Notation
 struct ProfileSimulate: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "simulate",
-    abstract: "Send made-up pushes through a profile, without a network, and count what comes.",
+    abstract: "Simulate pushes against a profile, without a network, and count the results.",
     discussion: "For example: apns-mock profile simulate 'chaos-mix?intensity=0.3' --pushes 10000 --seed 7")
 
-  @Argument(help: "A profile's name with its knobs, or a file.")
+  @Argument(help: "A profile's name with parameters, or a file.")
   var profile: String
 
-  @Option(name: .long, help: "How many pushes.")
+  @Option(name: .long, help: "The number of pushes.")
   var pushes = 10_000
 
-  @Option(name: .long, help: "Makes the draws repeatable. (default: the profile's own, else random)")
+  @Option(name: .long, help: "The seed, for repeatable results. (default: the profile's own, else random)")
   var seed: UInt64?
 
-  @Option(name: .long, help: "To how many device tokens they go.")
+  @Option(name: .long, help: "The number of device tokens.")
   var devices = 1000
 
-  @Option(name: .long, help: "Over how many connections.")
+  @Option(name: .long, help: "The number of connections.")
   var connections = 10
 
-  @Option(name: .long, help: "How many a second.")
+  @Option(name: .long, help: "Pushes per second.")
   var rate = 100.0
 
-  @Option(name: .long, help: "apns-topic of all of them.")
+  @Option(name: .long, help: "The apns-topic of the pushes.")
   var topic = "com.example.app"
 
-  @Option(name: .long, help: "apns-push-type of all of them.")
+  @Option(name: .long, help: "The apns-push-type of the pushes.")
   var pushType = "alert"
 
   @OptionGroup var library: LibraryFlags
@@ -40,9 +40,9 @@ struct ProfileSimulate: ParsableCommand {
     for (flag, value, most) in [
       ("--pushes", pushes, 10_000_000), ("--devices", devices, 1_000_000), ("--connections", connections, 100_000),
     ] {
-      guard (1...most).contains(value) else { throw ValidationError("\(flag) is 1 to \(most)") }
+      guard (1...most).contains(value) else { throw ValidationError("\(flag) must be 1 to \(most)") }
     }
-    guard rate > 0, rate.isFinite else { throw ValidationError("--rate is a number above 0") }
+    guard rate > 0, rate.isFinite else { throw ValidationError("--rate must be greater than 0") }
   }
 
   func run() throws {

@@ -7,16 +7,19 @@ import Yams
 /// `apns-mock profile use`
 struct ProfileUse: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "use", abstract: "Put a fault profile in force, from the next push on.",
-    discussion: "For example: apns-mock profile use 'flaky-503?rate=0.4' --ttl 5m. A file is sent to the server first.")
+    commandName: "use", abstract: "Activate a fault profile.",
+    discussion: """
+      The profile applies from the next push. For example: apns-mock profile use 'flaky-503?rate=0.4' --ttl 5m. A file is \
+      uploaded to the server first.
+      """)
 
-  @Argument(help: "A profile's name with its knobs, such as 'flaky-503?rate=0.4', or a file.")
+  @Argument(help: "A profile's name with parameters, such as 'flaky-503?rate=0.4', or a file.")
   var profile: String
 
-  @Option(name: .long, help: "Makes its draws repeatable. (default: the server's, or the profile's own)")
+  @Option(name: .long, help: "The seed, for repeatable faults. (default: the profile's own, else the server's)")
   var seed: UInt64?
 
-  @Option(name: .long, help: "How long it is in force, as 30s or 5m. (default: until another one is)")
+  @Option(name: .long, help: "Deactivate the profile after this time, such as 30s or 5m. (default: never)")
   var ttl: String?
 
   @OptionGroup var flags: AdminFlags
@@ -35,12 +38,12 @@ struct ProfileUse: AsyncParsableCommand {
     try flags.print(inForce: try await flags.ask(.PUT, "/profile", body: writer.bytes))
   }
 
-  /// Sends a file to the server, which has it from then on.
+  /// Uploads a profile file to the server.
   ///
-  /// - Returns: the profile's name.
+  /// - Returns: The profile's name.
   private func sent(_ path: String) async throws -> String {
     let source = try ProfileFailure.told { () throws(ProfileFailure) in try ProfileLibrary.file(path) }
-    // What is wrong in it, the server says better: it knows the profiles that this one may extend.
+    // The server validates the file: it knows the profiles that this one may extend.
     let declared = (try? compose(yaml: source.text))?.mapping?["name"]?.scalar?.string
     let name = declared ?? source.name
     let answer = try await flags.ask(
@@ -53,7 +56,7 @@ struct ProfileUse: AsyncParsableCommand {
 /// `apns-mock profile off`
 struct ProfileOff: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "off", abstract: "Take the fault profile out of force; rules beside it stay.")
+    commandName: "off", abstract: "Deactivate the fault profile; keep added rules.")
 
   @OptionGroup var flags: AdminFlags
 
@@ -63,10 +66,10 @@ struct ProfileOff: AsyncParsableCommand {
 /// `apns-mock profile set`
 struct ProfileSet: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "set", abstract: "Turn knobs of the fault profile in force.",
-    discussion: "For example: apns-mock profile set rate=0.4. Counters of rules that stay as they are go on.")
+    commandName: "set", abstract: "Set parameters of the active fault profile.",
+    discussion: "For example: apns-mock profile set rate=0.4. Rules that do not change keep their counters.")
 
-  @Argument(help: ArgumentHelp("Knobs with their values.", valueName: "knob=value"))
+  @Argument(help: ArgumentHelp("Parameters with their values.", valueName: "parameter=value"))
   var knobs: [String]
 
   @OptionGroup var flags: AdminFlags
@@ -80,37 +83,41 @@ struct ProfileSet: AsyncParsableCommand {
     try flags.print(inForce: try await flags.ask(.PATCH, "/profile/params", body: writer.bytes))
   }
 
-  /// - Throws: `CommandFailure` for what is no knob with its value, and for a knob that comes twice.
+  /// Parses arguments of the form `parameter=value`.
+  ///
+  /// - Throws: `CommandFailure` for other arguments and for a parameter that is given twice.
   static func values(_ arguments: [String]) throws -> [(String, String)] {
     var known: Set<String> = []
     return try arguments.map { argument in
       let sides = argument.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
       guard sides.count == 2, !sides[0].isEmpty else {
-        throw CommandFailure(.usage, "\"\(argument)\" turns no knob: write KNOB=VALUE, as in rate=0.4")
+        throw CommandFailure(.usage, "\"\(argument)\" is not of the form PARAMETER=VALUE, as in rate=0.4")
       }
       guard known.insert(sides[0]).inserted else {
-        throw CommandFailure(.usage, "\(sides[0]) is turned twice: give it one value")
+        throw CommandFailure(.usage, "\(sides[0]) is set twice: specify one value")
       }
       return (sides[0], sides[1])
     }
   }
 }
 
-/// A duration after which something goes by itself.
+/// The argument of `--ttl`.
 enum TimeToLive {
-  /// - Throws: `ValidationError` for what is none.
+  /// Validates the argument.
+  ///
+  /// - Throws: `ValidationError` if it is not a positive duration.
   static func check(_ text: String?) throws {
     guard let text else { return }
     do throws(BadValue) {
       _ = try Value.duration(text, isPositive: true)
     } catch {
-      throw ValidationError("--ttl: \"\(text)\" cannot be used: it takes \(error.allowed)")
+      throw ValidationError("--ttl: \"\(text)\" is invalid: expected \(error.allowed)")
     }
   }
 }
 
 extension AdminFlags {
-  /// Prints which profile is in force now.
+  /// Prints the active profile.
   fileprivate func print(inForce answer: AdminClient.Answer) throws {
     print(answer, text: try answer.decoded(ProfileInForce.self).text)
   }

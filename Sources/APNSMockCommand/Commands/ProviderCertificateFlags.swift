@@ -1,20 +1,20 @@
 import ArgumentParser
 
-/// The flags for pushing by a provider certificate.
+/// The options for pushing with a provider certificate.
 struct ProviderCertificateFlags: ParsableArguments {
-  @Option(name: .long, help: "Push with this provider certificate (PEM) instead of a provider token.")
+  @Option(name: .long, help: "The provider certificate (PEM) to use instead of a provider token.")
   var cert: String?
 
-  @Option(name: .long, help: "The certificate's private key. (default: beside it, as apns-mock certs names it)")
+  @Option(name: .long, help: "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)")
   var certKey: String?
 
   func validate() throws {
-    guard cert != nil || certKey == nil else { throw ValidationError("--cert-key goes with --cert") }
+    guard cert != nil || certKey == nil else { throw ValidationError("--cert-key requires --cert") }
   }
 
-  /// The certificate's files; nil if none was given.
+  /// Returns the certificate's files; nil if no certificate was specified.
   ///
-  /// - Throws: `CommandFailure` if no key lies beside it.
+  /// - Throws: `CommandFailure` if the key is not found.
   func files() throws -> ProviderCertificateFiles? {
     try cert.map { try ProviderCertificateFiles(chain: $0, key: certKey) }
   }

@@ -1,4 +1,4 @@
-/// A page of the inbox, as far as the table shows it.
+/// A page of the inbox, with the members that the table shows.
 struct PushPage: Decodable {
   var items: [Push]
   var matched: Int
@@ -29,7 +29,7 @@ struct PushPage: Decodable {
   }
 }
 
-/// Pushes in columns.
+/// A table of pushes.
 struct PushTable {
   private static let header = ["SEQ", "RECEIVED", "STATUS", "REASON", "TYPE", "TOPIC", "DEVICE", "APNS-ID"]
   private let rows: [[String]]
@@ -44,16 +44,16 @@ struct PushTable {
     }
   }
 
-  /// A line each, its columns separated by tabs, without a header: for programs.
+  /// One line per row with columns separated by tabs and no header, for programs.
   var lines: String { Table(header: Self.header, rows: rows).lines }
 
-  /// With a header, in columns of equal width, device tokens shortened, what was not accepted in red: for people.
+  /// Returns the aligned table with a header, shortened device tokens, and rejected pushes in red, for people.
   func aligned(coloured: Bool) -> String {
     Table(header: Self.header, rows: rows.map(Self.shortened))
       .aligned(coloured: coloured) { $0[2] == "200" ? nil : .red }
   }
 
-  /// Writes itself to standard output, for whoever looks at it.
+  /// Prints the table: aligned on a terminal, else as `lines`.
   func print() {
     let output = StandardStream.output
     output.write(Array((output.isTerminal ? aligned(coloured: output.takesColours) : lines).utf8))

@@ -10,7 +10,7 @@ struct Remove: AsyncParsableCommand {
 
   @OptionGroup var filter: FilterArguments
 
-  @Flag(name: .long, help: "Remove all of them; needed when there is no filter.")
+  @Flag(name: .long, help: "Remove all pushes; required if there is no filter.")
   var all = false
 
   @OptionGroup var server: ServerFlags
@@ -23,7 +23,7 @@ struct Remove: AsyncParsableCommand {
   func validate() throws {
     guard all == filter.isEmpty else {
       throw ValidationError(
-        all ? "--all stands alone, without a filter" : "Say which pushes, as in topic:com.example.app, or --all")
+        all ? "--all excludes a filter" : "Specify a filter, as in topic:com.example.app, or --all")
     }
   }
 

@@ -17,13 +17,13 @@ struct Reset: AsyncParsableCommand {
   @Flag(name: .long, help: "Remove all added rules.")
   var rules = false
 
-  @Flag(name: .long, help: "Restore the fault profile of the start and resume fault injection.")
+  @Flag(name: .long, help: "Restore the initial fault profile and resume fault injection.")
   var profile = false
 
-  @Flag(name: .long, help: "Begin counting anew, for rules and for magic device tokens.")
+  @Flag(name: .long, help: "Reset the counters of rules and magic device tokens.")
   var counters = false
 
-  @Flag(name: .long, help: "Let the clock show the machine's time.")
+  @Flag(name: .long, help: "Set the clock to the machine's time.")
   var clock = false
 
   @Flag(name: .long, help: "Forget all device tokens.")

@@ -7,17 +7,17 @@ import Yams
 /// `apns-mock rule add`
 struct RuleAdd: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "add", abstract: "Add a rule beside the profile; it goes before the profile's own.",
+    commandName: "add", abstract: "Add a rule; it is evaluated before the profile's rules.",
     discussion: """
-      A rule as in a profile file, YAML or JSON. For example:
+      The rule has the syntax of a profile file, YAML or JSON. For example:
       apns-mock rule add '{"name": "down", "do": {"respond": {"status": 503}}}' --ttl 30s
-      A rule with the name of one that is there takes its place.
+      An added rule with the same name is replaced.
       """)
 
   @Argument(help: "The rule: its JSON, a file with YAML or JSON, or - for standard input.")
   var rule: String
 
-  @Option(name: .long, help: "How long it stays, as 30s or 5m. (default: as it says itself, or until it is removed)")
+  @Option(name: .long, help: "Remove the rule after this time, such as 30s or 5m. (default: the rule's own ttl, else never)")
   var ttl: String?
 
   @OptionGroup var flags: AdminFlags
@@ -25,10 +25,10 @@ struct RuleAdd: AsyncParsableCommand {
   func validate() throws { try TimeToLive.check(ttl) }
 
   func run() async throws {
-    // No path begins with a brace, so JSON needs no flag of its own.
+    // Text that begins with a brace is JSON, not a path.
     let isGiven = rule.trimmed.hasPrefix("{")
     let text = isGiven ? rule : try Files.text(of: rule)
-    // Judged here first, where its lines can be pointed at.
+    // Validated locally first, because only here messages can point to lines of the file.
     let file = isGiven || rule == "-" ? "rule" : rule
     let read = try ProfileFailure.told { () throws(ProfileFailure) in try RuleFile.parse(text, file: file) }
     for warning in read.warnings { StandardStream.error.line(warning.description) }
@@ -39,7 +39,7 @@ struct RuleAdd: AsyncParsableCommand {
     flags.print(answer, text: "\(added.name): \(added.action) at \(added.at)\(end)".onOneLine)
   }
 
-  /// The text of a rule, with another time to live.
+  /// Returns the text of a rule with another time to live.
   static func text(_ text: String, ttl: String) throws -> String {
     guard var node = try compose(yaml: text) else { return text }
     node["ttl"] = Node(ttl)

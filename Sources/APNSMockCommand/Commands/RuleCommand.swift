@@ -5,16 +5,16 @@ import Notation
 /// `apns-mock rule`
 struct RuleCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rule", abstract: "Add single rules beside the fault profile, look at them, remove them.",
+    commandName: "rule", abstract: "Add, list, explain and remove rules in addition to the fault profile.",
     subcommands: [RuleAdd.self, RuleList.self, RuleRemove.self, RuleExplain.self])
 }
 
 /// `apns-mock rule ls`
 struct RuleList: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "ls", abstract: "List the rules beside the profile, the newest first, as they are looked at.",
-    discussion: "A table on a terminal; otherwise a line each, its columns separated by tabs, or with --json an object."
-  )
+    commandName: "ls", abstract: "List added rules in the order of evaluation, the newest first.",
+    discussion:
+      "Prints a table on a terminal; otherwise one line per rule: columns separated by tabs, or with --json an object.")
 
   @OptionGroup var flags: AdminFlags
 
@@ -27,8 +27,7 @@ struct RuleList: AsyncParsableCommand {
 /// `apns-mock rule rm`
 struct RuleRemove: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "rm", abstract: "Remove a rule beside the profile.", discussion: "All of them: apns-mock reset --rules"
-  )
+    commandName: "rm", abstract: "Remove an added rule.", discussion: "To remove all of them: apns-mock reset --rules")
 
   @Argument(help: "The rule's name.")
   var name: String
@@ -44,9 +43,9 @@ struct RuleRemove: AsyncParsableCommand {
 /// `apns-mock rule explain`
 struct RuleExplain: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "explain", abstract: "Say of a rule in force what it looked at, and why it fired or did not.")
+    commandName: "explain", abstract: "Explain what an active rule evaluated and why it fired or did not.")
 
-  @Argument(help: "The rule's name; rules of the profile have one too.")
+  @Argument(help: "The name of an added rule or a rule of the profile.")
   var name: String
 
   @OptionGroup var flags: AdminFlags

@@ -11,22 +11,22 @@ import MockAPNS
 #endif
 
 extension Send {
-  /// An answer's body, when a push was rejected (APNS.md section 7.1).
+  /// The response body of a rejected push (Protocol.md, section 7.1).
   private struct Rejection: Decodable {
     var reason: String
     var timestamp: Int64?
   }
 
-  /// Prints what became of the push.
+  /// Prints the result of the push.
   ///
-  /// - Throws: `CommandFailure` if it was not accepted, after printing.
+  /// - Throws: `ExitCode` or `CommandFailure` if the push was not accepted.
   func report(_ outcome: PushClient.Outcome) throws {
     switch outcome {
     case .answered(let answer): try report(answer)
     case .reset(let code):
-      throw CommandFailure(.failed, "stream reset by the server: \(HTTP2ErrorCode.description(of: code)), no response")
+      throw CommandFailure(.failed, "the server reset the stream without a response: \(HTTP2ErrorCode.description(of: code))")
     case .disconnected(let reason):
-      throw CommandFailure(.failed, "the server ended the connection without a response: \(reason)")
+      throw CommandFailure(.failed, "the server closed the connection without a response: \(reason)")
     }
   }
 

@@ -8,7 +8,7 @@ import TLSEngine
 /// `apns-mock send`
 struct Send: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "send", abstract: "Push to a device token, through the server's front door as a provider would.",
+    commandName: "send", abstract: "Send a push to a device token over HTTP/2, as a provider does.",
     discussion: "Prints status, reason and apns-id. Exit code 0 if the push was accepted, 1 if it was not.")
 
   @Argument(help: "The device token.")
@@ -16,7 +16,7 @@ struct Send: AsyncParsableCommand {
 
   @Option(
     name: .long,
-    help: "apns-topic. (default: com.example.app, or the certificate's own, with the suffix of the push type)")
+    help: "apns-topic. (default: com.example.app or the certificate's topic, with the suffix of the push type)")
   var topic: String?
 
   @Option(name: .long, help: "apns-push-type.")
@@ -25,7 +25,7 @@ struct Send: AsyncParsableCommand {
   @Option(name: .long, help: "apns-priority. (default: none, or 5 for background)")
   var priority: String?
 
-  @Option(name: .long, help: "apns-id. (default: none, the server makes one)")
+  @Option(name: .long, help: "apns-id. (default: none, the server generates one)")
   var id: String?
 
   @Option(name: .long, parsing: .unconditional, help: "apns-expiration, in seconds since 1970.")
@@ -34,12 +34,12 @@ struct Send: AsyncParsableCommand {
   @Option(name: .long, help: "apns-collapse-id.")
   var collapseId: String?
 
-  @Option(name: .long, help: "The body: JSON text, a file, or - for standard input. (default: a short greeting)")
+  @Option(name: .long, help: "The body: JSON text, a file, or - for standard input. (default: a short alert)")
   var payload: String?
 
   @OptionGroup var providerCertificate: ProviderCertificateFlags
 
-  @Option(name: .long, help: "Where providers connect, HOST:PORT. [APNS_MOCK_APNS] (default: the server is asked)")
+  @Option(name: .long, help: "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)")
   var apns: String?
 
   @OptionGroup var server: ServerFlags
@@ -68,7 +68,7 @@ struct Send: AsyncParsableCommand {
     var headers = [
       ("apns-topic", topic ?? bundleID + (knownType?.topicSuffix ?? "")), ("apns-push-type", pushType),
     ]
-    // What APNs asks of a background push (APNS.md section 5, documented).
+    // APNs requires priority 5 for background pushes (Protocol.md, section 5, documented).
     if let priority = priority ?? (knownType == .background ? "5" : nil) { headers.append(("apns-priority", priority)) }
     if let id { headers.append(("apns-id", id)) }
     if let expiration { headers.append(("apns-expiration", expiration)) }
@@ -82,7 +82,7 @@ struct Send: AsyncParsableCommand {
         knownType == .background ? #"{"aps":{"content-available":1}}"# : #"{"aps":{"alert":"Hello from apns-mock"}}"#
       return Array(text.utf8)
     }
-    // No path begins with a brace, so JSON needs no flag of its own.
+    // Text that begins with a brace is JSON, not a path.
     return payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try Files.contents(of: payload)
   }
 
@@ -97,10 +97,10 @@ struct Send: AsyncParsableCommand {
       guard let outcome = try await client.send([push]).first else { return .disconnected(reason: "no outcome") }
       return outcome
     } catch let error as TLSError {
-      throw CommandFailure(.usage, "\(error); apns-mock certs makes certificates, --certs DIR says where they are")
+      throw CommandFailure(.usage, "\(error); to create certificates: apns-mock certs; to use another folder: --certs DIR")
     } catch let error as PushClientError where error.wasConnected {
       let flag = certificate.map { " --cert \($0.chain.shellQuoted)" } ?? ""
-      throw CommandFailure(.failed, "\(error); apns-mock doctor --apns \(endpoint)\(flag) says what is wrong")
+      throw CommandFailure(.failed, "\(error); to find the cause: apns-mock doctor --apns \(endpoint)\(flag)")
     } catch {
       throw CommandFailure(.unreachable, "\(error); is apns-mock serve running there?")
     }

@@ -4,11 +4,11 @@ import Logging
 /// `apns-mock serve`
 struct Serve: AsyncParsableCommand, ServerCommand {
   static let configuration = CommandConfiguration(
-    commandName: "serve", abstract: "Take pushes as APNs does, until a signal comes.",
+    commandName: "serve", abstract: "Run the server until SIGTERM or SIGINT.",
     discussion: """
-      Each flag can also be given as a variable (--max-records is APNS_MOCK_MAX_RECORDS) and in the --config file \
-      (max_records); flags win over variables, variables over the file. APNS_MOCK_PROFILE_INLINE can hold the text of a \
-      fault profile in place of its name. SIGHUP has the profiles read again.
+      Each flag can also be set by an environment variable (--max-records is APNS_MOCK_MAX_RECORDS) and in the --config \
+      file (max_records); flags override variables, variables override the file. APNS_MOCK_PROFILE_INLINE can contain the \
+      text of a fault profile instead of its name. SIGHUP reloads the profiles.
       """)
 
   static let shownDefaults = ShownDefaults(
@@ -21,7 +21,7 @@ struct Serve: AsyncParsableCommand, ServerCommand {
     do {
       try await ServerRun(settings: settings, logger: logger).run()
     } catch let failure as CommandFailure where settings.logFormat == .json {
-      // Whoever reads the log as JSON gets the last line as JSON too.
+      // With JSON logs, the last line must be JSON too.
       logger.critical("\(failure)")
       throw ExitCode(failure.code)
     }

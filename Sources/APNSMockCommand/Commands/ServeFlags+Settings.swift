@@ -2,13 +2,12 @@ import ArgumentParser
 import Logging
 
 extension ServeFlags {
-  /// What flags, variables and config file say together, with the fault profiles read, and where to say what happens.
-  /// Warnings are said.
+  /// Merges flags, variables and the config file, loads the fault profiles, creates the logger and logs warnings.
   ///
   /// - Parameters:
-  ///   - defaults: what holds where nothing is said.
-  ///   - flagsAlone: what neither variables nor the config file can say here.
-  /// - Throws: `CommandFailure` with everything that is wrong in them, a line each.
+  ///   - defaults: The values of settings that are not specified.
+  ///   - flagsAlone: Settings that variables and the config file cannot set.
+  /// - Throws: `CommandFailure` with one line per error.
   func settings(
     _ environment: [String: String], defaults: ServeSettings = ServeSettings(), flagsAlone: Set<Setting> = []
   ) throws -> (ServeSettings, Logger) {

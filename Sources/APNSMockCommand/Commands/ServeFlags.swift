@@ -1,11 +1,11 @@
 import ArgumentParser
 
-/// A command that starts a server, with the defaults that its help shows where they differ from those of another.
+/// A command that starts a server, with its own default values in the help.
 protocol ServerCommand {
   static var shownDefaults: ShownDefaults { get }
 }
 
-/// Defaults of a command that starts a server, in words.
+/// The help's descriptions of default values that differ between server commands.
 struct ShownDefaults {
   let apns: String
   let admin: String
@@ -13,86 +13,85 @@ struct ShownDefaults {
   let logLevel: String
 }
 
-/// The flags of a command that starts a server, as texts: what they mean is decided together with variables and config
-/// file.
+/// The flags of a command that starts a server, as text: they are parsed together with variables and the config file.
 struct ServeFlags<Command: ServerCommand>: ParsableArguments {
   @Option(
     help: """
-      Where providers connect, HOST:PORT; repeatable, port 0 selects a free one. \
+      The listener for providers, HOST:PORT; repeatable, port 0 selects a free one. \
       (default: \(Command.shownDefaults.apns))
       """)
   var apns: [String] = []
 
-  @Option(help: "Where the admin API listens, HOST:PORT. (default: \(Command.shownDefaults.admin))")
+  @Option(help: "The listener for the admin API and web UI, HOST:PORT. (default: \(Command.shownDefaults.admin))")
   var admin: String?
 
   @Option(
     help: "The folder of certificates and keys, filled at the first start. (default: \(Command.shownDefaults.certs))")
   var certs: String?
 
-  @Option(help: "A folder with fault profiles, *.yaml, besides the built-in ones. (default: none)")
+  @Option(help: "A folder with fault profiles, *.yaml, in addition to the built-in ones. (default: none)")
   var profiles: String?
 
-  @Option(help: "The fault profile to begin with: 'flaky-503?rate=0.5' or a file. (default: healthy)")
+  @Option(help: "The initial fault profile: 'flaky-503?rate=0.5' or a file. (default: healthy)")
   var profile: String?
 
-  @Option(help: "Makes generated ids and faults repeatable. (default: random, printed)")
+  @Option(help: "The seed, for repeatable ids and faults. (default: random, printed)")
   var seed: String?
 
-  @Option(help: "The environment that is mimicked: sandbox or production. (default: sandbox)")
+  @Option(help: "The environment of APNs: sandbox or production. (default: sandbox)")
   var environment: String?
 
-  @Option(help: "What to do where evidence about APNs is open: apple, strict or lenient. (default: apple)")
+  @Option(help: "The behavior where APNs is not documented: apple, strict or lenient. (default: apple)")
   var rules: String?
 
-  @Option(help: "How many pushes the inbox keeps. (default: 100000)")
+  @Option(help: "The maximum number of pushes in the inbox. (default: 100000)")
   var maxRecords: String?
 
-  @Option(help: "How much the inbox keeps, as 64MiB. (default: 256MiB)")
+  @Option(help: "The memory limit of the inbox, such as 64MiB. (default: 256MiB)")
   var maxBytes: String?
 
   @Option(help: "Worker threads. (default: one per core)")
   var threads: String?
 
-  @Option(help: "Where to write down, when ready, where the server listens and what clients need.")
+  @Option(help: "Write addresses and paths for clients to this file when ready.")
   var portFile: String?
 
   @Option(
-    help: "Where to write the inbox at the end: a record a line, or with the ending .json an array. (default: none)")
+    help: "Export the inbox to this file at the end: one record per line, or an array if it ends in .json.")
   var exportOnExit: String?
 
-  @Option(help: "What the admin listener wants as a bearer token; auto makes one up. (default: none)")
+  @Option(help: "The bearer token the admin listener requires; auto generates one. (default: none)")
   var adminToken: String?
 
-  @Option(help: "A name the server certificate bears besides the usual ones; repeatable.")
+  @Option(help: "An additional name in the server certificate; repeatable.")
   var san: [String] = []
 
-  @Option(help: "A host name the admin listener answers to besides loopback, addresses and apns-mock; repeatable.")
+  @Option(help: "A host name the admin listener accepts in addition to loopback, addresses and apns-mock; repeatable.")
   var allowHost: [String] = []
 
-  @Option(name: .customLong("client-ca"), help: "A PEM file with a further CA of client certificates; repeatable.")
+  @Option(name: .customLong("client-ca"), help: "A PEM file with an additional CA for client certificates; repeatable.")
   var clientCA: [String] = []
 
   @Option(help: "How long a shutdown waits for open streams. (default: 5s)")
   var shutdownTimeout: String?
 
-  @Option(help: "How log lines are written: text or json. (default: text)")
+  @Option(help: "The format of log lines: text or json. (default: text)")
   var logFormat: String?
 
   @Option(
     help:
-      "The least important log lines: trace, debug, info, notice, warning or error. (default: \(Command.shownDefaults.logLevel))"
+      "The minimum log level: trace, debug, info, notice, warning or error. (default: \(Command.shownDefaults.logLevel))"
   )
   var logLevel: String?
 
-  @Flag(name: .customLong("no-magic-tokens"), help: "Take device tokens that ask for an outcome for ordinary ones.")
+  @Flag(name: .customLong("no-magic-tokens"), help: "Disable magic device tokens.")
   var noMagicTokens = false
 
   @Option(
-    help: "A YAML file with settings: the names of these flags with _ for -, and apns: for the numbers of the rules.")
+    help: "A YAML file with settings: the flag names with _ instead of -, and apns: with the limits of APNs.")
   var config: String?
 
-  // Not a setting: what many servers call the flag, so that the error names the right one.
+  // Not a setting: a common name of the flag in other servers, accepted to suggest the right one.
   @Option(help: .hidden)
   var port: String?
 
@@ -102,7 +101,7 @@ struct ServeFlags<Command: ServerCommand>: ParsableArguments {
     throw ValidationError("Unknown option '--port'. Did you mean '--apns \(address)'?")
   }
 
-  /// The values of the flags that were given.
+  /// The values of the specified flags.
   var given: [Setting: [String]] {
     let lists: [(Setting, [String])] = [
       (.apns, apns), (.san, san), (.allowHost, allowHost), (.clientCA, clientCA),

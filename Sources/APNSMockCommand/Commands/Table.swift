@@ -1,18 +1,18 @@
-/// Rows of text in columns. No cell holds a tab or a line break.
+/// A table of text. Cells must not contain tabs or line breaks.
 struct Table {
-  /// The columns' names, for people.
+  /// The column names, for people.
   let header: [String]
-  /// As many cells in each as the header has.
+  /// The rows, each with as many cells as the header.
   let rows: [[String]]
 
-  /// A line each, its columns separated by tabs, without a header: for programs.
+  /// One line per row with columns separated by tabs and no header, for programs.
   var lines: String {
     rows.map { $0.joined(separator: "\t") + "\n" }.joined()
   }
 
-  /// With a header, in columns of equal width: for people.
+  /// Returns the table with a header and aligned columns, for people.
   ///
-  /// - Parameter colour: that of a row, where it stands out.
+  /// - Parameter colour: Returns the colour of a row; nil for the terminal's default.
   func aligned(coloured: Bool, colour: ([String]) -> Colour? = { _ in nil }) -> String {
     let shown = [header] + rows
     let widths = header.indices.map { column in shown.map { $0[column].count }.max() ?? 0 }
@@ -24,20 +24,20 @@ struct Table {
     }.joined()
   }
 
-  /// Writes itself to standard output, for whoever looks at it.
+  /// Prints the table: aligned on a terminal, else as `lines`.
   func print() {
     let output = StandardStream.output
     output.write(Array((output.isTerminal ? aligned(coloured: output.takesColours) : lines).utf8))
   }
 }
 
-/// What makes text stand out on a terminal (ECMA-48, SGR).
+/// A text style on a terminal (ECMA-48, SGR).
 enum Colour: Int {
   case bold = 1
   case red = 31
   case green = 32
 
-  /// `text` in this colour.
+  /// Returns `text` in this style.
   func around(_ text: String) -> String { "\u{1B}[\(rawValue)m\(text)\u{1B}[0m" }
 }
 

@@ -10,30 +10,30 @@ import Notation
 /// `apns-mock tail`
 struct Tail: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "tail", abstract: "Show pushes as they come, until the server stops.",
+    commandName: "tail", abstract: "Print pushes as they arrive, until the server stops.",
     discussion: """
-      A line each, its columns separated by tabs, or with --json its record. A push that is held comes again when it \
-      has ended. With --all, what happens to connections, rules, profile and inbox comes as well. A lost connection is \
-      made again, and nothing is missed that the server still knows; the exit code is 4 when it stays away.
+      Prints one line per push: columns separated by tabs, or with --json the record. A delayed push is printed again \
+      when it completes. --all also prints events of connections, rules, profile and inbox. After a connection loss, the \
+      command reconnects and prints missed pushes that are still in the inbox; the exit code is 4 if it cannot reconnect.
       """)
 
   @OptionGroup var filter: FilterArguments
 
-  @Flag(name: .long, help: "Show all events, each a line: its name and a JSON object.")
+  @Flag(name: .long, help: "Print all events, one per line: the name and a JSON object.")
   var all = false
 
-  @Option(name: .long, help: "How long to try again after the connection was lost.")
+  @Option(name: .long, help: "How long to try to reconnect after a connection loss.")
   var retry = "30s"
 
   @OptionGroup var server: ServerFlags
   @OptionGroup var output: OutputFlags
 
-  /// How long the first pause between two tries is, and the longest; each is twice as long as the one before.
+  /// The first and the longest pause between two attempts to connect; each pause is twice as long as the previous one.
   private static let pauses = (first: Duration.milliseconds(100), longest: Duration.seconds(2))
 
   func validate() throws {
     guard let patience = WrittenDuration.duration(retry), patience >= .zero else {
-      throw ValidationError("--retry: \"\(retry)\" is no duration: give one such as 500ms, 30s or 2m")
+      throw ValidationError("--retry: \"\(retry)\" is not a duration such as 500ms, 30s or 2m")
     }
   }
 
@@ -45,7 +45,7 @@ struct Tail: AsyncParsableCommand {
     while true {
       do {
         let isOver = try await follow(&text) {
-          if givesUpAt != nil { StandardStream.error.line("connected again") }
+          if givesUpAt != nil { StandardStream.error.line("reconnected") }
           givesUpAt = nil
           pause = Self.pauses.first
         }
@@ -53,7 +53,7 @@ struct Tail: AsyncParsableCommand {
       } catch let failure as CommandFailure where failure.status == .unreachable && text.lastID != nil {
         let now = ContinuousClock.now
         if givesUpAt == nil {
-          StandardStream.error.line("\(failure.description); trying again for \(retry)")
+          StandardStream.error.line("\(failure.description); trying to reconnect for \(retry)")
         }
         let end = givesUpAt ?? now + patience
         guard now < end else { throw failure }
@@ -64,13 +64,13 @@ struct Tail: AsyncParsableCommand {
     }
   }
 
-  /// Follows until the stream ends.
+  /// Prints events until the stream ends.
   ///
-  /// - Parameter begins: is called when the server has begun to answer.
-  /// - Returns: whether that is the end: the server has said so, or nobody reads what is shown.
-  /// - Throws: `CommandFailure`, with status `unreachable` if the connection does not come about or is lost.
+  /// - Parameter begins: Called when the first part of the response arrives.
+  /// - Returns: Whether the command is finished: the server is stopping, or standard output has no reader.
+  /// - Throws: `CommandFailure`, with status `unreachable` if the connection fails or is lost.
   private func follow(_ text: inout EventStreamText, begins: () -> Void) async throws -> Bool {
-    // Found anew each time: a server that was started again has other ports in its port file.
+    // Looked up each time: a restarted server has other ports in its port file.
     let client = try RunningServer(server, environment: Environment.variables).client
     let place = text.lastID.map { [("last_event_id", $0)] } ?? []
     text.beginAnew()
@@ -85,16 +85,18 @@ struct Tail: AsyncParsableCommand {
       }
       return true
     }
-    if isOver { StandardStream.error.line("the server stops") }
+    if isOver { StandardStream.error.line("the server is stopping") }
     if isWhole, !isOver { throw client.unreachable("the stream of events ended") }
     return true
   }
 
-  /// - Returns: whether somebody reads it.
+  /// Prints an event.
+  ///
+  /// - Returns: Whether standard output still has a reader.
   private func show(_ event: EventStreamText.Event) -> Bool {
     let isPush = event.name.hasPrefix("push")
     if event.name == "gap" {
-      StandardStream.error.line("some pushes are missing here; apns-mock ls shows what is in the inbox")
+      StandardStream.error.line("some pushes were missed; to list the inbox: apns-mock ls")
     }
     if all { return StandardStream.output.write(Array("\(event.name)\t".utf8) + event.data + [UInt8(ascii: "\n")]) }
     guard isPush else { return true }

@@ -5,7 +5,7 @@ import Notation
 /// `apns-mock token`
 struct Token: ParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "token", abstract: "Make a provider token or a device token.",
+    commandName: "token", abstract: "Generate a provider token or a device token.",
     subcommands: [TokenProvider.self, TokenDevice.self])
 }
 
@@ -13,24 +13,24 @@ struct Token: ParsableCommand {
 struct TokenProvider: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "provider",
-    abstract: "Print a fresh provider token (a JWT) that the server trusts.",
-    discussion: "For a request's header: authorization: bearer $(apns-mock token provider)")
+    abstract: "Print a new provider token (a JWT) that the server trusts.",
+    discussion: "Example of a request header: authorization: bearer $(apns-mock token provider)")
 
-  @Option(name: .long, help: "A private key in PEM, as Apple's AuthKey_….p8. (default: the one of the server)")
+  @Option(name: .long, help: "The private key in PEM, such as Apple's AuthKey_….p8. (default: the server's)")
   var key: String?
 
-  @Option(name: .long, help: "The key's id. (default: from the file's name, or the server's)")
+  @Option(name: .long, help: "The key id. (default: from the file name, or the server's)")
   var keyID: String?
 
-  @Option(name: .long, help: "The team's id. (default: the server's)")
+  @Option(name: .long, help: "The team id. (default: the server's)")
   var teamID: String?
 
   @Option(
     name: .long, parsing: .unconditional,
-    help: "The token's time: RFC 3339, seconds since 1970, or from now as -10m or 5m. (default: now)")
+    help: "The issue time: RFC 3339, seconds since 1970, or relative to now such as -10m or 5m. (default: now)")
   var issuedAt: String?
 
-  @Option(name: .long, help: "The file a running server wrote down its addresses in. [APNS_MOCK_PORT_FILE]")
+  @Option(name: .long, help: "The port file of a running server. [APNS_MOCK_PORT_FILE]")
   var portFile: String?
 
   @OptionGroup var folder: FolderFlags
@@ -43,7 +43,7 @@ struct TokenProvider: ParsableCommand {
     let now = ServerClock().now
     let issued = try issuedAt.map { text in
       guard let time = TimeArgument.milliseconds(text, now: now) else {
-        throw CommandFailure(.usage, "--issued-at: \"\(text)\" is no time: \(TimeArgument.allowed)")
+        throw CommandFailure(.usage, "--issued-at: \"\(text)\" is not a time: \(TimeArgument.allowed)")
       }
       return time
     }
@@ -62,7 +62,7 @@ struct TokenProvider: ParsableCommand {
     if let keyID { return keyID }
     guard let key else { return files.keyID }
     guard let keyID = AppleKeyFile.keyID(in: key) else {
-      throw CommandFailure(.usage, "--key: the name of \(key) does not tell the key's id: give it with --key-id")
+      throw CommandFailure(.usage, "--key: the file name \(key) does not contain the key id: specify it with --key-id")
     }
     return keyID
   }

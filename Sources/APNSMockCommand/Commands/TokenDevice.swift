@@ -6,28 +6,29 @@ import Notation
 struct TokenDevice: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "device",
-    abstract: "Print a device token: a random one, which the server takes for an online device, or a magic one.",
+    abstract: "Print a random device token or a magic one.",
     discussion: """
-      Pushes to a magic device token come to the outcome that its digits ask for, unless the server runs with \
-      --no-magic-tokens. --list shows them all; the argument counts hours, attempts or tenths of a second, by the code.
+      The server accepts pushes to a random device token. A magic device token encodes the outcome of its pushes, unless \
+      the server runs with --no-magic-tokens. --list prints all of them; the unit of the argument depends on the code: \
+      hours, attempts or tenths of a second.
       """)
 
-  @Option(name: .long, help: "How many hexadecimal digits: 64 as iOS has them, or 160 as newer ones may have.")
+  @Option(name: .long, help: "The number of hexadecimal digits: 64, or 160 as in newer systems.")
   var length = 64
 
-  @Option(name: .long, help: "The code of an outcome, as 4100, or with an argument as 4100:24.")
+  @Option(name: .long, help: "The code of an outcome such as 4100, or a code with an argument such as 4100:24.")
   var magic: String?
 
-  @Flag(name: .long, help: "Print one of each magic device token, and what becomes of pushes to it.")
+  @Flag(name: .long, help: "Print an example of each magic device token and its outcome.")
   var list = false
 
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    guard length == 64 || length == 160 else { throw ValidationError("--length is 64 or 160") }
-    guard magic == nil || !list else { throw ValidationError("--magic makes one, --list shows all: give one of them") }
+    guard length == 64 || length == 160 else { throw ValidationError("--length must be 64 or 160") }
+    guard magic == nil || !list else { throw ValidationError("--magic and --list exclude each other: specify one of them") }
     guard length == 64 || (magic == nil && !list) else {
-      throw ValidationError("magic device tokens have 64 digits: leave --length out")
+      throw ValidationError("Magic device tokens have 64 digits: omit --length")
     }
   }
 
@@ -47,17 +48,17 @@ struct TokenDevice: ParsableCommand {
     Table(header: ["CODE", "OUTCOME", "TOKEN"], rows: tokens.map { [$0.code.rawValue, $0.outcome, $0.text] }).print()
   }
 
-  /// The token for a code and its argument.
+  /// Returns the token for a code and its argument.
   ///
-  /// - Throws: `CommandFailure` that says which codes there are.
+  /// - Throws: `CommandFailure` that lists the codes.
   static func token(_ text: String) throws -> MagicToken {
     let parts = text.split(separator: ":", maxSplits: 1, omittingEmptySubsequences: false)
     guard let code = MagicToken.Code(rawValue: String(parts[0])) else {
       let codes = MagicToken.Code.allCases.map(\.rawValue).joined(separator: ", ")
       throw CommandFailure(
-        .usage, "--magic: there is no code \"\(parts[0])\"; there are \(codes); --list says what they do".onOneLine)
+        .usage, "--magic: unknown code \"\(parts[0])\"; the codes are \(codes); --list describes them".onOneLine)
     }
-    // Without an argument a code that needs one has that of the list.
+    // A code that requires an argument defaults to the one in the list.
     guard parts.count == 2 else { return MagicToken.list.first { $0.code == code } ?? .make(code: code) }
     do throws(BadValue) {
       return .make(code: code, argument: try Value.whole(String(parts[1]), in: 0...9999))

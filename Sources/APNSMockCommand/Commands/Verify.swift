@@ -13,21 +13,21 @@ import Notation
 /// `apns-mock verify`
 struct Verify: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "verify", abstract: "Look whether the pushes since the last reset are as expected.",
+    commandName: "verify", abstract: "Verify expectations about the pushes since the last reset.",
     discussion: """
-      Prints what was wanted and what was found. Exit code 0 if everything is as expected, 1 if not, 2 for mistakes in \
-      the file, 5 if pushes were dropped before they could be looked at, so that nobody knows. For example:
+      Prints expected and actual pushes. Exit code 0 if all expectations are met, 1 if not, 2 for errors in the file, \
+      5 if the result is unknown because pushes were evicted. For example:
       echo '{expect: [{match: "topic:com.example.app", count: {exactly: 1}, outcome: accepted}]}' | apns-mock verify -
       """)
 
-  @Argument(help: "What is expected: a file with JSON or YAML, or - for standard input.")
+  @Argument(help: "The expectations: a JSON or YAML file, or - for standard input.")
   var file: String
 
-  @Option(name: .long, help: "How long to wait for it, up to 5m, in place of what the file says.")
+  @Option(name: .long, help: "How long to wait, up to 5m; overrides the file.")
   var timeout: String?
 
   @Option(
-    name: .long, help: ArgumentHelp("Write the result as JUnit XML too, for CI.", valueName: "file"))
+    name: .long, help: ArgumentHelp("Also write the result to this file as JUnit XML.", valueName: "file"))
   var junit: String?
 
   @OptionGroup var server: ServerFlags
@@ -36,7 +36,7 @@ struct Verify: AsyncParsableCommand {
   func validate() throws {
     guard let timeout else { return }
     guard let duration = WrittenDuration.duration(timeout), duration >= .zero, duration <= WaitQuery.maxTimeout else {
-      throw ValidationError("--timeout: \"\(timeout)\" is no duration up to 5m: give one such as 500ms, 30s or 2m")
+      throw ValidationError("--timeout: \"\(timeout)\" is not a duration up to 5m such as 500ms, 30s or 2m")
     }
   }
 
@@ -56,7 +56,7 @@ struct Verify: AsyncParsableCommand {
 }
 
 extension JUnitReport {
-  /// Puts it into a file, which is seen by others only when it is whole.
+  /// Writes the report to a file atomically.
   func write(to path: String) throws {
     let file = try Files.replacement(of: path)
     try Files.writing { () throws(FileError) in
@@ -67,24 +67,24 @@ extension JUnitReport {
 }
 
 extension AdminClient.Answer {
-  /// What was found out.
+  /// Decodes the result of a verification.
   ///
-  /// - Throws: `CommandFailure`: `usage` with all mistakes in the file, `unreachable` if the server stopped meanwhile.
+  /// - Throws: `CommandFailure`: `usage` with all errors in the file, `unreachable` if the server stopped.
   func verificationResult(of file: VerificationFile, from client: AdminClient) throws -> VerificationResult {
     struct Mistakes: Decodable { var problems: [VerificationFile.Mistake] }
     switch status {
     case 200, 412:
       if let result = try? JSONDecoder().decode(VerificationResult.self, from: Data(body)) { return result }
-      throw CommandFailure(.failed, "the server's answer is not understood: is it another version of apns-mock?")
+      throw CommandFailure(.failed, "cannot parse the server's response: is it another version of apns-mock?")
     case 400:
       if let mistakes = try? JSONDecoder().decode(Mistakes.self, from: Data(body)) {
         throw file.failure(mistakes.problems)
       }
     case 503:
-      throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped before anything was verified")
+      throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the verification")
     default: break
     }
     _ = try succeeded()
-    throw CommandFailure(.failed, "the server answered \(status)")
+    throw CommandFailure(.failed, "the server responded with \(status)")
   }
 }

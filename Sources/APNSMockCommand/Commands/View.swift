@@ -8,26 +8,26 @@ import Notation
 /// `apns-mock view`
 struct View: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "view", abstract: "Look at an exported inbox, as of a failed test run.",
+    commandName: "view", abstract: "View an exported inbox, for example of a failed test run.",
     discussion: """
-      Serves the file as a server would serve its inbox, for all commands that look at pushes, and changes nothing. \
-      Files come from export, --export-on-exit and exec --export.
+      Serves the file as a read-only inbox, for the web UI and all commands that read pushes. Exports are created by \
+      export, --export-on-exit and exec --export.
       """)
 
-  @Argument(help: "The export, a record a line or a list of them; - is standard input.")
+  @Argument(help: "The export, one record per line or an array; - for standard input.")
   var file: String
 
   @Option(
     help: """
-      Where the inbox is read and commands ask, HOST:PORT; port 0 takes a free one. [APNS_MOCK_ADMIN] \
+      The listener for the admin API and web UI, HOST:PORT; port 0 selects a free one. [APNS_MOCK_ADMIN] \
       (default: 127.0.0.1:8197)
       """)
   var admin: String?
 
-  @Option(help: "Where to write down, when ready, where it listens.")
+  @Option(help: "Write the address to this file when ready.")
   var portFile: String?
 
-  @Option(help: "How much memory the pushes may take, as 512MiB.")
+  @Option(help: "The memory limit for the pushes, such as 512MiB.")
   var maxBytes = "2GiB"
 
   func run() async throws {
@@ -73,7 +73,7 @@ struct View: AsyncParsableCommand {
     let way = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
     StandardStream.error.line(
       """
-      apns-mock shows \(name), read only: \(state.inbox.snapshot().count) pushes
+      apns-mock serves \(name), read-only: \(state.inbox.snapshot().count) pushes
         admin  http://\(address)
 
         apns-mock ls \(way)

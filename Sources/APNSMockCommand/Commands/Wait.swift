@@ -6,21 +6,21 @@ import Notation
 /// `apns-mock wait`
 struct Wait: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
-    commandName: "wait", abstract: "Wait until so many pushes are there.",
+    commandName: "wait", abstract: "Wait for a number of pushes.",
     discussion: """
-      Prints them as ls does, or with --json the server's answer. Exit code 0 if they are there, 3 if they did not come \
-      or too many did, 5 if pushes were dropped before they could be looked at, so that nobody knows.
+      Prints the pushes as ls does, or with --json the server's response. Exit code 0 if the pushes arrived, 3 if too few \
+      or too many did, 5 if the result is unknown because pushes were evicted.
       """)
 
   @OptionGroup var filter: FilterArguments
 
-  @Option(name: .long, help: "How many: 3 for three or more, ==3 for three and no more, 0 for none.")
+  @Option(name: .long, help: "The number of pushes: 3 for three or more, ==3 for exactly three, 0 for none.")
   var count = "1"
 
-  @Option(name: .long, help: "How long to wait at most, up to 5m. (default: 10s)")
+  @Option(name: .long, help: "The time limit, up to 5m. (default: 10s)")
   var timeout: String?
 
-  @Option(name: .long, help: "How long the number must stay the same before it counts. (default: 0s)")
+  @Option(name: .long, help: "How long the number must stay unchanged. (default: 0s)")
   var settle: String?
 
   @Option(name: .long, help: "Only pushes after this seq. (default: all since the last reset)")
@@ -48,7 +48,7 @@ struct Wait: AsyncParsableCommand {
     for (flag, text) in [("--timeout", timeout), ("--settle", settle)] {
       guard let text else { continue }
       guard let duration = WrittenDuration.duration(text), duration >= .zero, duration <= WaitQuery.maxTimeout else {
-        throw ValidationError("\(flag): \"\(text)\" is no duration up to 5m: give one such as 500ms, 30s or 2m")
+        throw ValidationError("\(flag): \"\(text)\" is not a duration up to 5m such as 500ms, 30s or 2m")
       }
     }
   }
@@ -63,7 +63,7 @@ struct Wait: AsyncParsableCommand {
     if let after { query.append(("after", String(after))) }
     let answer = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query))")
     if answer.status == 503 {
-      throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped before the wait was over")
+      throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the wait")
     }
     let result = try answer.decoded(Answer.self)
     if output.json { output.print(json: answer.body) } else { PushTable(result.items).print() }
