@@ -4,14 +4,15 @@ import NIOHTTP1
 import NIOPosix
 
 extension AdminClient {
-  /// Asks for something long, and gives it as it comes.
+  /// Sends a GET request and streams the response body.
   ///
   /// - Parameters:
-  ///   - path: with its query, percent-encoded.
-  ///   - take: gets the parts of a good answer's body; nothing more is read meanwhile, and nothing once it says false.
-  /// - Returns: whether the answer came to its end.
-  /// - Throws: `CommandFailure` with status `unreachable` if there is no answer, or only the beginning of one; with the
-  ///   server's words if it cannot do what it was asked.
+  ///   - path: The percent-encoded path with its query.
+  ///   - take: Receives each part of a successful response's body. The next part is read after it returns; `false` stops
+  ///     reading.
+  /// - Returns: Whether the response was read to its end.
+  /// - Throws: `CommandFailure` with status `unreachable` if there is no complete response, or with the server's message if
+  ///   it reports an error.
   @discardableResult
   func stream(_ path: String, _ take: ([UInt8]) throws -> Bool) async throws -> Bool {
     let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
@@ -36,7 +37,7 @@ extension AdminClient {
     } catch let failure as CommandFailure {
       throw failure
     } catch {
-      throw unreachable("the connection was lost: \(ConnectFailure(error).text)")
+      throw unreachable("connection lost: \(ConnectFailure(error).text)")
     }
   }
 

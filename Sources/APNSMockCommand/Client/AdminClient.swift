@@ -3,29 +3,29 @@ import NIOCore
 import NIOHTTP1
 import NIOPosix
 
-/// Speaks to the admin listener of a running server: one request, one connection.
+/// A client of a running server's admin listener. Each request uses its own connection.
 struct AdminClient: Sendable {
-  /// Where the server's inbox is read.
+  /// The address of the admin listener.
   let endpoint: Endpoint
-  /// The admin token, if the server wants one.
+  /// The admin token, if the server requires one.
   let token: String?
-  /// How the server was found, for the message when it does not answer.
+  /// How the server was found, for the error message if it does not respond.
   var origin = ""
-  /// How long an answer may take.
+  /// The time limit for a response.
   var timeout = Duration.seconds(30)
 
-  /// What the server said.
+  /// A response of the server.
   struct Answer: Sendable {
     let status: Int
     let body: [UInt8]
   }
 
-  /// Makes a request and gives its answer, whatever its status.
+  /// Sends a request and returns the response, whatever its status.
   ///
   /// - Parameters:
-  ///   - path: with its query, percent-encoded.
-  ///   - type: the content type of the body.
-  /// - Throws: `CommandFailure` with status `unreachable` if there is no answer.
+  ///   - path: The percent-encoded path with its query.
+  ///   - type: The content type of the body.
+  /// - Throws: `CommandFailure` with status `unreachable` if there is no response.
   func request(
     _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
   ) async throws -> Answer {
@@ -42,7 +42,7 @@ struct AdminClient: Sendable {
         }
         .connect(host: endpoint.host, port: endpoint.port).get()
       let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
-        promise.fail(NoAnswer(description: "no answer within \(timeout)"))
+        promise.fail(NoAnswer(description: "no response within \(timeout)"))
       }
       defer {
         limit.cancel()
@@ -63,7 +63,7 @@ struct AdminClient: Sendable {
     }
   }
 
-  /// The beginning of a request.
+  /// Returns the head of a request.
   func head(_ method: HTTPMethod, _ path: String) -> HTTPRequestHead {
     var head = HTTPRequestHead(version: .http1_1, method: method, uri: path)
     head.headers.add(name: "host", value: endpoint.description)
@@ -72,21 +72,21 @@ struct AdminClient: Sendable {
     return head
   }
 
-  /// The failure of whoever finds no server.
+  /// Returns the failure for a server that does not respond.
   func unreachable(_ reason: String) -> CommandFailure {
     CommandFailure(
       .unreachable,
-      "no apns-mock answers on \(endpoint)\(origin): \(reason); start one with apns-mock serve, "
-        + "or say where it is with --port-file PATH or --admin HOST:PORT")
+      "no apns-mock responds on \(endpoint)\(origin): \(reason); start one with apns-mock serve, "
+        + "or specify it with --port-file PATH or --admin HOST:PORT")
   }
 }
 
-/// Why no whole answer came.
+/// The reason why there is no complete response.
 private struct NoAnswer: Error, CustomStringConvertible {
   let description: String
 }
 
-/// Puts the parts of one answer together.
+/// Collects the parts of one response.
 private final class AnswerCollector: ChannelInboundHandler {
   typealias InboundIn = HTTPClientResponsePart
 
@@ -105,11 +105,11 @@ private final class AnswerCollector: ChannelInboundHandler {
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    promise.fail(error is HTTPParserError ? NoAnswer(description: "what answers there does not speak HTTP") : error)
+    promise.fail(error is HTTPParserError ? NoAnswer(description: "the response is not HTTP") : error)
     context.close(promise: nil)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    promise.fail(NoAnswer(description: "the connection was closed before the answer was whole"))
+    promise.fail(NoAnswer(description: "the connection was closed before the response was complete"))
   }
 }

@@ -2,18 +2,18 @@ import MockAPNS
 import Notation
 import TLSEngine
 
-/// A provider key's file, as Apple's download: `AuthKey_ABC123DEFG.p8`.
+/// A provider key file as downloaded from Apple: `AuthKey_ABC123DEFG.p8`.
 enum AppleKeyFile {
-  /// The key's id, if the file's name tells it.
+  /// Returns the key id in the file name; nil if the name has another form.
   static func keyID(in path: String) -> String? {
     let name = path.split(separator: "/").last ?? ""
     guard name.hasPrefix("AuthKey_"), name.hasSuffix(".p8") else { return nil }
     return String(name.dropFirst("AuthKey_".count).dropLast(".p8".count))
   }
 
-  /// The public half of the key in a file, which holds the private or the public one in PEM.
+  /// Returns the public key from a file with a private or public key in PEM.
   ///
-  /// - Throws: `CommandFailure` that names the file and says what stands in it instead.
+  /// - Throws: `CommandFailure` that names the file and describes its content.
   static func publicKey(at path: String) throws -> ES256PublicKey {
     let pem = try Files.text(of: path)
     do {
@@ -28,16 +28,16 @@ enum AppleKeyFile {
     if pem.contains("ENCRYPTED") {
       return "decrypt it: openssl pkey -in \(path.shellQuoted) -out decrypted.p8"
     }
-    return "give the .p8 file as Apple's developer site hands it out, or its public half (openssl pkey -pubout)"
+    return "specify the .p8 file downloaded from Apple, or its public key (openssl pkey -pubout)"
   }
 
-  /// Checks an id that was given by a flag.
+  /// Validates an id specified by a flag.
   ///
   /// - Throws: `CommandFailure` that names the flag.
   static func checkIdentifier(_ text: String, flag: String) throws {
     guard ProviderKeysFile.isIdentifier(text) else {
       throw CommandFailure(
-        .usage, "\(flag): \"\(text)\" is not ten letters and digits; take it as Apple's developer site shows it")
+        .usage, "\(flag): \"\(text)\" is not an id of ten letters and digits, as shown in Apple's developer account")
     }
   }
 }

@@ -9,30 +9,30 @@ import NIOPosix
   import Glibc
 #endif
 
-/// Why no TCP connection came about.
+/// The reason why a TCP connection failed.
 struct ConnectFailure: Sendable {
-  /// The cases that have repairs of their own.
+  /// The kinds of failures that need different repairs.
   enum Kind: Sendable {
-    /// The machine is there, and nothing listens on the port.
+    /// The host is reachable, but nothing listens on the port.
     case refused
-    /// The way there is closed, or leads nowhere.
+    /// The host is unreachable.
     case noRoute
     case other
   }
 
   let kind: Kind
-  /// For people.
+  /// The description for people.
   let text: String
 
-  /// - Parameter error: what NIO's bootstrap threw.
+  /// Creates a failure from an error of NIO's bootstrap.
   init(_ error: any Error) {
     guard let error = error as? NIOConnectionError else {
       (kind, text) = Self.reading(error)
       return
     }
-    // Of several addresses the first one's error is told.
+    // If several addresses failed, report the first one's error.
     (kind, text) =
-      error.connectionErrors.first.map { Self.reading($0.error) } ?? (.other, "the host \(error.host) is unknown")
+      error.connectionErrors.first.map { Self.reading($0.error) } ?? (.other, "unknown host \(error.host)")
   }
 
   private static func reading(_ error: any Error) -> (Kind, String) {
@@ -40,7 +40,7 @@ struct ConnectFailure: Sendable {
     case let error as IOError where error.errnoCode == ECONNREFUSED: (.refused, "connection refused")
     case let error as IOError where [ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRNOTAVAIL].contains(error.errnoCode):
       (.noRoute, String(cString: strerror(error.errnoCode)).lowercased())
-    case ChannelError.connectTimeout: (.noRoute, "no answer to the attempt to connect")
+    case ChannelError.connectTimeout: (.noRoute, "timed out while connecting")
     default: (.other, "\(error)")
     }
   }

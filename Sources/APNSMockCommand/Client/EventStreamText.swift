@@ -1,14 +1,14 @@
-/// The text of an event stream (HTML Standard, section 9.2), put together from the pieces it comes in.
+/// A parser of event streams (HTML Standard, section 9.2).
 struct EventStreamText {
   /// One event.
   struct Event: Equatable {
-    /// What kind of event it is.
+    /// The event's type.
     var name = "message"
-    /// What it tells.
+    /// The event's data.
     var data: [UInt8] = []
   }
 
-  /// The id of the last event that came whole: where to go on, in the words of the server.
+  /// The id of the last complete event, which identifies the position to resume at.
   private(set) var lastID: String?
 
   private var line: [UInt8] = []
@@ -16,14 +16,14 @@ struct EventStreamText {
   private var hasData = false
   private var id: String?
 
-  /// Another stream begins, where the one before was read to: what had come of its next event is forgotten.
+  /// Prepares for a new stream that continues after the last complete event; discards a partial event.
   mutating func beginAnew() {
     let lastID = lastID
     self = EventStreamText()
     self.lastID = lastID
   }
 
-  /// The events that end in the next piece.
+  /// Parses the next bytes and returns the events they complete.
   mutating func take(_ bytes: [UInt8]) -> [Event] {
     var events: [Event] = []
     for byte in bytes {

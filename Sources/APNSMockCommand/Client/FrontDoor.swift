@@ -2,14 +2,14 @@ import MockAPNS
 import NIOHTTP1
 import Notation
 
-/// Where a push goes in: the listener for providers of a running server, and what its clock shows.
+/// The address of a running server's listener for providers, and the time of its clock.
 struct FrontDoor: Sendable {
-  /// The server's first listener, unless another one was named.
+  /// The specified listener, else the server's first one.
   let endpoint: Endpoint
-  /// The server's clock, by which it judges the age of provider tokens; milliseconds since 1970.
+  /// The time of the server's clock, which determines the age of provider tokens, in milliseconds since 1970.
   let now: Int64
 
-  /// As far as a command needs it: where the server listens.
+  /// The part of the server's status with its addresses.
   private struct Status: Decodable {
     var addresses: Addresses
 
@@ -18,10 +18,10 @@ struct FrontDoor: Sendable {
     }
   }
 
-  /// Finds out.
+  /// Determines the address and the time.
   ///
-  /// - Parameter address: the listener that was named. Then, as with a port file, the admin listener is asked for the
-  ///   time alone, and a server that does not tell is taken to be in real time.
+  /// - Parameter address: The specified listener. With it, or with a port file, the admin listener is only asked for the
+  ///   time, and this machine's time is used if it does not respond.
   init(of server: RunningServer, named address: Endpoint?) async throws {
     let known = address ?? server.portFile?.apns.first
     do {
@@ -36,7 +36,7 @@ struct FrontDoor: Sendable {
     } else {
       let status = try await server.client.request(.GET, "/api/v1/status").decoded(Status.self)
       guard let first = status.addresses.apns.first else {
-        throw CommandFailure(.failed, "the server on \(server.client.endpoint) listens for no provider")
+        throw CommandFailure(.failed, "the server on \(server.client.endpoint) has no listener for providers")
       }
       endpoint = first.endpoint.reachable
     }
@@ -44,9 +44,9 @@ struct FrontDoor: Sendable {
 }
 
 extension Endpoint {
-  /// Where providers connect, as the flag says or else `APNS_MOCK_APNS`; nil if neither is given.
+  /// Returns the address for providers from the flag, else from `APNS_MOCK_APNS`; nil if neither is set.
   ///
-  /// - Throws: `CommandFailure` that names the one that cannot be used.
+  /// - Throws: `CommandFailure` that names the invalid one.
   static func named(byFlag flag: String?, _ environment: [String: String]) throws -> Endpoint? {
     let variable = environment.given(Setting.apns.variable).flatMap { Setting.list($0).first }
     for case (let text?, let source) in [(flag, Setting.apns.flag), (variable, Setting.apns.variable)] {

@@ -1,7 +1,6 @@
-/// Cuts and indents JSON that a server wrote without parsing it into values: the members keep their order and the
-/// payloads their bytes.
+/// Splits and indents JSON without decoding its values, so that members keep their order and payloads their bytes.
 enum JSONLayout {
-  /// The elements of the array that is the member `name` of the object `json`, each as its bytes.
+  /// Returns the bytes of each element of the array `name` in the object `json`.
   static func elements(of name: String, in json: [UInt8]) -> [ArraySlice<UInt8>] {
     var elements: [ArraySlice<UInt8>] = []
     var walk = Walk(json)
@@ -32,12 +31,12 @@ enum JSONLayout {
     return elements
   }
 
-  /// The same JSON for people: a member a line, indented by two spaces. What is short and has nothing inside stays on
-  /// its line.
+  /// Returns the JSON with one member per line, indented by two spaces. Short objects and arrays without nested ones stay
+  /// on one line.
   static func indented(_ json: [UInt8]) -> [UInt8] {
     var text: [UInt8] = []
     var walk = Walk(json)
-    // Where the short object or array ends that is being written on one line.
+    // The end of the object or array that is being written on one line.
     var lineEnd = 0
     func lineBreak(_ depth: Int) {
       text += [UInt8(ascii: "\n")] + Array(repeating: UInt8(ascii: " "), count: 2 * depth)
@@ -64,11 +63,11 @@ enum JSONLayout {
     let range: Range<Int>
   }
 
-  /// Goes through JSON token by token. JSON that is none is cut up somehow, never beyond its end.
+  /// Iterates over the tokens of JSON. Invalid JSON yields arbitrary tokens, but never reads beyond its end.
   private struct Walk {
     private let json: [UInt8]
     private var position = 0
-    /// How many objects and arrays are open after the last token.
+    /// The number of open objects and arrays after the last token.
     private(set) var depth = 0
 
     init(_ json: [UInt8]) { self.json = json }
@@ -93,7 +92,7 @@ enum JSONLayout {
       return Token(kind: .scalar, range: start..<position)
     }
 
-    /// Where the object or array ends that was opened at `start` just now, if it is short and has none inside.
+    /// Returns the end of the object or array just opened at `start`; nil if it is long or contains another one.
     func endOfLeaf(openedAt start: Int) -> Int? {
       var ahead = self
       while let token = ahead.next(), token.kind != .open {

@@ -1,12 +1,12 @@
-/// The result of a verification as the XML that JUnit writes and CI systems read (https://github.com/testmoapp/junitxml).
+/// The result of a verification in JUnit's XML format (https://github.com/testmoapp/junitxml).
 struct JUnitReport {
   let result: VerificationResult
-  /// The file that said what is expected.
+  /// The name of the file with the expectations.
   let file: String
-  /// How long it took.
+  /// The duration of the verification.
   let time: Duration
 
-  /// A test case for each part, the properties seed and profile.
+  /// The XML document: one test case per expectation, and the properties `seed` and `profile`.
   var xml: String {
     let parts = result.parts
     let failures = parts.count { !$0.passed }
@@ -26,7 +26,7 @@ struct JUnitReport {
       lines += testCase(part.name, part.passed ? nil : ("failure", part.text))
     }
     if result.inconclusive {
-      let text = "\(result.evicted) pushes were dropped before they could be looked at\n\(result.text)"
+      let text = "\(result.evicted) pushes were evicted before they were checked\n\(result.text)"
       lines += testCase("window complete", ("error", text))
     }
     return (lines + ["  </testsuite>", "</testsuites>", ""]).joined(separator: "\n")
@@ -44,7 +44,8 @@ struct JUnitReport {
     ]
   }
 
-  /// A value in quotation marks. A reader makes spaces of line breaks and tabs in it, but not of references to them.
+  /// Returns an attribute value in quotation marks. Line breaks and tabs become character references, because XML parsers
+  /// replace literal ones by spaces.
   private func attribute(_ text: String) -> String {
     let value = ["\n", "\t"].reduce(Self.escaped(text)) { text, space in
       text.replacing(space, with: "&#\(space.unicodeScalars.first?.value ?? 32);")
@@ -52,7 +53,7 @@ struct JUnitReport {
     return "\"\(value)\""
   }
 
-  /// Text as XML 1.0 may have it: markup as references, and a replacement for the characters that it cannot have at all.
+  /// Returns text escaped for XML 1.0. U+FFFD replaces characters that XML does not allow.
   static func escaped(_ text: String) -> String {
     text.unicodeScalars.reduce(into: "") { escaped, scalar in
       switch scalar {
@@ -60,7 +61,7 @@ struct JUnitReport {
       case "<": escaped += "&lt;"
       case ">": escaped += "&gt;"
       case "\"": escaped += "&quot;"
-      // Otherwise a reader makes a line break of it.
+      // XML parsers replace a literal CR by a line feed.
       case "\r": escaped += "&#13;"
       case "\n", "\t", "\u{20}"..."\u{7E}", "\u{A0}"..."\u{D7FF}", "\u{E000}"..."\u{FFFD}", "\u{10000}"..."\u{10FFFF}":
         escaped.unicodeScalars.append(scalar)
@@ -69,7 +70,7 @@ struct JUnitReport {
     }
   }
 
-  /// `1.250`.
+  /// Returns a duration in seconds, such as `1.250`.
   private static func seconds(_ duration: Duration) -> String {
     let milliseconds = duration.components.seconds * 1000 + duration.components.attoseconds / 1_000_000_000_000_000
     let rest = String(milliseconds % 1000)

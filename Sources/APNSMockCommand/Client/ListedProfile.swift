@@ -1,18 +1,18 @@
 import Faults
 
-/// A fault profile as the server tells it, and as commands show it.
+/// The admin API's description of a fault profile.
 struct ListedProfile: Decodable {
   var name: String
   var summary: String
   var origin: String
   var active: Bool
   var params: [Knob]
-  /// Its text, where that was asked for.
+  /// The profile's source, if requested.
   var source: String?
-  /// What is wrong with it, where that was asked for.
+  /// The profile's problems, if requested.
   var problems: [ProfileProblem]?
 
-  /// A knob.
+  /// A parameter.
   struct Knob: Decodable {
     var name: String
     var type: String
@@ -22,7 +22,7 @@ struct ListedProfile: Decodable {
     var help: String?
   }
 
-  /// A value as it is written in a profile, whatever its type.
+  /// A parameter's value of any type, as text.
   struct Scalar: Decodable {
     var text: String
 
@@ -40,10 +40,10 @@ struct ListedProfile: Decodable {
     }
   }
 
-  /// Profiles in columns.
+  /// Returns a table of profiles.
   static func table(_ profiles: [ListedProfile]) -> Table {
     Table(
-      header: ["NAME", "STATE", "KNOBS", "ORIGIN", "SUMMARY"],
+      header: ["NAME", "STATE", "PARAMETERS", "ORIGIN", "SUMMARY"],
       rows: profiles.map { profile in
         let knobs = profile.params.map { "\($0.name)=\($0.value.text)" }.joined(separator: " ")
         let state = profile.active ? "active" : "-"
@@ -51,13 +51,13 @@ struct ListedProfile: Decodable {
       })
   }
 
-  /// All of it for people.
+  /// The description for people.
   var text: String {
     var lines = ["\(name)  \(origin)\(active ? ", active" : "")".onOneLine]
     if !summary.isEmpty { lines.append(summary.onOneLine) }
     if !params.isEmpty {
       let knobs = Table(
-        header: ["KNOB", "TYPE", "VALUE", "RANGE", ""],
+        header: ["PARAMETER", "TYPE", "VALUE", "RANGE", ""],
         rows: params.map { [$0.name, $0.type, $0.value.text, $0.range, $0.help ?? ""].map(\.onOneLine) })
       lines += ["", knobs.aligned(coloured: false).trimmed]
     }

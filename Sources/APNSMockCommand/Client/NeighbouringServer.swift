@@ -1,19 +1,19 @@
 import MockAPNS
 import NIOHTTP1
 
-/// The server that may be running, for commands that also do without: what is changed in the folder of certificates is
-/// told to it too, and it knows more fault profiles than this program.
+/// An optional running server, for commands that also work without one. It is notified of changes in the certificate
+/// folder and can have more fault profiles than this program.
 struct NeighbouringServer: Sendable {
-  /// What is found where a server would be; nil if not even that.
+  /// The server's location; nil if its port file does not exist.
   private let running: RunningServer?
-  /// Why not.
+  /// The failure if there is no port file.
   private let absence: CommandFailure?
-  /// Whether a flag names it, so that its absence is an error.
+  /// Whether a flag specifies the server, so that it must be reachable.
   private let isDemanded: Bool
 
-  /// Finds it as every client command does.
+  /// Locates the server as all client commands do.
   ///
-  /// - Throws: `CommandFailure` for flags and port files that cannot be used.
+  /// - Throws: `CommandFailure` for invalid flags and port files.
   init(_ flags: ServerFlags, environment: [String: String]) throws {
     isDemanded = flags.portFile != nil || flags.admin != nil
     do {
@@ -23,16 +23,16 @@ struct NeighbouringServer: Sendable {
     }
   }
 
-  /// What it wrote down, if it was found that way.
+  /// The server's port file, if it was located by one.
   var portFile: PortFile? { running?.portFile }
 
-  /// What it is called in messages.
+  /// The server's name in messages.
   var name: String { running.map { "the server on \($0.client.endpoint)" } ?? "no server" }
 
-  /// Asks it something.
+  /// Sends a request.
   ///
-  /// - Returns: nil if nobody is there, and no flag says that somebody is.
-  /// - Throws: `CommandFailure` of status `unreachable` if a flag does.
+  /// - Returns: The response; nil if the server is unreachable and no flag specifies it.
+  /// - Throws: `CommandFailure` of status `unreachable` if a flag specifies an unreachable server.
   func request(_ method: HTTPMethod, _ path: String, body: [UInt8]? = nil) async throws -> AdminClient.Answer? {
     do {
       if let absence { throw absence }
@@ -42,14 +42,14 @@ struct NeighbouringServer: Sendable {
     }
   }
 
-  /// The fingerprint of its CA, by which it can be seen whether it has the same folder.
+  /// Returns the fingerprint of the server's CA, which shows whether the server uses the same folder.
   func authorityFingerprint() async throws -> String? {
     guard let answer = try await request(.GET, "/api/v1/status"), answer.status == 200 else { return nil }
     return try answer.decoded(Status.self).ca?.fingerprint
   }
 
   private struct Status: Decodable {
-    /// Null for a view of an export.
+    /// Null for `view`.
     var ca: Authority?
 
     struct Authority: Decodable {

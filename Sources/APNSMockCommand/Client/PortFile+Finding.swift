@@ -1,9 +1,9 @@
 import Notation
 
 extension PortFile {
-  /// The port file named by the flag, or else by `APNS_MOCK_PORT_FILE`; nil if neither names one.
+  /// Reads the port file specified by the flag, else by `APNS_MOCK_PORT_FILE`; returns nil if neither is set.
   ///
-  /// - Throws: `CommandFailure`: `unreachable` if it is not there (yet), `usage` if it is something else.
+  /// - Throws: `CommandFailure`: `unreachable` if the file does not exist (yet), `usage` if it is not a port file.
   static func named(byFlag flag: String?, _ environment: [String: String]) throws -> PortFile? {
     guard let path = flag ?? environment.given(Setting.portFile.variable) else { return nil }
     let source = flag == nil ? Setting.portFile.variable : Setting.portFile.flag
@@ -13,7 +13,7 @@ extension PortFile {
     } catch {
       throw CommandFailure(
         .unreachable,
-        "\(source): \(error); a server writes it when it is ready: apns-mock serve --port-file \(path.shellQuoted)")
+        "\(source): \(error); a server creates the file when ready: apns-mock serve --port-file \(path.shellQuoted)")
     }
     do {
       return try PortFile(json: bytes)

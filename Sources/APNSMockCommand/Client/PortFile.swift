@@ -9,32 +9,32 @@ import Notation
   import Foundation
 #endif
 
-/// Where a server listens and what its clients need, written for scripts when it is ready (CONTRACT.md, "Port file").
+/// A file with a server's addresses and the paths and ids its clients need, written when the server is ready.
 struct PortFile: Sendable, Equatable {
-  /// The server's process.
+  /// The server's process id.
   var pid: Int32
-  /// Where providers connect.
+  /// The listeners for providers.
   var apns: [Endpoint]
-  /// Where the inbox is read.
+  /// The admin listener.
   var admin: Endpoint?
-  /// The CA to trust, the ids of the provider key, and the key itself; paths are absolute. Empty in a view.
+  /// The absolute path of the CA to trust, the ids of the provider key and its absolute path. Empty for `view`.
   var ca: String
   var keyID: String
   var teamID: String
   var key: String
-  /// The environment that is mimicked.
+  /// The environment of APNs.
   var environment: PushEnvironment
-  /// The seed in use.
+  /// The active seed.
   var seed: UInt64
-  /// What the admin listener wants to see, if anything.
+  /// The token that the admin listener requires, if any.
   var adminToken: String?
-  /// Whether an export is looked at there, so that nobody can push and there is nothing to say about it.
+  /// Whether the server is a `view` of an export, which accepts no pushes.
   var isView = false
 
-  /// The folder of certificates and keys, in which the CA lies.
+  /// The certificate folder.
   var folder: String { String(ca[..<(ca.lastIndex(of: "/") ?? ca.startIndex)]) }
 
-  /// The file's content.
+  /// The content of the file.
   var json: [UInt8] {
     var writer = JSONWriter()
     writer.object { writer in
@@ -65,7 +65,7 @@ struct PortFile: Sendable, Equatable {
 }
 
 extension PortFile: Decodable {
-  /// Reads the file's content.
+  /// Parses the content of the file.
   ///
   /// - Throws: `DecodingError`.
   init(json: [UInt8]) throws { self = try JSONDecoder().decode(PortFile.self, from: Data(json)) }
@@ -94,7 +94,7 @@ extension PortFile: Decodable {
     case pid, apns, admin, ca, key_id, team_id, key, environment, seed, admin_token
   }
 
-  /// An address as it is written in JSON.
+  /// The JSON form of an address.
   struct Address: Decodable {
     var host: String
     var port: Int

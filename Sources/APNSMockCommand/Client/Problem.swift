@@ -6,17 +6,17 @@ import Faults
   import Foundation
 #endif
 
-/// An error of the admin API (RFC 9457), as far as a command shows it.
+/// An error response of the admin API (RFC 9457), with the members that commands show.
 struct Problem: Decodable {
   var title: String?
   var detail: String?
   var hint: String?
-  /// What is wrong with a fault profile or a rule.
+  /// The problems of a fault profile or rule.
   var problems: [ProfileProblem]?
 }
 
 extension ProfileProblem {
-  /// The same, about a file by another name; nil leaves the name.
+  /// Returns the problem with another file name; nil keeps the name.
   fileprivate func called(_ name: String?) -> ProfileProblem {
     var problem = self
     if let name { problem.file = name }
@@ -25,36 +25,36 @@ extension ProfileProblem {
 }
 
 extension AdminClient.Answer {
-  /// The body, if the server did what it was asked.
+  /// Returns the body of a successful response.
   ///
-  /// - Parameter file: the file that was sent, whose problems the server says by another name.
-  /// - Throws: `CommandFailure` with the server's words otherwise.
+  /// - Parameter file: The uploaded file, to replace the server's name for it in problems.
+  /// - Throws: `CommandFailure` with the server's message if the status is not 2xx.
   func succeeded(about file: String? = nil) throws -> [UInt8] {
     guard !(200..<300).contains(status) else { return body }
     let problem = try? JSONDecoder().decode(Problem.self, from: Data(body))
     if status == 422, let problems = problem?.problems, problems.contains(where: { $0.line != nil }) {
       throw CommandFailure(.usage, lines: problems.map { $0.called(file).description })
     }
-    var words = problem?.detail ?? problem?.title ?? "the server answered \(status)"
+    var words = problem?.detail ?? problem?.title ?? "the server responded with \(status)"
     if let hint = problem?.hint { words += ". " + hint }
     switch status {
     case 400, 422: throw CommandFailure(.usage, words)
     case 401:
       throw CommandFailure(
         .usage,
-        "\(words)\(words.hasSuffix(".") ? "" : ".") The server's port file has the token (--port-file); or give --admin-token, or set \(Setting.adminToken.variable)"
+        "\(words)\(words.hasSuffix(".") ? "" : ".") Specify the server's port file, which contains the token (--port-file), --admin-token or \(Setting.adminToken.variable)"
       )
     default: throw CommandFailure(.failed, words)
     }
   }
 
-  /// The body as a value.
+  /// Decodes the body of a successful response.
   func decoded<Value: Decodable>(_ type: Value.Type) throws -> Value {
     let body = try succeeded()
     do {
       return try JSONDecoder().decode(type, from: Data(body))
     } catch {
-      throw CommandFailure(.failed, "the server's answer is not understood: is it another version of apns-mock?")
+      throw CommandFailure(.failed, "cannot parse the server's response: is it another version of apns-mock?")
     }
   }
 }

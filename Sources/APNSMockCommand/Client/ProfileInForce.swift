@@ -1,4 +1,4 @@
-/// What the server says of the fault profile in force, as far as commands show it.
+/// The admin API's description of the active fault profile, with the members that commands show.
 struct ProfileInForce: Decodable {
   var summary: String
   var reference: String
@@ -11,17 +11,17 @@ struct ProfileInForce: Decodable {
   var text: String {
     var parts = [reference, "seed \(seed)"]
     if let ends_in { parts.append("ends in \(ends_in)") }
-    if halted { parts.append("halted: apns-mock resume lets it go on") }
+    if halted { parts.append("paused; to resume: apns-mock faults resume") }
     return parts.joined(separator: ", ").onOneLine
   }
 }
 
-/// The rules beside the profile, the newest first.
+/// The added rules, the newest first.
 struct RulesBeside: Decodable {
   var items: [RuleInForce]
 }
 
-/// A rule in force, of the profile or beside it.
+/// An active rule: an added one or one of the profile.
 struct RuleInForce: Decodable {
   var name: String
   var at: String
@@ -37,7 +37,7 @@ struct RuleInForce: Decodable {
     looked_at = try members.decode(Int.self, forKey: .looked_at)
     fired = try members.decode(Int.self, forKey: .fired)
     ends_in = try members.decodeIfPresent(String.self, forKey: .ends_in)
-    // A rule beside the profile is told whole: its action is an object with one member.
+    // Added rules are returned in full: their action is an object with one member.
     action =
       try members.decodeIfPresent(String.self, forKey: .action)
       ?? members.nestedContainer(keyedBy: AnyName.self, forKey: .do).allKeys.first?.stringValue ?? "-"
@@ -54,10 +54,10 @@ struct RuleInForce: Decodable {
     init?(intValue: Int) { nil }
   }
 
-  /// Rules in columns.
+  /// Returns a table of rules.
   static func table(_ rules: [RuleInForce]) -> Table {
     Table(
-      header: ["NAME", "AT", "ACTION", "LOOKED AT", "FIRED", "ENDS IN"],
+      header: ["NAME", "AT", "ACTION", "EVALUATED", "FIRED", "ENDS IN"],
       rows: rules.map { rule in
         [rule.name, rule.at, rule.action, String(rule.looked_at), String(rule.fired), rule.ends_in ?? "-"]
           .map(\.onOneLine)

@@ -1,13 +1,15 @@
 import TLSEngine
 
-/// A provider certificate and its private key, PEM files.
+/// The PEM files of a provider certificate and its private key.
 struct ProviderCertificateFiles: Sendable {
   let chain: String
   let key: String
 
-  /// - Parameter key: nil finds the key beside the certificate: `client-key.pem` for `client.pem`, `client.TOPIC.key` for
-  ///   `client.TOPIC.pem`.
-  /// - Throws: `CommandFailure` if there is none.
+  /// Locates the files.
+  ///
+  /// - Parameter key: The key's path; nil searches the certificate's folder: `client-key.pem` for `client.pem`,
+  ///   `client.TOPIC.key` for `client.TOPIC.pem`.
+  /// - Throws: `CommandFailure` if there is no key.
   init(chain: String, key: String?) throws {
     self.chain = chain
     if let key {
@@ -16,20 +18,20 @@ struct ProviderCertificateFiles: Sendable {
     }
     let stem = chain.hasSuffix(".pem") ? String(chain.dropLast(4)) : chain
     guard let found = [stem + "-key.pem", stem + ".key"].first(where: { (try? Files.contents(of: $0)) != nil }) else {
-      throw CommandFailure(.usage, "--cert: no key lies beside \(chain): name it with --cert-key FILE")
+      throw CommandFailure(.usage, "--cert: no key found in the folder of \(chain): specify it with --cert-key FILE")
     }
     self.key = found
   }
 
-  /// What the certificate says.
+  /// Reads the certificate.
   ///
   /// - Throws: `CommandFailure` that names the file.
   func certificate() throws -> PeerCertificate {
     let pem = try Files.text(of: chain)
     do {
-      return PeerCertificate(try X509Certificate.chain(pem: pem)[0])  // There is at least one.
+      return PeerCertificate(try X509Certificate.chain(pem: pem)[0])  // `chain` returns at least one.
     } catch {
-      throw CommandFailure(.usage, "\(chain): \(error); apns-mock certs client makes a provider certificate")
+      throw CommandFailure(.usage, "\(chain): \(error); to create a provider certificate: apns-mock certs client")
     }
   }
 }

@@ -2,9 +2,9 @@ import ArgumentParser
 import MockAPNS
 import Notation
 
-/// The flags by which client commands find a server.
+/// The options by which client commands locate a server.
 struct ServerFlags: ParsableArguments {
-  @Option(name: .long, help: "The file a running server wrote down its addresses in. [APNS_MOCK_PORT_FILE]")
+  @Option(name: .long, help: "The port file of the running server. [APNS_MOCK_PORT_FILE]")
   var portFile: String?
 
   @Option(name: .long, help: "The server's admin listener, HOST:PORT. [APNS_MOCK_ADMIN] (default: 127.0.0.1:8197)")
@@ -16,17 +16,17 @@ struct ServerFlags: ParsableArguments {
   var adminToken: String?
 }
 
-/// A running server as its clients find it: by `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or
-/// `APNS_MOCK_ADMIN`, else where `serve` listens by default.
+/// The location of a running server: `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or `APNS_MOCK_ADMIN`, else
+/// the default address of `serve`.
 struct RunningServer: Sendable {
-  /// What the server wrote down, if it was found that way.
+  /// The server's port file, if it was located by one.
   let portFile: PortFile?
-  /// Speaks to it.
+  /// The client of its admin API.
   let client: AdminClient
 
-  /// Finds it; nothing is connected yet.
+  /// Locates the server without connecting to it.
   ///
-  /// - Throws: `CommandFailure`: `unreachable` for a port file that is not there (yet), `usage` for a bad one.
+  /// - Throws: `CommandFailure`: `unreachable` if the port file does not exist (yet), `usage` if it is invalid.
   init(_ flags: ServerFlags, environment: [String: String]) throws {
     if let found = try PortFile.named(byFlag: flags.portFile, environment) {
       guard let admin = found.admin else {
@@ -35,7 +35,7 @@ struct RunningServer: Sendable {
       portFile = found
       client = AdminClient(
         endpoint: admin.reachable, token: flags.adminToken ?? found.adminToken,
-        origin: ", where the port file says it is")
+        origin: ", the address in the port file")
       return
     }
     portFile = nil
@@ -44,9 +44,9 @@ struct RunningServer: Sendable {
       token: try flags.adminToken ?? Self.adminToken(environment))
   }
 
-  /// What a flag says, else the variable, else where `serve` listens by default.
+  /// Returns the admin address of the flag, else the variable, else the default of `serve`.
   ///
-  /// - Throws: `CommandFailure` of status `usage` for what is no address.
+  /// - Throws: `CommandFailure` of status `usage` for an invalid address.
   static func adminEndpoint(flag: String?, _ environment: [String: String]) throws -> Endpoint {
     let given = [
       (flag, Setting.admin.flag), (environment.given(Setting.admin.variable), Setting.admin.variable),
@@ -61,12 +61,12 @@ struct RunningServer: Sendable {
     return Configuration().admin ?? Endpoint(host: "127.0.0.1", port: 8197)
   }
 
-  /// What the variables say.
+  /// Returns the admin token that the variables specify.
   ///
   /// - Throws: `CommandFailure` for a file that cannot be read.
   static func adminToken(_ environment: [String: String]) throws -> String? {
     if let token = environment.given(Setting.adminToken.variable) {
-      // What the server made up then, only its port file tells.
+      // `auto`: only the port file contains the token that the server generated.
       return token == ServeSettings.drawnToken ? nil : token
     }
     return try environment.given(Variables.adminTokenFile).map { try Files.text(of: $0).trimmed }

@@ -1,23 +1,25 @@
 import ArgumentParser
 import MockAPNS
 
-/// The flag for the folder of certificates and keys.
+/// The option for the certificate folder.
 struct FolderFlags: ParsableArguments {
   @Option(name: .long, help: "The folder of certificates and keys. [APNS_MOCK_CERTS] (default: Certs)")
   var certs: String?
 }
 
-/// What a client needs to be trusted by a server, and to trust it: from the port file where there is one, else from what
-/// `exec` put into the environment, else from the folder of certificates.
+/// The files with which a client and a server trust each other: from the port file, else from the environment variables
+/// set by `exec`, else from the certificate folder.
 struct ServerFiles: Sendable {
-  /// The CA in PEM.
+  /// The path of the CA in PEM.
   let ca: String
-  /// The provider key in PEM (PKCS#8), and its two ids.
+  /// The path of the provider key in PEM (PKCS#8), its key id and team id.
   let key: String
   let keyID: String
   let teamID: String
 
-  /// - Parameter certs: the folder named by a flag, which wins over everything.
+  /// Locates the files.
+  ///
+  /// - Parameter certs: The folder specified by a flag, which overrides all other sources.
   init(certs: String?, portFile: PortFile?, environment: [String: String]) {
     let folder = certs ?? environment.given(Setting.certs.variable) ?? Configuration().certificates
     let folderKey = folder + "/AuthKey_\(CertificateFolder.keyID).p8"

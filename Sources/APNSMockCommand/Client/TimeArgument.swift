@@ -1,15 +1,16 @@
 import Notation
 
-/// Times as people give them to commands, and read them.
+/// Parses and formats times for commands.
 enum TimeArgument {
-  /// What `milliseconds(_:now:)` takes, in words.
-  static let allowed = "give RFC 3339 (2026-01-31T12:00:00Z), seconds since 1970, or a duration from now (-10m, 5m)"
+  /// The description of what `milliseconds(_:now:)` accepts.
+  static let allowed =
+    "expected RFC 3339 (2026-01-31T12:00:00Z), seconds since 1970, or a duration from now (-10m, 5m)"
 
-  /// Milliseconds since 1970, or nil if `text` is no time.
+  /// Returns milliseconds since 1970; nil if `text` is not a time.
   static func milliseconds(_ text: String, now: Int64) -> Int64? {
     if let time = WrittenTime.milliseconds(text) { return time }
     if let seconds = Int64(text) {
-      // Beyond the year 9999 no time can be written down; it is a mistake in the unit.
+      // RFC 3339 ends with the year 9999; larger numbers have the wrong unit.
       return seconds.magnitude < 253_402_300_800 ? seconds * 1000 : nil
     }
     let sign = text.hasPrefix("+") ? 1 : 0
@@ -18,8 +19,8 @@ enum TimeArgument {
     return now + seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }
 
-  /// RFC 3339, or a number where there is no writing it down.
+  /// Returns a time in RFC 3339, or as a number if it is out of range.
   ///
-  /// - Parameter time: milliseconds since 1970.
+  /// - Parameter time: Milliseconds since 1970.
   static func text(_ time: Int64) -> String { WrittenTime.text(time) ?? "\(time) ms since 1970" }
 }

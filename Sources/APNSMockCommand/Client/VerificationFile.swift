@@ -2,28 +2,30 @@ import Faults
 import Notation
 import Yams
 
-/// A file that says what is expected: JSON, or the same as YAML.
+/// A file with expectations in JSON or YAML.
 struct VerificationFile {
-  /// How messages call it.
+  /// The file's name in messages.
   let name: String
   private let text: String
-  /// It as JSON.
+  /// The content as JSON.
   let json: [UInt8]
 
   /// Reads a file; `-` is standard input.
   ///
-  /// - Throws: `CommandFailure` with status `usage` for what is neither JSON nor YAML.
+  /// - Throws: `CommandFailure` with status `usage` if the content is neither JSON nor YAML.
   init(path: String) throws {
     try self.init(try Files.contents(of: path), name: path == "-" ? "stdin" : path)
   }
 
-  /// - Parameter name: how messages call it.
+  /// Parses the content of a file.
+  ///
+  /// - Parameter name: The file's name in messages.
   init(_ bytes: [UInt8], name: String) throws {
     self.name = name
     // The parser counts a byte order mark as a column, and JSON has none.
     let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? Array(bytes.dropFirst(3)) : bytes
     guard let text = String(validating: bytes, as: UTF8.self) else {
-      throw CommandFailure(.usage, lines: ["\(name): this is not UTF-8. Save the file in that encoding"])
+      throw CommandFailure(.usage, lines: ["\(name): the file is not encoded in UTF-8. Save it in UTF-8"])
     }
     self.text = text
     if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil {
@@ -34,7 +36,7 @@ struct VerificationFile {
     }
   }
 
-  /// The document as it is sent: with another time-out, if there is one.
+  /// Returns the request body, with another timeout if one is specified.
   func body(timeout: String?) -> [UInt8] {
     guard let timeout, case .object(let object) = JSONValue(json[...]) else { return json }
     var writer = JSONWriter(capacity: json.count)
@@ -48,14 +50,14 @@ struct VerificationFile {
     return writer.bytes
   }
 
-  /// Something that is wrong in it.
+  /// An error in the file.
   struct Mistake: Decodable {
     var pointer: String
     var message: String
     var hint: String
   }
 
-  /// The failure that tells all of it, a line each, as compilers do.
+  /// Returns a failure with one line per error, sorted by location, in the format of compilers.
   func failure(_ mistakes: [Mistake]) -> CommandFailure {
     let root = try? compose(yaml: text, .basic)
     let marked = mistakes.map { mistake in (mistake, root.flatMap { Self.mark(of: mistake.pointer, in: $0) }) }
@@ -69,8 +71,8 @@ struct VerificationFile {
       })
   }
 
-  /// Where the value stands that a pointer names: its key in a map, itself in a list. Of what is not there, the nearest
-  /// around it.
+  /// Returns the location of the value at a JSON pointer: its key in a map, the value itself in a list. If the value does
+  /// not exist, returns the location of the nearest enclosing one.
   private static func mark(of pointer: String, in root: Node) -> Mark? {
     var node = root
     var mark = root.mark
@@ -90,10 +92,10 @@ struct VerificationFile {
   }
 }
 
-/// Writes YAML as JSON. Words without quotation marks are what they are in JSON: numbers, `true`, `false` and `null`, and
-/// else texts. So `no` and `0123` stay as they are written, which readers of YAML 1.1 would change.
+/// Converts YAML to JSON. Plain scalars have the types of JSON: numbers, `true`, `false`, `null`, else strings. So `no` and
+/// `0123` stay strings, which YAML 1.1 parsers would convert.
 private struct YAMLAsJSON {
-  /// More values than these are not written; each alias counts as what it stands for.
+  /// The largest number of values, including those that aliases expand to.
   private static let limit = 100_000
   private static let depthLimit = 64
 
@@ -105,12 +107,12 @@ private struct YAMLAsJSON {
   mutating func json(of text: String) throws -> [UInt8] {
     let root: Node?
     do {
-      // Without resolver everything is text; what it is otherwise is decided here.
+      // The basic resolver keeps all scalars as strings; `write` determines their types.
       root = try compose(yaml: text, .basic)
     } catch let error as YamlError {
       throw syntaxError(error)
     }
-    guard let root else { throw failure(nil, "there is nothing in it. Say what is expected") }
+    guard let root else { throw failure(nil, "the file is empty. Add expectations") }
     var writer = JSONWriter()
     var problem: CommandFailure?
     write(root, to: &writer, depth: 0, &problem)
@@ -121,7 +123,7 @@ private struct YAMLAsJSON {
   private mutating func write(_ node: Node, to writer: inout JSONWriter, depth: Int, _ problem: inout CommandFailure?) {
     values += 1
     if values > Self.limit || depth > Self.depthLimit {
-      problem = problem ?? failure(node.mark, "this is too large. See whether it is the right file")
+      problem = problem ?? failure(node.mark, "the file is too large. Check that it is the right one")
     }
     guard problem == nil else { return writer.null() }
     switch node {
@@ -133,12 +135,14 @@ private struct YAMLAsJSON {
     case .mapping(let map):
       writer.object { writer in
         for (key, value) in map {
-          if key.scalar == nil { problem = problem ?? failure(key.mark, "a name stands here. Make it a word") }
+          if key.scalar == nil {
+            problem = problem ?? failure(key.mark, "a key must be a string. Replace it by a word")
+          }
           writer.name(key.scalar?.string ?? "")
           write(value, to: &writer, depth: depth + 1, &problem)
         }
       }
-    case .alias: problem = problem ?? failure(node.mark, "an alias of nothing. Write what it stands for")
+    case .alias: problem = problem ?? failure(node.mark, "the alias has no anchor. Replace it by the value")
     }
   }
 
@@ -147,7 +151,7 @@ private struct YAMLAsJSON {
     guard isPlain, scalar.tag.rawValue.isEmpty else { return writer.string(scalar.string) }
     if ["", "~"].contains(scalar.string) { return writer.null() }
     let bytes = Array(scalar.string.utf8)
-    // What is JSON and no structure, which no plain word can be, is a number or one of the three words.
+    // A plain scalar cannot be an object or array, so valid JSON is a number, `true`, `false` or `null`.
     if bytes.withUnsafeBytes({ JSONText.problem(in: $0) }) == nil {
       bytes.withUnsafeBytes { writer.verbatim($0) }
     } else {
@@ -166,7 +170,7 @@ private struct YAMLAsJSON {
       .composer(_, let problem, let mark, _):
       return failure(mark, "neither JSON nor YAML: \(problem)")
     case .duplicatedKeysInMapping(let names, let context):
-      return failure(context.mark, "more than once in this map: \(names.joined(separator: ", ")). Leave one of them")
+      return failure(context.mark, "duplicate keys: \(names.joined(separator: ", ")). Keep one of them")
     default: return failure(nil, "neither JSON nor YAML: \(error)")
     }
   }

@@ -1,4 +1,4 @@
-/// What the server found out, as far as the command tells it by itself.
+/// The result of a verification, with the members that the command uses.
 struct VerificationResult: Decodable {
   var passed: Bool
   var inconclusive: Bool
@@ -24,22 +24,22 @@ struct VerificationResult: Decodable {
     var text: String
   }
 
-  /// Everything that was looked at: what it is called, whether it is as expected, and the words for people.
+  /// All checked parts: the name, whether the check passed, and the text for people.
   var parts: [(name: String, passed: Bool, text: String)] {
     expectations.map { ($0.name, $0.passed, $0.text) }
       + [order, no_others, nothing_lost, no_findings].compactMap(\.self).map { ($0.criterion, $0.passed, $0.text) }
   }
 
-  /// Why the command does not end with 0; nil if it does.
+  /// The failure of the command; nil if the verification passed.
   var failure: CommandFailure? {
     if passed { return nil }
     if inconclusive {
       return CommandFailure(
         .inconclusive,
-        "inconclusive: \(evicted) pushes were dropped before they could be looked at; "
+        "inconclusive: \(evicted) pushes were evicted before they were checked; "
           + "raise --max-records or --max-bytes, or reset before each test")
     }
     let missed = parts.count { !$0.passed }
-    return CommandFailure(.failed, "\(missed) of \(parts.count) not as expected")
+    return CommandFailure(.failed, "\(missed) of \(parts.count) checks failed")
   }
 }

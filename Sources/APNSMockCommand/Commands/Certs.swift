@@ -75,7 +75,8 @@ struct CertsClient: ParsableCommand {
     }
   }
 
-  @Option(name: .long, help: "A topic the certificate allows, usually a bundle id; repeatable. The first one is its UID.")
+  @Option(
+    name: .long, help: "A topic the certificate allows, usually a bundle id; repeatable. The first one is its UID.")
   var topic: [String]
 
   @Option(name: .long, help: "The environment the certificate is valid in.")
@@ -88,7 +89,9 @@ struct CertsClient: ParsableCommand {
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    guard !topic.isEmpty else { throw ValidationError("Specify the topics of the certificate: --topic com.example.app") }
+    guard !topic.isEmpty else {
+      throw ValidationError("Specify the topics of the certificate: --topic com.example.app")
+    }
   }
 
   func run() throws {

@@ -20,7 +20,8 @@ struct Get: AsyncParsableCommand {
   var apns = false
 
   @Flag(
-    name: .long, help: "Print how the result was determined: checks, rules with random draws, findings, evidence, advice.")
+    name: .long,
+    help: "Print how the result was determined: checks, rules with random draws, findings, evidence, advice.")
   var explain = false
 
   @OptionGroup var server: ServerFlags

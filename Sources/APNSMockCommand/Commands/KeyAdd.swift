@@ -33,7 +33,8 @@ struct KeyAdd: AsyncParsableCommand {
   @Option(name: .long, help: "Restrict the key to a topic; repeatable. (default: all topics)")
   var topic: [String] = []
 
-  @Option(name: .long, help: "The id of a key that may share a connection with this topic-specific key. (default: none)")
+  @Option(
+    name: .long, help: "The id of a key that may share a connection with this topic-specific key. (default: none)")
   var relatedKeyID: String?
 
   @OptionGroup var flags: KeyFlags
@@ -80,7 +81,8 @@ struct KeyAdd: AsyncParsableCommand {
     if let relatedKeyID { try AppleKeyFile.checkIdentifier(relatedKeyID, flag: "--related-key-id") }
     for topic in topic where !CertificateFolder.isTopic(topic) {
       throw CommandFailure(
-        .usage, "--topic must have 1 to 255 characters without spaces and control characters, not \"\(topic.onOneLine)\"")
+        .usage,
+        "--topic must have 1 to 255 characters without spaces and control characters, not \"\(topic.onOneLine)\"")
     }
     return ProviderKeyEntry(
       keyID: keyID, teamID: teamID, publicKey: try AppleKeyFile.publicKey(at: file),

@@ -27,7 +27,8 @@ struct KeyRemove: AsyncParsableCommand {
       if !isUnknown { _ = try answer?.succeeded() }
       wasTrusted = answer != nil && !isUnknown
     } catch let failure as CommandFailure where isListed {
-      throw CommandFailure(code: failure.code, "\(keyID) is removed from \(list.file.path), but the server did not apply it: \(failure)")
+      throw CommandFailure(
+        code: failure.code, "\(keyID) is removed from \(list.file.path), but the server did not apply it: \(failure)")
     }
     guard isListed || wasTrusted else {
       throw CommandFailure(

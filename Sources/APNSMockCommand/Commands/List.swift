@@ -6,7 +6,8 @@ struct List: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "List the most recent pushes in chronological order.",
     discussion:
-      "Prints a table on a terminal; otherwise one line per push: columns separated by tabs, or with --json the record.")
+      "Prints a table on a terminal; otherwise one line per push: columns separated by tabs, or with --json the record."
+  )
 
   @OptionGroup var filter: FilterArguments
 

@@ -5,7 +5,9 @@ struct ProviderCertificateFlags: ParsableArguments {
   @Option(name: .long, help: "The provider certificate (PEM) to use instead of a provider token.")
   var cert: String?
 
-  @Option(name: .long, help: "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)")
+  @Option(
+    name: .long,
+    help: "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)")
   var certKey: String?
 
   func validate() throws {

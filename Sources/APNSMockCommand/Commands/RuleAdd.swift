@@ -17,7 +17,8 @@ struct RuleAdd: AsyncParsableCommand {
   @Argument(help: "The rule: its JSON, a file with YAML or JSON, or - for standard input.")
   var rule: String
 
-  @Option(name: .long, help: "Remove the rule after this time, such as 30s or 5m. (default: the rule's own ttl, else never)")
+  @Option(
+    name: .long, help: "Remove the rule after this time, such as 30s or 5m. (default: the rule's own ttl, else never)")
   var ttl: String?
 
   @OptionGroup var flags: AdminFlags

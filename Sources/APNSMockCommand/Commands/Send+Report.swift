@@ -24,7 +24,8 @@ extension Send {
     switch outcome {
     case .answered(let answer): try report(answer)
     case .reset(let code):
-      throw CommandFailure(.failed, "the server reset the stream without a response: \(HTTP2ErrorCode.description(of: code))")
+      throw CommandFailure(
+        .failed, "the server reset the stream without a response: \(HTTP2ErrorCode.description(of: code))")
     case .disconnected(let reason):
       throw CommandFailure(.failed, "the server closed the connection without a response: \(reason)")
     }

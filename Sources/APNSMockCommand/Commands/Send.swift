@@ -97,7 +97,8 @@ struct Send: AsyncParsableCommand {
       guard let outcome = try await client.send([push]).first else { return .disconnected(reason: "no outcome") }
       return outcome
     } catch let error as TLSError {
-      throw CommandFailure(.usage, "\(error); to create certificates: apns-mock certs; to use another folder: --certs DIR")
+      throw CommandFailure(
+        .usage, "\(error); to create certificates: apns-mock certs; to use another folder: --certs DIR")
     } catch let error as PushClientError where error.wasConnected {
       let flag = certificate.map { " --cert \($0.chain.shellQuoted)" } ?? ""
       throw CommandFailure(.failed, "\(error); to find the cause: apns-mock doctor --apns \(endpoint)\(flag)")

@@ -26,7 +26,9 @@ struct TokenDevice: ParsableCommand {
 
   func validate() throws {
     guard length == 64 || length == 160 else { throw ValidationError("--length must be 64 or 160") }
-    guard magic == nil || !list else { throw ValidationError("--magic and --list exclude each other: specify one of them") }
+    guard magic == nil || !list else {
+      throw ValidationError("--magic and --list exclude each other: specify one of them")
+    }
     guard length == 64 || (magic == nil && !list) else {
       throw ValidationError("Magic device tokens have 64 digits: omit --length")
     }

@@ -1,22 +1,22 @@
 import Notation
 
-/// Whether the times fit together by which a provider token is judged.
+/// Checks that the server's clock, this machine's clock and the provider token's issue time agree.
 struct ClockFinding {
-  /// What the server's admin API says, if it is reached.
+  /// The server's admin API data, if it is reachable.
   let known: KnownServer?
   /// The provider token, if there is one.
   let credential: Credential?
   /// This machine's time, in milliseconds since 1970.
   let now: Int64
 
-  /// What `strict` allows of the future, and less than any provider should be off (CONTRACT.md, "Rules").
+  /// The largest acceptable difference in milliseconds; the future allowance of the rule mode `strict`.
   private static let tolerance: Int64 = 300_000
-  /// How long APNs takes a provider token (APNS.md section 3.2, documented).
+  /// How long APNs accepts a provider token (Protocol.md, section 3.2, documented).
   private static let tokenLife: Int64 = 3_600_000
-  /// Seconds since 1970 are below this until the year 5138; milliseconds have been above it since 1973.
+  /// Distinguishes the units: seconds since 1970 are below this until the year 5138, milliseconds above it since 1973.
   private static let secondsLimit = 1e11
 
-  /// The server's time as far as it is known, else this machine's.
+  /// The server's time if known, else this machine's.
   private var judgingTime: Int64 { now + (known?.clockAhead ?? 0) }
 
   var finding: DoctorFinding {
@@ -24,11 +24,11 @@ struct ClockFinding {
       return finding
     }
     guard let known else {
-      return .skipped(.clock, "no admin API tells the server's time (--admin HOST:PORT names one)")
+      return .skipped(.clock, "the server's time is unknown without its admin API (--admin HOST:PORT)")
     }
-    let state = known.isFrozen ? ", and stands still" : ""
+    let state = known.isFrozen ? " and frozen" : ""
     guard abs(known.clockAhead) > Self.tolerance else {
-      return .passed(.clock, "the server's differs from this machine's by \(Self.text(known.clockAhead))\(state)")
+      return .passed(.clock, "the server's clock is \(Self.text(known.clockAhead)) off\(state)")
     }
     return .failed(
       .clock,
@@ -37,15 +37,15 @@ struct ClockFinding {
   }
 
   private static func clockRepair(_ known: KnownServer) -> String {
-    "if it was moved: apns-mock clock real --admin \(known.admin); else set this machine's clock, or the server's (NTP)"
+    "if it was changed: apns-mock clock real --admin \(known.admin); else set this machine's clock or the server's (NTP)"
   }
 
-  /// What is wrong with the time of a token.
+  /// Returns the failure for a token's issue time; nil if it is acceptable.
   private func wrong(_ issuedAt: Double) -> DoctorFinding? {
     guard abs(issuedAt) < Self.secondsLimit else {
       return .failed(
         .clock, "the provider token's iat is \(Int64(clamping: issuedAt)), a time in milliseconds",
-        repair: "let the provider write iat in seconds since 1970")
+        repair: "the provider must write iat in seconds since 1970")
     }
     let age = judgingTime - Int64(issuedAt * 1000)
     guard age > Self.tokenLife || age < -Self.tolerance else { return nil }
@@ -62,11 +62,11 @@ struct ClockFinding {
     return .failed(
       .clock, seen,
       repair: age > 0
-        ? "let the provider sign a new one, each 20 to 60 minutes; APNs takes one for an hour"
+        ? "sign a new token every 20 to 60 minutes; APNs accepts a token for one hour"
         : "set the clock of the machine that signed it (NTP)")
   }
 
-  /// A distance in time, without its sign; below a minute to the millisecond, from there to the nearest second.
+  /// Returns an absolute duration: to the millisecond below one minute, else to the nearest second.
   private static func text(_ milliseconds: Int64) -> String {
     let distance = abs(milliseconds)
     return WrittenDuration.text(.milliseconds(distance < 60_000 ? distance : (distance + 500) / 1000 * 1000))
@@ -74,7 +74,7 @@ struct ClockFinding {
 }
 
 extension Int64 {
-  /// The nearest whole number there is.
+  /// The nearest representable integer.
   fileprivate init(clamping value: Double) {
     self = Int64(exactly: value.rounded()) ?? (value < 0 ? .min : .max)
   }

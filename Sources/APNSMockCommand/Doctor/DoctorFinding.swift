@@ -1,18 +1,18 @@
 import Notation
 
-/// What `doctor` looks at, in its order: each check needs the ones before it.
+/// The checks of `doctor` in order: each check requires the ones before it.
 enum DoctorCheck: String, CaseIterable, Sendable {
-  /// The host's name leads to addresses.
+  /// The host name resolves to addresses.
   case resolve
-  /// One of them takes a TCP connection.
+  /// One of the addresses accepts a TCP connection.
   case connect
-  /// What answers there is TLS.
+  /// The TLS handshake succeeds.
   case tls
-  /// Its certificate comes from the trusted CA, and is in time.
+  /// The certificate is issued by the trusted CA and is in its validity period.
   case chain
-  /// The certificate bears the server's name.
+  /// The certificate contains the server's name.
   case name
-  /// HTTP/2 is agreed on.
+  /// ALPN selects HTTP/2.
   case alpn
   /// The first SETTINGS are those of APNs.
   case settings
@@ -21,7 +21,7 @@ enum DoctorCheck: String, CaseIterable, Sendable {
   /// A push is accepted.
   case push
 
-  /// What it is called in the report.
+  /// The name in the report.
   var title: String {
     switch self {
     case .resolve: "DNS"
@@ -37,36 +37,36 @@ enum DoctorCheck: String, CaseIterable, Sendable {
   }
 }
 
-/// What came of one check.
+/// The result of one check.
 struct DoctorFinding: Sendable, Equatable {
-  /// How it went.
+  /// The outcome of a check.
   enum Result: String, Sendable {
     case passed, failed, skipped
   }
 
   let check: DoctorCheck
   let result: Result
-  /// What was seen; for a check that was skipped, why.
+  /// The observation; for a skipped check, the reason.
   let seen: String
-  /// What to do about it, if it failed.
+  /// The advice for a failed check.
   let repair: String?
 
-  /// All is well.
+  /// Returns the result of a passed check.
   static func passed(_ check: DoctorCheck, _ seen: String) -> DoctorFinding {
     DoctorFinding(check: check, result: .passed, seen: seen.onOneLine, repair: nil)
   }
 
-  /// Something is wrong.
+  /// Returns the result of a failed check.
   static func failed(_ check: DoctorCheck, _ seen: String, repair: String) -> DoctorFinding {
     DoctorFinding(check: check, result: .failed, seen: seen.onOneLine, repair: repair.onOneLine)
   }
 
-  /// There was no way, or no need, to look.
+  /// Returns the result of a check that was impossible or unnecessary.
   static func skipped(_ check: DoctorCheck, _ why: String) -> DoctorFinding {
     DoctorFinding(check: check, result: .skipped, seen: why.onOneLine, repair: nil)
   }
 
-  /// For people: a line, and another one for the repair.
+  /// Returns the result for people: one line, and a second one for the repair.
   func text(coloured: Bool) -> String {
     let width = DoctorCheck.allCases.map(\.title.count).max() ?? 0
     let title = check.title + String(repeating: " ", count: width - check.title.count)
@@ -80,7 +80,7 @@ struct DoctorFinding: Sendable, Equatable {
     return "\(mark) \(title)  \(seen)\(repair)"
   }
 
-  /// Writes its members.
+  /// Writes the result as JSON members.
   func write(to writer: inout JSONWriter) {
     writer.member("check", check.rawValue)
     writer.member("result", result.rawValue)

@@ -3,33 +3,33 @@ import MockAPNS
 import NIOHTTP1
 import TLSEngine
 
-/// Goes to a server as a provider does, step by step, and says of each step what was seen.
+/// Connects to a server as a provider does and reports a result for each step.
 struct Examination: Sendable {
-  /// Where providers connect.
+  /// The listener for providers.
   var endpoint: Endpoint
-  /// The name that the server's certificate has to bear.
+  /// The name expected in the server's certificate.
   var serverName: String
-  /// The file of the CA to trust; nil if there is none.
+  /// The path of the CA to trust; nil if there is none.
   var authority: String?
-  /// By what to push; nil if there is nothing to push by.
+  /// The credential to push with; nil if there is none.
   var credential: Credential?
   /// The topic to push to.
   var topic: String
-  /// What its admin API tells, if it is reached.
+  /// The server's admin API data, if it is reachable.
   var known: KnownServer?
-  /// How long the server may take, in all for one connection.
+  /// The total time limit for one connection.
   var patience = Duration.seconds(5)
 
-  /// A finding for each check, in order.
+  /// Runs all checks and returns their results in order.
   ///
-  /// - Throws: `TLSError` for certificate files that cannot be used.
+  /// - Throws: `TLSError` for invalid certificate files.
   func findings() async throws -> [DoctorFinding] {
     var findings: [DoctorFinding] = []
     let addresses: [String]
     do {
       addresses = try await self.addresses()
       let names = addresses.joined(separator: ", ")
-      findings.append(.passed(.resolve, endpoint.isAddress ? "\(names), an address" : "\(endpoint.host) is \(names)"))
+      findings.append(.passed(.resolve, endpoint.isAddress ? "\(names) is an address" : "\(endpoint.host) is \(names)"))
     } catch {
       findings.append(unresolved("\(error)"))
       return Self.completed(findings)
@@ -45,7 +45,7 @@ struct Examination: Sendable {
     return findings
   }
 
-  // MARK: - The way there
+  // MARK: - Connecting
 
   private func addresses() async throws -> [String] {
     endpoint.isAddress ? [endpoint.host] : try await HostLookup.addresses(of: endpoint.host)
@@ -54,11 +54,11 @@ struct Examination: Sendable {
   private func unresolved(_ reason: String) -> DoctorFinding {
     .failed(
       .resolve, "\(endpoint.host): \(reason)",
-      repair: "lead the name to the server by a line in the hosts file (127.0.0.1 \(endpoint.host)) or a container's "
-        + "alias, or connect to an address: --apns 127.0.0.1:\(endpoint.port) --server-name \(endpoint.host)")
+      repair: "map the name to the server in the hosts file (127.0.0.1 \(endpoint.host)) or by a container's alias, or "
+        + "connect to an address: --apns 127.0.0.1:\(endpoint.port) --server-name \(endpoint.host)")
   }
 
-  /// Tries the addresses in their order and looks at the first server that takes a connection.
+  /// Connects to the addresses in order and probes the first server that accepts a connection.
   private func sighting(at addresses: [String], _ findings: inout [DoctorFinding]) async throws -> ServerSighting? {
     var failures: [(address: String, failure: ConnectFailure)] = []
     for address in addresses {
@@ -93,17 +93,17 @@ struct Examination: Sendable {
       repair = "the server whose admin API is on \(known.admin) listens on \(addresses): connect there (--apns)"
     } else if failures.contains(where: { $0.failure.kind == .refused }) {
       repair =
-        "nothing listens there: start apns-mock serve --apns \(endpoint); in a container it has to listen on "
-        + "0.0.0.0:\(endpoint.port), with the port published"
+        "nothing listens there: start apns-mock serve --apns \(endpoint); in a container, it must listen on "
+        + "0.0.0.0:\(endpoint.port) and the port must be published"
     } else {
       repair =
-        "there is no route: see whether the address is right and no firewall is in between; a server for other machines "
-        + "and containers has to listen on 0.0.0.0:\(endpoint.port)"
+        "there is no route: check the address and firewalls; a server for other machines and containers must listen on "
+        + "0.0.0.0:\(endpoint.port)"
     }
     return .failed(.connect, seen.joined(separator: ", "), repair: repair)
   }
 
-  /// What answers to a plain HTTP request there, if anything does.
+  /// Returns the response to a plain HTTP request, if any.
   private func plainAnswer(at addresses: [String]) async -> AdminClient.Answer? {
     for address in addresses {
       var client = AdminClient(endpoint: Endpoint(host: address, port: endpoint.port), token: nil)
@@ -113,7 +113,7 @@ struct Examination: Sendable {
     return nil
   }
 
-  // MARK: - The push
+  // MARK: - Push
 
   private var pushType: PushType {
     var topic = topic
@@ -129,12 +129,14 @@ struct Examination: Sendable {
       payload: Array(#"{"aps":{"alert":"apns-mock doctor"}}"#.utf8))
   }
 
-  // MARK: - The end
+  // MARK: - Completion
 
-  /// With a line for each check that there was no getting to.
+  /// Adds a skipped result for each remaining check.
   private static func completed(_ findings: [DoctorFinding]) -> [DoctorFinding] {
     guard let last = findings.last else { return [] }
     return findings
-      + DoctorCheck.allCases.dropFirst(findings.count).map { .skipped($0, "not tried, as \(last.check.title) failed") }
+      + DoctorCheck.allCases.dropFirst(findings.count).map {
+        .skipped($0, "skipped because \(last.check.title) failed")
+      }
   }
 }

@@ -8,13 +8,13 @@ import NIOPosix
   import Glibc
 #endif
 
-/// Finds the addresses of a host name as every program on this machine does: hosts file, then DNS.
+/// Resolves host names with the system's resolver, which uses the hosts file and DNS.
 enum HostLookup {
-  /// The addresses in the system's order, each once.
+  /// Returns the distinct addresses in the system's order.
   ///
-  /// - Throws: `LookupFailure` with the system's reason.
+  /// - Throws: `LookupFailure` with the system's message.
   static func addresses(of host: String) async throws -> [String] {
-    // The system's call waits: it has a thread of its own for that.
+    // `getaddrinfo` blocks, so it runs in a thread pool.
     try await NIOThreadPool.singleton.runIfActive { try lookUp(host) }
   }
 
@@ -40,7 +40,7 @@ enum HostLookup {
   }
 }
 
-/// Why a name has no address.
+/// The reason why a name could not be resolved.
 struct LookupFailure: Error, CustomStringConvertible {
   let description: String
 }

@@ -3,9 +3,9 @@ import NIOHTTP1
 import TLSEngine
 import Notation
 
-/// What the admin API tells of a server, as far as `doctor` can use it.
+/// The data of a server's admin API that `doctor` uses.
 struct KnownServer: Sendable {
-  /// A provider key that it trusts.
+  /// A trusted provider key.
   struct Key: Decodable, Sendable, Equatable {
     var key_id: String
     var team_id: String
@@ -13,24 +13,24 @@ struct KnownServer: Sendable {
     var topics: [String]?
   }
 
-  /// Where its admin API is.
+  /// The admin listener.
   var admin: Endpoint
-  /// Where providers connect.
+  /// The listeners for providers.
   var apns: [Endpoint]
-  /// The environment it mimics.
+  /// The environment of APNs.
   var environment: String
-  /// How far its clock is ahead of this machine's, in milliseconds.
+  /// How far the server's clock is ahead of this machine's, in milliseconds.
   var clockAhead: Int64
-  /// Whether its clock stands still.
+  /// Whether the server's clock is frozen.
   var isFrozen: Bool
-  /// The keys it trusts.
+  /// The trusted provider keys.
   var keys: [Key]
-  /// Its CA.
+  /// The server's CA.
   var authority: X509Certificate?
-  /// Whether it was named by a flag or a port file, and not only found on the usual port.
+  /// Whether a flag or port file specifies the server; otherwise it was found at the default address.
   var isNamed: Bool
 
-  /// Whether it is what listens on `endpoint`: a port of its own tells, as there may be a container in between.
+  /// Returns whether the server listens on `endpoint`. Compares only ports, because the host differs for a container.
   func listens(on endpoint: Endpoint) -> Bool { isNamed || apns.contains { $0.port == endpoint.port } }
 }
 
@@ -48,9 +48,9 @@ extension KnownServer {
     var items: [Key]
   }
 
-  /// Asks for it all.
+  /// Reads the data from the admin API.
   ///
-  /// - Throws: `CommandFailure` if somebody is there who does not answer these questions.
+  /// - Throws: `CommandFailure` if a request fails.
   init(_ running: RunningServer, isNamed: Bool, patience: Duration) async throws {
     var client = running.client
     client.timeout = patience

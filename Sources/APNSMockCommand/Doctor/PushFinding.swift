@@ -11,11 +11,11 @@ import Notation
   import Foundation
 #endif
 
-/// What became of the push.
+/// Checks the result of the push.
 struct PushFinding {
   let sighting: ServerSighting
   let examination: Examination
-  /// What was found about the time.
+  /// The result of the clock check.
   let clock: DoctorFinding
 
   private var known: KnownServer? { examination.known }
@@ -23,21 +23,21 @@ struct PushFinding {
   var finding: DoctorFinding {
     guard let credential = examination.credential else {
       return .skipped(
-        .push, "there is nothing to push by: give --key FILE.p8 --key-id K --team-id T, --token JWT or --cert FILE")
+        .push, "no credential: specify --key FILE.p8 --key-id K --team-id T, --token JWT or --cert FILE")
     }
     switch sighting.outcomes.first ?? nil {
     case .answered(let answer)?: return answered(answer, credential)
     case .reset(let code)?:
       return .failed(
-        .push, "stream reset by the server: \(HTTP2ErrorCode.description(of: code))",
-        repair: "this is not how APNs answers: another service, or a proxy, is in between")
+        .push, "the server reset the stream: \(HTTP2ErrorCode.description(of: code))",
+        repair: "this is not a response of APNs: check for another service or a proxy")
     case .disconnected?, nil: return unanswered(credential)
     }
   }
 
-  // MARK: - Answers
+  // MARK: - Responses
 
-  /// The JSON of an answer or a GOAWAY.
+  /// The JSON body of a rejection or a GOAWAY.
   private struct Rejection: Decodable {
     var reason: String
 
@@ -53,7 +53,7 @@ struct PushFinding {
     guard let text = Rejection(answer.body)?.reason else {
       return .failed(
         .push, "\(answer.status) without a reason",
-        repair: "this is not how APNs answers: another service, or a proxy, is in between")
+        repair: "this is not a response of APNs: check for another service or a proxy")
     }
     return .failed(.push, "\(answer.status) \(text)\(id)", repair: repair(for: text, credential))
   }
@@ -66,75 +66,76 @@ struct PushFinding {
       return KeyAdvice(token: token, known: known).wrongEnvironment
     case (.expiredProviderToken, _):
       return clock.repair
-        ?? "the server's clock shows another time than the token's iat: apns-mock clock show --admin HOST:PORT tells; one "
-        + "that was moved is set back by apns-mock clock real"
+        ?? "the server's clock differs from the token's iat: check it with apns-mock clock show --admin HOST:PORT; reset it "
+        + "with apns-mock clock real"
     case (.missingProviderToken, .certificate):
-      return "the server did not get the certificate: a proxy that ends TLS before it has to pass TCP on as it comes"
+      return "the server did not receive the certificate: a proxy in between must forward TCP and not terminate TLS"
     case (.badCertificate, _):
-      return "this is no provider certificate: make one with apns-mock certs client --topic \(examination.topic)"
+      return "this is not a provider certificate: create one with apns-mock certs client --topic \(examination.topic)"
     case (.topicDisallowed, .certificate(_, _, let certificate)):
       return
-        "the certificate is for \(certificate.topics.joined(separator: ", ")): push to one of these (--topic), or make "
+        "the certificate allows \(certificate.topics.joined(separator: ", ")): push to one of these (--topic), or create "
         + "another one with apns-mock certs client --topic \(examination.topic)"
     case (.topicDisallowed, .token):
-      return "the key is for other topics, or the topic's suffix does not fit: apns-mock key ls shows those of each key"
+      return
+        "the key is restricted to other topics, or the topic has the wrong suffix: apns-mock key ls lists the topics"
     default:
-      let when = reason.map { "APNs says so when \($0.when); " } ?? ""
-      return when + "apns-mock get APNS-ID shows how far the push came"
+      let when = reason.map { "APNs responds with this reason when \($0.when); " } ?? ""
+      return when + "for details: apns-mock get APNS-ID"
     }
   }
 
-  // MARK: - No answer
+  // MARK: - No response
 
   private func unanswered(_ credential: Credential) -> DoctorFinding {
     if let goAway = sighting.goAway { return dismissed(goAway, credential) }
     if sighting.tls != nil, !sighting.isTrusted {
-      return .skipped(.push, "nothing is sent to a server that is not trusted")
+      return .skipped(.push, "no push is sent to an untrusted server")
     }
     switch sighting.ending {
     case _ where sighting.negotiatedProtocol != "h2": return .skipped(.push, "no HTTP/2")
     case .failed(let text): return refused(text, credential)
     case .timedOut where sighting.settings != nil:
       return .failed(
-        .push, "no answer within \(WrittenDuration.text(examination.patience))",
-        repair: "look into the server's log; --timeout gives it longer")
+        .push, "no response within \(WrittenDuration.text(examination.patience))",
+        repair: "check the server's log, or wait longer with --timeout")
     case .closed where sighting.settings != nil:
-      return .failed(.push, "the server closed the connection", repair: "look into the server's log")
-    default: return .skipped(.push, "the connection did not come that far")
+      return .failed(.push, "the server closed the connection", repair: "check the server's log")
+    default: return .skipped(.push, "the connection ended before the push")
     }
   }
 
   private func dismissed(_ goAway: ServerSighting.GoAway, _ credential: Credential) -> DoctorFinding {
-    let seen = "GOAWAY instead of an answer: code \(goAway.errorCode) \(goAway.text)"
+    let seen = "GOAWAY instead of a response: code \(goAway.errorCode) \(goAway.text)"
     guard Rejection(Array(goAway.text.utf8))?.reason == Reason.badCertificateEnvironment.text,
       case .certificate(_, _, let certificate) = credential
-    else { return .failed(.push, seen, repair: "look into the server's log") }
+    else { return .failed(.push, seen, repair: "check the server's log") }
     let own = certificate.production ? "production" : "sandbox"
     let other = certificate.production ? "sandbox" : "production"
     return .failed(
-      .push, "\(seen): the certificate is for \(own), the server mimics \(known?.environment ?? other)",
-      repair: "start the server with --environment \(own), or make a certificate for both: apns-mock certs client "
+      .push, "\(seen): the certificate is for \(own), the server's environment is \(known?.environment ?? other)",
+      repair: "start the server with --environment \(own), or create a certificate for both: apns-mock certs client "
         + "--topic \(examination.topic)")
   }
 
-  /// The server's TLS alert about a client certificate (APNS.md section 4.2, observed).
+  /// Returns the failure for the server's TLS alert about a client certificate (Protocol.md, section 4.2, observed).
   private func refused(_ text: String, _ credential: Credential) -> DoctorFinding {
     guard case .certificate(let chain, _, let certificate) = credential else {
-      return .failed(.push, text, repair: "look into the server's log")
+      return .failed(.push, text, repair: "check the server's log")
     }
     let repair: String
     if text.contains("expired") {
       repair =
-        "\(chain) ended at \(TimeArgument.text(certificate.notAfter)): make a new one with apns-mock certs client --topic "
+        "\(chain) expired at \(TimeArgument.text(certificate.notAfter)): create one with apns-mock certs client --topic "
         + examination.topic
     } else if text.contains("unknown ca") {
       repair =
-        "the server does not know the CA of \(chain): start it with --client-ca FILE, or use a certificate that "
-        + "apns-mock certs client made in its folder"
+        "the server does not trust the CA of \(chain): start it with --client-ca FILE, or create a certificate in its "
+        + "folder with apns-mock certs client"
     } else {
       repair =
-        "the server did not take \(chain): make a new one with apns-mock certs client --topic \(examination.topic)"
+        "the server rejected \(chain): create a new one with apns-mock certs client --topic \(examination.topic)"
     }
-    return .failed(.push, "the server refused the client certificate: \(text)", repair: repair)
+    return .failed(.push, "the server rejected the client certificate: \(text)", repair: repair)
   }
 }

@@ -4,23 +4,23 @@
   import Foundation
 #endif
 
-/// What a provider token says of itself. Its signature is not looked at: only the server's key tells whether it is good.
+/// The decoded claims of a provider token. The signature is not verified, which requires the server's key.
 struct ReadToken: Sendable, Equatable {
-  /// `kid` of the header.
+  /// The header's `kid`.
   var keyID: String?
-  /// `iss`.
+  /// The claim `iss`.
   var teamID: String?
-  /// `iat` as it stands there: seconds since 1970, if it is right.
+  /// The claim `iat` unchanged; seconds since 1970 if valid.
   var issuedAt: Double?
 
-  /// A token that says this.
+  /// Creates a token's claims.
   init(keyID: String?, teamID: String?, issuedAt: Double?) {
     self.keyID = keyID
     self.teamID = teamID
     self.issuedAt = issuedAt
   }
 
-  /// Reads a JWT (RFC 7519); nil if it is none.
+  /// Decodes a JWT (RFC 7519); nil if the text is not a JWT.
   init?(_ jwt: String) {
     let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
     guard parts.count == 3, let header = Self.object(Header.self, parts[0]),
@@ -38,7 +38,7 @@ struct ReadToken: Sendable, Equatable {
     var iat: Time?
   }
 
-  /// A number, or one that is written as a text.
+  /// A number, or a number in a string.
   private struct Time: Decodable {
     var seconds: Double?
 

@@ -1,7 +1,7 @@
 import MockAPNS
 import TLSEngine
 
-/// What the server itself shows: TLS, its certificate, HTTP/2.
+/// Checks the server's TLS, certificate and HTTP/2.
 struct ServerFindings {
   let sighting: ServerSighting
   let examination: Examination
@@ -13,14 +13,14 @@ struct ServerFindings {
     return text
   }
 
-  /// Whether the server ended the handshake because `h2` is nothing to it (RFC 7301 section 3.2).
+  /// Whether the server aborted the handshake because it does not support `h2` (RFC 7301 section 3.2).
   private var refusesHTTP2: Bool { failure?.contains("no application protocol") == true }
 
   // MARK: - TLS
 
-  /// Whether what answers is TLS.
+  /// Returns the result of the TLS check.
   ///
-  /// - Parameter plain: what it answered to plain HTTP.
+  /// - Parameter plain: The server's response to plain HTTP.
   func tls(plain: AdminClient.Answer?) -> DoctorFinding {
     if let version = sighting.tls { return .passed(.tls, version) }
     if refusesHTTP2 || certificate != nil {
@@ -31,37 +31,37 @@ struct ServerFindings {
     if first.count > 8, first[3] == 4, first[5...8].allSatisfy({ $0 == 0 }) {
       return .failed(
         .tls, "HTTP/2 without TLS",
-        repair: "APNs speaks TLS only: connect to the port that has TLS, or switch it on there")
+        repair: "APNs requires TLS: connect to a port with TLS, or enable it there")
     }
     if first.first == 21 || first.first == 22 {
       return .failed(
-        .tls, failure ?? "the server ended the handshake",
-        repair: "let the server take TLS 1.2 or 1.3 with the cipher suites that are usual today")
+        .tls, failure ?? "the server aborted the handshake",
+        repair: "enable TLS 1.2 or 1.3 with common cipher suites on the server")
     }
     if !first.isEmpty {
       return .failed(
-        .tls, "an answer that is not TLS, beginning with \(Self.shown(first))",
-        repair: "another service has this port: connect to the one that apns-mock says at its start (--apns)")
+        .tls, "the response is not TLS and begins with \(Self.shown(first))",
+        repair: "another service uses this port: connect to the address that apns-mock prints at its start (--apns)")
     }
     let seen =
-      sighting.ending == .timedOut ? "takes connections and says nothing" : "takes connections and closes them again"
+      sighting.ending == .timedOut ? "accepts connections without a response" : "accepts and closes connections"
     return .failed(
       .tls, seen,
       repair:
-        "no TLS 1.2 or 1.3 is behind this port; a published one that leads to a container takes connections even if "
-        + "nothing listens in there: the server has to listen on all its addresses (--apns 0.0.0.0:PORT)")
+        "no TLS 1.2 or 1.3 server uses this port; a container's published port accepts connections even if nothing listens "
+        + "in the container: the server must listen on all addresses (--apns 0.0.0.0:PORT)")
   }
 
   private func plainHTTP(_ plain: AdminClient.Answer) -> DoctorFinding {
     guard plain.body.elementsEqual(#"{"status":"live"}"#.utf8) else {
       return .failed(
         .tls, "plain HTTP",
-        repair: "APNs speaks TLS only: connect to the port that has TLS, or let the proxy there pass TCP on as it comes"
+        repair: "APNs requires TLS: connect to a port with TLS, or configure the proxy there to forward TCP"
       )
     }
     let apns = (examination.known?.apns ?? Configuration().apns).map(\.description).joined(separator: ", ")
     return .failed(
-      .tls, "plain HTTP: this is the admin listener of apns-mock", repair: "providers connect to \(apns) (--apns)")
+      .tls, "plain HTTP: this is the admin listener of apns-mock", repair: "connect to \(apns) (--apns)")
   }
 
   private static func shown(_ bytes: [UInt8]) -> String {
@@ -70,12 +70,12 @@ struct ServerFindings {
 
   // MARK: - Certificate
 
-  /// Whether the server's certificate comes from the trusted CA, and is in time.
+  /// The result of the check of the certificate chain and validity period.
   var chain: DoctorFinding {
-    guard let certificate else { return .skipped(.chain, "the handshake ended before a certificate came") }
+    guard let certificate else { return .skipped(.chain, "the handshake ended before the certificate") }
     guard let fault = sighting.certificateFault else {
       let end = TimeArgument.text(certificate.notAfter)
-      return constrainedAddresses ?? .passed(.chain, "issued by \(certificate.issuer), good until \(end)")
+      return constrainedAddresses ?? .passed(.chain, "issued by \(certificate.issuer), valid until \(end)")
     }
     switch fault.kind {
     case .unknownAuthority: return strange(certificate)
@@ -83,30 +83,30 @@ struct ServerFindings {
       let life = "\(TimeArgument.text(certificate.notBefore)) to \(TimeArgument.text(certificate.notAfter))"
       let now = TimeArgument.text(ServerClock().now)
       return .failed(
-        .chain, "\(fault.text): it is good from \(life), and this machine's clock shows \(now)",
+        .chain, "\(fault.text): it is valid from \(life), and this machine's clock shows \(now)",
         repair:
-          "if the clock is right, start apns-mock serve again: it renews its certificate, and says what to do if the "
-          + "CA has ended; if not, set the clock")
+          "if the clock is correct, restart apns-mock serve, which renews its certificate and reports an expired CA; if "
+          + "not, set the clock")
     case .nameOutsideAuthority:
       return .failed(
-        .chain, "its CA may not vouch for the names it bears: \(fault.text)",
-        repair: "make a CA that may: apns-mock certs --new-ca --san NAME")
+        .chain, "the CA's name constraints exclude a name of the certificate: \(fault.text)",
+        repair: "create a CA for these names: apns-mock certs --new-ca --san NAME")
     case .other:
       return .failed(
-        .chain, fault.text, repair: "make new certificates: apns-mock certs --new-ca; clients have to trust the new CA")
+        .chain, fault.text, repair: "create new certificates: apns-mock certs --new-ca; clients must trust the new CA")
     }
   }
 
-  /// A failure if the CA is one that clients built on BoringSSL refuse; nil if it is not.
+  /// The failure for a CA with IP address constraints, which clients built on BoringSSL reject; nil for other CAs.
   private var constrainedAddresses: DoctorFinding? {
     let problem =
-      "has IP addresses among its name constraints: clients built on BoringSSL (NIOSSL, curl_cffi, Chrome) refuse it"
+      "has IP addresses in its name constraints: clients built on BoringSSL (NIOSSL, curl_cffi, Chrome) reject it"
     let served = examination.known?.authority
     if served?.constrainsAddresses == true {
       return .failed(
         .chain, "the server's CA \(problem)",
         repair:
-          "start apns-mock serve again: it re-issues the CA with the same key; if ca-key.pem is missing, make a new CA: "
+          "restart apns-mock serve, which re-issues the CA with the same key; if ca-key.pem is missing, create a new CA: "
           + "apns-mock certs --new-ca")
     }
     guard let path = examination.authority, let text = try? Files.text(of: path),
@@ -118,83 +118,83 @@ struct ServerFindings {
     return .failed(
       .chain, "\(path) \(problem)",
       repair:
-        "run apns-mock certs for its folder, which re-issues it with the same key; if ca-key.pem is missing, make a new "
+        "run apns-mock certs for its folder, which re-issues it with the same key; if ca-key.pem is missing, create a new "
         + "CA: apns-mock certs --new-ca\(current ?? "")")
   }
 
   private func strange(_ certificate: X509Certificate) -> DoctorFinding {
-    let trusted = examination.authority.map { "which is not in \($0)" } ?? "and there is no CA here to trust"
+    let trusted = examination.authority.map { "which is not in \($0)" } ?? "and no trusted CA is specified"
     let seen = "issued by \(certificate.issuer), \(trusted)"
     if certificate.issuerOrganization?.hasPrefix("Apple") == true {
       return .failed(
         .chain, "\(seen): this is Apple's own server",
-        repair: "lead \(examination.serverName) to the mock by a line in the hosts file or a container's alias")
+        repair: "map \(examination.serverName) to the mock in the hosts file or by a container's alias")
     }
     if let known = examination.known, known.authority.map(certificate.isIssued(by:)) == true {
       return .failed(
         .chain, seen,
-        repair: "the server hands out its CA: curl http://\(known.admin)/ca.pem -o ca.pem; trust that one (--ca ca.pem)"
+        repair: "download the server's CA and trust it: curl http://\(known.admin)/ca.pem -o ca.pem; --ca ca.pem"
       )
     }
     if certificate.issuerOrganization == CertificateAuthority.organization {
       return .failed(
         .chain, seen,
-        repair: "trust the ca.pem of the folder that server was started with (--ca FILE); it also hands it out on its "
-          + "admin listener: curl http://HOST:8197/ca.pem -o ca.pem")
+        repair: "trust ca.pem of that server's certificate folder (--ca FILE), or download it from its admin listener: "
+          + "curl http://HOST:8197/ca.pem -o ca.pem")
     }
     return .failed(
       .chain, seen,
       repair:
-        "another service, or a proxy, answers there: connect to apns-mock itself, or trust that one's CA (--ca FILE)")
+        "another service or a proxy responds: connect directly to apns-mock, or trust that service's CA (--ca FILE)")
   }
 
-  /// Whether the certificate bears the server's name.
+  /// The result of the check of the server's name.
   var name: DoctorFinding {
-    guard let certificate else { return .skipped(.name, "the handshake ended before a certificate came") }
+    guard let certificate else { return .skipped(.name, "the handshake ended before the certificate") }
     let name = examination.serverName
-    if sighting.bearsName { return .passed(.name, "the certificate bears \(name)") }
+    if sighting.bearsName { return .passed(.name, "the certificate contains \(name)") }
     let names = certificate.names.map(\.description).joined(separator: ", ")
     return .failed(
-      .name, "the certificate does not bear \(name), but \(names.isEmpty ? "no name" : names)",
-      repair: "start the server with --san \(name), which makes it a new certificate; or connect by one of those names "
+      .name, "the certificate contains \(names.isEmpty ? "no names" : names), not \(name)",
+      repair: "start the server with --san \(name), which re-issues its certificate, or use one of its names "
         + "(--server-name)")
   }
 
   // MARK: - HTTP/2
 
-  /// Whether HTTP/2 was agreed on.
+  /// The result of the check of the negotiated protocol.
   var alpn: DoctorFinding {
     if sighting.negotiatedProtocol == "h2" { return .passed(.alpn, "h2") }
     guard sighting.tls != nil || refusesHTTP2 else { return .skipped(.alpn, "the handshake failed") }
     let seen =
       refusesHTTP2
-      ? "the server refused h2"
-      : sighting.negotiatedProtocol.map { "the server chose \($0)" } ?? "the server chose nothing"
+      ? "the server rejected h2"
+      : sighting.negotiatedProtocol.map { "the server selected \($0)" } ?? "the server selected no protocol"
     return .failed(
       .alpn, seen,
-      repair: "let what answers there speak HTTP/2; a proxy in front of apns-mock has to pass TCP on as it comes, or "
-        + "offer h2 by ALPN")
+      repair: "enable HTTP/2 on the server; a proxy in front of apns-mock must forward TCP, or offer h2 by ALPN")
   }
 
-  /// Whether the first SETTINGS are such as APNs sends (APNS.md section 9.1, observed).
+  /// The result of the comparison of the first SETTINGS with those of APNs (Protocol.md, section 9.1, observed).
   var settings: DoctorFinding {
     guard alpn.result == .passed else { return .skipped(.settings, "no HTTP/2") }
     guard let settings = sighting.settings else {
-      // With TLS 1.3 a server says only after the handshake what it thinks of a certificate.
+      // With TLS 1.3, a server rejects a client certificate only after the handshake.
       if examination.credential?.certificateFiles != nil, failure != nil {
         return .skipped(.settings, "the server ended the connection first: \(failure ?? "")")
       }
       return .failed(
-        .settings, failure ?? (sighting.ending == .timedOut ? "none came" : "the server closed the connection"),
-        repair: "another service answers there, or one that is stuck: look into its log")
+        .settings, failure ?? (sighting.ending == .timedOut ? "none received" : "the server closed the connection"),
+        repair: "another service responds, or the server is stuck: check its log")
     }
     let streams = settings.maxConcurrentStreams.map(String.init) ?? "unlimited"
     let size = settings.maxHeaderListSize.map(String.init) ?? "unlimited"
     let seen = "MAX_CONCURRENT_STREAMS \(streams), MAX_HEADER_LIST_SIZE \(size)"
     guard settings.areAsAPNs else {
       return .failed(
-        .settings, "\(seen): APNs names a number of streams, and \(ServerSighting.Settings.headerListSizeOfAPNs)",
-        repair: "another HTTP/2 server, or a proxy, answers there: connect to apns-mock itself")
+        .settings,
+        "\(seen): APNs sends a limit of streams and MAX_HEADER_LIST_SIZE \(ServerSighting.Settings.headerListSizeOfAPNs)",
+        repair: "another HTTP/2 server or a proxy responds: connect directly to apns-mock")
     }
     return .passed(.settings, seen)
   }

@@ -1,20 +1,20 @@
 import Logging
 import MockAPNS
 
-/// Writes log lines, in either format, to standard error.
+/// A log handler that writes lines of text or JSON to standard error.
 struct LineLogHandler: LogHandler {
   var metadata: Logger.Metadata = [:]
   var metadataProvider: Logger.MetadataProvider?
   var logLevel: Logger.Level
 
-  /// Never moved: the time of the machine.
+  /// The machine's time. Logs do not use the adjustable clock of the server.
   private static let clock = ServerClock()
 
   private let format: LogFormat
   private let isColoured: Bool
   private let write: @Sendable ([UInt8]) -> Void
 
-  /// A handler whose lines go to `write`, each with its line break; to standard error unless somebody says otherwise.
+  /// Creates a handler that passes each line with its line break to `write`, by default to standard error.
   init(
     format: LogFormat, level: Logger.Level, coloured: Bool = StandardStream.error.takesColours,
     write: (@Sendable ([UInt8]) -> Void)? = nil
@@ -52,10 +52,10 @@ struct LineLogHandler: LogHandler {
     return bytes + [UInt8(ascii: "\n")]
   }
 
-  /// What stands in the place of lines that nobody took.
+  /// Returns the line that replaces dropped lines.
   private static func gap(_ dropped: Int) -> LogLine {
     let event = LogEvent(
-      level: .warning, message: "\(dropped) log lines were dropped: nobody read them from standard error",
+      level: .warning, message: "\(dropped) log lines were dropped because standard error was not read",
       metadata: nil, source: "apns-mock", file: #fileID, function: #function, line: #line)
     return LogLine(time: clock.now, event: event, metadata: [:])
   }

@@ -1,15 +1,15 @@
 import Logging
 import Notation
 
-/// One thing that was logged, as text for people or as a JSON object for programs.
+/// One log line, as text for people or as a JSON object for programs.
 struct LogLine {
-  /// Milliseconds since 1970, of the machine's clock: logs are compared with those of other programs.
+  /// Milliseconds since 1970 by the machine's clock, so that logs can be compared with those of other programs.
   let time: Int64
   let event: LogEvent
-  /// What the logger always says, and what this event adds; the latter wins.
+  /// The metadata of the logger and the event. The event's values override the logger's.
   let metadata: Logger.Metadata
 
-  /// `06:42:06.123 info    a push was rejected connection=c17 reason=BadTopic`, in UTC.
+  /// Returns a line such as `06:42:06.123 info    a push was rejected connection=c17 reason=BadTopic`, in UTC.
   func text(coloured: Bool) -> String {
     let clock = (WrittenTime.text(time) ?? "").dropFirst(11).dropLast()
     let level = event.level.rawValue
@@ -19,7 +19,7 @@ struct LogLine {
     return line
   }
 
-  /// `{"time":…,"level":"info","message":…,"connection":"c17"}`
+  /// The JSON object, such as `{"time":…,"level":"info","message":…,"connection":"c17"}`.
   var json: [UInt8] {
     var writer = JSONWriter(capacity: 256)
     writer.object { writer in

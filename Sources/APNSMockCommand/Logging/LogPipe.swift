@@ -1,19 +1,19 @@
 import Dispatch
 import NIOConcurrencyHelpers
 
-/// A bounded queue of log lines and the one thread that writes them.
+/// A bounded queue of log lines and the thread that writes them.
 ///
-/// Event loops log, so adding a line never waits for the stream, whether or not anybody reads it. Lines that find the queue
-/// full are dropped and counted.
+/// Event loops write logs, so adding a line never blocks, even if the stream is not read. Lines are dropped and counted
+/// while the queue is full.
 final class LogPipe: Sendable {
   /// The queue of this process's standard error.
   static let standardError = LogPipe { StandardStream.error.writeDirectly($0) }
 
-  /// The most bytes that wait to be written.
+  /// The most bytes that are queued.
   static let capacity = 1 << 20
-  /// The most bytes per write: a pipe takes as many without mixing them with what other processes write (PIPE_BUF).
+  /// The most bytes per write: a pipe writes this many atomically (PIPE_BUF).
   private static let batchSize = 4096
-  /// The longest time a flush waits for a stream that nobody reads.
+  /// The longest time a flush waits for a stream that is not read.
   private static let patience = DispatchTimeInterval.seconds(1)
 
   private struct State {
@@ -69,7 +69,7 @@ final class LogPipe: Sendable {
     }
   }
 
-  /// Waits until all lines added before are written, at most for a second.
+  /// Waits until all earlier lines are written, at most one second.
   func flush() {
     guard state.withLockedValue({ $0.isWriting }) else { return }
     // The writer is a serial queue: this runs once the lines are written.
@@ -98,7 +98,7 @@ final class LogPipe: Sendable {
     state.withLockedValue { $0.size -= batch.count }
   }
 
-  /// Removes the lines that wait; nil if none do, which ends the writer.
+  /// Removes the queued lines; returns nil if there are none, which ends the writer.
   private func takeLines() -> [[UInt8]]? {
     state.withLockedValue { state in
       if state.lines.isEmpty { state.addGap() }

@@ -3,27 +3,27 @@ import Inbox
 import MockAPNS
 import Notation
 
-/// What is looked at after a program has run: whether the pushes were as expected, and what its provider did wrong.
+/// The checks after a program has run: expectations about its pushes, and findings.
 struct ExecChecks: Sendable {
-  /// What is expected; nil if nobody said.
+  /// The expectations; nil if none are specified.
   var expectations: VerificationFile?
-  /// What the provider must not have done.
+  /// The findings that fail the run.
   var refused: Set<Finding.Kind> = []
-  /// Whether `refused` is met when no push arrived.
+  /// Whether the check of findings passes if no push arrived.
   var allowsNoPushes = false
 
-  /// What came of one of the two.
+  /// The result of one of the two checks.
   struct Outcome: Sendable {
-    /// 0, 1, or 5 where nobody knows.
+    /// `done`, `failed` or `inconclusive`.
     var status = ExitStatus.done
-    /// What there is to say.
+    /// The lines to report.
     var lines: [String] = []
   }
 
-  /// So many findings are told.
+  /// The maximum number of findings to report.
   private static let shown = 20
 
-  /// Which findings a text means: names with commas between them, or `all`.
+  /// Parses names of findings separated by commas, or `all`.
   static func kinds(_ text: String) throws(BadValue) -> Set<Finding.Kind> {
     if text == "all" { return Set(Finding.Kind.allCases) }
     var kinds: Set<Finding.Kind> = []
@@ -31,24 +31,24 @@ struct ExecChecks: Sendable {
       guard let kind = Finding.Kind(rawValue: name) else {
         let names = Finding.Kind.allCases.map(\.rawValue)
         let guess = Spelling.nearest(to: name, among: names).map { " (did you mean \($0)?)" } ?? ""
-        throw BadValue(value: name, allowed: "all, or of these: \(names.joined(separator: ", "))\(guess)")
+        throw BadValue(value: name, allowed: "all, or any of \(names.joined(separator: ", "))\(guess)")
       }
       kinds.insert(kind)
     }
     return kinds
   }
 
-  /// Whether the expectations can be understood, so that a mistake shows before the program runs. Names of rules,
-  /// profiles and reasons are checked afterwards: the program may add them.
+  /// Validates the expectations before the program runs. Names of rules, profiles and reasons are validated afterwards,
+  /// because the program may add them.
   ///
-  /// - Throws: `CommandFailure` with every mistake.
+  /// - Throws: `CommandFailure` with all errors.
   func examine(_ state: ServerState) throws {
     if let expectations { _ = try verification(expectations, state, known: nil) }
   }
 
-  /// Looks whether the pushes were as expected, while the server runs.
+  /// Verifies the expectations while the server runs.
   ///
-  /// - Parameter mayWait: whether more may come, so that it is waited for as the file says.
+  /// - Parameter mayWait: Whether to wait for more pushes as the file specifies.
   func verify(_ state: ServerState, mayWait: Bool) async throws -> Outcome {
     guard let expectations else { return Outcome() }
     var verification: Verification
@@ -66,7 +66,7 @@ struct ExecChecks: Sendable {
     return Outcome(status: report.isInconclusive ? .inconclusive : .failed, lines: lines)
   }
 
-  /// Looks what the provider did wrong, after everything has ended.
+  /// Checks for findings after the server has stopped.
   func findings(_ state: ServerState) -> Outcome {
     guard !refused.isEmpty else { return Outcome() }
     let inbox = state.inbox.snapshot()
@@ -74,10 +74,10 @@ struct ExecChecks: Sendable {
       return Outcome(
         status: .failed,
         lines: [
-          "--fail-on-findings: the inbox has no push, so nothing was checked; --allow-no-pushes accepts that"
+          "--fail-on-findings: no push arrived, so nothing was checked; to accept this: --allow-no-pushes"
         ])
     }
-    // No attempt can follow any more, so nothing needs to be waited for.
+    // No further attempt can follow, so the check need not wait for one.
     var rulebook = state.rulebook
     rulebook.settings.abandonedAfter = .zero
     let report = state.inbox.findings(by: rulebook, in: Selection())
@@ -86,7 +86,7 @@ struct ExecChecks: Sendable {
       if report.isComplete { return Outcome() }
       return Outcome(
         status: .inconclusive,
-        lines: ["nobody knows what findings there were: \(report.evicted) pushes were dropped; raise --max-records"])
+        lines: ["findings are inconclusive: \(report.evicted) pushes were evicted; raise --max-records"])
     }
     var lines = found.prefix(Self.shown).map { finding in
       "finding \(finding.kind.rawValue), push \(finding.seq): \(finding.explanation)".onOneLine

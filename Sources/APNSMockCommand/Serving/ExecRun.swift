@@ -2,21 +2,21 @@ import Inbox
 import Logging
 import MockAPNS
 
-/// One run of a program with a server of its own.
+/// One run of a program with its own server.
 struct ExecRun: Sendable {
   let settings: ServeSettings
   let logger: Logger
   /// The program and its arguments.
   let program: [String]
-  /// What is looked at afterwards.
+  /// The checks after the run.
   let checks: ExecChecks
-  /// The flag that asks for the export.
+  /// The flag that requested the export, for messages.
   let exportFlag: String
 
-  /// Runs it.
+  /// Runs the program.
   ///
-  /// - Returns: the exit code.
-  /// - Throws: `CommandFailure` if it could not be run.
+  /// - Returns: The exit code.
+  /// - Throws: `CommandFailure` if the server or the program cannot be started.
   func run() async throws -> Int32 {
     let files = InheritedFiles()
     let signals = try SignalWatch()
@@ -51,7 +51,7 @@ struct ExecRun: Sendable {
     }
     tell(result)
     var outcomes: [ExecChecks.Outcome] = []
-    // Whoever was told to end, and is, has no time to lose.
+    // After a termination signal, skip the verification, which may wait.
     if result.askedBy == nil {
       outcomes.append(try await checks.verify(server.state, mayWait: result.ending == .exited(0)))
     }
@@ -61,7 +61,7 @@ struct ExecRun: Sendable {
     for line in outcomes.flatMap(\.lines) { say(line) }
     summarize(server.state)
     let statuses = outcomes.map(\.status).filter { $0 != .done }
-    // What is certain goes before what nobody knows.
+    // A failure takes precedence over an inconclusive result.
     let found = statuses.first { $0 != .inconclusive } ?? statuses.first ?? .done
     return result.ending.code == 0 ? found.rawValue : result.ending.code
   }
@@ -75,7 +75,7 @@ struct ExecRun: Sendable {
     }
   }
 
-  /// Says something that went wrong.
+  /// Reports a problem.
   private func say(_ words: String) {
     switch settings.logFormat {
     case .text: StandardStream.error.line("apns-mock: \(words)")
@@ -83,7 +83,7 @@ struct ExecRun: Sendable {
     }
   }
 
-  /// What a program needs to find the server and to be trusted by it.
+  /// Returns the changes to the program's environment: the server's addresses and credentials.
   private func environment(
     of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool
   ) -> [String: String?] {
@@ -104,14 +104,14 @@ struct ExecRun: Sendable {
     return changes
   }
 
-  /// A shell says how a program of its own was killed; of this one only we know.
+  /// Reports the signal that killed the program, as a shell does for its own children.
   private func tell(_ result: Supervision.Result) {
     guard case .killed(let signal) = result.ending, signal != result.askedBy else { return }
     let name = SignalName.text(signal)
     say("\(program.first ?? "") was killed by signal \(signal) (\(name))")
   }
 
-  /// One line on what came.
+  /// Prints a summary of the pushes in one line.
   private func summarize(_ state: ServerState) {
     let summary = ExecSummary(state)
     switch settings.logFormat {

@@ -2,7 +2,7 @@ import Inbox
 import Logging
 import MockAPNS
 
-/// What came while a program ran.
+/// A summary of the pushes during a run.
 struct ExecSummary {
   private var counts: [Record.Outcome: Int] = [:]
   private var findings: [Finding.Kind: Int] = [:]
@@ -11,7 +11,7 @@ struct ExecSummary {
   private let profile: String
   private let seed: UInt64
 
-  /// Counts what is in the inbox.
+  /// Counts the pushes and findings in the inbox.
   init(_ state: ServerState) {
     let snapshot = state.inbox.snapshot()
     total = snapshot.count + snapshot.evicted
@@ -28,21 +28,21 @@ struct ExecSummary {
     seed = selection.seed
   }
 
-  /// `3 pushes: 2 accepted, 1 faulted; profile flaky-503, seed 7`.
+  /// The summary in one line: `3 pushes: 2 accepted, 1 faulted; profile flaky-503, seed 7`.
   var text: String {
     let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
     var text = "\(total) push\(total == 1 ? "" : "es")" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
-    if evicted > 0 { text += ", \(evicted) dropped to keep the inbox in bounds" }
+    if evicted > 0 { text += ", \(evicted) evicted because the inbox is full" }
     if !findings.isEmpty {
       text +=
         "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
     }
-    // What it takes to have the same faults again.
+    // The profile and seed reproduce the faults.
     if counts[.faulted] != nil { text += "; profile \(profile), seed \(seed)" }
     return text
   }
 
-  /// The same for logs.
+  /// The summary as log metadata.
   var metadata: Logger.Metadata {
     var metadata: Logger.Metadata = [
       "pushes": .stringConvertible(total), "evicted": .stringConvertible(evicted), "profile": .string(profile),

@@ -11,15 +11,15 @@ import MockAPNS
 
 /// A file with an exported inbox.
 struct ExportFile {
-  /// Where it is; `-` is standard input.
+  /// The file's path; `-` is standard input.
   let path: String
 
   init(_ path: String) { self.path = path }
 
-  /// Reads it, a piece at a time.
+  /// Reads the file in parts of 1 MiB.
   ///
-  /// - Parameter maxBytes: what its pushes may take in memory.
-  /// - Throws: `CommandFailure` that names file and line.
+  /// - Parameter maxBytes: The memory limit of the inbox.
+  /// - Throws: `CommandFailure` that names the file and line.
   func inbox(maxBytes: Int) throws -> Inbox {
     let file = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
     guard file >= 0 else { throw failure("\(path): cannot be read: \(String(cString: strerror(errno)))") }

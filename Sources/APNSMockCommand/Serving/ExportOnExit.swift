@@ -9,25 +9,25 @@ import MockAPNS
   import Glibc
 #endif
 
-/// The inbox as a file, written when the server ends.
+/// The export of the inbox when the server stops.
 struct ExportOnExit: Sendable {
-  /// Where, from the root: the working directory may change.
+  /// The absolute path, because the working directory may change.
   let path: String
-  /// The flag that asks for it.
+  /// The flag that requested the export, for messages.
   let flag: String
 
-  /// Looks whether the file could be written, so that a mistake shows before the tests run and not after them.
+  /// Checks that the file can be written, so that a wrong path fails before the tests and not after them.
   ///
   /// - Throws: `CommandFailure`.
   init(to path: String, for flag: String) throws {
     self.flag = flag
     self.path = Files.absolute(path)
     if FileReplacement.isSpecial(self.path) {
-      // Opened to see whether that is possible, as it is not for a folder.
+      // Opening fails for a folder, for example.
       let file = open(self.path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
       let reason = String(cString: strerror(errno)).lowercased()
       guard file >= 0 else {
-        throw CommandFailure(.usage, "\(flag): \(path): cannot be written to (\(reason)); name a file")
+        throw CommandFailure(.usage, "\(flag): \(path): cannot be written (\(reason)); specify a file")
       }
       close(file)
       return
@@ -36,13 +36,13 @@ struct ExportOnExit: Sendable {
     guard access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 else {
       let reason = String(cString: strerror(errno)).lowercased()
       throw CommandFailure(
-        .usage, "\(flag): \(path): its folder cannot be written to (\(reason)); name a file in another one")
+        .usage, "\(flag): \(path): the folder is not writable (\(reason)); specify another one")
     }
   }
 
-  /// Writes it, under a temporary name at first.
+  /// Writes the export atomically.
   ///
-  /// - Returns: how many pushes there are.
+  /// - Returns: The number of pushes.
   /// - Throws: `CommandFailure`.
   func write(_ state: ServerState) throws -> Int {
     let snapshot = state.inbox.snapshot()
@@ -53,7 +53,7 @@ struct ExportOnExit: Sendable {
       while let piece = export.next() { try file.append(piece) }
       try file.commit()
     } catch {
-      throw CommandFailure(.failed, "\(flag): \(error); the inbox is lost: \(snapshot.count) pushes")
+      throw CommandFailure(.failed, "\(flag): \(error); the inbox (\(snapshot.count) pushes) is lost")
     }
     return snapshot.count
   }

@@ -3,18 +3,18 @@ import Logging
 import MockAPNS
 import TLSEngine
 
-/// A server with its admin listener and its port file, from ready to gone.
+/// A running server with its admin listener and port file.
 struct LiveServer: Sendable {
-  /// What its connections and its admin side share.
+  /// The state shared by the provider listeners and the admin API.
   var state: ServerState { server.state }
   private let server: MockServer
   private let admin: AdminServer?
   private let portFile: WrittenPortFile?
 
-  /// Starts it. When it returns, everything listens and the port file is there.
+  /// Starts a server. When this function returns, all listeners accept connections and the port file exists.
   ///
-  /// - Parameter whenListening: what is to be said before anybody can know that it is ready.
-  /// - Throws: `CommandFailure`; then nothing is left of it.
+  /// - Parameter whenListening: Called before the server reports that it is ready.
+  /// - Throws: `CommandFailure`, after stopping everything that was started.
   static func start(
     _ settings: ServeSettings, logger: Logger, whenListening: (ServerState) -> Void = { _ in }
   ) async throws -> LiveServer {
@@ -46,14 +46,14 @@ struct LiveServer: Sendable {
     self.portFile = portFile
   }
 
-  /// Ends it in order. The admin listener outlives the other one: it tells whoever asks that the server is going.
+  /// Shuts the server down. The admin listener stops last, so that clients can see that the server is stopping.
   func stop() async {
     await server.stop()
     await admin?.stop()
     removePortFile()
   }
 
-  /// What has to be done even where everything ends at once.
+  /// Removes the port file; also required before an immediate exit.
   func removePortFile() { portFile?.remove() }
 
   private static func startAdmin(_ state: ServerState, logger: Logger) async throws -> AdminServer? {
@@ -61,7 +61,7 @@ struct LiveServer: Sendable {
     return try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
   }
 
-  /// Turns what can go wrong at the start into words and exit codes.
+  /// Runs `work`, which starts a server, and converts its errors to `CommandFailure`s.
   static func starting<Result>(_ work: () async throws -> Result) async throws -> Result {
     do {
       return try await work()
@@ -74,7 +74,7 @@ struct LiveServer: Sendable {
     }
   }
 
-  /// 128 random bits.
+  /// Returns an admin token of 128 random bits.
   private static func drawnToken() -> String {
     (0..<4).map { _ in
       let digits = String(UInt32.random(in: 0...UInt32.max), radix: 16)

@@ -1,13 +1,13 @@
 import UnixSignals
 
-/// SIGHUP: the fault profiles are to be read again.
+/// A sequence of SIGHUP signals, which request a reload of the fault profiles.
 struct ReloadSignals: Sendable {
   private let signals: UnixSignalsSequence
 
-  /// From now on the signal no longer ends the program.
+  /// Traps the signal, which then no longer terminates the program.
   init() async { signals = await UnixSignalsSequence(trapping: .sighup) }
 
-  /// Does something for each signal, also for one that came before, until the task is cancelled.
+  /// Calls `body` for each signal since the creation, until the task is cancelled.
   func forEach(_ body: () -> Void) async {
     for await _ in signals { body() }
   }

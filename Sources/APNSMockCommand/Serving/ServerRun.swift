@@ -1,7 +1,7 @@
 import Logging
 import MockAPNS
 
-/// One life of the server: start, say where everything is, wait for a signal, end in order.
+/// The run of `serve`: starts the server, reports its addresses, waits for a signal and shuts down.
 struct ServerRun: Sendable {
   let settings: ServeSettings
   let logger: Logger
@@ -24,12 +24,12 @@ struct ServerRun: Sendable {
       server.removePortFile()
       if let export { FileReplacement.abandon(export.path) }
     }
-    logger.info("\(signal): stopping; a second signal ends at once")
+    logger.info("\(signal): stopping; a second signal exits immediately")
     reloading.cancel()
     await server.stop()
     if let export {
       let count = try export.write(server.state)
-      logger.info("\(count) pushes written to \(export.path)")
+      logger.info("exported \(count) pushes to \(export.path)")
     }
     signals.ignoreTheRest()
     logger.info("stopped")

@@ -3,12 +3,12 @@ import Logging
 import MockAPNS
 import Notation
 
-/// What `serve` says when it is ready: where everything is, and the next thing to type.
+/// The message of `serve` when it is ready: addresses, paths and example commands.
 struct StartReport {
   let state: ServerState
   let settings: ServeSettings
 
-  /// Says it on standard error, in words or, where logs are JSON, as one log line.
+  /// Writes the message to standard error as text or, with JSON logs, as one log line.
   func announce(logger: Logger) {
     switch settings.logFormat {
     case .text: StandardStream.error.line(text(program: Self.program))
@@ -17,18 +17,18 @@ struct StartReport {
     }
   }
 
-  /// Warns of an admin listener that strangers can use.
+  /// Logs a warning if other machines can use the admin listener without a token.
   func warn(logger: Logger) {
     if let admin = state.adminAddress, !admin.isLoopback, state.configuration.adminToken == nil {
       logger.warning(
         """
-        the admin listener \(admin) can be reached from other machines and asks for no token: anybody there can read and \
-        remove pushes; set one with --admin-token auto
+        the admin listener \(admin) is reachable from other machines and requires no token, so that they can read and \
+        remove pushes; to require a token: --admin-token auto
         """)
     }
   }
 
-  /// The fault profile in force, with its seed.
+  /// The active fault profile and its seed.
   private var profile: FaultControl.Selection { state.faults.selection }
 
   private var metadata: Logger.Metadata {
@@ -43,15 +43,15 @@ struct StartReport {
     return metadata
   }
 
-  /// How a shell calls this program: as it was called, but from any folder.
+  /// The command to run this program from any folder, quoted for a shell.
   private static var program: String {
     let name = CommandLine.arguments.first ?? "apns-mock"
     return name.contains("/") ? Files.absolute(name).shellQuoted : name
   }
 
-  /// The words.
+  /// Returns the message as text.
   ///
-  /// - Parameter program: how a shell calls this program.
+  /// - Parameter program: The command to run this program, quoted for a shell.
   func text(program: String) -> String {
     let certificates = state.certificates
     var rows = [
@@ -70,7 +70,7 @@ struct StartReport {
     return """
       apns-mock \(Version.text) is ready.
       \(table)
-      Push something, then look at it:
+      Send a push, then list the inbox:
 
       \(curl(program: program))
 
@@ -79,7 +79,7 @@ struct StartReport {
       """
   }
 
-  /// A push by curl that works when it is pasted into any shell, in any folder.
+  /// Returns a curl command that works in any shell and folder.
   private func curl(program: String) -> String {
     let endpoint = (state.apnsAddresses.first ?? Endpoint(host: "localhost", port: 0)).reachable
     let certificates = state.certificates
@@ -93,12 +93,12 @@ struct StartReport {
       """#
   }
 
-  /// A token that was made up and that no port file tells: it has to be shown here.
+  /// The generated admin token, if there is no port file that contains it.
   private var untoldToken: String? {
     settings.drawsAdminToken && settings.portFile == nil ? state.configuration.adminToken : nil
   }
 
-  /// How the client commands find this server, if not by themselves.
+  /// The option that client commands need to locate this server; empty if it has the default address.
   private var adminFlag: String {
     if let portFile = settings.portFile { return " --port-file \(Files.absolute(portFile).shellQuoted)" }
     guard let admin = state.adminAddress, admin != Configuration().admin else { return "" }

@@ -8,10 +8,10 @@ import MockAPNS
   import Glibc
 #endif
 
-/// The pages of program and libraries that only the start needed: loading, relocating, certificates, profiles. On Linux,
-/// with the Swift runtime as shared libraries, they are two thirds of what an idle server would hold.
+/// The memory pages of the program and its libraries that only startup needs: loading, relocation, certificates, profiles.
+/// On Linux, with the Swift runtime as shared libraries, they are two thirds of an idle server's memory.
 enum StartupPages {
-  /// Gives them back to the system. What is used again comes back from the file, 16 pages at a time.
+  /// Returns the pages to the system. Pages that are used again are read from the file, 16 at a time.
   static func release() {
     #if os(Linux)
       guard let mappings = try? WholeFile(path: "/proc/self/smaps").bytes(limit: 16 << 20) else { return }
@@ -21,13 +21,12 @@ enum StartupPages {
     #endif
   }
 
-  /// The addresses of what is mapped from files, cannot be written to and differs nowhere from the file, in a text such as
-  /// `/proc/self/smaps` (proc_pid_smaps(5)). A debugger's breakpoint in a mapping, or an address that the loader wrote, is a
-  /// change that would be lost.
+  /// Returns the addresses of read-only file mappings without modified pages, from text such as `/proc/self/smaps`
+  /// (proc_pid_smaps(5)). Releasing a modified page would lose a debugger's breakpoint or an address written by the loader.
   static func unchanged(in mappings: String) -> [Range<UInt>] {
     var found: [Range<UInt>] = []
     var candidate: Range<UInt>?
-    // By bytes, and words of two lines in thirty only: this is a hundred kilobytes.
+    // Compares bytes and splits only two of thirty lines into words, because the text has a hundred kilobytes.
     for line in mappings.utf8.split(separator: UInt8(ascii: "\n")) {
       if let letter = line.first, !(UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(letter) {
         candidate = wholeFile(in: Substring(line).split(separator: " "))
@@ -38,7 +37,7 @@ enum StartupPages {
     return found
   }
 
-  /// The addresses of a mapping by the first line about it, if it is of a file, private and not to be written to.
+  /// Returns the addresses in a mapping's first line; nil unless it is a private read-only mapping of a file.
   private static func wholeFile(in words: [Substring]) -> Range<UInt>? {
     let bounds = words.first?.split(separator: "-").compactMap { UInt($0, radix: 16) } ?? []
     guard words.count > 5, words[5].hasPrefix("/"), words[1].hasPrefix("r-"), words[1].hasSuffix("p"),

@@ -9,17 +9,17 @@ import UnixSignals
   import Glibc
 #endif
 
-/// SIGTERM and SIGINT: the first asks for an end in order, the second for an end at once, unless that is reached already.
+/// The signals SIGTERM and SIGINT: the first one requests a graceful shutdown, the second one an immediate exit.
 struct StopSignals: Sendable {
   private let signals: UnixSignalsSequence
   private let isOver = NIOLockedValueBox(false)
 
-  /// From now on signals no longer end the program by themselves.
+  /// Traps the signals, which then no longer terminate the program.
   init() async { signals = await UnixSignalsSequence(trapping: .sigterm, .sigint) }
 
-  /// Returns when the first signal came.
+  /// Returns when the first signal arrives.
   ///
-  /// - Parameter beforeExit: what a second signal still does before it ends the program with exit code 130.
+  /// - Parameter beforeExit: Cleanup before a second signal exits the program with code 130.
   func first(beforeExit: @escaping @Sendable () -> Void) async -> UnixSignal {
     let (stream, continuation) = AsyncStream.makeStream(of: UnixSignal.self)
     Task {
@@ -30,7 +30,7 @@ struct StopSignals: Sendable {
             guard !isOver else { return }
             beforeExit()
             LogPipe.standardError.flush()
-            // Not `exit`: what runs then could wait for the very thing that takes too long.
+            // Not `exit`: its handlers could block on the operation that takes too long.
             _exit(ExitStatus.interrupted.rawValue)
           }
         }
@@ -42,6 +42,6 @@ struct StopSignals: Sendable {
     return .sigterm
   }
 
-  /// Everything is done: from now on no signal changes how the program ends.
+  /// Ignores further signals. For use when the shutdown is complete.
   func ignoreTheRest() { isOver.withLockedValue { $0 = true } }
 }

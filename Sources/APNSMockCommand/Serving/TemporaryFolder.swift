@@ -12,12 +12,12 @@
   import Glibc
 #endif
 
-/// A folder that only this user may enter, for the files of one run.
+/// A folder for the files of one run that only the current user can access.
 struct TemporaryFolder: Sendable {
-  /// Where it is.
+  /// The absolute path.
   let path: String
 
-  /// Makes it, below `TMPDIR`.
+  /// Creates the folder in `TMPDIR`.
   ///
   /// - Throws: `CommandFailure`.
   init() throws {
@@ -26,7 +26,7 @@ struct TemporaryFolder: Sendable {
     guard let made = mkdtemp(&template) else {
       throw CommandFailure(
         .failed,
-        "\(parent): no folder can be made there: \(String(cString: strerror(errno))); set TMPDIR to another one")
+        "\(parent): cannot create a folder: \(String(cString: strerror(errno))); set TMPDIR to another one")
     }
     path = Files.absolute(String(cString: made))
   }

@@ -8,13 +8,13 @@ import MockAPNS
   import Glibc
 #endif
 
-/// The port file of this process, while it is there.
+/// The port file written by this process.
 struct WrittenPortFile: Sendable {
-  /// Where it is, from the root: the working directory may change.
+  /// The absolute path, because the working directory may change.
   let path: String
   private let bytes: [UInt8]
 
-  /// Writes it.
+  /// Writes the file.
   ///
   /// - Throws: `CommandFailure` if it cannot be written.
   init(_ content: PortFile, at path: String) throws {
@@ -27,12 +27,12 @@ struct WrittenPortFile: Sendable {
     }
   }
 
-  /// Removes it, unless another server's stands there by now.
+  /// Removes the file, unless another server has replaced it.
   func remove() { WholeFile(path: path).remove(ifItHolds: bytes) }
 }
 
 extension PortFile {
-  /// What the clients of a server need to know.
+  /// Creates the content for a server.
   init(of state: ServerState) {
     self.init(
       pid: getpid(), apns: state.apnsAddresses, admin: state.adminAddress, ca: state.certificates.caPath,
@@ -40,7 +40,7 @@ extension PortFile {
       environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken)
   }
 
-  /// What those who look at an export need to know.
+  /// Creates the content for a `view` of an export.
   init(viewing state: ServerState) {
     self.init(
       pid: getpid(), apns: [], admin: state.adminAddress, ca: "", keyID: "", teamID: "", key: "",

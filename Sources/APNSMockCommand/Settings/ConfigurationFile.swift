@@ -3,8 +3,7 @@ import MockAPNS
 import Yams
 import Notation
 
-/// The config file: YAML whose keys are the names of the flags with `_` (or `-`), and an `apns:` map with the numbers
-/// behind the rules.
+/// The config file: YAML whose keys are the flag names with `_` (or `-`), and an `apns:` map with the limits of APNs.
 ///
 /// ```yaml
 /// rules: strict
@@ -15,14 +14,14 @@ import Notation
 ///   device_rate: 5/1s
 /// ```
 ///
-/// `apns:` may also be an address or a list of them, as the flag is.
+/// `apns:` can also be an address or a list of addresses, like the flag.
 struct ConfigurationFile: Sendable {
-  /// What a key of the file is about.
+  /// The setting that a key of the file sets.
   enum Target: Sendable, Equatable {
     case setting(Setting)
     case rule(APNSSetting)
 
-    /// The key.
+    /// The key in the file.
     var key: String {
       switch self {
       case .setting(let setting): setting.key
@@ -31,22 +30,22 @@ struct ConfigurationFile: Sendable {
     }
   }
 
-  /// One key with its values.
+  /// A key with its values.
   struct Entry: Sendable, Equatable {
     let target: Target
     let values: [String]
-    /// `FILE:LINE: KEY`.
+    /// The location in messages: `FILE:LINE: KEY`.
     let source: String
   }
 
-  /// The path it was read from, as it was given.
+  /// The specified path.
   let path: String
-  /// The keys, in their order.
+  /// The entries in the order of the file.
   private(set) var entries: [Entry] = []
-  /// What is wrong in the file.
+  /// The errors in the file.
   private(set) var errors: [SettingError] = []
 
-  /// Reads YAML. It does not fail: everything that is wrong is in `errors`.
+  /// Parses YAML. Does not throw; all errors are in `errors`.
   init(path: String, yaml: String) {
     self.path = path
     do {
@@ -54,14 +53,14 @@ struct ConfigurationFile: Sendable {
       case nil: break
       case .mapping(let map)?: readTop(map)
       case .scalar(let scalar)? where scalar.string.isEmpty: break
-      case let node?: fail("the file is a map of settings, KEY: VALUE", at: node.mark)
+      case let node?: fail("the file must be a map of settings, KEY: VALUE", at: node.mark)
       }
     } catch {
       errors.append(SettingError(Self.describe(error, in: path)))
     }
   }
 
-  /// Forgets what it says about some settings. What is wrong there is still wrong.
+  /// Removes the entries of some settings, but keeps their errors.
   mutating func leaveOut(_ settings: Set<Setting>) {
     entries.removeAll { entry in
       if case .setting(let setting) = entry.target { settings.contains(setting) } else { false }
@@ -94,7 +93,7 @@ struct ConfigurationFile: Sendable {
         read(value, for: .apns, at: keyNode.mark)
       } else if let setting = APNSSetting(rawValue: key) {
         guard case .scalar(let scalar) = value else {
-          fail("\(key) takes one value", at: keyNode.mark)
+          fail("\(key) must have one value", at: keyNode.mark)
           continue
         }
         add(.rule(setting), [scalar.string], at: keyNode.mark)
@@ -109,26 +108,26 @@ struct ConfigurationFile: Sendable {
     case .scalar(let scalar): add(.setting(setting), [scalar.string], at: mark)
     case .sequence(let list) where setting.isList:
       let texts = list.compactMap { $0.scalar?.string }
-      guard texts.count == list.count else { return fail("\(setting.key) takes a list of plain values", at: mark) }
+      guard texts.count == list.count else { return fail("\(setting.key) must be a list of scalars", at: mark) }
       add(.setting(setting), texts, at: mark)
-    default: fail("\(setting.key) takes \(setting.isList ? "a value or a list of values" : "one value")", at: mark)
+    default: fail("\(setting.key) must be \(setting.isList ? "a value or a list of values" : "one value")", at: mark)
     }
   }
 
   private mutating func add(_ target: Target, _ values: [String], at mark: Mark?) {
-    // The same key in both spellings, `max-bytes` and `max_bytes`, which YAML takes for two.
+    // `max-bytes` and `max_bytes` are the same setting, but different keys in YAML.
     guard !entries.contains(where: { $0.target == target }) else {
-      return fail("\(target.key) is set above already", at: mark)
+      return fail("\(target.key) is already set above", at: mark)
     }
     entries.append(Entry(target: target, values: values, source: "\(place(mark)): \(target.key)"))
   }
 
   private mutating func failUnknown(_ key: String, among names: [String], at mark: Mark?) {
     let guess = Spelling.nearest(to: key, among: names).map { "did you mean \($0)? " } ?? ""
-    fail("there is no setting \"\(key)\": \(guess)the settings here are \(names.joined(separator: ", "))", at: mark)
+    fail("unknown setting \"\(key)\": \(guess)the settings are \(names.joined(separator: ", "))", at: mark)
   }
 
-  /// The key of `apns:` for the addresses of the listeners.
+  /// The key in `apns:` for the listeners' addresses.
   static let listen = "listen"
 
   private static func key(_ node: Node) -> String {
@@ -139,11 +138,11 @@ struct ConfigurationFile: Sendable {
     switch error as? YamlError {
     case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
       .composer(_, let problem, let mark, _):
-      "\(path):\(mark.line): this is not YAML: \(problem)"
+      "\(path):\(mark.line): invalid YAML: \(problem)"
     case .duplicatedKeysInMapping(let keys, let context):
-      "\(path):\(context.mark.line): more than once in this map: \(keys.joined(separator: ", "))"
-    case .reader(let problem, _, _, _): "\(path): this is not YAML: \(problem)"
-    default: "\(path): this is not YAML: \(error)"
+      "\(path):\(context.mark.line): duplicate keys: \(keys.joined(separator: ", "))"
+    case .reader(let problem, _, _, _): "\(path): invalid YAML: \(problem)"
+    default: "\(path): invalid YAML: \(error)"
     }
   }
 }

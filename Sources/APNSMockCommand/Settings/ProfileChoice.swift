@@ -2,41 +2,41 @@ import Faults
 import MockAPNS
 import Notation
 
-/// Which fault profile `serve` begins with, and who says so.
+/// The initial fault profile of `serve` and the source of the setting.
 struct ProfileChoice: Sendable, Equatable {
-  /// Where its text is.
+  /// The origin of the profile's text.
   enum Place: Sendable, Equatable {
-    /// A profile of the library or a file, and how its knobs stand.
+    /// A profile of the library or a file, with parameters.
     case reference(ProfileReference)
-    /// YAML in place of a name.
+    /// The YAML text itself.
     case inline(String)
   }
 
   let place: Place
-  /// The flag, the variable, or the line of a file.
+  /// The flag, variable or config file line that sets the profile.
   var source: String
 
-  /// What the setting takes, in words.
+  /// The description of valid values.
   static let allowed = "a profile such as flaky-503?rate=0.5, or a file"
 
-  /// A choice by name or path.
+  /// Creates a choice from a name or path.
   init(_ reference: String, from source: String) throws(BadValue) {
     place = .reference(try ProfileReference(reference))
     self.source = source
   }
 
-  /// A choice by its text.
+  /// Creates a choice from the profile's text.
   init(text: String, from source: String) {
     place = .inline(text)
     self.source = source
   }
 
-  /// Whether it is found by a name.
+  /// Whether the profile is specified by a name.
   var isName: Bool {
     if case .reference(let reference) = place, case .name = reference.place { true } else { false }
   }
 
-  /// The profile, and what is odd about it.
+  /// Loads the profile and returns it with its warnings.
   ///
   /// - Throws: `ProfileFailure`.
   func loaded(from library: ProfileLibrary) throws(ProfileFailure) -> (ChosenProfile, warnings: [ProfileProblem]) {
@@ -51,7 +51,7 @@ struct ProfileChoice: Sendable, Equatable {
     return (ChosenProfile(source: source, profile: loaded.profile), loaded.warnings)
   }
 
-  /// A problem as `serve` says it: `file:12:7: …`, or after the source where there is no line to point at.
+  /// Returns a problem as a line: `file:12:7: …`, or prefixed by the source if it has no line number.
   func line(_ problem: ProfileProblem) -> String {
     if case .inline = place, problem.file == Self.inlineName, problem.line != nil {
       return source + problem.description.dropFirst(Self.inlineName.count)
@@ -59,6 +59,6 @@ struct ProfileChoice: Sendable, Equatable {
     return problem.words(from: source)
   }
 
-  /// How a text is called that does not say it.
+  /// The name of an inline profile in problems.
   private static let inlineName = "inline"
 }

@@ -1,7 +1,7 @@
 import Faults
 
 extension ProfileLibrary {
-  /// The profile that a reference leads to, and the text it was made of.
+  /// Loads the profile that a reference specifies, with its source.
   ///
   /// - Throws: `ProfileFailure`.
   func loaded(_ reference: ProfileReference) throws(ProfileFailure) -> (source: ProfileSource, loaded: LoadedProfile) {
@@ -10,7 +10,7 @@ extension ProfileLibrary {
     case .file(let path): source = try Self.file(path)
     case .name(let name):
       guard let known = self.source(named: name) else {
-        // It throws, for it says which names there are.
+        // `profile(named:)` throws an error that lists the known names.
         return (ProfileSource(name: name, text: "", origin: .inline), try profile(named: name))
       }
       source = known

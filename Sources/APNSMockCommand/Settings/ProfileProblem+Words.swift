@@ -1,10 +1,10 @@
 import Faults
 
 extension ProfileProblem {
-  /// A line for standard error. One with a place begins with it, as those of compilers do, so that editors find it; the
-  /// others begin as all errors of this program do.
+  /// Returns a line for standard error. It begins with the location, if known, as in compilers' messages; otherwise with
+  /// `error: ` like other errors of this program.
   ///
-  /// - Parameter source: who asked for what is wrong: a flag, a variable, the line of a file.
+  /// - Parameter source: The flag, variable or config file line that specified the profile.
   func words(from source: String? = nil) -> String {
     guard line == nil else { return description }
     return (severity == .error ? "error: " : "") + (source.map { "\($0): " } ?? "") + description

@@ -4,19 +4,19 @@ import Notation
 
 /// A commented configuration file with every setting and its default.
 enum SampleConfiguration {
-  /// The file. `ConfigurationFile` reads it without an error, and its values change nothing.
+  /// The content of the file. `ConfigurationFile` parses it without errors, and its values are the defaults.
   static var yaml: String {
     var lines = [
-      "# Settings of apns-mock serve. Each value is the default; a line that is commented out has none.", "",
+      "# Settings of apns-mock serve. Each value is the default; commented-out settings have no default.", "",
     ]
     for setting in Setting.allCases where setting != .apns {
       let (description, value) = entry(setting)
       append(setting.key, description, value, to: &lines, indent: "")
     }
-    lines += ["# Listeners for providers, and the numbers behind the rules of APNs.", "apns:"]
+    lines += ["# Listeners for providers, and the limits of APNs.", "apns:"]
     let addresses = Configuration().apns.map(\.description)
     append(
-      ConfigurationFile.listen, "Where providers connect: HOST:PORT, or a list of them; port 0 selects a free one.",
+      ConfigurationFile.listen, "The listener for providers: HOST:PORT, or a list of them; port 0 selects a free one.",
       .active(addresses.count == 1 ? addresses[0] : "[\(addresses.joined(separator: ", "))]"), to: &lines, indent: "  ")
     for setting in APNSSetting.allCases {
       let (description, value) = entry(setting)
@@ -49,26 +49,26 @@ enum SampleConfiguration {
     let settings = ServeSettings()
     let configuration = settings.configuration
     return switch setting {
-    case .apns: ("Where providers connect, HOST:PORT.", .active(configuration.apns.description))
+    case .apns: ("The listener for providers, HOST:PORT.", .active(configuration.apns.description))
     case .admin:
       (
-        "Where the admin API and the web UI listen, HOST:PORT.",
+        "The listener for the admin API and web UI, HOST:PORT.",
         configuration.admin.map { .active($0.description) } ?? .example("127.0.0.1:8197")
       )
     case .certs:
       ("The folder of certificates and keys, filled at the first start.", .active(configuration.certificates))
     case .profiles:
       ("A folder with fault profiles, *.yaml, in addition to the built-in ones.", .example("FaultProfiles"))
-    case .profile: ("The fault profile at the start: a name with parameters, or a file.", .active("healthy"))
-    case .seed: ("Makes generated ids and faults repeatable; random if absent.", .example("7"))
+    case .profile: ("The initial fault profile: a name with parameters, or a file.", .active("healthy"))
+    case .seed: ("The seed, for repeatable ids and faults; random if absent.", .example("7"))
     case .environment: ("The environment of APNs: sandbox or production.", .active(configuration.environment.rawValue))
     case .rules:
       (
-        "How to decide where evidence about APNs is open: apple, strict or lenient.",
+        "The behavior where APNs is not documented: apple, strict or lenient.",
         .active(configuration.rules.rawValue)
       )
-    case .maxRecords: ("How many pushes the inbox keeps.", .active(String(configuration.maxRecords)))
-    case .maxBytes: ("How much memory the inbox uses.", .active("\(configuration.maxBytes >> 20)MiB"))
+    case .maxRecords: ("The maximum number of pushes in the inbox.", .active(String(configuration.maxRecords)))
+    case .maxBytes: ("The memory limit of the inbox.", .active("\(configuration.maxBytes >> 20)MiB"))
     case .threads: ("Worker threads; one per core if absent.", .example("2"))
     case .portFile:
       ("A file for the addresses and paths that clients need, written when ready.", .example("ports.json"))
@@ -82,9 +82,9 @@ enum SampleConfiguration {
       ("How long a shutdown waits for open streams.", .active(WrittenDuration.text(configuration.shutdownTimeout)))
     case .logFormat: ("The format of log lines: text or json.", .active(settings.logFormat.rawValue))
     case .logLevel:
-      ("The least important log lines: trace, debug, info, notice, warning or error.", .active("\(settings.logLevel)"))
+      ("The minimum log level: trace, debug, info, notice, warning or error.", .active("\(settings.logLevel)"))
     case .magicTokens:
-      ("Whether magic device tokens ask for an outcome.", .active(configuration.magicTokens ? "on" : "off"))
+      ("Whether magic device tokens are enabled.", .active(configuration.magicTokens ? "on" : "off"))
     case .exportOnExit: ("A file the inbox is exported to at the end.", .example("run.ndjson"))
     }
   }
@@ -92,7 +92,7 @@ enum SampleConfiguration {
   private static func entry(_ setting: APNSSetting) -> (String, Value) {
     let settings = APNSSettings()
     return switch setting {
-    case .tokenMaxAge: ("How old a provider token may be.", .active(WrittenDuration.text(settings.tokenMaxAge)))
+    case .tokenMaxAge: ("The maximum age of a provider token.", .active(WrittenDuration.text(settings.tokenMaxAge)))
     case .tokenFuture:
       (
         "How far in the future `iat` may be. Default by mode: apple 1h, strict 5m, lenient any.",
@@ -100,12 +100,12 @@ enum SampleConfiguration {
       )
     case .tokenUpdateInterval:
       (
-        "How long a provider token has to be used before the next one.",
+        "The minimum time between two provider tokens.",
         .active(WrittenDuration.text(settings.tokenUpdateInterval))
       )
     case .freeTokenUpdates:
       (
-        "How many faster changes are accepted before TooManyProviderTokenUpdates.",
+        "How many faster token changes are accepted before TooManyProviderTokenUpdates.",
         .active("\(settings.freeTokenUpdates)")
       )
     case .idleTimeout:
@@ -116,12 +116,12 @@ enum SampleConfiguration {
       ("MAX_CONCURRENT_STREAMS after the first accepted provider token.", .active("\(settings.maxStreams)"))
     case .expiredTokenCloses:
       (
-        "Whether each request after a verdict ExpiredProviderToken gets it again. Default by mode: lenient false, else true.",
+        "Whether all requests after ExpiredProviderToken are rejected with it. Default by mode: lenient false, else true.",
         settings.expiredTokenCloses.map { .active("\($0)") } ?? .example("true")
       )
     case .abandonedAfter:
       (
-        "How long a push that may be retried can go without a further attempt before the finding abandoned.",
+        "How long a retryable push can remain without another attempt before the finding abandoned.",
         .active(WrittenDuration.text(settings.abandonedAfter))
       )
     case .throttleOn4xx:
@@ -132,12 +132,12 @@ enum SampleConfiguration {
       ("Whether error responses have a content-type.", .active("\(settings.errorContentType)"))
     case .deviceRate:
       (
-        "How many pushes a device token accepts in a time, such as 5/1s, or off.",
+        "The rate limit per device token, such as 5/1s, or off.",
         .active(settings.deviceRate.map { "\($0.count)/\(WrittenDuration.text($0.per))" } ?? "off")
       )
     case .errorsBeforeGoaway:
       (
-        "After how many rejections a connection ends with GOAWAY, or off.",
+        "The number of rejections after which a connection is closed with GOAWAY, or off.",
         .active(settings.errorsBeforeGoaway.map(String.init) ?? "off")
       )
     case .unregisteredAfter:

@@ -2,17 +2,17 @@ import Faults
 import MockAPNS
 
 extension ServeSettings {
-  /// What should be known about the fault profiles, though they can run.
+  /// Remarks about valid fault profiles.
   struct ProfileRemarks {
-    /// What is odd in them.
+    /// The warnings.
     var warnings: [String] = []
-    /// What is right and may surprise.
+    /// Information about correct but possibly unexpected facts.
     var notices: [String] = []
   }
 
-  /// Reads the folder of fault profiles and the profile to begin with.
+  /// Loads the folder of fault profiles and the initial profile.
   ///
-  /// - Throws: `CommandFailure` with everything that is wrong, a line each.
+  /// - Throws: `CommandFailure` with one line per problem.
   mutating func readProfiles() throws -> ProfileRemarks {
     var remarks = ProfileRemarks()
     var lines: [String] = []
@@ -27,7 +27,7 @@ extension ServeSettings {
       remarks.notices = reading.notices
       take(reading.problems) { $0.words(from: $0.file == folder ? Setting.profiles.flag : nil) }
     }
-    // A name may be one of the folder's bad files: that one's problems have been said.
+    // The name may refer to an invalid file of the folder, whose problems are already reported.
     if let profile, !(hasErrors && profile.isName) {
       do throws(ProfileFailure) {
         let (chosen, warnings) = try profile.loaded(from: configuration.profiles)

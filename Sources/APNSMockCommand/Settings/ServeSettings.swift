@@ -3,39 +3,39 @@ import Logging
 import MockAPNS
 import Notation
 
-/// How log lines are written.
+/// The format of log lines.
 enum LogFormat: String, CaseIterable, Sendable {
-  /// For people.
+  /// Text for people.
   case text
-  /// One JSON object a line.
+  /// One JSON object per line.
   case json
 }
 
-/// What `serve` does, after flags, variables and config file have been heard.
+/// The settings of `serve`, merged from flags, variables and the config file.
 struct ServeSettings: Sendable {
-  /// The server itself.
+  /// The configuration of the server.
   var configuration = Configuration()
-  /// The fault profile to begin with; nil for the one without faults.
+  /// The initial fault profile; nil for the one without faults.
   var profile: ProfileChoice?
-  /// Whether to make up an admin token (`--admin-token auto`).
+  /// Whether to generate an admin token (`--admin-token auto`).
   var drawsAdminToken = false
-  /// Where to write down where the server listens.
+  /// The path of the port file to write.
   var portFile: String?
-  /// Where to write the inbox at the end.
+  /// The path to export the inbox to when the server stops.
   var exportOnExit: String?
-  /// How log lines are written.
+  /// The format of log lines.
   var logFormat = LogFormat.text
-  /// The least important lines that are written.
+  /// The minimum log level.
   var logLevel = Logger.Level.info
 }
 
 extension ServeSettings {
-  /// Stands for an admin token that the server makes up.
+  /// The value that requests a generated admin token.
   static let drawnToken = "auto"
 
-  /// Sets one thing.
+  /// Sets one setting.
   ///
-  /// - Parameter values: exactly one, but for settings that are lists.
+  /// - Parameter values: Exactly one value, except for settings that are lists.
   mutating func set(_ setting: Setting, to values: [String]) throws(BadValue) {
     let value = values.first ?? ""
     if values.count != 1, !setting.isList {
@@ -81,8 +81,8 @@ extension ServeSettings {
     return values
   }
 
-  /// A token goes into an HTTP header, so it can only have visible ASCII characters (RFC 6750 section 2.1).
-  /// The message does not repeat it.
+  /// Validates an admin token: it is sent in an HTTP header, so it must consist of visible ASCII characters (RFC 6750
+  /// section 2.1). The error message does not contain it.
   private static func token(_ text: String) throws(BadValue) -> String {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
       throw BadValue(value: text.isEmpty ? "" : "…", allowed: "auto, or visible ASCII characters without spaces")

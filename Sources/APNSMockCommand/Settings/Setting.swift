@@ -1,4 +1,4 @@
-/// What `serve` can be told. Each has one name, which makes its flag, its variable and its key in the config file.
+/// The settings of `serve`. The raw value determines the flag, the variable and the key in the config file.
 enum Setting: String, CaseIterable, Sendable {
   case apns, admin, certs, profiles, profile, seed, environment, rules
   case maxRecords = "max_records"
@@ -18,13 +18,13 @@ enum Setting: String, CaseIterable, Sendable {
   /// The key in the config file.
   var key: String { rawValue }
 
-  /// `--max-records`; what is on unless somebody says no has a flag for that alone.
+  /// The flag, such as `--max-records`. A setting that is on by default has only a flag to turn it off.
   var flag: String { (self == .magicTokens ? "--no-" : "--") + rawValue.replacing("_", with: "-") }
 
-  /// `APNS_MOCK_MAX_RECORDS`.
+  /// The environment variable, such as `APNS_MOCK_MAX_RECORDS`.
   var variable: String { Variables.prefix + rawValue.uppercased() }
 
-  /// Whether it takes several values: a repeated flag, a list in the file, commas in the variable.
+  /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
   var isList: Bool {
     switch self {
     case .apns, .san, .allowHost, .clientCA: true
@@ -32,7 +32,7 @@ enum Setting: String, CaseIterable, Sendable {
     }
   }
 
-  /// The values in a variable of a setting that takes several.
+  /// Returns the values in the variable of a setting that is a list.
   static func list(_ text: String) -> [String] {
     text.split(separator: ",", omittingEmptySubsequences: false).map { String($0).trimmed }
   }

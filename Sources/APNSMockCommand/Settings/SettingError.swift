@@ -1,13 +1,15 @@
 import Notation
 
-/// Something that keeps the server from being configured, in one line: where it stands, what, and how to repair it.
+/// An error in a setting, in one line: the source, the problem and the repair.
 struct SettingError: Error, Equatable, CustomStringConvertible {
   let description: String
 
   init(_ description: String) { self.description = description }
 
-  /// - Parameter source: the flag, the variable, or the line of a file.
+  /// Creates an error for an invalid value.
+  ///
+  /// - Parameter source: The flag, the variable, or the config file line.
   init(_ bad: BadValue, from source: String) {
-    description = "\(source): \"\(bad.value)\" cannot be used: it takes \(bad.allowed)"
+    description = "\(source): \"\(bad.value)\" is invalid: expected \(bad.allowed)"
   }
 }

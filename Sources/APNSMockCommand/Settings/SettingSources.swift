@@ -2,29 +2,29 @@ import APNSRules
 import MockAPNS
 import Notation
 
-/// Where settings come from. Flags win over variables, variables over the config file, the file over the defaults.
+/// The sources of settings. Flags override variables, variables override the config file, the file overrides defaults.
 struct SettingSources {
-  /// The values of the flags that were given.
+  /// The values of the specified flags.
   var flags: [Setting: [String]] = [:]
-  /// The whole environment.
+  /// All environment variables.
   var environment: [String: String] = [:]
-  /// The config file, if one was named.
+  /// The config file, if specified.
   var file: ConfigurationFile?
-  /// What holds where nothing is said.
+  /// The values of settings that no source specifies.
   var defaults = ServeSettings()
-  /// How to read the file that a variable names.
+  /// Reads a file that a variable specifies.
   var readFile: (String) throws -> String = { path in throw SettingError("\(path): cannot be read") }
 
-  /// What comes of them.
+  /// The merged settings.
   struct Result {
     var settings: ServeSettings
-    /// What does not stop the server and should be known.
+    /// Problems that do not prevent the start.
     var warnings: [String] = []
-    /// What stops it. Every value that was given is looked at, also where another source wins over it.
+    /// Problems that prevent the start. All specified values are validated, also those that another source overrides.
     var errors: [SettingError] = []
   }
 
-  /// Puts the sources together.
+  /// Merges the sources.
   func merged() -> Result {
     var result = Result(settings: defaults)
     if let file {
@@ -47,7 +47,8 @@ struct SettingSources {
     if let path = environment.given(Variables.adminTokenFile) {
       if environment.given(Setting.adminToken.variable) != nil {
         result.errors.append(
-          SettingError("\(Setting.adminToken.variable) and \(Variables.adminTokenFile) are both set: keep one of them"))
+          SettingError(
+            "\(Setting.adminToken.variable) and \(Variables.adminTokenFile) are both set: set only one of them"))
       }
       do {
         let token = try readFile(path).trimmed
@@ -66,7 +67,7 @@ struct SettingSources {
     guard let text = environment.given(Variables.profileInline) else { return }
     if environment.given(Setting.profile.variable) != nil {
       result.errors.append(
-        SettingError("\(Setting.profile.variable) and \(Variables.profileInline) are both set: keep one of them"))
+        SettingError("\(Setting.profile.variable) and \(Variables.profileInline) are both set: set only one of them"))
     }
     result.settings.profile = ProfileChoice(text: text, from: Variables.profileInline)
   }
@@ -88,7 +89,7 @@ extension SettingSources.Result {
 }
 
 extension [String: String] {
-  /// The value of a variable; one that is empty counts as not set, as scripts and compose files mean it.
+  /// Returns the value of a variable. Empty variables count as unset, as in shell scripts and Compose files.
   func given(_ name: String) -> String? {
     guard let value = self[name], !value.isEmpty else { return nil }
     return value

@@ -1,7 +1,7 @@
 import MockAPNS
 import Notation
 
-/// The values that only the command line has.
+/// Parsers of values that only the command line has.
 extension Value {
   static func endpoint(_ text: String) throws(BadValue) -> Endpoint {
     guard let endpoint = Endpoint(text) else {
@@ -17,7 +17,7 @@ extension Value {
     return seed
   }
 
-  /// A switch, which variables mostly have as 0 or 1.
+  /// Parses a switch, including 0 and 1, which are common in environment variables.
   static func onOrOff(_ text: String) throws(BadValue) -> Bool {
     switch text {
     case "0": return false

@@ -2,28 +2,28 @@ import Notation
 
 /// The environment variables of the program.
 enum Variables {
-  /// What all their names begin with.
+  /// The common prefix of all names.
   static let prefix = "APNS_MOCK_"
-  /// Names the config file, as `--config` does.
+  /// The path of the config file, like `--config`.
   static let config = prefix + "CONFIG"
-  /// Names a file that holds the admin token, so that it need not stand in the environment.
+  /// The path of a file with the admin token, which keeps the token out of the environment.
   static let adminTokenFile = prefix + "ADMIN_TOKEN_FILE"
-  /// Holds the text of a fault profile, in place of the name that `APNS_MOCK_PROFILE` would hold.
+  /// The text of a fault profile, instead of the name in `APNS_MOCK_PROFILE`.
   static let profileInline = prefix + "PROFILE_INLINE"
-  /// The CA of a running server, given to the children of `exec`.
+  /// The path of the server's CA, set by `exec` for its program.
   static let ca = prefix + "CA"
-  /// The provider key of a running server, likewise, with its two ids.
+  /// The path of the server's provider key, its key id and team id, set by `exec` for its program.
   static let key = prefix + "KEY"
   static let keyID = prefix + "KEY_ID"
   static let teamID = prefix + "TEAM_ID"
 
-  /// Every name that means something to some command of this program.
+  /// The names of all variables that any command uses.
   static let known =
     Setting.allCases.map(\.variable) + [
       config, adminTokenFile, profileInline, ca, key, keyID, teamID,
     ]
 
-  /// The known name that was probably meant by `name`. What all begin with does not count towards likeness.
+  /// Returns the known name most similar to `name`, compared without the prefix.
   static func nearest(to name: String) -> String? {
     Spelling.nearest(to: String(name.dropFirst(prefix.count)), among: known.map { String($0.dropFirst(prefix.count)) })
       .map { prefix + $0 }
