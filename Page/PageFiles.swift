@@ -1,6 +1,6 @@
-/// The files of the page, as they stand beside this one.
+/// The embedded files of the web page.
 public enum PageFiles {
-  /// Path and bytes of each. `index.html` is the page itself.
+  /// The path and content of each file. `index.html` is the page.
   public static let all: [(path: String, bytes: [UInt8])] = [
     ("index.html", PackageResources.index_html),
     ("icon.svg", PackageResources.icon_svg),

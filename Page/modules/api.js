@@ -1,9 +1,9 @@
-// The admin API under /api/v1. The token, where one is needed, came in the address after # and stays in memory.
+// A client of the admin API under /api/v1. The token, if required, comes from the URL fragment and stays in memory.
 
 let token = null;
 let askForToken = null;
 
-/** What the API did not do, in its own words. */
+/** An error response of the API. */
 export class ApiError extends Error {
   constructor(status, problem) {
     super(problem.detail ?? `status ${status}`);
@@ -15,7 +15,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Takes `#token=…` out of the address, so that it is neither kept in the history nor shown. */
+/** Removes `#token=…` from the URL, so that it is neither visible nor in the history. */
 export function takeToken() {
   const given = new URLSearchParams(location.hash.slice(1)).get("token");
   if (given === null) return;
@@ -23,7 +23,7 @@ export function takeToken() {
   history.replaceState(null, "", location.pathname + location.search);
 }
 
-/** `ask(wasWrong)` gives a promise of the token when the API wants one. */
+/** Registers `ask(wasWrong)`, which returns a promise of the token when the API requires one. */
 export function onTokenNeeded(ask) {
   askForToken = ask;
 }
@@ -32,7 +32,7 @@ export function setToken(given) {
   token = given;
 }
 
-/** The answer to a request as it is; the token is asked for as often as it takes. */
+/** Sends a request and returns the response; asks for the token until it is valid. */
 export async function request(method, path, { query, body, signal, headers } = {}) {
   const url = "/api/v1" + path + (query ? "?" + new URLSearchParams(query) : "");
   for (;;) {
@@ -52,7 +52,7 @@ export async function request(method, path, { query, body, signal, headers } = {
   }
 }
 
-/** The JSON of an answer; null for one without a body. */
+/** Returns the JSON of a response; null without a body. */
 async function json(method, path, options) {
   const text = await (await request(method, path, options)).text();
   return text ? JSON.parse(text) : null;

@@ -1,10 +1,10 @@
-// The attempts of one push in a strip: `12:03:05 503 → 12:03:06 503 → 12:03:09 200`.
+// A strip with the attempts of one push: `12:03:05 503 → 12:03:06 503 → 12:03:09 200`.
 import { button, h } from "./dom.js";
 import { clockTime } from "./format.js";
 import { icon } from "./icons.js";
 import { answerOf } from "./summary.js";
 
-/** Nothing for a push that came once and was answered. */
+/** Null for a push with a single attempt. */
 export function attemptsStrip(attempts, record, open) {
   if (attempts.length < 2) return null;
   const steps = [];
@@ -17,7 +17,7 @@ export function attemptsStrip(attempts, record, open) {
     }));
   }
   const last = attempts.at(-1);
-  if (!last.accepted && last.outcome !== "pending") steps.push(h("span", { class: "quiet" }, "… not sent again yet"));
+  if (!last.accepted && last.outcome !== "pending") steps.push(h("span", { class: "quiet" }, "… not retried yet"));
   return [h("span", { class: "quiet" }, "Attempts"), steps];
 }
 

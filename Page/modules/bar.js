@@ -1,4 +1,4 @@
-// The bar at the top: which profile is in force, whether the page is live, theme, keys; and the banner about faults.
+// The top bar: the active profile, the connection state, theme and keyboard shortcuts; and the banner about active faults.
 import { post } from "./api.js";
 import { say, sayError } from "./copy.js";
 import { countdown } from "./countdown.js";
@@ -17,13 +17,13 @@ export class Bar {
     this.acts = acts;
     this.profile = h("button", { type: "button", class: "bar-profile", title: "Faults", on: { click: () => go({ view: "faults", push: null }) } }, "profile …");
     this.clock = h("span", { class: "bar-clock", hidden: true });
-    this.halt = button("Halt faults", () => this.haltNow(), { class: "small danger", hidden: true });
-    this.live = h("button", { type: "button", class: "bar-live is-lost", on: { click: () => acts.pause() }, title: "Pause or go on (.)" });
+    this.halt = button("Pause faults", () => this.haltNow(), { class: "small danger", hidden: true });
+    this.live = h("button", { type: "button", class: "bar-live is-lost", on: { click: () => acts.pause() }, title: "Pause or resume (.)" });
     replace(element,
       h("h1", { class: "brand" }, h("a", { href: "/", on: { click: (event) => { event.preventDefault(); go({ view: "inbox", q: "", push: null }); } } }, icon("bell"), "apns-mock")),
       this.profile, this.clock, this.halt, h("span", { class: "bar-space" }), this.live,
       h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: acts.theme } }, icon("theme")),
-      h("button", { type: "button", class: "plain", title: "Keys (?)", "aria-label": "Keys", on: { click: acts.keys } }, "?"));
+      h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: acts.keys } }, "?"));
     this.setLive("lost", 0);
   }
 
@@ -44,8 +44,8 @@ export class Bar {
     this.banner.className = profile.halted ? "banner is-halted" : "banner";
     const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? `${added.length} ${added.length === 1 ? "rule" : "rules"}` : null].filter(Boolean).join(" and ");
     replace(this.banner, icon("faulted"), profile.halted
-      ? [h("span", {}, "Faults are halted: pushes get what APNs would say."), button("Let them go on", () => this.act("/faults/resume", "Faults go on"), { class: "small" })]
-      : [h("span", {}, "Faults are in force: ", visible(what), profile.ends_in ? [", for ", countdown(profile.ends_in)] : "", "."), button("Look", () => go({ view: "faults", push: null }), { class: "small" })]);
+      ? [h("span", {}, "Faults are paused: pushes get the responses of APNs."), button("Resume faults", () => this.act("/faults/resume", "Faults resumed"), { class: "small" })]
+      : [h("span", {}, "Faults are active: ", visible(what), profile.ends_in ? [", for ", countdown(profile.ends_in)] : "", "."), button("View", () => go({ view: "faults", push: null }), { class: "small" })]);
   }
 
   setClock(clock) {
@@ -54,7 +54,7 @@ export class Bar {
   }
 
   haltNow() {
-    this.act("/faults/halt", "Faults are halted");
+    this.act("/faults/halt", "Faults paused");
   }
 
   act(path, words) {

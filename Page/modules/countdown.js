@@ -1,8 +1,8 @@
-// Times that run out, counted down on the page.
+// Countdowns to points in time.
 import { h } from "./dom.js";
 import { milliseconds } from "./format.js";
 
-/** The time that `text`, a duration of the API, leaves from now on; it goes on by itself. */
+/** Returns an element that counts down from `text`, a duration of the API. */
 export function countdown(text) {
   const end = Date.now() + (milliseconds(text) ?? 0);
   return h("span", { class: "countdown", data: { end } }, words(end));

@@ -1,4 +1,4 @@
-// One push in full: what it is, its attempts, and six tabs.
+// The details of one push: title, attempts and six tabs.
 import { get, text } from "./api.js";
 import { attemptsStrip } from "./attempts.js";
 import { copy, sayError } from "./copy.js";
@@ -22,7 +22,7 @@ const BUILDERS = {
 
 export class Detail {
   /**
-   * `acts`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. `welcome` is an element for a server that got no push yet.
+   * `acts`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. `welcome` is the element for an empty server.
    */
   constructor(acts, welcome) {
     this.acts = acts;
@@ -30,7 +30,7 @@ export class Detail {
     this.record = null;
     this.attempts = [];
     this.tab = "preview";
-    this.element = h("section", { class: "detail", "aria-label": "The chosen push" });
+    this.element = h("section", { class: "detail", "aria-label": "Selected push" });
     this.showNothing();
   }
 
@@ -40,9 +40,9 @@ export class Detail {
     this.element.classList.toggle("is-welcome", isFirstTime);
     if (isFirstTime) return replace(this.element, this.welcome);
     return replace(this.element, h("div", { class: "detail-empty" }, icon("bell", "is-large"),
-      h("p", {}, "Choose a push to see what a phone would show, and why it was answered so."),
+      h("p", {}, "Select a push to see its preview and the reason for its response."),
       h("p", { class: "quiet" }, h("kbd", {}, "j"), " ", h("kbd", {}, "k"), " move, ", h("kbd", {}, "Enter"), " opens, ",
-        h("kbd", {}, "?"), " lists all keys")));
+        h("kbd", {}, "?"), " shows all keyboard shortcuts")));
   }
 
   async show(seq, tab) {
@@ -61,13 +61,13 @@ export class Detail {
     if (this.wanted !== wanted) return;
     this.element.classList.remove("is-welcome");
     this.record = record;
-    // Going from one attempt to the next, the others are known.
+    // Keeps the known attempts when switching between them.
     if (!this.attempts.some((one) => one.seq === seq)) this.attempts = [record];
     this.draw();
     this.loadAttempts(record);
   }
 
-  /** Attempts are those with the same key that belong together: counted from the last one that begins anew. */
+  /** Loads the attempts with the same key, from the latest first attempt on. */
   async loadAttempts(record) {
     const query = { push_key: record.push_key, order: "asc", limit: 200,
       fields: "seq,attempt,outcome,accepted,received_at,served,fault.rule,fault.draw,fault.p" };
@@ -83,7 +83,7 @@ export class Detail {
     replace(this.strip, attemptsStrip(this.attempts, record, this.acts.open));
   }
 
-  /** A push changed: a held one got its answer, or the same was sent again. */
+  /** Handles a changed push: a delayed one completed, or the shown one was retried. */
   heard(record) {
     if (!this.record) return;
     if (record.seq === this.record.seq) {
@@ -136,7 +136,7 @@ export class Detail {
         button("Copy id", () => this.copyID(), { class: "small", title: "Copy the apns-id (y)" }),
         button("curl", () => this.copyText("curl", "the curl command"), { class: "small", title: "Copy as a curl command" }),
         button(".apns", () => this.copyText("apns", "the file for the simulator"), { class: "small", title: "Copy for xcrun simctl push" }),
-        button("JSON", () => copy(JSON.stringify(record, null, 2), "the record"), { class: "small", title: "Copy the whole record" })));
+        button("JSON", () => copy(JSON.stringify(record, null, 2), "the record"), { class: "small", title: "Copy the record" })));
   }
 
   copyID() {
@@ -148,7 +148,7 @@ export class Detail {
   }
 
   tabs() {
-    const list = h("div", { class: "tabs", role: "tablist", "aria-label": "About this push",
+    const list = h("div", { class: "tabs", role: "tablist", "aria-label": "Push details",
       on: { keydown: (event) => this.onTabKey(event) } });
     for (const [index, name] of TABS.entries()) {
       const isHere = name === this.tab;

@@ -1,14 +1,14 @@
-// Builds elements. Text from outside only ever becomes a text node or an attribute value: nothing here parses HTML.
+// Creates elements. External text becomes only text nodes or attribute values; nothing here parses HTML.
 
 /**
- * An element. `props`: `class`, `on` ({click: …}), `data` ({seq: 1}), `style` ({top: "1px"}); everything else is an
- * attribute, left out when false, null or undefined. Children that are null or false are left out.
+ * Creates an element. `props`: `class`, `on` ({click: …}), `data` ({seq: 1}), `style` ({top: "1px"}); everything else is an
+ * attribute, omitted if false, null or undefined. Children that are null or false are omitted.
  */
 export function h(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
 }
 
-/** The same for SVG. */
+/** Creates an SVG element. */
 export function svg(tag, props = {}, ...children) {
   return fill(document.createElementNS("http://www.w3.org/2000/svg", tag), props, children);
 }
@@ -33,19 +33,19 @@ function append(element, children) {
   }
 }
 
-/** Puts `children` in the place of whatever `element` holds. */
+/** Replaces the content of `element` by `children`. */
 export function replace(element, ...children) {
   element.replaceChildren();
   append(element, children);
   return element;
 }
 
-/** A button with text. */
+/** Creates a button. */
 export function button(label, act, props = {}) {
   return h("button", { type: "button", ...props, on: { click: act } }, label);
 }
 
-/** `act`, at most once in `wait` milliseconds, the last call always. */
+/** Returns `act` limited to one call per `wait` milliseconds; the last call is always made. */
 export function throttled(act, wait) {
   let timer = null;
   let last = -Infinity;
@@ -59,7 +59,7 @@ export function throttled(act, wait) {
   };
 }
 
-/** `act`, when there was no call for `wait` milliseconds. */
+/** Returns `act` delayed until there was no call for `wait` milliseconds. */
 export function settled(act, wait) {
   let timer = null;
   return (...given) => {

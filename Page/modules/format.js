@@ -1,25 +1,25 @@
-// How times, sizes and tokens are written on the page.
+// Formats times, sizes and tokens.
 
 const KIB = 1024;
 
-/** Bytes for people: `812 B`, `4.0 KiB`. */
+/** A number of bytes: `812 B`, `4.0 KiB`. */
 export function size(bytes) {
   if (bytes < 10 * KIB) return `${count(bytes)} B`;
   return bytes < KIB * KIB ? `${(bytes / KIB).toFixed(1)} KiB` : `${(bytes / KIB / KIB).toFixed(1)} MiB`;
 }
 
-/** A number with thin spaces between thousands, so that it breaks nowhere. */
+/** A number with non-breaking thin spaces between thousands. */
 export function count(number) {
   return String(number).replace(/\B(?=(\d{3})+(?!\d))/g, "\u202f");
 }
 
-/** Start and end of a long hexadecimal name: `ab12…9f3e`. */
+/** A shortened hexadecimal string: `ab12…9f3e`. */
 export function tail(token) {
   if (!token) return "";
   return token.length > 12 ? `${token.slice(0, 4)}…${token.slice(-4)}` : token;
 }
 
-/** The time of day with milliseconds, as this machine's zone has it. */
+/** The local time of day with milliseconds. */
 export function clockTime(text) {
   const date = new Date(text);
   if (Number.isNaN(date.getTime())) return "";
@@ -28,7 +28,7 @@ export function clockTime(text) {
     + `.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** How long ago `text` was, short: `now`, `12 s`, `3 min`, `2 h`, then the date. */
+/** The time since `text`: `now`, `12 s`, `3 min`, `2 h`, then the date. */
 export function ago(text, now = Date.now()) {
   const seconds = Math.round((now - Date.parse(text)) / 1000);
   if (Number.isNaN(seconds)) return "";
@@ -37,7 +37,7 @@ export function ago(text, now = Date.now()) {
   return seconds < 86400 ? span(seconds) : new Date(text).toLocaleDateString("en-GB", { day: "numeric", month: "short" });
 }
 
-/** The same in words: `12 s ago`, `in 5 min`. */
+/** The relative time: `12 s ago`, `in 5 min`. */
 export function agoWords(text) {
   const short = ago(text);
   return /^\d+ (s|min|h)$/.test(short) ? `${short} ago` : short;
@@ -50,20 +50,20 @@ function span(seconds) {
   return `${Math.floor(seconds / 86400)} d`;
 }
 
-/** A date and time in full, with the zone. */
+/** The full date and time with the time zone. */
 export function fullTime(text) {
   const date = new Date(text);
   return Number.isNaN(date.getTime()) ? String(text)
     : date.toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "medium" }) + ` (${text})`;
 }
 
-/** A time given as seconds since 1970, as payloads have them; null if it cannot be one. */
+/** A time in seconds since 1970, as in payloads; null if it is invalid. */
 export function fromSeconds(value) {
   if (typeof value !== "number" || !Number.isFinite(value) || Math.abs(value) > 8.64e12) return null;
   return new Date(value * 1000).toISOString();
 }
 
-/** Milliseconds in a duration as the API writes them: `1m3s`, `538.87us`; null for what is none. */
+/** The milliseconds of a duration of the API such as `1m3s` or `538.87us`; null if it is invalid. */
 export function milliseconds(text) {
   const units = { us: 0.001, "µs": 0.001, ns: 1e-6, ms: 1, s: 1000, m: 60000, h: 3600000 };
   let total = 0;
@@ -80,7 +80,7 @@ export function milliseconds(text) {
   return negative ? -total : total;
 }
 
-/** A short span of time: `0.54 ms`, `1.2 s`. */
+/** A short duration: `0.54 ms`, `1.2 s`. */
 export function latency(text) {
   const ms = milliseconds(text);
   if (ms === null) return "";

@@ -1,10 +1,10 @@
-// The size of a payload against what its push type may have.
+// The size of a payload relative to the limit of its push type.
 import { h } from "./dom.js";
 import { count } from "./format.js";
 
 const NEAR = 0.9;
 
-/** A bar and its words; null for a push without a size. */
+/** A bar with its description; null for a push without a size. */
 export function gauge(size) {
   if (!size || typeof size.bytes !== "number") return null;
   const share = size.limit ? size.bytes / size.limit : 0;

@@ -1,4 +1,4 @@
-// The groups at the left: how many pushes there are of each sort, and the other views.
+// The sidebar: groups of pushes with their counts, and the other views.
 import { get } from "./api.js";
 import { h, replace, settled } from "./dom.js";
 import { count } from "./format.js";
@@ -8,11 +8,11 @@ import { visible } from "./visible.js";
 import { term, withTerm } from "./terms.js";
 
 const OUTCOMES = ["accepted", "rejected", "faulted", "pending", "aborted"];
-const VIEWS = [["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Point a client here"]];
-// Field of the search, name, and where its values are counted; findings are counted apart.
+const VIEWS = [["connections", "Connections"], ["devices", "Devices"], ["faults", "Faults"], ["connect", "Connect a client"]];
+// The search field, the label, and the member of the statistics; findings have their own endpoint.
 const FACETS = [
   { field: "topic", name: "Topics", of: "topic" }, { field: "type", name: "Push types", of: "push_type" },
-  { field: "status", name: "Answers", of: "status" }, { field: "finding", name: "Findings by kind", of: null },
+  { field: "status", name: "Responses", of: "status" }, { field: "finding", name: "Findings by kind", of: null },
 ];
 const MOST_FACETS = 12;
 
@@ -35,9 +35,9 @@ export class Groups {
       await this.count();
       this.draw();
     } catch {
-      // The next event asks again.
+      // The next event triggers another load.
     }
-    // A large inbox takes its time to count: then it is counted less often.
+    // Counting a large inbox takes longer, so it is counted less often.
     const rest = Math.max(600, (performance.now() - began) * 8);
     setTimeout(() => { this.isLoading = false; }, rest);
   }
@@ -69,7 +69,7 @@ export class Groups {
       h("ul", { class: "group-list is-views" }, VIEWS.map(([view, name]) =>
         this.line(view, name, null, undefined, shown.view === view, () => go({ view, push: null })))),
       FACETS.map(({ field, name }) => this.facet(field, name, isHere)));
-    // On a narrow screen the groups are a strip that scrolls.
+    // On a narrow screen the sidebar is a scrolling strip.
     if (this.drawnView !== shown.view) this.element.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
     this.drawnView = shown.view;
     if (focused) this.element.querySelector(`[data-group="${CSS.escape(focused)}"]`)?.focus();

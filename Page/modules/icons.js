@@ -1,4 +1,4 @@
-// The few pictures, drawn here so that nothing is loaded. Each is 16 by 16 and takes the colour of its text.
+// Inline icons of 16 by 16 pixels in the text colour.
 import { svg } from "./dom.js";
 
 const PATHS = {
@@ -18,7 +18,7 @@ const PATHS = {
   bell: "M8 1a4.500 4.500 0 0 0-4.500 4.500v2.800L2.100 11a.7.7 0 0 0 .6 1h10.600a.7.7 0 0 0 .6-1l-1.400-2.700V5.500A4.500 4.500 0 0 0 8 1zM6 13a2 2 0 0 0 4 0z",
 };
 
-/** The picture called `name`; it says nothing to screen readers, the text beside it does. */
+/** The icon `name`, hidden from screen readers because it always has a text label. */
 export function icon(name, extra = "") {
   return svg("svg", { class: `icon ${extra}`.trim(), viewBox: "0 0 16 16", "aria-hidden": "true", focusable: "false" },
     svg("path", { d: PATHS[name], fill: "currentColor", "fill-rule": "evenodd" }));

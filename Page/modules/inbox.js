@@ -1,4 +1,4 @@
-// The view of the pushes: search, list, the chosen one; and the stream of new ones, which can be paused.
+// The inbox view: search, list and the selected push; and the stream of new pushes, which can be paused.
 import { ApiError, get } from "./api.js";
 import { button, h, replace } from "./dom.js";
 import { count } from "./format.js";
@@ -7,17 +7,17 @@ import { Records } from "./records.js";
 import { go, shown } from "./route.js";
 import { Search } from "./search.js";
 
-const BATCH = 80; // milliseconds over which news are gathered
+const BATCH = 80; // milliseconds in which events are collected
 const MOST_HELD = 2000;
 
 export class Inbox {
-  /** `tell`: `onPause()` when the standing or the number of waiting pushes changed, `onNew()` when pushes came. */
+  /** `tell`: `onPause()` is called when the state or the number of queued pushes changed, `onNew()` for new pushes. */
   constructor(detail, acts, tell) {
     this.detail = detail;
     this.acts = acts;
     this.tell = tell;
     this.isPaused = false;
-    this.missed = false; // whether something happened during a pause that the stream cannot tell
+    this.missed = false; // whether a change during a pause requires a reload
     this.unseen = 0;
     this.held = [];
     this.batch = [];
@@ -25,7 +25,7 @@ export class Inbox {
     this.list = new List(this.records, acts.open);
     this.search = new Search();
     this.count = h("p", { class: "list-count", role: "status" });
-    this.fold = button("Fold attempts", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
+    this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
     this.element = h("div", { class: "inbox" },
       h("div", { class: "list-pane" }, this.search.element, h("div", { class: "list-head" }, this.count, this.fold), this.list.element), detail.element);
   }
@@ -34,12 +34,12 @@ export class Inbox {
     return this.held.length;
   }
 
-  /** Whether no push came to this server yet. */
+  /** Whether the server has not received any pushes. */
   get isFirstTime() {
     return this.records.total === 0 && this.records.evicted === 0;
   }
 
-  /** The search, and what folding adds to it. */
+  /** The search query, with the condition for grouped retries. */
   get query() {
     return [shown.q, shown.fold ? "is:first" : ""].filter(Boolean).join(" ");
   }
@@ -70,7 +70,7 @@ export class Inbox {
 
   // Loading
 
-  /** Begins anew with the search as it is now. */
+  /** Loads the results of the current search. */
   reload() {
     this.fold.setAttribute("aria-pressed", String(shown.fold));
     this.follow(this.query);
@@ -81,7 +81,7 @@ export class Inbox {
     });
   }
 
-  /** Loads the same again, when the stream cannot tell what changed: the list stays where it is. */
+  /** Reloads the results and keeps the scroll position. For changes that the stream does not contain. */
   refresh() {
     this.missed = this.isPaused;
     if (this.isPaused) return;
@@ -98,7 +98,7 @@ export class Inbox {
     } catch (error) {
       if (error.name === "AbortError") return;
       if (error instanceof ApiError && error.status === 400) this.search.tell(error);
-      else this.list.say(h("p", { class: "notice is-error" }, "The server does not answer: ", error.message));
+      else this.list.say(h("p", { class: "notice is-error" }, "The server does not respond: ", error.message));
     }
     this.tell.onPause();
     this.tell.onNew();
@@ -107,7 +107,7 @@ export class Inbox {
   changedRecords() {
     const { length, total, evicted } = this.records;
     replace(this.count, length === total || !this.query ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
-      evicted > 0 && `, ${count(evicted)} older ones were dropped`);
+      evicted > 0 && `, ${count(evicted)} older ones were evicted`);
     this.list.say(length ? null : this.emptyWords());
     if (shown.fold) this.loadAttempts();
     this.list.draw();
@@ -115,13 +115,13 @@ export class Inbox {
 
   emptyWords() {
     if (this.query && this.records.total) {
-      return h("div", { class: "empty" }, h("p", {}, "No push matches."), button("Show all", () => go({ q: "", fold: false })));
+      return h("div", { class: "empty" }, h("p", {}, "No pushes match."), button("Show all", () => go({ q: "", fold: false })));
     }
-    return h("div", { class: "empty" }, h("p", {}, "No push yet."), h("p", { class: "quiet" }, "What a provider sends shows up here, without reload."),
-      button("Point a client here", () => go({ view: "connect" }), { class: "primary" }));
+    return h("div", { class: "empty" }, h("p", {}, "No pushes yet."), h("p", { class: "quiet" }, "Pushes appear here when a provider sends them."),
+      button("Connect a client", () => go({ view: "connect" }), { class: "primary" }));
   }
 
-  /** For folded rows: all attempts of the pushes on the screen. */
+  /** Loads all attempts of the visible pushes, for grouped rows. */
   async loadAttempts() {
     const rows = [...this.list.drawn.values()].map((one) => one.row).filter((row) => row && row.outcome !== "accepted");
     const wanted = rows.map((row) => row.push_key).filter((key) => key && !this.list.attempts?.has(key)).slice(0, 60);
@@ -131,7 +131,7 @@ export class Inbox {
     const q = wanted.map((key) => `push_key:${key}`).join(" ");
     const page = await get("/pushes", { q, limit: 1000, fields: "seq,attempt,push_key,outcome,accepted,served" }).catch(() => null);
     for (const push of page?.items ?? []) {
-      // A key comes again when a push is repeated much later: then the last series counts.
+      // A key recurs when a push is repeated much later; then the last series applies.
       const known = push.attempt === 1 ? [] : this.list.attempts.get(push.push_key) ?? [];
       this.list.attempts.set(push.push_key, [...known, push]);
     }
@@ -184,7 +184,7 @@ export class Inbox {
     this.tell.onPause();
   }
 
-  /** Somebody looks at the page again. */
+  /** Called when the page becomes visible. */
   sawPage() {
     this.unseen = 0;
     this.tell.onPause();

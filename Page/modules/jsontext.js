@@ -1,9 +1,9 @@
-// JSON text laid out in lines, as it was sent: numbers keep their digits, names that stand twice stand twice.
+// Formats JSON text in lines without decoding it: numbers keep their digits, duplicate names are kept.
 
 /**
  * The lines of a JSON text. A line is `{depth, pointer, name, kind, text, after}`: `name` is the raw name with its
- * quotation marks or null, `kind` is `string`, `number`, `word`, `open` or `close`, `after` what follows it.
- * Null if the text is no JSON.
+ * quotation marks or null, `kind` is `string`, `number`, `word`, `open` or `close`, `after` is the text that follows.
+ * Null if the text is not JSON.
  */
 export function jsonLines(text) {
   const tokens = text.match(/"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:]/g) ?? [];
@@ -23,7 +23,7 @@ export function jsonLines(text) {
       stack.pop();
       const opened = lines.at(-1);
       const after = tokens[place + 1] === "," ? "," : "";
-      // An empty one stays on its line.
+      // An empty object or array stays on one line.
       if (opened?.kind === "open" && opened.opens === stack.length) Object.assign(opened, { text: opened.text + token, after });
       else lines.push({ depth: stack.length, pointer: pointer(), name: null, kind: "close", text: token, after });
       continue;
@@ -45,7 +45,7 @@ export function jsonLines(text) {
   return lines.length ? lines : null;
 }
 
-/** The text that a JSON string stands for; the raw one where that cannot be. */
+/** The decoded value of a JSON string; the raw text if it is invalid. */
 export function parse(token) {
   try {
     return JSON.parse(token);

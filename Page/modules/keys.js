@@ -1,12 +1,12 @@
-// The keys, and the sheet that lists them.
+// Keyboard shortcuts, and the dialog that lists them.
 import { button, h } from "./dom.js";
 
 export const KEYS = [
   ["j", "next push"], ["k", "previous push"], ["Enter", "open"], ["Esc", "back"], ["/", "search"], ["1 … 6", "tabs of the push"],
-  ["y", "copy its apns-id"], ["[ ]", "earlier, later attempt"], [".", "pause, go on"], ["t", "theme"], ["?", "this list"],
+  ["y", "copy the apns-id"], ["[ ]", "previous, next attempt"], [".", "pause or resume"], ["t", "theme"], ["?", "this list"],
 ];
 
-/** `acts` has a function for each key, and `escape`. Keys with Ctrl, Alt or Command belong to the browser. */
+/** `acts` has a function for each key, and `escape`. Keys with Ctrl, Alt or Command are left to the browser. */
 export function start(acts) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
@@ -17,7 +17,7 @@ export function start(acts) {
       return;
     }
     if (isTyping || document.querySelector("dialog[open]")) return;
-    // Enter on a button is a click on it.
+    // Enter on a button clicks it.
     if (event.key === "Enter" && event.target.closest("button, a, summary")) return;
     const act = acts[event.key];
     if (!act) return;
@@ -26,23 +26,23 @@ export function start(acts) {
   });
 }
 
-/** Shows the list of keys. */
+/** Shows the keyboard shortcuts. */
 export function showSheet() {
-  const sheet = h("dialog", { class: "dialog", "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keys"),
+  const sheet = h("dialog", { class: "dialog", "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keyboard shortcuts"),
     h("dl", { class: "keys" }, KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((one) => (one === "…" ? " … " : h("kbd", {}, one)))), h("dd", {}, words)))),
     h("form", { method: "dialog" }, h("button", { class: "primary", autofocus: true }, "Close")));
   open(sheet);
 }
 
-/** Asks for the admin token; a promise of it. */
+/** Asks for the admin token; returns a promise of it. */
 export function askForToken(wasWrong) {
   return new Promise((take) => {
     const field = h("input", { id: "admin-token", type: "password", autocomplete: "off" });
     const sheet = h("dialog", { class: "dialog", "aria-labelledby": "token-title" }, h("h2", { id: "token-title" }, "Admin token"),
-      h("p", {}, wasWrong ? "That token is not the right one." : "This server was started with --admin-token."),
+      h("p", {}, wasWrong ? "The token is wrong." : "This server requires the token of --admin-token."),
       h("label", { for: "admin-token" }, "Token"), field,
-      h("p", { class: "quiet" }, "It is kept in memory until the page is reloaded. An address that ends in #token=… does without this question."),
-      button("Go on", () => sheet.close(), { class: "primary" }));
+      h("p", { class: "quiet" }, "The token stays in memory until the page is reloaded. To skip this dialog, append #token=… to the URL."),
+      button("Continue", () => sheet.close(), { class: "primary" }));
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter") sheet.close();
     });

@@ -1,5 +1,5 @@
-// Time lines: a lane for each connection, what happened on it as marks, its pushes as bars. Times in which nothing
-// happened are folded, so that a second of trouble is seen in an hour of quiet.
+// Timelines: a lane per connection, with events as marks and pushes as bars. Idle times are collapsed, so that short
+// incidents are visible in long periods.
 import { h } from "./dom.js";
 import { clockTime } from "./format.js";
 import { answerOf } from "./summary.js";
@@ -7,18 +7,18 @@ import { visible } from "./visible.js";
 
 export const LANE_FIELDS = "seq,received_at,finished_at,outcome,accepted,connection.id,connection.stream,served";
 
-const FOLD = 34; // pixels that a folded time takes
+const FOLD = 34; // the width of a collapsed time in pixels
 const EDGE = 16;
-const LABEL = 96; // a time on the axis
+const LABEL = 96; // the width of a label on the axis in pixels
 const MOST_ROWS = 8;
-const BARS_TOP = 28; // the marks stand above the bars
+const BARS_TOP = 28; // the marks are above the bars
 const MARKS = {
   accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed",
 };
 
 /**
- * A scale from times to pixels. `width` is what there is without folds; gaps longer than `quiet` milliseconds and than a
- * tenth of the rest are folded.
+ * A scale from times to pixels. `width` is the available width; gaps longer than `quiet` milliseconds and than a
+ * tenth of the rest are collapsed.
  */
 export function timeScale(times, width, quiet = 400) {
   const sorted = [...new Set(times)].sort((a, b) => a - b);
@@ -50,7 +50,7 @@ export function timeScale(times, width, quiet = 400) {
   return { at, folds, parts, width: place + EDGE };
 }
 
-/** The lanes as an element. `open(seq)` is called for a click on a bar. */
+/** Returns the lanes as an element. `open(seq)` is called for a click on a bar. */
 export function lanes(connections, pushes, { width, chosen = null, open, now = Date.now() }) {
   const byConnection = Map.groupBy(pushes, (push) => push.connection?.id);
   const times = [];
@@ -61,7 +61,7 @@ export function lanes(connections, pushes, { width, chosen = null, open, now = D
     axis(scale), connections.map((connection) => lane(connection, byConnection.get(connection.id) ?? [], scale, { chosen, open, now })));
 }
 
-/** The time at which each part begins, where there is room for it, and how long the folded times are. */
+/** The axis: start times of parts, where they fit, and durations of collapsed times. */
 function axis(scale) {
   let free = -Infinity;
   const labels = [];
@@ -72,7 +72,7 @@ function axis(scale) {
     free = place + LABEL;
   }
   return h("div", { class: "lane-axis", "aria-hidden": "true" }, labels,
-    scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` }, title: "nothing happened" }, span(fold.ms))));
+    scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` }, title: "idle" }, span(fold.ms))));
 }
 
 function span(ms) {
@@ -81,7 +81,7 @@ function span(ms) {
   return ms < 3600000 ? `${Math.round(ms / 60000)}min` : `${Math.round(ms / 3600000)}h`;
 }
 
-/** The number of bars made so far: each has an identifier of its own. */
+/** The number of created bars, for unique identifiers. */
 let barCount = 0;
 
 function lane(connection, pushes, scale, { chosen, open, now }) {
@@ -104,15 +104,15 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
   const height = 38 + Math.max(1, rows.length) * 12;
   return h("section", { class: `lane is-${connection.state}`, "aria-label": `Connection ${connection.id}` },
     h("header", { class: "lane-head" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state),
-      h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS yet"} · pushes: ${connection.pushes ?? pushes.length}`)),
+      h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS"} · pushes: ${connection.pushes ?? pushes.length}`)),
     h("div", { class: "lane-track", style: { height: `${height}px` } },
       scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` } })),
       marks(connection.events ?? [], scale), bars.length > 0 && barList(connection, bars)));
 }
 
 /**
- * The bars of a lane as one stop of the Tab key. The arrow keys choose a bar, Enter and Space open its push. On a narrow
- * screen bars stand closer together than a finger is wide: the rows of the list are the large way to the same pushes.
+ * The bars of a lane as one tab stop. The arrow keys select a bar, Enter and Space open its push. On a narrow screen,
+ * bars can be too small for touch; the list has larger targets for the same pushes.
  */
 function barList(connection, bars) {
   let active = -1;
@@ -145,7 +145,7 @@ function barList(connection, bars) {
   return list;
 }
 
-/** Marks that would lie on each other are one. */
+/** Merges marks that would overlap. */
 function marks(events, scale) {
   const placed = [];
   for (const event of events) {
@@ -160,18 +160,18 @@ function marks(events, scale) {
   return placed.map(({ left, events: here }) => {
     const worst = here.find((event) => ["goaway", "reset", "fault"].includes(event.event)) ?? here[0];
     const words = here.map((event) => `${clockTime(event.at)} ${MARKS[event.event] ?? event.event} ${event.detail ?? ""}`.trim());
-    // At the right end there is room on the left side only.
+    // At the right edge, the label is on the left side.
     const isLast = left > scale.width - 70;
     return h("span", { class: `lane-mark event-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: words.join("\n") },
       visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` +${here.length - 1}`);
   });
 }
 
-/** What happened on a connection, in words, one line each. */
+/** The events of a connection as a table. */
 export function eventTable(connection) {
   return h("table", { class: "table" },
     h("thead", {}, h("tr", {}, ["Time", "Event", "Details"].map((name) => h("th", { scope: "col" }, name)))),
     h("tbody", {}, (connection.events ?? []).map((event) => h("tr", {}, h("td", { class: "mono" }, clockTime(event.at)),
       h("td", {}, h("span", { class: `event-name event-${event.event}` }, MARKS[event.event] ?? event.event)), h("td", { class: "wrap" }, visible(event.detail ?? ""))))),
-    connection.events_dropped > 0 && h("caption", {}, `${connection.events_dropped} events between the first and the last were not kept`));
+    connection.events_dropped > 0 && h("caption", {}, `${connection.events_dropped} events between the first and the last are not stored`));
 }

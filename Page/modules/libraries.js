@@ -1,6 +1,6 @@
-// How to point the common libraries here; the lines are those of the documentation, with this server's values in them.
+// Code to connect common client libraries: the examples of the documentation with this server's values.
 
-/** Each takes `{host, port, ca, key, keyID, teamID, topic, token}` and gives the lines to paste. */
+/** Functions from `{host, port, ca, key, keyID, teamID, topic, token}` to the code. */
 export const LIBRARIES = [
   ["curl", ({ host, port, ca, topic, token }) => `curl --include --http2 --cacert ${ca} \\
   --header "authorization: bearer $(apns-mock token provider)" \\
@@ -36,7 +36,7 @@ client.Host = "https://${host}:${port}"
   eventLoopGroupProvider: .createNew,
   responseDecoder: JSONDecoder(),
   requestEncoder: JSONEncoder())
-// The CA has to be in the system's trust store.`],
+// The CA must be in the system's trust store.`],
   ["aioapns (Python)", ({ host, port, ca, key, keyID, teamID, topic }) => `from aioapns.connection import APNsDevelopmentClientProtocol
 
 APNsDevelopmentClientProtocol.APNS_SERVER = "${host}"

@@ -1,4 +1,4 @@
-// The list of pushes: of a hundred thousand rows only those exist that are on the screen.
+// The list of pushes. Only visible rows exist in the document, because there can be a hundred thousand.
 import { button, h, replace, settled } from "./dom.js";
 import { ago, count } from "./format.js";
 import { rowContent, rowLabel } from "./row.js";
@@ -38,7 +38,7 @@ export class List {
 
   // Drawing
 
-  /** Draws what is on the screen, at the next frame. */
+  /** Draws the visible rows in the next frame. */
   draw() {
     if (this.frame) return;
     this.frame = requestAnimationFrame(() => {
@@ -73,7 +73,7 @@ export class List {
     if (length) this.fetch(Math.max(0, first - 20), Math.min(length - 1, last + 20));
   }
 
-  /** The space must be there before one can scroll into it. */
+  /** Sets the scrollable height, which is required before scrolling. */
   setHeight() {
     this.space.style.setProperty("height", `${this.records.length * ROW_HEIGHT}px`);
   }
@@ -91,8 +91,8 @@ export class List {
     Object.assign(drawn, { row, attempts, isFilled: true });
     if (!row) {
       const isGone = seq !== null && this.records.gone.has(seq);
-      element.setAttribute("aria-label", isGone ? "dropped from the inbox" : "loading");
-      replace(element, h("span", { class: "row-empty" }, isGone ? "dropped from the inbox" : ""));
+      element.setAttribute("aria-label", isGone ? "evicted from the inbox" : "loading");
+      replace(element, h("span", { class: "row-empty" }, isGone ? "evicted from the inbox" : ""));
       return;
     }
     element.id = `push-${seq}`;
@@ -108,7 +108,7 @@ export class List {
     }
   }
 
-  // Places
+  // Scrolling
 
   onScroll() {
     if (this.box.scrollTop < ROW_HEIGHT / 2) {
@@ -123,7 +123,7 @@ export class List {
     this.anchor = null;
   }
 
-  /** After everything was loaded anew, with `added` more rows: the row that is drawn at the top shall be there again. */
+  /** Keeps the top row in place after a reload with `added` new rows. */
   keepPlace(added) {
     const index = Math.floor(this.box.scrollTop / ROW_HEIGHT);
     const top = this.box.scrollTop < ROW_HEIGHT / 2 ? null : [...this.drawn.values()].find((one) => one.index === index);
@@ -138,20 +138,20 @@ export class List {
     this.anchor = null;
   }
 
-  /** When the pointer goes, the list goes back to where the newest are, unless somebody scrolled away from there. */
+  /** Scrolls back to the newest rows when the pointer leaves, unless the user has scrolled. */
   onLeave() {
     this.isOver = false;
     if (!this.isScrolledByUser && this.unseen) this.toTop();
   }
 
-  /** `added` rows are new at the top: what is under the eye stays where it is. */
+  /** Keeps the visible rows in place after `added` rows at the top. */
   grew(added) {
     const wasAtTop = this.box.scrollTop < ROW_HEIGHT / 2;
     if (added && (!wasAtTop || this.isOver)) {
       this.setHeight();
       this.box.scrollTop += added * ROW_HEIGHT;
       this.setUnseen(this.unseen + added);
-      return this.drawNow(); // Rows and scrolling move in one go.
+      return this.drawNow(); // Draws immediately, so that rows and scroll position change together.
     }
     return this.draw();
   }
@@ -169,7 +169,7 @@ export class List {
     this.draw();
   }
 
-  /** Words in the place of rows; null to take them away. */
+  /** Shows a message instead of rows; null removes it. */
   say(content) {
     this.note.hidden = content === null;
     replace(this.note, content);
@@ -183,7 +183,7 @@ export class List {
     this.box.focus({ preventScroll: true });
   }
 
-  /** Marks a push, without opening it. */
+  /** Selects a push without opening it. */
   select(seq) {
     this.selected = seq;
     this.markSelected();
@@ -207,7 +207,7 @@ export class List {
     return this.records.seqAt(Math.max(0, Math.min(length - 1, index)));
   }
 
-  /** Scrolls as little as it takes to see a push. */
+  /** Scrolls a push into view. */
   reveal(seq) {
     const index = this.records.indexOf(seq);
     if (index < 0) return;

@@ -1,4 +1,4 @@
-// What happens, as it happens: server-sent events, read with fetch so that a token can go along.
+// The stream of server-sent events. Uses fetch, because EventSource cannot send a token.
 import { request, ApiError } from "./api.js";
 
 const PATIENCE = [500, 1000, 2000, 5000];
@@ -6,7 +6,7 @@ const PATIENCE = [500, 1000, 2000, 5000];
 export class Live {
   /**
    * @param hear called with `(event, data)` for each event: `push`, `push.updated`, `connection`, `profile`, `gap`, …
-   * @param tell called with `live`, `lost` or `ended` when the connection's standing changes.
+   * @param tell called with `live`, `lost` or `ended` when the state of the connection changes.
    */
   constructor(hear, tell) {
     this.hear = hear;
@@ -15,7 +15,7 @@ export class Live {
     this.stopper = null;
   }
 
-  /** Follows the pushes that match `q`, from now or from where it was. */
+  /** Follows the pushes that match `q`, from now on or from the last received event. */
   follow(q) {
     this.stopper?.abort();
     this.stopper = new AbortController();
@@ -32,7 +32,7 @@ export class Live {
         await this.read(answer.body, signal);
       } catch (error) {
         if (signal.aborted) return;
-        // A query that cannot be read will not become better by asking again.
+        // An invalid query is not retried.
         if (error instanceof ApiError && error.status === 400) return;
       }
       if (signal.aborted) return;

@@ -1,4 +1,4 @@
-// Puts the parts together: what the address says is shown, what the server tells is passed on.
+// Connects the modules: shows the view of the URL and dispatches server events.
 import * as api from "./api.js";
 import { Bar } from "./bar.js";
 import { Detail } from "./detail.js";
@@ -49,7 +49,7 @@ const bar = new Bar(document.getElementById("bar"), document.getElementById("ban
 const groups = new Groups(document.getElementById("groups"));
 const main = document.getElementById("main");
 
-// What is shown
+// Views
 
 function showView() {
   const panel = panels[shown.view];
@@ -72,7 +72,7 @@ function changeTheme() {
   say(`Theme: ${theme.next()}`);
 }
 
-// What happens
+// Events
 
 let standing = "lost";
 function showLive() {

@@ -1,7 +1,7 @@
-// The pushes that match the search, newest first: all their numbers, and of those near the eye what a row shows.
+// The pushes that match the search, newest first: all seq numbers, and the row data of those near the visible part.
 import { get } from "./api.js";
 
-/** What a row shows of a push. */
+/** The fields of a push that a row shows. */
 export const ROW_FIELDS = [
   "seq", "outcome", "accepted", "attempt", "push_key", "received_at", "connection.id", "request.payload",
   "request.device_token", "request.size", "apns.topic", "apns.push_type", "served", "fault.rule", "findings",
@@ -11,7 +11,7 @@ const INDEX_PAGE = 1000;
 const KEPT_ROWS = 3000;
 
 export class Records {
-  /** @param onChange called when anything in it is different. */
+  /** @param onChange called after each change. */
   constructor(onChange) {
     this.onChange = onChange;
     this.clear();
@@ -21,7 +21,7 @@ export class Records {
     this.fetching?.abort();
     this.meanwhile = null;
     this.q = "";
-    // Numbers: `older` newest first, as loaded; `newer` oldest first, as they came since.
+    // Seq numbers: `older` as loaded, newest first; `newer` as received since, oldest first.
     this.older = [];
     this.newer = [];
     this.expected = 0;
@@ -31,7 +31,7 @@ export class Records {
     this.evicted = 0;
   }
 
-  /** How many there are; of some the number may not be known yet. */
+  /** The number of pushes, including those whose seq is not known yet. */
   get length() {
     return this.newer.length + Math.max(this.expected, this.older.length);
   }
@@ -41,7 +41,7 @@ export class Records {
     return this.older[index - this.newer.length] ?? null;
   }
 
-  /** Where a push stands; -1 if that is not known. */
+  /** The index of a push; -1 if unknown. */
   indexOf(seq) {
     const inNewer = this.newer.lastIndexOf(seq);
     if (inNewer >= 0) return this.newer.length - 1 - inNewer;
@@ -54,7 +54,7 @@ export class Records {
     return -1;
   }
 
-  /** How many came after a push. */
+  /** The number of pushes after a push. */
   countAfter(seq) {
     let number = 0;
     while ((this.seqAt(number) ?? 0) > seq) number += 1;
@@ -65,11 +65,11 @@ export class Records {
     return this.rows.get(seq) ?? null;
   }
 
-  /** Begins anew with the pushes that match `q`. Throws `ApiError` for a query that cannot be read. */
+  /** Loads the pushes that match `q`. Throws `ApiError` for an invalid query. */
   async load(q) {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
-    // What comes over the stream while the page is under way.
+    // Pushes that arrive over the stream during the request.
     this.meanwhile = [];
     const asked = q ? { q } : {};
     const page = await get("/pushes", { ...asked, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
@@ -88,7 +88,7 @@ export class Records {
     if (page.matched > page.items.length) this.index(asked, signal).catch(() => {});
   }
 
-  /** Learns the numbers of all others. Where none is missing between first and last they need not be asked for. */
+  /** Loads the seq numbers of all other pushes, unless they are contiguous. */
   async index(asked, signal) {
     const oldest = await get("/pushes", { ...asked, order: "asc", limit: 1, fields: "seq" }, { signal });
     const first = oldest.items[0]?.seq ?? 0;
@@ -108,7 +108,7 @@ export class Records {
     this.onChange();
   }
 
-  /** Sees to it that the rows from `first` to `last` are there, with some before and behind. */
+  /** Loads the rows from `first` to `last` and some around them. */
   async want(first, last) {
     const seqs = [];
     for (let index = first; index <= last; index += 1) {
@@ -126,7 +126,7 @@ export class Records {
     try {
       page = await get("/pushes", query, { signal: this.fetching.signal });
     } catch {
-      return; // The next look at the list asks again.
+      return; // The next draw of the list retries.
     }
     for (const item of page.items) this.keep(item);
     for (const seq of seqs) if (!this.rows.has(seq)) this.gone.add(seq);
@@ -143,7 +143,7 @@ export class Records {
     }
   }
 
-  /** Takes in a push that came or changed. True if it is one more. */
+  /** Adds or updates a push. Returns whether it is new. */
   take(record) {
     if (this.meanwhile) {
       this.meanwhile.push(record);

@@ -1,19 +1,19 @@
-// What the page shows, and its address: whoever is given the address sees the same.
+// The state of the page, which is stored in the URL so that links reproduce it.
 
 export const VIEWS = ["inbox", "connections", "devices", "faults", "connect"];
 export const TABS = ["preview", "payload", "headers", "auth", "verdict", "timeline"];
 
-/** What is shown now. `push` is a seq or null. */
+/** The current state. `push` is a seq or null. */
 export const shown = { view: "inbox", q: "", push: null, tab: "preview", fold: false };
 
 const followers = [];
 
-/** Calls `act(now, before)` after each change. */
+/** Registers `act(now, before)`, called after each change. */
 export function onChange(act) {
   followers.push(act);
 }
 
-/** Shows something else; `changes` are members of `shown`. Opening something makes an entry for the back button. */
+/** Changes the state; `changes` are members of `shown`. Opening a view or push adds a history entry. */
 export function go(changes, { quietly = false } = {}) {
   const before = { ...shown };
   Object.assign(shown, changes);
@@ -49,7 +49,7 @@ function read() {
   });
 }
 
-/** Reads the address, now and whenever back or forward change it. */
+/** Reads the URL, now and after back or forward navigation. */
 export function start() {
   read();
   addEventListener("popstate", () => {

@@ -5,7 +5,7 @@ import { icon } from "./icons.js";
 import { answerOf, headline } from "./summary.js";
 import { visible } from "./visible.js";
 
-/** The content of a row; `attempts` are the others of the same push when they are folded into it. */
+/** The content of a row; `attempts` are all attempts of the push if retries are grouped. */
 export function rowContent(row, attempts = null) {
   const title = headline(row);
   const last = attempts?.at(-1) ?? row;
@@ -37,12 +37,12 @@ function facts(row, last, attempts) {
   ];
 }
 
-/** The name of a finding, which is a word or an object with one. */
+/** The name of a finding, given as a string or object. */
 export function nameOf(finding) {
   return typeof finding === "string" ? finding : String(finding?.finding ?? finding?.name ?? "finding");
 }
 
-/** What a screen reader says of a row. */
+/** The label of a row for screen readers. */
 export function rowLabel(row) {
   return `${row.outcome}, ${answerOf(row)}, ${headline(row).text.slice(0, 120)}, ${row.apns?.topic ?? "no topic"}`;
 }

@@ -1,15 +1,15 @@
-// The search field: the query language of the API, and a sheet that explains it.
+// The search field for the API's query language, and a help sheet for its syntax.
 import { h, replace, settled } from "./dom.js";
 import { icon } from "./icons.js";
 import { go, onChange, shown } from "./route.js";
 
 const SYNTAX = [
-  ["status:503", "what went out; also 5xx as 5*, >=500"], ["reason:Unregistered", "the reason that went out"],
-  ["outcome:faulted", "accepted, rejected, faulted, pending, aborted"], ["topic:com.acme.*", "* is any text"],
+  ["status:503", "the response status; also 5xx as 5*, >=500"], ["reason:Unregistered", "the response reason"],
+  ["outcome:faulted", "accepted, rejected, faulted, pending, aborted"], ["topic:com.acme.*", "* matches any text"],
   ["type:background", "the push type"], ["token:ab12*", "the device token"], ["text:\"order shipped\"", "anywhere in the payload"],
   ["payload./aps/badge:>3", "a JSON pointer into the payload"], ["header.apns-priority:5", "a header"], ["larger:3.5K", "and smaller:"],
-  ["is:retry", "first, pending, duplicate"], ["finding:*", "what the provider does wrong"], ["rule:flaky", "and profile:, a fault that met it"],
-  ["connection:c17", "and listener:, key_id:, team_id:"], ["since:5m", "and until:, a time or so long ago"], ["!type:alert", "! in front: not so"],
+  ["is:retry", "first, pending, duplicate"], ["finding:*", "any finding"], ["rule:flaky", "and profile:, the fault"],
+  ["connection:c17", "and listener:, key_id:, team_id:"], ["since:5m", "and until:, a time or an age"], ["!type:alert", "! negates a condition"],
 ];
 
 export class Search {
@@ -21,7 +21,7 @@ export class Search {
     });
     this.field.value = shown.q;
     this.problem = h("p", { id: "search-problem", class: "search-problem", role: "status", hidden: true });
-    this.sheet = h("div", { class: "sheet", id: "search-sheet", hidden: true }, h("p", { class: "quiet" }, "Conditions with spaces between them all hold; the same field twice means either."),
+    this.sheet = h("div", { class: "sheet", id: "search-sheet", hidden: true }, h("p", { class: "quiet" }, "Conditions on different fields must all match; conditions on the same field are alternatives."),
       h("dl", { class: "syntax" }, SYNTAX.map(([example, words]) => [h("dt", {}, h("button", { type: "button", class: "syntax-example", on: { click: () => this.add(example) } }, example)), h("dd", {}, words)])));
     this.toggle = h("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-controls": "search-sheet", on: { click: () => this.showSheet(this.sheet.hidden) } }, "Syntax");
     this.element = h("div", { class: "search" }, h("div", { class: "search-box", role: "search" }, icon("search"), this.field, h("kbd", { "aria-hidden": "true" }, "/"), this.toggle),
@@ -63,7 +63,7 @@ export class Search {
     }
   }
 
-  /** What is wrong with the query; null when nothing is. */
+  /** Shows an error in the query; null hides it. */
   tell(error) {
     this.problem.hidden = error === null;
     this.field.setAttribute("aria-invalid", String(error !== null));

@@ -1,4 +1,4 @@
-// A push in a few words: what kind it is and what it would say.
+// Short descriptions of a push: its kind, headline and response.
 
 const SUFFIXES = [
   [".voip-ptt", "pushtotalk"], [".voip", "voip"], [".complication", "complication"],
@@ -6,7 +6,7 @@ const SUFFIXES = [
   [".pushkit.fileprovider", "fileprovider"], [".location-query", "location"],
 ];
 
-/** What a kind of push is called. */
+/** The names of push kinds. */
 export const KIND_NAMES = {
   alert: "alert", background: "background", voip: "VoIP call", liveactivity: "Live Activity", widgets: "widgets",
   controls: "controls", pushtotalk: "push-to-talk", mdm: "device management", complication: "complication",
@@ -18,7 +18,7 @@ export function object(value) {
   return value !== null && typeof value === "object" && !Array.isArray(value) ? value : null;
 }
 
-/** The kind of a push: what it says, or what topic and payload tell when it says nothing. */
+/** The kind of a push: its push type, else a guess from topic and payload. */
 export function kindOf(record) {
   const said = record.apns?.push_type;
   if (said) return said;
@@ -35,7 +35,7 @@ export function apsOf(record) {
   return object(object(record.request?.payload)?.aps);
 }
 
-/** Title, subtitle and body of an alert. Where one is a key for the app to look up, its `key` and `args` too. */
+/** Title, subtitle and body of an alert; for localization keys also `key` and `args`. */
 export function alertParts(alert) {
   if (typeof alert === "string") return { body: { text: alert } };
   const given = object(alert);
@@ -52,7 +52,7 @@ export function alertParts(alert) {
   return parts;
 }
 
-/** One line for a row: text from the payload, or `plain` words of ours. */
+/** The headline of a row: text from the payload, or a description in ⟨ ⟩. */
 export function headline(record) {
   const kind = kindOf(record);
   const ours = (words) => ({ text: `⟨${words}⟩`, isOurs: true });
@@ -70,7 +70,7 @@ export function headline(record) {
   return ours(kind === "alert" ? "nothing to show" : (KIND_NAMES[kind] ?? kind).toLowerCase());
 }
 
-/** How the server answered, short: `503`, `reset`, `…`. */
+/** The response in short: `503`, `reset`, `…`. */
 export function answerOf(record) {
   const served = record.served ?? {};
   if (served.status) return String(served.status);

@@ -1,4 +1,4 @@
-// Single conditions in the text of a search: `status:503 topic:"com.acme.app"`.
+// Conditions in a search query: `status:503 topic:"com.acme.app"`.
 
 const WORD = /(?:[^\s"]|"(?:[^"\\]|\\.)*")+/g;
 
@@ -14,13 +14,13 @@ export function term(q, field) {
   return value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, "$1") : value;
 }
 
-/** The search with `field:value` in the place of other conditions on the field; without any when `value` is null. */
+/** The query with `field:value` instead of other conditions on the field; without any if `value` is null. */
 export function withTerm(q, field, value) {
   const others = words(q).filter((one) => !one.startsWith(`${field}:`));
   return [...others, ...(value === null ? [] : [`${field}:${quoted(value)}`])].join(" ");
 }
 
-/** A value as the query language takes it. A `*` alone stays a pattern. */
+/** A value quoted for the query language. A single `*` stays a pattern. */
 export function quoted(value) {
   const text = String(value);
   if (text === "*" || /^[\w.-]+$/.test(text)) return text;

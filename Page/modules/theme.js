@@ -1,4 +1,4 @@
-// Light, dark, or as the system has it. The choice is kept in this browser.
+// The theme: light, dark or the system's. The selection is stored in the browser.
 
 const THEMES = ["auto", "light", "dark"];
 const PLACE = "apns-mock.theme";
@@ -7,18 +7,18 @@ function kept() {
   try {
     return localStorage.getItem(PLACE);
   } catch {
-    return null; // Storage can be forbidden; then the choice lasts until reload.
+    return null; // Storage can be disabled; then the selection lasts until reload.
   }
 }
 
 let theme = "auto";
 
-/** Applies what was chosen before. */
+/** Applies the stored theme. */
 export function start() {
   set(THEMES.includes(kept()) ? kept() : "auto");
 }
 
-/** Goes to the next one; its name. */
+/** Switches to the next theme and returns its name. */
 export function next() {
   set(THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length]);
   return theme;

@@ -1,5 +1,5 @@
-// Text from outside, made safe to look at: each piece stands alone in its direction, and characters that cannot be seen,
-// or that turn the order of others round, are shown by their names.
+// Safe display of external text: each piece is isolated in its direction, and invisible characters or characters that
+// change the text direction are shown by name.
 import { h } from "./dom.js";
 
 const NAMES = new Map([
@@ -13,13 +13,13 @@ const NAMES = new Map([
 
 function isHidden(code, before) {
   if (code < 0x20 || (code >= 0x7f && code <= 0xa0)) return true;
-  // Joins the parts of a family, a flag or a profession: there it is seen.
+  // In an emoji sequence the joiner is part of a visible character.
   if (code === 0x200d && before > 0x2000) return false;
   return NAMES.has(code) || (code >= 0x206a && code <= 0x206f) || (code >= 0xfff9 && code <= 0xfffb)
     || (code >= 0xd800 && code <= 0xdfff) || (code >= 0xe0000 && code <= 0xe0fff);
 }
 
-/** Whether there is something in `text` that does not show. Line breaks and tabs count only inside. */
+/** Whether `text` contains invisible characters. Line breaks and tabs count only inside. */
 export function hasHidden(text) {
   let before = 0;
   for (const character of text) {
@@ -30,13 +30,13 @@ export function hasHidden(text) {
   return false;
 }
 
-/** How a character is called: `U+202E RLO`. */
+/** The name of a character: `U+202E RLO`. */
 function nameOf(code) {
   const number = `U+${code.toString(16).toUpperCase().padStart(4, "0")}`;
   return NAMES.has(code) ? `${number} ${NAMES.get(code)}` : number;
 }
 
-/** The text as nodes in an element that keeps its direction to itself. At most `limit` characters. */
+/** The text as nodes in an element with isolated direction, at most `limit` characters. */
 export function visible(text, { limit = 20000, lines = false } = {}) {
   const place = h("bdi", { class: "outside" });
   let run = "";
@@ -56,11 +56,11 @@ export function visible(text, { limit = 20000, lines = false } = {}) {
     before = code;
   }
   if (run) place.append(run);
-  if (length > limit) place.append(h("span", { class: "cut" }, "… cut here"));
+  if (length > limit) place.append(h("span", { class: "cut" }, "… truncated"));
   return place;
 }
 
-/** The text as it is, in its own direction; for where a phone would show it. */
+/** The unchanged text with isolated direction, as a phone shows it. */
 export function asShown(text, limit = 2000) {
   return h("bdi", { class: "outside" }, [...text].length > limit ? [...text].slice(0, limit).join("") + "…" : text);
 }

@@ -49,14 +49,14 @@ extension Rulebook {
   }
 
   private static let noCredential = Rejection(.credential, .missingProviderToken) { _, _ in
-    "neither a client certificate nor a provider token came: send authorization: bearer <JWT>"
+    "the request has neither a client certificate nor a provider token: send authorization: bearer <JWT>"
   }
   private static let connectionHasExpiredToken = Rejection(.providerTokenAge, .expiredProviderToken) { _, _ in
     "an earlier provider token on this connection had expired, and APNs then accepts no other token on it: open a new "
       + "connection (setting expired_token_closes)"
   }
   private static let noProviderCertificate = Rejection(.certificate, .badCertificate) { _, _ in
-    "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is no provider "
+    "the client certificate has neither of the extensions 1.2.840.113635.100.6.3.1 and .2, so it is not a provider "
       + "certificate: make one with apns-mock certs client --topic T"
   }
 

@@ -82,7 +82,7 @@ extension JSONWebToken {
     fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
       switch name {
       // Apple's own sample token has no alg, so nil is kept apart from an alg that is not a string.
-      case "alg": algorithm = value.textIfAny() ?? "(not a text)"
+      case "alg": algorithm = value.textIfAny() ?? "(not a string)"
       case "kid": keyID = value.textIfAny()
       default: break
       }

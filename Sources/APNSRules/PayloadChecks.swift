@@ -21,7 +21,7 @@ extension Rulebook {
         + (facts.payloadLimit == PushType.usualPayloadLimit ? "this push type: shorten it" : "VoIP: shorten it")
     })
   private static let payloadIsNoJSON = Rejection(.payloadSyntax, .payloadEmpty) { _, _ in
-    "the body is not JSON, which rules \"strict\" refuse (APNs answers 200 and the device shows nothing)"
+    "the body is not JSON, which rules \"strict\" reject (APNs responds with 200 and the device shows nothing)"
   }
 }
 

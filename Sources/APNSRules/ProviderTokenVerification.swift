@@ -57,29 +57,29 @@ extension ProviderTokenVerification {
   private func claimedKey(_ jwt: JSONWebToken) throws(Refusal) -> (TrustedKey, SigningAlgorithm) {
     if mode != .lenient, jwt.isAppleSample {
       throw Refusal(
-        problem: "this is the sample token of Apple's documentation, or made like it: it has no alg, and its iat is a "
+        problem: "this is the sample token of Apple's documentation, or similar to it: it has no alg, and its iat is a "
           + "string of milliseconds. Sign a token with alg ES256 and iat in seconds, as a number")
     }
     let algorithm = try algorithm(jwt.header.algorithm)
     guard let keyID = jwt.header.keyID else {
-      throw Refusal(problem: "the JWT's header has no kid: put the key id there, ten characters")
+      throw Refusal(problem: "the JWT's header has no kid: set it to the key id, ten characters")
     }
     guard let key = keys.keys[keyID] else {
       let issuerIsKey = jwt.claims.issuer.map { keys.keys[$0] != nil } ?? false
       if issuerIsKey || keys.keys.values.contains(where: { $0.teamID == keyID }) {
         throw Refusal(
-          problem: "iss and kid look swapped: kid \(Explanation.quoted(keyID)) has to be the key id, iss the team id")
+          problem: "iss and kid look swapped: kid \(Explanation.quoted(keyID)) must be the key id, iss the team id")
       }
       throw Refusal(
         problem: "kid \(Explanation.quoted(keyID)) is not among the trusted keys "
           + "(\(Explanation.list(keys.keys.keys))): add its public key to provider.yaml")
     }
     guard let issuer = jwt.claims.issuer else {
-      throw Refusal(problem: "the JWT's claims have no iss: put the team id there (\(key.teamID))")
+      throw Refusal(problem: "the JWT's claims have no iss: set it to the team id (\(key.teamID))")
     }
     guard issuer == key.teamID else {
       throw Refusal(
-        problem: "iss \(Explanation.quoted(issuer)) is not the team of key \(key.keyID): it has to be \(key.teamID)")
+        problem: "iss \(Explanation.quoted(issuer)) is not the team of key \(key.keyID): it must be \(key.teamID)")
     }
     return (key, algorithm)
   }
@@ -91,17 +91,17 @@ extension ProviderTokenVerification {
     case ("ES512", .apple), ("ES512", .lenient): return .es512
     // Apple's own sample token has no alg (Protocol.md, section 3.1).
     case (nil, .lenient): return .es256
-    case (nil, _): throw Refusal(problem: "the JWT's header has no alg: it has to be ES256")
+    case (nil, _): throw Refusal(problem: "the JWT's header has no alg: it must be ES256")
     case (let name?, _): throw Refusal(problem: "alg \(Explanation.quoted(name)) is not accepted: sign with ES256")
     }
   }
 
   private func problemOfIssuedAt(_ jwt: JSONWebToken) -> String {
     switch jwt.claims.issuedAt {
-    case nil: "the JWT's claims have no iat, or none that is a number: put the UNIX time in seconds there"
-    case .whole: "iat is too large for a time: it has to be the UNIX time in seconds"
+    case nil: "the JWT's claims have no iat, or iat is not a number: set it to the UNIX time in seconds"
+    case .whole: "iat is too large for a time: it must be the UNIX time in seconds"
     case .fraction where mode == .strict, .text where mode == .strict:
-      "iat is not a whole number, which rules \"strict\" demand: write the UNIX time in seconds, unquoted"
+      "iat is not a whole number, which rules \"strict\" require: write the UNIX time in seconds, unquoted"
     case .fraction, .text: "iat is not a number of seconds: write the UNIX time in seconds, unquoted"
     }
   }

@@ -40,7 +40,7 @@ public enum Reason: UInt8, CaseIterable, Sendable {
     case .duplicateHeaders: ("DuplicateHeaders", 400, "a header is repeated")
     case .idleTimeout: ("IdleTimeout", 400, "the connection was idle; in practice a GOAWAY reason")
     case .invalidPushType: ("InvalidPushType", 400, "apns-push-type is unknown or contradicts the topic's suffix")
-    case .missingDeviceToken: ("MissingDeviceToken", 400, "nothing stands after /3/device/ in the path")
+    case .missingDeviceToken: ("MissingDeviceToken", 400, "the path has no device token after /3/device/")
     case .missingTopic: ("MissingTopic", 400, "apns-topic is needed and absent")
     case .payloadEmpty: ("PayloadEmpty", 400, "the push has no body")
     case .topicDisallowed: ("TopicDisallowed", 400, "the credential may not use this topic, or not for this push type")
@@ -58,7 +58,8 @@ public enum Reason: UInt8, CaseIterable, Sendable {
     case .forbidden: ("Forbidden", 403, "the action is not allowed; no trigger is known")
     case .invalidProviderToken:
       ("InvalidProviderToken", 403, "the provider token's form, algorithm, key, team or signature is wrong")
-    case .missingProviderToken: ("MissingProviderToken", 403, "neither a client certificate nor a provider token came")
+    case .missingProviderToken:
+      ("MissingProviderToken", 403, "the request has neither a client certificate nor a provider token")
     case .unrelatedKeyIdInToken:
       ("UnrelatedKeyIdInToken", 403, "the provider token's key is not related to the connection's first key")
     case .badPath: ("BadPath", 404, "the path is not /3/device/ and a device token")
@@ -70,7 +71,7 @@ public enum Reason: UInt8, CaseIterable, Sendable {
       ("TooManyProviderTokenUpdates", 429, "the connection's provider token changed more often than every 20 minutes")
     case .tooManyRequests: ("TooManyRequests", 429, "too many pushes in a row to one device token")
     case .internalServerError: ("InternalServerError", 500, "something went wrong inside APNs")
-    case .serviceUnavailable: ("ServiceUnavailable", 503, "APNs cannot take pushes now")
+    case .serviceUnavailable: ("ServiceUnavailable", 503, "APNs cannot accept pushes now")
     case .shutdown: ("Shutdown", 503, "this APNs server is going away")
     }
   }

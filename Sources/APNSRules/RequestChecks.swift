@@ -36,7 +36,7 @@ extension Rulebook {
     "the method is \(Explanation.quoted(facts.method, packed)), a push is sent with POST"
   }
   private static let otherPath = Rejection(.path, .badPath) { facts, packed in
-    "the path is \(Explanation.quoted(facts.path, packed)), a push goes to /3/device/ and the device token"
+    "the path is \(Explanation.quoted(facts.path, packed)); the path of a push is /3/device/ and the device token"
   }
   private static let noChannelMethod = Rejection(.method, .methodNotAllowed) { facts, packed in
     "the method is \(Explanation.quoted(facts.method, packed)); channels are managed with POST, GET and DELETE, "
@@ -46,7 +46,7 @@ extension Rulebook {
     "the path is \(Explanation.quoted(facts.path, packed)); channel management and broadcasts are not implemented"
   }
   private static let repeatedHeader = Rejection(.duplicateHeaders, .duplicateHeaders) { facts, packed in
-    "the header \(Explanation.quoted(facts.repeatedName, packed)) came more than once: send each header once"
+    "the header \(Explanation.quoted(facts.repeatedName, packed)) is repeated: send each header once"
   }
 
   /// Makes the checks of row 14, in their order.
@@ -67,7 +67,7 @@ extension Rulebook {
   }
   private static let expirationIsNoTime = Rejection(.expiration, .badExpirationDate) { facts, packed in
     "apns-expiration \(Explanation.quoted(facts.expirationText, packed)) is not a UNIX time: "
-      + "send whole seconds in digits alone, or 0"
+      + "send whole seconds as digits, or 0"
   }
   private static let unknownPriority = Rejection(.priority, .badPriority) { facts, packed in
     "apns-priority \(Explanation.quoted(facts.priorityText, packed)) is not one of 10, 5 and 1"
@@ -77,7 +77,7 @@ extension Rulebook {
       + "at most \(collapseIDLimit) are allowed"
   }
   private static let unknownPushType = Rejection(.pushType, .invalidPushType) { facts, packed in
-    "apns-push-type \(Explanation.quoted(facts.pushTypeText, packed)) is not known: it is one of "
+    "apns-push-type \(Explanation.quoted(facts.pushTypeText, packed)) is unknown: expected one of "
       + PushType.allCases.map(\.text).joined(separator: ", ")
   }
   private static let missingPushType = Rejection(.pushType, .invalidPushType) { _, _ in
@@ -93,7 +93,7 @@ extension Rulebook {
   }
 
   private static let missingDeviceToken = Rejection(.deviceToken, .missingDeviceToken) { _, _ in
-    "nothing stands after /3/device/ in the path: put the device token there"
+    "the path has no device token after /3/device/: add it"
   }
   private static let malformedDeviceToken = Rejection(.deviceToken, .badDeviceToken) { facts, packed in
     let token = facts.deviceToken?.indices.clamped(to: packed.indices) ?? 0..<0

@@ -74,7 +74,7 @@ extension Rulebook {
   }
 
   private static let locationWithCertificate = Rejection(.topicPermitted, .topicDisallowed) { _, _ in
-    "a push of type location needs a provider token, this came with a certificate"
+    "a push of type location requires a provider token, not a certificate"
   }
 
   private func checkPermission(
@@ -108,7 +108,7 @@ extension Rulebook {
     "apns-topic \(Explanation.quoted(facts.topic, packed)) begins with a team id: send the app's bundle id without it"
   }
   private static let mdmWithToken = Rejection(.topicPermitted, .topicDisallowed) { _, _ in
-    "a push of type mdm needs the MDM certificate, this came with a provider token"
+    "a push of type mdm requires the MDM certificate, not a provider token"
   }
 
   /// The suffix of another type is `InvalidPushType` (observed), a missing one `TopicDisallowed` (observed for

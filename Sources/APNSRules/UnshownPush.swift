@@ -31,22 +31,22 @@ public enum UnshownPush: Sendable, Equatable {
   public var text: String {
     switch self {
     case .backgroundPriority: "a background push has priority 10: devices drop it, send it with apns-priority 5"
-    case .notJSON(let problem): "the body is not JSON (\(problem)): APNs takes it, the device cannot read it"
-    case .notObject: "the body is JSON but no object: there is no aps in it"
-    case .noDictionary: "the payload has no aps: put alert, badge and sound into an object of that name"
-    case .dictionaryIsNone: "aps is not an object: nothing of it can be shown"
+    case .notJSON(let problem): "the body is not JSON (\(problem)): APNs accepts it, but the device cannot parse it"
+    case .notObject: "the body is JSON but not an object, so it has no aps"
+    case .noDictionary: "the payload has no aps: put alert, badge and sound in an object with this name"
+    case .dictionaryIsNone: "aps is not an object: the device shows nothing"
     case .nothingToShow: "aps has neither alert, badge nor sound: there is nothing to show"
     case .unusable(let member, let problem): "aps.\(member) \(problem): the device shows nothing"
     case .silentWithoutType(true):
       "aps has content-available and nothing to show: without apns-push-type background it does not arrive"
     case .silentWithoutType(false):
-      "a silent push without apns-push-type does not arrive since iOS 13: say background, with apns-priority 5"
+      "a silent push without apns-push-type does not arrive since iOS 13: set background and apns-priority 5"
     case .backgroundNotSilent: "a background push needs content-available 1 in aps"
     case .backgroundShows(let member):
-      "a background push must not have \(member) in aps: send what is to be seen as apns-push-type alert"
+      "a background push must not have \(member) in aps: send visible content with apns-push-type alert"
     case .activityLacks(let member):
       "aps lacks a usable \(member), without which a device ignores what a Live Activity is sent"
-    case .contentNotChanged: "aps lacks content-changed true, which is all that this push type says"
+    case .contentNotChanged: "aps lacks content-changed true, which is the only content of this push type"
     case .noPushMagic: "the payload has no mdm: the device would not know what it is for"
     }
   }

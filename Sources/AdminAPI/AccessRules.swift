@@ -41,7 +41,7 @@ struct AccessRules: Sendable {
     let text = request.head.authority ?? ""
     guard let host = Authority(text), isAllowed(host.name) else {
       throw .forbidden(
-        text.isEmpty ? "the request has no Host" : "the host name \(text) is not known here",
+        text.isEmpty ? "the request has no Host" : "unknown host name \(text)",
         hint: "Use localhost or an IP address, or start the server with --allow-host NAME.")
     }
     return host
@@ -67,7 +67,7 @@ struct AccessRules: Sendable {
     else {
       throw .forbidden(
         "a web page of \(origin) may not use the admin API",
-        hint: "Only pages of this server may. Programs leave Origin out.")
+        hint: "Only pages of this server may send Origin. Programs must omit it.")
     }
   }
 

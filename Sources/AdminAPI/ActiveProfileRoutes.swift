@@ -15,7 +15,7 @@ struct ActiveProfileRoutes: Sendable {
 
   private func use(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["name", "params", "seed", "ttl"])
-    let name = try body.required("name", hint: "It is a profile's name, such as flaky-503, or flaky-503?rate=0.4.")
+    let name = try body.required("name", hint: "It must be a profile's name such as flaky-503, or flaky-503?rate=0.4.")
     let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init)
     let timeToLive = try body.duration("ttl")
     let choice = try ProfileChoice(name, body, faults.library.load())
@@ -31,7 +31,8 @@ struct ActiveProfileRoutes: Sendable {
   private func turn(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let values = try await JSONBody(request).scalars()
     guard !values.isEmpty else {
-      throw Problem.badRequest("the body names no knob", hint: #"Send those to turn, such as {"rate": 0.4}."#)
+      throw Problem.badRequest(
+        "the body has no parameter", hint: #"Send the parameters to set, such as {"rate": 0.4}."#)
     }
     let defaults = faults.selection.profile.parameters.reduce(into: [:]) { $0[$1.name] = $1.defaultValue }
     // Null resets a parameter to its default. An unknown parameter has none and is rejected with any value.

@@ -21,7 +21,7 @@ struct AdminDoor: AvailableConnectionsDelegate {
   mutating func connectionOpened() {
     guard !connections.open(), news.isDue() else { return }
     logger.warning(
-      "\(connections.limit) connections to the admin listener are open, further ones have to wait until one of them is closed (told at most once a minute)"
+      "\(connections.limit) connections to the admin listener are open; further ones wait until one of them is closed (logged at most once a minute)"
     )
   }
 

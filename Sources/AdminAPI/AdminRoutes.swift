@@ -151,7 +151,7 @@ struct Surroundings: RouterMiddleware {
       context.logger.error("\(request.method) \(request.uri.path): \(error)")
       response =
         Problem(
-          status: .internalServerError, detail: "something went wrong here, see the server's log",
+          status: .internalServerError, detail: "internal error, see the server's log",
           hint: "Please report it with that line of the log."
         ).response
     }
@@ -170,7 +170,8 @@ struct Surroundings: RouterMiddleware {
       if methods.contains("GET") { methods.append("HEAD") }
       let list = methods.joined(separator: ", ")
       return Problem(
-        status: .methodNotAllowed, detail: "\(path) does not take \(request.method)", hint: "It takes \(list).",
+        status: .methodNotAllowed, detail: "\(path) does not support \(request.method)",
+        hint: "The allowed methods are \(list).",
         headers: [.allow: list])
     }
     // Do not suggest the files of the web UI.

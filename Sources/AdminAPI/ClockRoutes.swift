@@ -23,8 +23,8 @@ struct ClockRoutes: Sendable {
     case .real where now == nil: clock.runReal()
     case .real:
       throw Problem.badRequest(
-        "now goes with a frozen clock",
-        hint: "Send mode frozen, or leave now out, or move the clock with /clock/advance.")
+        "now requires mode frozen",
+        hint: "Send mode frozen, omit now, or change the clock with /clock/advance.")
     case nil:
       throw Problem.badRequest("the body lacks mode", hint: "It is frozen, with or without now, or real.")
     }
@@ -33,7 +33,7 @@ struct ClockRoutes: Sendable {
 
   private func advance(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["by"])
-    let hint = "It is a duration such as 90s, 20m or 1h30m; with a minus in front the clock goes back."
+    let hint = "It must be a duration such as 90s, 20m or 1h30m; a negative one sets the clock back."
     let text = try body.required("by", hint: hint)
     guard let duration = WrittenDuration.duration(text) else {
       throw Problem.badRequest("by cannot be \"\(text)\"", hint: hint)

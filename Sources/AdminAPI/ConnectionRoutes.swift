@@ -29,13 +29,13 @@ struct ConnectionRoutes: Sendable {
     let text = try parameters.take("state")
     if let other = parameters.all.first {
       throw Problem.badRequest(
-        "the query has a name \"\(other.name)\" that means nothing here", hint: "It takes state.")
+        "the query has an unknown parameter \"\(other.name)\"", hint: "The only parameter is state.")
     }
     let standing: Standing?
     do {
       standing = try text.map { text throws(BadValue) in try Value.word(text, of: Standing.self) }
     } catch {
-      throw Problem.badRequest("state cannot be \"\(error.value.prefix(80))\"", hint: "It is \(error.allowed).")
+      throw Problem.badRequest("state cannot be \"\(error.value.prefix(80))\"", hint: "Expected \(error.allowed).")
     }
     let logs = state.connections.logs.filter { log in standing.map { $0 == (log.isClosed ? .closed : .open) } ?? true }
     return .json { writer in
@@ -50,7 +50,8 @@ struct ConnectionRoutes: Sendable {
   private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     let id = context.parameters.get("id") ?? ""
     guard let log = state.connections.logs.first(where: { $0.id == id }) else {
-      throw Problem.notFound("there is no connection \(id)", hint: "\(openOnes) Of closed ones the last 200 are known.")
+      throw Problem.notFound(
+        "there is no connection \(id)", hint: "\(openOnes) Only the last 200 closed connections are available.")
     }
     return .json { log.write(to: &$0) }
   }
@@ -88,7 +89,7 @@ struct ConnectionRoutes: Sendable {
     }
     let first = failure.problems.first { $0.severity == .error }
     let field = first?.path.split(separator: ".").dropFirst(2).joined(separator: ".") ?? ""
-    let message = first?.message ?? "the fields cannot be read"
+    let message = first?.message ?? "the fields are invalid"
     throw .badRequest(
       field.isEmpty ? message : "\(field): \(message)",
       hint: first?.hint ?? "They are those of the action goaway: \(Action.goAwayFields.joined(separator: ", ")).")

@@ -22,14 +22,16 @@ struct ConnectionScope: Sendable {
     switch (all, ids != nil || listener != nil || client != nil) {
     case (false, false):
       throw .badRequest(
-        "nothing says which connections are meant",
+        "the body specifies no connections",
         hint: #"Send {"all": true}, or connection (an id such as "c17", or several), listener or client."#)
     case (true, true):
       throw .badRequest(
-        "all stands beside connection, listener or client", hint: "Leave out all to reach those alone.")
+        "all excludes connection, listener and client", hint: "Omit all to select only those.")
     default: break
     }
-    if ids?.isEmpty == true { throw .badRequest("connection is an empty list", hint: "Name one, such as \"c17\".") }
+    if ids?.isEmpty == true {
+      throw .badRequest("connection is an empty list", hint: "Specify at least one, such as \"c17\".")
+    }
   }
 
   /// Returns whether a connection is in scope. `client` matches its address with or without the port.

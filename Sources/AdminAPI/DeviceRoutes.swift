@@ -34,7 +34,7 @@ struct DeviceRoutes: Sendable {
     let token = try token(context)
     if let other = try body.text("token"), other.lowercased() != token {
       throw Problem.badRequest(
-        "the body is about another device token than the path", hint: "Leave token out of the body.")
+        "the body is about another device token than the path", hint: "Omit token in the body.")
     }
     return try register(token, body)
   }
@@ -87,7 +87,7 @@ struct DeviceRoutes: Sendable {
   private static func checked(_ token: String) throws(Problem) -> String {
     guard DeviceToken.isWellFormed(token) else {
       throw .badRequest(
-        "\"\(token.prefix(80))\" is no device token",
+        "\"\(token.prefix(80))\" is not a device token",
         hint: "It is an even number of hexadecimal digits, 2 to 400 of them.")
     }
     return token.lowercased()
@@ -96,7 +96,7 @@ struct DeviceRoutes: Sendable {
   private static func unknown(_ token: String) -> Problem {
     .notFound(
       "the device token \(DeviceToken.abbreviated(token)) is not registered",
-      hint: "Tokens that nobody registered are online for every topic. PUT it to change that.")
+      hint: "Unregistered tokens are online for all topics. PUT the device to change that.")
   }
 }
 

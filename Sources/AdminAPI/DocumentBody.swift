@@ -24,7 +24,7 @@ enum DocumentBody {
     let body = try JSONBody(bytes)
     if let wrapper, body.names.contains(wrapper) {
       try body.allow([wrapper])
-      return try body.required(wrapper, hint: "It is the text of a profile file.")
+      return try body.required(wrapper, hint: "It must be the text of a profile file.")
     }
     return joiningSurrogates(in: text)
   }

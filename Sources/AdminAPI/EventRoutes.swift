@@ -53,7 +53,7 @@ struct EventRoutes: Sendable {
     guard let given else { return nil }
     guard let id = Int(given), id >= 0 else {
       throw .badRequest(
-        "last_event_id cannot be \"\(given.prefix(80))\"", hint: "It is the id of the last event that was read.")
+        "last_event_id cannot be \"\(given.prefix(80))\"", hint: "It must be the id of the last received event.")
     }
     return id
   }

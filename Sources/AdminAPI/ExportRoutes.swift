@@ -67,8 +67,8 @@ struct ExportRoutes: Sendable {
 
   private static func problem(_ error: NotRenderable, of record: Record, _ form: String) -> Problem {
     Problem(
-      status: .unprocessableContent, detail: "push \(record.seq) cannot be given as a \(form): \(error.message)",
-      hint: "What was kept of the body is at /api/v1/pushes/\(record.seq)/payload.")
+      status: .unprocessableContent, detail: "push \(record.seq) cannot be represented as \(form): \(error.message)",
+      hint: "The stored part of the body is at /api/v1/pushes/\(record.seq)/payload.")
   }
 
   private static func format(_ text: String?) throws(Problem) -> InboxExport.Format {
@@ -76,7 +76,7 @@ struct ExportRoutes: Sendable {
     do {
       return try Value.word(text, of: InboxExport.Format.self)
     } catch {
-      throw .badRequest("format cannot be \"\(error.value.prefix(80))\"", hint: "It is \(error.allowed).")
+      throw .badRequest("format cannot be \"\(error.value.prefix(80))\"", hint: "Expected \(error.allowed).")
     }
   }
 }

@@ -43,8 +43,8 @@ struct JSONBody {
     for name in members.keys.sorted() where !names.contains(name) {
       let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
       throw .badRequest(
-        "the body has a member \"\(name)\" that means nothing here",
-        hint: names.isEmpty ? "Send {}, or nothing." : "\(guess)What there is: \(names.joined(separator: ", ")).")
+        "the body has an unknown member \"\(name)\"",
+        hint: names.isEmpty ? "Send {} or no body." : "\(guess)The members are \(names.joined(separator: ", ")).")
     }
   }
 
@@ -69,7 +69,7 @@ struct JSONBody {
     switch members[name] ?? .null {
     case .null: return nil
     case .text(let text): return text
-    default: throw wrong(name, "a text")
+    default: throw wrong(name, "a string")
     }
   }
 
@@ -95,11 +95,11 @@ struct JSONBody {
     case .list(let list):
       var texts: [String] = []
       for element in list.elements {
-        guard case .text(let text) = element else { throw wrong(name, "a list of texts") }
+        guard case .text(let text) = element else { throw wrong(name, "a list of strings") }
         texts.append(text)
       }
       return texts
-    default: throw wrong(name, "a list of texts")
+    default: throw wrong(name, "a list of strings")
     }
   }
 
@@ -114,7 +114,7 @@ struct JSONBody {
     guard let text = try text(name) else { return nil }
     guard let time = WrittenTime.milliseconds(text) else {
       throw .badRequest(
-        "\(name) cannot be \"\(text)\"", hint: "It is a time such as 2026-01-31T12:00:00.000Z (RFC 3339).")
+        "\(name) cannot be \"\(text)\"", hint: "It must be a time such as 2026-01-31T12:00:00.000Z (RFC 3339).")
     }
     return time
   }
@@ -126,7 +126,8 @@ struct JSONBody {
     guard let word = Word(rawValue: text) else {
       let words = Word.allCases.map(\.rawValue)
       let guess = Spelling.nearest(to: text, among: words).map { "Did you mean \($0)? " } ?? ""
-      throw .badRequest("\(name) cannot be \"\(text)\"", hint: "\(guess)It is one of \(words.joined(separator: ", ")).")
+      throw .badRequest(
+        "\(name) cannot be \"\(text)\"", hint: "\(guess)Expected one of \(words.joined(separator: ", ")).")
     }
     return word
   }
@@ -148,7 +149,7 @@ struct JSONBody {
     do {
       return try Value.duration(text, isPositive: true)
     } catch {
-      throw .badRequest("\(name) cannot be \"\(error.value.prefix(80))\"", hint: "It takes \(error.allowed).")
+      throw .badRequest("\(name) cannot be \"\(error.value.prefix(80))\"", hint: "Expected \(error.allowed).")
     }
   }
 
@@ -174,7 +175,7 @@ struct JSONBody {
       case .number(let text), .text(let text): scalars[name] = text
       case .list, .object:
         throw .badRequest(
-          "\(path)\(name) is neither a number nor a text, true or false", hint: "Make it one of these.")
+          "\(path)\(name) is not a scalar", hint: "It must be a number, a string, true or false.")
       }
     }
     return scalars
@@ -203,6 +204,6 @@ struct JSONBody {
 
   /// Returns the problem that the member `name` has the wrong type or an invalid value.
   func wrong(_ name: String, _ wanted: String) -> Problem {
-    .badRequest("\(name) is not \(wanted)", hint: "Make it \(wanted), or leave it out.")
+    .badRequest("\(name) must be \(wanted)", hint: "Change it to \(wanted), or omit it.")
   }
 }

@@ -23,7 +23,7 @@ struct KeyRoutes: Sendable {
     let body = try await JSONBody(
       request, allowing: ["key_id", "team_id", "public_key", "environment", "topics", "related_key_id"])
     if let other = try body.text("key_id"), other != keyID {
-      throw Problem.badRequest("the body is about another key than the path", hint: "Leave key_id out of the body.")
+      throw Problem.badRequest("the body is about another key than the path", hint: "Omit key_id in the body.")
     }
     let key = TrustedKey(
       keyID: keyID,
@@ -72,7 +72,7 @@ struct KeyRoutes: Sendable {
     if let count = topics?.count, count > TrustedKey.topicsLimit {
       throw .badRequest(
         "topics has \(count) topics",
-        hint: "A key has at most \(TrustedKey.topicsLimit) topics. Leave topics out to trust the key for all.")
+        hint: "A key has at most \(TrustedKey.topicsLimit) topics. Omit topics to trust the key for all topics.")
     }
     guard topics?.allSatisfy({ $0.utf8.count <= DeviceTable.topicLimit }) ?? true else {
       throw .badRequest(
@@ -86,7 +86,7 @@ struct KeyRoutes: Sendable {
     guard ProviderKeysFile.isIdentifier(text) else {
       throw .badRequest(
         "\(name) \"\(text.prefix(80))\" is not ten letters and digits",
-        hint: "Take it as Apple's developer site shows it.")
+        hint: "Copy it from Apple's developer account.")
     }
     return text
   }
@@ -94,13 +94,13 @@ struct KeyRoutes: Sendable {
   private static func publicKey(_ pem: String, _ keyID: String) throws(Problem) -> ES256PublicKey {
     if pem.contains("PRIVATE KEY") {
       throw .badRequest(
-        "public_key is a PRIVATE key; it was not kept, but it has travelled in clear text: replace it if it is a real one",
+        "public_key is a PRIVATE key; it was not stored, but it was sent in clear text: revoke it if it is a real one",
         hint: publicHalf(keyID))
     }
     do {
       return try ES256PublicKey(pem: pem)
     } catch {
-      throw .badRequest("public_key cannot be used: \(error)", hint: publicHalf(keyID))
+      throw .badRequest("public_key is invalid: \(error)", hint: publicHalf(keyID))
     }
   }
 

@@ -19,7 +19,7 @@ struct ListPage {
       guard let limit = Int(text), Self.limits.contains(limit) else {
         throw .badRequest(
           "limit cannot be \"\(text.prefix(80))\"",
-          hint: "It is a whole number from \(Self.limits.lowerBound) to \(Self.limits.upperBound).")
+          hint: "It must be a whole number from \(Self.limits.lowerBound) to \(Self.limits.upperBound).")
       }
       self.limit = limit
     } else {
@@ -28,7 +28,8 @@ struct ListPage {
     if let other = parameters.all.first?.name {
       let guess = Spelling.nearest(to: other, among: ["limit", "after"]).map { "Did you mean \($0)? " } ?? ""
       throw .badRequest(
-        "the query has an unknown parameter \"\(other.prefix(80))\"", hint: "\(guess)It takes limit and after.")
+        "the query has an unknown parameter \"\(other.prefix(80))\"",
+        hint: "\(guess)The parameters are limit and after.")
     }
   }
 
@@ -48,7 +49,8 @@ struct ListPage {
   func slice(ofNames names: [String]) throws(Problem) -> (items: ArraySlice<String>, next: String?) {
     guard let after else { return page(of: names, from: names.startIndex, by: \.self) }
     guard let index = names.firstIndex(of: after) else {
-      throw .badRequest("after names no item of the list: \"\(after.prefix(80))\"", hint: "Begin again without after.")
+      throw .badRequest(
+        "after does not match an item of the list: \"\(after.prefix(80))\"", hint: "Start again without after.")
     }
     return page(of: names, from: names.index(after: index), by: \.self)
   }

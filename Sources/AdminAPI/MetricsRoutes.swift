@@ -28,7 +28,7 @@ struct MetricsRoutes: Sendable {
 
   private func writeServer(to text: inout MetricsText) {
     text.family(
-      "apns_mock_build_info", .gauge, "The program's version, and the environment it mimics.",
+      "apns_mock_build_info", .gauge, "The program's version and the environment of APNs.",
       [
         .init(
           labels: [("version", version), ("environment", state.configuration.environment.rawValue)], value: "1")
@@ -51,9 +51,9 @@ struct MetricsRoutes: Sendable {
             ("reason", reason),
           ], value: String(count))
       })
-    text.family("apns_mock_pushes_pending", .gauge, "Pushes that are held and have no answer yet.", counts.pending)
+    text.family("apns_mock_pushes_pending", .gauge, "Delayed pushes without a response.", counts.pending)
     text.histogram(
-      "apns_mock_push_latency_seconds", "Time from the end of a request to its answer.",
+      "apns_mock_push_latency_seconds", "Time from the end of a request to its response.",
       bounds: LatencyHistogram.bounds.map { Double($0) / 1e9 }, counts: counts.latency.counts,
       sum: Double(counts.latency.sum) / 1e9)
   }
@@ -65,7 +65,7 @@ struct MetricsRoutes: Sendable {
         .init(labels: [("rule", rule), ("action", action.rawValue)], value: String(count))
       })
     text.family(
-      "apns_mock_faults_halted", .gauge, "Whether all faults are halted (1) or not (0).",
+      "apns_mock_faults_halted", .gauge, "Whether fault injection is paused (1) or not (0).",
       state.faults.selection.isHalted ? 1 : 0)
   }
 
@@ -74,7 +74,7 @@ struct MetricsRoutes: Sendable {
     text.family("apns_mock_connections_open", .gauge, "Connections of providers now.", state.connections.openCount)
     text.family("apns_mock_connections_opened", .counter, "Connections of providers that were accepted.", counts.opened)
     text.family(
-      "apns_mock_tls_handshakes", .counter, "TLS handshakes by how they ended.",
+      "apns_mock_tls_handshakes", .counter, "TLS handshakes by result.",
       [
         .init(labels: [("result", "done")], value: String(counts.handshakes)),
         .init(labels: [("result", "failed")], value: String(counts.failedHandshakes)),
@@ -84,9 +84,9 @@ struct MetricsRoutes: Sendable {
   private func writeInbox(to text: inout MetricsText) {
     let inbox = state.inbox.snapshot()
     text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count)
-    text.family("apns_mock_inbox_size_bytes", .gauge, "Memory that the records take.", inbox.bytes)
+    text.family("apns_mock_inbox_size_bytes", .gauge, "Memory used by the records.", inbox.bytes)
     text.family(
-      "apns_mock_inbox_evicted_records", .counter, "Records dropped to keep the inbox in bounds.",
+      "apns_mock_inbox_evicted_records", .counter, "Records evicted because the inbox is full.",
       state.inbox.counts.evicted)
     text.family("apns_mock_waits", .gauge, "Requests that wait for pushes now.", state.inbox.waiterCount)
     text.family("apns_mock_event_streams", .gauge, "Clients that follow events now.", state.events.readerCount)

@@ -47,9 +47,9 @@ struct OutsideRoutes: Sendable {
       apns-mock \(version), a mock of Apple's push service (\(state.configuration.environment.rawValue))
 
       Providers connect to   \(apns)   (TLS, HTTP/2)
-      and have to trust      \(admin)/ca.pem
+      CA to trust            \(admin)/ca.pem
 
-      The next thing to type:
+      To send a push:
 
         apns-mock send \(String(repeating: "ab12", count: 16)) --topic com.example.app
 
@@ -60,9 +60,9 @@ struct OutsideRoutes: Sendable {
           -H "apns-topic: com.example.app" -H "apns-push-type: alert" -d '{"aps":{"alert":"Hello"}}' \\
           https://\(example?.description ?? "localhost:2197")/3/device/\(String(repeating: "ab12", count: 16))
 
-      Then look at what came:
+      To list the pushes:
 
-        curl \(admin)/api/v1/pushes          every push, with why it was answered so
+        curl \(admin)/api/v1/pushes          all pushes, with the reason for each response
         curl \(admin)/api/v1/pushes?status=400
         curl \(admin)/api/v1/status
 
@@ -71,9 +71,9 @@ struct OutsideRoutes: Sendable {
 
   private static func words(on file: String, version: String) -> String {
     """
-    apns-mock \(version), a view of \(file), read only
+    apns-mock \(version), a read-only view of \(file)
 
-      /api/v1/pushes              every push in it, with why it was answered so
+      /api/v1/pushes              all pushes, with the reason for each response
       /api/v1/pushes?status=400
       /api/v1/status
 

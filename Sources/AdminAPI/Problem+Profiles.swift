@@ -7,7 +7,7 @@ extension Problem {
   static func unknownProfile(_ name: String, _ library: ProfileLibrary, status: HTTPResponse.Status) -> Problem {
     let guess = Spelling.nearest(to: name, among: library.names).map { "Did you mean \($0)? " } ?? ""
     return Problem(
-      status: status, detail: "there is no profile \"\(name.prefix(80))\"",
+      status: status, detail: "unknown profile \"\(name.prefix(80))\"",
       hint: "\(guess)What there is: \(library.names.joined(separator: ", ")).")
   }
 
@@ -26,7 +26,7 @@ extension Problem {
     let first = errors.first ?? failure.problems.first
     let others = errors.count > 1 ? ", and \(errors.count - 1) more" : ""
     self.init(
-      status: status, detail: (first?.withoutHint ?? "the profile cannot be used") + others,
+      status: status, detail: (first?.withoutHint ?? "the profile is invalid") + others,
       hint: first?.hint.map(Self.sentence) ?? "See problems.")
     problems = failure.problems
   }

@@ -17,7 +17,7 @@ struct ProfileChoice {
     do {
       reference = try ProfileReference(text)
     } catch {
-      throw .badRequest("name cannot be \"\(error.value)\"", hint: "It takes \(error.allowed).")
+      throw .badRequest("name cannot be \"\(error.value)\"", hint: "Expected \(error.allowed).")
     }
     guard case .name(let name) = reference.place else {
       throw .badRequest(

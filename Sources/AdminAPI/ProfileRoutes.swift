@@ -61,7 +61,7 @@ struct ProfileRoutes: Sendable {
       throw Problem(error)
     }
     guard let entry = entry(name, faults.library.load()) else {
-      throw Problem.notFound("the profile \(name) was removed meanwhile", hint: "Send it again.")
+      throw Problem.notFound("the profile \(name) was removed by another request", hint: "Send it again.")
     }
     var response = entry.response(status: isNew ? .created : .ok)
     if isNew { response.headers[.location] = "/api/v1/profiles/\(name)" }
@@ -73,8 +73,8 @@ struct ProfileRoutes: Sendable {
     let current = faults.selection.chosen.source
     if current.origin == .sent, current.name == name {
       throw Problem(
-        status: .conflict, detail: "the profile \(name) is in force",
-        hint: "Take it out of force: DELETE /api/v1/profile.")
+        status: .conflict, detail: "the profile \(name) is active",
+        hint: "Deactivate it first: DELETE /api/v1/profile.")
     }
     do {
       try faults.removeProfile(name)
@@ -82,8 +82,8 @@ struct ProfileRoutes: Sendable {
       guard error.kind == .faulty else { throw Problem(error, isAddressed: true) }
       var problem = Problem(error)
       problem.status = .conflict
-      problem.detail = "the profile in force, \(current.name), cannot go on without it: \(problem.detail)"
-      problem.hint = "Take that one out of force: DELETE /api/v1/profile."
+      problem.detail = "the active profile, \(current.name), requires it: \(problem.detail)"
+      problem.hint = "Deactivate that profile first: DELETE /api/v1/profile."
       throw problem
     }
     return Response(status: .noContent)
@@ -130,7 +130,7 @@ struct ProfileRoutes: Sendable {
     default:
       throw Problem.badRequest(
         "the body has not one of name and source",
-        hint: "name is one of the library, such as flaky-503?rate=0.4; source is the text of a profile file.")
+        hint: "name is a profile of the library such as flaky-503?rate=0.4; source is the text of a profile file.")
     }
     let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init) ?? profile.seed ?? faults.selection.seed
     var traffic = Simulation.Traffic()

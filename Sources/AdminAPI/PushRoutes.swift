@@ -35,7 +35,7 @@ struct PushRoutes: Sendable {
     var parameters = try QueryParameters(request)
     let all = try parameters.take("all")
     guard all == nil || all == "true" else {
-      throw Problem.badRequest("all cannot be \"\(all ?? "")\"", hint: "It is true, or left out.")
+      throw Problem.badRequest("all cannot be \"\(all ?? "")\"", hint: "It must be true or omitted.")
     }
     let selection: Selection
     do {
@@ -46,11 +46,11 @@ struct PushRoutes: Sendable {
     switch (all != nil, parameters.all.isEmpty || all == nil && selection.isEverything) {
     case (false, true):
       throw Problem.badRequest(
-        "nothing says which pushes to delete",
+        "the query specifies no pushes to delete",
         hint: "Add a filter, such as ?topic=com.example.app, or ?all=true to empty the inbox.")
     case (true, false):
       throw Problem.badRequest(
-        "all=true stands beside a filter", hint: "Leave out all=true to delete what the filter matches.")
+        "all=true excludes a filter", hint: "Omit all=true to delete the pushes that the filter matches.")
     case (true, true):
       let deleted = state.inbox.removeAll()
       return .json { $0.member("deleted", deleted) }
@@ -101,7 +101,7 @@ struct PushRoutes: Sendable {
     let snapshot = state.inbox.snapshot()
     let evicted =
       snapshot.evicted > 0
-      ? " \(snapshot.evicted) were dropped to keep the inbox in bounds (--max-records, --max-bytes)." : ""
+      ? " \(snapshot.evicted) were evicted because the inbox is full (--max-records, --max-bytes)." : ""
     return "The inbox has \(snapshot.count) pushes, the newest of all was seq \(snapshot.lastSeq).\(evicted)"
   }
 }

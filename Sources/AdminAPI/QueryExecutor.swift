@@ -37,8 +37,8 @@ final class QueryExecutor: TaskExecutor {
     defer { running.subtract(1, ordering: .relaxed) }
     guard running.add(1, ordering: .relaxed).newValue <= maxQueries else {
       throw Problem(
-        status: .serviceUnavailable, detail: "\(maxQueries) queries are already under way",
-        hint: "Repeat the request after a second. Wait for the answer to a query before sending many more.",
+        status: .serviceUnavailable, detail: "\(maxQueries) queries are already running",
+        hint: "Repeat the request after a second. Wait for responses before sending more queries.",
         headers: [.retryAfter: "1"])
     }
     return try await run(query)

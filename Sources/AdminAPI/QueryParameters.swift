@@ -21,7 +21,7 @@ struct QueryParameters {
     let values = all.filter { $0.name == name }
     all.removeAll { $0.name == name }
     guard values.count <= 1 else {
-      throw .badRequest("the query has \(name) \(values.count) times", hint: "Say it once.")
+      throw .badRequest("the query has \(name) \(values.count) times", hint: "Specify it once.")
     }
     return values.first?.value
   }
@@ -33,7 +33,7 @@ struct QueryParameters {
     switch try take(name) {
     case nil, "0", "false": return false
     case "1", "true": return true
-    case let other?: throw .badRequest("\(name) cannot be \"\(other.prefix(80))\"", hint: "It is 1, or left out.")
+    case let other?: throw .badRequest("\(name) cannot be \"\(other.prefix(80))\"", hint: "It must be 1 or omitted.")
     }
   }
 

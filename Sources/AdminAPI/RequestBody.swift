@@ -21,7 +21,7 @@ enum RequestBody {
       throw tooLarge
     } catch {
       // Malformed chunks, or a client that disconnected.
-      throw Problem.badRequest("the body did not come whole: \(error)", hint: "Send it again.")
+      throw Problem.badRequest("the body is incomplete: \(error)", hint: "Send it again.")
     }
   }
 

@@ -40,11 +40,11 @@ struct RuleRoutes: Sendable {
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let name = context.parameters.get("name") ?? ""
     if let problem = ProfileName.problem(with: name) {
-      throw Problem.badRequest("\"\(name.prefix(80))\" cannot be the name of a rule", hint: "In the path, \(problem).")
+      throw Problem.badRequest("\"\(name.prefix(80))\" is not a valid rule name", hint: "In the path, \(problem).")
     }
     let file = try Self.read(try await DocumentBody.text(of: request), usualName: name)
     guard file.rule.name == name else {
-      throw Problem.badRequest("the body is about another rule than the path", hint: "Leave name out of the body.")
+      throw Problem.badRequest("the body has another rule name than the path", hint: "Omit name in the body.")
     }
     return try put(file)
   }
@@ -62,13 +62,13 @@ struct RuleRoutes: Sendable {
     let added = faults.selection.added
     guard added.count < Self.limit || added.contains(where: { $0.rule.name == name }) else {
       throw Problem(
-        status: .conflict, detail: "there are \(Self.limit) rules already",
+        status: .conflict, detail: "the limit of \(Self.limit) rules is reached",
         hint: "Remove some, or all of them with POST /api/v1/reset {\"rules\": true}.")
     }
     let isNew = faults.add(file.rule, timeToLive: file.ttl)
     // Missing only if the rule's time to live was shorter than this.
     guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else {
-      throw .notFound("the rule \(name) is gone already", hint: "Give it a longer ttl.")
+      throw .notFound("the rule \(name) has already expired", hint: "Specify a longer ttl.")
     }
     var response = Response.jsonValue(status: isNew ? .created : .ok) { writer in
       rule.write(RuleCounts(faults.counters), warnings: file.warnings, to: &writer)
@@ -94,7 +94,7 @@ struct RuleRoutes: Sendable {
     if selection.profile.rules.contains(where: { $0.name == name }) {
       return .notFound(
         "the rule \(name) is one of the profile \(selection.profile.name)",
-        hint: "GET /api/v1/profile shows it, GET /api/v1/rules/\(name)/explain tells what it did.")
+        hint: "GET /api/v1/profile shows it, GET /api/v1/rules/\(name)/explain explains what it did.")
     }
     return missing(name, among: selection.added.map(\.rule.name))
   }
@@ -103,8 +103,8 @@ struct RuleRoutes: Sendable {
     let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
     let list = names.prefix(20).joined(separator: ", ")
     return .notFound(
-      "there is no rule \"\(name.prefix(80))\"",
-      hint: names.isEmpty ? "There is none now; one with a ttl goes by itself." : "\(guess)Those that are: \(list).")
+      "unknown rule \"\(name.prefix(80))\"",
+      hint: names.isEmpty ? "No rules are active; a rule with a ttl expires." : "\(guess)The rules are \(list).")
   }
 
   private func explain(_ request: Request, _ context: BasicRequestContext) throws -> Response {

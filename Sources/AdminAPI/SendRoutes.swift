@@ -54,7 +54,7 @@ struct SendRoutes: Sendable {
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {
       guard Self.isName(name), value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7f }) else {
         throw Problem.badRequest(
-          "headers.\(name.prefix(80)) is no header field",
+          "headers.\(name.prefix(80)) is not a header field",
           hint: "A name has letters, digits and hyphens, a value no control characters.")
       }
       headers.append((name.lowercased(), value))
@@ -80,8 +80,8 @@ struct SendRoutes: Sendable {
       return try token.signed(with: ES256PrivateKey(pem: WholeFile(path: state.certificates.providerKeyPath).text()))
     } catch {
       throw Problem(
-        status: .conflict, detail: "the provider key cannot be used: \(error)",
-        hint: "apns-mock certs makes a key; or put an authorization header of your own into headers.")
+        status: .conflict, detail: "the provider key is invalid: \(error)",
+        hint: "Create a key with apns-mock certs, or specify authorization in headers.")
     }
   }
 

@@ -61,10 +61,10 @@ struct ServerRoutes: Sendable {
     }
     if inbox.evicted > 0 {
       warnings.append(
-        "\(inbox.evicted) pushes were dropped to keep the inbox in bounds: raise --max-records or --max-bytes")
+        "\(inbox.evicted) pushes were evicted because the inbox is full: raise --max-records or --max-bytes")
     }
     if state.faults.selection.isHalted {
-      warnings.append("faults are halted: neither the profile nor rules nor magic device tokens do anything")
+      warnings.append("fault injection is paused: the profile, rules and magic device tokens have no effect")
     }
     for problem in state.faults.folderProblems where problem.severity == .error { warnings.append("\(problem)") }
     return warnings
@@ -88,11 +88,11 @@ struct ServerRoutes: Sendable {
     for name in kept where !scopes.contains(name) {
       let guess = Spelling.nearest(to: name, among: scopes).map { "Did you mean \($0)? " } ?? ""
       throw .badRequest(
-        "keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)It takes \(scopes.joined(separator: ", ")).")
+        "keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(scopes.joined(separator: ", ")).")
     }
     guard all ?? isSilent else {
       throw .badRequest(
-        "keep goes with a reset of everything", hint: "Leave the other members out, or send all: true, or no keep.")
+        "keep excludes other members", hint: "Omit the other members, send all: true, or omit keep.")
     }
     return scopes.filter { !kept.contains($0) }
   }

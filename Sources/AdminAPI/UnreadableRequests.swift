@@ -9,7 +9,7 @@ final class UnreadableRequests: ChannelOutboundHandler, RemovableChannelHandler 
   typealias OutboundOut = HTTPResponsePart
 
   private static let problem = Problem.badRequest(
-    "this is no HTTP/1.1 request that can be read, or its head is over \(Limits.head) bytes, a field of it over \(Limits.field)",
+    "not a valid HTTP/1.1 request, or the head exceeds \(Limits.head) bytes or a field \(Limits.field) bytes",
     hint: "Send one host, one content-length or chunks, short header fields, and no control characters.")
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {

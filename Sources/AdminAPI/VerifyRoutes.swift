@@ -47,7 +47,7 @@ extension Problem {
     let first = failure.problems.first
     let place = first.map { $0.pointer.isEmpty ? "" : $0.pointer + ": " } ?? ""
     self.init(
-      status: .badRequest, detail: place + (first?.message ?? "the verification cannot be read") + others,
+      status: .badRequest, detail: place + (first?.message ?? "the verification is invalid") + others,
       hint: first?.hint ?? "See problems.")
     mistakes = failure.problems
   }

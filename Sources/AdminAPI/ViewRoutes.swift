@@ -27,7 +27,7 @@ struct ViewRoutes: Sendable {
     else { return }
     throw .forbidden(
       "this is a view of \(file), read only",
-      hint: "Start a server to push to and to change things of: apns-mock serve.")
+      hint: "To receive pushes and change state, start a server: apns-mock serve.")
   }
 
   /// Returns the status as a server does, with null for values that an export does not contain.

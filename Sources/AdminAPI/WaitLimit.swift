@@ -34,7 +34,7 @@ final class WaitLimit: Sendable {
         status: .serviceUnavailable,
         detail: "\(most) requests wait for pushes or follow events, and no more may at once",
         hint: """
-          Try again when one of them has ended, wait for several pushes in one request, or start the server with a higher \
+          Retry when one of them has finished, wait for several pushes in one request, or start the server with a higher \
           limit of open files (`ulimit -n`).
           """)
     }

@@ -24,8 +24,8 @@ public enum MessageBreach: UInt8, Sendable, CaseIterable {
     case .connectionField:
       "it has a field of HTTP/1 connections (connection, keep-alive, proxy-connection, transfer-encoding, upgrade, or te with more than trailers)"
     case .unknownPseudoField: "it has a pseudo-header field that requests do not have"
-    case .latePseudoField: "a pseudo-header field stands behind other fields, or in trailers"
-    case .repeatedPseudoField: "a pseudo-header field, or host, comes twice"
+    case .latePseudoField: "a pseudo-header field follows other fields, or is in trailers"
+    case .repeatedPseudoField: "a pseudo-header field, or host, is repeated"
     case .controlData: ":method, :scheme, :authority, :path or host has a value that it cannot have"
     case .missingControlData: "it lacks :method, :scheme, :path or :authority, or CONNECT has more than :authority"
     case .contentLength: "content-length is not the length of its body"

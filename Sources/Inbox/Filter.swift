@@ -153,7 +153,7 @@ public struct Filter: Sendable {
   ) throws(FilterError) {
     if subject == .field(.finding) {
       guard let rules = context.rulebook else {
-        throw FilterError(field: name, value: value, hint: "Findings are not known here.")
+        throw FilterError(field: name, value: value, hint: "Findings are not available here.")
       }
       rulebook = rules
       inbox = context.inbox

@@ -155,7 +155,7 @@ extension FilterError {
       .map { "did you mean \($0)? " } ?? ""
     let short = FilterField.aliases.map { "\($0.name) for \($0.field.rawValue)" }.joined(separator: ", ")
     self.init(
-      name: field, message: "there is no field \"\(Self.shown(field))\" to filter by",
+      name: field, message: "unknown field \"\(Self.shown(field))\"",
       hint: "\(guess)The fields are \(names.joined(separator: ", ")). In short: \(short).")
   }
 }

@@ -35,9 +35,9 @@ enum FilterTest: Sendable {
   ) throws(FilterError) -> (FilterTest?, String) {
     switch field.kind {
     case .text(let foldsCase):
-      return (.text(TextPattern(pieces: value.pieces, foldsCase: foldsCase)), "a text")
+      return (.text(TextPattern(pieces: value.pieces, foldsCase: foldsCase)), "a string")
     case .anywhere:
-      return (value.anywherePattern.map { .text($0) }, "a text")
+      return (value.anywherePattern.map { .text($0) }, "a string")
     case .word(let words):
       return (try word(field, name: name, value: value, words: words, in: context), words.joined(separator: ", "))
     case .number:
@@ -75,7 +75,7 @@ enum FilterTest: Sendable {
     if states == [.duplicate], context.snapshot == nil {
       throw FilterError(
         field: name, value: value.text,
-        hint: "It is found among the pushes that are in the inbox; it cannot be waited for.")
+        hint: "It applies only to pushes in the inbox; a wait cannot use it.")
     }
     return .states(states)
   }

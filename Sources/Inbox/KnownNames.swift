@@ -33,9 +33,9 @@ public struct KnownNames: Sendable {
     let sorted = known.sorted()
     // Limit the length: a longer word is not a typo, and the comparison takes time.
     let guess = Spelling.nearest(to: String(value.text.prefix(40)), among: sorted).map { "Did you mean \($0)? " } ?? ""
-    let list = sorted.count > Self.listed ? "" : "Known are \(sorted.joined(separator: ", ")). "
+    let list = sorted.count > Self.listed ? "" : "The known names are \(sorted.joined(separator: ", ")). "
     throw FilterError(
-      name: name, message: "there is no \(field.rawValue) \(ShownText.quoted(value.text))",
+      name: name, message: "unknown \(field.rawValue) \(ShownText.quoted(value.text))",
       hint: "\(guess)\(list)A pattern with * is not checked.")
   }
 

@@ -234,7 +234,7 @@ extension Record {
   /// The reason why the body cannot be shown as JSON; nil if it can.
   public var payloadProblem: String? {
     if bodySize == 0 { return "the body is empty" }
-    if isBodyCut { return "the body has \(bodySize) bytes, of which the first \(keptBodySize) were kept" }
+    if isBodyCut { return "the body has \(bodySize) bytes, of which the first \(keptBodySize) are stored" }
     return withBody { JSONText.problem(in: $0).map { "the body is not JSON: \($0)" } }
   }
 

@@ -19,7 +19,7 @@ extension Record {
   ///   - authority: The path of the CA certificate to trust.
   /// - Throws: `NotRenderable` if the body was cut.
   public func curlCommand(to address: String, authority: String) throws(NotRenderable) -> String {
-    guard !isBodyCut else { throw NotRenderable(message: payloadProblem ?? "the body was not kept whole") }
+    guard !isBodyCut else { throw NotRenderable(message: payloadProblem ?? "the body is not stored completely") }
     var words = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
     let method = text(facts.method) ?? "POST"
     if method != "POST" { words += ["-X", method.shellQuoted] }
@@ -75,7 +75,7 @@ extension Record {
     if let problem = payloadProblem { throw NotRenderable(message: problem) }
     let body = body
     guard let open = body.firstIndex(where: { $0 > 0x20 }), body[open] == UInt8(ascii: "{") else {
-      throw NotRenderable(message: "the payload is no JSON object")
+      throw NotRenderable(message: "the payload is not a JSON object")
     }
     let key = "Simulator Target Bundle"
     if let pointer = JSONPointer("/\(key)"), withBody({ pointer.value(in: $0) }) != nil { return body }

@@ -69,13 +69,13 @@ extension WaitQuery {
     case .abandoned: return "the wait was cut short when \(found)"
     case .hopeless, .timedOut:
       let time = ending == .timedOut ? " after \(WrittenDuration.text(timeout))" : ""
-      var message = "wanted \(count), and \(found)\(time)"
+      var message = "expected \(count), but \(found)\(time)"
       if ending == .timedOut, tally.isWanted {
         message += ", but it was never quiet for \(WrittenDuration.text(settle))"
       }
       if !tally.isComplete {
-        message += "; inconclusive: the inbox's limits pushed out older pushes before they were looked at"
-        message += " (give after, empty the inbox first, or raise --max-records or --max-bytes)"
+        message += "; inconclusive: older pushes were evicted before they were checked"
+        message += " (specify after, clear the inbox first, or raise --max-records or --max-bytes)"
       }
       return message
     }

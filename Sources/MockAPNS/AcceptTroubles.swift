@@ -32,7 +32,7 @@ final class AcceptTroubles: ChannelInboundHandler {
     guard error is IOError else { return }
     if news.isDue() {
       logger.warning(
-        "a connection cannot be taken, next try in a second: \(error). If files are too many, raise their limit with ulimit -n (told at most once a minute)"
+        "cannot accept a connection, retrying in one second: \(error). If too many files are open, raise the limit with ulimit -n (logged at most once a minute)"
       )
     }
     let channel = context.channel

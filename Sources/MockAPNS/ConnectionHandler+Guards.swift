@@ -46,7 +46,7 @@ extension ConnectionHandler {
     lastLook = .now()
     unreadLooks = context.channel.isWritable ? 0 : unreadLooks + 1
     if unreadLooks > HTTP2Limits.maxLooks {
-      complain(.slowness, "does not read its answers, closed")
+      complain(.slowness, "does not read its responses, closed")
       return context.close(promise: nil)
     }
     // While the channel is not writable, all responses wait for the client, so no single stream is overdue.
@@ -68,14 +68,14 @@ extension ConnectionHandler {
     let cause =
       !stream.isOverdue
       ? "its request is not valid HTTP/2" + (stream.breach.map { ": \($0.words)" } ?? "")
-      : stream.isAnswered ? "its answer is not taken" : "its request does not come whole"
+      : stream.isAnswered ? "its response is not read" : "its request is incomplete"
     let words = "stream \(stream.id) reset with \(code.name): \(cause)"
     if hasToldOfReset {
       logger.debug("\(client): \(words)")
     } else {
       complain(
         stream.isOverdue ? .slowness : .protocolError,
-        "\(words); further ones on this connection are told at the level debug")
+        "\(words); further ones on this connection are logged at level debug")
     }
     hasToldOfReset = true
   }
@@ -86,7 +86,7 @@ extension ConnectionHandler {
     case .told: logger.notice("\(client): \(words)")
     case .toldLast:
       logger.notice(
-        "\(client): \(words) (so often within a minute that more of it from \(log.clientAddress) is told at the level debug until that is over)"
+        "\(client): \(words) (repeated; further messages about \(log.clientAddress) are logged at level debug for a while)"
       )
     case .untold: logger.debug("\(client): \(words)")
     }

@@ -73,7 +73,7 @@ enum Farewell {
       (
         .beginning,
         "\(Self.mistake(bytes)) (\(Self.beginning(bytes))): APNs speaks HTTP/2 only; "
-          + "let the client negotiate h2 or use prior knowledge"
+          + "the client must negotiate h2 or use prior knowledge"
       )
     case .plainText(let bytes):
       (

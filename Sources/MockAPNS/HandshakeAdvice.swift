@@ -6,24 +6,24 @@ func handshakeAdvice(for reason: String) -> String {
 }
 
 private let advices = [
-  ("unknown ca", "the client does not trust this server's CA: give it ca.pem from the certificate folder"),
+  ("unknown ca", "the client does not trust this server's CA: configure it to trust ca.pem of the certificate folder"),
   (
     "certificate unknown",
-    "the client does not accept this server's certificate: give it ca.pem from the certificate folder, and connect by a name it bears (--san adds one)"
+    "the client rejects this server's certificate: configure it to trust ca.pem of the certificate folder, and connect by a name in the certificate (--san adds one)"
   ),
   (
     "bad certificate",
-    "the client does not accept this server's certificate: give it ca.pem from the certificate folder, and connect by a name it bears (--san adds one)"
+    "the client rejects this server's certificate: configure it to trust ca.pem of the certificate folder, and connect by a name in the certificate (--san adds one)"
   ),
-  ("certificate has expired", "make a new client certificate with apns-mock certs client"),
+  ("certificate has expired", "create a new client certificate with apns-mock certs client"),
   (
     "self-signed certificate",
-    "the client's certificate is of an unknown CA: trust its CA with --client-ca, or use client.pem"
+    "the client's certificate is issued by an unknown CA: trust its CA with --client-ca, or use client.pem"
   ),
   (
     "unable to get local issuer certificate",
-    "the client's certificate is of an unknown CA: trust its CA with --client-ca, or use client.pem"
+    "the client's certificate is issued by an unknown CA: trust its CA with --client-ca, or use client.pem"
   ),
-  ("unsupported protocol", "the client offers no TLS 1.2 or 1.3"),
-  ("wrong version number", "what came is not TLS"),
+  ("unsupported protocol", "the client does not support TLS 1.2 or 1.3"),
+  ("wrong version number", "the client does not use TLS"),
 ]

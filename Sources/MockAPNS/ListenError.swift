@@ -25,7 +25,7 @@ public struct ListenError: Error, CustomStringConvertible {
     let choice = "choose another address with \(flag) HOST:PORT"
     description =
       isInUse
-      ? "\(endpoint) (for \(purpose)) is in use already, by another program or another listener of this one: stop that, or \(choice) (port 0 takes a free one)"
+      ? "\(endpoint) (for \(purpose)) is already in use by another program or another listener of this one: stop it, or \(choice) (port 0 selects a free one)"
       : "cannot listen on \(endpoint) (for \(purpose)): \(Self.reason(cause, endpoint)); \(choice)"
   }
 

@@ -115,7 +115,7 @@ public final class MockServer: Sendable {
         ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))
     } catch {
       if state.connections.isRefusalNews() {
-        logger.warning("\(log.client): not taken, \(error) (told at most once a minute)")
+        logger.warning("\(log.client): not accepted, \(error) (logged at most once a minute)")
       }
       throw error
     }

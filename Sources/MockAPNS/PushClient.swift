@@ -74,7 +74,7 @@ public struct PushClient: Sendable {
     }
     switch sighting.ending {
     case .failed(let reason): throw PushClientError(description: reason)
-    case .timedOut: throw PushClientError(description: "no answer from \(endpoint) within \(timeout)")
+    case .timedOut: throw PushClientError(description: "no response from \(endpoint) within \(timeout)")
     case .complete, .closed: return sighting.outcomes.map { $0 ?? .disconnected(reason: sighting.lastWords) }
     }
   }

@@ -70,7 +70,7 @@ public struct JSONReader {
     -> Number
   {
     let before = self
-    guard let number = Number(numberText()) else { throw before.problem("no whole number of a possible size") }
+    guard let number = Number(numberText()) else { throw before.problem("not a whole number in the valid range") }
     return number
   }
 

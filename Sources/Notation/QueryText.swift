@@ -89,13 +89,13 @@ package struct QueryText {
     guard let separator = current, !separator.properties.isWhitespace else {
       let word = name.text
       throw FilterError(
-        name: word, message: "\"\(word.prefix(80))\" is no condition",
+        name: word, message: "\"\(word.prefix(80))\" is not a condition",
         hint: "Write FIELD:VALUE, as in status:410, or text:\(word.prefix(80)) to find it anywhere in a push.")
     }
     guard !name.text.isEmpty else {
       throw FilterError(
-        name: "", message: "there is no field before the \"\(separator)\"",
-        hint: "Write FIELD:VALUE, as in status:410. A value with such a character stands in quotation marks.")
+        name: "", message: "the field is missing before the \"\(separator)\"",
+        hint: "Write FIELD:VALUE, as in status:410. Put a value with such a character in quotation marks.")
     }
     if separator == ":" || separator == "=" { position += 1 }
     let negatesValue = take("!")
@@ -147,7 +147,7 @@ package struct QueryText {
     case "t": return "\t"
     default:
       throw FilterError(
-        name: "q", message: "a backslash stands before \(character.map { "\"\($0)\"" } ?? "the end")",
+        name: "q", message: "unexpected backslash before \(character.map { "\"\($0)\"" } ?? "the end")",
         hint: #"In quotation marks it is written \\, and a quotation mark \", a star \*, a line break \n, a tab \t."#)
     }
   }

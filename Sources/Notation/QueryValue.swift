@@ -64,7 +64,7 @@ extension QueryValue {
   /// The addition to `sizeForms` for fields whose value can include a comparison.
   package static let sizeBounds = ", a bound such as >3.5K, or a range such as 1K..4K"
   /// A description of the valid values if their type is not known in advance.
-  package static let anyForms = "a text, a number such as 3, a bound such as >3, or a range such as 3..9"
+  package static let anyForms = "a string, a number such as 3, a bound such as >3, or a range such as 3..9"
 
   /// The pattern over decimal digits, such as `4*`; nil for another value.
   package var digitsPattern: TextPattern? {
@@ -144,13 +144,14 @@ extension FilterError {
   /// Creates an error about a condition without a value.
   package init(fieldWithoutValue field: String) {
     self.init(
-      field: field, value: "", hint: "Give it a value, or leave it out; !\(field)=* finds the records without one.")
+      field: field, value: "",
+      hint: "Specify a value, or omit the condition; !\(field)=* finds the records without one.")
   }
 
   /// Creates an error about too many conditions.
   package init(tooManyConditions field: String) {
     self.init(
       name: field, message: "there are more than \(QueryText.maxConditions) conditions",
-      hint: "A * stands for many values: topic=com.acme.*")
+      hint: "A * matches many values: topic=com.acme.*")
   }
 }

@@ -25,7 +25,7 @@ final class CertificateDraft {
     for (attribute, text) in subject {
       let bytes = Array(Self.fitting(text, attribute).utf8)
       guard X509_NAME_add_entry_by_NID(name, attribute, MBSTRING_UTF8, bytes, Int32(bytes.count), -1, 0) == 1 else {
-        throw TLSError("a certificate cannot bear the name \(text)")
+        throw TLSError("a certificate cannot contain the name \(text)")
       }
     }
   }

@@ -1,4 +1,4 @@
-// How to point a client here, with this server's values filled in, and a test push.
+// Instructions to connect a client, with this server's values, and a form for a test push.
 import { get, post } from "../api.js";
 import { copy } from "../copy.js";
 import { button, h, replace } from "../dom.js";
@@ -13,14 +13,14 @@ export class ConnectPanel {
   constructor() {
     this.library = LIBRARIES[0][0];
     this.settings = h("div", { class: "card" });
-    this.lines = h("pre", { class: "code", tabindex: "0", "aria-label": "Lines to paste" });
+    this.lines = h("pre", { class: "code", tabindex: "0", "aria-label": "Code example" });
     this.choices = h("div", { class: "chips", role: "group", "aria-label": "Library" });
-    this.element = h("section", { class: "panel connect", "aria-label": "Point a client here" },
-      h("header", { class: "panel-head" }, h("h2", {}, "Point a client here")),
-      h("p", {}, "A provider library that was written for Apple's push service needs four things changed. What it pushes then shows up here, without reload."),
+    this.element = h("section", { class: "panel connect", "aria-label": "Connect a client" },
+      h("header", { class: "panel-head" }, h("h2", {}, "Connect a client")),
+      h("p", {}, "Point any APNs client library at this server: set the host and port, the CA and the provider key. Its pushes then appear here."),
       this.settings,
-      h("div", { class: "card" }, h("h3", {}, "In your library"), this.choices, this.lines,
-        h("p", {}, button("Copy the lines", () => copy(this.lines.textContent, "the lines"), { class: "small" }))),
+      h("div", { class: "card" }, h("h3", {}, "Client library"), this.choices, this.lines,
+        h("p", {}, button("Copy code", () => copy(this.lines.textContent, "the code"), { class: "small" }))),
       this.testForm());
   }
 
@@ -47,7 +47,7 @@ export class ConnectPanel {
       [["Host and port", `${host}:${port}`], ["CA to trust", ca], ["Provider key", keyPath], ["Key id", keyID], ["Team id", teamID]].map(([name, value]) => [
         h("dt", {}, name), h("dd", {}, h("code", { class: "wrap" }, visible(String(value))),
           button("Copy", () => copy(String(value), name.toLowerCase()), { class: "small plain-button", "aria-label": `Copy ${name}` }))])),
-      h("p", { class: "quiet" }, "The CA is also at ", h("a", { href: "/ca.pem" }, "/ca.pem"), ". The key is trusted for every topic."));
+      h("p", { class: "quiet" }, "The CA is also at ", h("a", { href: "/ca.pem" }, "/ca.pem"), ". The key is trusted for all topics."));
     this.drawLibraries();
   }
 
@@ -85,7 +85,7 @@ export class ConnectPanel {
     };
     const field = (label, input) => h("div", { class: "field" }, h("label", { for: input.id }, label), input);
     return h("form", { class: "card", id: "test-push", on: { submit: (event) => { event.preventDefault(); send(); } } },
-      h("h3", {}, "Send a test push"), h("p", { class: "quiet" }, "Through the front door, as a provider would: TLS, HTTP/2, a provider token. Faults in force meet it too."),
+      h("h3", {}, "Send a test push"), h("p", { class: "quiet" }, "Sent over TLS and HTTP/2 with a provider token, as by a provider. Active faults apply."),
       h("div", { class: "fields" }, field("Kind", kind), field("Device token", token), field("Bundle id", topic)), field("Payload", payload),
       h("div", { class: "field-row" }, h("button", { type: "submit", class: "primary" }, "Send a test push"), told));
   }

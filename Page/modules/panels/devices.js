@@ -1,4 +1,4 @@
-// Device tokens: what is known of each, what its phone would show now, and making one unknown to APNs.
+// Device tokens: their state, the notifications on the screen, and controls to register and unregister them.
 import { get, put, remove } from "../api.js";
 import { say, sayError } from "../copy.js";
 import { button, h, replace, throttled } from "../dom.js";
@@ -16,7 +16,7 @@ export class DevicesPanel {
     this.place = h("div", { class: "devices" });
     this.element = h("section", { class: "panel", "aria-label": "Devices" },
       h("header", { class: "panel-head" }, h("h2", {}, "Devices")),
-      h("p", { class: "quiet" }, "Device tokens seen in the newest pushes, and those registered over the API. A token that nobody registered is online for every topic."),
+      h("p", { class: "quiet" }, "Device tokens of recent pushes and registered ones. Unregistered tokens are online for all topics."),
       this.place);
     this.refresh = throttled(() => this.load(), 1500);
   }
@@ -33,7 +33,7 @@ export class DevicesPanel {
         known.get(token).pushes.push(push);
       }
       replace(this.place, known.size === 0
-        ? h("p", { class: "notice" }, "No device token was pushed to yet, and none is registered.")
+        ? h("p", { class: "notice" }, "No device tokens yet.")
         : [...known].slice(0, 200).map(([token, { device, pushes }]) => this.card(token, device, pushes)));
     } catch (error) {
       replace(this.place, h("p", { class: "notice" }, error.message));
@@ -51,17 +51,17 @@ export class DevicesPanel {
       h("div", { class: "screen" }, badge > 0 && h("span", { class: "phone-badge" }, badge), shown.length
         ? shown.slice(0, SHOWN).map((push) => h("button", { type: "button", class: "screen-line", on: { click: () => this.acts.open(push.seq) } },
           visible(headline(push).text, { limit: 80 })))
-        : h("span", { class: "quiet" }, "nothing on the screen"),
+        : h("span", { class: "quiet" }, "no notifications"),
       shown.length > SHOWN && h("span", { class: "quiet" }, `and ${shown.length - SHOWN} more`)),
       h("footer", {}, button(pushes.length === 1 ? "1 push" : `${pushes.length} pushes`, () => this.acts.search(`token:${token}`), { class: "small" }),
         standing === "online"
-          ? button("Uninstall now", () => this.uninstall(token, device), { class: "small", title: "Pushes get 410 Unregistered from now on" })
+          ? button("Uninstall", () => this.uninstall(token, device), { class: "small", title: "Further pushes get 410 Unregistered" })
           : button("Register again", () => this.change(put(`/devices/${token}`, { ...kept(device), state: "online" }), "Registered again"), { class: "small" }),
-        device && button("Forget", () => this.change(remove(`/devices/${token}`), "Forgotten"), { class: "small", title: "Nothing is known of it any more: online for every topic" })));
+        device && button("Remove", () => this.change(remove(`/devices/${token}`), "Device removed"), { class: "small", title: "Remove the registration: online for all topics" })));
   }
 
   uninstall(token, device) {
-    this.change(put(`/devices/${token}`, { ...kept(device), state: "unregistered" }), "Uninstalled: pushes get 410 Unregistered now");
+    this.change(put(`/devices/${token}`, { ...kept(device), state: "unregistered" }), "Uninstalled: further pushes get 410 Unregistered");
   }
 
   change(done, words) {
@@ -69,7 +69,7 @@ export class DevicesPanel {
   }
 }
 
-/** What a device was registered with, besides its state. */
+/** The registration of a device without its state. */
 function kept(device) {
   const facts = {};
   if (device?.topic) facts.topic = device.topic;
@@ -77,7 +77,7 @@ function kept(device) {
   return facts;
 }
 
-/** The notifications on the screen, newest first: of one collapse id only the newest stays. And the badge. */
+/** The visible notifications, newest first, only the newest per collapse id; and the badge. */
 function screen(pushes) {
   const collapsed = new Set();
   const shown = [];

@@ -1,4 +1,4 @@
-// The faults in force: which profile, how its knobs stand, what its rules did; rules beside it; stopping it all.
+// The active faults: the profile, its parameters, the counters of its rules, added rules, and pausing all of them.
 import { get, patch, post, put, remove, request } from "../api.js";
 import { say, sayError } from "../copy.js";
 import { countdown } from "../countdown.js";
@@ -7,7 +7,7 @@ import { count } from "../format.js";
 import { visible } from "../visible.js";
 import { knobRow } from "./knob.js";
 
-// How long a profile stays in force: the ttl, and what it is called.
+// How long a profile stays active: the ttl and its label.
 const DURATIONS = [["", "until changed"], ["1m", "for 1 minute"], ["5m", "for 5 minutes"], ["30m", "for 30 minutes"], ["2h", "for 2 hours"]];
 
 const EXAMPLE = `{
@@ -19,7 +19,7 @@ const EXAMPLE = `{
 }`;
 
 export class FaultsPanel {
-  /** @param onChange called with the profile in force whenever it was read. */
+  /** @param onChange called with the active profile after each load. */
   constructor(onChange) {
     this.onChange = onChange;
     this.profiles = [];
@@ -57,7 +57,7 @@ export class FaultsPanel {
   }
 
   drawHead(profile) {
-    // An open list of choices is not taken from under the pointer.
+    // Replacing an open list of options would close it.
     if (document.activeElement !== this.picker) {
       const names = this.profiles.map((one) => one.name);
       if (!names.includes(profile.name)) names.push(profile.name);
@@ -65,17 +65,17 @@ export class FaultsPanel {
       this.picker.value = profile.name;
     }
     const halt = profile.halted
-      ? button("Let faults go on", () => this.change(post("/faults/resume"), "Faults go on"), { class: "primary" })
-      : button("Halt all faults", () => this.change(post("/faults/halt"), "Faults are halted"), { class: "danger" });
+      ? button("Resume faults", () => this.change(post("/faults/resume"), "Faults resumed"), { class: "primary" })
+      : button("Pause faults", () => this.change(post("/faults/halt"), "Faults paused"), { class: "danger" });
     const children = [
       h("div", { class: "field-row" }, h("label", { for: "profile-picker" }, "Profile"), this.picker,
-        h("label", { for: "profile-duration", class: "visually-hidden" }, "How long"), this.duration, halt,
-        profile.name !== "healthy" && button("Off", () => this.change(remove("/profile"), "No faults any more"))),
+        h("label", { for: "profile-duration", class: "visually-hidden" }, "Duration"), this.duration, halt,
+        profile.name !== "healthy" && button("Off", () => this.change(remove("/profile"), "The profile is off"))),
       h("p", {}, visible(profile.summary ?? "")),
-      h("p", { class: "quiet" }, `seed ${profile.seed}`, profile.ends_in ? [" · ends by itself in ", countdown(profile.ends_in)] : "",
-        profile.halted ? " · halted: neither profile nor rules nor magic tokens do anything" : ""),
+      h("p", { class: "quiet" }, `seed ${profile.seed}`, profile.ends_in ? [" · ends in ", countdown(profile.ends_in)] : "",
+        profile.halted ? " · paused: the profile, rules and magic device tokens have no effect" : ""),
     ];
-    // Moving a field would close it.
+    // Replacing a focused field would close it.
     if ([this.picker, this.duration].includes(document.activeElement)) return;
     replace(this.head, children);
   }
@@ -87,29 +87,29 @@ export class FaultsPanel {
     if (isSame) return;
     this.knobs.dataset.profile = profile.name;
     const turn = settled((name, value) => patch("/profile/params", { [name]: value }).then(() => this.load(), sayError), 150);
-    replace(this.knobs, h("h3", {}, "Knobs"), knobs.map((knob) => knobRow(knob, turn)));
+    replace(this.knobs, h("h3", {}, "Parameters"), knobs.map((knob) => knobRow(knob, turn)));
   }
 
   drawRules(profile) {
     const rules = profile.rules ?? [];
     this.rules.hidden = !rules.length;
-    replace(this.rules, h("h3", {}, "Rules of the profile"), table("Rules of the profile", ["Rule", "At", "Action", "Looked at", "Fired", ""],
+    replace(this.rules, h("h3", {}, "Rules of the profile"), table("Rules of the profile", ["Rule", "At", "Action", "Evaluated", "Fired", ""],
       rules.map((rule) => [h("code", {}, visible(rule.name)), rule.at, rule.action, count(rule.looked_at), fired(rule), this.why(rule)])));
   }
 
   drawAdded(rules) {
     this.added.hidden = !rules.length;
-    replace(this.added, h("h3", {}, "Rules beside the profile"), table("Rules beside the profile", ["Rule", "Looked at", "Fired", "Ends", ""], rules.map((rule) => [
+    replace(this.added, h("h3", {}, "Added rules"), table("Added rules", ["Rule", "Evaluated", "Fired", "Ends", ""], rules.map((rule) => [
       h("code", {}, visible(rule.name)), count(rule.looked_at), fired(rule), rule.ends_in ? ["in ", countdown(rule.ends_in)] : "never",
-      [this.why(rule), " ", button("Remove", () => this.change(remove(`/rules/${encodeURIComponent(rule.name)}`), `${rule.name} is gone`), { class: "small", "aria-label": `Remove ${rule.name}` })],
+      [this.why(rule), " ", button("Remove", () => this.change(remove(`/rules/${encodeURIComponent(rule.name)}`), `Removed ${rule.name}`), { class: "small", "aria-label": `Remove ${rule.name}` })],
     ])));
   }
 
-  /** A button for what the rule did, and why not more, in the words of the API. */
+  /** A button that shows the API's explanation of a rule. */
   why(rule) {
     return button("Why?", async () => {
       const told = await get(`/rules/${encodeURIComponent(rule.name)}/explain`).catch((error) => ({ text: error.message }));
-      replace(this.explanation, h("h3", {}, "What ", visible(rule.name), " did"), h("pre", { class: "code" }, visible(told.text ?? "", { lines: true })));
+      replace(this.explanation, h("h3", {}, "Evaluation of ", visible(rule.name)), h("pre", { class: "code" }, visible(told.text ?? "", { lines: true })));
       this.explanation.hidden = false;
       this.explanation.scrollIntoView({ block: "nearest" });
     }, { class: "small", "aria-label": `Why did ${rule.name} fire or not` });
@@ -123,7 +123,7 @@ export class FaultsPanel {
       replace(problems);
       try {
         await request("POST", "/rules", { body: text.value });
-        say("The rule is in force");
+        say("Rule added");
       } catch (error) {
         replace(problems, h("p", { class: "notice is-error" }, error.message, error.hint ? ` — ${error.hint}` : ""),
           error.problems.length > 0 && h("ul", {}, error.problems.map((one) => h("li", {}, visible(`${one.path ?? ""} ${one.message ?? ""} ${one.hint ?? ""}`.trim())))));
@@ -131,14 +131,14 @@ export class FaultsPanel {
       this.load();
     };
     return h("details", { class: "card" }, h("summary", {}, "Add a rule"),
-      h("label", { for: "rule-text", class: "block" }, "As JSON, in the words of a profile file"), text, problems,
+      h("label", { for: "rule-text", class: "block" }, "JSON with the syntax of a profile file"), text, problems,
       h("p", {}, button("Add the rule", add, { class: "primary" })));
   }
 
   pick(name) {
     const params = name === this.name ? { params: this.params } : {};
     const ttl = this.duration.value && name !== "healthy" ? { ttl: this.duration.value } : {};
-    this.change(put("/profile", { name, ...params, ...ttl }), `${name} is in force`);
+    this.change(put("/profile", { name, ...params, ...ttl }), `${name} is active`);
   }
 
   change(done, words) {

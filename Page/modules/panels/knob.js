@@ -1,8 +1,8 @@
-// One knob of a profile: a slider where its values have ends, else a field.
+// A parameter of a profile: a slider if its range is limited, else a field.
 import { h } from "../dom.js";
 import { visible } from "../visible.js";
 
-/** `turn(name, value)` is called while it moves. */
+/** `turn(name, value)` is called while the value changes. */
 export function knobRow(knob, turn) {
   const id = `knob-${knob.name}`;
   const isNumber = ["probability", "int", "float", "number"].includes(knob.type);
@@ -27,7 +27,7 @@ export function knobRow(knob, turn) {
   });
   parts.push(field);
   return h("div", { class: "knob" }, h("label", { for: id, class: "mono" }, visible(knob.name)), h("div", { class: "knob-parts" }, parts),
-    h("p", { class: "quiet" }, knob.help ? [visible(knob.help), ". "] : "", `Usually ${knob.default}.`));
+    h("p", { class: "quiet" }, knob.help ? [visible(knob.help), ". "] : "", `Default ${knob.default}.`));
 }
 
 function stepOf(knob) {

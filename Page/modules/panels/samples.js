@@ -1,8 +1,8 @@
-// Pushes to try: one of each kind.
+// Sample pushes of each kind.
 
 const minute = () => Math.floor(Date.now() / 1000);
 
-/** Name, headers and payload of each. `topic` is the app's bundle id. */
+/** The name, headers and payload of each sample. `topic` is the app's bundle id. */
 export const SAMPLES = [
   ["Alert", "alert", "", () => ({ aps: { alert: { title: "Order shipped", subtitle: "Parcel 4711", body: "Your parcel left the warehouse and arrives tomorrow." }, badge: 3, sound: "default", "interruption-level": "active", "thread-id": "orders" } })],
   ["Alert with localisation keys", "alert", "", () => ({ aps: { alert: { "title-loc-key": "ORDER_SHIPPED", "loc-key": "PARCEL_%@_LEFT", "loc-args": ["4711"] }, sound: "default" } })],

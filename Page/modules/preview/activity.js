@@ -1,4 +1,4 @@
-// A Live Activity: the data that the app's views get.
+// The preview of a Live Activity: the data for the app's views.
 import { h } from "../dom.js";
 import { agoWords, fromSeconds, fullTime } from "../format.js";
 import { alertParts, apsOf, object } from "../summary.js";
@@ -28,13 +28,13 @@ function members(value) {
   return rows;
 }
 
-/** Event, dates and attributes, as names and values. */
+/** Event, dates and attributes as names and values. */
 export function activityFacts(aps) {
   const rows = [["Event", aps.event === undefined ? "missing" : visible(String(aps.event))]];
   const date = (name, key, otherwise) => {
     const time = fromSeconds(aps[key]);
     if (time) rows.push([name, `${fullTime(time)}, ${agoWords(time)}`]);
-    else if (aps[key] !== undefined) rows.push([name, ["no date in seconds: ", visible(JSON.stringify(aps[key]))]]);
+    else if (aps[key] !== undefined) rows.push([name, ["not a date in seconds: ", visible(JSON.stringify(aps[key]))]]);
     else if (otherwise) rows.push([name, otherwise]);
   };
   date("Timestamp", "timestamp", "missing");

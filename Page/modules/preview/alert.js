@@ -1,16 +1,16 @@
-// An alert on the lock screen.
+// The preview of an alert.
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { alertParts, apsOf, object } from "../summary.js";
 import { asShown, hasHidden, visible } from "../visible.js";
 
 const LEVELS = {
-  passive: "passive: quietly into the list, the screen stays dark", active: "active: lights the screen, may play a sound",
+  passive: "passive: added to the list silently, the screen stays off", active: "active: lights the screen, may play a sound",
   "time-sensitive": "time-sensitive: also breaks through a focus",
   critical: "critical: sounds even when muted, if the app has the entitlement",
 };
 
-/** The app's name as the topic lets one guess it. */
+/** The app's name, guessed from the topic. */
 export function appName(record) {
   const parts = (record.apns?.topic ?? "").replace(/\.(voip-ptt|voip|complication|location-query|pushkit\.fileprovider|push-type\.\w+)$/, "").split(".");
   return parts.filter((part) => part && part !== "app").at(-1) ?? "App";
@@ -32,14 +32,14 @@ export function banner(record) {
       parts.body && h("div", { class: "note-body" }, shown(parts.body))));
 }
 
-/** A part's text; a key that the app looks up stands for itself, with what is put into it. */
+/** A part's text, or its localization key with arguments. */
 function shown(part) {
   if (!part) return null;
   if (!part.key) return asShown(part.text);
   return h("span", { class: "loc-key" }, visible(part.key), part.args.length > 0 && ["(", visible(part.args.map(String).join(", ")), ")"]);
 }
 
-/** What else an alert says, as names and values. */
+/** Further properties of an alert as names and values. */
 export function alertFacts(aps) {
   const rows = [];
   const parts = alertParts(aps.alert);
@@ -48,10 +48,10 @@ export function alertFacts(aps) {
     if (part.key) rows.push([name, [h("code", {}, visible(part.key)), part.args.length ? [" with ", visible(part.args.map((arg) => JSON.stringify(arg)).join(", "))] : " without arguments"]]);
     else if (hasHidden(part.text)) rows.push([name, [visible(part.text), h("span", { class: "chip is-finding" }, "hidden characters")]]);
   }
-  if (aps.badge !== undefined) rows.push(["Badge", aps.badge === 0 ? "0, taken away" : JSON.stringify(aps.badge)]);
+  if (aps.badge !== undefined) rows.push(["Badge", aps.badge === 0 ? "0, removed" : JSON.stringify(aps.badge)]);
   if (aps.sound !== undefined) rows.push(["Sound", sound(aps.sound)]);
   const level = aps["interruption-level"];
-  rows.push(["Interruption", level === undefined ? "active, as nothing is said" : LEVELS[level] ?? ["unknown: ", visible(JSON.stringify(level)), ", taken as active"]]);
+  rows.push(["Interruption", level === undefined ? "active (default)" : LEVELS[level] ?? ["unknown: ", visible(JSON.stringify(level)), ", treated as active"]]);
   if (aps["thread-id"] !== undefined) rows.push(["Thread", visible(String(aps["thread-id"]))]);
   for (const key of ["category", "target-content-id", "filter-criteria", "relevance-score"]) {
     if (aps[key] !== undefined) rows.push([key, visible(typeof aps[key] === "string" ? aps[key] : JSON.stringify(aps[key]))]);

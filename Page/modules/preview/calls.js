@@ -1,4 +1,4 @@
-// VoIP and push-to-talk: what the system shows once the app did its part.
+// The previews of VoIP and push-to-talk pushes: what the system shows after the app's response.
 import { h } from "../dom.js";
 import { icon } from "../icons.js";
 import { object } from "../summary.js";
@@ -8,7 +8,7 @@ import { appName } from "./alert.js";
 const CALLER_KEYS = ["caller_name", "callerName", "caller", "from_name", "displayName", "display_name", "handle", "from", "name", "title"];
 const TALKER_KEYS = ["activeRemoteParticipant", "activeSpeaker", "active_speaker", "speaker", "name"];
 
-/** The first text under one of these names, in the payload or an object in it. */
+/** The first string with one of these keys, in the payload or an object in it. */
 function find(payload, keys) {
   const places = [payload, ...Object.values(payload).filter(object)];
   for (const key of keys) for (const place of places) if (typeof place[key] === "string" && place[key]) return place[key];

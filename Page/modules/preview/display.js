@@ -1,48 +1,48 @@
-// What a device would do with a push: whether something is shown, and why not. Rules: Apple, "Generating a remote
-// notification" and the pages for each push type.
+// Determines whether a device displays a push, and why not. Source: Apple, "Generating a remote
+// notification" and the documentation of each push type.
 import { alertParts, apsOf, kindOf, object } from "../summary.js";
 
 const isText = (value) => typeof value === "string" && value !== "";
 
 /**
- * `{kind, shows, why, notes}`: `shows` is whether a device shows something by itself, `why` says in a sentence why it does
- * not (or what it takes), `notes` are things to know.
+ * `{kind, shows, why, notes}`: `shows` is whether the system displays something by itself, `why` the reason if it does
+ * not, `notes` are remarks.
  */
 export function display(record) {
   const kind = kindOf(record);
   const notes = [];
   if (!record.apns?.push_type) {
-    notes.push("apns-push-type is missing: taken for " + kind + " here. On iOS 13 and later silent pushes without it do not arrive.");
+    notes.push("apns-push-type is missing: treated as " + kind + " here. On iOS 13 and later silent pushes without it do not arrive.");
   }
   const judged = byKind(kind, record, notes);
   const arrival = notArriving(record);
   return { kind, ...judged, shows: judged.shows && !arrival, why: arrival ?? judged.why, wouldShow: judged.shows, notes };
 }
 
-/** Why the push does not come to a device at all; null if it does. */
+/** The reason why the push does not reach a device; null if it does. */
 function notArriving(record) {
-  if (record.outcome === "pending" && !record.accepted) return "APNs has not decided about this push yet: it is being held.";
+  if (record.outcome === "pending" && !record.accepted) return "The push is still delayed.";
   if (record.accepted) return null;
   const reason = record.verdict?.status !== 200 ? record.verdict?.reason : record.served?.reason;
-  return `APNs did not take this push${reason ? ` (${reason})` : ""}, so it comes to no device.`;
+  return `APNs did not accept this push${reason ? ` (${reason})` : ""}, so it does not reach a device.`;
 }
 
 function byKind(kind, record, notes) {
   const payload = record.request?.payload;
   if (record.request?.payload_error) return nothing(`${sentence(record.request.payload_error)} The device drops it.`);
   if (kind === "mdm") return mdm(object(payload));
-  if (!object(payload)) return nothing("The payload is JSON, but no object. The device drops it.");
+  if (!object(payload)) return nothing("The payload is JSON, but not an object. The device drops it.");
   const aps = apsOf(record);
   switch (kind) {
   case "background": return background(aps, record, notes);
-  case "voip": return nothing("A VoIP push shows nothing by itself: it wakes the app, which has to report a call at once, or is stopped.");
-  case "pushtotalk": return nothing("The system wakes the app, which says who talks; the system then shows the talk and plays its sound.");
+  case "voip": return nothing("A VoIP push shows nothing by itself: it wakes the app, which must report a call immediately or is terminated.");
+  case "pushtotalk": return nothing("The system wakes the app, which reports the speaker; then the system shows the conversation and plays the audio.");
   case "liveactivity": return activity(aps, notes);
   case "widgets": return content(aps, "widget", notes);
   case "controls": return content(aps, "control", notes);
-  case "complication": return nothing("Nothing is displayed: the app on the watch gets the payload and draws its complication anew.");
-  case "fileprovider": return nothing("Nothing is displayed: the app's file provider is told that a container changed.");
-  case "location": return nothing("Nothing is displayed: the app's location extension is woken to tell where the device is.");
+  case "complication": return nothing("Nothing is displayed: the app on the watch gets the payload and updates its complication.");
+  case "fileprovider": return nothing("Nothing is displayed: the app's file provider is notified of a changed container.");
+  case "location": return nothing("Nothing is displayed: the app's location extension is woken to report the device's location.");
   default: return alert(aps, payload, notes);
   }
 }
@@ -55,8 +55,8 @@ function sentence(text) {
 
 function alert(aps, payload, notes) {
   if (payload.aps === undefined) return nothing("The payload has no aps: the system shows nothing, the app gets nothing.");
-  if (!aps) return nothing("The value of aps is no object: the device drops the push.");
-  if (aps.badge !== undefined && !(Number.isInteger(aps.badge) && aps.badge >= 0)) notes.push("badge is no whole number: it is ignored.");
+  if (!aps) return nothing("The value of aps is not an object: the device drops the push.");
+  if (aps.badge !== undefined && !(Number.isInteger(aps.badge) && aps.badge >= 0)) notes.push("badge is not a whole number: it is ignored.");
   if (aps["mutable-content"] === 1) notes.push("mutable-content: a service extension of the app may change this before it is shown, or add a picture.");
   if (isText(aps.category)) notes.push(`The buttons of the category ${aps.category} are added, if the app has it.`);
   const parts = alertParts(aps.alert);
@@ -65,13 +65,13 @@ function alert(aps, payload, notes) {
   }
   if (parts.title || parts.body || parts.subtitle) return { shows: true, why: null };
   if (aps.alert !== undefined && typeof aps.alert !== "string" && !object(aps.alert)) {
-    return nothing("Its alert is neither a text nor an object: nothing is displayed.");
+    return nothing("Its alert is neither a string nor an object: nothing is displayed.");
   }
   const badge = Number.isInteger(aps.badge) ? ` The badge of the app becomes ${aps.badge}.` : "";
   const sound = aps.sound !== undefined ? " A sound is played." : "";
   if (badge || sound) return nothing(`No banner is displayed: there is no text.${badge}${sound}`);
   if (aps["content-available"] === 1) {
-    return nothing("Nothing is displayed: it has no text, only content-available. Pushed as alert it may not arrive; its type is background.");
+    return nothing("Nothing is displayed: it has no text, only content-available. Sent as alert it may not arrive; use the type background.");
   }
   return nothing("Nothing is displayed: aps has neither text nor badge nor sound.");
 }
@@ -82,7 +82,7 @@ function background(aps, record, notes) {
   }
   if (record.apns?.priority === 10) notes.push("Priority 10 is an error for background pushes: the device may drop it. Send 5.");
   for (const key of ["alert", "sound", "badge"]) {
-    if (aps[key] !== undefined) notes.push(`${key} has no place in a background push: send it as alert.`);
+    if (aps[key] !== undefined) notes.push(`${key} is not allowed in a background push: send it as alert.`);
   }
   return nothing("Nothing is displayed: a background push wakes the app for about 30 seconds, two or three times an hour at most.");
 }
@@ -94,21 +94,21 @@ function activity(aps, notes) {
   if (!object(aps["content-state"]) && aps.event !== "end") return nothing("Its content-state is missing: the device drops the push.");
   if (aps.event === "start") {
     const missing = ["attributes-type", "attributes", "alert"].filter((key) => aps[key] === undefined);
-    if (missing.length) return nothing(`To start an activity ${missing.join(", ")} must be there: the device drops the push.`);
+    if (missing.length) return nothing(`To start an activity ${missing.join(", ")} must be present: the device drops the push.`);
   }
   if (aps.event !== "start" && aps.alert === undefined) notes.push("Without alert the activity changes silently.");
-  notes.push("How it looks is up to the app's views; here is what they get.");
+  notes.push("The app's views determine the appearance; this is their data.");
   return { shows: true, why: null };
 }
 
 function content(aps, what, notes) {
   if (aps?.["content-changed"] !== true) return nothing(`The ${what} is not reloaded: content-changed is not true.`);
-  notes.push(`The device has a budget for reloading ${what}s; it may wait.`);
+  notes.push(`The device has a budget for reloading ${what}s; it may delay this.`);
   return nothing(`No notification is displayed: the system reloads the app's ${what}s.`);
 }
 
 function mdm(payload) {
   return typeof payload?.mdm === "string"
-    ? nothing("Nothing is displayed: the device asks its management server what to do.")
+    ? nothing("Nothing is displayed: the device contacts its management server.")
     : nothing("Nothing is displayed, and the device does nothing: mdm, the PushMagic, is missing.");
 }

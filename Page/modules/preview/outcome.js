@@ -1,4 +1,4 @@
-// The answer in one line under a preview.
+// The response in one line below a preview.
 import { h } from "../dom.js";
 import { story } from "../explain.js";
 import { icon } from "../icons.js";

@@ -1,8 +1,8 @@
-// The lock screen that a preview stands on.
+// The phone frame of previews.
 import { h } from "../dom.js";
 
 /**
- * A phone with `card` on it, or an empty one. `label` says under which condition it looks so, `surface` whether it is locked
+ * A phone with `card`, or an empty one. `label` is the condition for this appearance, `surface` whether the phone is locked
  * or in use.
  */
 export function phone(card, { isDimmed = false, label = null, badge, surface = "lock screen" } = {}) {
@@ -15,5 +15,5 @@ export function phone(card, { isDimmed = false, label = null, badge, surface = "
     card ?? h("div", { class: "phone-nothing" }, Number.isInteger(badge) && badge > 0 ? [h("span", { class: "phone-badge" }, badge), "only the badge"] : "nothing is shown"),
     label && h("div", { class: "phone-label" }, label),
     !isLocked && h("div", { class: "phone-apps", "aria-hidden": "true" }, Array.from({ length: 8 }, () => h("span", {}))),
-    isDimmed && card && h("div", { class: "phone-label" }, "this is how it would look"));
+    isDimmed && card && h("div", { class: "phone-label" }, "if it were delivered"));
 }

@@ -1,11 +1,11 @@
-// What is worth knowing of pushes that show nothing: background, VoIP, widgets, push-to-talk, device management …
+// The properties of pushes that display nothing: background, VoIP, widgets, push-to-talk, device management …
 import { h } from "../dom.js";
 import { apsOf } from "../summary.js";
 import { visible } from "../visible.js";
 
 const MOST = 12;
 
-/** Names and values. */
+/** The properties as names and values. */
 export function plainFacts(kind, payload, record) {
   const aps = apsOf(record);
   const rows = [];

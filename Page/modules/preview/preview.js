@@ -1,4 +1,4 @@
-// The tab that shows a push as a phone would, and says so where a phone would show nothing.
+// The preview tab: a push as a phone displays it, or the reason why nothing is displayed.
 import { button, h, replace } from "../dom.js";
 import { gauge } from "../gauge.js";
 import { icon } from "../icons.js";
@@ -21,29 +21,29 @@ export function previewTab(record, acts) {
     told.notes.length > 0 && h("ul", { class: "notes" }, told.notes.map((note) => h("li", {}, visible(note)))),
     gauge(record.request?.size),
     attemptsLine(record),
-    h("p", {}, button("Why this answer?", () => acts.tab("verdict"), { class: "small" })),
-    h("p", { class: "quiet approximation" }, "An approximation: what a phone shows is up to its settings, its system and the app."),
+    h("p", {}, button("Why this response?", () => acts.tab("verdict"), { class: "small" })),
+    h("p", { class: "quiet approximation" }, "An approximation: the actual display depends on the device's settings, its system and the app."),
   ];
 }
 
-/** Says plainly what is shown, or why nothing is. */
+/** States whether something is displayed, or why nothing is. */
 function statement(told) {
   if (told.shows) {
     return h("p", { class: "statement is-shown" }, icon("accepted"), h("span", {}, told.kind === "liveactivity"
-      ? "A device shows this in its Live Activity." : "A device shows this."));
+      ? "A device displays this in its Live Activity." : "A device displays this."));
   }
   return h("p", { class: "statement is-not-shown" }, icon("rejected"), h("span", {}, h("strong", {}, "Nothing is displayed. "),
     visible(told.why.replace(/^Nothing is displayed[:.] ?/, "").replace(/^./, (letter) => letter.toUpperCase()))));
 }
 
-// Where alerts are shown; the same for all pushes until it is changed.
+// Where alerts are displayed; applies to all pushes until changed.
 let surface = "lock screen";
 
-/** The phone, and where there is a choice, a field for where on it. */
+/** The phone, and for alerts a field to select where they are displayed. */
 function stage(record, told) {
   if (told.kind !== "alert" || !told.wouldShow) return screen(record, told);
   const place = h("div", { class: "stage" });
-  const picker = h("select", { "aria-label": "Where it is shown", class: "surface-picker", on: { change: () => { surface = picker.value; draw(); } } },
+  const picker = h("select", { "aria-label": "Where it is displayed", class: "surface-picker", on: { change: () => { surface = picker.value; draw(); } } },
     ["lock screen", "banner"].map((name) => h("option", { selected: name === surface }, name)));
   const draw = () => replace(place, phone(banner(record), { isDimmed: !told.shows, surface }), picker);
   draw();
@@ -52,7 +52,7 @@ function stage(record, told) {
 
 function screen(record, told) {
   const { kind } = told;
-  // What did not come to a device is shown as it would have been.
+  // Undelivered pushes are displayed as if they had been delivered.
   const isDimmed = !record.accepted;
   if (kind === "liveactivity" && apsOf(record)) return phone(activityCard(record), { isDimmed: !told.shows });
   if (kind === "voip" && record.request?.payload) return phone(callScreen(record), { isDimmed, label: "if the app reports a call" });

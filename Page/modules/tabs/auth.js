@@ -1,4 +1,4 @@
-// Who the provider says it is, and whether it proved it.
+// The provider's credential and its validation.
 import { h } from "../dom.js";
 import { fullTime, milliseconds } from "../format.js";
 import { visible } from "../visible.js";
@@ -9,19 +9,19 @@ export function authTab(record) {
   const auth = record.auth ?? {};
   if (auth.kind === "certificate") return certificate(auth.certificate ?? {});
   if (auth.kind !== "token") {
-    return h("p", { class: "notice" }, "There is no credential: neither a provider token nor a client certificate. ",
+    return h("p", { class: "notice" }, "The request has neither a provider token nor a client certificate. ",
       "Send authorization: bearer with a JWT, or connect with a provider certificate.");
   }
   const token = decoded(record);
   return [
     h("dl", { class: "facts" },
       fact("Signature", h("span", { class: auth.signature === "valid" ? "yes" : "no" },
-        auth.signature === "valid" ? "✓ valid" : `✕ ${auth.signature ?? "not looked at"}`)),
+        auth.signature === "valid" ? "✓ valid" : `✕ ${auth.signature ?? "not checked"}`)),
       fact("Key", auth.key_id && visible(auth.key_id)), fact("Team", auth.team_id && visible(auth.team_id)),
       fact("Issued", auth.issued_at && fullTime(auth.issued_at))),
     ageBar(auth.age),
     token && h("div", { class: "columns" }, part("JWT header", token.header), part("JWT claims", token.claims)),
-    h("p", { class: "quiet" }, "The signature itself is neither stored nor shown. Tokens are to be made anew every 20 to 60 minutes."),
+    h("p", { class: "quiet" }, "The signature is neither stored nor shown. Renew provider tokens every 20 to 60 minutes."),
   ];
 }
 
@@ -37,14 +37,14 @@ function certificate(facts) {
     fact("Fingerprint", facts.fingerprint && h("span", { class: "wrap" }, facts.fingerprint)));
 }
 
-/** The age of the token from 0 to 60 minutes, with a mark where it may be renewed. */
+/** The age of the token from 0 to 60 minutes, with a mark at the earliest renewal. */
 function ageBar(age) {
   const ms = milliseconds(age);
   if (ms === null) return null;
   const minutes = ms / MINUTE;
   const standing = minutes > 60 ? "over" : minutes > 55 ? "near" : "fine";
   const words = minutes < 0 ? `issued ${Math.round(-minutes)} min in the future`
-    : `${Math.floor(minutes)} min old${minutes > 60 ? ", too old: the limit is 60" : minutes < 20 ? ", too young to be renewed" : ", may be renewed"}`;
+    : `${Math.floor(minutes)} min old${minutes > 60 ? ", too old (limit 60)" : minutes < 20 ? ", too new to be renewed" : ", renewable"}`;
   return h("div", { class: `gauge is-${standing}` },
     h("div", { class: "gauge-bar has-mark", role: "meter", "aria-label": "Age of the provider token", "aria-valuemin": "0",
       "aria-valuemax": "60", "aria-valuenow": Math.round(Math.min(60, Math.max(0, minutes))), "aria-valuetext": words },

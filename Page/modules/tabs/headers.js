@@ -1,8 +1,8 @@
-// The request's headers in the order they came, each with what became of it.
+// The request's headers in order, each with the results of its checks.
 import { h } from "../dom.js";
 import { visible } from "../visible.js";
 
-// Which checks look at a header. The names of the checks are those of the verdict.
+// The checks of each header, by their names in the verdict.
 const CHECKS = {
   ":method": ["method"], ":path": ["path"],
   "authorization": ["credential", "provider_token", "provider_token_age", "key_environment", "connection_team", "related_key",
@@ -40,7 +40,7 @@ function result(name, checks, times) {
   const looked = (CHECKS[name] ?? []).map((check) => checks.get(check)).filter(Boolean);
   const failed = looked.find((check) => !check.ok);
   if (failed) return h("span", { class: "no" }, `✕ ${failed.detail ?? failed.check}`);
-  if (times > 1 && name !== "cookie") return h("span", { class: "no" }, `✕ ${times} times`);
-  if (looked.length) return h("span", { class: "yes" }, "✓ good");
-  return h("span", { class: "quiet" }, CHECKS[name] ? "not looked at" : "no rule");
+  if (times > 1 && name !== "cookie") return h("span", { class: "no" }, `✕ repeated ${times} times`);
+  if (looked.length) return h("span", { class: "yes" }, "✓ valid");
+  return h("span", { class: "quiet" }, CHECKS[name] ? "not checked" : "no rule");
 }

@@ -1,4 +1,4 @@
-// The payload as it was sent, laid out. A click on a line gives its JSON pointer.
+// The payload, formatted. A click on a line shows its JSON pointer.
 import { text } from "../api.js";
 import { copy } from "../copy.js";
 import { button, h, replace } from "../dom.js";
@@ -7,7 +7,7 @@ import { jsonLines, parse } from "../jsontext.js";
 import { quoted } from "../terms.js";
 import { visible } from "../visible.js";
 
-// What Apple documents in aps (APNS.md 6.2); others are ignored by devices.
+// The documented keys of aps (Protocol.md, section 6.2); devices ignore others.
 const KNOWN = new Set([
   "alert", "badge", "sound", "thread-id", "category", "content-available", "mutable-content", "target-content-id",
   "interruption-level", "relevance-score", "filter-criteria", "timestamp", "event", "content-state", "stale-date",
@@ -17,7 +17,7 @@ const MOST_LINES = 2000;
 const DEEPEST = 24;
 
 export function payloadTab(record, acts) {
-  const place = h("div", { class: "payload", role: "group", "aria-label": "The payload in lines" });
+  const place = h("div", { class: "payload", role: "group", "aria-label": "Payload" });
   const pointer = h("div", { class: "pointer" }, h("span", { class: "quiet" }, "Click a line for its JSON pointer."));
   text(`/pushes/${record.seq}/payload`).then((body) => {
     if (record.request.payload_error) {
@@ -48,11 +48,11 @@ function lines(body, choose) {
     isUnknown && h("span", { class: "chip is-finding" }, "not a key of aps"));
     return button;
   });
-  if (all.length > MOST_LINES) shown.push(h("p", { class: "quiet" }, `… and ${all.length - MOST_LINES} lines more`));
+  if (all.length > MOST_LINES) shown.push(h("p", { class: "quiet" }, `… and ${all.length - MOST_LINES} more lines`));
   return shown;
 }
 
-/** A JSON string with its escapes for characters that show resolved: \u00e9 is é. Quotation marks stay escaped. */
+/** Decodes the escapes of a JSON string (\u00e9 becomes é), except quotation marks and backslashes. */
 function unescaped(token) {
   const value = parse(token);
   return typeof value === "string" ? `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"` : token;
@@ -65,6 +65,6 @@ function pointerBar(line, acts) {
     h("code", { class: "wrap" }, pointer ? visible(pointer) : "(the whole payload)"),
     pointer && button("Copy pointer", () => copy(pointer, "the JSON pointer"), { class: "small" }),
     pointer && isValue && !/\s/.test(pointer)
-      && button("Find pushes like this", () => acts.search(`payload.${pointer}:${quoted(parse(line.text))}`), { class: "small" }),
+      && button("Find similar pushes", () => acts.search(`payload.${pointer}:${quoted(parse(line.text))}`), { class: "small" }),
   ];
 }

@@ -1,4 +1,4 @@
-// The connection of one push: what happened on it, before and after.
+// The timeline of a push's connection.
 import { get } from "../api.js";
 import { h, replace } from "../dom.js";
 import { eventTable, LANE_FIELDS, lanes } from "../lanes.js";
@@ -23,9 +23,9 @@ async function draw(record, acts, place) {
   const known = connection ?? { id, state: "closed", client: record.connection.client, tls: record.connection.tls, pushes: pushes.length, events: [] };
   const width = Math.max(280, place.clientWidth - 4);
   replace(place,
-    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Time line" },
+    h("div", { class: "scroll-x", tabindex: "0", role: "region", "aria-label": "Timeline" },
       lanes([known], pushes, { width, chosen: record.seq, open: acts.open })),
-    h("p", { class: "quiet" }, pushes.length === 1 ? "This push was the only one on its connection." : `${pushes.length} pushes of this connection are drawn. A click on a bar opens the push.`),
-    h("h3", {}, "What happened on the connection"),
-    connection ? eventTable(connection) : h("p", { class: "quiet" }, "It ended too long ago: of closed connections the last 200 are known."));
+    h("p", { class: "quiet" }, pushes.length === 1 ? "This is the only push on its connection." : `${pushes.length} pushes of this connection. Click a bar to open a push.`),
+    h("h3", {}, "Connection events"),
+    connection ? eventTable(connection) : h("p", { class: "quiet" }, "Not available: only the last 200 closed connections are stored."));
 }

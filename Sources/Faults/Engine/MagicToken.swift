@@ -96,11 +96,11 @@ public struct MagicToken: Sendable, Equatable {
     case .unavailableAtFirst: "503 ServiceUnavailable on the first \(argument) attempts, then 200"
     case .tooManyAtFirst: "429 TooManyRequests on the first \(argument) attempts, then 200"
     case .late: "200 after \(WrittenDuration.text(.milliseconds(100 * argument)))"
-    case .unanswered: "never answers"
+    case .unanswered: "never responds"
     case .reset: "RST_STREAM INTERNAL_ERROR"
     case .refused: "GOAWAY, this stream refused"
     case .disconnected: "TCP RST"
-    case .answerLost: "accepted and recorded, answer lost"
+    case .answerLost: "accepted and recorded, response lost"
     default: code.reason.map { "\($0.status) \($0.text)" } ?? ""
     }
   }

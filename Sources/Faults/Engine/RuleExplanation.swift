@@ -95,12 +95,12 @@ public struct RuleExplanation: Sendable, Equatable {
     var rows: [(name: String, text: String)] = []
     if refused > 0 {
       rows.append(
-        ("verdict", "\(looks - refused) of \(looks) match   APNs itself rejects the others: stage before_validation"))
+        ("verdict", "\(looks - refused) of \(looks) match   APNs rejects the others: use stage before_validation"))
     }
     rows += tests.map { ($0.name, $0.text) }
     if let excepted {
       rows.append(("not", passedTests == 0 ? "not reached" : "\(triggered) of \(passedTests) match"))
-      if excepted > 0 { rows[rows.count - 1].text += "   \(excepted) kept out" }
+      if excepted > 0 { rows[rows.count - 1].text += "   \(excepted) excluded" }
     }
     rows.append(("trigger", triggerText))
     let width = rows.reduce(0) { max($0, $1.name.count) }
@@ -111,9 +111,9 @@ public struct RuleExplanation: Sendable, Equatable {
 
   private var looked: String {
     switch moment {
-    case .request, .response: looks == 1 ? "push looked at" : "pushes looked at"
-    case .accept, .tls, .settings: looks == 1 ? "connection looked at" : "connections looked at"
-    case .connection: looks == 1 ? "look at a connection" : "looks at connections"
+    case .request, .response: looks == 1 ? "push evaluated" : "pushes evaluated"
+    case .accept, .tls, .settings: looks == 1 ? "connection evaluated" : "connections evaluated"
+    case .connection: looks == 1 ? "evaluation of a connection" : "evaluations of connections"
     }
   }
 
@@ -159,9 +159,9 @@ extension RuleExplanation.Test {
     guard reached > 0 else { return "not reached" }
     var text = "\(matched) of \(reached) match"
     guard matched < reached else { return text }
-    text += "   wanted \(wanted)"
+    text += "   expected \(wanted)"
     guard !seen.isEmpty else { return text }
-    text += "   most common seen: "
+    text += "   most common values: "
     text += seen.prefix(Self.shown).map { seen in
       let value = seen.value.map { Explanation.quoted($0) } ?? "nothing"
       return "\(value) (\(seen.count)\(seen.hint.map { ", \($0)" } ?? ""))"

@@ -45,13 +45,13 @@ struct FileNode: Sendable {
   var kind: String {
     switch content {
     case .scalar(let scalar):
-      if scalar.isText { return "a text" }
+      if scalar.isText { return "a string" }
       return switch PlainKind(scalar.text) {
       case .null: "nothing"
       case .boolean: "a truth value"
       case .number: "a number"
       case .time: "a time"
-      case .text: "a text"
+      case .text: "a string"
       }
     case .list: return "a list"
     case .map: return "a map"

@@ -77,7 +77,7 @@ extension ProfileReading {
       guard Knobs.isName(entry.key) else {
         fail(
           at: entry.position, value.path.shortened,
-          "a knob's name is lower-case letters, digits and _, at most 64")
+          "a parameter name has 1 to 64 lower-case letters, digits and _")
         return nil
       }
       var draft = KnobDraft(name: entry.key, position: entry.position, path: value.path, reading: self)
@@ -106,11 +106,11 @@ extension ProfileReading {
   /// Parses a literal value; a reference to a parameter is not allowed.
   private func field(_ place: Located) -> KnobDraft.Field? {
     guard case .scalar(let scalar) = place.node.content, !place.node.isEmpty else {
-      fail(place, "one value stands here, not \(place.node.kind)")
+      fail(place, "expected a single value, not \(place.node.kind)")
       return nil
     }
     guard !scalar.text.contains("${") else {
-      fail(place, "a knob cannot stand for a part of another")
+      fail(place, "a parameter cannot be part of another one")
       return nil
     }
     return KnobDraft.Field(scalar: scalar, place: place, reading: self)

@@ -57,7 +57,7 @@ struct ProfileAssembly {
     for place in reading.listOrOne(extends) ?? [] {
       guard let name = reading.text(place, thing: "names") else { continue }
       if let start = path.firstIndex(of: name) {
-        reading.fail(place, "goes in a circle: \((path[start...] + [name]).joined(separator: " → "))")
+        reading.fail(place, "circular reference: \((path[start...] + [name]).joined(separator: " → "))")
       } else if layers.contains(where: { $0.name == name }) {
         continue  // Two bases share this base: add its rules once.
       } else if layers.count >= 32 {
@@ -66,7 +66,7 @@ struct ProfileAssembly {
         _ = addLayer(base, extended: &path)
       } else {
         reading.fail(
-          place, "there is no profile \"\(name.shortened)\"", hint: ProfileReading.guess(name, among: names))
+          place, "unknown profile \"\(name.shortened)\"", hint: ProfileReading.guess(name, among: names))
       }
     }
     return true
@@ -82,7 +82,7 @@ struct ProfileAssembly {
           ProfileProblem(
             file: rule.file, at: rule.position, path: rule.path,
             "there is a rule \"\(rule.rule.name)\" above already, in line \(twin.position.line)",
-            hint: "give it another name"))
+            hint: "rename it"))
         continue
       }
       own[rule.rule.name] = rule
@@ -116,8 +116,8 @@ struct ProfileAssembly {
       guard let knob = knobs.all[name] else {
         let hint =
           ProfileReading.guess(name, among: knobs.order)
-          ?? (knobs.order.isEmpty ? "it has none" : "there are \(knobs.order.joined(separator: ", "))")
-        problems.add(ProfileProblem(file: source.name, path: path, "there is no such knob", hint: hint))
+          ?? (knobs.order.isEmpty ? "it has none" : "the parameters are \(knobs.order.joined(separator: ", "))")
+        problems.add(ProfileProblem(file: source.name, path: path, "unknown parameter", hint: hint))
         continue
       }
       guard !knob.isBroken else { continue }
@@ -136,7 +136,7 @@ struct ProfileAssembly {
       guard let knob = knobs.all[name], !knob.isUsed else { continue }
       problems.add(
         ProfileProblem(
-          .warning, file: knob.file, at: knob.position, path: knob.path, "this knob turns nothing",
+          .warning, file: knob.file, at: knob.position, path: knob.path, "this parameter is not used",
           hint: "use it as \"${\(name)}\""))
     }
   }
@@ -149,8 +149,8 @@ struct ProfileAssembly {
         problems.add(
           ProfileProblem(
             .warning, file: later.file, at: later.position, path: later.path,
-            "never looked at: \"\(earlier.rule.name)\" in line \(earlier.position.line) takes everything before it",
-            hint: "put it above, or give the other one a when"))
+            "never evaluated: \"\(earlier.rule.name)\" in line \(earlier.position.line) matches everything before it",
+            hint: "move it up, or add a when to the other rule"))
       }
       checkAge(later, profile)
       checkHold(later, profile)
@@ -164,7 +164,7 @@ struct ProfileAssembly {
     problems.add(
       ProfileProblem(
         .warning, file: placed.file, at: placed.position, path: placed.path + ".\(RuleKey.action.rawValue)",
-        "a push is held for \(WrittenDuration.text(most)) at most", hint: "raise limits: {max_hold: …}"))
+        "a push is delayed at most \(WrittenDuration.text(most))", hint: "raise limits: {max_hold: …}"))
   }
 
   /// Warns if a rule is for provider tokens that APNs would already have rejected.
@@ -179,7 +179,7 @@ struct ProfileAssembly {
         ProfileProblem(
           .warning, file: placed.file, at: placed.position, path: placed.path + ".when.jwt.age",
           "this never fires: provider tokens older than \(profile.settings[.tokenMaxAge] ?? "1h") are rejected before",
-          hint: "raise apns: {token_max_age: …}, or say stage: before_validation"))
+          hint: "raise apns: {token_max_age: …}, or use stage: before_validation"))
     }
   }
 }

@@ -85,6 +85,6 @@ enum ProfileFolder {
   private static func failure(_ path: String, _ what: String) -> ProfileProblem {
     ProfileProblem(
       file: path, "\(what): \(String(cString: strerror(errno)))",
-      hint: "see to it that this user may read the file and its folder")
+      hint: "check the permissions of the file and its folder")
   }
 }

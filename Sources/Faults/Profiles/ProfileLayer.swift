@@ -63,7 +63,7 @@ struct ProfileLayer {
         try settings.set(setting, to: scalar.text)
         profile.settings[setting] = scalar.text
       } catch {
-        reading.fail(value, scalar, "cannot be \"\(scalar.text.shortened)\"", hint: "it takes \(error.allowed)")
+        reading.fail(value, scalar, "cannot be \"\(scalar.text.shortened)\"", hint: "expected \(error.allowed)")
       }
     }
   }

@@ -88,8 +88,8 @@ public struct ProfileLibrary: Sendable {
       .unknownName,
       [
         ProfileProblem(
-          file: "", "there is no profile \"\(name.shortened)\"",
-          hint: ProfileReading.guess(name, among: names) ?? "there are \(names.joined(separator: ", "))")
+          file: "", "unknown profile \"\(name.shortened)\"",
+          hint: ProfileReading.guess(name, among: names) ?? "the profiles are \(names.joined(separator: ", "))")
       ])
   }
 
@@ -121,7 +121,7 @@ public struct ProfileLibrary: Sendable {
         [
           ProfileProblem(
             file: name, path: ProfileKey.name.rawValue, "it calls itself \"\(loaded.profile.name)\"",
-            hint: "leave the name out, or send it under that one")
+            hint: "omit the name, or send it under that name")
         ])
     }
     return (library, loaded)
@@ -139,7 +139,7 @@ public struct ProfileLibrary: Sendable {
       if case .file(let path) = source.origin {
         ProfileProblem(file: name, "it is the file \(path)", hint: "remove that, and read the folder again")
       } else {
-        ProfileProblem(file: name, "built-in profiles stay")
+        ProfileProblem(file: name, "built-in profiles cannot be removed")
       }
     throw ProfileFailure(.notAllowed, [problem])
   }
@@ -173,7 +173,7 @@ public struct ProfileLibrary: Sendable {
         problems.add(
           ProfileProblem(
             file: source.file, "there is a profile \"\(name.shortened)\" in \(twin.file) already",
-            hint: "give it another name"))
+            hint: "rename it"))
       } else {
         library.ofFolder[name] = ProfileSource(name: name, text: source.text, origin: source.origin)
       }
@@ -181,7 +181,7 @@ public struct ProfileLibrary: Sendable {
     library.keep(from: self, problems)
     let builtInNames = Set(builtIn.keys)
     let notices = library.ofFolder.values.filter { builtInNames.contains($0.name) }.map {
-      "\($0.file) stands for the built-in profile \($0.name)"
+      "\($0.file) replaces the built-in profile \($0.name)"
     }
     return Reading(library: library, problems: problems.inOrder, notices: notices.sorted())
   }

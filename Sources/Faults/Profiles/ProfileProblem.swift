@@ -122,7 +122,7 @@ final class ProblemList {
     if count == Self.limit + 1 {
       problems.append(
         ProfileProblem(
-          problem.severity, file: problem.file, "more than \(Self.limit) problems, the others are left out"))
+          problem.severity, file: problem.file, "more than \(Self.limit) problems, the others are omitted"))
     }
   }
 

@@ -23,7 +23,7 @@ extension ProfileReading {
       return nil
     }
     if case .list = place.node.content {
-      fail(place, "one action stands here, not a list", hint: "choose and sequence take several")
+      fail(place, "expected one action, not a list", hint: "choose and sequence accept several")
       return nil
     }
     guard let entries = entries(place) else { return nil }
@@ -39,7 +39,7 @@ extension ProfileReading {
           fail(
             at: entry.position, place.member(entry).path,
             "a second action, after \(found.name.rawValue)",
-            hint: isNested ? "each part has one" : "a rule has one; choose and sequence take several")
+            hint: isNested ? "each part has one" : "a rule has one; choose and sequence accept several")
         } else {
           found = (name, entry)
         }
@@ -49,7 +49,7 @@ extension ProfileReading {
       }
     }
     guard let found else {
-      if !isUnknown { fail(place, "there is no action", hint: "it is one of \(names.joined(separator: ", "))") }
+      if !isUnknown { fail(place, "the action is missing", hint: "expected one of \(names.joined(separator: ", "))") }
       return nil
     }
     let value = place.member(found.entry)
@@ -62,7 +62,7 @@ extension ProfileReading {
     if let moment, !name.moments.contains(moment) {
       let moments = Moment.allCases.filter(name.moments.contains)
       fail(
-        at: position, path, "cannot be done at \(moment.rawValue)",
+        at: position, path, "not possible at \(moment.rawValue)",
         hint: "did you mean at: \(moments.map(\.rawValue).spokenChoice)?")
     }
   }
@@ -115,7 +115,7 @@ extension ProfileReading {
   private func choose(_ place: Located, at moment: Moment?) -> Action? {
     guard let elements = list(place) else { return nil }
     guard !elements.isEmpty else {
-      fail(place, "there is nothing to choose from")
+      fail(place, "choose has no alternatives")
       return nil
     }
     let parts = elements.map { part($0, at: moment, isChoice: true, isNested: true) }
@@ -130,7 +130,7 @@ extension ProfileReading {
     let onEnd = map[.onEnd].map { word($0, of: Action.SequenceEnd.self) } ?? .stay
     guard let value = map[.steps], let elements = list(value) else { return nil }
     guard !elements.isEmpty else {
-      fail(value, "there are no steps")
+      fail(value, "sequence has no steps")
       return nil
     }
     let steps = elements.map { part($0, at: moment, isChoice: false, isNested: true)?.action }
@@ -143,7 +143,7 @@ extension ProfileReading {
 
   private func delay(_ place: Located) -> Action.Delay? {
     if case .scalar(let scalar) = place.node.content, WrittenDuration.duration(scalar.text) != nil {
-      fail(place, "a map stands here, not a duration", hint: "did you mean {fixed: \(scalar.text)}?")
+      fail(place, "expected a duration, not a map", hint: "did you mean {fixed: \(scalar.text)}?")
       return nil
     }
     guard let map = map(place, DelayKey.self) else { return nil }
@@ -225,7 +225,7 @@ extension ProfileReading {
     if !map.has(.acknowledgesClient), !map.has(.maxConcurrentStreams), !map.has(.initialWindowSize),
       !map.has(.maxHeaderListSize), !map.has(.delay)
     {
-      warn(place, "SETTINGS without a setting change nothing")
+      warn(place, "SETTINGS without a setting have no effect")
     }
     func value(_ key: SettingsKey, most: Int) -> UInt32?? {
       guard let place = map[key] else { return .some(nil) }

@@ -16,7 +16,7 @@ extension ProfileReading {
     guard let isUnreal, let reason, let body, let headers, let timestamp, let latches else { return nil }
     guard let status else {
       if !map.has(.status) {
-        fail(place, "status is missing", hint: "{status: 503}; a reason that APNs has can stand for it")
+        fail(place, "status is missing", hint: "{status: 503}, or a reason of APNs, which determines it")
       }
       return nil
     }
@@ -35,7 +35,7 @@ extension ProfileReading {
   /// Checks whether APNs could send the response.
   private func check(_ answer: Action.Answer, _ map: Map<AnswerKey>) {
     let key = map.has(.reason) ? AnswerKey.reason : .status
-    let unreal = "or say unreal: true"
+    let unreal = "or set unreal: true"
     switch answer.reality {
     case .real: break
     case .timestampOfOther:
@@ -47,10 +47,11 @@ extension ProfileReading {
         at: map.position(of: .status), map.path(of: .status), "APNs has no status \(answer.status)",
         hint: "its statuses are \(Reason.statuses.map(String.init).joined(separator: ", ")); \(unreal)")
     case .reasonOfSuccess:
-      fail(at: map.position(of: key), map.path(of: key), "a 200 has no reason", hint: "leave it out, \(unreal)")
+      fail(at: map.position(of: key), map.path(of: key), "a 200 has no reason", hint: "omit it, \(unreal)")
     case .missingReason:
       fail(
-        at: map.position(of: key), map.path(of: key), "a \(answer.status) has a reason", hint: "give it one, \(unreal)")
+        at: map.position(of: key), map.path(of: key), "a \(answer.status) requires a reason", hint: "add one, \(unreal)"
+      )
     case .otherStatus(let reason):
       fail(
         at: map.position(of: key), map.path(of: key),
@@ -58,8 +59,8 @@ extension ProfileReading {
         hint: "\(Reason.spoken(of: answer.status)), \(unreal)")
     case .unknownReason(let text):
       warn(
-        at: map.position(of: key), map.path(of: key), "APNs has no reason \"\(text.shortened)\" that is known",
-        hint: Self.guess(text, among: Reason.allCases.map(\.text)) ?? "unreal: true says that this is meant")
+        at: map.position(of: key), map.path(of: key), "unknown reason \"\(text.shortened)\"",
+        hint: Self.guess(text, among: Reason.allCases.map(\.text)) ?? "set unreal: true if this is intended")
     }
   }
 

@@ -14,7 +14,7 @@ extension ProfileReading {
     func add(_ subject: Condition.Subject, _ value: Located, at position: FilePosition) {
       if let moment, !subject.isKnown(at: moment) {
         fail(
-          at: position, value.path, "not known at \(moment.rawValue)",
+          at: position, value.path, "not available at \(moment.rawValue)",
           hint: subject.isAnswer
             ? "it is at response"
             : "it is at \(Moment.allCases.filter(subject.isKnown).map(\.rawValue).spokenChoice)")
@@ -58,7 +58,7 @@ extension ProfileReading {
             continue
           }
           if exception == Condition() {
-            fail(element, "nothing is excluded here, which is everything", hint: "leave it out, or say what is")
+            fail(element, "an empty not excludes everything", hint: "omit it, or add a condition")
           } else {
             condition.exceptions.append(exception)
           }
@@ -77,12 +77,12 @@ extension ProfileReading {
     do throws(FilterError) {
       let tests = try Condition.tests(query: text)
       guard !tests.isEmpty else {
-        fail(place, "the query is empty", hint: "leave it out, or write FIELD:VALUE as in topic:com.acme.*")
+        fail(place, "the query is empty", hint: "omit it, or write FIELD:VALUE as in topic:com.acme.*")
         return nil
       }
       if let moment, let test = tests.first(where: { !$0.subject.isKnown(at: moment) }) {
         fail(
-          place, "\(test.name) is not known at \(moment.rawValue)",
+          place, "\(test.name) is not available at \(moment.rawValue)",
           hint: "it is at \(Moment.allCases.filter(test.subject.isKnown).map(\.rawValue).spokenChoice)")
         return nil
       }
@@ -109,7 +109,7 @@ extension ProfileReading {
     guard (1...256).contains(name.utf8.count),
       name.utf8.allSatisfy({ $0.isLetterOrDigit || "!#$%&'*+-.^_`|~".utf8.contains($0) })
     else {
-      fail(at: position, path.shortened, "\"\(text.shortened)\" cannot be the name of a header field")
+      fail(at: position, path.shortened, "\"\(text.shortened)\" is not a valid name of a header field")
       return nil
     }
     return name
@@ -131,7 +131,7 @@ extension ProfileReading {
       if subject == .address { return address(place) }
       return value(place, of: subject, isJudged: isJudged).map(Condition.Match.equals)
     case .list:
-      fail(place, "a list stands here", hint: "write {in: […]}")
+      fail(place, "expected a value, not a list", hint: "write {in: […]}")
       return nil
     case .map: break
     }
@@ -143,13 +143,13 @@ extension ProfileReading {
     }
     if let other = forms.dropFirst().first, !(form == .above && other == .below) {
       fail(
-        at: map.position(of: other), map.path(of: other), "\(form.rawValue) stands here already",
-        hint: "one of the two says it; a second test of the same value goes under not, or into a rule of its own")
+        at: map.position(of: other), map.path(of: other), "\(form.rawValue) is already specified",
+        hint: "keep one of them; write a second test of the same value under not, or in another rule")
       return nil
     }
     for form in forms where !subject.forms.contains(form) {
       fail(
-        at: map.position(of: form), map.path(of: form), "\(form.rawValue) cannot be asked of it",
+        at: map.position(of: form), map.path(of: form), "\(form.rawValue) does not apply to it",
         hint: "\(subject.forms.map(\.rawValue).spokenChoice) can")
       return nil
     }
@@ -237,7 +237,7 @@ extension ProfileReading {
     let below = bound(.below)
     guard above.isFine, below.isFine else { return nil }
     if Condition.isEmpty(above: above.value, below: below.value, of: subject) {
-      fail(map.place, "nothing lies between these bounds: this can never match")
+      fail(map.place, "these bounds contain no value: this can never match")
       return nil
     }
     return .between(above: above.value, below: below.value)
@@ -276,7 +276,7 @@ extension ProfileReading {
       guard let text = text(place) else { return nil }
       if Reason(text: text) == nil {
         warn(
-          place, "APNs has no reason \"\(text.shortened)\" that is known",
+          place, "unknown reason \"\(text.shortened)\"",
           hint: Self.guess(text, among: Reason.allCases.map(\.text)))
       }
       return text
@@ -294,7 +294,7 @@ extension ProfileReading {
   /// otherwise a warning.
   private func neverComes(_ place: Located, _ value: String, _ hint: String, _ isJudged: Bool) {
     if isJudged {
-      fail(place, "\"\(value.shortened)\" can never match: APNs rejects it before this rule is looked at", hint: hint)
+      fail(place, "\"\(value.shortened)\" can never match: APNs rejects it before this rule is evaluated", hint: hint)
     } else {
       warn(place, "APNs knows no \"\(value.shortened)\"", hint: hint)
     }

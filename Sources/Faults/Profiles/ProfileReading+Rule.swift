@@ -21,10 +21,10 @@ extension ProfileReading {
     if let name, name.hasPrefix("magic-"), map.has(.name) {
       fail(
         at: map.position(of: .name), map.path(of: .name),
-        "names that begin with magic- are those of magic device tokens")
+        "names that begin with magic- are reserved for magic device tokens")
     }
     if map.has(.stage), let moment, !moment.hasPush {
-      warn(at: map.position(of: .stage), map.path(of: .stage), "nothing is validated at \(moment.rawValue)")
+      warn(at: map.position(of: .stage), map.path(of: .stage), "there is no validation at \(moment.rawValue)")
     }
     let condition = map[.when].map { self.condition($0, at: moment, stage: stage ?? .afterValidation) } ?? Condition()
     let trigger = map[.trigger].map { self.trigger($0, at: moment) } ?? Trigger()
@@ -34,7 +34,7 @@ extension ProfileReading {
       fail(
         at: map.position(of: .then), map.path(of: .then),
         "\(part.name.rawValue) settles what becomes of the push, so the walk ends there",
-        hint: "leave it out")
+        hint: "omit it")
     }
     guard let name, let moment, let stage, let condition, let action else { return nil }
     let rule = Rule(
@@ -48,7 +48,7 @@ extension ProfileReading {
   private func check(_ rule: Rule, _ map: Map<RuleKey>) {
     if rule.trigger.maxActive != nil, !rule.action.leaves.contains(where: \.holds) {
       warn(
-        at: map.position(of: .trigger), map.path(of: .trigger) + ".max_active", "nothing is held here",
+        at: map.position(of: .trigger), map.path(of: .trigger) + ".max_active", "no push is delayed here",
         hint: "it belongs to delay and hang")
     }
     if rule.condition.exceptions.contains(where: { rule.condition.implies($0) }) {

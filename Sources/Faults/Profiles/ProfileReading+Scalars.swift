@@ -19,7 +19,7 @@ extension ProfileReading {
 
     var spoken: String {
       switch self {
-      case .text: "a text"
+      case .text: "a string"
       case .word: "a word"
       case .whole: "a whole number"
       case .number: "a number"
@@ -34,7 +34,7 @@ extension ProfileReading {
   /// Returns a scalar, or the value of the parameter it refers to.
   func scalar(_ place: Located, for use: Use) -> FileNode.Scalar? {
     guard case .scalar(let scalar) = place.node.content else {
-      fail(place, "\(use.spoken) stands here, not \(place.node.kind)")
+      fail(place, "expected \(use.spoken), not \(place.node.kind)")
       return nil
     }
     guard !place.node.isEmpty else {
@@ -44,8 +44,8 @@ extension ProfileReading {
     guard scalar.text.contains("${") else { return scalar }
     guard let name = Knobs.name(in: scalar.text) else {
       fail(
-        place, "\"\(scalar.text.shortened)\": a knob is a whole value, \"${name}\", and not a part of one",
-        hint: "let the knob have the whole value")
+        place, "\"\(scalar.text.shortened)\": a parameter must be the whole value, \"${name}\", not a part of it",
+        hint: "move the whole value into the parameter")
       return nil
     }
     return value(ofKnob: name, at: place, for: use)
@@ -60,8 +60,8 @@ extension ProfileReading {
           Self.guess(name, among: knobs.order).map {
             $0.replacing("\"?", with: "}\"?").replacing("\"", with: "\"${", maxReplacements: 1)
           }
-          ?? (knobs.order.isEmpty ? "there are none under params" : "there are \(knobs.order.joined(separator: ", "))")
-        fail(place, "there is no knob \"\(name.shortened)\"", hint: hint)
+          ?? (knobs.order.isEmpty ? "params has none" : "the parameters are \(knobs.order.joined(separator: ", "))")
+        fail(place, "unknown parameter \"\(name.shortened)\"", hint: hint)
       }
       return nil
     }
@@ -70,7 +70,7 @@ extension ProfileReading {
     let kind = knob.parameter.kind
     guard use.kinds.contains(kind) else {
       fail(
-        place, "the knob \"\(name)\" is of type \(kind.rawValue), and \(use.spoken) stands here",
+        place, "the parameter \"\(name)\" is of type \(kind.rawValue), expected \(use.spoken)",
         hint: "make its type \(use.kinds.map(\.rawValue).spokenChoice)")
       return nil
     }
@@ -79,7 +79,7 @@ extension ProfileReading {
 
   /// Records an invalid value, including the parameter it comes from.
   func fail(_ place: Located, _ scalar: FileNode.Scalar, _ message: String, hint: String? = nil) {
-    fail(place, scalar.knob.map { "\(message) (knob \"\($0)\")" } ?? message, hint: hint)
+    fail(place, scalar.knob.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
   }
 
   // MARK: - Numbers
@@ -90,8 +90,8 @@ extension ProfileReading {
     let text = scalar.text.shortened
     if scalar.isText {
       fail(
-        place, scalar, "\"\(text)\" is a text, and a whole number stands here",
-        hint: Int(text) == nil ? nil : "leave out the quotation marks")
+        place, scalar, "\"\(text)\" is a string, expected a whole number",
+        hint: Int(text) == nil ? nil : "remove the quotation marks")
       return nil
     }
     if let value = Int(scalar.text), range.contains(value), WrittenNumber.value(scalar.text) != nil { return value }
@@ -104,7 +104,7 @@ extension ProfileReading {
     {
       hint = "did you mean \(rounded)?"
     } else if scalar.text.first == "0", scalar.text != "0", let octal = Int(scalar.text, radix: 8) {
-      hint = "readers of YAML 1.1 take the 0 in front for octal, \(octal)"
+      hint = "YAML 1.1 parsers read the leading 0 as octal, \(octal)"
     }
     fail(place, scalar, "\(text) is not \(limits)", hint: hint)
     return nil
@@ -133,7 +133,7 @@ extension ProfileReading {
     if let percent, percent > 1 || scalar.text.hasSuffix("%"), (0...100).contains(percent) {
       hint = "did you mean \(percent / 100)?"
     } else if scalar.isText, value != nil {
-      hint = "leave out the quotation marks"
+      hint = "remove the quotation marks"
     }
     fail(place, scalar, "\(scalar.text.shortened) is not a number in 0..1", hint: hint)
     return nil
@@ -181,7 +181,7 @@ extension ProfileReading {
   func failWord(_ place: Located, _ scalar: FileNode.Scalar, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
-      place, scalar, "there is no \"\(scalar.text.shortened)\" here",
+      place, scalar, "unknown value \"\(scalar.text.shortened)\"",
       hint: Self.guess(scalar.text, among: names) ?? "it is one of \(names.joined(separator: ", "))")
   }
 

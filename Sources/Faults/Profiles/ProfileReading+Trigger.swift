@@ -27,7 +27,7 @@ extension ProfileReading {
     if trigger.overLimit != nil, let moment, !moment.hasPush, moment != .accept, moment != .tls {
       fail(
         at: map.position(of: .overLimit), map.path(of: .overLimit), "what has a rate are pushes and new connections",
-        hint: "it can stand at accept, tls, request or response")
+        hint: "it is possible at accept, tls, request or response")
     }
     check(trigger, map)
     return trigger
@@ -42,12 +42,12 @@ extension ProfileReading {
     }
     if map.has(.drawPer), !map.has(.probability) {
       warn(
-        at: map.position(of: .drawPer), map.path(of: .drawPer), "nothing is drawn without a probability",
-        hint: "leave it out, or say how likely")
+        at: map.position(of: .drawPer), map.path(of: .drawPer), "it has no effect without a probability",
+        hint: "omit it, or add a probability")
     }
     if map.has(.timesPer), ![.first, .after, .every, .times].contains(where: map.has) {
       warn(
-        at: map.position(of: .timesPer), map.path(of: .timesPer), "nothing is counted",
+        at: map.position(of: .timesPer), map.path(of: .timesPer), "it has no effect without a count",
         hint: "it belongs to first, after, every and times")
     }
     if case .fixed(0) = trigger.probability, knobName(map[.probability]) == nil {
@@ -86,7 +86,7 @@ extension ProfileReading {
   /// Parses a key that can be counted by.
   func countKey(_ place: Located, at moment: Moment?) -> Trigger.Key? {
     if case .scalar(let scalar) = place.node.content, scalar.text == Trigger.Key.attempt.rawValue {
-      fail(place, "an attempt comes once, so nothing can be counted by it", hint: "did you mean \"push\"?")
+      fail(place, "an attempt is unique, so it cannot be counted", hint: "did you mean \"push\"?")
       return nil
     }
     return key(place, at: moment, allowed: Trigger.Key.counting)
@@ -115,7 +115,7 @@ extension ProfileReading {
     guard let after, length != nil || !map.has(.length), every != nil || !map.has(.every) else { return nil }
     if let every {
       guard let length else {
-        fail(place, "a window that opens again has to close", hint: "say for how long it stays open: for: 5s")
+        fail(place, "a repeated window must close", hint: "specify how long it stays open: for: 5s")
         return nil
       }
       if length >= every, moment != .connection {

@@ -82,7 +82,7 @@ final class ProfileReading {
     case .map(let entries): return entries
     case .scalar where place.node.isEmpty: return []
     default:
-      fail(place, "a map stands here, not \(place.node.kind)")
+      fail(place, "expected a map, not \(place.node.kind)")
       return nil
     }
   }
@@ -110,7 +110,7 @@ final class ProfileReading {
     fail(
       at: entry.position, place.member(entry).path.shortened, "unknown",
       hint: Self.guess(entry.key, among: names)
-        ?? (names.isEmpty ? "nothing can stand here" : "it is one of \(names.joined(separator: ", "))"))
+        ?? (names.isEmpty ? "no keys are allowed here" : "expected one of \(names.joined(separator: ", "))"))
   }
 
   /// Returns a hint such as `did you mean "probability"?` if a name is similar enough.
@@ -130,7 +130,7 @@ final class ProfileReading {
   /// Returns the elements of a list.
   func list(_ place: Located) -> [Located]? {
     guard case .list(let nodes) = place.node.content else {
-      fail(place, "a list stands here, not \(place.node.kind)")
+      fail(place, "expected a list, not \(place.node.kind)")
       return nil
     }
     return nodes.enumerated().map(place.element)

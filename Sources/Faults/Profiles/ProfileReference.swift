@@ -44,7 +44,7 @@ public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
         parameters.updateValue(value, forKey: knob) == nil
       else {
         throw BadValue(
-          value: String(pair).shortened, allowed: "knobs with their values, each once, such as ?rate=0.5&streak=2")
+          value: String(pair).shortened, allowed: "distinct parameters with values, such as ?rate=0.5&streak=2")
       }
     }
   }

@@ -53,7 +53,7 @@ struct ProfileText {
 
   private static func tooLong(file: String) -> ProfileProblem {
     ProfileProblem(
-      file: file, "longer than \(lengthLimit / 1024) KiB", hint: "see whether it is the right file")
+      file: file, "longer than \(lengthLimit / 1024) KiB", hint: "check that it is the right file")
   }
 
   private init(file: String, problems: ProblemList) {
@@ -74,12 +74,12 @@ struct ProfileText {
     let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
     var keys = CompoundKeys(text)
     if let place = keys.firstBeyondLimit() {
-      fail(Self.position(of: place, in: text), "keys are plain words here, neither lists nor maps nor aliases")
+      fail(Self.position(of: place, in: text), "keys must be scalars, not lists, maps or aliases")
       return nil
     }
     do {
       guard let root = try Parser(yaml: text, resolver: .basic, encoding: .utf8).singleRoot() else {
-        fail(nil, "there is nothing in it", hint: "a profile is a map: name: my-profile, rules: […]")
+        fail(nil, "the file is empty", hint: "a profile is a map: name: my-profile, rules: […]")
         return nil
       }
       return try node(root, depth: 0)
@@ -121,7 +121,7 @@ struct ProfileText {
       for (key, value) in mapping {
         let keyNode = try self.node(key, depth: depth + 1)
         guard case .scalar(let word) = keyNode.content else {
-          fail(keyNode.position, "a key is a word, not \(keyNode.kind)")
+          fail(keyNode.position, "a key must be a scalar, not \(keyNode.kind)")
           throw Stop()
         }
         let value = try self.node(value, depth: depth + 1)
@@ -129,7 +129,7 @@ struct ProfileText {
       }
       return FileNode(content: .map(entries), position: position)
     case .alias:
-      fail(position, "an alias (*NAME) of nothing")
+      fail(position, "an alias (*NAME) without an anchor")
       throw Stop()
     }
   }
@@ -144,14 +144,14 @@ struct ProfileText {
     case "": return FileNode.Scalar(text: scalar.string, isText: isQuoted)
     case "!", "tag:yaml.org,2002:str": return FileNode.Scalar(text: scalar.string, isText: true)
     default:
-      fail(position, "tags (\(scalar.tag.rawValue)) are not read here", hint: "leave it out")
+      fail(position, "tags (\(scalar.tag.rawValue)) are not supported", hint: "remove it")
       throw Stop()
     }
   }
 
   private func checkTag(_ tag: Tag, is usual: String, at position: FilePosition) throws(Stop) {
     guard tag.rawValue.isEmpty || tag.rawValue == usual else {
-      fail(position, "tags (\(tag.rawValue)) are not read here", hint: "leave it out")
+      fail(position, "tags (\(tag.rawValue)) are not supported", hint: "remove it")
       throw Stop()
     }
   }
@@ -162,8 +162,8 @@ struct ProfileText {
     switch error as? YamlError {
     case .composer(_, _, let mark, _) where mark.line > 1 && error.isSecondDocument:
       fail(
-        FilePosition(line: mark.line, column: mark.column), "a second document begins here",
-        hint: "each profile has a file of its own")
+        FilePosition(line: mark.line, column: mark.column), "the file contains a second document",
+        hint: "write each profile in its own file")
     case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
       .composer(_, let problem, let mark, _):
       fail(FilePosition(line: mark.line, column: mark.column), "this is not YAML: \(problem)")

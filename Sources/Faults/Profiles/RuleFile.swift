@@ -22,7 +22,7 @@ public struct RuleFile: Sendable, Equatable {
   ) throws(ProfileFailure) -> RuleFile {
     let problems = ProblemList()
     let reading = ProfileReading(
-      file: file, problems: problems, knobs: Knobs(absence: "knobs are those of a profile, a rule by itself has none"))
+      file: file, problems: problems, knobs: Knobs(absence: "only profiles have parameters"))
     var ttl: Duration?
     var isNamed = false
     guard let root = ProfileText.read(text, file: file, problems: problems) else {

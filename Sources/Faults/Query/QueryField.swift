@@ -76,7 +76,7 @@ enum QueryField: String, CaseIterable, Sendable {
     case .priority, .attempt, .listener: QueryValue.numberForms
     case .size: QueryValue.sizeForms + QueryValue.sizeBounds
     case .sizeGreater, .sizeLess: QueryValue.sizeForms
-    default: "a text"
+    default: "a string"
     }
   }
 }
@@ -127,13 +127,13 @@ extension Condition {
     let list = "A rule's query can have \(QueryField.names.joined(separator: ", "))."
     if let instead = QueryField.others[name] {
       throw FilterError(
-        name: name, message: "\(name) is not known when a rule is evaluated",
+        name: name, message: "\(name) is not available to rules",
         hint: instead.isEmpty ? list : "\(instead.prefix(1).uppercased() + instead.dropFirst()). \(list)")
     }
     let guess =
       Spelling.nearest(to: String(name.prefix(40)), among: QueryField.names + QueryField.aliases.keys.sorted())
       .map { "Did you mean \($0)? " } ?? ""
     throw FilterError(
-      name: name, message: "there is no field \"\(FilterError.shown(name))\"", hint: guess + list)
+      name: name, message: "unknown field \"\(FilterError.shown(name))\"", hint: guess + list)
   }
 }

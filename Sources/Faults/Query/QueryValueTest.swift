@@ -80,7 +80,7 @@ extension JSONPointer {
   package init(query text: Substring, field: String, allowsRoot: Bool = false) throws(FilterError) {
     guard text.hasPrefix("/") || allowsRoot, let pointer = JSONPointer(String(text)) else {
       throw FilterError(
-        name: field, message: "\"\(text)\" is no JSON pointer",
+        name: field, message: "\"\(text)\" is not a JSON pointer",
         hint: "It is / before each name, as in payload./aps/alert/title; ~1 is a slash in a name, ~0 a tilde.")
     }
     guard pointer.depth <= Self.maxQueryDepth else {

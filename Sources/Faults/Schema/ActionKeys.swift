@@ -20,7 +20,7 @@ enum AnswerKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .status: "HTTP status; the one that goes with the reason, if absent."
+    case .status: "HTTP status. Default: the status of the reason."
     case .reason: "The reason in the body; the usual one of the status, if absent."
     case .timestamp: "The time of a 410: now, -24h, a time, or {ago: 24h}; now, if absent."
     case .headers: "Further header fields."
@@ -40,7 +40,7 @@ enum AgoKey: String, FileKey {
 
   var shape: FileShape { .duration }
 
-  var about: String { "How long before the push came." }
+  var about: String { "How long before the push arrived." }
 }
 
 /// The fields of `delay`, of which exactly one is given.
@@ -136,7 +136,7 @@ enum LossKey: String, FileKey {
 
   var shape: FileShape { .word(endings.map(\.rawValue)) }
 
-  var about: String { "What the client sees of the stream; nothing, if absent." }
+  var about: String { "How the stream ends for the client. Default: it stays open." }
 
   private var endings: [Action.Ending] { Action.Ending.afterLoss }
 }
@@ -192,7 +192,7 @@ enum GoAwayKey: String, FileKey {
   var about: String {
     switch self {
     case .code: "Error code of RFC 9113; NO_ERROR, if absent."
-    case .lastStream: "The last stream that is answered; the one before this, if absent."
+    case .lastStream: "The last stream id of the GOAWAY. Default: the stream before this one."
     case .debug: "Debug data; a map is written as JSON."
     case .twice: "First with every stream allowed, then with the real last one; false, if absent."
     case .closeAfter: "When the connection is closed; 1s, if absent."
@@ -218,7 +218,7 @@ enum DrainKey: String, FileKey {
   var about: String {
     switch self {
     case .length: "How long, before GOAWAY and the end."
-    case .respond: "What every push is told; 503 Shutdown, if absent."
+    case .respond: "The response to all pushes. Default: 503 Shutdown."
     }
   }
 }
@@ -254,7 +254,7 @@ enum DropHeaderKey: String, FileKey {
 
   var shape: FileShape { .text }
 
-  var about: String { "Which header field of the answer is left out." }
+  var about: String { "The header field to remove from the response." }
 }
 
 /// The field of `change_id`.
@@ -266,7 +266,7 @@ enum ChangeIDKey: String, FileKey {
 
   var shape: FileShape { .word(Action.IDChange.allCases.map(\.rawValue)) }
 
-  var about: String { "What becomes of apns-id in the answer." }
+  var about: String { "How to change apns-id in the response." }
 }
 
 /// The field of `silence`, `starve_window` and `ignore_pings`.
@@ -305,7 +305,7 @@ enum SettingsKey: String, FileKey {
     case .initialWindowSize: "SETTINGS_INITIAL_WINDOW_SIZE."
     case .maxHeaderListSize: "SETTINGS_MAX_HEADER_LIST_SIZE."
     case .after: "How long after the moment; 0s, if absent."
-    case .delay: "How long the first SETTINGS frame is held back; only at settings. 0s, if absent."
+    case .delay: "The delay of the first SETTINGS frame; only at settings. Default: 0s."
     case .acknowledgesClient: "Whether the client's SETTINGS are acknowledged from then on; true, if absent."
     }
   }
@@ -319,7 +319,7 @@ enum AlertKey: String, FileKey {
 
   var shape: FileShape { .either(.word(TLSAlert.names), .whole(0...255)) }
 
-  var about: String { "The alert by its name in RFC 8446; handshake_failure, if absent." }
+  var about: String { "The name of the alert in RFC 8446. Default: handshake_failure." }
 }
 
 /// The field of `certificate`.
@@ -352,9 +352,9 @@ enum SequenceKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .key: "Who goes through the steps: the rule as a whole, if absent."
+    case .key: "The scope of the position in the sequence. Default: the rule."
     case .steps: "One action after the other, each time the rule fires."
-    case .onEnd: "What follows the last step: it stays, it cycles, or the rule passes; stay, if absent."
+    case .onEnd: "What follows the last step: stay, cycle or pass. Default: stay."
     }
   }
 }

@@ -52,9 +52,9 @@ enum ConditionKey: String, FileKey {
     case .listener: "Which of the server's APNs listeners, from 0."
     case .serverName: "The host name the client asked for in its TLS handshake."
     case .certificate: "The UID of the client certificate."
-    case .attempt: "How often this push came until now, from 1."
-    case .status: "The status of the answer; at response alone."
-    case .reason: "The reason of the answer; at response alone."
+    case .attempt: "The number of the attempt of this push, from 1."
+    case .status: "The status of the response; only at response."
+    case .reason: "The reason of the response; only at response."
     case .query: "A query as the inbox has it: topic:com.acme.* !type:background; fields of the request only."
     case .not: "What must not hold: one condition, or a list of which none may hold."
     }
@@ -107,8 +107,8 @@ enum MatchKey: String, FileKey {
   var about: String {
     switch self {
     case .equals: "Just this."
-    case .prefix: "A text that begins so."
-    case .glob: "A text with * for anything."
+    case .prefix: "A string with this prefix."
+    case .glob: "A pattern in which * matches any text."
     case .oneOf: "One of these."
     case .present: "Whether there is a value at all."
     case .above: "More than this."

@@ -27,14 +27,14 @@ enum ProfileKey: String, FileKey {
     switch self {
     case .name: "What the profile is called; the file's name without its ending, if absent."
     case .summary: "One sentence about it."
-    case .extends: "Profiles whose rules come after these, and whose settings and knobs hold where this one has none."
+    case .extends: "Profiles to inherit from: their rules follow these; settings and parameters here override theirs."
     case .seed: "What all draws depend on; random, and printed, if absent."
-    case .params: "Knobs. A value \"${name}\" anywhere below is replaced by the knob's."
+    case .params: "Parameters. A value \"${name}\" anywhere below is replaced by the parameter's value."
     case .apns: "Settings of the server that this profile overrides."
     case .limits: "What all rules together may use up."
     case .stop: "When the profile ends by itself."
-    case .pushKey: "What makes two attempts the same push: what is in it, or its apns-id."
-    case .rules: "The faults, looked at from top to bottom."
+    case .pushKey: "What identifies attempts of the same push: the content or the apns-id."
+    case .rules: "The rules, evaluated from top to bottom."
     }
   }
 }
@@ -58,10 +58,10 @@ enum ParameterKey: String, FileKey {
   var about: String {
     switch self {
     case .type: "What kind of value it has."
-    case .defaultValue: "Its value unless somebody turns it."
+    case .defaultValue: "The default value."
     case .min: "The least value it can have."
     case .max: "The largest value it can have."
-    case .help: "What it does, in a few words."
+    case .help: "A short description."
     }
   }
 }
@@ -82,8 +82,8 @@ enum LimitsKey: String, FileKey {
 
   var about: String {
     switch self {
-    case .maxActive: "How many pushes may be held at once."
-    case .maxHold: "How long a push may be held."
+    case .maxActive: "The maximum number of delayed pushes."
+    case .maxHold: "The maximum delay of a push."
     }
   }
 }
@@ -129,9 +129,9 @@ enum RuleKey: String, FileKey {
     case .when: "For which traffic; for all, if absent."
     case .trigger: "How often; each time, if absent."
     case .action: "What is done."
-    case .then: "Whether the rules after it are looked at when it has fired."
+    case .then: "Whether later rules are evaluated after this one has fired."
     case .stage: "Whether a push that APNs would reject meets it."
-    case .ttl: "How long the rule stays; for rules that are sent, not for files."
+    case .ttl: "How long the rule stays active; only for added rules, not in files."
     }
   }
 }

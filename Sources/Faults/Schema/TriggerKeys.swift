@@ -26,7 +26,7 @@ enum TriggerKey: String, FileKey {
   var about: String {
     switch self {
     case .probability: "How likely, from 0 to 1, or a ramp."
-    case .drawPer: "Whose draw it is: anew for each attempt, or once for each push, token, topic, connection or client."
+    case .drawPer: "The scope of the random draw: each attempt, or once per push, token, topic, connection or client."
     case .first: "Only the first so many."
     case .after: "Not the first so many."
     case .every: "Only each so-many-th."
@@ -35,7 +35,7 @@ enum TriggerKey: String, FileKey {
     case .overLimit: "Only what is over a rate."
     case .window: "Only while a window is open."
     case .afterStreams: "Only once so many streams were opened on the connection."
-    case .maxActive: "At most so many pushes held at once."
+    case .maxActive: "The maximum number of pushes delayed at the same time."
     }
   }
 }
@@ -83,7 +83,7 @@ enum RampKey: String, FileKey {
     switch self {
     case .from: "How likely at the activation; 0, if absent."
     case .to: "How likely at the end, and from then on."
-    case .over: "How long it takes."
+    case .over: "The duration of the ramp."
     }
   }
 }
@@ -107,7 +107,7 @@ enum RateKey: String, FileKey {
     switch self {
     case .limit: "How many pushes."
     case .per: "In which time; 1s, if absent."
-    case .burst: "How many may come at once; as many as the limit, if absent."
+    case .burst: "The size of a burst. Default: the limit."
     case .key: "What has its own rate: each token, topic, connection or client address; the rule itself, if absent."
     }
   }
@@ -126,7 +126,7 @@ enum WindowKey: String, FileKey {
   var about: String {
     switch self {
     case .after: "How long after the activation it opens."
-    case .length: "How long it stays open; for ever, if absent."
+    case .length: "How long the window stays open. Default: forever."
     case .every: "It opens again each time this has passed."
     }
   }

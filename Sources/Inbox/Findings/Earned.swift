@@ -54,31 +54,32 @@ struct Earned: Sendable {
     let first = others.first ?? record.seq
     switch proof {
     case .permanent(let answer):
-      return "push \(first) was answered \(answer), and nothing that the answer is about has changed since"
+      return "push \(first) was answered \(answer), and nothing relevant to this response has changed since"
     case .gone(let answer, let after):
-      return "APNs had answered \(answer) for this device token and topic \(Self.time(after)) before, to push \(first)"
+      return
+        "APNs responded with \(answer) for this device token and topic \(Self.time(after)) earlier, to push \(first)"
     case .hot(let answer, let after, let asked):
-      let asked = asked.map { ", though retry-after asked for \(WrittenDuration.text(.seconds($0)))" } ?? ""
-      return "sent again \(Self.time(after)) after push \(first) was answered \(answer)\(asked)"
+      let asked = asked.map { ", although retry-after requires \(WrittenDuration.text(.seconds($0)))" } ?? ""
+      return "retried \(Self.time(after)) after push \(first) was answered \(answer)\(asked)"
     case .steady(let delays):
       let list = delays.map(Self.time).joined(separator: ", ")
       return "attempt \(others.count + 1) of this push, and the delays between the attempts do not grow: \(list)"
     case .earlyToken(let after, let least):
       return
-        "another provider token on this connection \(Self.time(after &* 1_000_000)) after push \(first) had brought the "
-        + "one before; the least is \(WrittenDuration.text(.milliseconds(least)))"
+        "another provider token on this connection \(Self.time(after &* 1_000_000)) after push \(first) had sent the "
+        + "previous one; the minimum is \(WrittenDuration.text(.milliseconds(least)))"
     case .sameClaims:
-      return "another JWT with the kid and iat of the one in push \(first): tokens are made again and again instead of "
-        + "being kept"
+      return "another JWT with the kid and iat of the one in push \(first): tokens are generated repeatedly instead of "
+        + "being reused"
     case .tokenForEachConnection:
-      return "\(others.count + 1) connections in a row brought one push each and each a provider token of its own"
+      return "\(others.count + 1) consecutive connections each sent one push with a new provider token"
     case .expired(let after):
-      return "the provider token that was answered 403 ExpiredProviderToken in push \(first) came again "
+      return "the provider token that was answered 403 ExpiredProviderToken in push \(first) was used again "
         + "\(Self.time(after)) later"
     case .goAway(let lastStream, let after):
       return
-        "stream \(record.stream) came \(Self.time(after)) after a GOAWAY that named stream \(lastStream) as the last: "
-        + "nobody answers it"
+        "stream \(record.stream) was opened \(Self.time(after)) after a GOAWAY with last stream \(lastStream): "
+        + "it gets no response"
     case .excess(let limit):
       return
         "stream \(record.stream) was one more than the \(limit) open at once that MAX_CONCURRENT_STREAMS allows and the "
@@ -88,10 +89,10 @@ struct Earned: Sendable {
       return "the \(others.count + 1)th connection within \(Self.time(within)) that \(host) closed after one push"
     case .twice:
       return
-        "APNs had taken this push as push \(first), whose answer did not arrive; under another apns-id it is a second "
+        "APNs had accepted this push as push \(first), whose response did not arrive; with another apns-id it is a second "
         + "notification"
     case .abandoned(let after):
-      let end = record.served.status == nil ? "was not answered" : "was answered \(record.answerText)"
+      let end = record.served.status == nil ? "got no response" : "was answered \(record.answerText)"
       return "attempt \(record.attempt) \(end), and no further attempt followed within "
         + WrittenDuration.text(.milliseconds(after))
     }

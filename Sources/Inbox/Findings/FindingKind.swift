@@ -46,69 +46,69 @@ extension Finding {
       switch self {
       case .retriedPermanent:
         (
-          "A push was sent again unchanged after an answer that no repetition changes.",
-          "Retry 429 and 5xx alone; after any other 4xx mend what the reason names, or give the push up."
+          "A push was retried unchanged after a permanent rejection.",
+          "Retry only 429 and 5xx; after any other 4xx fix the cause that the reason names, or discard the push."
         )
       case .retried410:
         (
-          "A push went to a device token that APNs had answered 410 for.",
-          "Delete the device token when a 410 comes, and use it again only after the app has registered anew."
+          "A push was sent to a device token after a 410 response.",
+          "Delete the device token on 410, and use it again only after the app has registered again."
         )
       case .hotRetry:
         (
-          "A push was sent again at once after APNs said that it cannot take it now.",
-          "Wait before a retry: at least as long as retry-after says, otherwise about a second at first and longer each time."
+          "A push was retried immediately after APNs reported that it cannot accept it now.",
+          "Wait before a retry: at least as long as retry-after says, otherwise about one second, then longer each time."
         )
       case .noBackoff:
         (
           "The time between the attempts of a push does not grow.",
-          "Double the delay with each attempt, add some jitter, and give up at some time."
+          "Double the delay with each attempt, add jitter, and limit the total time."
         )
       case .abandoned:
         (
-          "A push was given up although its last attempt could be retried.",
-          "Retry after 429, 5xx, a reset, GOAWAY or a lost connection until APNs accepts the push or rejects it for good."
+          "A push was not retried although its last attempt was retryable.",
+          "Retry after 429, 5xx, a reset, GOAWAY or a lost connection until APNs accepts the push or rejects it permanently."
         )
       case .jwtChurn:
         (
-          "Provider tokens are made more often than every 20 minutes, which APNs answers with "
+          "Provider tokens are generated more often than every 20 minutes, which APNs rejects with "
             + "429 TooManyProviderTokenUpdates.",
-          "Make one provider token, share it between all connections and threads, and renew it every 20 to 60 minutes."
+          "Generate one provider token, share it between all connections and threads, and renew it every 20 to 60 minutes."
         )
       case .jwtStale:
         (
-          "A provider token was used on after APNs had said that it has expired.",
-          "Renew the provider token before it is an hour old, and at once when the answer is 403 ExpiredProviderToken."
+          "A provider token was still used after APNs had rejected it as expired.",
+          "Renew the provider token before it is one hour old, and immediately after 403 ExpiredProviderToken."
         )
       case .afterGoAway:
         (
-          "A stream was opened on a connection whose GOAWAY had left it out: it is lost without an answer.",
-          "Listen for GOAWAY, open no stream after it, and send what it left out on a new connection."
+          "A stream was opened after GOAWAY: it gets no response.",
+          "Handle GOAWAY: open no further streams, and retry unprocessed pushes on a new connection."
         )
       case .excessStreams:
         (
           "More streams were open at once than MAX_CONCURRENT_STREAMS allows.",
-          "Read SETTINGS while the connection lives, and let pushes wait while as many streams are open as it says."
+          "Apply all SETTINGS frames, and queue pushes while the maximum number of streams is open."
         )
       case .connectionChurn:
         (
-          "Each push has a connection of its own, which APNs takes for a denial of service.",
+          "Each push uses its own connection, which APNs treats as a denial-of-service attack.",
           "Keep one connection open, for hours or days, and send all pushes on it."
         )
       case .duplicate:
         (
-          "APNs took the same push twice under two ids, because the first answer did not arrive.",
-          "Choose the apns-id yourself and keep it for every attempt of a push."
+          "APNs accepted the same push twice with different ids, because the first response did not arrive.",
+          "Generate the apns-id yourself and reuse it for all attempts of a push."
         )
       case .nearLimit:
         (
-          "The payload has 90 % or more of the bytes that it may have.",
-          "Shorten what varies, such as names and texts, before a longer one makes it 413 PayloadTooLarge."
+          "The payload has 90 % or more of the maximum size.",
+          "Shorten variable parts such as names and texts, before a longer one causes 413 PayloadTooLarge."
         )
       case .wouldNotShow:
         (
           "APNs accepts the push and the device drops it.",
-          "Mend what the explanation names: APNs itself will never tell."
+          "Fix the problem in the explanation: APNs does not report it."
         )
       case .missingPushType:
         (

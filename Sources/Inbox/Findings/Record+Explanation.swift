@@ -46,19 +46,19 @@ extension Record {
   private var story: String {
     var sentences: [String] = []
     switch verdict {
-    case nil: sentences.append("The request was not judged: it did not come whole, or came after a GOAWAY.")
+    case nil: sentences.append("The request was not validated: it was incomplete, or arrived after a GOAWAY.")
     case let verdict? where verdict.isAccepted: sentences.append("APNs would accept it.")
     case let verdict?:
       let answer = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
-      sentences.append("APNs would answer \(answer): \(detail(of: verdict)).")
+      sentences.append("APNs would respond with \(answer): \(detail(of: verdict)).")
     }
     for injection in aftermath?.injections ?? [] { sentences.append(injection.sentence) }
     if served.status != nil {
       sentences.append("The client was answered \(answerText).")
     } else {
-      sentences.append(outcome == .pending ? "It has no answer yet." : "The client got no answer.")
+      sentences.append(outcome == .pending ? "It has no response yet." : "The client got no response.")
     }
-    if served.status != 200, accepted { sentences.append("APNs took it nevertheless.") }
+    if served.status != 200, accepted { sentences.append("The push was accepted nevertheless.") }
     return sentences.joined(separator: " ")
   }
 
@@ -66,15 +66,15 @@ extension Record {
   private func advice(_ findings: [Finding]) -> String {
     if let finding = findings.first { return finding.kind.advice }
     switch AttemptEnd(self) {
-    case nil: return "Wait for its end."
-    case .delivered: return "Nothing is to be done."
+    case nil: return "Wait for the response."
+    case .delivered: return "No action needed."
     case .gone: return Finding.Kind.retried410.advice
-    case .later: return "Send it again later, with a delay that grows with each attempt."
-    case .unprocessed: return "Send it again on a new connection: it was certainly not processed."
-    case .lost: return "Send it again with the same apns-id, after a pause: APNs may have taken it."
+    case .later: return "Retry it later, with a delay that grows with each attempt."
+    case .unprocessed: return "Retry it on a new connection: it was not processed."
+    case .lost: return "Retry it with the same apns-id after a delay: APNs may have accepted it."
     case .permanent:
       return verdict?.isAccepted == false
-        ? "Mend what the answer names before it is sent again." : Finding.Kind.retriedPermanent.advice
+        ? "Fix the cause named in the response before sending it again." : Finding.Kind.retriedPermanent.advice
     }
   }
 }
@@ -108,34 +108,34 @@ extension RuleStep {
     switch result {
     case .notYet:
       writer.member("result", "not-yet")
-      writer.member("text", "It was put in force after the push came.")
+      writer.member("text", "It was activated after the push arrived.")
     case .rejectedByAPNs:
       writer.member("result", "rejected-by-apns")
-      writer.member("text", "APNs itself rejects the push, and the rule is for others.")
+      writer.member("text", "APNs rejects the push, and the rule applies only to pushes that APNs accepts.")
     case .missed(let test, let wanted, let seen):
       writer.member("result", "missed")
       writer.member("test", test)
       writer.member("wanted", wanted)
       writer.member("seen", seen.map { Explanation.quoted($0) })
-      writer.member("text", "\(test) must be \(wanted) and is \(seen.map { Explanation.quoted($0) } ?? "not there").")
+      writer.member("text", "\(test) must be \(wanted) and is \(seen.map { Explanation.quoted($0) } ?? "absent").")
     case .excepted:
       writer.member("result", "excepted")
-      writer.member("text", "An exception of its condition holds.")
+      writer.member("text", "An exception of its condition matches.")
     case .stopped(let part):
       writer.member("result", "stopped")
       writer.member("part", part)
-      writer.member("text", "Its condition holds, \(part) does not.")
+      writer.member("text", "Its condition matches, \(part) does not.")
     case .notDrawn(let draw, let probability):
       writer.member("result", "not-drawn")
       writer.member("draw", draw)
       writer.member("p", probability)
       let drew = draw.map { "it drew \($0.rounded(places: 3)), which" } ?? "nothing"
-      writer.member("text", "Its condition holds; \(drew) is not below its p of \(probability.rounded(places: 3)).")
+      writer.member("text", "Its condition matches; \(drew) is not below its p of \(probability.rounded(places: 3)).")
     case .mayFire(let draw, let probability):
       writer.member("result", "did-not-fire")
       writer.member("draw", draw)
       writer.member("p", probability)
-      writer.member("text", "Its condition holds; a rule before it, or what it counts, kept it from firing.")
+      writer.member("text", "Its condition matches; an earlier rule or a counter prevented it from firing.")
     }
   }
 }

@@ -71,7 +71,7 @@ extension Record {
   private var missingTypeText: String {
     let topic = withTopic { $0.flatMap { PushType(suffixOf: $0) } }
     let guess = topic.map { "; by its topic it is \($0.text)" } ?? ""
-    return "the push has no apns-push-type\(guess): APNs takes it, watchOS needs the type and so do silent pushes"
+    return "the push has no apns-push-type\(guess): APNs accepts it, but watchOS and silent pushes require the type"
   }
 }
 

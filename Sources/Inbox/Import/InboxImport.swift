@@ -67,7 +67,7 @@ public struct InboxImport {
     guard depth > 0 else { return }
     partial.append(contentsOf: piece[start...])
     guard partial.count <= Self.recordLimit else {
-      throw Problem(line: recordLine, reason: "the record that begins here has no end within 1 MiB")
+      throw Problem(line: recordLine, reason: "the record that begins here is longer than 1 MiB")
     }
   }
 
@@ -76,7 +76,7 @@ public struct InboxImport {
   /// - Returns: An inbox without limits that has the records of the file with their `seq`.
   /// - Throws: `Problem` if the file is incomplete.
   public mutating func finish() throws(Problem) -> Inbox {
-    guard depth == 0 else { throw Problem(line: recordLine, reason: "the record that begins here has no end") }
+    guard depth == 0 else { throw Problem(line: recordLine, reason: "the record that begins here is incomplete") }
     guard list != .open else { throw Problem(line: line, reason: "the list of records has no end") }
     return Inbox(imported: records, lastSeq: lastSeq)
   }
@@ -94,7 +94,7 @@ public struct InboxImport {
       (UInt8(ascii: ","), .open):
       break
     default:
-      throw Problem(line: line, reason: "no record of a push begins here; an export has one a line, or a list of them")
+      throw Problem(line: line, reason: "expected a record of a push; an export has one per line, or an array of them")
     }
     return false
   }
@@ -108,7 +108,7 @@ public struct InboxImport {
       } else if byte == UInt8(ascii: "\"") {
         isInString = false
       } else if byte == UInt8(ascii: "\n") {
-        throw Problem(line: line - 1, reason: "the line ends within a string: the record on it is not whole")
+        throw Problem(line: line - 1, reason: "the line ends within a string: the record is incomplete")
       }
       return
     }
@@ -130,12 +130,13 @@ public struct InboxImport {
     guard record.seq > lastSeq else {
       throw Problem(
         line: recordLine,
-        reason: "seq \(record.seq) comes after seq \(lastSeq); an export has its records in their order")
+        reason: "seq \(record.seq) follows seq \(lastSeq); the records of an export must be in order")
     }
     lastSeq = record.seq
     records.append(record)
     guard records.bytes <= maxBytes else {
-      throw Problem(line: recordLine, reason: "the \(records.count) pushes up to here take more than \(maxBytes) bytes")
+      throw Problem(
+        line: recordLine, reason: "the \(records.count) pushes up to here require more than \(maxBytes) bytes")
     }
   }
 }

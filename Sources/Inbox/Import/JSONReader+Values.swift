@@ -27,7 +27,7 @@ extension JSONReader {
     try list { json throws(JSONText.Problem) in
       var words: [String] = []
       try json.list { json throws(JSONText.Problem) in words.append(try json.string()) }
-      guard words.count == 2 else { throw json.problem("a header field that is no name and value") }
+      guard words.count == 2 else { throw json.problem("a header field must be a name and a value") }
       pairs.append((words[0], words[1]))
     }
     return pairs

@@ -34,7 +34,7 @@ extension Record {
         known
           ?? Finding(
             kind, seq: seq, evidence: [seq],
-            explanation: "\(kind.summary) The export does not tell which other pushes prove it."))
+            explanation: "\(kind.summary) The export does not contain the evidence."))
     }
     return findings
   }

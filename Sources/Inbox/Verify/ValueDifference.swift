@@ -7,10 +7,10 @@ enum ValueDifference {
   static func hint(wanted: JSONValue, found: JSONValue) -> String? {
     switch (wanted, found) {
     case (.text(let wanted), .text(let found)): hint(wanted: wanted, found: found)
-    case (.number(let wanted), .text(let found)) where same(wanted, found): "a text, not a number"
-    case (.text(let wanted), .number(let found)) where same(wanted, found): "a number, not a text"
-    case (.flag(let wanted), .text(let found)) where found.lowercased() == String(wanted): "a text, not a truth value"
-    case (.text(let wanted), .flag(let found)) where wanted.lowercased() == String(found): "a truth value, not a text"
+    case (.number(let wanted), .text(let found)) where same(wanted, found): "a string, not a number"
+    case (.text(let wanted), .number(let found)) where same(wanted, found): "a number, not a string"
+    case (.flag(let wanted), .text(let found)) where found.lowercased() == String(wanted): "a string, not a Boolean"
+    case (.text(let wanted), .flag(let found)) where wanted.lowercased() == String(found): "a Boolean, not a string"
     case (.flag(true), .number("1")), (.flag(false), .number("0")): "a number, not a truth value"
     case (.number("1"), .flag(true)), (.number("0"), .flag(false)): "a truth value, not a number"
     case (_, .list(let list)) where list.elements.count == 1 && list.elements.contains { wanted.isSame(as: $0) }:
@@ -33,7 +33,7 @@ enum ValueDifference {
     let (plainWanted, plainFound) = (wanted.collapsed, found.collapsed)
     if plainWanted == plainFound { return "white space" }
     if plainWanted.lowercased() == plainFound.lowercased() { return "white space, and upper and lower case" }
-    if wanted.visible == found.visible { return "a character that cannot be seen" }
+    if wanted.visible == found.visible { return "an invisible character" }
     return nil
   }
 
@@ -64,7 +64,7 @@ enum ValueDifference {
         let near = Spelling.nearest(to: String(name.prefix(40)), among: object.entries.map(\.name))
         return near.map { "\(place) has \(ShownText.quoted($0))" }
       case .list(let list): return "\(place) is a list of \(list.elements.count)"
-      case .text: return "\(place) is a text"
+      case .text: return "\(place) is a string"
       case .number: return "\(place) is a number"
       case .flag: return "\(place) is a truth value"
       case .null: return "\(place) is null"

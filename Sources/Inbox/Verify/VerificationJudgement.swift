@@ -28,7 +28,7 @@ struct VerificationJudgement {
         criteria.append(
           Criterion(
             name: "retries", wanted: "at least 1 push", found: "none", isMet: false,
-            hint: "no push matched; say allow_none: true if there may be none"))
+            hint: "no push matched; set allow_none: true if none are required"))
       } else {
         criteria += RetryJudgement(policy: policy, stories: stories).criteria
       }

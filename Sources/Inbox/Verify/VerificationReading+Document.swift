@@ -56,8 +56,8 @@ extension VerificationReading {
     let criteria: [DocumentKey] = [.expect, .allowsNoOthers, .allowsNoLost, .refusedFindings]
     if criteria.allSatisfy({ members[$0] == nil }), problems.isEmpty {
       fail(
-        place, "nothing is expected",
-        hint: #"Say what is: {"expect": [{"match": {"topic": "com.example.app"}, "count": {"exactly": 1}}]}."#)
+        place, "there are no expectations",
+        hint: #"Add at least one: {"expect": [{"match": {"topic": "com.example.app"}, "count": {"exactly": 1}}]}."#)
     }
     return verification
   }
@@ -67,7 +67,7 @@ extension VerificationReading {
     guard elements.count <= Verification.maxExpectations else {
       fail(
         place, "there are \(elements.count) expectations",
-        hint: "At most \(Verification.maxExpectations) are looked at in one go.")
+        hint: "At most \(Verification.maxExpectations) are allowed in one document.")
       return []
     }
     var expectations: [Expectation] = []
@@ -77,7 +77,7 @@ extension VerificationReading {
       if expectations.contains(where: { $0.name == expectation.name }) {
         fail(
           element, "there is another expectation called \(ShownText.quoted(expectation.name))",
-          hint: "Give each a name of its own.")
+          hint: "Use unique names.")
       }
       expectations.append(expectation)
     }
@@ -99,8 +99,8 @@ extension VerificationReading {
       }
       if order.contains(index) {
         fail(
-          element, "\(ShownText.quoted(name)) stands here twice",
-          hint: "It is about the first push of each; leave one of the two.")
+          element, "\(ShownText.quoted(name)) is listed twice",
+          hint: "The order applies to the first push of each; remove one of them.")
       }
       order.append(index)
     }

@@ -79,8 +79,10 @@ extension VerificationReading {
     case .text(let text), .number(let text): return text
     case .flag(let flag): return String(flag)
     case .null:
-      fail(place, "null is no value", hint: "A ! before the name, with the value *, finds what lacks the field.")
-    case .list, .object: wrong(place, "a text, a number, true or false")
+      fail(
+        place, "null is not a valid value",
+        hint: "To match pushes without the field, write ! before the name and the value *.")
+    case .list, .object: wrong(place, "a string, a number, true or false")
     }
     return nil
   }
@@ -151,13 +153,13 @@ extension VerificationReading {
     func range(_ key: CountKey) -> Int? { members[key].flatMap { whole($0, in: 0...Self.maxCount) } }
     let (exactly, least, most) = (range(.exactly), range(.least), range(.most))
     if let place = members[.exactly], members.count > 1 {
-      fail(place, "exactly stands beside a bound", hint: "It says all there is to say: leave the others out.")
+      fail(place, "exactly excludes other bounds", hint: "Omit at_least and at_most.")
     }
     if let least, let most, least > most {
-      fail(place, "at_least is larger than at_most", hint: "Exchange them, or say exactly.")
+      fail(place, "at_least is larger than at_most", hint: "Swap them, or use exactly.")
     }
     if members.isEmpty, problems.count == before {
-      fail(place, "no number is given", hint: "Say exactly, at_least or at_most, as in {\"exactly\": 1}.")
+      fail(place, "the number is missing", hint: "Specify exactly, at_least or at_most, as in {\"exactly\": 1}.")
     }
     return exactly.map { CountBounds(least: $0, most: $0) } ?? CountBounds(least: least ?? 0, most: most)
   }
@@ -184,8 +186,8 @@ extension VerificationReading {
     }
     if members.isEmpty, problems.count == before {
       fail(
-        place, "no policy is given",
-        hint: "Say one of \(RetriesKey.allCases.map(\.rawValue).joined(separator: ", ")).")
+        place, "the policy is missing",
+        hint: "Specify one of \(RetriesKey.allCases.map(\.rawValue).joined(separator: ", ")).")
     }
     return policy
   }

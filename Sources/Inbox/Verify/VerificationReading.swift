@@ -24,7 +24,7 @@ struct VerificationReading {
       case .null: "null"
       case .flag(let flag): String(flag)
       case .number(let text): "the number \(ShownText.shortened(text))"
-      case .text(let text): "the text \(ShownText.quoted(text))"
+      case .text(let text): "the string \(ShownText.quoted(text))"
       case .list: "a list"
       case .object: "an object"
       }
@@ -56,7 +56,7 @@ struct VerificationReading {
 
   /// Adds a problem that states the expected value.
   mutating func wrong(_ place: Located, _ wanted: String) {
-    fail(place, "\(wanted) stands here, not \(place.kind)", hint: "Make it \(wanted), or leave it out.")
+    fail(place, "expected \(wanted), not \(place.kind)", hint: "Change it to \(wanted), or omit it.")
   }
 
   // MARK: - Structure
@@ -72,7 +72,7 @@ struct VerificationReading {
     for (name, value) in object.entries {
       let member = place.member(name, value)
       guard names.insert(name).inserted else {
-        fail(member, "\(ShownText.quoted(name)) stands here twice", hint: "Leave one of the two.")
+        fail(member, "\(ShownText.quoted(name)) is specified twice", hint: "Remove one of them.")
         continue
       }
       entries.append((name, member))
@@ -153,11 +153,11 @@ struct VerificationReading {
     case .number(let text):
       fail(
         place, "\(ShownText.shortened(text)) has no unit",
-        hint: "Durations are texts such as \"500ms\" or \"\(ShownText.shortened(text))s\".")
+        hint: "Durations are strings such as \"500ms\" or \"\(ShownText.shortened(text))s\".")
     case .text(let text):
       if let duration = WrittenDuration.duration(text), duration >= .zero, duration <= most { return duration }
       fail(
-        place, "\(ShownText.quoted(text)) is no duration up to \(WrittenDuration.text(most))",
+        place, "\(ShownText.quoted(text)) is not a duration up to \(WrittenDuration.text(most))",
         hint: "It is one such as 500ms, 5s or 2m, at most \(WrittenDuration.text(most)).")
     default: wrong(place, "a duration such as \"5s\"")
     }
@@ -170,7 +170,7 @@ struct VerificationReading {
   ) -> [Word]? {
     let elements = listOrOne(place)
     let words = elements.compactMap { isFull ? nil : word($0, of: type, what: what) }
-    if elements.isEmpty { fail(place, "the list is empty", hint: "Name at least one, or leave it out.") }
+    if elements.isEmpty { fail(place, "the list is empty", hint: "Add at least one, or omit it.") }
     return words.count == elements.count && !words.isEmpty ? words : nil
   }
 
@@ -182,7 +182,7 @@ struct VerificationReading {
       var guess = ""
       if case .text(let text) = place.value { guess = Self.guess(text, among: names) }
       fail(
-        place, "\(place.kind) is no \(what)", hint: "\(guess)It is one of \(names.joined(separator: ", ")).")
+        place, "\(place.kind) is not a \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", ")).")
       return nil
     }
     return word

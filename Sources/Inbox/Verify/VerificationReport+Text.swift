@@ -13,8 +13,8 @@ extension VerificationReport {
   }
 
   private var inconclusiveness: String {
-    "inconclusive: the inbox's limits pushed out pushes that were to be looked at (raise --max-records or --max-bytes, "
-      + "reset before each test, or give after)"
+    "inconclusive: pushes were evicted before they were checked (raise --max-records or --max-bytes, "
+      + "reset before each test, or specify after)"
   }
 }
 
@@ -78,7 +78,7 @@ extension VerificationReport.Expected {
 }
 
 extension VerificationReport.Criterion {
-  fileprivate var bothValues: String { "wanted \(wanted), found \(found)" }
+  fileprivate var bothValues: String { "expected \(wanted), found \(found)" }
 
   fileprivate var arrow: String { hint.map { "   ← \($0)" } ?? "" }
 

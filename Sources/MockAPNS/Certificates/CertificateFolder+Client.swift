@@ -33,7 +33,7 @@ extension CertificateFolder {
     guard let first = topics.first, topics.allSatisfy(Self.isTopic) else {
       throw CertificateFolderError(
         place: "--topic", problem: "a topic is 1 to 255 characters without spaces and control characters",
-        repair: "give the bundle id of the app, such as com.example.app")
+        repair: "specify the bundle id of the app, such as com.example.app")
     }
     var request = CertificateAuthority.ProviderRequest(topics: topics, teamID: Self.teamID)
     request.development = environments.contains(.sandbox)
@@ -48,7 +48,7 @@ extension CertificateFolder {
     try FolderLock.holding(path) {
       try CertificateFolderError.wrapping {
         let authority = try setup.authority(new: false)
-        let issuer = try setup.issuer(authority, for: files.certificate, "it was asked for")
+        let issuer = try setup.issuer(authority, for: files.certificate, "it was requested")
         let issued = try setup.making(files.certificate) { try issuer.issueProvider(request, valid: valid) }
         try setup.saveBundle(issued, topic: first, in: bundle)
         try setup.save(issued.key, [issued.certificate], in: files)

@@ -103,7 +103,7 @@ public struct CertificateFolder: Sendable {
     guard let resolved = realpath(path.isEmpty ? "." : path, nil) else {
       let reason = String(cString: strerror(failure == 0 ? errno : failure))
       throw CertificateFolderError(
-        place: path, problem: "the folder cannot be made: \(reason)", repair: "name another one with --certs")
+        place: path, problem: "cannot create the folder: \(reason)", repair: "specify another one with --certs")
     }
     defer { free(resolved) }
     return String(cString: resolved)

@@ -10,7 +10,7 @@ extension CertificateFolderSetup {
     if new || !certificateFile.exists && !keyFile.exists {
       return try makeAuthority(LeafFiles(certificate: certificateFile, key: keyFile))
     }
-    let repair = "put the right file back, or make a new authority: \(newAuthorityCommand)"
+    let repair = "restore the right file, or create a new CA: \(newAuthorityCommand)"
     guard certificateFile.exists else {
       throw CertificateFolderError(
         place: certificateFile.path, problem: "is missing, but its key \(keyFile.name) is there", repair: repair)
@@ -32,7 +32,7 @@ extension CertificateFolderSetup {
       if certificate.constrainsAddresses {
         notices.append(
           "\(certificateFile.path) \(Self.refusal); it cannot be re-issued without \(keyFile.name): "
-            + "put that file back and start again, or make a new authority: \(newAuthorityCommand)")
+            + "restore that file and restart, or create a new CA: \(newAuthorityCommand)")
       }
       return Authority(certificate: certificate, key: nil)
     }
@@ -80,7 +80,7 @@ extension CertificateFolderSetup {
     let key = try making(files.key) { try authority.key.pem }
     try files.key.replace(with: Array(key.utf8), isPrivate: true)
     try files.certificate.replace(with: Array(try pem(of: authority.certificate).utf8), isPrivate: false)
-    notices.append("made a certificate authority, which clients have to trust: \(files.certificate.path)")
+    notices.append("created a CA, which clients must trust: \(files.certificate.path)")
     return Authority(certificate: authority.certificate, key: authority.key)
   }
 

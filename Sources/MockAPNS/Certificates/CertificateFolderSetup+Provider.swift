@@ -13,7 +13,7 @@ extension CertificateFolderSetup {
       let issued = try making(files.certificate) { try issuer.issueProvider(request, valid: life(Self.leafLife)) }
       try saveBundle(issued, topic: CertificateFolder.topic, in: bundle)
       try save(issued.key, [issued.certificate], in: files)
-      notices.append("made a provider certificate, as \(reason): \(files.certificate.path)")
+      notices.append("created a provider certificate because \(reason): \(files.certificate.path)")
       return
     }
     guard let certificate = present.certificate, let key = present.key else { return }
@@ -34,7 +34,7 @@ extension CertificateFolderSetup {
     } else {
       return
     }
-    notices.append("made \(bundle.path) from \(files.certificate.name)")
+    notices.append("created \(bundle.path) from \(files.certificate.name)")
   }
 
   /// Writes certificate and key as PKCS #12 with the password `CertificateFolder.password`.
@@ -49,13 +49,13 @@ extension CertificateFolderSetup {
   mutating func providerKey() throws {
     let file = file(ProviderKeysFile.ownKeyFile)
     if file.exists {
-      _ = try privateKey(file, repair: "remove it to have a new one made")
+      _ = try privateKey(file, repair: "remove it to create a new one")
       return
     }
     let pem = try making(file) { try ES256PrivateKey().pem }
     try file.replace(with: Array(pem.utf8), isPrivate: true)
     notices.append(
-      "made a provider key (key id \(CertificateFolder.keyID), team id \(CertificateFolder.teamID)): \(file.path)")
+      "created a provider key (key id \(CertificateFolder.keyID), team id \(CertificateFolder.teamID)): \(file.path)")
   }
 
   /// Reads `provider.yaml`, or creates it if it does not exist.
@@ -63,7 +63,7 @@ extension CertificateFolderSetup {
     let file = file(ProviderKeysFile.name)
     if !file.exists {
       try file.replace(with: Array(ProviderKeysFile.initialText.utf8), isPrivate: false)
-      notices.append("made the list of trusted provider keys: \(file.path)")
+      notices.append("created the list of trusted provider keys: \(file.path)")
     }
     return try ProviderKeysFile(folder: path).entries()
   }

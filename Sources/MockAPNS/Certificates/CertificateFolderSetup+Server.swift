@@ -13,7 +13,7 @@ extension CertificateFolderSetup {
         wanted.append(host)
       } else {
         notices.append(
-          "the server certificate does not bear this machine's name, \(host): \(path)/ca.pem may not vouch for it; "
+          "the server certificate does not contain this machine's name, \(host), which \(path)/ca.pem does not allow; "
             + "if a client needs it: \(newAuthorityCommand)")
       }
     }
@@ -25,15 +25,15 @@ extension CertificateFolderSetup {
     for name in missing where try !permits(name, authority) {
       throw CertificateFolderError(
         place: names.extra.contains(name) ? "--san" : files.certificate.path,
-        problem: "the name \(name) is outside what \(path)/ca.pem may vouch for",
-        repair: "make a new authority: \(newAuthorityCommand)")
+        problem: "the name \(name) is not allowed by \(path)/ca.pem",
+        repair: "create a new CA: \(newAuthorityCommand)")
     }
     let issuer = try issuer(authority, for: files.certificate, reason)
     let issued = try making(files.certificate) {
       try issuer.issueServer(names: wanted, valid: life(Self.leafLife))
     }
     try save(issued.key, [issued.certificate, authority.certificate], in: files)
-    notices.append("made a server certificate, as \(reason): \(files.certificate.path)")
+    notices.append("created a server certificate because \(reason): \(files.certificate.path)")
   }
 
   /// Replaces the old CA certificate in the server's chain by the re-issued one.

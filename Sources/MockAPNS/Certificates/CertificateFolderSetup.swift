@@ -87,7 +87,7 @@ struct CertificateFolderSetup {
   mutating func leaf(_ files: LeafFiles, _ authority: Authority, renew: Bool) throws -> Leaf {
     if renew { return Leaf(flaw: "there is a new authority") }
     for file in [files.certificate, files.key] where !file.exists { return Leaf(flaw: "there was no \(file.name)") }
-    let repair = "remove \(files.certificate.path) and \(files.key.name) to have new ones made"
+    let repair = "remove \(files.certificate.path) and \(files.key.name) to create new ones"
     let chain = try certificates(files.certificate, repair: repair)
     let certificate = chain[0]
     let key = try privateKey(files.key, repair: repair)
@@ -119,8 +119,8 @@ struct CertificateFolderSetup {
   func issuer(_ authority: Authority, for file: WholeFile, _ reason: String) throws -> CertificateAuthority {
     guard let key = authority.key else {
       throw CertificateFolderError(
-        place: file.path, problem: "cannot be made (\(reason)) without \(path)/ca-key.pem",
-        repair: "put that file back, or make a new authority: \(newAuthorityCommand)")
+        place: file.path, problem: "cannot be created (\(reason)) without \(path)/ca-key.pem",
+        repair: "restore that file, or create a new CA: \(newAuthorityCommand)")
     }
     return try making(file) { try CertificateAuthority(certificate: authority.certificate, key: key) }
   }
@@ -160,7 +160,7 @@ struct CertificateFolderSetup {
       return try make()
     } catch let error as TLSError {
       throw CertificateFolderError(
-        place: file.path, problem: "cannot be made: \(error)", repair: "is the system's OpenSSL 3 complete?")
+        place: file.path, problem: "cannot be created: \(error)", repair: "check the installation of OpenSSL 3")
     }
   }
 }

@@ -86,8 +86,8 @@ extension FileError {
       switch number {
       case ENOSPC, EDQUOT, EFBIG: "make room there"
       case EISDIR: "name a file in it"
-      case ENOENT, ENOTDIR: "see whether its folder is there"
-      default: "see to it that this user may use the file and its folder"
+      case ENOENT, ENOTDIR: "check that the folder exists"
+      default: "check the permissions of the file and its folder"
       }
     self.init(path: path, problem: "\(what): \(String(cString: strerror(number)))", repair: repair)
   }

@@ -14,8 +14,8 @@ extension ProviderKeysFile {
       guard present.isSame(as: entry) else {
         throw CertificateFolderError(
           place: "\(file.path):\(text.line(ofItem: index))",
-          problem: "the key id \(entry.keyID) stands here already, \(Self.difference(present, entry))",
-          repair: "see which of the two is right; apns-mock key rm \(entry.keyID) removes this one")
+          problem: "the key id \(entry.keyID) already exists, \(Self.difference(present, entry))",
+          repair: "check which one is right; to remove this one: apns-mock key rm \(entry.keyID)")
       }
       return nil
     }
@@ -55,8 +55,8 @@ extension ProviderKeysFile {
         let found = try? entries(in: wanted.text)
         guard let found, found.elementsEqual(wanted.entries, by: { $0.isSame(as: $1) }) else {
           throw CertificateFolderError(
-            place: file.path, problem: "is written in a way that only a person can edit",
-            repair: "write 'keys:' and below it each key under a hyphen of its own (- key_id: …), then try again")
+            place: file.path, problem: "has a format that must be edited by hand",
+            repair: "write 'keys:' and below it each key as a list item (- key_id: …), then retry")
         }
         try file.replace(with: Array(wanted.text.utf8), isPrivate: !file.isOpenToOthers)
         return true

@@ -41,7 +41,7 @@ package struct ProviderKeysFile: Sendable {
     return try ProviderKeysText(text, document).items.map { node in
       let entry = try entry(node, document)
       if let line = lines.updateValue(document.line(node), forKey: entry.keyID) {
-        throw document.error(node, "the key id \(entry.keyID) stands in line \(line) already", "remove one of the two")
+        throw document.error(node, "the key id \(entry.keyID) is already in line \(line)", "remove one of them")
       }
       return entry
     }
@@ -60,7 +60,7 @@ package struct ProviderKeysFile: Sendable {
       guard Self.isIdentifier(text) else {
         throw document.error(
           fields[field.rawValue] ?? node, "\(field.rawValue) '\(text)' is not ten letters and digits",
-          "take it as Apple's developer site shows it, or make one up of that length")
+          "copy it from Apple's developer account, or use any id of that length")
       }
       return text
     }
@@ -85,7 +85,7 @@ package struct ProviderKeysFile: Sendable {
     if text == "development" { return .sandbox }
     guard let environment = PushEnvironment(rawValue: text) else {
       throw document.error(
-        node, "there is no environment '\(text)'", "write sandbox or production, or leave it out for a key of both")
+        node, "unknown environment '\(text)'", "write sandbox or production, or omit it for both")
     }
     return environment
   }
@@ -104,7 +104,7 @@ package struct ProviderKeysFile: Sendable {
         return try ES256PublicKey(pem: pem)
       } catch {
         throw document.error(
-          fields[Field.publicKey.rawValue] ?? node, "public_key of \(keyID) cannot be used: \(error)",
+          fields[Field.publicKey.rawValue] ?? node, "public_key of \(keyID) is invalid: \(error)",
           Self.publicHalf(keyID))
       }
     case (nil, let path?):
@@ -117,7 +117,7 @@ package struct ProviderKeysFile: Sendable {
   ) throws -> ES256PublicKey {
     let file = WholeFile(path: path.hasPrefix("/") ? path : "\(folder)/\(path)")
     guard file.exists else {
-      throw document.error(node, "there is no file \(file.path)", "put it there, or give the key as public_key:")
+      throw document.error(node, "there is no file \(file.path)", "create it, or specify the key as public_key:")
     }
     let pem = try file.text()
     do {
@@ -125,16 +125,16 @@ package struct ProviderKeysFile: Sendable {
       guard file.isInside(folder) else {
         throw document.error(
           node, "\(file.path) is a private key outside this folder",
-          "copy it here, or better, give its public half: \(Self.publicHalf(keyID))")
+          "copy it here, or better, specify its public key: \(Self.publicHalf(keyID))")
       }
       return try ES256PrivateKey(pem: pem).publicKey
     } catch let error as TLSError {
-      throw document.error(node, "\(file.path) cannot be used: \(error)", Self.publicHalf(keyID))
+      throw document.error(node, "\(file.path) is invalid: \(error)", Self.publicHalf(keyID))
     }
   }
 
   /// Returns a hint with the command that prints a key's public half.
   private static func publicHalf(_ keyID: String) -> String {
-    "its public half comes from: openssl pkey -in AuthKey_\(keyID).p8 -pubout"
+    "to print its public key: openssl pkey -in AuthKey_\(keyID).p8 -pubout"
   }
 }

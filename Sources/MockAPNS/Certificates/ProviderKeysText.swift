@@ -26,7 +26,7 @@ struct ProviderKeysText {
       return
     }
     guard let list = keys.sequence else {
-      throw document.error(keys, "'keys' is not a list", "begin each key with a hyphen: - key_id: …")
+      throw document.error(keys, "'keys' is not a list", "write each key as a list item: - key_id: …")
     }
     items = Array(list)
   }
@@ -94,7 +94,7 @@ struct ProviderKeysText {
     else {
       throw document.error(
         keys, "'keys' is a list in brackets, which only a person can edit",
-        "write each key under a hyphen of its own (- key_id: …), then try again")
+        "write each key as a list item (- key_id: …), then retry")
     }
     return mark.column - 1
   }

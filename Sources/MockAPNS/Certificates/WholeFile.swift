@@ -70,7 +70,7 @@ package struct WholeFile: Sendable {
       bytes += chunk.prefix(count)
       guard bytes.count <= limit else {
         throw FileError(
-          path: path, problem: "is larger than \(limit >> 20) MiB", repair: "see whether it is the right file")
+          path: path, problem: "is larger than \(limit >> 20) MiB", repair: "check that it is the right file")
       }
     }
   }

@@ -37,7 +37,7 @@ struct YAMLDocument {
   /// Returns the text of a field; nil if it is absent or blank.
   func text(_ node: Node?, _ name: String) throws -> String? {
     guard let node, !isBlank(node) else { return nil }
-    guard let scalar = node.scalar else { throw error(node, "'\(name)' is not a text", "write \(name): value") }
+    guard let scalar = node.scalar else { throw error(node, "'\(name)' is not a string", "write \(name): value") }
     return scalar.string
   }
 
@@ -45,7 +45,7 @@ struct YAMLDocument {
   func texts(_ node: Node?, _ name: String) throws -> [String]? {
     guard let node, !isBlank(node) else { return nil }
     guard let nodes = node.sequence, !nodes.isEmpty else {
-      throw error(node, "'\(name)' is not a list of texts", "write \(name): [first, second], or leave it out")
+      throw error(node, "'\(name)' is not a list of strings", "write \(name): [first, second], or omit it")
     }
     return try nodes.map { element in
       guard let text = try text(element, name) else {
@@ -78,7 +78,7 @@ struct YAMLDocument {
     case .duplicatedKeysInMapping(let names, let context):
       let names = names.map { "'\($0)'" }.joined(separator: ", ")
       return CertificateFolderError(
-        place: "\(path):\(context.mark.line)", problem: "\(names) stands twice in one entry",
+        place: "\(path):\(context.mark.line)", problem: "\(names) is duplicated in one entry",
         repair: "remove one of the two")
     default:
       return CertificateFolderError(place: path, problem: "not YAML: \(error)", repair: repair)

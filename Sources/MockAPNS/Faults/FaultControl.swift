@@ -125,7 +125,7 @@ public final class FaultControl: Sendable {
       activate(chosen, seed: seed, timeToLive: timeToLive, in: &selection)
       return selection.seed
     }
-    logger.notice("profile \(chosen.profile.name) in force, seed \(activeSeed)")
+    logger.notice("profile \(chosen.profile.name) active, seed \(activeSeed)")
   }
 
   /// Makes a profile the active one of a selection, from now on.
@@ -324,7 +324,7 @@ public final class FaultControl: Sendable {
   /// Pauses or resumes fault injection; the active profile and rules are kept.
   public func halt(_ isHalted: Bool) {
     change { $0.isHalted = isHalted }
-    logger.notice(isHalted ? "faults halted" : "faults resumed")
+    logger.notice(isHalted ? "fault injection paused" : "fault injection resumed")
   }
 
   /// Resets the counters of all rules, including those that draws by attempt use.
