@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What a push costs apns-mock, beside what the same request costs nghttpd, in the same run.
+"""Measures the server CPU time per push of apns-mock and compares it with nghttpd's for the same requests.
 
-Both servers are bound to one core and h2load to another, and they take turns. Every push is answered, judged, recorded
-and looked up afterwards: if one was not dealt with as expected, the measurement fails. Benchmarks/README.md says how to
-read the figures.
+Both servers are pinned to one core and h2load to another, and they take turns. Every push's response and record is
+checked afterwards; the measurement fails if one differs from what is expected. Benchmarks/README.md explains the
+figures.
 """
 
 import argparse
@@ -30,9 +30,9 @@ def main():
             print(f"{workload.name:16}{workload.about}")
         return
     check_machine(arguments)
-    # With --json - the table gives way, so that what is printed can be read by a program.
+    # With --json - the table goes to stderr, so that stdout holds only JSON.
     table = sys.stderr if arguments.json == "-" else sys.stdout
-    # Now, for the machine's load is to be told as it was without ours.
+    # Measured before the first run, so that the reported machine load does not include the benchmark's own.
     about = report.circumstances()
     print(report.HEAD, file=table)
     rows, chosen = [], choose(arguments)
@@ -88,7 +88,7 @@ def check_machine(arguments):
         sys.exit("bench: this needs Linux and two cores, one for the servers and one for what they have to bear")
     if shutil.which(arguments.binary) is None:
         sys.exit(f"bench: there is no program {arguments.binary}: build it with make build")
-    # Said now, not after minutes.
+    # Checked before measuring rather than minutes later.
     if arguments.json and not pathlib.Path(arguments.json).parent.is_dir():
         sys.exit(f"bench: cannot write {arguments.json}: there is no such folder")
 
@@ -106,7 +106,7 @@ def choose(arguments):
 
 
 def tell(where, text):
-    """Shows how far things are, on a terminal."""
+    """Shows the progress if stderr is a terminal."""
     if sys.stderr.isatty():
         print(f"\r\033[K{where}{text}", end="", file=sys.stderr, flush=True)
 
@@ -119,7 +119,7 @@ def write(text, where):
 
 
 def complaint(rows, arguments):
-    """Why this is no success, if it is none."""
+    """Returns why the result counts as a failure, or None."""
     failed = [row for row in rows if row.failed]
     if failed:
         return "\n".join(f"bench: {row.name}: {row.failed}" for row in failed)
@@ -133,7 +133,7 @@ def complaint(rows, arguments):
 
 
 def run(program):
-    """Runs a program that ends in good order when it is told to, so that no server is left behind."""
+    """Runs a program and turns SIGTERM into a regular exit, so that no server process is left behind."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         program()

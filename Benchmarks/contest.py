@@ -1,4 +1,4 @@
-"""How a workload is measured: two servers on one core, h2load on another, taking turns."""
+"""Measures a workload: two servers on one core, h2load on another, taking turns."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ from workloads import Mock
 
 @dataclasses.dataclass
 class Place:
-    """The machine's cores, and who gets which."""
+    """The machine's cores and the processes they are assigned to."""
 
     server: set
     load: set
@@ -27,15 +27,15 @@ class Place:
         cores = sorted(os.sched_getaffinity(0))
         if workload.has_wide_server and len(cores) >= 4:
             return cls(set(cores[:2]), set(cores[3:]) if workload.ours.is_read else set(cores[2:]), {cores[2]})
-        # Readers disturb neither server nor load where there is a third core.
+        # With a third core, readers disturb neither the server nor the load generator.
         return cls({cores[0]}, {cores[-1]}, {cores[1]})
 
 
 def measure(workload, runs, binary, progress):
     """Measures one workload.
 
-    Returns: rows of the report.
-    Raises: BadRun, when a push was not answered or recorded as expected.
+    Returns: the rows of the report.
+    Raises: BadRun if a push was not answered or recorded as expected.
     """
     if len(os.sched_getaffinity(0)) < workload.cores:
         reason = f"not visible here: needs at least {workload.cores} cores"
@@ -67,7 +67,7 @@ def duel(workload, runs, binary, folder, stack, progress):
     for run in range(runs):
         progress(f"run {run + 1} of {runs}")
         load.prepare(run)
-        # The one that begins is the one that ended, so that neither always comes first.
+        # Each round starts with the server that ended the previous one, so that neither always goes first.
         for side, server, figures in sides if run % 2 == 0 else reversed(sides):
             reading = isinstance(side, Mock) and side.is_read
             with Readers(server.admin_port, place.reader) if reading else contextlib.nullcontext():
@@ -76,11 +76,12 @@ def duel(workload, runs, binary, folder, stack, progress):
 
 
 def growth(workload, runs, binary, folder, stack, progress):
-    """An inbox that keeps everything: what its last part costs beside its first, and how much memory a record takes.
+    """Measures an inbox that drops nothing: the cost of its last part compared with its first, and the memory per
+    record.
 
-    A minute lies between the two, in which the machine may have become another; and the memory that an inbox grows by
-    comes dearer to it at one time than at another. So it is a younger server that takes the first part: while the older one
-    takes the last, in turn with it.
+    About a minute separates the two parts. In that time the machine's load may change, and memory that the inbox
+    grows by can become more expensive to allocate. For this reason a second, younger server runs the first part,
+    alternating with the last part of the older server.
     """
     place, pushes = Place.of(workload), workload.pushes * runs * workload.parts
     needed = pushes * (2 * workload.push.bytes + 1000)
@@ -100,7 +101,7 @@ def growth(workload, runs, binary, folder, stack, progress):
     mark, resident, parts = old.mark(), old.resident_bytes(), []
     for part in range(1, workload.parts):
         progress(f"part {part} of {workload.parts}")
-        # The inbox is not looked at in between: that would take memory too.
+        # The inbox is not queried between parts, because queries allocate memory too.
         parts.append([load.send(old)["cpu_us"] for _ in range(runs)])
     progress(f"part {workload.parts} of {workload.parts}")
     load.run(young)
@@ -124,10 +125,12 @@ def available_memory():
 
 
 def own_bytes(record, token):
-    """What was sent, names and values of the header fields and the body, and the id that was given."""
+    """Returns the size of a record's own data: names and values of the header fields, the body and the assigned
+    apns-id.
+    """
     request = record["request"]
     fields = dict(request["headers"]) | {":method": request["method"], ":path": request["path"]}
-    # The record does not show the signature.
+    # The record does not contain the token's signature.
     fields["authorization"] = f"bearer {token}"
     headers = sum(len(name) + len(value) for name, value in fields.items())
     return headers + request["size"]["bytes"] + len(record["apns"]["id"])

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What an open connection costs apns-mock: memory while it is idle, and CPU time to accept it beside nghttpd.
+"""Measures what an open connection costs apns-mock: memory while idle, and CPU time to accept it compared with nghttpd.
 
-Opens many TLS connections at once, first to nghttpd and then to apns-mock, each server on one core and the clients on the
-others. A few connections come and go before, so that the code that serves any is in memory. Memory is the growth of the
-server's resident set, divided by the number of connections: once when all have exchanged SETTINGS, and once more when each
-has also sent a push and stands idle again. The second figure holds the records of these pushes too. CPU time is the
-kernel's account of the server process, from the first connection to the last SETTINGS.
+Opens many TLS connections at once, first to nghttpd and then to apns-mock, with each server on one core and the clients
+on the others. A few connections are opened and closed beforehand, so that the code that serves them is in memory.
+Memory is the growth of the server's resident set divided by the number of connections, measured twice: when all have
+exchanged SETTINGS, and when each has also sent a push and is idle again. The second figure includes the records of these
+pushes. CPU time is what the kernel accounts to the server process from the first connection to the last SETTINGS.
 """
 
 import argparse
@@ -29,7 +29,8 @@ from wire import DATA, END_HEADERS, END_STREAM, HEADERS, Connection, frame, text
 from workloads import Mock, Nghttpd, Push
 
 CLIENTS = 16
-# Per connection one of the server's; its listeners, files and the admin API's share come on top (Descriptors.swift).
+# The server needs one descriptor per connection, plus these for its listeners, files and admin API
+# (Descriptors.swift).
 SERVER_RESERVE = 1100
 
 
@@ -81,7 +82,7 @@ def allow_descriptors(needed):
 
 
 def measure(server, authority, count, cores, push=None):
-    """Figures of one server: CPU time per accepted connection, bytes per connection."""
+    """Returns one server's figures: CPU time per accepted connection and bytes per connection."""
     with Crowd(server.port, authority, CLIENTS, cores) as crowd:
         crowd.do("open")
         if push:
@@ -98,13 +99,13 @@ def measure(server, authority, count, cores, push=None):
 
 
 def settled(server):
-    """Its memory once it does nothing any more."""
+    """Returns the server's resident memory once it is idle."""
     time.sleep(1)
     return server.resident_bytes()
 
 
 class Crowd:
-    """Processes that hold the client's ends."""
+    """Processes that hold the client side of the connections."""
 
     def __init__(self, port, authority, count, cores):
         context = multiprocessing.get_context("fork")
@@ -163,7 +164,7 @@ def member(pipe, port, authority, count, cores):
 
 
 def request(token, push):
-    """A push as frames. Fields go into the dynamic table as with real clients: both ends then keep it."""
+    """Returns a push as frames. Its fields enter the dynamic table, as with real clients, so both peers keep them."""
     fields = [(":method", "POST"), (":scheme", "https"), (":path", push.paths[0]), (":authority", "localhost"),
               ("authorization", "bearer " + token), ("apns-topic", push.topic), ("apns-push-type", "alert"),
               ("apns-priority", "10"), ("content-length", str(push.bytes))]

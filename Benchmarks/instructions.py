@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""How many instructions of its own a push takes apns-mock, beside what the same request takes nghttpd.
+"""Counts the user-space instructions per push of apns-mock and compares them with nghttpd's for the same requests.
 
-CPU time changes with what else the machine does; instructions do not. Both servers run under callgrind, which counts them,
-and get the same pushes. What the kernel does for them is not counted. Benchmarks/README.md says how to read the figures.
+CPU time varies with the other load on the machine; instruction counts do not. Both servers run under callgrind and
+receive the same pushes. Instructions executed in the kernel are not counted. Benchmarks/README.md explains the figures.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from loads import Load
 from servers import BadRun, MockProcess, NghttpdProcess, ServerProcess
 from workloads import WORKLOADS, Nghttpd
 
-# Valgrind writes to the signal mask it is given, and libdispatch's stands in memory that cannot be written to.
+# Valgrind writes to the signal mask it is passed, and libdispatch's is in read-only memory.
 SIGSUSPEND = "#include <signal.h>\n#include <unistd.h>\nint sigsuspend(const sigset_t *mask) { for (;;) pause(); }\n"
 
 
@@ -46,7 +46,7 @@ def main():
 
 
 def parse():
-    # Those whose pushes come on connections that stay, to servers that do nothing else.
+    # Workloads that reuse their connections and whose servers do nothing else.
     plain = [each.name for each in WORKLOADS if each.figures == ("cpu_us",) and each.ours.threads == 1
              and not each.parts and not each.push.each_connection and not each.push.each_token]
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -64,14 +64,14 @@ def line(name, ours, theirs):
 
 
 def count(workload, pushes, binary):
-    """Counts for both servers.
+    """Counts instructions for both servers.
 
-    Returns: instructions a push by library, ours and theirs.
+    Returns: instructions per push by library, for ours and theirs.
     """
     with contextlib.ExitStack() as stack:
         folder = pathlib.Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="apns-mock-instructions-")))
         subprocess.run([binary, "certs", "--certs", folder / "Certs"], check=True, capture_output=True)
-        # Not every valgrind can read what Swift's compiler writes for debuggers.
+        # Not every valgrind can read the debug information that the Swift compiler writes.
         program = folder / "apns-mock"
         subprocess.run(["strip", "--strip-debug", "-o", program, binary], check=True)
         (folder / "sigsuspend.c").write_text(SIGSUSPEND)
@@ -101,7 +101,7 @@ def count(workload, pushes, binary):
 def of_a_push(server, load, pushes, folder):
     control(server, "-i", "on")
     totals = []
-    # The connection with its handshake is in both, so the distance of the two is the pushes' own.
+    # Both totals include the connection and its handshake, so their difference is the cost of the pushes alone.
     for number, share in enumerate((1, 3), 1):
         load.h2load(server, load.tokens[0], share * pushes)
         control(server, "-d")
@@ -116,10 +116,10 @@ def control(server, *order):
 
 
 def by_library(dump):
-    """Adds up what callgrind wrote of each function, by the file the function is in.
+    """Sums callgrind's counts per function by the file the function is in.
 
-    Its format: a name is written once, with a number, and stands as that number from then on; the line behind `calls=`
-    is what was called, which is counted where it stands itself.
+    In callgrind's format a name is written once with a number and referred to by that number from then on. The line
+    after `calls=` is the inclusive cost of the callee, which is counted at the callee itself.
     """
     names, totals, library, is_call = {}, collections.Counter(), "", False
     for text in dump.read_text().splitlines():

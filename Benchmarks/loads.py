@@ -1,4 +1,4 @@
-"""What the servers have to bear: pushes from h2load, with provider tokens made beforehand."""
+"""The load on the servers: pushes from h2load, with provider tokens made beforehand."""
 
 import concurrent.futures
 import itertools
@@ -10,12 +10,12 @@ import time
 import resigning
 from servers import BadRun
 
-# Pushes that fill an inbox come in portions of so many: three of them fill one of the usual size.
+# Pushes that fill an inbox are sent in batches of this size; three of them fill one of default size.
 PORTION = 35_000
 
 
 class Load:
-    """The requests of a workload, sent by h2load on given cores."""
+    """A workload's requests, sent by h2load on the given cores."""
 
     def __init__(self, push, pushes, binary, folder, cores):
         self.push, self.binary, self.folder, self.cores = push, binary, folder, cores
@@ -34,13 +34,15 @@ class Load:
         return f"{signed}.{'B' if signature[0] == 'A' else 'A'}{signature[1:]}"
 
     def prepare(self, run):
-        """Makes the provider tokens of a run, which both servers get.
+        """Makes the provider tokens of a run; both servers get the same ones.
 
-        On connections of their own no two have the same time of issue. On one connection all have: APNs takes another
-        token there only after 20 minutes, but what says the same is the same token, whatever its signature.
+        If each connection has its own token, no two tokens have the same time of issue. On a single connection all
+        have the same: APNs accepts a different token there only after 20 minutes, but tokens with equal claims are
+        the same token, whatever their signature.
         """
         if self.push.has_fresh_tokens:
-            # A token may be an hour old; more than that many are not needed, but might be asked for.
+            # A token may be an hour old. More distinct tokens are not needed; this keeps the age valid if more are
+            # requested.
             times = [f"-{age % 3000 + 1}s" for age in range(run * self.calls, (run + 1) * self.calls)]
         elif self.push.each_token:
             times = [str(int(time.time()))] * (self.pushes // self.push.each_token)
@@ -50,7 +52,7 @@ class Load:
             self.tokens = list(pool.map(self.token, times))
 
     def fill(self, server):
-        """Warms a server up, and pushes until its inbox is full, as it is wherever a server runs for long."""
+        """Warms a server up and pushes until its inbox is full, the steady state of a server that runs for long."""
         while True:
             mark = server.mark()
             self.h2load(server, self.tokens[0], PORTION)
@@ -59,7 +61,9 @@ class Load:
                 return
 
     def run(self, server):
-        """Sends all pushes, sees that each is answered and recorded as expected, and says what they cost the server."""
+        """Sends all pushes, verifies that each is answered and recorded as expected, and returns what they cost the
+        server.
+        """
         mark = server.mark()
         figures = self.send(server)
         server.verify(mark, self.pushes)
@@ -78,8 +82,9 @@ class Load:
                 "per_second": speeds[0] if len(speeds) == 1 else self.pushes / took}
 
     def h2load(self, server, token, pushes):
-        """Sends so many pushes, and tells how many went through in a second."""
-        # Another text each time: the same once more would be further attempts at the pushes before.
+        """Sends this many pushes and returns how many completed per second."""
+        # A different text each time: an identical payload would be recorded as a further attempt at the earlier
+        # pushes.
         self.payload.write_text(padded_alert(next(self.payloads), self.push.bytes))
         command = ["h2load", "-n", str(pushes), "-c", str(self.push.connections), "-m", str(self.push.streams),
                    "-t", str(self.push.threads), "-d", self.payload, "-H", f"authorization: bearer {token}",
@@ -96,7 +101,7 @@ class Load:
         return float(re.search(r"([\d.]+) req/s", ended.stdout)[1])
 
     def resign(self, server):
-        """Sends the pushes from here, on the load's cores."""
+        """Sends the pushes from this process, on the load generator's cores."""
         if self.push.connections != 1:
             raise BadRun("a JWT is signed anew on one connection alone")
         cores = os.sched_getaffinity(0)

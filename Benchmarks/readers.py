@@ -1,4 +1,4 @@
-"""Who reads the inbox while pushes come in: somebody who lists, somebody who waits, somebody who follows the events."""
+"""Clients that read the inbox while pushes arrive: one lists, one waits, one follows the events."""
 
 import http.client
 import itertools
@@ -11,15 +11,15 @@ import time
 from servers import BadRun
 from workloads import DEVICE
 
-# What is asked for in turn: the newest pushes, as the page does, and filters that look at every record.
+# The queries in turn: the newest pushes, as the page lists them, and filters that examine every record.
 QUERIES = ["order=desc", f"device_token={DEVICE}", "status=410", "topic=com.example.*&push_type=background",
            "text=order+shipped"]
-# A list or a wait is asked for at most so many times a second each.
+# The most lists, and the most waits, requested per second.
 RATE = 20
 
 
 class Readers:
-    """Three threads on given cores, which read from the admin listener until the end of the `with` block."""
+    """Three threads on the given cores that read from the admin listener until the end of the `with` block."""
 
     def __init__(self, port, cores):
         self.port, self.cores = port, cores
@@ -29,7 +29,7 @@ class Readers:
 
     def __enter__(self):
         self.stream = self.open("/events")
-        # Taken now, as the connection lets go of it once the answer has begun.
+        # Saved here because the connection drops its reference once the response has begun.
         self.socket = self.stream.sock
         self.threads = [threading.Thread(target=self.work, args=[part]) for part in (self.list, self.wait, self.follow)]
         for thread in self.threads:
@@ -45,7 +45,7 @@ class Readers:
             raise BadRun(f"the inbox could not be read: {self.problem or 'nothing came'}")
 
     def work(self, part):
-        # On Linux this binds the thread that says so.
+        # On Linux this sets the affinity of the calling thread only.
         os.sched_setaffinity(0, self.cores)
         try:
             part()

@@ -1,4 +1,4 @@
-"""What was measured, as a table for people and as JSON for programs."""
+"""The results, as a table for people and as JSON for programs."""
 
 import dataclasses
 import datetime
@@ -9,9 +9,9 @@ import statistics
 import subprocess
 
 UNITS = {"cpu_us": "us", "loops_us": "us", "per_second": "/s"}
-# Ratios further apart than this say that the machine did other things too.
+# A wider spread of ratios indicates that the machine was doing other work.
 WIDE = 1.2
-# What a recorded push may take beyond its own bytes.
+# The most bytes a recorded push may use beyond its own data.
 MOST_BYTES = 250
 
 
@@ -20,25 +20,25 @@ class Row:
     name: str
     about: str
     unit: str = ""
-    # Each a spread: min, median, max.
+    # Each is a spread: min, median, max.
     ours: dict = None
     theirs: dict = None
     ratio: dict = None
-    # What the target is about: the median of the ratio, or with `is_absolute` that of ours.
+    # Applies to the median of the ratio, or, with `is_absolute`, to the median of `ours`.
     target: float = None
     is_absolute: bool = False
     is_least: bool = False
-    # Why there are no figures.
+    # The reason why there are no figures.
     skipped: str = None
     failed: str = None
     details: dict = dataclasses.field(default_factory=dict)
 
     @classmethod
     def duel(cls, workload, pushes, ours, theirs):
-        """A row for each figure of the workload."""
+        """Returns a row for each of the workload's figures."""
         details = {"pushes": pushes, "runs": len(ours)}
         for name, runs in (("ours", ours), ("theirs", theirs)):
-            # What nghttpd calls its threads is not known here: it has no figure for event loops.
+            # nghttpd's thread names are not known here, so it has no figure for event loops.
             details[name] = {figure: spread(run[figure] for run in runs) for figure in UNITS if runs[0][figure]}
         return [
             cls(workload.name if number == 0 else f"{workload.name}, {UNITS[figure]}", workload.about, UNITS[figure],
@@ -49,8 +49,9 @@ class Row:
 
     @classmethod
     def growth(cls, workload, pushes, parts, last, bytes_each, own_bytes):
-        """The last part beside the first, by the costs of runs of the server that has grown and of a young one, and the
-        memory of a record."""
+        """Returns a row that compares the last part with the first, by the costs of runs of the grown server and of
+        a young one, and a row for the memory per record.
+        """
         old, young = zip(*last)
         details = {"pushes": pushes, "parts_cpu_us": [spread(part) for part in (*parts, old)]}
         time = cls(
@@ -104,7 +105,7 @@ HEAD = f"{'':16}{'ours':>11}{'theirs':>11}  {'min':>7}{'median':>7}{'max':>7}  {
 
 
 def closing(rows):
-    """What a reader of the table should know besides."""
+    """Yields the notes printed below the table."""
     wide = [row.name for row in rows if row.is_wide]
     if wide:
         yield f"wide spread, the machine was busy, look again when it is quiet: {', '.join(wide)}"
@@ -114,7 +115,7 @@ def closing(rows):
 
 
 def circumstances():
-    """When and where this is measured."""
+    """Returns when and on what machine the measurement runs."""
     processors = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
     models = (line.split(":", 1)[1].strip() for line in processors if line.startswith("model name"))
     return {

@@ -1,20 +1,23 @@
-"""Pushes on one connection whose provider token is signed anew every so often: h2load's is the same throughout. What it says
-of a push is said as h2load does: token, path and length each time, the other fields from the table."""
+"""Pushes on one connection whose provider token is signed anew at intervals, which h2load cannot do. Header fields
+are encoded as h2load encodes them: token, path and length literally each time, the other fields from the dynamic
+table.
+"""
 
 import ssl
 
 import wire
 from wire import ACK, DATA, END_HEADERS, END_STREAM, HEADERS, RST_STREAM, SETTINGS, WINDOW_UPDATE, frame, text
 
-# Fields of a static table with and without their values (RFC 7541 appendix A), and :status: 200 at the beginning of an answer.
+# Static table entries with and without their values (RFC 7541 appendix A), and the first byte of a response with
+# :status 200.
 POST, HTTPS, PATH, AUTHORITY, AUTHORIZATION, CONTENT_LENGTH = b"\x83", b"\x87", b"\x04", b"\x41", b"\x1f\x08", b"\x0f\x0d"
 OK = 0x88
-# The newest entry of the dynamic table.
+# Index of the newest dynamic table entry.
 NEWEST = 62
 
 
 class ResigningProvider(wire.Connection):
-    """Sends pushes, at most `streams` at once and never more than the server lets it."""
+    """Sends pushes, at most `streams` at once and never more than the server's SETTINGS allow."""
 
     def __init__(self, context, port, streams):
         self.streams, self.allowed, self.window = streams, streams, 65535
@@ -35,13 +38,13 @@ class ResigningProvider(wire.Connection):
             self.open -= 1
 
     def push(self, path, fields, tokens, each, payload):
-        """Sends `each` pushes with each of the tokens, and returns when all are answered."""
+        """Sends `each` pushes with each of the tokens and returns when all are answered."""
         beginning = POST + HTTPS + PATH + text(path)
         end = CONTENT_LENGTH + text(str(len(payload)))
         indexed = b"".join(name + text(value) for name, value in fields)
         known = bytes(0x80 | NEWEST + age for age in reversed(range(len(fields))))
         for count, token in enumerate(tokens):
-            # Never in the table, as the token is a secret.
+            # Never indexed, because the token is a secret.
             secret = AUTHORIZATION + text("bearer " + token)
             first = beginning + (known if count else indexed) + secret + end
             further = beginning + known + secret + end
@@ -56,7 +59,7 @@ class ResigningProvider(wire.Connection):
             self.turn()
 
     def turn(self):
-        """Sends what waits, and takes what comes."""
+        """Sends queued frames and processes received ones."""
         if self.unsent:
             self.send(b"".join(self.unsent))
             self.unsent = []
@@ -66,9 +69,9 @@ class ResigningProvider(wire.Connection):
 
 
 def send(port, authority, push, tokens, payload):
-    """Sends the pushes of a workload on a connection of its own.
+    """Sends a workload's pushes on a new connection.
 
-    Raises: ValueError, when one was not answered with 200.
+    Raises: ValueError if one was not answered with 200.
     """
     context = ssl.create_default_context(cafile=authority)
     context.set_alpn_protocols(["h2"])

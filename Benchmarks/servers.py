@@ -1,4 +1,4 @@
-"""The servers that are measured: processes of their own on given cores, and what the kernel says they used."""
+"""The servers under measurement: processes pinned to given cores, and the kernel's account of what they used."""
 
 import json
 import os
@@ -13,13 +13,13 @@ import urllib.request
 
 
 class BadRun(Exception):
-    """A measurement that does not count: a server did not get ready, or a push was not dealt with as expected."""
+    """A measurement that does not count: a server did not become ready, or a push was not handled as expected."""
 
 
 class ServerProcess:
-    """A server, bound to some cores, stopped by its process id."""
+    """A server pinned to some cores and stopped by its process id."""
 
-    # What stands before its command, to watch it.
+    # Prefix of the server's command, for programs such as valgrind.
     wrapper = ()
 
     def start(self, command, cores, **options):
@@ -28,12 +28,12 @@ class ServerProcess:
             **options)
 
     def cpu_seconds(self):
-        """CPU time so far, to the nanosecond, with that of threads which have ended."""
-        # The number of another process's clock, as clock_getcpuclockid(3) makes it on Linux.
+        """Returns the CPU time so far in seconds, with nanosecond resolution, including that of ended threads."""
+        # The id of another process's CPU clock, as clock_getcpuclockid(3) computes it on Linux.
         return time.clock_gettime(~self.process.pid << 3 | 2)
 
     def loop_seconds(self):
-        """CPU time so far of the event loops alone, where pushes are dealt with. They never end."""
+        """Returns the CPU time so far of the event loops alone, which process the pushes. These threads never end."""
         threads = pathlib.Path(f"/proc/{self.process.pid}/task").glob("*")
         loops = [thread for thread in threads if (thread / "comm").read_text().startswith("NIO-ELT")]
         return sum(int((loop / "schedstat").read_text().split()[0]) for loop in loops) / 1e9
@@ -69,7 +69,7 @@ class MockProcess(ServerProcess):
             binary, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", folder / "Certs",
             "--port-file", self.port_file, "--config", config, "--threads", str(side.threads), "--log-level", "error",
             *side.flags]
-        # What a shell has set for a server of its own must not change this one.
+        # Settings that the shell has for another server must not apply to this one.
         plain = {name: value for name, value in os.environ.items() if not name.startswith("APNS_MOCK_")}
         self.start(command, cores, env=plain, stderr=subprocess.DEVNULL)
 
@@ -94,15 +94,17 @@ class MockProcess(ServerProcess):
 
     @property
     def is_full(self):
-        """Whether each further push makes the inbox drop its oldest one."""
+        """Whether each further push makes the inbox drop its oldest record."""
         return self.inbox()["evicted"] > 0
 
     def mark(self):
-        """Where the inbox stands."""
+        """Returns the inbox's last sequence number."""
         return self.inbox()["last_seq"]
 
     def verify(self, mark, pushes):
-        """Looks whether so many pushes were recorded since, all with expected answers, and each of those was given."""
+        """Checks that exactly `pushes` pushes were recorded since `mark`, all with expected responses, and that
+        each expected response occurred.
+        """
         recorded = self.mark() - mark
         if recorded != pushes:
             raise BadRun(f"{pushes} pushes sent, {recorded} recorded")
@@ -117,9 +119,11 @@ class MockProcess(ServerProcess):
 
 
 class NghttpdProcess(ServerProcess):
-    """nghttpd, of the nghttp2 project, with an empty file for each path, or without any where it has to answer 404."""
+    """nghttpd, from the nghttp2 project, with an empty file for each path, or with no files if it has to answer
+    404.
+    """
 
-    # It keeps nothing.
+    # It has no inbox to fill.
     is_full = True
 
     def __init__(self, side, paths, folder, cores):
@@ -147,4 +151,4 @@ class NghttpdProcess(ServerProcess):
         return None
 
     def verify(self, mark, pushes):
-        """It records nothing: h2load's count of the answers is all there is."""
+        """Does nothing: nghttpd records nothing, so h2load's count of the responses is the only check."""

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""How long after a push's answer a wait for that push is answered, while hundreds wait and others push.
+"""Measures the delay between a push's response and the response to a wait for that push, under concurrent waits and load.
 
-One thread looks at both sockets at once: the time counts from the first byte that comes back for the push to the first
-byte that comes back for the wait, and is none where the wait's comes first. Run it with the client tests' Python, on a
-machine that does nothing else: .build/clients/bin/python Benchmarks/waits.py
+One thread polls both sockets at once. The delay is the time from the first byte received for the push to the first byte
+received for the wait, and zero if the wait's byte comes first. Run it with the client tests' Python on an idle machine:
+.build/clients/bin/python Benchmarks/waits.py
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main():
 
 
 class Load:
-    """Pushes to one device, so many a second, by h2load."""
+    """Pushes to one device at a given rate per second, sent by h2load."""
 
     def __init__(self, server, rate):
         self.process = rate and subprocess.Popen(

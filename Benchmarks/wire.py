@@ -1,4 +1,4 @@
-"""As much of HTTP/2 (RFC 9113) and HPACK (RFC 7541) as connections need that h2load cannot make."""
+"""The subset of HTTP/2 (RFC 9113) and HPACK (RFC 7541) needed for connections that h2load cannot make."""
 
 import socket
 
@@ -10,7 +10,7 @@ HEADER_SIZE = 9
 
 
 class Connection:
-    """A connection on which SETTINGS were exchanged."""
+    """A connection on which SETTINGS have been exchanged."""
 
     def __init__(self, context, port):
         self.buffer = b""
@@ -37,7 +37,7 @@ class Connection:
             self.receive(seen)
 
     def frames(self):
-        """Takes what has come, frame by frame: kind and flags. SETTINGS are acknowledged."""
+        """Yields the kind and flags of each complete frame received so far, and acknowledges SETTINGS."""
         while len(self.buffer) >= HEADER_SIZE:
             end = HEADER_SIZE + int.from_bytes(self.buffer[:3], "big")
             if len(self.buffer) < end:
@@ -52,7 +52,7 @@ class Connection:
             yield kind, flags
 
     def note(self, kind, flags, stream, content):
-        """What further needs of a frame, whoever waits for another one."""
+        """Called for every received frame; subclasses override it to keep what they need."""
 
     def receive(self, seen=()):
         more = self.socket.recv(65536)
@@ -66,12 +66,12 @@ def frame(kind, flags, stream, body):
 
 
 def text(value):
-    """A string of HPACK (RFC 7541 section 5.2), in Huffman code where that is shorter, as most libraries say it."""
+    """Returns an HPACK string (RFC 7541 section 5.2), Huffman-coded if that is shorter, as most libraries do."""
     plain, bits = value.encode(), "".join(HUFFMAN[character] for character in value)
     count = (len(bits) + 7) // 8
     if count >= len(plain):
         return length(len(plain), 0) + plain
-    # Ones fill the last byte up.
+    # The last byte is padded with ones.
     return length(count, 0x80) + int(bits + "1" * (count * 8 - len(bits)), 2).to_bytes(count, "big")
 
 
@@ -85,8 +85,9 @@ def length(size, mark):
 
 
 def codes():
-    """The codes of the characters that requests are made of (RFC 7541 appendix B). The code is canonical: which have how
-    many bits, and their order, says all of it."""
+    """Returns the Huffman codes of the characters that occur in requests (RFC 7541 appendix B). The code is
+    canonical: the length of each character's code and the order of the characters determine it.
+    """
     code, bits, found = 0, 5, {}
     for characters in ("012aceiost", " %-./3456789=A_bdfghlmnpru", ":BCDEFGHIJKLMNOPQRSTUVWYjkqvwxyz", "&*,;XZ"):
         for character in characters:

@@ -1,4 +1,4 @@
-"""What is measured: one table, each entry a request, the servers that answer it, and what their ratio should be."""
+"""The workloads in one table: each entry has a request, the servers that answer it, and the target for their ratio."""
 
 import dataclasses
 
@@ -8,24 +8,25 @@ TOPIC = "com.example.app"
 
 @dataclasses.dataclass(frozen=True)
 class Push:
-    """The requests: the same for both servers."""
+    """The requests, the same for both servers."""
 
     bytes: int = 1024
     connections: int = 1
-    # At once on each connection.
+    # Concurrent streams per connection.
     streams: int = 100
     topic: str = TOPIC
     device: str = DEVICE
-    # If more than one: so many numbered device tokens in turn, in place of `device`.
+    # If more than one: this many numbered device tokens in turn, instead of `device`.
     devices: int = 1
-    # Whether the signature of the provider token is wrong.
+    # Whether the provider token's signature is invalid.
     is_forged: bool = False
-    # After so many pushes the connection ends and another begins, with a provider token of its own where that is said.
+    # If not zero: the connection is replaced after this many pushes, with a new provider token if
+    # `has_fresh_tokens`.
     each_connection: int = 0
     has_fresh_tokens: bool = False
-    # If any: all on one connection, where so many have the same provider token; then it is signed anew.
+    # If not zero: all pushes use one connection, and the provider token is signed anew after this many.
     each_token: int = 0
-    # Of the load generator.
+    # Threads of the load generator.
     threads: int = 1
 
     @property
@@ -37,16 +38,16 @@ class Push:
 
 @dataclasses.dataclass(frozen=True)
 class Mock:
-    """apns-mock, which has to answer with each of these statuses and with no other."""
+    """apns-mock, which must answer with each of these statuses and no other."""
 
     answers: tuple = (200,)
     threads: int = 1
     flags: tuple = ()
-    # What stands under apns: in the config file.
+    # The settings below `apns:` in the config file.
     settings: tuple = ()
-    # What is told of devices beforehand.
+    # Devices registered through the admin API beforehand.
     devices: tuple = ()
-    # Whether somebody reads the inbox all the time.
+    # Whether clients read the inbox during the measurement.
     is_read: bool = False
 
 
@@ -64,19 +65,19 @@ class Workload:
     push: Push = Push()
     ours: Mock = Mock()
     theirs: object = Nghttpd()
-    # What is compared: "cpu_us", the CPU time of the whole server, "loops_us", that of its event loops, both in µs a
-    # push; "per_second", pushes a second. Each is a row of the report.
+    # The figures to compare, one report row each: "cpu_us", the CPU time of the whole server, and "loops_us", that
+    # of its event loops, both in µs per push; "per_second", pushes per second.
     figures: tuple = ("cpu_us",)
-    # The most the ratio of the first figure should be; of pushes a second the least.
+    # The highest acceptable ratio of the first figure; for pushes per second the lowest.
     target: float = None
-    # In one run; few enough for the inbox to hold all of them.
+    # Pushes per run; few enough for the inbox to hold all of them.
     pushes: int = 50_000
-    # If any: ours takes the runs so many times over and keeps all of it, and its last part is compared with the first of
-    # theirs.
+    # If not zero: our server repeats the runs this many times and keeps all records, and its last part is compared
+    # with the first part of the other server.
     parts: int = 0
-    # Without so many cores there is nothing to be seen.
+    # Cores needed for a meaningful result.
     cores: int = 2
-    # Of these the server gets two, where there are four.
+    # Whether the server gets two cores, on machines with at least four.
     has_wide_server: bool = False
 
 
@@ -99,7 +100,8 @@ WORKLOADS = [
     Workload("400-topic", "rejected: BadTopic", Push(topic="com example app"), Mock((400,)), target=REJECTED),
     Workload("400-404", "rejected: BadDeviceToken, against nghttpd's 404, whose answer has a body too", BAD_DEVICE,
              Mock((400,)), Nghttpd((404,))),
-    # As APNs does, a connection that has not shown a good token yet gets one stream at a time: hence both.
+    # As in APNs, a connection is limited to one stream until it has presented a valid token, hence the two
+    # workloads.
     Workload("403", "rejected: InvalidProviderToken, setting first_streams: 100", Push(is_forged=True),
              Mock((403,), settings=HUNDRED_AT_ONCE), target=REJECTED),
     Workload("403-one", "rejected: InvalidProviderToken, one stream at a time", Push(is_forged=True, streams=1),
@@ -107,7 +109,7 @@ WORKLOADS = [
     Workload("410", "rejected: Unregistered", Push(), Mock((410,), devices=(DEAD,)), target=REJECTED),
     Workload("413", "rejected: PayloadTooLarge, 5 KB", Push(bytes=5120), Mock((413,)), pushes=25_000,
              target=REJECTED),
-    # A push is refused on its first attempt only: each has a device token of its own.
+    # The profile rejects a push on its first attempt only, so each push has its own device token.
     Workload("faults", "profile flaky-503 against healthy, 50,000 devices", Push(devices=50_000),
              Mock((200, 503), flags=("--profile", "flaky-503")), Mock(), target=1.1),
     Workload("reading", "the inbox is read meanwhile, against not: CPU of the event loops, pushes a second", Push(),
