@@ -1,4 +1,4 @@
-"""Fixtures: the program under test, one server for the whole session, further ones with flags of their own."""
+"""Fixtures: the binary under test, a server shared by the session, and further servers with their own flags."""
 
 import json
 import pathlib
@@ -12,7 +12,8 @@ from support import browser as browsers, drivers, hosts
 from support.server import Server, run
 from support.way import Way
 
-# Whoever starts the tests in the background, or by nohup, has them ignored, and so would every program that they start.
+# A shell that starts the tests in the background, or nohup, makes them ignore these signals, and the programs they
+# start would inherit that.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
@@ -34,12 +35,12 @@ def binary(pytestconfig):
 
 @pytest.fixture(scope="session")
 def certs(tmp_path_factory):
-    """One folder of certificates and keys for all servers, filled by the first that starts."""
+    """One folder of certificates and keys for all servers, created by the first that starts."""
     return tmp_path_factory.mktemp("certs")
 
 
 def ended_well(server):
-    """Stops a server that still runs; a server that crashed in the meantime fails the test."""
+    """Stops a server; fails the test if the server has crashed."""
     try:
         assert server.stop() == 0, f"serve ended with {server.process.returncode}:\n{server.log()[-4000:]}"
     finally:
@@ -48,7 +49,7 @@ def ended_well(server):
 
 @pytest.fixture(scope="session")
 def server(binary, certs):
-    """The shared server with default settings. Tests keep apart by using devices of their own."""
+    """The shared server with default settings. Tests use their own devices to keep their records apart."""
     running = Server(binary, certs)
     yield running
     ended_well(running)
@@ -70,8 +71,9 @@ def ipv6_server(binary, certs):
 
 @pytest.fixture(scope="session")
 def apple_server(binary, certs, tmp_path_factory):
-    """A server where Apple's sandbox is for a client: its host name, port 443. Fixed ports are for this one alone; the
-    address is of its own."""
+    """A server at the address that clients expect for Apple's sandbox: its host name, port 443. Only this server
+    uses a fixed port, on a loopback address that no other server uses.
+    """
     address = hosts.free_https_address()
     way = hosts.apple_here(address, tmp_path_factory.mktemp("hosts"))
     running = Server(binary, certs, apns=(f"{address}:443",))
@@ -82,13 +84,13 @@ def apple_server(binary, certs, tmp_path_factory):
 
 @pytest.fixture
 def server_for(request, server):
-    """`server_for(client)`: a server which that client of `drivers.ALL` can be pointed at."""
+    """`server_for(client)`: a server which that client of `drivers.ALL` can connect to."""
     return lambda client: request.getfixturevalue("apple_server") if client in drivers.FIXED else server
 
 
 @pytest.fixture(scope="session")
 def certificate(binary, server):
-    """A provider certificate for two topics, made by the command for it; the paths of its chain and its key."""
+    """A provider certificate for two topics, made by `certs client`: the paths of its chain and its key."""
     made = run(
         binary, "certs", "client", "--topic", "com.example.app", "--topic", "com.example.app.voip", "--json",
         "--certs", server.certs)
@@ -99,7 +101,7 @@ def certificate(binary, server):
 
 @pytest.fixture
 def start(binary, certs):
-    """Starts further servers: `start("--rules", "strict")`. Each is stopped after the test and must end with 0."""
+    """Starts further servers: `start("--rules", "strict")`. Each is stopped after the test and must exit with 0."""
     running = []
 
     def starter(*flags, **settings):
@@ -113,13 +115,15 @@ def start(binary, certs):
 
 @pytest.fixture
 def device():
-    """A device token nobody else uses."""
+    """A device token that no other test uses."""
     return secrets.token_hex(32)
 
 
 @pytest.fixture(scope="module")
 def browser():
-    """A headless Chromium for the tests of one file. What drives it may not stay while others want an event loop."""
+    """A headless Chromium for the tests of one file. It must end with them: Playwright occupies the thread's event
+    loop.
+    """
     pytest.importorskip("playwright", reason="Playwright, which drives the browser, is not installed")
     if browsers.program() is None:
         pytest.skip("no Chromium on this machine: apt-get install chromium")
@@ -129,8 +133,9 @@ def browser():
 
 @pytest.fixture
 def look(browser):
-    """`look(server, "/?q=…")` opens the page. Afterwards the browser must have had nothing to complain about, and must
-    have asked nobody else for anything."""
+    """`look(server, "/?q=…")` opens the page. After the test the browser must have logged no error or warning and
+    must have sent no request to another origin.
+    """
     views = []
 
     def open_page(server, path="/", **settings):
@@ -147,7 +152,7 @@ def look(browser):
 
 @pytest.fixture
 def provider():
-    """`provider(server)` is a provider library with a connection of its own."""
+    """`provider(server)` is a provider library with its own connection."""
     opened = []
 
     def connect(server):

@@ -1,4 +1,4 @@
-"""Takes the pictures of the page that stand in the README: `make screenshots`. Look at them before they are committed."""
+"""Creates the README's screenshots of the web UI: `make screenshots`. Review them before committing."""
 
 import argparse
 import io
@@ -23,7 +23,9 @@ def device(number):
 
 
 def furnish(server):
-    """Pushes of every kind and fate; the seq of those that are looked at, by name."""
+    """Sends pushes with every kind of content and result; returns the sequence numbers used by the screenshots, by
+    name.
+    """
     one = browser.Provider(server)
     now = int(time.time())
     activity = {"topic": TOPIC + ".push-type.liveactivity", "type": "liveactivity"}
@@ -54,7 +56,7 @@ def furnish(server):
         for attempt in range(3):
             if two.push(device(number), payload, topic=TOPIC).status_code == 200:
                 break
-            time.sleep(0.05 + 0.1 * attempt)  # A provider that waits longer each time.
+            time.sleep(0.05 + 0.1 * attempt)  # A provider with backoff.
     two.close()
     server.api("POST", "/rules", {"name": "slow-shop", "when": {"topic": "com.acme.shop"}, "do": {"hang": {"for": "40s"}}, "ttl": "10m"})
     three = browser.Provider(server)
@@ -66,15 +68,15 @@ def furnish(server):
 
 
 def held(one):
-    """A push whose answer is held back; the server's end is also its."""
+    """Sends a push whose response is delayed. The request fails when the server is stopped."""
     try:
         one.push(device(31), {"aps": {"alert": {"title": "Back in stock", "body": "The blue one."}}}, topic="com.acme.shop")
-    except Exception:  # noqa: BLE001 - whatever the end is called
+    except Exception:  # the type of the error does not matter
         pass
 
 
 def shots(seqs):
-    """Name, path, theme, size, what to do before."""
+    """Returns name, path, theme and size of each screenshot."""
     faulted, activity = seqs["faulted"], seqs["activity"]
     return [
         ("page-light", f"/?push={faulted}", "light", (1360, 860)),
@@ -92,7 +94,7 @@ def shots(seqs):
 
 
 def save(picture, path):
-    """In few colours: a third of the size, and no difference to be seen."""
+    """Saves the image with a palette of 256 colors, a third of the size without a visible difference."""
     image = Image.open(io.BytesIO(picture)).convert("RGB")
     image.quantize(256, kmeans=2, dither=Image.Dither.NONE).save(path, optimize=True)
 
@@ -117,7 +119,7 @@ def main():
                     view.page.locator("#banner").wait_for()
                     view.until("() => document.querySelector('[data-group=all] .group-count')")
                     view.page.wait_for_load_state("load")
-                    view.page.wait_for_timeout(600)  # Nothing is tested here: what is still loading may come.
+                    view.page.wait_for_timeout(600)  # Not a test, so a fixed wait for late rendering is enough.
                     save(view.page.screenshot(), folder / f"{name}.png")
                     print(folder / f"{name}.png")
                     view.close()

@@ -1,4 +1,4 @@
-"""Lets a server soak in mixed traffic: `make soak SOAK_MINUTES=60`. Ends with 1 if anything was wrong."""
+"""Soaks a server in mixed traffic: `make soak SOAK_MINUTES=60`. Exits with 1 if anything was wrong."""
 
 import argparse
 import pathlib
@@ -34,7 +34,7 @@ def main():
 
 
 def show(text):
-    """On a terminal, in place of what stood there before."""
+    """Replaces the previous progress line if stderr is a terminal."""
     if sys.stderr.isatty():
         sys.stderr.write(f"\r\x1b[K{text}")
         sys.stderr.flush()

@@ -1,4 +1,4 @@
-"""Pushes with aioapns: a JSON description on stdin, the last answer as JSON on stdout."""
+"""Sends pushes with aioapns: a JSON description on stdin, the last response as JSON on stdout."""
 
 import asyncio
 import json

@@ -1,11 +1,11 @@
-"""A push with apns2 (PyAPNs2): a JSON description on stdin, what it tells as JSON on stdout."""
+"""Sends a push with apns2 (PyAPNs2): a JSON description on stdin, the result as JSON on stdout."""
 
 import collections
 import collections.abc
 import json
 import sys
 
-# Its HTTP/2 library looks for these where Python had them until 3.9.
+# Its HTTP/2 library imports these from where Python had them until 3.9.
 for name in ("Iterable", "Mapping", "MutableMapping", "MutableSet", "Sequence"):
     setattr(collections, name, getattr(collections.abc, name))
 

@@ -1,4 +1,4 @@
-"""A push with curl_cffi (curl on BoringSSL): a JSON description on stdin, the answer as JSON on stdout."""
+"""Sends a push with curl_cffi (curl on BoringSSL): a JSON description on stdin, the response as JSON on stdout."""
 
 import json
 import sys

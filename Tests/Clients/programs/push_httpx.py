@@ -1,4 +1,4 @@
-"""A push with httpx: a JSON description on stdin, the answer as JSON on stdout."""
+"""Sends a push with httpx: a JSON description on stdin, the response as JSON on stdout."""
 
 import json
 import ssl
@@ -14,7 +14,8 @@ if push["tls"]:
     context.minimum_version = context.maximum_version = ssl.TLSVersion["TLSv" + push["tls"].replace(".", "_")]
 url, headers, extensions = push["url"], push["headers"], {}
 if push["address"]:
-    # httpx has no resolver to set: it connects to the address and is told the name for TLS and for the request.
+    # httpx has no resolver setting: it connects to the address and gets the name for TLS and for the request
+    # separately.
     url = f"https://{push['address']}:{push['port']}"
     headers = {**headers, "host": push["host"]}
     extensions = {"sni_hostname": push["host"]}

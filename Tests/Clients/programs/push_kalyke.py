@@ -1,4 +1,6 @@
-"""A push with kalyke: a JSON description on stdin, what it tells as JSON on stdout. It knows no host but Apple's."""
+"""Sends a push with kalyke, which supports no host but Apple's: a JSON description on stdin, the result as JSON on
+stdout.
+"""
 
 import asyncio
 import json
@@ -14,7 +16,7 @@ named = {
     "priority": ApnsPriority(push["priority"]),
 }
 if push["certificate"]:
-    warnings.simplefilter("ignore", DeprecationWarning)  # certificates are for VoIP alone in this library, and ending
+    warnings.simplefilter("ignore", DeprecationWarning)  # the library supports certificates for VoIP only, and deprecates them
     config = VoIPApnsConfig(**named)
     client = VoIPCertificateClient(
         use_sandbox=True, auth_key_filepath=push["certificate"], key_filepath=push["certificate_key"])

@@ -1,4 +1,6 @@
-"""What an attack must leave alone: the answers of others, memory, processor, descriptors, the log."""
+"""Checks that an attack leaves other clients' responses, memory, processor time, descriptors and the log
+unaffected.
+"""
 
 import contextlib
 import os
@@ -17,7 +19,7 @@ ENHANCE_YOUR_CALM = 11
 
 
 class Bystander(threading.Thread):
-    """A provider that pushes all the while on a connection of its own. `end` gives the statuses it got."""
+    """A provider that pushes continuously on its own connection. `end` returns the statuses it received."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -32,7 +34,7 @@ class Bystander(threading.Thread):
             with connect(self.server) as wire:
                 while not self._leaving.wait(0.005):
                     self.statuses.append(wire.push(push_headers(self.server, self.device)).status)
-        except Exception as error:  # told by `end`, in the thread of the test
+        except Exception as error:  # raised by `end`, in the test's thread
             self.error = error
 
     def end(self):
@@ -44,7 +46,7 @@ class Bystander(threading.Thread):
 
 
 def processor_seconds(server):
-    """Processor time of the process so far; None where there is no /proc."""
+    """Returns the process's CPU time so far in seconds; None on systems without /proc."""
     stat = pathlib.Path(f"/proc/{server.process.pid}/stat")
     if not stat.exists():
         return None
@@ -53,13 +55,13 @@ def processor_seconds(server):
 
 
 def descriptors(server):
-    """How many files and sockets the process has open; None where there is no /proc."""
+    """Returns the number of files and sockets the process has open; None on systems without /proc."""
     folder = pathlib.Path(f"/proc/{server.process.pid}/fd")
     return len(list(folder.iterdir())) if folder.exists() else None
 
 
 def peak_bytes(server):
-    """The most memory the process has held since `forget_peak`; None where there is no /proc."""
+    """Returns the process's peak memory since `forget_peak`; None on systems without /proc."""
     status = pathlib.Path(f"/proc/{server.process.pid}/status")
     if not status.exists():
         return None
@@ -67,16 +69,17 @@ def peak_bytes(server):
 
 
 def forget_peak(server):
-    with contextlib.suppress(OSError):  # not everywhere allowed: then the peak is that of the whole life
+    with contextlib.suppress(OSError):  # not allowed everywhere: then the peak is that of the whole life
         pathlib.Path(f"/proc/{server.process.pid}/clear_refs").write_text("5")
 
 
 @contextlib.contextmanager
 def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, answers=3):
-    """While the body attacks, a bystander gets 200 for every push, and at least `answers` of them; the server never holds
-    more than `memory` bytes above what it held, spends at most `processor` seconds, and has no more descriptors open at the
-    end than before. The seconds are for a machine a tenth as fast as today's, and still far from what a loop that
-    spins takes."""
+    """Runs the body, which attacks, beside a bystander, and checks the damage: the bystander gets 200 for every
+    push and at least `answers` responses, the server never uses more than `memory` bytes beyond what it used
+    before, spends at most `processor` seconds, and has no more descriptors open at the end. The limit in seconds
+    allows for a machine a tenth as fast as today's and is still far below what a busy loop takes.
+    """
     bystander = Bystander(server)
     bystander.start()
     await_that(lambda: bystander.statuses or bystander.error, "the bystander has no answer")
@@ -103,19 +106,22 @@ def await_that(is_so, complaint, patience=30):
 
 
 def name_of(sock):
-    """How the server calls the client at this end of a connection."""
+    """Returns the server's name for the client on this socket: its address and port."""
     host, port = sock.getsockname()[:2]
     return f"{host}:{port}"
 
 
 def told_of(server, client, count=1):
-    """The lines of the log about a client, once there are `count`. Routine is not logged, so they are complaints."""
+    """Returns the log lines about a client once there are `count`. Normal operation is not logged, so they are all
+    problems.
+    """
     return [line for line in server.logged(client, count=count) if re.search(rf"\b{re.escape(client)}\b", line)]
 
 
 def storm(wire, chunk, limit=24 * MEBIBYTE):
-    """Writes `chunk` again and again until the server ends the connection or `limit` bytes are out; the GOAWAY frames it
-    said meanwhile, all after which the server must have closed."""
+    """Writes `chunk` repeatedly until the server closes the connection or `limit` bytes are sent. The server must
+    then have closed. Returns the GOAWAY frames it sent.
+    """
     sent = 0
     try:
         while sent < limit and not goaways(wire):
@@ -123,7 +129,7 @@ def storm(wire, chunk, limit=24 * MEBIBYTE):
             sent += len(chunk)
             wire.drain()
     except Closed:
-        pass  # hung up on while writing: what it said before is still to be read
+        pass  # closed while writing: frames sent before the close can still be read
     wire.read_to_end()
     assert wire.closed
     return goaways(wire)

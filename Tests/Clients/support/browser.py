@@ -1,4 +1,4 @@
-"""A headless Chromium of this machine, driven by Playwright, looking at the page of a server."""
+"""The machine's headless Chromium, controlled by Playwright, showing the page of a server."""
 
 import contextlib
 import json
@@ -14,13 +14,13 @@ PLACES = (
     "/Applications/Chromium.app/Contents/MacOS/Chromium",
     "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
 )
-PATIENCE = 20_000  # milliseconds; a loaded machine draws slowly
-# `--no-sandbox`: the browser's sandbox refuses to run as root, and what it shows here is ours.
+PATIENCE = 20_000  # milliseconds; rendering is slow on a loaded machine
+# `--no-sandbox`: the browser's sandbox refuses to run as root, and the browser only shows our own page.
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--force-color-profile=srgb"]
 
 
 def program():
-    """The browser's path; None if there is none."""
+    """Returns the browser's path, or None if there is no browser."""
     found = (shutil.which(name) for name in NAMES)
     return next((path for path in found if path), None) or next(
         (path for path in PLACES if os.access(path, os.X_OK)), None)
@@ -28,7 +28,7 @@ def program():
 
 @contextlib.contextmanager
 def running():
-    """A browser that ends with the block. Playwright keeps an event loop while it runs: nothing else may want one."""
+    """Runs a browser for the duration of the block. While it runs, Playwright occupies the thread's event loop."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
@@ -38,7 +38,9 @@ def running():
 
 
 class View:
-    """The page of a server in a window of its own. What the browser complains about is kept in `complaints`."""
+    """The page of a server in its own window. The browser's errors and warnings are kept in `complaints`, requests
+    to other origins in `foreign`.
+    """
 
     def __init__(self, browser, server, path="/", *, width=1440, height=900, **context):
         context.setdefault("color_scheme", "light")
@@ -56,12 +58,12 @@ class View:
         self.page.goto(self.base + path)
 
     def live(self):
-        """Waits until the page follows what happens."""
+        """Waits until the page receives live updates."""
         self.page.locator(".bar-live.is-live").wait_for()
         return self
 
     def row(self, text):
-        """The rows with this text."""
+        """Returns the rows with this text."""
         return self.page.locator(".row", has_text=text)
 
     def until(self, expression, argument=None):
@@ -81,7 +83,9 @@ class Provider:
             http2=True, verify=ssl.create_default_context(cafile=server.ca), base_url=server.url, timeout=30)
 
     def push(self, device, payload, *, topic="com.example.app", type="alert", **headers):
-        """The answer. `payload` is a text or what JSON can say; header names are written with `_`."""
+        """Sends a push and returns the response. `payload` is a string or a JSON value; header names are written
+        with `_`.
+        """
         text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False)
         sent = {"authorization": self.server.bearer, "apns-topic": topic}
         if type:
@@ -90,7 +94,7 @@ class Provider:
         return self.client.post(f"/3/device/{device}", headers=sent, content=text.encode())
 
     def alert(self, device, title, body="A text"):
-        """Pushes an alert; the status."""
+        """Sends an alert and returns the status."""
         return self.push(device, {"aps": {"alert": {"title": title, "body": body}}}).status_code
 
     def close(self):
@@ -98,8 +102,9 @@ class Provider:
 
 
 def accessibility(page):
-    """What axe finds wrong with the page as it is now: a line each. The script runs beside the page's own, through the
-    driver, so its policy stays as it is."""
+    """Returns axe's accessibility violations in the page's current state, one string each. The script is injected
+    through the driver, so the page's content security policy stays unchanged.
+    """
     import axe_playwright_python
 
     script = pathlib.Path(axe_playwright_python.__file__).parent / "axe.min.js"

@@ -1,7 +1,8 @@
-"""Campaigns of pushes under a fault profile, and what the inbox tells of them.
+"""Campaigns of pushes under a fault profile, and what the inbox recorded about them.
 
-Each push has a number, which stands in its payload as `n`. Its device token is always the same, so that a seed decides
-the same about it each time."""
+Each push has a number, `n` in its payload. The device tokens are the same in every run, so that the same seed
+injects the same faults.
+"""
 
 import collections
 import hashlib
@@ -10,13 +11,13 @@ import pytest
 
 from support.drivers import Push
 
-MOST = 1000  # the largest page of the admin API
+MOST = 1000  # the admin API's largest page size
 SEED = 7
 
 
 @pytest.fixture
 def under(start):
-    """`under("flaky-503?rate=0.5")`: a server of its own with that profile in force."""
+    """`under("flaky-503?rate=0.5")`: a new server with that profile active."""
 
     def starter(reference):
         server = start("--seed", SEED)
@@ -31,7 +32,7 @@ def device(number):
 
 
 def campaign(count, *, start=0, devices=None, **more):
-    """`count` pushes, each to a device of its own unless `devices` (numbers, in order) says otherwise."""
+    """Returns `count` pushes, each to a different device unless `devices` (numbers, in order) is given."""
     devices = devices or range(start, start + count)
     return [
         Push(device(to), {"aps": {"alert": "hello"}, "n": start + index}, **more)
@@ -44,7 +45,7 @@ def numbers(pushes):
 
 
 def records(server, **query):
-    """All records that match, oldest first, by the number of their push: {n: [record, …]}."""
+    """Returns all matching records, oldest first, by the number of their push: {n: [record, …]}."""
     found = server.api("GET", "/pushes", limit=MOST, **query)
     assert found["matched"] <= MOST, "more than a page"
     by_number = collections.defaultdict(list)
@@ -54,13 +55,14 @@ def records(server, **query):
 
 
 def attempts(server, **query):
-    """How often each push was sent: {n: count}."""
+    """Returns how often each push was sent: {n: count}."""
     return {n: len(found) for n, found in records(server, **query).items()}
 
 
 def shown(server):
-    """How many notifications APNs has taken for each push: {n: count}. Accepted again under the same `apns-id` or
-    collapse id it is the same notification, and shown once."""
+    """Returns how many notifications APNs accepted for each push: {n: count}. A push accepted again under the same
+    `apns-id` or collapse id is the same notification and shown once.
+    """
     return {
         n: len({record["apns"]["collapse_id"] or record["apns"]["id"].lower() for record in found})
         for n, found in records(server, accepted="true").items()
@@ -68,24 +70,26 @@ def shown(server):
 
 
 def once(pushes):
-    """What `shown` says when every push landed exactly once."""
+    """Returns the value of `shown` if every push was delivered exactly once."""
     return {n: 1 for n in numbers(pushes)}
 
 
 def served(server, **query):
-    """What was answered how often: {(status, reason): count}."""
+    """Counts the responses: {(status, reason): count}."""
     return collections.Counter(
         (record["served"]["status"], record["served"]["reason"])
         for found in records(server, **query).values() for record in found)
 
 
 def faulted(server):
-    """The numbers of the pushes that met the profile. Those behind them on a connection that a fault ended have no rule."""
+    """Returns the numbers of the pushes that the profile affected. A push that only failed because a fault ended
+    its connection has no rule in its record.
+    """
     return set(records(server, outcome="faulted", rule="*"))
 
 
 def again(server):
-    """The same from the beginning: no records, no counts, the same seed."""
+    """Restores the initial state: no records, counters at zero, the same seed."""
     server.api("POST", "/reset", {"inbox": True, "counters": True})
 
 

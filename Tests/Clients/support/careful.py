@@ -1,4 +1,4 @@
-"""A provider that does what Apple and the HTTP/2 standard ask for: it must get through every fault profile."""
+"""A provider that follows Apple's documentation and the HTTP/2 standard: it must deliver under every fault profile."""
 
 import asyncio
 import dataclasses
@@ -9,24 +9,24 @@ import uuid
 
 from support.careful_line import Line, Lost, Unprocessed
 
-FIRST_PAUSE = 0.02  # seconds; a real provider begins with seconds, and with 15 minutes for 5xx
+FIRST_PAUSE = 0.02  # seconds; a real provider starts with seconds, and with 15 minutes for 5xx
 LONGEST_PAUSE = 1
-CONNECT_DEADLINE = 0.5  # doubled with each attempt in vain, so that a slow machine gets through
+CONNECT_DEADLINE = 0.5  # doubled after each failed attempt, so that a slow machine can connect
 LONGEST_CONNECT_DEADLINE = 8
 MOST_ATTEMPTS = 40
 
 
 class Berth:
-    """A place for one line at a time. Each berth reconnects by itself, after a pause that is its own."""
+    """A slot for one line at a time, which reconnects independently of the others after its own pause."""
 
     def __init__(self, provider):
         self._provider = provider
         self._line = None
         self._opening = asyncio.Lock()
-        self._tries = 0  # since a push came through
+        self._tries = 0  # since the last successful push
 
     async def line(self):
-        """A usable line; nothing once the provider has stopped."""
+        """Returns a usable line, or None once the provider has halted."""
         async with self._opening:
             while not self._provider.halted and (self._line is None or not self._line.usable):
                 if self._tries > 0:
@@ -46,7 +46,7 @@ class Berth:
             self._line = None
 
     def proved(self):
-        """A push came through: the pauses begin anew."""
+        """Resets the pauses after a successful push."""
         self._tries = 1
 
     def close(self):
@@ -56,10 +56,12 @@ class Berth:
 
 @dataclasses.dataclass
 class CarefulProvider:
-    """Delivers pushes and keeps account of what became of them.
+    """Delivers pushes and records the result of each.
 
-    `deadline` for each request, `connections` at once, `width` requests in flight at most, `clock` by which provider
-    tokens are dated, `registered` when the app registered a device token, in milliseconds since 1970."""
+    `deadline` is the time limit per request in seconds, `connections` the number of concurrent connections, `width`
+    the most requests in flight, `clock` the clock that dates provider tokens, `registered` the time at which the
+    app registered each device token, in milliseconds since 1970.
+    """
 
     server: object
     deadline: float = 10
@@ -69,27 +71,27 @@ class CarefulProvider:
     registered: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
-        self.delivered = []  # the numbers of the pushes that were answered by 200
-        self.failed = {}  # number of the push: what was answered
-        self.waiting = []  # pushes kept for when an alarm has been seen to
+        self.delivered = []  # the numbers of the pushes answered with 200
+        self.failed = {}  # number of the push: the response
+        self.waiting = []  # pushes retained until an alarm has been resolved
         self.dropped = set()  # device tokens
-        self.alarms = []  # for a person to read
+        self.alarms = []  # for an operator to read
         self.halted = False
-        self.pauses = {}  # number of the push: the pauses before it was sent again
+        self.pauses = {}  # number of the push: the pauses before its retries
         self.reconnect_pauses = []
         self.connections_opened = 0
-        self.unanswered = 0  # how many attempts ended without an answer
-        self.shutdowns = 0  # how many pushes were answered by 503 Shutdown
+        self.unanswered = 0  # how many attempts ended without a response
+        self.shutdowns = 0  # how many pushes were answered with 503 Shutdown
         self.limit = self.width  # how many requests may be in flight now
         self.narrowest = self.width
         self.tokens = 0  # how many provider tokens were made
         self._token = None
         self._random = random.Random(1)
 
-    # What a caller does
+    # Public interface
 
     def run(self, pushes):
-        """One campaign: opens connections, delivers, closes them."""
+        """Runs one campaign: opens connections, delivers the pushes, closes the connections."""
 
         async def campaign():
             async with self:
@@ -109,25 +111,25 @@ class CarefulProvider:
             berth.close()
 
     async def deliver(self, pushes):
-        """Returns when the story of every push has ended."""
+        """Delivers the pushes; returns when each has its final result."""
         await asyncio.gather(*(self._deliver(push, index) for index, push in enumerate(pushes)))
 
     def resume(self):
-        """The cause of an alarm is mended; the pushes that were kept back."""
+        """Continues after the cause of an alarm is resolved; returns the retained pushes."""
         self.halted = False
         kept, self.waiting = self.waiting, []
         return kept
 
-    # What its parts need
+    # Used by the berths
 
     def halt(self, alarm):
-        """Nothing goes out until somebody has read the alarm."""
+        """Stops sending until an operator has resolved the alarm."""
         if not self.halted:
             self.alarms.append(alarm)
         self.halted = True
 
     async def pause(self, attempt, account):
-        """Twice as long each time, and not the same for everybody."""
+        """Sleeps twice as long with each attempt, with random jitter, and appends the pause to `account`."""
         length = min(FIRST_PAUSE * 2 ** attempt, LONGEST_PAUSE) * self._random.uniform(1, 1.5)
         account.append(length)
         await asyncio.sleep(length)
@@ -136,7 +138,7 @@ class CarefulProvider:
 
     async def _deliver(self, push, index):
         push = push if push.apns_id else dataclasses.replace(push, apns_id=str(uuid.uuid4()))
-        # One after the other for each device: it keeps their order, and only that device waits after a 429.
+        # Pushes to one device are serialized: this preserves their order, and a 429 delays only that device.
         async with self._lanes.setdefault(push.device, asyncio.Lock()):
             pauses = []
             for attempt in range(MOST_ATTEMPTS):
@@ -153,7 +155,7 @@ class CarefulProvider:
             self.failed[push.payload["n"]] = "too many attempts"
 
     async def _attempt(self, push, berth):
-        """Whether its story has ended; None asks for a pause first."""
+        """Returns True if the push has its final result, False to retry at once, and None to retry after a pause."""
         while self._in_flight >= self.limit:
             self._room.clear()
             await self._room.wait()
@@ -167,7 +169,7 @@ class CarefulProvider:
         except Unprocessed:
             return False
         except Lost:
-            # Fewer at once: whoever is slow gets slower when more wait for it.
+            # Reduce concurrency: a slow server becomes slower with more requests waiting.
             self.unanswered += 1
             self.limit = max(1, self.limit // 2)
             self.narrowest = min(self.narrowest, self.limit)
@@ -186,7 +188,7 @@ class CarefulProvider:
             self.delivered.append(push.payload["n"])
             return True
         if kind == (403, "ExpiredProviderToken"):
-            # The first push that hears of it makes the new token; the others find it made.
+            # The first push to receive this response makes the new token; the others use it.
             if self._token == token:
                 self._token = self._new_token()
             line.retire()
@@ -222,7 +224,7 @@ class CarefulProvider:
 
 
 def frame_headers(server, push):
-    """The header list of a push."""
+    """Returns a push's header list."""
     return [
         (":method", "POST"), (":scheme", "https"), (":path", f"/3/device/{push.device}"),
         (":authority", server.authority), *push.headers(server).items(),

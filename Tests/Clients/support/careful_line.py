@@ -1,4 +1,4 @@
-"""The connection of the careful provider: HTTP/2 by the book, on h2, with deadlines."""
+"""The careful provider's connection: HTTP/2 by the standard, on h2, with deadlines."""
 
 import asyncio
 import json
@@ -16,15 +16,15 @@ from support.wire import client_context
 
 
 class Unprocessed(Exception):
-    """The push was certainly not taken: it may be sent again as it is."""
+    """The push was certainly not processed: it may be sent again unchanged."""
 
 
 class Lost(Exception):
-    """No answer will come. The push may have been taken."""
+    """No response will arrive. The push may have been processed."""
 
 
 class Answer:
-    """What came back on one stream."""
+    """The response on one stream."""
 
     def __init__(self):
         self.finished = asyncio.get_running_loop().create_future()
@@ -33,7 +33,7 @@ class Answer:
 
     @property
     def facts(self):
-        """What the body says; an empty one, or one that cannot be read, says nothing."""
+        """The body's JSON object; empty if the body is empty or not a JSON object."""
         try:
             facts = json.loads(self.body)
         except ValueError:
@@ -49,7 +49,9 @@ class Answer:
 
 
 class Framing(H2Connection):
-    """To h2 a connection is over with GOAWAY; yet the streams up to the last one are still being answered."""
+    """An h2 connection that stays open after GOAWAY. h2 closes it, but streams up to the last one are still
+    answered.
+    """
 
     def _receive_goaway_frame(self, frame):
         received = super()._receive_goaway_frame(frame)
@@ -58,7 +60,7 @@ class Framing(H2Connection):
 
 
 class Line:
-    """One HTTP/2 connection that knows what it can still be used for."""
+    """One HTTP/2 connection that tracks whether it may be used for new streams."""
 
     def __init__(self, reader, writer):
         self.http = Framing(H2Configuration(header_encoding="utf-8"))
@@ -74,7 +76,7 @@ class Line:
 
     @classmethod
     async def open(cls, server, deadline):
-        """A connection whose first SETTINGS has been read, or an error after `deadline` seconds."""
+        """Returns a connection whose first SETTINGS has been received; raises an error after `deadline` seconds."""
         opening = asyncio.open_connection(
             "127.0.0.1", server.port, ssl=client_context(server.ca), server_hostname="localhost")
         line = cls(*await asyncio.wait_for(opening, deadline))
@@ -86,7 +88,7 @@ class Line:
         return line
 
     async def push(self, headers, body, deadline):
-        """Waits for a free stream, sends, and waits for the answer for `deadline` seconds."""
+        """Waits for a free stream, sends the push, and waits for the response for `deadline` seconds."""
         await self._until(lambda: self._has_room(len(body)))
         if not self.usable:
             raise Unprocessed
@@ -107,7 +109,7 @@ class Line:
             raise Lost(f"no answer within {deadline} s") from None
 
     def retire(self):
-        """No new streams; those that are open may still be answered."""
+        """Prevents new streams; open streams may still be answered."""
         self.usable = False
         self._changed.set()
         if not self._answers:
@@ -129,7 +131,7 @@ class Line:
             await self._changed.wait()
 
     async def _probe(self, deadline):
-        """Asks whether the other end is still there; a line without an answer to that is over."""
+        """Sends a PING to check that the peer is alive, and closes the line if no acknowledgement arrives."""
         if self._pong is None:
             self._pong = asyncio.get_running_loop().create_future()
             self.http.ping(b"careful!")

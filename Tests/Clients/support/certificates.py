@@ -1,4 +1,4 @@
-"""Provider certificates shaped as Apple's, signed by the server's own authority."""
+"""Provider certificates in the form of Apple's, signed by the server's CA."""
 
 import datetime
 import pathlib
@@ -14,21 +14,23 @@ NULL = b"\x05\x00"
 
 
 def der(tag, content):
-    """One DER element."""
+    """Returns one DER element."""
     size = len(content)
     head = bytes([size]) if size < 128 else bytes([0x82]) + size.to_bytes(2, "big")
     return bytes([tag]) + head + content
 
 
 def topic_list(topics):
-    """Extension …6.3.6: each topic followed by its labels."""
+    """Returns the value of the extension 1.2.840.113635.100.6.3.6: each topic followed by its labels."""
     return der(0x30, b"".join(der(0x0C, topic.encode()) + der(0x30, der(0x0C, b"app")) for topic in topics))
 
 
 def provider_certificate(certs, folder, *, uid="com.example.app", topics=("com.example.app",), marks=(DEVELOPMENT,),
                          strings=(), expired=False):
-    """The paths of a chain and a key. `marks`: the environments it is good for; no topics and no marks: no extension
-    of Apple's at all. `strings`: further extensions, (identifier, text) pairs."""
+    """Returns the paths of a chain and a key. `marks`: the environments the certificate is valid for; without
+    topics and marks it has none of Apple's extensions. `strings`: further extensions, as (identifier, text)
+    pairs.
+    """
     certs, folder = pathlib.Path(certs), pathlib.Path(folder)
     authority = x509.load_pem_x509_certificate((certs / "ca.pem").read_bytes())
     signer = serialization.load_pem_private_key((certs / "ca-key.pem").read_bytes(), password=None)

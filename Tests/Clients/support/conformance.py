@@ -1,8 +1,8 @@
-"""HTTP/2 said wrongly, and what came of it: frames as bytes with any length, flag and content, and the server's
-reaction as a word that a table can hold.
+"""HTTP/2 violations and the server's reactions to them: frames as bytes with arbitrary length, flags and content,
+and reactions as strings for the tables of expected results.
 
-Header blocks are written by `block`: literals without indexing and without Huffman coding, so they mean the same in any
-order and on any connection, and a test may add a representation of its own to them.
+`block` writes header blocks as literals without indexing and without Huffman coding, so their meaning depends
+neither on order nor on the connection, and a test may append a representation of its own.
 """
 
 import collections
@@ -34,7 +34,7 @@ WHOLE = END_STREAM | END_HEADERS  # a request without a body
  MAX_HEADER_LIST_SIZE) = range(1, 7)
 
 BODY = b'{"aps":{"alert":"hello"}}'
-OPENED = 1  # the stream of the push that was answered before the test: closed
+OPENED = 1  # the stream of the push answered before the test: closed
 STREAM = 3  # the stream the tests use: idle
 
 # Reactions
@@ -43,32 +43,37 @@ CLOSED = "closed"
 
 
 def connection_error(*codes):
-    """GOAWAY with one of these codes, then the end of the connection (RFC 9113 section 5.4.1)."""
+    """Returns the reactions for a connection error: GOAWAY with one of these codes, then the end of the connection
+    (RFC 9113 section 5.4.1).
+    """
     return {f"GOAWAY {code}" for code in codes}
 
 
 def stream_error(*codes):
-    """RST_STREAM with one of these codes. Section 5.4.1 lets a server end the connection instead."""
+    """Returns the reactions for a stream error: RST_STREAM with one of these codes. Section 5.4.1 allows a server
+    to treat it as a connection error instead.
+    """
     return {f"RST_STREAM {code}" for code in codes} | connection_error(*codes)
 
 
 def answered(*statuses):
-    """The request is answered with one of these."""
+    """Returns the reactions for a response with one of these statuses."""
     return {f"answered {status}" for status in statuses}
 
 
 SERVED = answered(200)
-# Section 8.1.1. A bad push must not cost a provider the others on the connection: to end that is not good enough here.
+# Section 8.1.1. A malformed push must not affect the provider's other pushes on the connection, so a connection
+# error is not accepted here.
 MALFORMED = {"RST_STREAM PROTOCOL_ERROR"}
 
 
 def table(cases):
-    """A parametrisation by a dict: id, (what is said, the reactions that are right)."""
+    """Returns a parametrization by a dict: id, (what is sent, the correct reactions)."""
     return pytest.mark.parametrize("say, right", cases.values(), ids=cases.keys())
 
 
 def frame(kind, flags=0, stream=0, payload=b"", *, length=None):
-    """A frame. `stream` may have the reserved bit set; `length` is what the header claims."""
+    """Returns a frame. `stream` may have the reserved bit set; `length` overrides the length in the header."""
     length = len(payload) if length is None else length
     return struct.pack(">I", length)[1:] + bytes([kind, flags]) + struct.pack(">I", stream) + payload
 
@@ -78,12 +83,12 @@ def number(value, size=4):
 
 
 def setting(*pairs):
-    """The payload of SETTINGS."""
+    """Returns the payload of SETTINGS."""
     return b"".join(struct.pack(">HI", *pair) for pair in pairs)
 
 
 def padded(payload, padding, claimed=None):
-    """A payload with its padding around it."""
+    """Returns a payload with padding. `claimed` overrides the pad length field."""
     return bytes([padding if claimed is None else claimed]) + payload + b"\0" * padding
 
 
@@ -92,7 +97,7 @@ def priority(depends_on, weight=15, exclusive=False):
 
 
 def integer(value, prefix, pattern=0):
-    """An HPACK integer (RFC 7541 section 5.1) in the low `prefix` bits, with `pattern` in the others."""
+    """Returns an HPACK integer (RFC 7541 section 5.1) in the low `prefix` bits, with `pattern` in the others."""
     most = (1 << prefix) - 1
     if value < most:
         return bytes([pattern | value])
@@ -104,13 +109,13 @@ def integer(value, prefix, pattern=0):
 
 
 def text(value):
-    """An HPACK string without Huffman coding."""
+    """Returns an HPACK string without Huffman coding."""
     value = value if isinstance(value, bytes) else value.encode()
     return integer(len(value), 7) + value
 
 
 def field(name, value):
-    """One header field as it is, literal and not indexed."""
+    """Returns one header field as a literal without indexing."""
     return b"\0" + text(name) + text(value)
 
 
@@ -119,8 +124,9 @@ def block(fields):
 
 
 class Line(Wire):
-    """A connection for one violation. Unless it is `fresh`, a push was answered on it before (stream 1), so that the
-    server allows many streams; its table of header fields is empty all the same."""
+    """A connection for one violation. Unless it is `fresh`, a push was answered on it before (stream 1), so that
+    the server allows many streams; its dynamic table is empty nevertheless.
+    """
 
     def __init__(self, server, device, *, preface=True, settings=None, fresh=False):
         super().__init__(tls_socket(server), preface=False)
@@ -133,28 +139,29 @@ class Line(Wire):
             self.write(self.push_on(OPENED))
             assert self.answer(OPENED).status == 200
 
-    # What is said
+    # Requests
 
     def fields(self, *extra, **changes):
-        """The header list of a good push, or of one with `changes`, as `push_headers`."""
+        """Returns the header list of a valid push, or of one with `changes`, as `push_headers`."""
         return push_headers(self.server, self.device, *extra, **changes)
 
     def request(self, stream=STREAM, flags=END_HEADERS, *, extra=(), more=b"", **changes):
-        """HEADERS of a push: the fields `extra` and the bytes `more` behind those of a good one."""
+        """Returns HEADERS of a push: a valid push's fields, followed by the fields `extra` and the bytes `more`."""
         return frame(HEADERS, flags, stream, block(self.fields(*extra, **changes)) + more)
 
     def push_on(self, stream=STREAM, body=BODY, **changes):
-        """A push in HEADERS and DATA."""
+        """Returns a push in HEADERS and DATA."""
         return self.request(stream, **changes) + frame(DATA, END_STREAM, stream, body)
 
-    # What comes of it
+    # Reactions
 
     def reaction(self, stream=STREAM):
-        """What the server made of everything said so far: GOAWAY and the end, RST_STREAM or an answer on `stream`, or
-        nothing. If the connection lives, a push on it is served.
+        """Returns the server's reaction to everything sent so far: GOAWAY and the end, RST_STREAM or a response on
+        `stream`, or none of these. If the connection stays open, a push on it must be answered with 200.
 
-        The acknowledgement of a PING says that all before it was read, that of the next one that all was said about it:
-        PING overtakes."""
+        The acknowledgement of one PING proves that everything before it was read. That of a second PING proves that
+        the reaction was sent, because acknowledgements may overtake other frames.
+        """
         try:
             self.ping(b"was read")
             self.ping(b"was said")
@@ -203,18 +210,19 @@ def frame_by_frame(said):
 
 
 def by_seven_bytes(said):
-    """The header of each frame comes in two or three pieces."""
+    """Cuts the bytes so that each frame header arrives in two or three pieces."""
     return [said[at:at + 7] for at in range(0, len(said), 7)]
 
 
 def check(server, device, say, right, *, stream=STREAM, pieces=in_one_piece, **how):
-    """Says on a connection what `say(line)` yields, cut by `pieces`; the reaction, looked for on `stream`, must be one
-    of `right`."""
+    """Sends what `say(line)` returns on a new connection, cut by `pieces`. The reaction on `stream` must be one of
+    `right`.
+    """
     with Line(server, device, **how) as line:
         try:
             for piece in pieces(say(line)):
                 line.write(piece)
         except Closed:
-            pass  # hung up on while still speaking: what it said before is there to be read
+            pass  # closed while sending: frames sent before the close can still be read
         reaction = line.reaction(stream)
         assert reaction in right, f"{reaction}, where {' or '.join(sorted(right))} is right"

@@ -1,4 +1,4 @@
-"""Real HTTP/2 clients behind one signature. Nothing but host, port, CA and credential is set on any of them."""
+"""Real HTTP/2 clients behind one signature. Only host, port, CA and credential are configured on any of them."""
 
 import dataclasses
 import importlib.util
@@ -19,7 +19,7 @@ PROGRAMS = pathlib.Path(__file__).resolve().parents[1] / "programs"
 
 @dataclasses.dataclass
 class Push:
-    """What to send. Token mode unless `certificate` is a (chain, key) pair of paths."""
+    """The push to send. Uses a provider token unless `certificate` is a (chain, key) pair of paths."""
 
     device: str
     payload: dict
@@ -49,7 +49,7 @@ def unsaid():
 
 @dataclasses.dataclass
 class Reply:
-    """What the client reports; what it keeps to itself equals everything."""
+    """What the client reports. A field that the client does not report equals every value."""
 
     status: int = unsaid()
     apns_id: str | None = unsaid()
@@ -65,7 +65,7 @@ class Reply:
 
 
 def tool(name):
-    """The path of a client program; the test is skipped, with the reason, where the machine cannot have it."""
+    """Returns a client program's path; skips the test if the machine does not have it."""
     path = shutil.which(name)
     if path is None:
         pytest.skip(f"{name} is not on this machine and `.ci/packages test` could not install it")
@@ -73,7 +73,9 @@ def tool(name):
 
 
 def finished(arguments, **options):
-    """Runs a client to its end; its standard output. A client that fails fails the test with its own words."""
+    """Runs a client to its end and returns its standard output. If the client fails, the test fails with the
+    client's output.
+    """
     options.setdefault("env", clean_environment(NO_PROXY="*"))
     done = subprocess.run(arguments, capture_output=True, text=True, timeout=30, **options)
     assert done.returncode == 0, f"{arguments[0]} ended with {done.returncode}: {done.stderr}{done.stdout}"
@@ -122,7 +124,7 @@ def nghttp(server, push, way=None):
 
 
 def program(*command, **variables):
-    """A driver that runs one of `programs/` with a description on its standard input."""
+    """Returns a driver that runs one of `programs/` with a description of the push on its standard input."""
 
     def drive(server, push, way=None):
         way = way or server.way
@@ -155,7 +157,7 @@ def node(server, push, way=None):
 
 
 def php_with_curl():
-    """The command for PHP; skips where it has no curl."""
+    """Returns the command for PHP; skips the test if PHP has no curl extension."""
     path = tool("php")
     if subprocess.run([path, "-r", 'exit(extension_loaded("curl") ? 0 : 1);']).returncode != 0:
         pytest.skip("PHP has no curl extension here and `.ci/packages test` could not install it")
@@ -173,7 +175,9 @@ def kalyke(server, push, way=None):
 
 
 def apns2_folder():
-    """Where apns2 is: it wants an h2 and a PyJWT of its time, so it lives in a folder beside the other libraries."""
+    """Returns the folder of apns2, which is separate from the other libraries because it needs older versions of h2
+    and PyJWT.
+    """
     folder = pathlib.Path(sys.prefix) / "apns2"
     if sys.version_info >= (3, 12):
         pytest.skip("apns2 needs ssl.match_hostname, which Python 3.12 removed")
@@ -191,7 +195,7 @@ ALL = {
     "aioapns": python("aioapns"), "apns2": apns2,
     "kalyke": kalyke, "node": node, "php": php,
 }
-# Without a setting for host and port: the machine has to lead Apple's name, port 443, to the server.
+# No setting for host and port: the machine has to resolve Apple's name to the server, on port 443.
 FIXED = {"kalyke"}
-# Without a way to choose the apns-id.
+# No setting for the apns-id.
 NAMELESS = {"apns2"}

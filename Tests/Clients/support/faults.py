@@ -1,6 +1,7 @@
-"""Faults of a running server: setting them, and comparing what its records tell of them with what a client saw.
+"""Sets faults on a running server and compares its records of them with what a client observed.
 
-Test modules that set faults have a server of their own (`mock`) and undo what they did after each test (`faults`)."""
+Test modules that set faults have their own server (`mock`) and remove the faults after each test (`faults`).
+"""
 
 import contextlib
 import dataclasses
@@ -22,9 +23,9 @@ from support.wire import PATIENCE, Wire, client_context, push_headers, tls_socke
 
 BODY = b'{"aps":{"alert":"hello"}}'
 EVERY_STREAM = 2**31 - 1
-SHORT = 0.4  # seconds of silence that count as silence; nothing is asserted to be faster than anything
+SHORT = 0.4  # seconds without data that count as silence; no assertion requires anything to be faster
 
-# APNS.md section 7.2: all reasons with their statuses.
+# Protocol.md, section 7.2: all reasons with their statuses.
 REASONS = [
     (400, "BadCollapseId"), (400, "BadDeviceToken"), (400, "BadExpirationDate"), (400, "BadMessageId"),
     (400, "BadPriority"), (400, "BadTopic"), (400, "DeviceTokenNotForTopic"), (400, "DuplicateHeaders"),
@@ -50,7 +51,7 @@ def new_device():
 
 
 def await_that(truth, what):
-    """Waits until `truth()` holds anything true, which is returned. For what has no answer to wait for."""
+    """Polls until `truth()` is true and returns its value. For events that no response announces."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         if found := truth():
@@ -68,7 +69,9 @@ class Faults:
         self.server = server
 
     def add(self, do, **fields):
-        """Adds a rule; its name. `do` is the action; the other fields of a rule, `name` among them, by their names."""
+        """Adds a rule and returns its name. `do` is the action; the rule's other members, including `name`, are in
+        `fields`.
+        """
         return self.server.api("POST", "/rules", {"do": do, **fields})["name"]
 
     def remove(self, name):
@@ -78,7 +81,7 @@ class Faults:
         self.server.api("POST", "/reset", {"rules": True, "profile": True, "counters": True})
 
     def use(self, rules, *, name="of-a-test", seed=None, params=None, **fields):
-        """Puts a profile of these rules in force; what `GET /profile` says of it."""
+        """Activates a profile with these rules; returns the response of `PUT /profile`."""
         self.server.api("PUT", f"/profiles/{name}", {"name": name, "rules": rules, **fields})
         chosen = {"name": name, "seed": seed, "params": params}
         return self.server.api("PUT", "/profile", {key: value for key, value in chosen.items() if value is not None})
@@ -92,7 +95,7 @@ class Faults:
 
 @pytest.fixture(scope="module")
 def mock(binary, certs):
-    """A server of the module's own, whose seed is 7."""
+    """The module's own server, with seed 7."""
     running = Server(binary, certs, "--seed", "7")
     yield running
     try:
@@ -103,8 +106,9 @@ def mock(binary, certs):
 
 @pytest.fixture
 def faults(mock):
-    """The server's faults. After the test there are none, and an ordinary push is served: whatever was done to one
-    connection, the server lives."""
+    """The server's faults. After the test they are removed and an ordinary push must be accepted: whatever happened
+    to one connection, the server keeps working.
+    """
     mine = Faults(mock)
     yield mine
     mock.api("POST", "/faults/resume")
@@ -113,7 +117,7 @@ def faults(mock):
 
 
 def serves(server):
-    """An ordinary push on a new connection is answered 200 and accepted."""
+    """Asserts that an ordinary push on a new connection is answered with 200 and accepted."""
     device = new_device()
     with line(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
@@ -121,12 +125,13 @@ def serves(server):
     assert (record["outcome"], record["fault"]) == ("accepted", None)
 
 
-# What a record tells
+# Records
 
 @dataclasses.dataclass
 class Story:
-    """What the record of a push tells about its fault; the defaults are those of a push that an action made fail at
-    the request, and that APNs would have accepted."""
+    """The members of a push's record that describe its fault. The defaults are those of a push that an action at
+    the request made fail and that APNs would have accepted.
+    """
 
     action: str | None
     outcome: str = "faulted"
@@ -150,12 +155,14 @@ ACCEPTED = Story(None, "accepted", True, 200)
 
 
 def story(server, device):
-    """The story of the device's one record."""
+    """Returns the story of the device's only record."""
     return Story.of(server.record(device))
 
 
 def await_story(server, device, expected):
-    """Waits until the device has one record and it tells this, for what happens without a word to the client."""
+    """Waits until the device has one record and its story is `expected`, for events of which the client is not
+    notified.
+    """
     def stories():
         return [Story.of(record) for record in server.pushes(device_token=device)]
 
@@ -163,7 +170,7 @@ def await_story(server, device, expected):
 
 
 def timeline(server, wire):
-    """The events of the connection as [(event, detail)], and its state."""
+    """Returns the connection's events as [(event, detail)], and its state."""
     port = wire.sock.getsockname()[1]
     items = server.api("GET", "/connections")["items"]
     mine = [item for item in items if item["client"].endswith(f":{port}")]
@@ -171,7 +178,7 @@ def timeline(server, wire):
 
 
 def closed(server, wire):
-    """Waits until the server knows that the connection is over; its events as [(event, detail)]."""
+    """Waits until the server's record of the connection is closed; returns its events as [(event, detail)]."""
     await_that(lambda: timeline(server, wire)[1] == "closed", lambda: timeline(server, wire))
     return timeline(server, wire)[0]
 
@@ -179,13 +186,14 @@ def closed(server, wire):
 # Clients
 
 class Line:
-    """A TLS connection of which every read of the socket is seen: Python's own TLS sockets report a reset as an end of
-    file. Just enough of a socket for `Wire`."""
+    """A TLS connection that distinguishes a reset from an end of file, which Python's own TLS sockets report alike.
+    Implements the part of a socket that `Wire` uses.
+    """
 
     def __init__(self, sock, context, name):
         self.sock = sock
         self.name = sock.getsockname()
-        self.ended = None  # "fin" or "reset", once the kernel said so
+        self.ended = None  # "fin" or "reset", once the kernel has reported it
         self._incoming, self._outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
         self.tls = context.wrap_bio(self._incoming, self._outgoing, server_hostname=name)
         while True:
@@ -204,7 +212,7 @@ class Line:
         try:
             if data := self._outgoing.read():
                 self.sock.sendall(data)
-        except ConnectionResetError:  # after a FIN it would be a broken pipe
+        except ConnectionResetError:  # a further write after a FIN would raise BrokenPipeError instead
             self.ended = "reset"
             raise
 
@@ -221,7 +229,7 @@ class Line:
             self._incoming.write_eof()
 
     def recv(self, _):
-        """All that can be read now, so that nothing waits where `select` does not see it."""
+        """Returns all data that can be read now, so that none stays in a buffer that `select` does not see."""
         read = b""
         while True:
             try:
@@ -242,7 +250,7 @@ class Line:
         self._send_out()
 
     def read_to_end(self):
-        """Reads what TLS does not care for any more, until the kernel says how it ended."""
+        """Reads and ignores what follows the end of TLS until the kernel reports how the connection ended."""
         with contextlib.suppress(ConnectionResetError):
             while self.ended is None:
                 self._fetch()
@@ -255,7 +263,7 @@ class Line:
         return self.sock.fileno()
 
     def getsockname(self):
-        return self.name  # after its end too
+        return self.name  # works after the end of the connection too
 
     def getpeercert(self):
         return self.tls.getpeercert()
@@ -266,7 +274,7 @@ class Line:
 
 def line(server, *, preface=True, acknowledge=True, settings=None, host="127.0.0.1", port=None, name="localhost",
          source=None, **options):
-    """As `wire.connect`, from the address `source`; afterwards `ending` tells how the connection ended."""
+    """Connects as `wire.connect`, from the address `source`; afterwards `ending` returns how the connection ended."""
     sock = socket.create_connection(
         (host, port or server.port), timeout=PATIENCE, source_address=source and (source, 0))
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -275,25 +283,25 @@ def line(server, *, preface=True, acknowledge=True, settings=None, host="127.0.0
 
 
 def widened(server, **options):
-    """A connection on which many streams are allowed: one push was accepted."""
+    """Returns a connection that allows many streams, because one push was accepted on it."""
     wire = line(server, **options)
     assert wire.push(push_headers(server, new_device())).status == 200
     return wire
 
 
 def ending(wire):
-    """Reads to the end of the connection; "fin" or "reset"."""
+    """Reads to the end of the connection; returns "fin" or "reset"."""
     wire.read_to_end()
     return wire.sock.read_to_end()
 
 
 def pushed(wire, server, device, body=BODY, **changes):
-    """Opens a stream with a push and does not wait; its id."""
+    """Opens a stream with a push without waiting for the response; returns the stream id."""
     return wire.open(push_headers(server, device, **changes), body)
 
 
 def is_silent(wire, seconds=SHORT):
-    """Whether nothing but frames of the connection (SETTINGS, WINDOW_UPDATE) arrives for so long."""
+    """Returns whether only connection-level frames (SETTINGS, WINDOW_UPDATE) arrive for this long."""
     before = len(wire.frames)
     wire.sock.settimeout(seconds)
     try:
@@ -306,13 +314,14 @@ def is_silent(wire, seconds=SHORT):
 
 
 def answers_in_order(wire):
-    """The streams whose answers came, in the order of their HEADERS."""
+    """Returns the streams that were answered, in the order of their HEADERS."""
     return [frame.stream_id for frame in wire.frames if isinstance(frame, HeadersFrame)]
 
 
 class Provider:
-    """A provider written with the library h2, as one writes it: it keeps to the limits it is told and believes what
-    it hears."""
+    """A provider written with the library h2 in the usual way: it respects the server's limits and trusts its
+    frames.
+    """
 
     def __init__(self, server, **tls):
         self.server = server
@@ -322,7 +331,7 @@ class Provider:
         self.bodies = {}
         self.resets = {}  # error codes by stream
         self.ended = set()
-        self.limits = []  # each MAX_CONCURRENT_STREAMS that was announced
+        self.limits = []  # each MAX_CONCURRENT_STREAMS the server sent
         self.goaway = None  # (code, last stream, debug data)
         self.closed = False
         self.h2.initiate_connection()
@@ -340,14 +349,14 @@ class Provider:
                 self.sock.sendall(data)
 
     def open(self, device, body=BODY, **changes):
-        """Queues a push; its stream. Raises `h2.exceptions.TooManyStreamsError` beyond the limit."""
+        """Queues a push and returns its stream. Raises `h2.exceptions.TooManyStreamsError` beyond the limit."""
         stream = self.h2.get_next_available_stream_id()
         self.h2.send_headers(stream, push_headers(self.server, device, **changes))
         self.h2.send_data(stream, body, end_stream=True)
         return stream
 
     def pump(self):
-        """Reads once and takes in what happened."""
+        """Reads once and processes the received events."""
         self.flush()
         try:
             data = self.sock.recv(65536)
@@ -380,21 +389,23 @@ class Provider:
                 self.goaway = (int(event.error_code), event.last_stream_id, event.additional_data)
 
     def until(self, truth):
-        """Reads until `truth()` or the connection is over."""
+        """Reads until `truth()` or the end of the connection."""
         self.flush()
         while not truth() and not self.closed:
             self.pump()
         return self
 
     def push(self, device, body=BODY, **changes):
-        """Sends a push and waits for its end; the status, or None if it was reset or lost."""
+        """Sends a push and waits for the end of its stream; returns the status, or None if the stream was reset or
+        lost.
+        """
         stream = self.open(device, body, **changes)
         self.until(lambda: stream in self.ended or self.goaway)
         return self.statuses.get(stream)
 
 
 def warmed(server, **tls):
-    """A provider of which one push was accepted, so that it may open many streams."""
+    """Returns a provider that may open many streams, because one of its pushes was accepted."""
     provider = Provider(server, **tls)
     assert provider.push(new_device()) == 200
     provider.until(lambda: 1000 in provider.limits)

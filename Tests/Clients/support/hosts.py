@@ -1,4 +1,4 @@
-"""A machine where Apple's host name leads elsewhere: a hosts file in a mount namespace that one command lives in."""
+"""Redirects Apple's host name for a single command, with a hosts file in a mount namespace."""
 
 import contextlib
 import random
@@ -15,7 +15,9 @@ MOUNT = 'mount --bind "$0" /etc/hosts && exec "$@"'
 
 
 def with_hosts_file(path):
-    """The words before a command that give it `path` as /etc/hosts; skips where this machine does not allow that."""
+    """Returns a command prefix that replaces /etc/hosts with `path`; skips the test where the machine does not
+    allow that.
+    """
     if not sys.platform.startswith("linux") or shutil.which("unshare") is None:
         pytest.skip("a hosts file for one command needs the mount namespaces of Linux and `unshare`")
     for identity in ([], ["--map-root-user"]):
@@ -26,7 +28,9 @@ def with_hosts_file(path):
 
 
 def free_https_address():
-    """A loopback address whose port 443 is free; skips where there is none. Libraries without a port setting need it."""
+    """Returns a loopback address whose port 443 is free, for libraries without a port setting; skips the test if
+    there is none.
+    """
     problem = None
     for _ in range(8):
         address = f"127.{random.randint(64, 127)}.{random.randint(1, 254)}.{random.randint(1, 254)}"
@@ -40,7 +44,9 @@ def free_https_address():
 
 
 def apple_here(address, folder):
-    """The way of a client that knows Apple's sandbox host and port 443 alone, when the server is at `address`."""
+    """Returns the way for a client that only connects to Apple's sandbox host and port 443, with the server at
+    `address`.
+    """
     hosts = folder / "hosts"
     hosts.write_text(f"127.0.0.1 localhost\n{address} {APPLE}\n")
     return Way(host=APPLE, port=443, hosts_file=with_hosts_file(hosts))

@@ -1,6 +1,8 @@
-"""Traffic of every kind, for a soak: providers, passers-by, those who read the admin side, and who changes things there.
+"""Mixed traffic for a soak: providers, aborted connections, readers of the admin API, and changes to faults and
+state.
 
-What an actor finds wrong ends the soak; what a fault does to it is no wrong."""
+An error that an actor detects ends the soak; the expected effects of a fault are not errors.
+"""
 
 import random
 import select
@@ -15,14 +17,14 @@ import uuid
 
 from support.wire import Closed, connect, push_headers, tls_socket
 
-BATCH = 20  # pushes at once; fewer than the conditions a filter may have
-PATIENCE = 1  # seconds a provider waits for the answers to a batch: faults hold some for longer
+BATCH = 20  # concurrent pushes; fewer than the conditions a filter may have
+PATIENCE = 1  # seconds a provider waits for the responses to a batch; some faults delay them longer
 
-TROUBLES = (Closed, OSError, ssl.SSLError)  # what a fault does to a client
+TROUBLES = (Closed, OSError, ssl.SSLError)  # what a fault may cause at a client
 
 
 class Actor(threading.Thread):
-    """Does its `turn` again and again, with a pause after each, until the soak is over."""
+    """Repeats its `turn`, with a pause after each, until the soak is over."""
 
     pause = 1.0
 
@@ -38,13 +40,14 @@ class Actor(threading.Thread):
             while not self.soak.over.wait(self.pause):
                 self.turn()
                 self.turns += 1
-        except Exception as error:  # told by the soak, in the thread of whoever runs it
+        except Exception as error:  # raised by the soak, in the thread that runs it
             self.soak.fail(f"{self.name}, turn {self.turns}: {error!r}")
 
 
 class Provider(Actor):
-    """Pushes batches over connections that it keeps for a while, and looks each time whether what was acknowledged is
-    there, once."""
+    """Pushes batches over connections that it keeps for a while, and checks after each batch that every push
+    answered with 200 is in the inbox, and not more often than it was sent.
+    """
 
     def __init__(self, soak):
         super().__init__(soak)
@@ -60,7 +63,7 @@ class Provider(Actor):
         try:
             if self.wire is None:
                 self.wire = connect(self.server)
-                self.wire.push(push_headers(self.server, self.random.choice(self.devices)))  # then there are 1000 streams
+                self.wire.push(push_headers(self.server, self.random.choice(self.devices)))  # enables 1000 streams
             acknowledged = self.batch()
         except TROUBLES:
             self.leave()
@@ -73,7 +76,9 @@ class Provider(Actor):
             self.wire = None
 
     def batch(self):
-        """The pushes that got 200, {id: how often it was sent}. What may be tried again is part of the next batch."""
+        """Sends a batch; returns the pushes answered with 200: {id: how often it was sent}. Retryable ones are part
+        of the next batch.
+        """
         requests = self.again[:BATCH]
         while len(requests) < BATCH:
             requests.append((str(uuid.UUID(int=self.random.getrandbits(128))), 1, self.request()))
@@ -99,7 +104,7 @@ class Provider(Actor):
         return acknowledged
 
     def request(self):
-        """Device, headers and body; one in four is rejected."""
+        """Returns device, headers and body; about a quarter are rejected."""
         device = self.random.choice(self.devices)
         changes, body = {}, b'{"aps":{"alert":"soak","badge":%d}}' % self.random.randrange(100)
         match self.random.randrange(20):
@@ -115,7 +120,7 @@ class Provider(Actor):
 
 
 class PasserBy(Actor):
-    """Connections that come to nothing, each kind in its turn."""
+    """Connections that end without a served request, of each kind in turn."""
 
     pause = 0.25
 
@@ -123,7 +128,7 @@ class PasserBy(Actor):
         try:
             (self.plain, self.half_a_greeting, self.greeting, self.reset_after_a_push)[self.turns % 4]()
         except TROUBLES:
-            pass  # faults meet it as well
+            pass  # faults apply to these connections as well
 
     def tcp(self):
         return socket.create_connection(("127.0.0.1", self.server.port), timeout=5)
@@ -146,12 +151,12 @@ class PasserBy(Actor):
 
 
 def reset(sock):
-    """Closing is a reset from now on."""
+    """Makes closing the socket a reset."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 class Reader(Actor):
-    """Asks the admin side for one thing after the other. Nothing may fail."""
+    """Sends one admin request after another. None may fail."""
 
     pause = 0.3
 
@@ -172,11 +177,11 @@ class Reader(Actor):
             assert answer.status == 200, f"{path}: {answer.status}"
         verified = self.server.request(
             "POST", "/api/v1/verify", {"expect": [{"match": {"topic": "com.example.nobody"}, "count": {"exactly": 0}}]})
-        assert verified.status == 200 or verified.json["inconclusive"], verified.body  # pushes were dropped, so nobody knows
+        assert verified.status == 200 or verified.json["inconclusive"], verified.body  # inconclusive because pushes were dropped
 
 
 class Follower(Actor):
-    """Follows the events for a while, and leaves without a word; or asks for an export and does not read it."""
+    """Follows the events for a while and disconnects abruptly, or requests an export and does not read it."""
 
     def turn(self):
         path = ("/api/v1/events", "/api/v1/events?status=503", "/api/v1/export")[self.turns % 3]
@@ -192,10 +197,10 @@ class Follower(Actor):
 
 
 class Changer(Actor):
-    """Switches faults on and off, and changes whatever else can be changed while a server runs."""
+    """Enables and disables faults and changes everything else that may change while a server runs."""
 
     def turn(self):
-        api, device = self.server.api, f"{self.turns // 13 % 50 + 1:064x}"  # the same in each round of changes
+        api, device = self.server.api, f"{self.turns // 13 % 50 + 1:064x}"  # the same device throughout a round of changes
         changes = (
             lambda: api("PUT", "/profile", {"name": "chaos-mix", "params": {"intensity": 0.3}}),
             lambda: api("POST", "/rules", {"name": "soon-gone", "ttl": "2s", "do": {"respond": {"status": 429}},
@@ -220,7 +225,7 @@ class Changer(Actor):
 
 
 class Crowd(Actor):
-    """A crowd of connections by a client that others wrote."""
+    """Many connections at once from an independent client, h2load."""
 
     pause = 10
 
@@ -235,6 +240,6 @@ class Crowd(Actor):
 
 
 def everybody(soak):
-    """One of each kind that this machine can have."""
+    """Returns one actor of each kind available on this machine."""
     kinds = [Provider, PasserBy, Reader, Follower, Changer]
     return [kind(soak) for kind in (kinds + [Crowd] if shutil.which("h2load") else kinds)]

@@ -1,4 +1,4 @@
-"""Providers as they are often written. Each has one bug, which its docstring names; `careful.py` has none of them."""
+"""Providers with typical bugs. Each has one bug, described in its docstring; `careful.py` has none of them."""
 
 import enum
 import json
@@ -12,10 +12,10 @@ from support.wire import Closed, client_context, connect
 
 
 class Naive:
-    """Gives up: whatever is not 200 is a failure, and nothing is sent again.
+    """Gives up: every response other than 200 is a failure, and nothing is sent again.
 
-    `clock` is what provider tokens are dated by; `patience`, in seconds, is for anything httpx does, and None waits for
-    ever."""
+    `clock` dates the provider tokens; `patience` is httpx's time-out in seconds, and None waits indefinitely.
+    """
 
     tries = 1  # how often a push is sent
     verified = True
@@ -23,9 +23,9 @@ class Naive:
     def __init__(self, server, *, clock=time.time, patience=10):
         self.server = server
         self.clock = clock
-        self.delivered = []  # the numbers of the pushes that were answered by 200
+        self.delivered = []  # the numbers of the pushes answered with 200
         self.failed = []
-        self.dropped = set()  # device tokens it will not send to any more
+        self.dropped = set()  # device tokens it no longer sends to
         self.tokens = 0  # how many provider tokens it made
         self._token = None
         self.client = httpx.Client(
@@ -38,7 +38,7 @@ class Naive:
                 (self.delivered if self.deliver(push) else self.failed).append(push.payload["n"])
 
     def deliver(self, push):
-        """Whether it was answered by 200 in the end."""
+        """Sends a push and returns whether it was finally answered with 200."""
         for _ in range(self.tries):
             answer = self.send(push)
             if answer is not None and answer.status_code == 200:
@@ -48,12 +48,12 @@ class Naive:
         return False
 
     def send(self, push):
-        """The answer; None when there is none."""
+        """Returns the response, or None if there was none."""
         headers = {**push.headers(self.server), "authorization": f"bearer {self.token()}"}
         return self.client.post(f"/3/device/{push.device}", headers=headers, content=push.body)
 
     def meet(self, answer, push):
-        """What an answer other than 200 changes."""
+        """Reacts to a response other than 200."""
 
     def token(self):
         if self._token is None:
@@ -63,7 +63,9 @@ class Naive:
 
 
 class Hasty(Naive):
-    """Sends a push three times more, at once, whatever came back. Without an `apns-id` each is a new notification."""
+    """Sends a failed push up to three more times without a pause, whatever the response was. Without an `apns-id`
+    each is a new notification.
+    """
 
     tries = 4
 
@@ -75,20 +77,20 @@ class Hasty(Naive):
 
 
 class Careless(Hasty):
-    """Sends once, and takes whatever happens for a failure."""
+    """Sends once and treats every error as a failure."""
 
     tries = 1
 
 
 class Minter(Hasty):
-    """Takes every trouble for one with its provider token and makes another."""
+    """Attributes every error to its provider token and makes another."""
 
     def meet(self, answer, push):
         self._token = None
 
     def token(self):
         if self._token is None:
-            # Two tokens of one second are the same to APNs; these are a second apart.
+            # Two tokens of the same second are equal for APNs, so these are one second apart.
             self._token = self.server.token(issued_at=int(self.clock()) - self.tokens)
             self.tokens += 1
         return self._token
@@ -105,7 +107,7 @@ class Spender(Minter):
 
 
 class Purger(Naive):
-    """Takes one bad device token for all of them."""
+    """Drops all device tokens because of one bad token."""
 
     def run(self, pushes):
         pushes = list(pushes)
@@ -115,7 +117,7 @@ class Purger(Naive):
 
 
 class Forgetful(Naive):
-    """Drops a device token on 410 without a look at the timestamp."""
+    """Drops a device token on 410 without comparing the timestamp."""
 
     def meet(self, answer, push):
         if answer.status_code == 410:
@@ -123,7 +125,7 @@ class Forgetful(Naive):
 
 
 class Trusting(Naive):
-    """Takes any certificate."""
+    """Accepts any certificate."""
 
     verified = False
 
@@ -144,14 +146,14 @@ class KnownReason(enum.Enum):
 
 
 class Listed(Naive):
-    """Knows the reasons of a list, and falls over any other."""
+    """Raises an error for any reason that is not in its list."""
 
     def meet(self, answer, push):
         KnownReason(answer.json()["reason"])
 
 
 class Flooder:
-    """Listens neither to SETTINGS nor to GOAWAY: after its first answer it has as many streams open as it likes."""
+    """Ignores SETTINGS and GOAWAY: after its first response it opens up to `width` streams."""
 
     def __init__(self, server, width=1000):
         self.server = server
@@ -171,10 +173,10 @@ class Flooder:
                         self._begin(left.pop(0))
                     self._end_one()
             except Closed:
-                pass  # whatever was not answered is lost
+                pass  # pushes without a response are lost
 
     def _await_leave(self):
-        """What has to happen before it goes on after its first answer."""
+        """Called after the first response; subclasses override it to wait."""
 
     def _begin(self, push):
         self._open[self._wire.open(frame_headers(self.server, push), push.body.encode())] = push
@@ -189,7 +191,7 @@ class Flooder:
 
 
 class Hopeful(Flooder):
-    """After its first answer it waits for SETTINGS that allow it more than one stream."""
+    """Waits after its first response for SETTINGS that allow more than one stream."""
 
     def _await_leave(self):
         while max(frame.settings[SettingsFrame.MAX_CONCURRENT_STREAMS] for frame in self._wire.own_settings()) < 2:
@@ -197,12 +199,13 @@ class Hopeful(Flooder):
 
 
 class Literal:
-    """Reads answers as aioapns and rpush do: each DATA frame is a whole JSON text, each reason one of the list, and the
-    `apns-id` says byte for byte whose answer it is."""
+    """Reads responses as aioapns and rpush do: each DATA frame is a complete JSON text, each reason is in the list,
+    and the `apns-id` identifies the push byte for byte.
+    """
 
     def __init__(self, server):
         self.server = server
-        self.surprises = {}  # number of the push: the error its answer caused
+        self.surprises = {}  # number of the push: the error its response caused
 
     def run(self, pushes):
         with connect(self.server) as wire:

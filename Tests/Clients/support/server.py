@@ -1,4 +1,4 @@
-"""One `apns-mock serve` as a process: started on free ports, spoken to through its admin API, stopped by signal."""
+"""One `apns-mock serve` process: started on free ports, controlled through its admin API, stopped by signal."""
 
 import functools
 import json
@@ -16,22 +16,23 @@ import urllib.request
 from support import tokens
 from support.way import Way
 
-START_PATIENCE = 30  # seconds until the port file must be there; a loaded machine makes keys slowly
+START_PATIENCE = 30  # seconds until the port file must exist; generating keys is slow on a loaded machine
 STOP_PATIENCE = 15
-LOG_PATIENCE = 15  # seconds until a line of the log must be there
+LOG_PATIENCE = 15  # seconds until a log line must appear
 
 
 def clean_environment(**variables):
-    """This process's environment without any variable of the program, and with the given ones."""
+    """Returns this process's environment without apns-mock's variables, plus the given ones."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("APNS_MOCK_")}
     return {**kept, **variables}
 
 
 @functools.cache
 def privilege_drop():
-    """What to put in front of a command so that it may do what an ordinary user may, also where the tests are root's: a
-    system call that is denied to users went unnoticed for long. Ports below 1024 stay allowed, for clients that know no
-    other than 443. Empty where there is nothing to drop, or it may not be dropped."""
+    """Returns a command prefix that removes root's privileges, so that system calls denied to ordinary users also
+    fail in tests run by root. Ports below 1024 stay allowed, for clients that only connect to 443. Empty if the
+    tests do not run as root or privileges cannot be dropped.
+    """
     drop = ["setpriv", "--bounding-set=-all,+net_bind_service", "--inh-caps=-all"]
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         return []
@@ -39,7 +40,7 @@ def privilege_drop():
 
 
 class Answer:
-    """An answer of the admin API."""
+    """A response of the admin API."""
 
     def __init__(self, status, headers, body):
         self.status = status
@@ -52,8 +53,9 @@ class Answer:
 
 
 class Server:
-    """The running program. `certs` may be shared by several servers; everything else lies in a directory of its own.
-    `way` is how clients get to it unless a test says otherwise."""
+    """The running program. Several servers may share `certs`; everything else is in a temporary directory. `way` is
+    how clients reach it unless a test overrides it.
+    """
 
     way = Way()
 
@@ -98,7 +100,7 @@ class Server:
                 raise AssertionError(f"serve wrote no port file within {START_PATIENCE} s:\n{self.log()}")
             time.sleep(0.005)
 
-    # What a client needs to know
+    # Values that clients need
 
     @property
     def url(self):
@@ -113,12 +115,12 @@ class Server:
         return pathlib.Path(self.key_path).read_text()
 
     def token(self, **changes):
-        """A new provider token of the server's own key; `changes` as in `tokens.provider_token`."""
+        """Returns a new provider token signed with the server's key; `changes` as in `tokens.provider_token`."""
         return tokens.provider_token(**{"key": self.key, "key_id": self.key_id, "team_id": self.team_id, **changes})
 
     @property
     def bearer(self):
-        """An authorization header value, the same throughout the life of this server."""
+        """The value of the authorization header, the same for the life of this server."""
         if self._bearer is None:
             self._bearer = "bearer " + self.token()
         return self._bearer
@@ -126,7 +128,9 @@ class Server:
     # The admin API
 
     def request(self, method, path, body=None, *, headers=None, **query):
-        """One request; `query` values may be lists for repeated parameters. Every status is an answer, none raises."""
+        """Sends one request; `query` values may be lists for repeated parameters. Returns a response for every
+        status.
+        """
         if query:
             path += "?" + urllib.parse.urlencode(query, doseq=True)
         url = f"http://{self.admin_host}:{self.admin_port}{path}"
@@ -143,17 +147,17 @@ class Server:
             return Answer(error.code, error.headers, error.read())
 
     def api(self, method, path, body=None, **query):
-        """A request under /api/v1 that must succeed; its JSON."""
+        """Sends a request under /api/v1 that must succeed; returns its JSON."""
         answer = self.request(method, "/api/v1" + path, body, **query)
         assert 200 <= answer.status < 300, f"{method} {path}: {answer.status} {answer.body!r}"
         return answer.json if answer.body else None
 
     def pushes(self, **query):
-        """The records that match, oldest first."""
+        """Returns the matching records, oldest first."""
         return self.api("GET", "/pushes", **query)["items"]
 
     def record(self, device):
-        """The one record of a device."""
+        """Returns the device's only record."""
         items = self.pushes(device_token=device)
         assert len(items) == 1, f"{len(items)} records of {device}: {items}"
         return items[0]
@@ -164,14 +168,15 @@ class Server:
         """Runs a client command against this server."""
         return run(self.binary, *arguments, "--port-file", self.port_file, input=input, environment=environment)
 
-    # Its end
+    # Log and shutdown
 
     def log(self):
         return self.log_path.read_text(errors="replace")
 
     def logged(self, *words, count=1):
-        """The lines of the log with all of `words`, once there are `count`: the server writes its log beside its work, so
-        a line can follow what it tells of."""
+        """Returns the log lines with all of `words` once there are `count`. The server logs asynchronously, so a
+        line may appear after the event it reports.
+        """
         deadline = time.monotonic() + LOG_PATIENCE
         while True:
             lines = [line for line in self.log().splitlines() if all(word in line for word in words)]
@@ -191,7 +196,7 @@ class Server:
         return self.process.wait(timeout=patience)
 
     def stop(self):
-        """SIGTERM; the exit code. The port file must be gone."""
+        """Sends SIGTERM and returns the exit code. The port file must be removed."""
         if self.process.poll() is None:
             self.signal()
         code = self.wait()
@@ -204,7 +209,7 @@ class Server:
             self.process.wait()
 
     def resident_bytes(self):
-        """Memory the process holds, as Linux counts it; None elsewhere."""
+        """Returns the process's resident memory on Linux, and None elsewhere."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status")
         if not status.exists():
             return None
@@ -215,7 +220,7 @@ class Server:
 
 
 def run(binary, *arguments, input=None, environment=None, cwd=None, patience=30):
-    """Runs one command of the program to its end; a `CompletedProcess` with text."""
+    """Runs one command of the program to its end; returns a `CompletedProcess` with text."""
     return subprocess.run(
         [str(binary), *map(str, arguments)], input=input, capture_output=True, text=True, timeout=patience, cwd=cwd,
         env=clean_environment(**(environment or {})),

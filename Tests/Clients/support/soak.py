@@ -1,7 +1,8 @@
-"""Everything at once, for as long as one likes: `Soak.run` says what went wrong, if anything.
+"""A soak test with all kinds of traffic at once: `Soak.run` returns the failures.
 
-Memory is what the system counts as resident. What malloc keeps in its arenas, and tables that are still filling, make it
-grow at the beginning; so a line is laid through the last two thirds."""
+Memory is the resident set. It grows at the beginning because of malloc's arenas and tables that are still filling,
+so growth is the slope of a regression line through the last two thirds.
+"""
 
 import collections
 import contextlib
@@ -19,13 +20,14 @@ from support.mixed_traffic import everybody
 from support.server import Server
 from support.wire import connect, push_headers
 
-RECORDS = 3_000  # few, so that all the while pushes are dropped for newer ones
-KEPT = 200  # so many acknowledged pushes must stand in the export at the end
+RECORDS = 3_000  # few, so that records are continuously dropped for newer ones
+KEPT = 200  # how many of the latest acknowledged pushes must be in the export at the end
 
 
 class Soak:
-    """`seconds` of it against a server of its own. `rate`: pushes a second. `tell(text)` is called twice a second with how
-    far it is."""
+    """A soak of `seconds` against a new server. `rate`: pushes per second. `tell(text)` is called with the progress
+    twice a second.
+    """
 
     def __init__(self, binary, certs, *, seconds, rate=80, seed=None, growth=16 * MEBIBYTE, most=192 * MEBIBYTE,
                  tell=lambda text: None):
@@ -39,7 +41,7 @@ class Soak:
         self.over = threading.Event()
         self.failures = []
         self.pushes = self.checked = self.resets = 0
-        self.acknowledged = collections.deque(maxlen=KEPT)  # (id, how often it was sent), and looked for
+        self.acknowledged = collections.deque(maxlen=KEPT)  # (id, how often it was sent), verified to be in the inbox
         self.samples = []  # (seconds, resident bytes, descriptors)
         self.memory = "memory: nobody counts it here"
         self.warnings = collections.Counter()
@@ -50,20 +52,21 @@ class Soak:
         self.over.set()
 
     def report(self):
-        """What there is to tell besides the failures."""
+        """Yields the lines of the report, apart from the failures."""
         yield f"{self.pushes} pushes by the provider that looks for them, {self.checked} acknowledged ones found"
         yield self.memory
         for message, count in self.warnings.most_common():
             yield f"{count} x warning: {message}"
 
-    # What the actors share
+    # Used by the actors
 
     def newest(self):
         return self.server.api("GET", "/status")["inbox"]["last_seq"]
 
     def check(self, acknowledged, resets):
-        """Whether each of these pushes, {id: how often it was sent}, stands in the inbox, and no more often, unless that was
-        emptied meanwhile. `resets`: what `self.resets` was before the first of them."""
+        """Checks that each of these pushes, {id: how often it was sent}, is in the inbox and not there more often,
+        unless the inbox was reset in between. `resets`: the value of `self.resets` before the first of them.
+        """
         if not acknowledged:
             return
         found = collections.Counter(
@@ -83,7 +86,7 @@ class Soak:
 
     @contextlib.contextmanager
     def resetting(self):
-        """While this is entered the inbox is emptied: `resets` is odd."""
+        """While this is entered the inbox is reset and `resets` is odd."""
         for _ in range(2):
             with self._lock:
                 self.resets += 1
@@ -94,7 +97,7 @@ class Soak:
     # The run
 
     def run(self):
-        """What went wrong; empty if nothing did."""
+        """Runs the soak and returns the failures."""
         actors = everybody(self)
         try:
             self.fill()
@@ -117,7 +120,7 @@ class Soak:
         return self.failures
 
     def fill(self):
-        """From the beginning the inbox is as full as it gets."""
+        """Fills the inbox, so that it is full from the beginning."""
         with connect(self.server) as wire:
             for _ in range(RECORDS // 100 + 1):
                 wire.push(push_headers(self.server, "ef" * 32))
@@ -129,7 +132,7 @@ class Soak:
         self.descriptors = descriptors(self.server)
         while (at := time.monotonic() - began) < self.seconds and not self.over.wait(0.5):
             if self.server.process.poll() is not None:
-                return  # `end` tells it
+                return  # reported by `end`
             memory, opened = self.server.resident_bytes(), descriptors(self.server)
             if memory is not None:
                 self.samples.append((at, memory, opened))
@@ -137,7 +140,9 @@ class Soak:
             self.tell(f"{clock(at)} of {clock(self.seconds)}, {self.pushes} pushes, {self.checked} looked for{shown}")
 
     def judge(self):
-        """Memory and descriptors: a line through the last two thirds, when tables and buffers are as large as they get."""
+        """Checks memory and descriptors with a regression line through the last two thirds, when tables and buffers
+        have reached their full size.
+        """
         if len(self.samples) < 12:
             return
         counted = [sample for sample in self.samples if sample[0] >= self.seconds / 3]
@@ -153,7 +158,9 @@ class Soak:
             self.failures.append(f"{self.memory}; {self.most / MEBIBYTE:.0f} MiB are the most there may be")
 
     def end(self):
-        """Everybody has left: descriptors are as before, the server ends well, and nothing is missing from its export."""
+        """Checks after the last client has disconnected: descriptors are as before, the server exits with 0, and no
+        acknowledged push is missing from its export.
+        """
         if (code := self.server.process.poll()) is not None:
             self.failures.append(f"the server ended with {code} by itself:\n{self.server.log()[-4000:]}")
             return

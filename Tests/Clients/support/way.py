@@ -1,4 +1,4 @@
-"""Where a server is for a client."""
+"""How a client reaches a server."""
 
 import dataclasses
 
@@ -7,16 +7,16 @@ APPLE = "api.sandbox.push.apple.com"
 
 @dataclasses.dataclass(frozen=True)
 class Way:
-    """How to get to a server, as a user would say it. What a client has no setting for, its driver does not read."""
+    """Connection settings as a user would give them. Drivers ignore those for which their client has no setting."""
 
     host: str = "localhost"
-    port: int | None = None  # the server's
-    address: str | None = None  # where `host` is, said to the client itself
-    hosts_file: tuple = ()  # words before the command, after which the machine's hosts file is another
-    tls: str | None = None  # "1.2" or "1.3": that version only
+    port: int | None = None  # default: the server's port
+    address: str | None = None  # the address of `host`, configured in the client itself
+    hosts_file: tuple = ()  # command prefix that replaces the machine's hosts file
+    tls: str | None = None  # "1.2" or "1.3": only that version
     alpn: bool = True
-    connections: int = 1  # one after the other, a push on each
-    streams: int = 1  # at once, on each connection
+    connections: int = 1  # one after the other, with a push on each
+    streams: int = 1  # concurrent streams per connection
 
     def authority(self, server):
         host = f"[{self.host}]" if ":" in self.host else self.host

@@ -1,7 +1,7 @@
-"""An HTTP/2 client that hides nothing: every frame that arrives is kept, every frame that leaves is chosen by a test.
+"""A low-level HTTP/2 client: it keeps every received frame, and tests control every frame it sends.
 
-Built on hyperframe (frames) and hpack (header blocks) alone, so that it may also say what a well-behaved client never
-would.
+Built on hyperframe (frames) and hpack (header blocks) alone, so that it can also send what a conforming client
+never would.
 """
 
 import select
@@ -25,16 +25,16 @@ CANCEL = 8
 
 
 class Closed(Exception):
-    """The server closed the connection before what was waited for arrived."""
+    """The server closed the connection before the expected frame arrived."""
 
 
 class Answer:
-    """What came back on one stream."""
+    """The response on one stream."""
 
     def __init__(self):
         self.headers = None  # [(name, value)] as text, in order
         self.data = []  # the bytes of each DATA frame
-        self.ended_by = None  # "HEADERS" or "DATA": the frame that carried END_STREAM
+        self.ended_by = None  # "HEADERS" or "DATA": the frame with END_STREAM
         self.reset = None  # the code of RST_STREAM
 
     @property
@@ -61,7 +61,7 @@ class Answer:
 
 
 def client_context(ca, *, alpn=("h2",), version=None, certificate=None):
-    """A TLS context that trusts `ca` alone. `alpn` empty: no ALPN at all. `version`: that one only."""
+    """Returns a TLS context that trusts only `ca`. An empty `alpn` disables ALPN. `version`: the only TLS version."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(ca)
     if alpn:
@@ -75,7 +75,7 @@ def client_context(ca, *, alpn=("h2",), version=None, certificate=None):
 
 def tls_socket(server, *, alpn=("h2",), version=None, certificate=None, host="127.0.0.1", port=None, name="localhost",
                context=None, session=None):
-    """A TLS connection to the server, no HTTP/2 said yet."""
+    """Returns a TLS connection to the server on which no HTTP/2 frame has been sent."""
     context = context or client_context(server.ca, alpn=alpn, version=version, certificate=certificate)
     plain = socket.create_connection((host, port or server.port), timeout=PATIENCE)
     plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -83,12 +83,12 @@ def tls_socket(server, *, alpn=("h2",), version=None, certificate=None, host="12
 
 
 class Wire:
-    """A connection. Reading answers SETTINGS and PING as HTTP/2 demands, unless `acknowledge` is false."""
+    """A connection. Receiving acknowledges SETTINGS and PING as HTTP/2 requires, unless `acknowledge` is false."""
 
     def __init__(self, sock, *, preface=True, acknowledge=True, settings=None):
         self.sock = sock
         self.acknowledge = acknowledge
-        self.frames = []  # everything received, in order
+        self.frames = []  # all received frames, in order
         self.closed = False
         self.answers = {}
         self.next_stream = 1
@@ -123,7 +123,7 @@ class Wire:
         self.write(b"".join(frame.serialize() for frame in frames))
 
     def header_frames(self, stream, headers, *, end_stream):
-        """HEADERS and as many CONTINUATIONs as the block needs. Names and values go out as they are."""
+        """Returns HEADERS and as many CONTINUATION frames as the block needs. Names and values are sent unchanged."""
         block = self._encoder.encode(headers, huffman=False)
         pieces = [block[i:i + 16384] for i in range(0, len(block), 16384)] or [b""]
         first = HeadersFrame(stream, pieces[0])
@@ -140,7 +140,7 @@ class Wire:
         return stream
 
     def request_frames(self, headers, body=b"", *, end_stream=True):
-        """A stream id and the frames of a request whose body fits the window."""
+        """Returns a stream id and the frames of a request whose body fits the flow-control window."""
         stream = self.take_stream()
         frames = self.header_frames(stream, headers, end_stream=end_stream and not body)
         pieces = [body[i:i + 16384] for i in range(0, len(body), 16384)]
@@ -154,17 +154,17 @@ class Wire:
         return stream, frames
 
     def open(self, headers, body=b"", *, end_stream=True):
-        """Sends a request in one write; its stream id."""
+        """Sends a request in one write; returns its stream id."""
         stream, frames = self.request_frames(headers, body, end_stream=end_stream)
         self.send(*frames)
         return stream
 
     def push(self, headers, body=b'{"aps":{"alert":"hello"}}'):
-        """Sends a request and waits for its answer."""
+        """Sends a request and waits for its response."""
         return self.answer(self.open(headers, body))
 
     def upload(self, headers, body):
-        """Sends a long body as flow control lets it and stops as soon as the server has answered."""
+        """Sends a long body as flow control allows, and stops as soon as the server has responded."""
         stream = self.take_stream()
         self.send(*self.header_frames(stream, headers, end_stream=False))
         at = 0
@@ -204,7 +204,7 @@ class Wire:
         return taken
 
     def receive(self):
-        """The next frame; raises `Closed` at the end of the connection."""
+        """Returns the next frame; raises `Closed` at the end of the connection."""
         head = self._read_exactly(9)
         frame, length = Frame.parse_frame_header(memoryview(head))
         frame.parse_body(memoryview(self._read_exactly(length)))
@@ -213,7 +213,7 @@ class Wire:
         return frame
 
     def drain(self):
-        """Receives what has arrived already, without waiting for more."""
+        """Receives what has already arrived, without waiting for more."""
         while self._readable():
             self.receive()
 
@@ -244,20 +244,20 @@ class Wire:
             self.answers[frame.stream_id].reset = frame.error_code
 
     def until(self, wanted):
-        """Receives until a frame satisfies `wanted` and returns it."""
+        """Receives frames until one satisfies `wanted`, and returns it."""
         while True:
             frame = self.receive()
             if wanted(frame):
                 return frame
 
     def answer(self, stream):
-        """The finished answer on a stream."""
+        """Waits for the response on a stream to be complete and returns it."""
         while not self.answers[stream].finished:
             self.receive()
         return self.answers[stream]
 
     def goaway(self):
-        """The next GOAWAY; one that came while something else was waited for counts as well."""
+        """Returns the next GOAWAY, including one received while waiting for something else."""
         while True:
             received = [frame for frame in self.frames if isinstance(frame, GoAwayFrame)]
             if len(received) > self._goaways_taken:
@@ -266,7 +266,7 @@ class Wire:
             self.receive()
 
     def settings(self):
-        """The next SETTINGS of the server's own (no ACK)."""
+        """Returns the server's next SETTINGS (no ACK)."""
         return self.until(lambda frame: isinstance(frame, SettingsFrame) and "ACK" not in frame.flags)
 
     def ping(self, data=b"12345678"):
@@ -275,7 +275,7 @@ class Wire:
         return self.until(lambda frame: isinstance(frame, PingFrame) and "ACK" in frame.flags)
 
     def read_to_end(self):
-        """Every frame until the server closes."""
+        """Receives until the server closes; returns all frames."""
         try:
             while True:
                 self.receive()
@@ -283,18 +283,20 @@ class Wire:
             return self.frames
 
     def own_settings(self):
-        """All SETTINGS received that are not ACKs."""
+        """Returns all received SETTINGS that are not ACKs."""
         return [frame for frame in self.frames if isinstance(frame, SettingsFrame) and "ACK" not in frame.flags]
 
 
 def connect(server, *, preface=True, acknowledge=True, settings=None, **tls):
-    """A connection with the preface said."""
+    """Returns a connection on which the preface has been sent."""
     return Wire(tls_socket(server, **tls), preface=preface, acknowledge=acknowledge, settings=settings)
 
 
 def push_headers(server, device, *extra, **changes):
-    """The header list of an alert push. `changes`: header names with `_` for `-` (`path_`, `method_` for the pseudo
-    headers), a value or None to leave it out; `extra`: further (name, value) pairs at the end, sent as they are."""
+    """Returns the header list of an alert push. `changes`: header names with `_` for `-` (`path_`, `method_` for
+    the pseudo headers), and a value, or None to omit the header; `extra`: further (name, value) pairs, appended
+    unchanged.
+    """
     headers = {
         "method_": "POST", "scheme_": "https", "path_": f"/3/device/{device}", "authority_": server.authority,
         "authorization": server.bearer, "apns_topic": "com.example.app", "apns_push_type": "alert",
