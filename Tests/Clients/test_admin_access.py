@@ -1,4 +1,6 @@
-"""Who may ask the admin API: no web page by a trick with names, nobody without the token where there is one."""
+"""Access to the admin API: host names that DNS rebinding could use are refused, and so are requests without the
+configured token.
+"""
 
 import pytest
 
@@ -11,7 +13,7 @@ def test_names_of_this_machine_are_hosts(server, host):
 @pytest.mark.parametrize("path", ["/api/v1/pushes", "/api/v1/status", "/ca.pem"])
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:8197", "localhost.evil.example", "127.0.0.1.evil.org"])
 def test_a_name_given_to_this_address_is_refused(server, path, host):
-    """DNS rebinding: a page whose own name was made to lead here."""
+    """DNS rebinding: the host name of a web page resolves to the server's address."""
     answer = server.request("GET", path, headers={"host": host})
     assert answer.status == 403
     assert "--allow-host" in answer.json["hint"]

@@ -1,6 +1,6 @@
-"""Attacks on the admin listener: every route of the description, requests that two readers would read differently, paths
-that are not what they seem, names that lead here, sizes. Each is refused in words, changes nothing, and the next request
-is answered."""
+"""Attacks on the admin listener: every documented route, request smuggling, disguised paths, foreign host names,
+oversized messages. Each is rejected with an explanation, changes nothing, and the next request is answered.
+"""
 
 import contextlib
 import json
@@ -21,9 +21,9 @@ STREAMS = ["/api/v1/events", "/api/v1/export"]
 
 
 def raw(server, data, patience=10):
-    """What comes until the server closes; an error in place of silence."""
+    """Returns everything received until the server closes; raises an error if it does not close."""
     with socket.create_connection((server.admin_host, server.admin_port), timeout=patience) as sock:
-        with contextlib.suppress(ConnectionError):  # it may close before it has read all
+        with contextlib.suppress(ConnectionError):  # it may close before it has read everything
             sock.sendall(data)
         answer = b""
         with contextlib.suppress(ConnectionResetError):
@@ -33,7 +33,7 @@ def raw(server, data, patience=10):
 
 
 def heads(answer):
-    """The status of every answer in what came."""
+    """Returns the status of every response in the received bytes."""
     return [int(status) for status in re.findall(rb"(?:^|\r\n\r\n.*?)HTTP/1\.1 (\d{3}) [A-Z]", answer, re.DOTALL)]
 
 
@@ -45,7 +45,7 @@ def problem(answer):
 
 @pytest.fixture(scope="module")
 def operations(server):
-    """(method, path with something in place of each parameter, whether the token is asked for)"""
+    """(method, path with a value for each parameter, whether the token is required)"""
     paths = server.request("GET", "/openapi.json").json["paths"]
     return [(method.upper(), re.sub(r"\{\w+\}", "1", path), "security" not in item[method])
             for path, item in paths.items() for method in METHODS if method in item]
@@ -53,7 +53,7 @@ def operations(server):
 
 @pytest.fixture
 def full(server, device):
-    """A server with a push in it that must still be there when the test is over."""
+    """A server with a push that must still be in the inbox after the test."""
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
     yield server
@@ -119,14 +119,14 @@ def test_no_route_answers_a_preflight(full, operations):
 
 @pytest.mark.parametrize("type", ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"])
 def test_no_form_of_a_page_changes_anything(full, operations, type):
-    """These a page may post without being asked first, and some browsers leave Origin out."""
+    """A web page may send these without a preflight request, and some browsers omit Origin."""
     for method, path, _ in operations:
         if method in ("POST", "PUT", "PATCH"):
             answer = full.request(method, path, b'{"all":true}', headers={"content-type": type})
             assert answer.status in (400, 415), (method, path, answer.status)
 
 
-# Names
+# Host names
 
 
 @pytest.mark.parametrize("host", [
@@ -155,7 +155,7 @@ def test_two_hosts_are_none(full, hosts):
     "/LIVEZ", "/readyz/../livez", "\\livez", "/livez#/api", "/./livez", "//livez", "/livez//",
 ])
 def test_no_path_borrows_the_freedom_of_another(start, device, path):
-    """What needs neither a known host nor the token is reached by its own name alone."""
+    """Paths that require neither a known host nor the token are only reachable by their exact names."""
     server = start("--admin-token", "open-sesame")
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
@@ -190,7 +190,7 @@ def test_no_name_of_a_profile_reads_a_file(full, path, name):
     assert "root:" not in answer.body.decode()
 
 
-# Two readings of one request
+# Request smuggling
 
 SMUGGLED = b"DELETE /api/v1/pushes?all=true HTTP/1.1\r\nhost: localhost\r\n\r\n"
 
@@ -213,7 +213,7 @@ def test_what_can_be_read_in_two_ways_is_not_read(full, fields):
 
 
 def test_a_body_that_nobody_wants_is_no_request(full):
-    """A GET with a body: what is in it is not taken for the next request."""
+    """The body of a GET request is not parsed as the next request."""
     answer = raw(full, b"GET /livez HTTP/1.1\r\n%scontent-length: %d\r\n\r\n%sGET /livez HTTP/1.1\r\n%s%s\r\n" % (
         LOCAL, len(SMUGGLED), SMUGGLED, LOCAL, CLOSE))
     assert heads(answer) == [200, 200]
@@ -253,7 +253,7 @@ def test_chunks_without_end_have_an_end(full):
         sock.sendall(b"POST /api/v1/profiles/lint HTTP/1.1\r\n" + LOCAL + JSON + CLOSE
                      + b"transfer-encoding: chunked\r\n\r\n")
         chunk = b"10000\r\n" + b" " * 65536 + b"\r\n"
-        # It closes, or reads no more.
+        # The server closes, or stops reading.
         with contextlib.suppress(ConnectionError, TimeoutError):
             for _ in range(1000):
                 sock.sendall(chunk)
@@ -263,11 +263,11 @@ def test_chunks_without_end_have_an_end(full):
 
 @pytest.mark.parametrize("framing", [b"content-length: 99999999999", b"transfer-encoding: chunked"])
 def test_after_the_answer_nobody_sends_on_for_long(full, framing):
-    """The client would keep its connection, and send for half a minute what nobody wants."""
+    """Otherwise the client could keep its connection and send data that is discarded for half a minute."""
     with socket.create_connection((full.admin_host, full.admin_port), timeout=3) as sock:
         sock.sendall(b"POST /api/v1/profiles/lint HTTP/1.1\r\n" + LOCAL + JSON + framing + b"\r\n\r\n")
         ends = time.monotonic() + 30
-        # It closes, or reads no more.
+        # The server closes, or stops reading.
         with pytest.raises((ConnectionError, TimeoutError)):
             while time.monotonic() < ends:
                 sock.sendall(b"10000\r\n" + b" " * 65536 + b"\r\n")

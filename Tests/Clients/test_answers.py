@@ -1,4 +1,4 @@
-"""Answers as APNs gives them, byte for byte: header set, identifiers, error bodies, and the reasons end to end."""
+"""Responses exactly as APNs sends them: header sets, identifiers, error bodies, and the reasons end to end."""
 
 import re
 import uuid
@@ -149,7 +149,7 @@ def test_another_scheme_than_bearer_is_refused(server, device):
 
 @pytest.mark.parametrize("value", ["100-continue", "100-Continue"])
 def test_a_client_that_waits_to_be_asked_for_the_body_is_asked(server, device, value):
-    """RFC 9110 section 10.1.1."""
+    """RFC 9110, section 10.1.1."""
     with connect(server) as wire:
         stream = wire.open(push_headers(server, device, ("expect", value)), end_stream=False)
         wire.until(lambda frame: isinstance(frame, HeadersFrame))
@@ -162,7 +162,7 @@ def test_a_client_that_waits_to_be_asked_for_the_body_is_asked(server, device, v
 
 @pytest.mark.parametrize(("expectation", "body"), [("100-continue", b""), ("something else", b"{}")])
 def test_nobody_else_is_asked_for_the_body(server, device, expectation, body):
-    """Neither who has ended the stream already nor who expects what nobody knows."""
+    """No 100 response after the end of the stream, nor for an unknown expectation."""
     with connect(server) as wire:
         wire.push(push_headers(server, device, ("expect", expectation)), body)
         assert sum(isinstance(frame, HeadersFrame) for frame in wire.frames) == 1

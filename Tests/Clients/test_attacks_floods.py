@@ -1,4 +1,6 @@
-"""Floods of frames. Each ends the connection it comes on, with a GOAWAY that says why; the neighbours feel nothing."""
+"""Floods of frames. Each ends its connection with a GOAWAY that states the reason; other connections are
+unaffected.
+"""
 
 import itertools
 
@@ -8,31 +10,31 @@ from hyperframe.frame import ContinuationFrame, DataFrame, HeadersFrame, PingFra
 from support.attack import ENHANCE_YOUR_CALM, MEBIBYTE, await_that, goaways, name_of, storm, told_of, unharmed
 from support.wire import CANCEL, REFUSED_STREAM, Closed, connect, push_headers
 
-pytestmark = pytest.mark.timeout(240)  # for slow machines; here each takes seconds
+pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes seconds
 
 DATA, HEADERS, PRIORITY, WINDOW_UPDATE, CONTINUATION, UNKNOWN = 0, 1, 2, 8, 9, 0x77
 END_HEADERS, PADDED = 4, 8
 
 
 def frame(kind, payload=b"", *, stream=0, flags=0):
-    """A frame by its numbers, for those that no library says."""
+    """Returns a frame by its numbers, for frames that no library sends."""
     return len(payload).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + payload
 
 
 def opened(server, wire, device):
-    """A stream whose request does not end."""
+    """Returns a stream whose request does not end."""
     return wire.open(push_headers(server, device), end_stream=False)
 
 
 def answered(server, wire, device):
-    """A stream that is over."""
+    """Returns a stream with a complete response."""
     stream = wire.open(push_headers(server, device), b"{}")
     assert wire.answer(stream).status == 200
     return stream
 
 
 def refused(server, wire, device):
-    """A stream that the server has answered and reset, for it need not see the body."""
+    """Returns a stream that the server has answered and reset, because it does not need the body."""
     stream = wire.open(push_headers(server, device, ("x-fill", "x" * 9000)), end_stream=False)
     assert wire.answer(stream).status == 431
     return stream
@@ -73,7 +75,9 @@ def test_acknowledgements_of_settings_nobody_sent_end_their_connection(server):
 
 
 def test_a_provider_that_says_much_besides_its_pushes_is_no_flood(server, device):
-    """More than ends a connection that does nothing else, three bytes of it for each byte of a push."""
+    """Sends more PRIORITY frames than would end a connection without pushes: about three bytes of them per byte of
+    a push.
+    """
     chatter = frame(PRIORITY, b"\0\0\0\0\x10", stream=7777) * 1000
     with connect(server) as busy:
         for _ in range(9 * MEBIBYTE // len(chatter)):
@@ -83,8 +87,9 @@ def test_a_provider_that_says_much_besides_its_pushes_is_no_flood(server, device
 
 
 def requests(server, wire, device, count, then):
-    """The bytes of so many requests on streams of their own, `then` after each. Their header blocks do not change once the
-    table knows them, so the attacker's part is cheap."""
+    """Returns the bytes of this many requests on new streams, with `then` after each. Their header blocks are
+    constant once the dynamic table is filled, so the attack is cheap for the client.
+    """
     first, frames = wire.request_frames(push_headers(server, device), end_stream=False)
     block = b"".join(one.serialize() for one in frames)
     learnt = wire.header_frames(first, push_headers(server, device), end_stream=False)[0].data
@@ -102,7 +107,7 @@ def in_batches(parts, size):
 
 
 def flooded(wire, batches):
-    """Writes until the server has enough; the GOAWAY frames it said."""
+    """Writes until the server sends GOAWAY or closes; returns its GOAWAY frames."""
     try:
         for batch in batches:
             wire.write(batch)
@@ -110,7 +115,7 @@ def flooded(wire, batches):
             if goaways(wire):
                 break
     except Closed:
-        pass  # hung up on while writing
+        pass  # closed while writing
     wire.read_to_end()
     return goaways(wire)
 
@@ -135,7 +140,9 @@ def test_rapid_reset_ends_its_connection(server, device, reset):
 
 
 def test_resets_that_the_server_is_made_to_send_end_the_connection_as_well(server, device):
-    """CVE-2025-8671: the client never resets, it only sends what must be reset. The log tells the first and the end."""
+    """CVE-2025-8671: the client never resets a stream, but sends what the server must reset. The log has two lines:
+    the first error and the end of the connection.
+    """
     lie = lambda stream: DataFrame(stream, b"{}", flags=["END_STREAM"]).serialize()  # noqa: E731
     with unharmed(server), connect(server, acknowledge=False) as hostile:
         headers = push_headers(server, device, ("content-length", "1"))
@@ -152,11 +159,11 @@ def test_resets_that_the_server_is_made_to_send_end_the_connection_as_well(serve
 
 
 def test_a_provider_that_gives_up_a_thousand_pushes_is_not_taken_for_an_attacker(start, device):
-    """Time-outs of all streams at once, as often as a provider may have them while a rule holds pushes."""
+    """Cancels all streams at once, as often as a provider with time-outs may while a rule delays its pushes."""
     server = start("--profile", "healthy")
     server.api("POST", "/rules", {"name": "held", "do": {"hang": {}}, "when": {"device_token": device}})
     with connect(server) as wire:
-        assert wire.push(push_headers(server, "ab" * 32)).status == 200  # 1000 streams from here
+        assert wire.push(push_headers(server, "ab" * 32)).status == 200  # 1000 streams from here on
         for _ in range(3):
             streams = [wire.open(push_headers(server, device)) for _ in range(900)]
             wire.send(*(RstStreamFrame(stream, error_code=CANCEL) for stream in streams))
@@ -169,7 +176,7 @@ def test_a_provider_that_gives_up_a_thousand_pushes_is_not_taken_for_an_attacker
     {"hang": {"for": "1h"}}, {"delay": {"fixed": "1h"}}, {"dribble": {"chunks": 2, "over": "2h"}},
 ], ids=lambda action: next(iter(action)))
 def test_pushes_that_are_held_and_given_up_leave_nothing_behind(start, device, action):
-    """Rapid reset under a rule that holds pushes for an hour: timers and records of it must not pile up."""
+    """Rapid reset under a rule that delays pushes for an hour: timers and records must not accumulate."""
     server = start("--max-records", "1000")
     server.api("POST", "/rules", {
         "name": "held", "at": "response" if "dribble" in action else "request", "do": action,
@@ -198,8 +205,10 @@ def test_continuation_without_end(server):
 
 
 def test_an_hpack_bomb_is_not_unpacked(server, device):
-    """A field of 4 kB goes into the table; each further byte of the block stands for it again. 64 kB would be 256 MB."""
-    def literal(value):  # "x" with incremental indexing, its length in HPACK's way
+    """A field of 4 kB enters the dynamic table, and each further byte of the block refers to it. 64 kB would expand
+    to 256 MB.
+    """
+    def literal(value):  # "x" with incremental indexing, its length as an HPACK integer
         return b"\x40\x01x\x7f" + bytes([(len(value) - 127) & 0x7F | 0x80, (len(value) - 127) >> 7]) + value
 
     with unharmed(server, memory=16 * MEBIBYTE, processor=5), connect(server) as hostile:
@@ -213,7 +222,9 @@ def test_an_hpack_bomb_is_not_unpacked(server, device):
 
 
 def test_answers_that_are_never_let_out_are_bounded(server, device):
-    """A client without window opens streams whose answers have bodies, and more than it may once it knows the limit."""
+    """A client with a zero window opens streams whose responses have bodies, and more than the limit it has
+    acknowledged.
+    """
     with unharmed(server), connect(server, settings={SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as hostile:
         hostile.settings()
         said = flooded(hostile, in_batches(
@@ -224,13 +235,15 @@ def test_answers_that_are_never_let_out_are_bounded(server, device):
 
 
 def test_streams_opened_by_a_client_that_acknowledges_nothing_are_bounded(server, device):
-    """Without an acknowledgement of SETTINGS no limit holds but the hard one; what is beyond it is refused."""
+    """As long as the client does not acknowledge SETTINGS, only the hard limit applies; streams beyond it are
+    refused.
+    """
     with unharmed(server, memory=64 * MEBIBYTE), connect(server, acknowledge=False) as hostile:
         hostile.settings()
         for batch in in_batches(requests(server, hostile, device, 8_000, lambda stream: b""), 100):
             hostile.write(batch)
         hostile.ping(b"all sent")
-        hostile.ping(b"all told")  # the acknowledgement of the first overtakes the refusals
+        hostile.ping(b"all told")  # the acknowledgement of the first PING may overtake the refusals
         refused = [one.error_code for one in hostile.frames if isinstance(one, RstStreamFrame)]
         assert len(refused) == 8_001 - 4_000 and set(refused) == {REFUSED_STREAM}
         assert goaways(hostile) == []

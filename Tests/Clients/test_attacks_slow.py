@@ -1,5 +1,6 @@
-"""Clients that take their time: each gives up something, and nobody waits for them. All of them attack one server at once,
-since each takes half a minute to be given up."""
+"""Slow clients: the server closes each or ends its request without delaying others. All of them attack one server
+at the same time, because each takes half a minute to be detected.
+"""
 
 import secrets
 import socket
@@ -15,15 +16,15 @@ from support.server import Server
 from support.wire import CANCEL, Closed, Wire, client_context, connect, push_headers, tls_socket
 
 HALF_OPEN = 500
-DRIP = 0.5  # seconds between two bytes of those who never stop
-# A look every ten seconds, of which the fourth ends it, and as much again for slow machines.
+DRIP = 0.5  # seconds between two bytes of a dripping client
+# Seconds. The server checks every ten seconds and closes at the fourth check; about doubled for slow machines.
 PATIENCE = 90
 
 pytestmark = pytest.mark.timeout(3 * PATIENCE)
 
 
 class Slow(threading.Thread):
-    """One slow client. `act` leaves what it saw in `self.seen`."""
+    """One slow client. The result of `act` is in `self.seen`."""
 
     def __init__(self, act, server, device):
         super().__init__(daemon=True)
@@ -35,7 +36,7 @@ class Slow(threading.Thread):
     def run(self):
         try:
             self.seen = self.act(self)
-        except Exception as error:  # told when its test asks for it
+        except Exception as error:  # raised when its test accesses it
             self.error = error
         self.took = time.monotonic() - self.began
 
@@ -46,7 +47,7 @@ class Slow(threading.Thread):
         return wire
 
     def drip(self, sock, data):
-        """A byte now and then until the server hangs up, or until all are out."""
+        """Sends one byte at a time until the server closes or all bytes are sent."""
         for byte in data:
             try:
                 sock.sendall(bytes([byte]))
@@ -56,7 +57,7 @@ class Slow(threading.Thread):
 
 
 def says_nothing(slow):
-    """No TLS at all: thousands of half-open sockets."""
+    """Does not start TLS: hundreds of half-open sockets."""
     sockets = [socket.create_connection(("127.0.0.1", slow.server.port)) for _ in range(HALF_OPEN)]
     slow.peer = name_of(sockets[0])
     ends = []
@@ -71,7 +72,7 @@ def says_nothing(slow):
 
 
 def drips_its_greeting(slow):
-    """A TLS handshake of one byte now and then."""
+    """Sends a TLS ClientHello byte by byte."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = client_context(slow.server.ca).wrap_bio(incoming, outgoing, server_hostname="localhost")
     with pytest.raises(ssl.SSLWantReadError):
@@ -82,7 +83,7 @@ def drips_its_greeting(slow):
 
 
 def says_no_preface(slow):
-    """TLS, and then nothing."""
+    """Completes the TLS handshake and sends nothing."""
     sock = tls_socket(slow.server)
     sock.settimeout(PATIENCE)
     slow.peer = name_of(sock)
@@ -92,7 +93,7 @@ def says_no_preface(slow):
 
 
 def drips_its_headers(slow):
-    """A header block whose bytes come one by one: the field "x" of 16 kB."""
+    """Sends a header block byte by byte: the field "x" of 16 kB."""
     with slow.wire() as wire:
         literal = b"\x00\x01x\x7f\xe1\x7e"
         wire.write(len(literal + b"y" * 16352).to_bytes(3, "big") + b"\x01\x04\0\0\0\x01" + literal)
@@ -105,12 +106,12 @@ def drips_its_headers(slow):
 
 
 def drips_its_body(slow):
-    """A body whose bytes come one by one."""
+    """Sends a body byte by byte."""
     with slow.wire() as wire:
         stream = wire.open(push_headers(slow.server, slow.device), end_stream=False)
         answer = wire.answers[stream]
         drip_until(wire, DataFrame(stream, b" ").serialize(), lambda: answer.finished)
-        # The connection is as good as ever.
+        # The connection is still usable.
         status = wire.push(push_headers(slow.server, "ab" * 32)).status
         return answer, status, goaways(wire), slow.server.record(slow.device)
 
@@ -123,7 +124,7 @@ def drip_until(wire, data, is_over):
 
 
 def gives_no_window(slow):
-    """A rejection has a body, and that waits for a window."""
+    """Grants no flow-control window for the body of a rejection."""
     with slow.wire(settings={SettingsFrame.INITIAL_WINDOW_SIZE: 0}) as wire:
         answer = wire.push(push_headers(slow.server, slow.device, apns_topic=None))
         status = wire.push(push_headers(slow.server, "ab" * 32)).status
@@ -131,18 +132,18 @@ def gives_no_window(slow):
 
 
 def reads_nothing(slow):
-    """Asks for more than the pipe holds, all within the rules, and never reads a word of it."""
+    """Requests more, within the limits, than the socket buffers hold, and never reads a response."""
     slow.server.api("POST", "/rules", {
         "name": "long", "do": {"respond": {"status": 503, "body": "x" * 60_000}}, "when": {"device_token": slow.device}})
     largest = 2**31 - 1
     with slow.wire(settings={SettingsFrame.INITIAL_WINDOW_SIZE: largest}) as wire:
         wire.send(WindowUpdateFrame(0, window_increment=largest - 65535))
         wire.settings()
-        wire.push(push_headers(slow.server, "ab" * 32))  # 1000 streams from here
-        # 24 MB. In one piece, so that the server meets all of them before it has written an answer.
+        wire.push(push_headers(slow.server, "ab" * 32))  # 1000 streams from here on
+        # 24 MB. Sent in one write, so that the server reads all requests before it has written a response.
         headers = push_headers(slow.server, slow.device)
         wire.send(*(frame for _ in range(400) for frame in wire.request_frames(headers, b"{}")[1]))
-        # A client that reads would see the end of the connection; this one hears of it when it asks again.
+        # A client that reads would see the end of the connection; this one only notices it when it writes.
         try:
             while True:
                 time.sleep(DRIP)
@@ -152,7 +153,7 @@ def reads_nothing(slow):
 
 
 def is_kept_waiting(slow):
-    """Not slow at all: the server holds the push for longer than a client may take."""
+    """Not slow itself: the server delays its push for longer than the limits for slow clients."""
     slow.server.api("POST", "/rules", {
         "name": "held", "do": {"delay": {"fixed": "42s"}}, "when": {"device_token": slow.device}})
     with slow.wire() as wire:
@@ -166,10 +167,10 @@ ATTACKS = (says_nothing, drips_its_greeting, says_no_preface, drips_its_headers,
 
 @pytest.fixture(scope="module")
 def siege(binary, certs):
-    """What became of each attacker, and the server's log of it. Nobody else was harmed meanwhile."""
+    """The result of each attack, and the server's log about it. A bystander must not be affected."""
     server = Server(binary, certs, "--max-records", "20000")
     try:
-        # A third of the memory is for what the bystander pushes meanwhile.
+        # A third of the memory is for the bystander's pushes.
         with unharmed(server, memory=48 * MEBIBYTE, processor=60) as bystander:
             attackers = {act: Slow(act, server, secrets.token_hex(32)) for act in ATTACKS}
             for attacker in attackers.values():
@@ -186,7 +187,7 @@ def siege(binary, certs):
 
 @pytest.fixture
 def after(siege):
-    """`after(act)`: the attacker when all was over, and the log's lines of it."""
+    """`after(act)`: the attacker after the end of all attacks, and the log lines about it."""
     server, attackers = siege
 
     def of(act):

@@ -1,4 +1,4 @@
-"""Connections by the thousand, no descriptors left, and TLS that wants to begin anew."""
+"""Thousands of connections, no descriptors left, and TLS renegotiation."""
 
 import resource
 import socket
@@ -18,14 +18,14 @@ from support.wire import connect, push_headers
 DESCRIPTORS = 160
 ROOM = DESCRIPTORS // 2  # for providers
 
-pytestmark = pytest.mark.timeout(240)  # for slow machines; here each takes seconds
+pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes seconds
 
 prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linux changes the limits of another process")
 
 
 @pytest.fixture
 def limited(binary, certs, tmp_path):
-    """A server that was started with few files to open."""
+    """A server with a low limit for open files."""
     shell = tmp_path / "apns-mock"
     shell.write_text(f'#!/bin/sh\nulimit -n {DESCRIPTORS}\nexec "{binary}" "$@"\n')
     shell.chmod(0o755)
@@ -39,7 +39,7 @@ def plain(port):
 
 
 def was_hung_up_on(sock):
-    """Whether the server has closed a connection on which nothing was said."""
+    """Returns whether the server has closed a connection on which nothing was sent."""
     sock.setblocking(False)
     try:
         return sock.recv(1) == b""
@@ -55,7 +55,7 @@ def close_all(sockets):
 
 
 def test_more_connections_than_descriptors(limited, device):
-    """What is too much is closed at once. Who is connected, the admin API, and whoever comes later find room."""
+    """Excess connections are closed at once. Connected clients, the admin API and later clients are served."""
     with unharmed(limited):
         crowd = [plain(limited.port) for _ in range(2 * ROOM)]
         crowd += [plain(limited.admin_port) for _ in range(DESCRIPTORS // 8)]
@@ -77,7 +77,7 @@ def test_silent_connections_shut_the_admin_api_for_seconds_and_the_log_tells(lim
     crowd = [plain(limited.admin_port) for _ in range(room + 4)]
     try:
         await_that(lambda: "connections to the admin listener are open" in limited.log(), "the log does not tell")
-        # A client that begins and is silent is closed after ten seconds.
+        # A client that sends nothing is closed after ten seconds.
         await_that(lambda: sum(map(was_hung_up_on, crowd)) >= room, "they are open for ever")
         assert limited.request("GET", "/livez").status == 200
     finally:
@@ -86,12 +86,14 @@ def test_silent_connections_shut_the_admin_api_for_seconds_and_the_log_tells(lim
 
 
 def is_empty(server):
-    """Whether nobody but the bystander is connected."""
+    """Returns whether only the bystander is connected."""
     return server.api("GET", "/connections", state="open")["open"] <= 1
 
 
 def test_idle_admin_connections_give_way_to_new_ones(limited):
-    """Kept connections at the limit of the admin listener: another client is answered, and the longest idle one is closed."""
+    """At the admin listener's connection limit a new client is answered, and the connection that was idle longest
+    is closed.
+    """
     kept = []
     try:
         for _ in range(DESCRIPTORS // 4):
@@ -112,7 +114,9 @@ def test_idle_admin_connections_give_way_to_new_ones(limited):
 
 @pytest.mark.parametrize("target", ["/api/v1/events", "/api/v1/pushes/wait?count=1&timeout=60s"])
 def test_requests_that_wait_leave_connections_for_others(limited, target):
-    """Half of the admin listener's connections may wait. The next such request is refused at once, and works once one ended."""
+    """Half of the admin listener's connections may wait. The next waiting request is refused at once, and allowed
+    again after one has ended.
+    """
     most = DESCRIPTORS // 8
     request = f"GET {target} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode()
     waiting = []
@@ -132,7 +136,7 @@ def test_requests_that_wait_leave_connections_for_others(limited, target):
             assert "ulimit -n" in answer.json["hint"]
         verification = {"timeout": "5s", "expect": [{"count": {"at_least": 2}}]}
         assert limited.request("POST", "/api/v1/verify", verification).status == 503
-        # What does not wait is not refused.
+        # A request that does not wait is not refused.
         assert limited.request("GET", "/api/v1/pushes/wait?count=0&timeout=0s").status == 200
         assert limited.request("GET", "/livez").status == 200
         waiting.pop().close()
@@ -144,7 +148,7 @@ def test_requests_that_wait_leave_connections_for_others(limited, target):
 
 @prlimit
 def test_without_any_descriptor_the_server_neither_spins_nor_dies(start, device):
-    """Somebody lowers the limit, or the whole machine has no descriptors: new connections wait in the system's queue."""
+    """The limit is lowered, or the machine has no descriptors left: new connections stay in the kernel's queue."""
     server = start()
     with unharmed(server, processor=10):
         lowest = descriptors(server) + 4
@@ -154,7 +158,7 @@ def test_without_any_descriptor_the_server_neither_spins_nor_dies(start, device)
         try:
             await_that(lambda: "cannot be taken" in server.log(), "the log does not say that there are no descriptors")
             spent, began = processor_seconds(server), time.monotonic()
-            time.sleep(2)  # a time is what is measured: a server that tries again and again needs all of it
+            time.sleep(2)  # a fixed time for the measurement: a server that retries in a loop would use all of it
             assert processor_seconds(server) - spent < 0.5 * (time.monotonic() - began)
         finally:
             close_all(crowd)
@@ -164,18 +168,20 @@ def test_without_any_descriptor_the_server_neither_spins_nor_dies(start, device)
     assert len([line for line in server.log().splitlines() if "cannot be taken" in line]) == 1
 
 
-WAVE = 400  # connections at once: fits into the 1024 descriptors that most machines give a program
+WAVE = 400  # concurrent connections: fits the usual limit of 1024 descriptors per process
 
 
 def drop(sock):
-    """With no time to linger close is a reset, and leaves no port of ours in TIME_WAIT."""
+    """Closes with a zero linger time, which sends a reset and leaves no local port in TIME_WAIT."""
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     sock.close()
 
 
 def test_twenty_thousand_connections_opened_and_dropped(start):
-    """In waves: most with RST, some with FIN; some in the middle of their greeting, some after it, some after a push that
-    they did not wait for. Memory and descriptors are as after the first wave, and the list of connections stays short."""
+    """Waves of connections: most are closed with RST, some with FIN; some during the handshake, some after it, some
+    after a push whose response they do not await. Memory and descriptors return to their values after the first
+    wave, and the list of connections stays short.
+    """
     server = start()
     wires = [connect(server)]
     context = wires[0].sock.context
@@ -205,7 +211,7 @@ def test_twenty_thousand_connections_opened_and_dropped(start):
 
 @pytest.mark.skipif(not drivers.tool("openssl"), reason="no openssl")
 def test_renegotiation_is_refused(server, device):
-    """TLS 1.2 lets a client ask for a new handshake, which costs a server ten times what it costs the client."""
+    """TLS 1.2 lets a client request a new handshake, which costs the server ten times what it costs the client."""
     with unharmed(server):
         client = subprocess.Popen(
             [drivers.tool("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-servername", "localhost",
@@ -223,7 +229,9 @@ def test_renegotiation_is_refused(server, device):
 
 @pytest.mark.skipif(not drivers.tool("openssl"), reason="no openssl")
 def test_a_flood_of_key_updates_ends_its_connection(server):
-    """Each line "k" makes `openssl s_client` send a TLS 1.3 KeyUpdate message. Nothing limits them but the server."""
+    """Each line "k" makes `openssl s_client` send a TLS 1.3 KeyUpdate message. TLS itself does not limit their
+    number.
+    """
     with unharmed(server):
         client = subprocess.Popen(
             [drivers.tool("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-servername", "localhost",
@@ -234,7 +242,7 @@ def test_a_flood_of_key_updates_ends_its_connection(server):
             client.stdin.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame(0).serialize())
             client.stdin.flush()
             while sent < 1000 and client.poll() is None:
-                time.sleep(0.005)  # s_client looks at the first letter of what it reads at once
+                time.sleep(0.005)  # s_client only looks at the first character of each read
                 client.stdin.write(b"k\n")
                 client.stdin.flush()
                 sent += 1

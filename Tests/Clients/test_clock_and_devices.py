@@ -1,4 +1,4 @@
-"""The server's own clock and its devices: the 20- and 60-minute rules in milliseconds, and 410 on demand."""
+"""The server's clock and its devices: the 20- and 60-minute rules within milliseconds, and 410 on demand."""
 
 import datetime
 import secrets
@@ -13,7 +13,7 @@ NOON_SECONDS = int(datetime.datetime(2030, 1, 1, 12, tzinfo=datetime.timezone.ut
 
 @pytest.fixture
 def noon(start):
-    """A server whose clock stands still at noon."""
+    """A server whose clock is frozen at noon."""
     server = start()
     assert server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})["mode"] == "frozen"
     return server
@@ -24,7 +24,7 @@ def status_and_reason(answer):
 
 
 class Provider:
-    """One connection and the tokens sent over it."""
+    """One connection and the tokens sent on it."""
 
     def __init__(self, server, wire, device):
         self.server, self.wire, self.device = server, wire, device

@@ -1,4 +1,6 @@
-"""Clocks that jump, the machine's and the server's own: nothing crashes, hangs or ends, and every time can be read."""
+"""Jumps of the machine's clock and of the server's own: nothing crashes, hangs or ends, and every time stays
+representable.
+"""
 
 import datetime
 import itertools
@@ -21,7 +23,7 @@ pytestmark = pytest.mark.timeout(120)
 
 PROGRAMS = pathlib.Path(__file__).parent / "programs"
 YEAR = 365 * 86_400
-# From 2026: after the end of 32-bit time, long ago, before 1970, into the far future.
+# From 2026: small steps, the past, beyond the end of 32-bit time, before 1970, and the far future.
 JUMPS = (-60, 3600, 86_400, -3 * YEAR, 20 * YEAR, -60 * YEAR, 500 * YEAR, 0)
 
 
@@ -33,7 +35,7 @@ class Clock:
         self.move(0)
 
     def move(self, seconds):
-        with open(self.path, "r+b" if self.path.exists() else "wb") as file:  # in its place: the server has it mapped
+        with open(self.path, "r+b" if self.path.exists() else "wb") as file:  # in place: the server has the file mapped
             file.write(struct.pack("=q", seconds))
 
 
@@ -58,7 +60,7 @@ def clock(tmp_path):
 
 @pytest.fixture
 def moved(binary, certs, shim, clock, tmp_path):
-    """A server whose machine's clock `clock` moves. A connection goes on after a token that was stale for a while."""
+    """A server for which `clock` moves the machine's clock. A stale token does not close its connection."""
     config = tmp_path / "config.yaml"
     config.write_text("apns: {expired_token_closes: false}\n")
     server = Server(binary, certs, "--config", config, environment={"LD_PRELOAD": str(shim), "MOVED_CLOCK": str(clock.path)})
@@ -71,8 +73,9 @@ def shown_year(server):
 
 
 def test_a_machine_whose_clock_jumps(moved, clock, device):
-    """Pushes, held pushes, waits, a follower and an idle connection go on as if nothing had happened; only tokens are stale for
-    a while, as they would be for APNs."""
+    """Pushes, delayed pushes, waits, an event stream and an idle connection continue unaffected; only tokens are
+    stale for a time, as they would be for APNs.
+    """
     clock.move(20 * YEAR)
     if shown_year(moved) < 2040:
         pytest.skip("this program's clock cannot be moved that way (sanitizers have their own)")
@@ -98,7 +101,7 @@ def test_a_machine_whose_clock_jumps(moved, clock, device):
             clock.move(jump)
             before = len(bystander.statuses)
             await_that(lambda: len(bystander.statuses) > before + 2 or bystander.error, f"no answer {jump} s from now")
-            time.sleep(0.05)  # a time to live in, for timers that might go by this clock
+            time.sleep(0.05)  # time for timers that might depend on this clock
         clock.move(0)
         assert idle.answer(held).status == 200
         assert 1.9 < time.monotonic() - began < 20, "it was held by monotonic time"
@@ -115,7 +118,9 @@ def test_a_machine_whose_clock_jumps(moved, clock, device):
 
 
 def test_a_start_and_an_end_in_another_time(binary, shim, clock, tmp_path, device):
-    """Certificates are made, and tokens judged, by the clock there is; then it goes back while the server stops."""
+    """Certificates are made and tokens validated by the machine's clock, which then goes back while the server
+    stops.
+    """
     clock.move(3 * YEAR)
     server = Server(binary, tmp_path / "certs", environment={"LD_PRELOAD": str(shim), "MOVED_CLOCK": str(clock.path)})
     try:
@@ -138,11 +143,11 @@ def test_a_start_and_an_end_in_another_time(binary, shim, clock, tmp_path, devic
 
 EDGES = ("0000-01-01T00:00:00Z", "0001-01-01T00:00:00Z", "1969-06-30T23:59:59.999Z", "2038-01-19T03:14:08Z",
          "9999-12-31T23:59:59.999Z")
-FAR = "87000000h"  # almost the longest duration there is, some 9900 years
+FAR = "87000000h"  # almost the longest duration allowed, some 9900 years
 
 
 def assert_that_times_can_be_read(server, device):
-    """A push, a rejection with a date in it, and whatever looks at them."""
+    """Sends pushes that are rejected because of their tokens' dates, and requests everything that shows times."""
     with connect(server) as wire:
         for issued_at in (0, -10**18, 10**18, 2**63 - 1, -2**63, 1e300, 10**11):
             token = "bearer " + server.token(issued_at=issued_at)
@@ -156,7 +161,9 @@ def assert_that_times_can_be_read(server, device):
 
 @pytest.mark.parametrize("edge", [*EDGES, None])
 def test_a_clock_at_the_edge_of_time(start, device, edge):
-    """Set there, and moved to and fro by thousands of years: it stays within the years that can be written down."""
+    """Sets the clock and moves it back and forth by thousands of years: it stays within the years that can be
+    written.
+    """
     server = start()
     server.api("PUT", f"/devices/{device[::-1]}", {"state": "unregistered"})
     if edge:
@@ -181,7 +188,9 @@ def test_a_time_whose_zone_leads_out_of_time_is_a_mistake(server, now):
 
 
 def test_a_clock_that_jumps_ends_no_connection_and_no_wait(start, device, tmp_path):
-    """Years forth and back while pushes come: a provider token may be stale for a moment, nothing else is."""
+    """Jumps of years in both directions while pushes arrive: a provider token may be stale for a moment, nothing
+    else changes.
+    """
     config = tmp_path / "config.yaml"
     config.write_text("apns: {expired_token_closes: false}\n")
     server = start("--config", config)

@@ -1,4 +1,4 @@
-"""The commands from outside: exit codes, one-line errors, data on stdout and words on stderr, `--json` everywhere."""
+"""The commands: exit codes, one-line errors, data on stdout and diagnostics on stderr, `--json` everywhere."""
 
 import json
 import os
@@ -19,7 +19,7 @@ DONE, UNEXPECTED, USAGE, UNREACHABLE, PORT_IN_USE = 0, 1, 2, 4, 6
 
 @pytest.fixture
 def serve(binary, certs, tmp_path):
-    """Runs a `serve` that is expected to fail."""
+    """Runs a `serve` command that is expected to fail."""
 
     def runner(*flags, environment=None, certs=certs):
         return run(
@@ -30,7 +30,7 @@ def serve(binary, certs, tmp_path):
 
 
 def one_line(done, code, *words):
-    """The command failed with that code and said so in one line of standard error, which has the words."""
+    """Asserts that the command failed with this code and one line on stderr that contains the words."""
     assert done.returncode == code, (done.returncode, done.stderr)
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if line.strip()]
@@ -109,7 +109,7 @@ def test_a_port_in_use_is_6_and_names_the_address(serve, flag):
 
 @pytest.fixture
 def copied(start, tmp_path):
-    """A folder of certificates of its own, to be spoilt."""
+    """A folder of certificates that the test may damage."""
     folder = tmp_path / "certs"
     assert start(certs=folder).stop() == 0
     return folder
@@ -351,7 +351,7 @@ def test_a_port_is_the_flag_apns(serve, flags, guess):
 def test_the_clock_goes_back(start, arguments):
     server = start()
     server.api("PUT", "/clock", {"mode": "frozen", "now": "2030-01-01T12:00:00Z"})
-    # Behind two dashes a flag would be an argument.
+    # After two dashes a flag would be parsed as an argument.
     done = run(server.binary, "clock", "advance", *arguments, environment={"APNS_MOCK_PORT_FILE": str(server.port_file)})
     assert done.returncode == DONE, done.stderr
     assert server.api("GET", "/clock")["now"] == "2030-01-01T11:55:00.000Z"
@@ -417,7 +417,7 @@ def test_the_sample_configuration_is_one(start, binary, tmp_path):
             for name in ("uptime", "seed", "addresses", "activated_at"):
                 facts.pop(name, None)
         assert one == other
-    # What is commented out is an example that is right.
+    # Each commented-out line is a valid example.
     config.write_text("\n".join(
         line.replace("# ", "", 1) if line.lstrip().startswith("# ") and ": " in line and line.split(": ")[0].strip(" #") in (
             "seed", "threads", "token_future", "port_file", "export_on_exit", "admin_token") else line
@@ -455,7 +455,7 @@ def test_a_terminal_gets_no_control_characters(start, device, command):
 
 
 def on_terminal(command):
-    """What a command writes where its standard output is a terminal, with line breaks as the program wrote them."""
+    """Returns the output of a command whose stdout is a terminal, with the program's own line breaks."""
     reader, writer = pty.openpty()
     process = subprocess.Popen(
         [str(part) for part in command], stdin=subprocess.DEVNULL, stdout=writer, stderr=subprocess.DEVNULL,
@@ -465,7 +465,7 @@ def on_terminal(command):
     try:
         while piece := os.read(reader, 65536):
             written += piece
-    except OSError:  # the end, on Linux
+    except OSError:  # the end of the terminal's output on Linux
         pass
     os.close(reader)
     assert process.wait(30) == 0

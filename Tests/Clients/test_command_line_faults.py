@@ -1,5 +1,6 @@
-"""Faults by the command line: chosen at the start and while the server runs, checked without a server, each seen by a
-real push."""
+"""Faults on the command line: set at the start and while the server runs, checked without a server. Each is
+verified with a real push.
+"""
 
 import json
 import os
@@ -30,7 +31,7 @@ SPOILT_LINES = [
 
 @pytest.fixture
 def written(tmp_path):
-    """Writes a file; its path."""
+    """Writes a file and returns its path."""
 
     def writer(name, text):
         path = tmp_path / name
@@ -43,7 +44,7 @@ def written(tmp_path):
 
 @pytest.fixture
 def serve(binary, certs, tmp_path):
-    """Runs a `serve` that is expected to fail."""
+    """Runs a `serve` command that is expected to fail."""
 
     def runner(*flags, environment=None):
         return run(
@@ -54,13 +55,13 @@ def serve(binary, certs, tmp_path):
 
 
 def status(server, device):
-    """What one push comes to."""
+    """Returns the status of one push."""
     with connect(server) as wire:
         return wire.push(push_headers(server, device)).status
 
 
 def done(server, *arguments, **settings):
-    """Runs a command that must succeed; its standard output."""
+    """Runs a command that must succeed; returns its standard output."""
     ran = server.command(*arguments, **settings)
     assert ran.returncode == DONE, (ran.returncode, ran.stderr)
     return ran.stdout
@@ -169,7 +170,7 @@ def test_no_variable_of_faults_is_without_effect(start):
     assert "no effect" not in server.log()
 
 
-# While it runs
+# While the server runs
 
 
 def test_use_set_and_off_are_seen_by_the_next_push(start, device):

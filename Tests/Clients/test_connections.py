@@ -1,4 +1,4 @@
-"""Connections as the admin API shows them, and what it does to them at once: GOAWAY, reset and close by order."""
+"""Connections in the admin API, and its actions on them: GOAWAY, reset and close."""
 
 import concurrent.futures
 import datetime
@@ -19,7 +19,7 @@ from support.wire import PATIENCE, Closed, client_context, connect, push_headers
 
 
 def id_of(server, wire):
-    """The id of a client's own connection."""
+    """Returns the id of a client's own connection."""
     port = wire.sock.getsockname()[1]
     mine = [one["id"] for one in server.api("GET", "/connections")["items"] if one["client"].endswith(f":{port}")]
     return mine[-1]
@@ -38,12 +38,12 @@ def parsed(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
-# Much at once
+# Large amounts at once
 
 def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
-    """More than the server reads in one turn: it was stopped while all of it came, a letter alone at the end."""
+    """More data than the server reads at once: it is stopped until all but the last byte have been sent."""
     server = start()
-    pushes = 60  # of 1 KB, which the window has room for, and 6 KB of header fields, which it does not count
+    pushes = 60  # each 1 KB, which fits the window, with 6 KB of header fields, to which flow control does not apply
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
         asked, frames = {}, []
@@ -57,7 +57,7 @@ def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
         try:
             sending = threading.Thread(target=lambda: (wire.write(sent[:-1]), wire.write(sent[-1:])), daemon=True)
             sending.start()
-            sending.join(2)  # as much as the sockets take
+            sending.join(2)  # as much as the sockets accept
         finally:
             server.signal(signal.SIGCONT)
         sending.join(PATIENCE)
@@ -67,7 +67,7 @@ def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
     assert [kept[stream] for stream in asked] == [json.loads(body) for body in asked.values()]
 
 
-# Showing
+# Listing
 
 def test_an_open_connection(mock, faults):
     with widened(mock) as wire:
@@ -112,7 +112,7 @@ def test_the_list_counts(mock, faults):
 
 
 def test_only_so_many_closed_connections_are_remembered(start):
-    """A provider that connects for each push does not fill the memory."""
+    """A provider that connects for each push does not use up the memory."""
     server = start()
     for _ in range(230):
         socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE).close()
@@ -160,7 +160,7 @@ def test_questions_that_make_no_sense(mock, faults, path, query, status):
     assert answer.status == status and answer.json["hint"], answer.body
 
 
-# GOAWAY by order
+# GOAWAY by request
 
 def test_goaway_to_all(mock, faults):
     wires = [widened(mock) for _ in range(5)]
@@ -208,7 +208,7 @@ def test_goaway_and_never_close(mock, faults):
 
 
 def test_goaway_while_pushes_are_held(mock, faults):
-    """They are below the last stream, so they are answered before the end."""
+    """Delayed pushes are below the last stream, so they are answered before the connection ends."""
     devices = [new_device() for _ in range(20)]
     with widened(mock) as wire:
         faults.add({"delay": {"fixed": "600ms"}})
@@ -224,22 +224,25 @@ def test_goaway_while_pushes_are_held(mock, faults):
 
 @pytest.mark.timeout(120)
 def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mock, faults):
-    """Four providers written with h2 push while GOAWAYs hit all connections. Each believes the last stream: what is
-    above it, it sends again on a new connection; what is below and has no answer would be lost."""
+    """Four providers written with h2 push while GOAWAYs end all connections. They trust the last stream id: they
+    resend pushes above it on a new connection, and a push below it without a response would be lost.
+    """
     ended = threading.Event()
 
     def provide():
-        """The devices whose pushes were answered 200, and how often GOAWAY came; raises if a push was lost."""
+        """Returns the devices whose pushes were answered with 200, and the number of GOAWAYs; fails if a push was
+        lost.
+        """
         waiting, served, hits = [new_device() for _ in range(400)], [], 0
         while waiting:
             try:
                 provider = Provider(mock)
             except (OSError, ssl.SSLError):
-                continue  # the order came in the middle of the handshake
+                continue  # the connection ended during the handshake
             with provider:
                 provider.until(lambda: provider.limits or provider.goaway)
                 while waiting and provider.limits and not provider.goaway and not provider.closed:
-                    # One stream until the limit is wider.
+                    # One stream until the limit is raised.
                     sent = {provider.open(one): one for one in waiting[:1 if provider.limits[-1] == 1 else 20]}
                     provider.until(lambda: provider.goaway or provider.ended.issuperset(sent))
                     assert provider.goaway or not provider.closed, "closed without GOAWAY"
@@ -252,7 +255,7 @@ def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mo
         return served, hits
 
     def disturb():
-        for _ in range(60):  # not for ever: on a slow machine nobody would get anywhere
+        for _ in range(60):  # limited, because on a slow machine no provider would make progress
             if ended.wait(0.05):
                 return
             mock.api("POST", "/connections/goaway", {"all": True, "debug": {"reason": "Shutdown"}})
@@ -270,7 +273,7 @@ def test_goaway_again_and_again_and_a_good_provider_loses_and_doubles_nothing(mo
         assert len(mock.pushes(device_token=one, accepted="true")) == 1
 
 
-# Reset and close by order
+# Reset and close by request
 
 def test_reset_of_one_connection_leaves_the_others(mock, faults, device):
     with widened(mock) as one, widened(mock) as other:
@@ -328,7 +331,7 @@ def test_held_pushes_end_with_their_connection(mock, faults, device):
 
 @pytest.mark.parametrize(("what", "end"), [("reset", "reset"), ("close", "fin"), ("goaway", "fin")])
 def test_connections_that_never_spoke(mock, faults, what, end):
-    """Before the handshake there is no frame to send: they are just ended."""
+    """Before the handshake no frame can be sent, so the connections are just ended."""
     with socket.create_connection(("127.0.0.1", mock.port), timeout=PATIENCE) as sock:
         port = sock.getsockname()[1]
         await_that(lambda: any(one["client"].endswith(f":{port}")

@@ -1,4 +1,4 @@
-"""What the documentation tells people to paste is pasted here, and what it points to is there."""
+"""Runs the commands and code that the documentation shows, and checks that its links lead somewhere."""
 
 import json
 import pathlib
@@ -34,19 +34,21 @@ DOCUMENTS = [
 
 
 def blocks(text, language):
-    """The fenced blocks of a language."""
+    """Returns the fenced blocks of a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def section(title):
-    """One section of the README."""
+    """Returns one section of the README."""
     return (ROOT / "README.md").read_text().split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
 
 
 @pytest.fixture
 def paste(binary, certs, tmp_path):
-    """`paste(server, text, *command)` puts a text from the documentation into a file and runs it where a reader would:
-    beside the folder `Certs`, the program at hand. Only the default ports are exchanged for those of the server."""
+    """`paste(server, text, *command)` writes a text from the documentation to a file and runs it as a reader would:
+    in the folder that contains `Certs`, with the program in the path. Only the default ports are replaced by the
+    server's.
+    """
     tools = tmp_path / ".build" / "release"
     tools.mkdir(parents=True)
     (tools / "apns-mock").symlink_to(binary)
@@ -264,14 +266,14 @@ def test_every_link_leads_somewhere(path):
         assert (path.parent / target).exists(), target
 
 
-# The links of a page as DocC reads them; for every other reader of Markdown this is a comment.
+# The links of a page for DocC, which other Markdown readers treat as a comment.
 LINKS_OF_DOCC = re.compile(r'^<!-- DocC .*\n@Comment \{\}\n(?:\[.*\]: doc:\w+\n)*\[.*\]: doc:\w+ "-->"$', re.MULTILINE)
 
 
 def test_every_link_works_in_docc(tmp_path):
     catalog = tmp_path / "MockAPNS.docc"
     shutil.copytree(PAGES, catalog)
-    # Without the symbols of the module its page is an article.
+    # Without the module's symbols its page is compiled as an article.
     root = catalog / "MockAPNS.md"
     root.write_text(root.read_text().replace("# ``MockAPNS``", "# MockAPNS\n\n@Metadata {\n  @TechnologyRoot\n}", 1))
     done = subprocess.run(
