@@ -1,4 +1,6 @@
-"""Signals in the midst of everything: what was acknowledged stands in the export once, and the end comes soon and orderly."""
+"""Signals under load: every acknowledged push is in the export exactly once, and the server shuts down promptly and
+cleanly.
+"""
 
 import collections
 import contextlib
@@ -20,15 +22,15 @@ from support.wire import Closed, client_context, connect, push_headers
 
 httpx = pytest.importorskip("httpx")
 
-pytestmark = pytest.mark.timeout(240)  # for slow machines; here each takes seconds
+pytestmark = pytest.mark.timeout(240)  # for slow machines; normally each takes seconds
 
 STREAMS = 20
 PUSHES = 300
-HELD = "fe" * 32  # the device whose pushes a rule holds back
+HELD = "fe" * 32  # the device whose pushes a rule delays
 
 
 class Loader(threading.Thread):
-    """A provider that pushes until the server is gone. `acknowledged`: the ids of its pushes that got 200."""
+    """A provider that pushes until the server has stopped. `acknowledged`: the ids of its pushes answered with 200."""
 
     def __init__(self, server):
         super().__init__(daemon=True)
@@ -41,13 +43,13 @@ class Loader(threading.Thread):
         try:
             self.load()
         except (Closed, OSError, httpx.TransportError):
-            pass  # what it waits for
-        except Exception as error:  # told in the thread of the test
+            pass  # the server has stopped, as expected
+        except Exception as error:  # raised in the test's thread
             self.error = error
 
 
 class Frames(Loader):
-    """Many streams at once, each tenth of them one that is held back."""
+    """Many concurrent streams, with every tenth push delayed by the rule."""
 
     def load(self):
         with connect(self.server) as wire:
@@ -82,7 +84,9 @@ class Library(Loader):
 
 @contextlib.contextmanager
 def under_load(server, pushes=PUSHES):
-    """Entered when at least `pushes` are acknowledged; afterwards the server is gone, and so are the loaders."""
+    """Enters the block when at least `pushes` are acknowledged. At its end the server must stop, and the loaders
+    with it.
+    """
     loaders = [kind(server) for kind in (Frames, Frames, Frames, Library)]
     try:
         for loader in loaders:
@@ -103,7 +107,7 @@ def acknowledged(loaders):
 
 
 def exported(path):
-    """How often each id stands in the export with the status 200."""
+    """Counts how often each id is in the export with status 200."""
     records = [json.loads(line) for line in path.read_text().splitlines()]
     return collections.Counter(record["apns"]["id"] for record in records if record["served"]["status"] == 200)
 
@@ -126,7 +130,7 @@ def test_no_acknowledged_push_is_lost_by_a_signal_under_load(binary, certs, tmp_
 
 @contextlib.contextmanager
 def admin_readers(server):
-    """Somebody who follows the events, somebody who waits, and somebody who asks for everything and reads nothing."""
+    """Runs an event stream, a wait, and an export request that reads nothing."""
     with contextlib.ExitStack() as stack:
         sockets = []
         for path in ("/api/v1/events", "/api/v1/pushes/wait?topic=com.example.nobody&timeout=5m", "/api/v1/export"):
@@ -142,7 +146,7 @@ def admin_readers(server):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_with_held_pushes_and_readers_nothing_is_lost(binary, certs, tmp_path, number):
-    """The rule holds pushes for longer than the shutdown waits, and somebody reads an export slowly."""
+    """The rule delays pushes for longer than the shutdown time-out, and a client reads an export slowly."""
     export = tmp_path / "inbox.ndjson"
     server = Server(binary, certs, "--export-on-exit", export, "--shutdown-timeout", "300ms")
     server.api("POST", "/rules", {"name": "held", "do": {"delay": {"fixed": "1m"}}, "when": {"device_token": HELD}})
@@ -157,7 +161,7 @@ def test_with_held_pushes_and_readers_nothing_is_lost(binary, certs, tmp_path, n
 
 
 def test_a_hang_up_while_it_stops_changes_nothing(binary, certs, tmp_path):
-    """SIGHUP has the profiles read again; when everything ends there is nothing to be read, and nobody to be killed."""
+    """SIGHUP reloads the profiles; during shutdown it must be ignored, and must not kill the process."""
     export = tmp_path / "inbox.ndjson"
     server = Server(binary, certs, "--export-on-exit", export, "--shutdown-timeout", "500ms")
     with under_load(server) as loaders, connect(server) as slow:
@@ -199,7 +203,7 @@ def test_a_second_signal_while_the_export_is_written_leaves_no_part_of_it(binary
     try:
         with connect(server) as wire:
             wire.push(push_headers(server, HELD))
-            # Eight at a time always fit: the window is opened again when half of it is used.
+            # Eight at a time always fit: the server renews the window when half of it is used.
             for _ in range(470):
                 for stream in [wire.open(push_headers(server, HELD), b"{%s}" % (b" " * 4_000)) for _ in range(8)]:
                     wire.answer(stream)
@@ -210,12 +214,14 @@ def test_a_second_signal_while_the_export_is_written_leaves_no_part_of_it(binary
     finally:
         server.kill()
     assert list(folder.iterdir()) == [export]
-    # A fast machine is done before the second signal.
+    # A fast machine has finished before the second signal.
     assert (code, len(export.read_text().splitlines())) in ((130, 1), (0, 470 * 8 + 1))
 
 
 def test_once_it_has_stopped_a_signal_does_not_change_how_it_ends(binary, certs):
-    """Signals at the very moment at which the log says `stopped`: it is a short one, so more than once."""
+    """Sends signals right after the log says `stopped`, repeatedly because the interval until the process exits is
+    short.
+    """
     codes = collections.Counter()
     for _ in range(20):
         process = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""`apns-mock exec`: a program with a server of its own."""
+"""`apns-mock exec`: runs a program with its own server."""
 
 import json
 import os
@@ -14,12 +14,12 @@ import pytest
 
 from support.server import clean_environment, run
 
-PATIENCE = 60  # seconds for anything that has to happen
+PATIENCE = 60  # seconds for anything that must happen
 
 
 @pytest.fixture
 def place(tmp_path):
-    """A working directory, and a folder of its own for temporary files, which has to be empty in the end."""
+    """A working directory with a folder for temporary files, which must be empty after the test."""
     (tmp_path / "tmp").mkdir()
     yield tmp_path
     assert list((tmp_path / "tmp").iterdir()) == [], "left behind"
@@ -39,7 +39,7 @@ def ex(binary, certs, place):
 
 @pytest.fixture
 def started(binary, certs, place):
-    """`started(*flags, program=[…])` starts one, and waits until the program has written `up` there."""
+    """`started(*flags, program=[…])` starts a program and waits until it has created the file `up`."""
     running = []
 
     def starter(*flags, program, **more):
@@ -67,7 +67,7 @@ def await_file(path, process=None):
 
 
 def is_running(pid):
-    """Whether a process runs; one that nobody has waited for does not."""
+    """Returns whether a process is running; a zombie is not."""
     try:
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except FileNotFoundError:
@@ -147,7 +147,7 @@ def test_flags_of_serve_are_flags_of_exec(ex, place):
         program=["sh", "-c", f'{PUSH}; "$MOCK" ls --json; cat ports.json; echo; env'],
         environment={"APNS_MOCK_PORT_FILE": "other.json", "APNS_MOCK_APNS": "127.0.0.1:1"})
     assert done.returncode == 0, done.stderr
-    # A push without answer of success ends `send` with 1, and the shell goes on.
+    # `send` exits with 1 if a push is not accepted, and the shell continues.
     assert "503 ServiceUnavailable" in done.stdout
     assert done.stderr.endswith("apns-mock: 1 push: 1 faulted; profile flaky-503?rate=1, seed 7\n")
     facts = next(json.loads(line) for line in done.stdout.splitlines() if line.startswith('{"pid"'))
@@ -210,13 +210,14 @@ def test_a_second_signal_ends_everything(started, place):
 
 
 def test_timeout_sends_its_signal_twice_and_means_it_once(binary, certs, place):
-    """`timeout` signals the process and then the group."""
+    """`timeout` signals the process and then its process group."""
     done = subprocess.run(
         ["timeout", "3", str(binary), "exec", "--certs", str(certs), "--export", "out.ndjson", "--", "sh", "-c",
          "trap 'sleep 0.7; exit 5' TERM; while :; do sleep 0.05; done"],
         cwd=place, capture_output=True, text=True, timeout=PATIENCE, env=clean_environment(TMPDIR=str(place / "tmp")))
     assert done.returncode == 124
-    # It waits for nobody but us: what is written at the end shows that we were not cut short.
+    # `timeout` waits only for our process: the export, written at the end, shows that the process was not killed
+    # early.
     await_file(place / "out.ndjson")
 
 
@@ -260,7 +261,9 @@ def test_the_program_has_no_files_but_those_that_were_passed_on(binary, certs, p
 
 
 def test_a_terminal_interrupts_the_program_once(binary, certs, place):
-    """Ctrl-C goes from the terminal to the whole group: passed on, it would come twice."""
+    """The terminal sends Ctrl-C to the whole foreground process group: if exec forwarded it too, the program would
+    get it twice.
+    """
     script = place / "program.py"
     script.write_text("""
 import signal, sys, time
@@ -297,7 +300,7 @@ sys.exit(40 + count)
         os.write(terminal, b"\x03")
         read_until(b"interrupted 1")
         read_until(b"0 pushes")
-        # A terminal that closes before the end would be one more signal.
+        # Closing the terminal before the program ends would send another signal.
         _, status = os.waitpid(pid, 0)
     finally:
         os.close(terminal)
@@ -325,7 +328,7 @@ def test_an_export_that_fails_is_told(ex):
 
 
 def test_one_in_another(ex):
-    """The addresses of the outer server are no settings of the inner one."""
+    """The addresses of the outer server do not configure the inner one."""
     done = ex(program=["sh", "-ec", f"""
         {PUSH}
         "$MOCK" exec --certs "$(dirname "$APNS_MOCK_CA")" -- sh -c '{PUSH}; {PUSH}; "$MOCK" ls --json' > inner
@@ -346,7 +349,7 @@ def test_many_at_once(binary, certs, place):
     assert [process.wait(timeout=PATIENCE) for process in processes] == list(range(6))
 
 
-# What is looked at afterwards
+# Checks after the program has ended
 
 EXPECTED = """
 expect:
@@ -403,7 +406,7 @@ def test_findings_can_fail_a_run(ex, script, names, code, words):
     assert summary == "apns-mock: 1 push: 1 accepted" + ("; findings: 1 would-not-show" if BARE in script else "")
 
 
-# A provider that gives a push up after as many attempts as its argument says.
+# A provider that abandons a push after as many attempts as its argument says.
 PROVIDER = """
 import os, subprocess, sys
 from types import SimpleNamespace
@@ -418,7 +421,7 @@ with connect(server) as wire:
 
 @pytest.mark.parametrize(("attempts", "statuses", "code"), [(1, [503], 1), (2, [503, 200], 0)])
 def test_an_abandoned_push_fails_a_run_at_once(ex, attempts, statuses, code):
-    """The program ends right after its last answer: `abandoned_after` is not waited for."""
+    """The program ends right after its last response: the check does not wait for `abandoned_after`."""
     done = ex(
         "--fail-on-findings", "abandoned", "--profile", "flaky-503?rate=1&streak=1",
         program=[sys.executable, "-c", PROVIDER, str(attempts)],
@@ -436,7 +439,7 @@ def test_findings_that_nobody_can_know(ex):
 
 
 def test_it_waits_for_what_is_expected(ex, place):
-    """A push of a process that the program has left behind."""
+    """A push from a background process of the program."""
     (place / "expected.yaml").write_text("timeout: 30s\n" + EXPECTED.replace("exactly", "at_least"))
     done = ex("--verify", "expected.yaml", program=[
         "sh", "-c", f"(sleep 0.5; {PUSH}) > /dev/null 2>&1 &"])
@@ -457,7 +460,7 @@ def test_a_signal_while_it_verifies_ends_it(started, place):
     process = started(
         "--verify", "expected.yaml", "--port-file", "ports.json", program=["sh", "-c", "echo $$ > pid; touch up"])
     await_end(int((place / "pid").read_text()))
-    # It has ended, and whether we know that already makes no difference to the end.
+    # The program has ended; whether exec has already noticed it does not affect the result.
     process.send_signal(signal.SIGTERM)
     process.communicate(timeout=PATIENCE)
     assert process.returncode in (0, 128 + signal.SIGTERM)
@@ -465,7 +468,9 @@ def test_a_signal_while_it_verifies_ends_it(started, place):
 
 
 def test_certificates_are_made_in_the_temporary_folder(binary, place):
-    """Nothing is left in the working directory, and every file is where the environment says while the program runs."""
+    """Nothing remains in the working directory, and every file is at the path in the environment while the program
+    runs.
+    """
     environment = {"TMPDIR": str(place / "tmp"), "MOCK": str(binary)}
     script = f'{PUSH}; test -s "$APNS_MOCK_CERTS/client.pem"; "$MOCK" certs --json; echo "$APNS_MOCK_CA"'
     done = run(binary, "exec", "--", "sh", "-ec", script, cwd=place, patience=PATIENCE, environment=environment)

@@ -1,4 +1,4 @@
-"""Expensive queries: health checks and signals do not wait for them."""
+"""Expensive queries do not delay health checks and signals."""
 
 import http.client
 import json
@@ -13,12 +13,12 @@ import pytest
 from support.server import Server
 
 NUMBER = 3000
-MANY = 12_000  # With 4 KB each, 100 conditions on text are more work than is allowed.
+MANY = 12_000  # With 4 KB each, 100 conditions on text exceed the work budget.
 CLIENTS = 24
 PATIENCE = 60  # seconds for h2load
-# Seconds. It takes milliseconds on a free machine.
+# Seconds. On an idle machine it takes milliseconds.
 HEALTH_LIMIT = 1
-# Seconds from SIGTERM to the end, the export included: the shutdown time-out.
+# Seconds from SIGTERM to the end, including the export: the shutdown time-out.
 END_LIMIT = 5
 
 pytestmark = [
@@ -32,7 +32,7 @@ def conditions(number, field="text"):
 
 
 def filled(binary, certs, directory, pinned=False, number=NUMBER):
-    """A server with `number` pushes of 4 KB in its inbox that exports them when it ends."""
+    """Returns a server with `number` pushes of 4 KB in its inbox, which it exports when it ends."""
     cores = os.sched_getaffinity(0)
     if pinned:
         os.sched_setaffinity(0, {min(cores)})
@@ -52,14 +52,14 @@ def filled(binary, certs, directory, pinned=False, number=NUMBER):
 
 @pytest.fixture(scope="module")
 def crowded(binary, certs, tmp_path_factory):
-    """A server with more in its inbox than 100 conditions on text may be compared with."""
+    """A server whose inbox exceeds the work budget of 100 conditions on text."""
     server = filled(binary, certs, tmp_path_factory.mktemp("crowded"), number=MANY)
     yield server
     server.kill()
 
 
 def health(server):
-    """The seconds that `/livez` takes."""
+    """Returns the response time of `/livez` in seconds."""
     start = time.monotonic()
     connection = http.client.HTTPConnection(server.admin_host, server.admin_port, timeout=10)
     connection.request("GET", "/livez")
@@ -101,7 +101,7 @@ def test_a_query_beyond_the_work_budget_is_refused(crowded, path):
     answer = crowded.request("GET", f"/api/v1/{path}?{conditions(100)}")
     assert answer.status == 400
     assert "100 conditions" in answer.json["detail"] and "topic" in answer.json["hint"]
-    # Conditions on other fields, and cursors, make it small.
+    # With conditions on other fields, or cursors, the query is within the budget.
     for narrow in ["topic=com.example.other", f"after={NUMBER}&before={NUMBER + 3}", "before=3"]:
         assert crowded.request("GET", f"/api/v1/{path}?{conditions(99)}&{narrow}").status == 200
 

@@ -1,5 +1,6 @@
-"""Answers that faults change: other statuses and reasons, late ones, odd ones. And device tokens that say themselves
-what becomes of pushes to them."""
+"""Responses that faults change: other statuses and reasons, delays, unusual forms; and magic device tokens, which
+contain the response to their pushes.
+"""
 
 import json
 import re
@@ -20,13 +21,13 @@ HOUR = 3_600_000  # milliseconds
 
 
 def answered(server, device, **changes):
-    """The answer to one push on a connection of its own."""
+    """Returns the response to one push on a new connection."""
     with line(server) as wire:
         return wire.push(push_headers(server, device, **changes))
 
 
 def told(answer):
-    """The body of an answer as JSON, which must be one DATA frame without a needless byte."""
+    """Returns a response body's JSON. The body must be compact JSON in one DATA frame."""
     assert answer.ended_by == "DATA" and len(answer.data) == 1, answer
     value = json.loads(answer.body)
     assert json.dumps(value, separators=(",", ":")).encode() == answer.body
@@ -174,13 +175,13 @@ def test_a_410_follows_the_settable_clock(mock, faults, device):
 
 
 def test_a_token_update_storm_sticks_to_its_connection(mock, faults, device):
-    """429 TooManyProviderTokenUpdates as an injected answer."""
+    """429 TooManyProviderTokenUpdates as an injected response."""
     faults.add({"respond": {"status": 429, "reason": "TooManyProviderTokenUpdates"}})
     answer = answered(mock, device)
     assert (answer.status, told(answer)["reason"]) == (429, "TooManyProviderTokenUpdates")
 
 
-# A fault never hides a malformed push
+# Faults do not hide a malformed push
 
 MALFORMED = [
     ({"apns_priority": "7"}, 400, "BadPriority"), ({"authorization": None}, 403, "MissingProviderToken"),
@@ -220,7 +221,7 @@ def test_an_outage_comes_before_any_look_at_the_push(mock, faults, device, chang
     {"delay": {"fixed": "50ms"}}, {"split_body": {}}, {"garble_body": {}}, {"truncate_body": {}},
 ], ids=lambda action: next(iter(action)))
 def test_the_answer_to_head_has_no_body_whatever_is_done_to_it(mock, faults, device, action):
-    """RFC 9110 section 9.3.2."""
+    """RFC 9110, section 9.3.2."""
     at = "request" if next(iter(action)) in ("respond", "delay") else "response"
     faults.add(action, at=at, stage="before_validation")
     answer = answered(mock, device, method_="HEAD")
@@ -255,13 +256,13 @@ def test_delay(mock, faults, device, moment, delay, least):
 
 
 def milliseconds(text):
-    """A duration as the API writes it."""
+    """Parses a duration as the API writes it."""
     scale = {"ns": 1e-6, "us": 1e-3, "µs": 1e-3, "ms": 1, "s": 1e3, "m": 6e4, "h": 3.6e6}
     return sum(float(number) * scale[unit] for number, unit in re.findall(r"([\d.]+)([a-zµ]+)", text))
 
 
 def test_lognormal_delays_have_a_long_tail_and_an_end(mock, faults):
-    """Over many pushes at once: not all alike, and none above the most."""
+    """For many concurrent pushes the delays differ, and none exceeds the maximum."""
     faults.add({"delay": {"lognormal": {"median": "50ms", "sigma": 1, "max": "300ms"}}}, at="response", name="tail")
     devices = [new_device() for _ in range(200)]
     with widened(mock) as wire:
@@ -272,7 +273,7 @@ def test_lognormal_delays_have_a_long_tail_and_an_end(mock, faults):
 
 
 def test_a_delayed_rejection_is_delayed_at_the_response(mock, faults, device):
-    """Rules that only add apply to every answer."""
+    """Rules that only modify a response apply to every response."""
     faults.add({"delay": {"fixed": "400ms"}}, at="response")
     began = time.monotonic()
     answer = answered(mock, device, apns_priority="7")
@@ -304,7 +305,7 @@ def test_a_delay_can_stop_the_walk(mock, faults, device):
 @pytest.mark.parametrize(("moment", "accepted"), [("request", False), ("response", True)])
 @pytest.mark.parametrize("do", [{"delay": {"fixed": "30s"}}, {"hang": {}}], ids=["delay", "hang"])
 def test_a_client_that_gives_up_a_held_push(mock, faults, device, do, moment, accepted):
-    """At the response APNs has taken the push already; before, it has not."""
+    """At the response APNs has already accepted the push; at the request it has not."""
     faults.add(do, at=moment)
     with line(mock) as wire:
         pushed(wire, mock, device)
@@ -314,13 +315,13 @@ def test_a_client_that_gives_up_a_held_push(mock, faults, device, do, moment, ac
     assert story(mock, device) == Story(next(iter(do)), "aborted", accepted)
 
 
-# Odd answers
+# Unusual responses
 
 REJECTED = b'{"reason":"BadPriority"}'
 
 
 def odd(server, device, **changes):
-    """The answer to a push that APNs rejects: one with a body."""
+    """Returns the response to a push that APNs rejects, so it has a body."""
     return answered(server, device, apns_priority="7", **changes)
 
 
@@ -341,7 +342,7 @@ def test_dribble_sends_the_body_in_pieces_with_time_between(mock, faults, device
 
 
 def test_dribble_and_pushes_beside_it(mock, faults, device):
-    """The connection is free for others meanwhile."""
+    """Other streams of the connection are not delayed."""
     with widened(mock) as wire:
         faults.add({"dribble": {"chunks": 3, "over": "3s"}}, at="response", when={"device_token": device})
         slow = pushed(wire, mock, device, apns_priority="7")
@@ -427,7 +428,7 @@ def test_odd_things_add_up(mock, faults, device):
 
 
 def test_odd_answers_for_one_reason_alone(mock, faults, device):
-    """At the response a rule can ask what the answer is."""
+    """At the response a rule's condition may refer to the response."""
     faults.add({"empty_error_body": {}}, at="response", when={"reason": "BadPriority"})
     faults.add({"drop_header": {"name": "apns-id"}}, at="response", when={"status": {"gt": 400}})
     with line(mock) as wire:
@@ -441,19 +442,19 @@ def test_odd_answers_for_one_reason_alone(mock, faults, device):
 
 @pytest.mark.parametrize("client", ["curl", "nghttp", "httpx"])
 def test_odd_bodies_reach_real_clients(mock, faults, device, client):
-    """Tolerant readers put the body together again."""
+    """Clients reassemble the body."""
     faults.add({"respond": {"status": 503}})
     faults.add({"dribble": {"chunks": 5, "over": "300ms"}}, at="response")
     reply = drivers.ALL[client](mock, drivers.Push(device, {"aps": {}}))
     assert reply.status == 503
-    if client != "nghttp":  # it prints what it reads, piece by piece
+    if client != "nghttp":  # it prints the body in pieces, as received
         assert reply.reason == "ServiceUnavailable"
 
 
 # Several actions
 
 def test_choose_follows_its_weights(mock, faults):
-    """Weight 0.0001 against 10000: what is chosen is what is likely."""
+    """With weights of 0.0001 and 10000 the second is practically always chosen."""
     faults.add({"choose": [{"weight": 10000, "respond": {"status": 503}}, {"weight": 0.0001, "reset_stream": {}}]})
     with line(mock) as wire:
         for _ in range(20):
@@ -485,7 +486,7 @@ def test_sequence(mock, faults, on_end, expected):
 
 
 def test_sequence_for_each_device(mock, faults):
-    """The explicit script of the documentation."""
+    """A sequence with explicit steps, as in the documentation."""
     faults.add({"sequence": {"key": "device_token", "on_end": "stay", "steps": [
         {"respond": {"status": 503}}, {"respond": {"status": 429}}, {"pass": {}}]}})
     one, other = new_device(), new_device()
@@ -535,7 +536,7 @@ def test_the_newest_rule_is_asked_first_and_the_first_outcome_wins(mock, faults,
 # Magic device tokens
 
 def magic(code, argument=0):
-    """A device token of which the last 40 digits are free."""
+    """Returns a magic device token, whose last 40 digits are arbitrary."""
     return f"feedfacefeedface{code}{argument:04}" + new_device()[:40]
 
 

@@ -1,5 +1,6 @@
-"""Faults before HTTP/2 begins, at the moments accept and tls: refused and silent connections, handshakes that stall or
-end with an alert, bad certificates. The witnesses are the kernel's sockets, openssl, curl and Python's ssl."""
+"""Faults before HTTP/2 begins, at the injection points accept and tls: refused and silent connections, handshakes
+that stall or end with an alert, bad certificates. Observed with sockets, openssl, curl and Python's ssl.
+"""
 
 import datetime
 import re
@@ -18,7 +19,7 @@ from support.faults import (  # noqa: F401 (fixtures)
 from support.server import clean_environment
 from support.wire import PATIENCE, Wire, client_context, connect, push_headers, tls_socket
 
-# RFC 8446 section 6, and those of RFC 5246 that clients still know.
+# RFC 8446, section 6, and those of RFC 5246 that clients still know.
 ALERTS = {
     "unexpected_message": 10, "bad_record_mac": 20, "record_overflow": 22, "handshake_failure": 40,
     "bad_certificate": 42, "unsupported_certificate": 43, "certificate_revoked": 44, "certificate_expired": 45,
@@ -36,7 +37,7 @@ def plain_socket(server, port=None):
 
 
 def greeting(server, name="localhost", **options):
-    """The first flight of a real client."""
+    """Returns a real client's first flight."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = client_context(server.ca, **options).wrap_bio(incoming, outgoing, server_hostname=name)
     with pytest.raises(ssl.SSLWantReadError):
@@ -45,7 +46,7 @@ def greeting(server, name="localhost", **options):
 
 
 def end_of(sock):
-    """Reads to the end of a plain socket: what it said, and "fin" or "reset"."""
+    """Reads a plain socket to its end; returns the data, and "fin" or "reset"."""
     said = b""
     try:
         while chunk := sock.recv(65536):
@@ -56,7 +57,9 @@ def end_of(sock):
 
 
 def is_refused(server, port=None, **options):
-    """Whether a client that connects and greets is reset, however early the kernel tells it, and not greeted back."""
+    """Returns whether a client that connects and sends a ClientHello is reset without a reply, however early the
+    kernel reports the reset.
+    """
     try:
         sock = socket.create_connection(("127.0.0.1", port or server.port), timeout=PATIENCE, **options)
         with sock:
@@ -69,7 +72,7 @@ def is_refused(server, port=None, **options):
 
 
 def says_nothing(sock, seconds=SHORT):
-    """Whether neither a byte nor an end comes for so long."""
+    """Returns whether neither data nor an end arrives for this long."""
     sock.settimeout(seconds)
     try:
         return sock.recv(1) is None
@@ -80,7 +83,7 @@ def says_nothing(sock, seconds=SHORT):
 
 
 def openssl(server, *flags, name="localhost"):
-    """`openssl s_client` until it gives up or the server says SETTINGS; its exit code and all it printed."""
+    """Runs `openssl s_client` until it fails or receives SETTINGS; returns its exit code and its output."""
     done = subprocess.run(
         [drivers.tool("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-servername", name, "-CAfile",
          server.ca, "-verify_return_error", "-verify_hostname", name, "-alpn", "h2", *flags],
@@ -112,7 +115,7 @@ def test_a_refused_connection_is_reset_as_soon_as_it_is_there(mock, faults):
     assert [is_refused(mock) for _ in range(5)] == [True] * 5
     assert faults.fired(rule) == 5
     done = curl(mock)
-    # While connecting, shaking hands, sending or receiving, as it happens.
+    # The reset may occur while connecting, in the handshake, while sending or while receiving.
     assert done.returncode in (7, 35, 55, 56), (done.returncode, done.stderr)
     code, text = openssl(mock)
     assert code != 0 and re.search(r"errno=(104|54)\b|reset by peer", text), text
@@ -150,7 +153,7 @@ def test_silence_for_ever_and_clients_that_give_up(mock, faults):
 
 
 def test_a_silent_connection_outlives_the_handshake_time_limit(mock, faults):
-    """Without the fault, ten seconds without a handshake end a connection."""
+    """Without the fault, a connection without a handshake is closed after ten seconds."""
     faults.add({"silence": {}}, at="accept")
     with plain_socket(mock) as sock:
         assert says_nothing(sock, 11)
@@ -175,7 +178,7 @@ def test_a_listener_refuses_and_the_other_serves(start):
 
 
 def test_by_the_clients_address(start):
-    """Linux has all of 127/8 on its loopback interface."""
+    """Linux assigns all of 127/8 to its loopback interface."""
     server = start()
     Faults(server).add({"refuse": {}}, at="accept", when={"client": {"prefix": "127.0.0.2"}})
     for address, refused in (("127.0.0.2", True), ("127.0.0.1", False)):
@@ -210,7 +213,7 @@ def test_an_outage_of_a_second_and_a_half_and_a_client_that_comes_back(mock, fau
 # Alerts
 
 def alert_on_the_wire(server, **options):
-    """The one record that answers a greeting, and how the connection ends."""
+    """Returns the only record sent in response to a ClientHello, and how the connection ends."""
     with plain_socket(server) as sock:
         sock.sendall(greeting(server, **options))
         return end_of(sock)
@@ -321,7 +324,7 @@ def test_a_stalled_handshake_that_ends_with_nothing(mock, faults):
 
 @BOTH
 def test_a_stalled_handshake_that_goes_on_in_the_end(mock, faults, version):
-    """What APNs would have said, late."""
+    """The handshake continues as usual after the stall."""
     faults.add({"stall": {"for": "600ms", "end_with": "answer"}}, at="tls")
     began = time.monotonic()
     with connect(mock, version=version) as wire:
@@ -330,7 +333,7 @@ def test_a_stalled_handshake_that_goes_on_in_the_end(mock, faults, version):
 
 
 def test_a_handshake_that_goes_on_after_a_stall_still_has_a_time_limit(mock, faults):
-    """The server goes on after the stall, but the client does not: closed 10 s later."""
+    """The server continues after the stall, but the client does not: closed 10 s later."""
     faults.add({"stall": {"for": "300ms", "end_with": "answer"}}, at="tls")
     began = time.monotonic()
     with plain_socket(mock) as sock:
@@ -368,7 +371,7 @@ def test_stalled_handshakes_hold_up_nobody(mock, faults):
 
 
 def test_a_stalled_greeting_in_pieces(mock, faults):
-    """The rule sees the whole greeting, however it comes."""
+    """The rule matches on the complete ClientHello, even if it arrives in pieces."""
     faults.add({"alert": {}}, at="tls", when={"sni": "localhost"})
     hello = greeting(mock)
     with plain_socket(mock) as sock:
@@ -386,7 +389,7 @@ KINDS = ["expired", "wrong_name", "untrusted"]
 
 
 def shown(server, version=None):
-    """The certificate the server shows to a client that takes any."""
+    """Returns the certificate that the server presents to a client that accepts any."""
     context = client_context(server.ca, version=version)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with Wire(tls_socket(server, context=context)) as wire:
@@ -402,7 +405,7 @@ def names(certificate):
 @BOTH
 @pytest.mark.parametrize("kind", KINDS)
 def test_certificate_with_one_thing_wrong(mock, faults, version, kind):
-    """And nothing else, so that it is that which a client stumbles over."""
+    """All other properties are valid, so that a client can only fail because of this one."""
     good = shown(mock, version)
     faults.add({"certificate": {"use": kind}}, at="tls")
     bad = shown(mock, version)
@@ -453,7 +456,7 @@ def test_certificate_python_refuses_it(mock, faults, version, kind):
 
 @BOTH
 def test_certificate_is_shown_to_a_client_with_a_saved_session_too(mock, faults, version):
-    """Otherwise a rule would say that it fired, and the client would never have seen a thing."""
+    """With a resumed session the client would not see the certificate although the rule fired."""
     context = client_context(mock.ca, version=version)
     with Wire(tls_socket(mock, context=context)) as wire:
         assert wire.push(push_headers(mock, new_device())).status == 200
@@ -471,7 +474,7 @@ def test_certificate_for_one_host_name_alone(mock, faults):
 
 
 def test_certificate_and_a_provider_certificate_of_the_client(mock, faults, certs):
-    """A careless client still proves itself."""
+    """A client that does not verify the server still authenticates with its own certificate."""
     faults.add({"certificate": {"use": "untrusted"}}, at="tls")
     context = client_context(mock.ca, certificate=(certs / "client.pem", certs / "client-key.pem"))
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
@@ -482,7 +485,7 @@ def test_certificate_and_a_provider_certificate_of_the_client(mock, faults, cert
 
 
 def test_real_profiles_do_the_same(mock, faults):
-    """The built-in profiles for the handshake, by their names."""
+    """The built-in profiles for the handshake."""
     mock.api("PUT", "/profile", {"name": "tls-bad-certificate", "params": {"use": "wrong_name"}})
     assert curl(mock).returncode == 60
     mock.api("PUT", "/profile", {"name": "tls-handshake-stall", "params": {"hold": "700ms"}})
@@ -492,7 +495,7 @@ def test_real_profiles_do_the_same(mock, faults):
         assert end_of(sock)[0] == b""
 
 
-# What they are kept as
+# Records of these faults
 
 def test_the_timeline_tells_of_handshake_faults(mock, faults):
     faults.add({"certificate": {"use": "expired"}}, at="tls", name="old-paper")
@@ -506,7 +509,7 @@ def test_the_timeline_tells_of_handshake_faults(mock, faults):
 
 
 def test_a_stall_delays_no_shutdown(start):
-    """Nor do silence and hanging pushes; the patience of this server would outlast the test."""
+    """Nor do silence and delayed pushes; this server's shutdown time-out is longer than the test."""
     server = start("--shutdown-timeout", "10m")
     mine = Faults(server)
     with line(server) as wire:

@@ -1,5 +1,6 @@
-"""Which traffic a fault meets and how often: conditions, counters, draws, rates, windows, limits. Decided inside,
-counted outside."""
+"""Which traffic a fault applies to, and how often: conditions, counters, draws, rates, windows, limits. Evaluated
+by the server, counted by the clients.
+"""
 
 import concurrent.futures
 import json
@@ -21,7 +22,7 @@ DOWN = {"respond": {"status": 503}}
 
 
 def statuses(wire, server, devices, **changes):
-    """One push to each device, one after the other."""
+    """Sends one push to each device in turn; returns the statuses."""
     return [wire.push(push_headers(server, one, **changes)).status for one in devices]
 
 
@@ -35,7 +36,7 @@ TOKEN = "ab" * 32
 ID = "7f7d8b2e-0b1a-4c7d-9a55-0f5b9d9a4d11"
 PAYLOAD = {"aps": {"alert": {"title": "Sale today"}, "badge": 7, "mutable-content": 1}, "a/b": {"m~n": "odd"},
            "list": ["x", {"y": True}], "nothing": None, "empty": "", "number": 1.5}
-BOTH = [  # condition, what the pushes have that meet it, what those have that do not
+BOTH = [  # condition, the properties of pushes that match it, the properties of pushes that do not
     ("device_token", TOKEN, {"device": TOKEN}, {"device": "ab" * 31 + "ac"}),
     ("device_token", TOKEN.upper(), {"device": TOKEN}, {"device": "cd" * 32}),
     ("device_token", TOKEN, {"device": TOKEN.upper()}, {"device": "cd" * 32}),
@@ -106,7 +107,7 @@ BOTH = [  # condition, what the pushes have that meet it, what those have that d
 
 def push_with(server, folder, device=None, body=None, issued=None, sni="localhost", with_certificate=False, extra=(),
               **changes):
-    """A push on a connection of its own; its status."""
+    """Sends a push on a new connection; returns its status."""
     if issued is not None:
         changes["authorization"] = "bearer " + server.token(issued_at=tokens.now() + issued)
     certificate = None
@@ -197,7 +198,7 @@ def test_count(mock, faults, trigger, expected):
 
 @pytest.mark.parametrize(("trigger", "expected"), COUNTS, ids=[json.dumps(row[0]) for row in COUNTS])
 def test_count_for_each_device(mock, faults, trigger, expected):
-    """Two devices in turn: each has a count of its own. The pushes differ, so that none is an attempt of another."""
+    """Two devices alternate, each with its own count. The payloads differ, so that no push is a retry of another."""
     faults.add(DOWN, trigger={**trigger, "times_per": "device_token"})
     devices = many(2)
     with line(mock) as wire:
@@ -223,7 +224,7 @@ def test_the_first_two_attempts_of_each_push_fail(mock, faults):
 
 
 def test_the_same_push_by_its_apns_id(mock, faults, device):
-    """`push_key: apns_id`: another payload under the same id is the same push."""
+    """`push_key: apns_id`: a different payload with the same id is the same push."""
     faults.use([{"name": "twice", "trigger": {"first": 2, "times_per": "push"}, "do": DOWN}], push_key="apns_id")
     first, second = str(uuid.uuid4()), str(uuid.uuid4())
     with line(mock) as wire:
@@ -286,7 +287,7 @@ def test_a_rule_sent_again_unchanged_goes_on_counting(mock, faults):
 # Draws
 
 def draws(server, devices, bodies=(BODY,)):
-    """(device, body) → the push's status and what its record tells of the draw."""
+    """Returns the status of each push by (device, body)."""
     found = {}
     with line(server) as wire:
         for one in devices:
@@ -318,7 +319,7 @@ def test_the_record_shows_the_draw(mock, faults):
 
 
 def test_a_draw_for_each_attempt_of_a_push(mock, faults):
-    """What failed once may succeed the next time; the record says which attempt the draw was for."""
+    """A push that failed may succeed at its next attempt; the record contains the attempt that the draw was for."""
     faults.add(DOWN, trigger={"probability": 0.5})
     devices = many(40)
     with line(mock) as wire:
@@ -332,7 +333,7 @@ def test_a_draw_for_each_attempt_of_a_push(mock, faults):
 
 
 def same_for(key, server, wire, values):
-    """Pushes several times with each value; the set of statuses for each."""
+    """Sends several pushes with each value; returns the set of statuses for each."""
     seen = {}
     for index in range(4):
         for value in values:
@@ -345,7 +346,7 @@ def same_for(key, server, wire, values):
 
 @pytest.mark.parametrize("key", ["device_token", "topic"])
 def test_a_sticky_draw(mock, faults, key):
-    """All pushes of one device, or topic, fare alike; others otherwise."""
+    """All pushes to one device, or topic, have the same result; the results of different ones differ."""
     faults.add(DOWN, trigger={"probability": 0.5, "draw_per": key})
     values = many(30) if key == "device_token" else [f"com.example.app{index}" for index in range(30)]
     with line(mock) as wire:
@@ -398,7 +399,9 @@ RULES = [
 
 
 def fates(server, pushes, wires):
-    """What became of each push (device, payload) → status or reset code, sent over all the connections at once."""
+    """Sends all pushes over all connections at once; returns the result of each push (device, payload): its status
+    or reset code.
+    """
     def send(wire, share):
         found = {}
         with wire:
@@ -416,7 +419,7 @@ def fates(server, pushes, wires):
 
 
 def test_the_same_seed_decides_alike_whatever_the_order_and_after_a_restart(start):
-    """One after the other on one connection; shuffled over eight at once; and on a server started anew."""
+    """In sequence on one connection; shuffled over eight concurrent ones; and on a restarted server."""
     generator = random.Random(1)
     pushes = [(f"{generator.getrandbits(256):064x}", b'{"aps":{"badge":%d}}' % index) for index in range(800)]
     shuffled = pushes[:]
@@ -440,7 +443,7 @@ def test_the_same_seed_decides_alike_whatever_the_order_and_after_a_restart(star
 
 
 def test_attempts_are_part_of_the_decision_and_repeatable(start):
-    """Each push three times: the second and third attempt have draws of their own, the same on another server."""
+    """Sends each push three times: each attempt has its own draw, which is the same on another server."""
     devices = [f"{index:064x}" for index in range(100)]
 
     def run():
@@ -458,7 +461,7 @@ def test_decisions_of_a_rule_do_not_depend_on_the_rules_beside_it(mock, faults):
     devices = many(100)
 
     def run(rules):
-        mock.api("POST", "/reset", {"inbox": True})  # and with it what counts as a further attempt
+        mock.api("POST", "/reset", {"inbox": True})  # also clears the retry detection
         faults.use(rules, name="beside", seed=3)
         with line(mock) as wire:
             return statuses(wire, mock, devices)
@@ -655,7 +658,7 @@ def test_a_connection_that_ends_gives_its_places_back(mock, faults):
 
 @pytest.mark.parametrize("meanwhile", ["another rule", "the rule changed", "counters reset", "halt and resume"])
 def test_places_are_counted_right_whatever_happens_meanwhile(mock, faults, meanwhile):
-    """Two are held, the rules change, the two go: then again exactly two can be held."""
+    """Two pushes are held, the rules change, and both are released: then exactly two can be held again."""
     do, trigger = {"hang": {}}, {"max_active": 2}
     devices, again = many(2), many(5)
     wire = widened(mock)
@@ -704,7 +707,7 @@ def threads(server):
 
 @pytest.mark.timeout(240)
 def test_ten_thousand_held_pushes_cost_no_thread_and_little_memory(start):
-    """All held at once, over ten connections, and all answered afterwards."""
+    """All pushes are held concurrently on ten connections, and all are answered afterwards."""
     server = start()
     wires = [widened(server) for _ in range(10)]
     fresh_threads = threads(server) if server.resident_bytes() else 0
@@ -730,7 +733,7 @@ def test_ten_thousand_held_pushes_cost_no_thread_and_little_memory(start):
 
 
 def serves_meanwhile(server, rule):
-    """A push that the rule does not meet is answered while it holds others."""
+    """Asserts that a push the rule does not apply to is answered while the rule holds others."""
     Faults(server).add({"pass": {}}, name="shield", when={"topic": "com.example.app.voip"})
     with line(server) as wire:
         headers = push_headers(server, new_device(), apns_topic="com.example.app.voip", apns_push_type="voip")

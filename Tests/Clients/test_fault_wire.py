@@ -1,5 +1,6 @@
-"""What faults do to streams and connections, as clients that know nothing of this server see it: GOAWAY, resets,
-closes, hangs, SETTINGS, windows, PINGs. And that the record tells the same story."""
+"""The effects of faults on streams and connections, observed by independent clients: GOAWAY, resets, closes, hangs,
+SETTINGS, windows, PINGs. The server's records must agree.
+"""
 
 import json
 import random
@@ -25,13 +26,13 @@ INTERNAL_ERROR = CODES.index("INTERNAL_ERROR")
 
 
 def goaways(wire):
-    """Each GOAWAY that came, as (code, last stream, debug data)."""
+    """Returns all received GOAWAYs as (code, last stream, debug data)."""
     return [(frame.error_code, frame.last_stream_id, frame.additional_data) for frame in wire.frames
             if isinstance(frame, GoAwayFrame)]
 
 
 def told(code="NO_ERROR", last=0, debug=""):
-    """A GOAWAY as the record has it."""
+    """Returns a GOAWAY as a record contains it."""
     return {"code": code, "last_stream": last, "debug": debug}
 
 
@@ -87,7 +88,7 @@ def test_goaway_twice_first_promises_everything(mock, faults, device):
 
 
 def test_goaway_and_the_connection_goes_on_for_ever(mock, faults, device):
-    """A client that overlooks the GOAWAY sits on a connection that answers PING and nothing else."""
+    """A client that ignores the GOAWAY keeps a connection on which only PING is answered."""
     with widened(mock) as wire:
         rule = faults.add({"goaway": {"close_after": "never"}}, trigger={"times": 1})
         first = pushed(wire, mock, device)
@@ -142,7 +143,7 @@ def test_goaway_naming_all_streams_goes_on_serving_until_it_closes(mock, faults,
 
 
 def test_goaway_at_the_response_answers_a_push_that_apns_rejects(mock, faults, device):
-    """At the response there is an answer; naming this stream, it goes out with its reason."""
+    """At the response the rejection already exists; if the GOAWAY includes this stream, it is sent with its reason."""
     faults.add({"goaway": {"last_stream": "this"}}, at="response", stage="before_validation")
     with line(mock) as wire:
         stream = pushed(wire, mock, device, apns_priority="7")
@@ -154,7 +155,7 @@ def test_goaway_at_the_response_answers_a_push_that_apns_rejects(mock, faults, d
 
 
 def test_goaway_waits_for_answers_below_the_last_stream(mock, faults, device):
-    """A push that is held when the GOAWAY goes out is below its last stream, so it is answered."""
+    """A push that is being delayed when the GOAWAY is sent is below its last stream, so it is answered."""
     slow = new_device()
     with widened(mock) as wire:
         faults.add({"delay": {"fixed": "700ms"}}, when={"device_token": slow})
@@ -175,7 +176,7 @@ BATCH = 100
 @pytest.mark.parametrize("close_after", ["0s", "1s", "never"])
 def test_goaway_in_a_batch_a_client_that_replays_what_is_above_makes_no_duplicate(
         mock, faults, served, close_after):
-    """The library h2 sends a hundred pushes in one go and later those again that the GOAWAY left out."""
+    """The library h2 sends a hundred pushes at once, and afterwards resends those above the GOAWAY's last stream."""
     devices = [new_device() for _ in range(BATCH)]
     with warmed(mock) as provider:
         rule = faults.add({"goaway": {"close_after": close_after}}, trigger={"after": served, "first": 1})
@@ -200,14 +201,16 @@ def test_goaway_in_a_batch_a_client_that_replays_what_is_above_makes_no_duplicat
 
 
 def verified(server, devices, **document):
-    """The answer to a verification whose first expectation is about the pushes to some devices."""
+    """Returns the response to a verification whose first expectation is about the pushes to some devices."""
     expectation = {"name": "delivered", "match": {"device_token": devices}, "retries": {"finally": "accepted"}}
     return server.request("POST", "/api/v1/verify", {"expect": [expectation], **document}).json
 
 
 @pytest.mark.parametrize("close_after", ["0s", "1s"])
 def test_an_unprocessed_push_and_its_repetition_are_attempts_of_one_push(mock, faults, close_after):
-    """A GOAWAY in the middle of ten pushes: what it left out is sent again, and every push has one story."""
+    """A GOAWAY amid ten pushes: those above its last stream are sent again, and each of them is recorded as one
+    push.
+    """
     devices = [new_device() for _ in range(10)]
     with widened(mock) as wire:
         faults.add({"goaway": {"close_after": close_after}}, when={"device_token": devices[4]}, trigger={"times": 1})
@@ -241,7 +244,7 @@ def test_a_refused_stream_and_its_repetition_are_attempts_of_one_push(mock, faul
 
 
 def test_a_push_whose_answer_is_overtaken_by_goaway_keeps_its_number(mock, device):
-    """The client was not informed that the push was accepted, so it sends it again: that is attempt 2."""
+    """The client does not learn that the push was accepted and sends it again, as attempt 2."""
     with widened(mock) as wire:
         stream, frames = wire.request_frames(push_headers(mock, device), BODY)
         wire.write(b"".join(each.serialize() for each in frames) + bytes([0, 0, 7, 6, 0, 0, 0, 0, 0]) + bytes(7))
@@ -255,7 +258,7 @@ def test_a_push_whose_answer_is_overtaken_by_goaway_keeps_its_number(mock, devic
 
 
 def test_goaway_while_requests_are_half_sent(mock, faults, device):
-    """Streams that were opened below the last stream and whose bodies come after the GOAWAY are served."""
+    """Streams opened below the last stream are served if their bodies arrive after the GOAWAY."""
     with widened(mock) as wire:
         faults.add({"goaway": {"close_after": "never"}}, when={"device_token": device})
         halves = [wire.open(push_headers(mock, new_device()), end_stream=False) for _ in range(5)]
@@ -270,8 +273,9 @@ def test_goaway_while_requests_are_half_sent(mock, faults, device):
 @pytest.mark.parametrize("held_back", ["by its body", "by a delay", "by a delay at the response"])
 def test_goaway_of_a_stream_that_was_overtaken_takes_back_nothing_that_was_accepted(
         mock, faults, device, held_back, last_stream):
-    """The push that triggers it comes to its end after pushes on later streams were accepted: a GOAWAY that names a
-    stream below those would make a provider send them twice."""
+    """The push that triggers the GOAWAY completes after pushes on later streams were accepted: with a last stream
+    below those, a provider would send them twice.
+    """
     later = [new_device() for _ in range(5)]
     with widened(mock) as wire:
         moment = "response" if "response" in held_back else "request"
@@ -291,7 +295,7 @@ def test_goaway_of_a_stream_that_was_overtaken_takes_back_nothing_that_was_accep
     for stream, one in zip(streams, later):
         assert mock.record(one)["accepted"] is True
         assert stream <= last, "accepted and answered, and then said to be unprocessed"
-    # The push itself cannot be above the last stream any more: the client has to be told otherwise what became of it.
+    # The stream can no longer be above the last stream, so the client must receive the result on the stream itself.
     told_so = wire.answers[trigger]
     assert (told_so.status, told_so.reset) == ((200, None) if mock.record(device)["accepted"] else (None, 7))
 
@@ -309,7 +313,9 @@ def test_goaway_at_the_response_takes_the_push_along(mock, faults, device):
     {"last_stream": "all"}, {"last_stream": "this"}, {"twice": True},
 ], ids=["all", "this", "twice"])
 def test_goaway_after_goaway_never_names_a_higher_stream(mock, faults, device, again):
-    """RFC 9113 section 6.8: the last stream must not increase; a client has sent those above it elsewhere already."""
+    """RFC 9113, section 6.8: the last stream must not increase, because a client may have resent those above it
+    elsewhere.
+    """
     with widened(mock) as wire:
         faults.add({"goaway": {"close_after": "never"}}, when={"device_token": device})
         pushed(wire, mock, device)
@@ -324,7 +330,7 @@ def test_goaway_after_goaway_never_names_a_higher_stream(mock, faults, device, a
 
 
 def test_goaway_and_then_the_server_shuts_down(start, device):
-    """Its own GOAWAY does not take back what the first one said either."""
+    """The GOAWAY of the shutdown must not name a higher last stream either."""
     server = start()
     with widened(server) as wire:
         Faults(server).add({"goaway": {"close_after": "never"}}, when={"device_token": device})
@@ -342,8 +348,9 @@ def test_goaway_and_then_the_server_shuts_down(start, device):
 @pytest.mark.parametrize("close_after", ["0s", "300ms", "1s"])
 @pytest.mark.parametrize("seed", range(6))
 def test_goaway_is_true_whatever_is_held_and_overtaken(mock, faults, seed, close_after):
-    """Pushes with all kinds of delays, bodies that come late, and a GOAWAY that one of them triggers: nothing above the
-    last stream is accepted, before or after; all below it that was answered 200 is."""
+    """Pushes with various delays, late bodies, and a GOAWAY triggered by one of them: nothing above the last stream
+    is accepted, neither before nor after it; every push below it that was answered with 200 is accepted.
+    """
     generator = random.Random(seed)
     devices = [new_device() for _ in range(40)]
     trigger = generator.choice(devices)
@@ -402,10 +409,10 @@ def test_goaway_once_and_aioapns_repeats_by_itself_and_gets_through(mock, faults
     assert [record["attempt"] for record in records] == [1, 2]
 
 
-# Streams reset
+# Stream resets
 
 def curl(server, device, *flags, body=BODY):
-    """A push with curl, which may fail."""
+    """Sends a push with curl, which may fail; returns the completed process."""
     push = drivers.Push(device, json.loads(body))
     arguments = [drivers.tool("curl"), "-sS", "--http2", "--cacert", server.ca, "--max-time", "20", "--data", push.body]
     for name, value in push.headers(server).items():
@@ -416,7 +423,7 @@ def curl(server, device, *flags, body=BODY):
 
 
 def nghttp(server, device, folder):
-    """The frames of a push as nghttp prints them."""
+    """Returns a push's frames as nghttp prints them."""
     push = drivers.Push(device, {"aps": {}})
     payload = folder / "payload.json"
     payload.write_text(push.body)
@@ -477,7 +484,9 @@ def test_refused_stream_makes_curl_try_again_by_itself(mock, faults, device):
 
 
 def test_some_of_many_streams_are_reset_and_the_rest_answered(mock, faults):
-    """REFUSED_STREAM on every third of a hundred streams at once, as seen of APNs when its stream limit drops."""
+    """REFUSED_STREAM on every third of a hundred concurrent streams, as observed with APNs when its stream limit
+    drops.
+    """
     devices = [new_device() for _ in range(BATCH)]
     with warmed(mock) as provider:
         faults.add({"reset_stream": {"code": "REFUSED_STREAM"}}, trigger={"every": 3})
@@ -490,7 +499,7 @@ def test_some_of_many_streams_are_reset_and_the_rest_answered(mock, faults):
         assert mock.record(one)["accepted"] is (stream not in expected)
 
 
-# Connections reset and closed
+# Connection resets and closes
 
 @pytest.mark.parametrize("after_accepting", [None, False, True])
 def test_reset_connection_is_a_tcp_reset(mock, faults, device, after_accepting):
@@ -522,7 +531,7 @@ def test_what_came_after_the_end_in_one_batch_is_neither_accepted_nor_said_to_be
 def test_reset_connection_curl_says_so(mock, faults, device):
     faults.add({"reset_connection": {}})
     done = curl(mock, device)
-    # While sending or while receiving, as it happens.
+    # The reset may occur while sending or while receiving.
     assert done.returncode in (55, 56) and "Connection reset by peer" in done.stderr, (done.returncode, done.stderr)
 
 
@@ -585,7 +594,7 @@ def test_a_window_ends_connections_when_it_opens_and_not_before(mock, faults, de
 
 
 def test_a_window_that_repeats_opens_again(mock, faults):
-    """SETTINGS each time: a connection meets the rule at every opening."""
+    """SETTINGS each time: the rule applies to a connection at every start of the window."""
     with widened(mock) as wire:
         faults.add({"settings": {"max_concurrent_streams": 5}}, at="connection",
                    trigger={"window": {"every": "300ms", "for": "100ms"}})
@@ -595,7 +604,7 @@ def test_a_window_that_repeats_opens_again(mock, faults):
                 seen += 1
 
 
-# Nothing at all
+# Hangs
 
 def test_a_hang_is_pending_and_then_resets_the_stream(mock, faults, device):
     faults.add({"hang": {"for": "2s"}})
@@ -614,7 +623,7 @@ def test_a_hang_is_pending_and_then_resets_the_stream(mock, faults, device):
 
 
 def test_a_hang_that_ends_with_an_answer(mock, faults, device):
-    """What APNs would have said, late: then it took the push."""
+    """The usual response after a delay: the push was accepted."""
     faults.add({"hang": {"for": "400ms", "end_with": "answer"}})
     with line(mock) as wire:
         began = time.monotonic()
@@ -701,7 +710,7 @@ def test_a_lost_answer_of_a_rejected_push_is_a_rejected_push(mock, faults, devic
 
 
 def test_half_open_no_answer_and_no_ping(mock, faults, device):
-    """The other side is there for TCP and for nobody else."""
+    """TCP acknowledges the data, but the server answers nothing."""
     with widened(mock) as wire:
         faults.add({"hang": {"end_with": "nothing"}})
         faults.add({"ignore_pings": {}}, at="connection")
@@ -796,7 +805,7 @@ def test_settings_down_and_up_by_one_rule_each_with_a_time(mock, faults):
 
 
 def test_streams_on_their_way_while_the_limit_drops_are_served(mock, faults):
-    """A client may not have read the new limit; only what it opens after its acknowledgement is too much."""
+    """A client may not have read the new limit; only streams opened after its acknowledgement exceed the limit."""
     with widened(mock, acknowledge=False) as wire:
         faults.add({"settings": {"max_concurrent_streams": 1}}, at="connection")
         wire.until(lambda frame: isinstance(frame, SettingsFrame) and frame.settings == {MAX_CONCURRENT_STREAMS: 1})
@@ -805,7 +814,7 @@ def test_streams_on_their_way_while_the_limit_drops_are_served(mock, faults):
 
 
 def opened_without_body(provider, mock, device):
-    """A push of h2 whose headers alone are sent, once it knows the server's settings; its stream."""
+    """Opens a stream with h2 once the server's settings are known, and sends only the headers; returns the stream."""
     provider.until(lambda: provider.limits)
     stream = provider.h2.get_next_available_stream_id()
     provider.h2.send_headers(stream, push_headers(mock, device))
@@ -827,7 +836,7 @@ def test_a_window_of_nothing_keeps_bodies_back(mock, faults, device):
 
 
 def test_a_window_of_nothing_that_opens_later(mock, faults, device):
-    """h2 waits for its window with the body in hand, and the push is served in the end."""
+    """h2 waits for the window, and the push is finally answered."""
     faults.add({"settings": {"initial_window_size": 0}}, at="settings")
     with Provider(mock) as provider:
         stream = opened_without_body(provider, mock, device)
@@ -868,7 +877,7 @@ BIG = b'{"aps":{"alert":"' + b"x" * 4000 + b'"}}'
 
 
 def sent_until_the_window_is_shut(wire, server, limit=200):
-    """Opens pushes of 4 KB until the connection's window has no room for another; how many, and the bytes."""
+    """Opens pushes of 4 KB until the connection's window is too small for another; returns their streams."""
     streams = []
     while wire._window >= len(BIG) and len(streams) < limit:
         streams.append(pushed(wire, server, new_device(), body=BIG))
@@ -932,7 +941,7 @@ def test_drain_with_an_answer_of_its_own(mock, faults, device):
         assert ending(wire) == "fin"
 
 
-# Order of answers
+# Order of responses
 
 def test_held_answers_do_not_hold_up_others(mock, faults):
     slow, quick = new_device(), new_device()
@@ -946,7 +955,7 @@ def test_held_answers_do_not_hold_up_others(mock, faults):
 
 
 def test_faults_on_one_connection_leave_its_neighbours_alone(mock, faults, device):
-    """A GOAWAY, a reset, a close and a hang beside connections that work."""
+    """A GOAWAY, a reset, a close, a hang and a stream reset do not affect another connection."""
     with widened(mock) as neighbour:
         for do in ({"goaway": {}}, {"reset_connection": {}}, {"close": {}}, {"hang": {}}, {"reset_stream": {}}):
             rule = faults.add(do, when={"topic": "com.example.app.voip"})

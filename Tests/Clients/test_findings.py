@@ -1,4 +1,4 @@
-"""Findings: for each kind a provider that earns it, and one that does the same job without earning anything."""
+"""Findings: for each kind, a provider that causes it, and one that does the same task without causing any."""
 
 import json
 import time
@@ -15,30 +15,30 @@ from support.wire import Closed, connect, push_headers
 
 NOON = "2030-01-01T12:00:00.000Z"
 NOON_SECONDS = 1893499200
-PAUSE = 0.15  # seconds: longer than what counts as at once
-CROSSING = 0.6  # seconds after which a stream cannot have crossed a GOAWAY
+PAUSE = 0.15  # seconds; longer than the interval that counts as an immediate retry
+CROSSING = 0.6  # seconds after which a stream can no longer have crossed a GOAWAY
 
 
 @pytest.fixture
 def scene(mock, faults):
-    """A server without records, faults and news; afterwards its clock goes again."""
+    """A server without records, faults and findings. After the test its clock runs again."""
     mock.api("POST", "/reset", {"inbox": True, "rules": True, "counters": True, "clock": True, "devices": True})
     yield mock
     mock.api("POST", "/reset", {"clock": True, "devices": True})
 
 
 def found(server, **query):
-    """The findings by kind: {kind: how many}."""
+    """Returns the findings by kind: {kind: count}."""
     return {item["finding"]: item["count"] for item in server.api("GET", "/findings", **query)["items"]}
 
 
 def await_findings(server, expected):
-    """For what is known only when a connection has ended."""
+    """Waits for findings that are only known after a connection has ended."""
     await_that(lambda: found(server) == expected, lambda: f"{expected}, but {found(server)}")
 
 
 def again(server, device, times, pauses, **changes):
-    """Sends one push some times on one connection, with pauses between; the answers' statuses."""
+    """Sends the same push several times on one connection, with pauses between; returns the statuses."""
     statuses = []
     with connect(server) as wire:
         for pause in [0, *pauses][:times]:
@@ -47,7 +47,7 @@ def again(server, device, times, pauses, **changes):
     return statuses
 
 
-# The same push again
+# Retries
 
 def test_retried_permanent(scene):
     device = new_device()
@@ -96,7 +96,7 @@ def test_hot_retry(scene, faults):
     faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, trigger={"times": 9})
     assert again(scene, new_device(), 10, [0] * 9)[-1] == 200
     kinds = found(scene)
-    # A loaded machine may make a pause where there is none.
+    # On a loaded machine pushes sent without a pause may be far enough apart to count as paused.
     assert kinds["hot-retry"] > 0 and set(kinds) <= {"hot-retry", "no-backoff"}
 
 
@@ -125,7 +125,7 @@ def test_growing_pauses_are_none(scene, faults):
 
 
 def lost(server, faults, first_id, second_id):
-    """APNs takes a push, its answer is lost, and it comes again."""
+    """Sends a push that APNs accepts but whose response is lost, and sends it again."""
     faults.add({"lose_answer": {"end_with": "reset_stream"}}, at="response", trigger={"times": 1})
     device = new_device()
     with connect(server) as wire:
@@ -149,7 +149,9 @@ def test_the_same_id_is_the_same_notification(scene, faults):
 # Provider tokens
 
 def pushes_with(server, wire, *ages):
-    """One push to a device of its own for each provider token, by its age in seconds at noon; the statuses."""
+    """Sends one push, each to a different device, for each provider token, given by its age in seconds at noon;
+    returns the statuses.
+    """
     bearers = {age: "bearer " + server.token(issued_at=NOON_SECONDS - age) for age in dict.fromkeys(ages)}
     return [wire.push(push_headers(server, new_device(), authorization=bearers[age])).status for age in ages]
 
@@ -178,7 +180,7 @@ def test_jwt_stale(scene):
 
 
 def test_renewed_when_it_expires_is_none(scene):
-    """The connection is closed to the new token too (`expired_token_closes`), which then serves another connection."""
+    """The connection rejects the new token as well (`expired_token_closes`), so it is used on another connection."""
     scene.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     fresh = "bearer " + scene.token(issued_at=NOON_SECONDS)
 
@@ -215,7 +217,7 @@ def test_after_goaway(scene):
 
 
 def test_after_a_goaway_of_apns_own(scene, faults):
-    """A request that is still coming keeps the connection open for a while."""
+    """An incomplete request keeps the connection open for a while."""
     faults.use([], apns={"errors_before_goaway": 1})
     with connect(scene) as wire:
         assert wire.push(push_headers(scene, new_device())).status == 200
@@ -232,7 +234,7 @@ def test_a_new_connection_after_goaway_is_none(scene):
     with connect(scene) as wire:
         assert wire.push(push_headers(scene, new_device())).status == 200
         scene.api("POST", "/connections/goaway", {"all": True, "close_after": "never"})
-        # What is on its way when the GOAWAY comes is nobody's fault.
+        # A request that crosses the GOAWAY on its way is not a finding.
         crossed = wire.open(push_headers(scene, new_device()), b'{"aps":{"alert":"crossed"}}')
         wire.goaway()
         assert crossed
@@ -244,7 +246,7 @@ def test_a_new_connection_after_goaway_is_none(scene):
 def test_excess_streams(scene):
     with connect(scene) as wire:
         wire.settings()
-        wire.ping()  # The acknowledgement of one stream at a time went before it.
+        wire.ping()  # Ensures that the stream limit of one has been acknowledged.
         for _ in range(2):
             wire.open(push_headers(scene, new_device()), end_stream=False)
         assert wire.goaway().error_code == 7
@@ -274,13 +276,13 @@ def test_one_connection_for_all_is_none(scene):
 
 
 def test_pushes_by_hand_are_none(scene):
-    """`send` opens a connection for each push and makes a provider token for it."""
+    """`send` opens a connection and makes a provider token for each push."""
     for _ in range(5):
         assert scene.command("send", new_device(), "--certs", scene.certs).returncode == 0
     assert len(scene.pushes()) == 5 and found(scene) == {}
 
 
-# A push by itself
+# Single pushes
 
 @pytest.mark.parametrize(("kind", "changes", "body"), [
     ("near-limit", {}, {"aps": {"alert": "x" * 3700}}),
@@ -313,7 +315,7 @@ def test_a_good_push_by_itself(scene, changes, body):
 
 @pytest.mark.parametrize("rules", ["apple", "lenient"])
 def test_es512_over_the_p256_key(start, rules):
-    """pushok signs with SHA-512 over the P-256 key, r and s padded to 66 bytes each."""
+    """pushok signs with SHA-512 over the P-256 key, with r and s padded to 66 bytes each."""
     scene, device = start("--rules", rules), new_device()
     token = tokens.es512_token(key=scene.key, key_id=scene.key_id, team_id=scene.team_id)
     with connect(scene) as wire:
@@ -337,7 +339,7 @@ def test_strict_rules_refuse_es512(start):
     assert found(scene) == {}
 
 
-# What does not follow
+# Missing retries
 
 def test_abandoned(scene, faults):
     """By the server's clock: a minute after the last attempt, unless another attempt follows."""
@@ -359,7 +361,7 @@ def test_abandoned(scene, faults):
     assert "abandoned" not in found(scene), "an attempt followed, though by the machine's time it came at once"
 
 
-# Where they are told
+# Where findings are reported
 
 def test_findings_are_told_everywhere(scene, faults):
     faults.add({"respond": {"status": 400, "reason": "BadDeviceToken"}}, name="wrong", trigger={"times": 2})
@@ -481,7 +483,7 @@ def test_a_bad_filter_is_an_error(scene):
     assert answer.status == 400 and "topic" in answer.json["hint"]
 
 
-# Whole providers
+# Complete providers
 
 @pytest.mark.parametrize("profile", [
     "flaky-503?rate=0.5", "unregistered-410", "goaway-storm", "connection-reset", "shutdown-rolling", "ack-lost",

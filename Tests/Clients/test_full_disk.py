@@ -1,5 +1,6 @@
-"""No room for what the program writes: each command says so in a line and with its exit code, nothing good is replaced by half
-of something, and a server whose log nobody takes serves on."""
+"""Full disks and blocked pipes: each command reports a write error in one line and with its exit code, a file is
+never replaced by an incomplete one, and a server whose log cannot be written continues to serve.
+"""
 
 import fcntl
 import json
@@ -28,7 +29,7 @@ prlimit = pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="only Linu
 
 
 def push(server, count=1):
-    """So many accepted pushes, which no device would show."""
+    """Sends this many pushes, which are accepted but would not be displayed."""
     with connect(server) as wire:
         for _ in range(count):
             assert wire.push(push_headers(server, secrets.token_hex(32)), b"{}").status == 200
@@ -36,13 +37,13 @@ def push(server, count=1):
 
 @pytest.fixture(scope="module")
 def filled(server):
-    """The shared server, with pushes to show."""
+    """The shared server with some pushes in its inbox."""
     push(server, 20)
     return server
 
 
 def in_shell(text, server, **more):
-    """What a shell makes of `text`, in which `$mock` is the program and `$at` leads to the server."""
+    """Runs `text` in a shell, with the program as `$mock` and the options for the server as `$at`."""
     variables = clean_environment(mock=str(server.binary), at=f"--port-file={server.port_file}", **more)
     return subprocess.run(["bash", "-c", text], capture_output=True, text=True, env=variables, timeout=60)
 
@@ -56,7 +57,7 @@ def in_shell(text, server, **more):
     "version", "openapi", "token device", "--help", "profile schema",
 ])
 def test_data_that_a_full_disk_does_not_take_is_an_error(filled, command):
-    """`apns-mock export > file`: half a file and exit code 0 would be the worst that could happen."""
+    """`apns-mock export > file` must not leave an incomplete file with exit code 0."""
     done = in_shell(f'"$mock" {command} > /dev/full', filled)
     assert done.returncode == 1, done.stderr
     last = done.stderr.splitlines()[-1]
@@ -78,20 +79,20 @@ def test_a_reader_that_has_enough_is_no_error(filled, command):
 
 
 def test_a_pipe_that_does_not_wait_gets_all_data(binary):
-    """Another program that shares the pipe may have set it so; its reader is slow."""
+    """The pipe may be non-blocking because another program shares it; its reader is slow."""
     ours, theirs = os.pipe()
     os.set_blocking(theirs, False)
     with open(ours, "rb") as pipe, subprocess.Popen([str(binary), "openapi"], stdout=theirs, env=clean_environment()) as process:
         os.close(theirs)
         with pytest.raises(subprocess.TimeoutExpired):
-            process.wait(0.5)  # it has filled the pipe, and waits for us
+            process.wait(0.5)  # it has filled the pipe and waits
         said = pipe.read()
         assert process.wait(30) == 0
     assert json.loads(said)["openapi"]
 
 
 def test_a_closed_standard_output_is_an_error(filled):
-    """And no connection to the server gets its number, and the data with it."""
+    """The connection to the server must not get the closed descriptor's number, and the data with it."""
     done = in_shell('"$mock" export $at >&-', filled)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
     assert "standard output cannot be written: Bad file descriptor" in done.stderr
@@ -110,7 +111,7 @@ def test_words_that_nobody_takes_change_nothing(filled, streams):
 
 @pytest.fixture
 def crowded(binary, tmp_path):
-    """The program in a shell that may write no more than 1 KiB (two blocks) to any file."""
+    """The program in a shell that may write at most 1 KiB (two blocks) to a file."""
     shell = tmp_path / "apns-mock"
     shell.write_text(f'#!/bin/sh\ntrap "" XFSZ\nulimit -f 2\nexec "{binary}" "$@"\n')
     shell.chmod(0o755)
@@ -147,8 +148,9 @@ def test_a_place_that_cannot_be_is_told_with_its_repair(filled, tmp_path, comman
 
 @pytest.fixture
 def full_disk(binary, tmp_path):
-    """The program in a shell that may not write a single byte to any file. As with a full disk files can be made, and stay
-    empty; pipes work."""
+    """The program in a shell that may not write a single byte to a file. As on a full disk, files can be created
+    but stay empty; pipes work.
+    """
     shell = tmp_path / "apns-mock"
     shell.write_text(f'#!/bin/sh\ntrap "" XFSZ\nulimit -f 0\nexec "{binary}" "$@"\n')
     shell.chmod(0o755)
@@ -156,7 +158,7 @@ def full_disk(binary, tmp_path):
 
 
 def test_a_full_disk_for_the_port_file_is_an_error_that_says_so(full_disk, certs, server, tmp_path):
-    """`server` has filled the folder of certificates."""
+    """`server` has created the certificates."""
     folder = tmp_path / "run"
     folder.mkdir()
     done = run(full_disk, "serve", "--apns", "127.0.0.1:0", "--admin", "127.0.0.1:0", "--certs", certs, "--port-file",
@@ -206,7 +208,7 @@ def test_a_key_that_finds_no_room_leaves_the_list_as_it_was(full_disk, binary, t
 
 @prlimit
 def test_an_inbox_that_finds_no_room_is_told_with_its_count(binary, certs, tmp_path):
-    """The disk is full when the server ends: exit code 1, and what was there before stays."""
+    """The disk is full when the server ends: exit code 1, and the existing file stays unchanged."""
     folder = tmp_path / "out"
     folder.mkdir()
     export = folder / "inbox.ndjson"
@@ -217,7 +219,7 @@ def test_an_inbox_that_finds_no_room_is_told_with_its_count(binary, certs, tmp_p
     server = Server(shell, certs, "--export-on-exit", export)
     try:
         push(server, 30)
-        limit = len(server.log_path.read_bytes()) + 8192  # room for the log
+        limit = len(server.log_path.read_bytes()) + 8192  # allows further log lines
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
         assert server.stop() == 1
         last = server.log().splitlines()[-1]
@@ -229,7 +231,7 @@ def test_an_inbox_that_finds_no_room_is_told_with_its_count(binary, certs, tmp_p
 
 @pytest.fixture
 def small_disk(tmp_path):
-    """A file system of its own with half a mebibyte."""
+    """A separate file system of half a mebibyte."""
     folder = tmp_path / "disk"
     folder.mkdir()
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", str(folder)], capture_output=True).returncode != 0:
@@ -239,7 +241,9 @@ def small_disk(tmp_path):
 
 
 def test_a_disk_that_fills_while_the_server_runs(binary, certs, small_disk, tmp_path):
-    """Its log and its export are there: it serves on, and says at the end what is lost on the stream that still works."""
+    """The log and the export are on the full disk: the server continues to serve, and at its end reports the loss
+    on the stream that still works.
+    """
     log, export = small_disk / "log", small_disk / "inbox.ndjson"
     shell = tmp_path / "apns-mock"
     shell.write_text(f'#!/bin/sh\nexec "{binary}" "$@" 2>"{log}"\n')
@@ -258,12 +262,12 @@ def test_a_disk_that_fills_while_the_server_runs(binary, certs, small_disk, tmp_
     assert sorted(path.name for path in small_disk.iterdir()) == ["ballast", "log"]
 
 
-# Logs that nobody reads
+# Logs without a reader
 
 
 @full_device
 def test_logs_that_nobody_can_take_do_not_stop_the_server(binary, certs, tmp_path, device):
-    """Both streams are /dev/full: the server serves, and ends well."""
+    """Both streams are /dev/full: the server serves and exits with 0."""
     shell = tmp_path / "apns-mock"
     shell.write_text(f'#!/bin/sh\nexec "{binary}" "$@" >/dev/full 2>/dev/full\n')
     shell.chmod(0o755)
@@ -279,7 +283,9 @@ def test_logs_that_nobody_can_take_do_not_stop_the_server(binary, certs, tmp_pat
 
 @pytest.fixture
 def unread_log(binary, certs, tmp_path):
-    """A server whose standard error is a pipe of 8 KiB that nobody reads, as many a test leaves it, and the pipe's other end."""
+    """A server whose standard error is an unread pipe of 8 KiB, as test runners often leave it, and the pipe's
+    other end.
+    """
     fifo = tmp_path / "log"
     os.mkfifo(fifo)
     reading = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK)
@@ -300,7 +306,7 @@ small_pipes = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="o
 
 @small_pipes
 def test_log_lines_wait_for_a_reader_that_pauses(unread_log):
-    """Lines that do not fit into the pipe are queued, and the server does not wait for it: none is lost."""
+    """Lines that do not fit into the pipe are queued without blocking the server: none is lost."""
     server, reading = unread_log
     for _ in range(300):
         push(server)
@@ -318,7 +324,7 @@ def test_log_lines_wait_for_a_reader_that_pauses(unread_log):
 
 @small_pipes
 def test_a_server_whose_log_nobody_reads_serves_on(unread_log):
-    """What does not fit into the pipe and the queue is dropped, and counted in the place where it would have stood."""
+    """Lines that exceed the pipe and the queue are dropped, and their number is logged in their place."""
     server, reading = unread_log
     for _ in range(8000):  # each is a line of more than 140 bytes
         with socket.create_connection(("127.0.0.1", server.port), timeout=20) as sock:
@@ -341,7 +347,7 @@ def test_a_server_whose_log_nobody_reads_serves_on(unread_log):
 
 @small_pipes
 def test_a_server_whose_log_nobody_reads_ends_in_time(unread_log):
-    """At the end the lines that still wait are written if somebody reads, and given up after a second otherwise."""
+    """At shutdown queued lines are written if the pipe is read, and dropped after a second otherwise."""
     server, _ = unread_log
     for _ in range(300):
         push(server)
@@ -351,7 +357,7 @@ def test_a_server_whose_log_nobody_reads_ends_in_time(unread_log):
 
 
 def read_all(descriptor):
-    """What a pipe holds now."""
+    """Returns what a pipe contains now."""
     pieces = []
     while select.select([descriptor], [], [], 0)[0] and (piece := os.read(descriptor, 65536)):
         pieces.append(piece)
