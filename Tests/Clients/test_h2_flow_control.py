@@ -1,5 +1,6 @@
-"""RFC 9113 sections 5.2 and 6.9: the client's window is respected, and ours is given back for all that is read or
-thrown away. Wrong WINDOW_UPDATE frames: test_h2_frame_types.py; windows withheld by a fault: test_fault_wire.py.
+"""RFC 9113, sections 5.2 and 6.9: the server respects the client's window, and renews its own for all data that is
+read or discarded. Invalid WINDOW_UPDATE frames: test_h2_frame_types.py; windows withheld by a fault:
+test_fault_wire.py.
 """
 
 import pytest
@@ -11,7 +12,7 @@ from support.conformance import (
 )
 from support.faults import faults, mock  # fixtures
 
-REJECTED = {"apns_priority": "7"}  # the answer has a body of 24 bytes
+REJECTED = {"apns_priority": "7"}  # the response has a body of 24 bytes
 REASON = b'{"reason":"BadPriority"}'
 
 
@@ -45,7 +46,7 @@ def test_a_body_is_cut_to_the_streams_window(server, device, size):
 
 
 def test_the_initial_window_is_changed_for_streams_that_are_open(server, device):
-    """Section 6.9.2, upwards."""
+    """Section 6.9.2: an increase."""
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, 0)]) as line:
         line.write(line.push_on(3, **REJECTED) + line.push_on(5, **REJECTED))
         was_said(line)
@@ -58,7 +59,7 @@ def test_the_initial_window_is_changed_for_streams_that_are_open(server, device)
 
 
 def test_a_window_may_be_negative(server, device):
-    """Section 6.9.2: what was sent counts against the smaller window."""
+    """Section 6.9.2: data already sent counts against the smaller window."""
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, 10)]) as line:
         line.write(line.push_on(**REJECTED))
         was_said(line)
@@ -83,14 +84,14 @@ def test_the_last_of_several_values_counts(server, device):
 
 
 def test_a_window_of_nothing_holds_no_answer_without_a_body(server, device):
-    """Section 5.2.1: flow control is for DATA alone."""
+    """Section 5.2.1: flow control applies only to DATA."""
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, 0)]) as line:
         line.write(line.push_on())
         assert line.answer(STREAM).status == 200
 
 
 def test_the_connections_window_is_for_all_streams_together(server, device):
-    """65 535 bytes of answers and not one more; the streams' own windows are of as many each."""
+    """At most 65 535 bytes of response bodies; each stream's own window would allow as many."""
     with Line(server, device) as line:
         request = line.request(flags=WHOLE, **REJECTED)[9:]
         streams = range(3, 3 + 2 * 2800, 2)
@@ -104,10 +105,12 @@ def test_the_connections_window_is_for_all_streams_together(server, device):
         assert {line.answer(stream).body for stream in streams} == {REASON}
 
 
-# Ours
+# The server's window
 
 class Sender:
-    """Sends DATA as far as the connection's window goes, and waits for more where it is shut: a leak is a time-out."""
+    """Sends DATA within the connection's window and waits when it is exhausted: if the server leaks window, the
+    test times out.
+    """
 
     def __init__(self, line):
         self.line = line
@@ -173,7 +176,7 @@ def of_a_request_that_is_too_large(line, sender, stream):
     of_a_request_taken_back, of_a_request_that_is_too_large,
 ], ids=lambda how: "5.2 " + how.__name__.replace("_", " "))
 def test_the_connections_window_is_given_back_for_data(server, device, how):
-    """200 000 bytes of each kind go over one connection: nothing of a window of 65 535 may be lost."""
+    """Sends 200 000 bytes of each kind on one connection: nothing of its window of 65 535 may be lost."""
     with Line(server, device) as line:
         sender = Sender(line)
         for stream in range(3, 103, 2):
@@ -195,7 +198,7 @@ OVERRUNS = {
 
 @table(OVERRUNS)
 def test_more_than_the_servers_window(mock, faults, device, say, right):
-    """Ours is of 65 535 bytes and opened again before a frame could be too long for it: a fault makes it 100."""
+    """The server's window of 65 535 bytes is renewed before a frame could exceed it, so a fault reduces it to 100."""
     faults.add({"settings": {"initial_window_size": 100}}, at="settings")
     with Line(mock, device, fresh=True) as line:
         line.settings()

@@ -1,4 +1,4 @@
-"""RFC 9113 section 6: each frame with every stream, size, flag and content it must not have, and those it may."""
+"""RFC 9113, section 6: each frame type with every invalid stream, size, flag and content, and with valid ones."""
 
 from support.conformance import (
     ACK, BODY, CONTINUATION, DATA, ENABLE_PUSH, END_HEADERS, END_STREAM, GOAWAY, GOES_ON, HEADERS,
@@ -14,7 +14,7 @@ RST = number(8)
 
 
 def data(line, *payloads, flags=PADDED):
-    """A push whose body is in these DATA frames."""
+    """Returns a push whose body is in these DATA frames."""
     frames = [frame(DATA, flags, STREAM, payload) for payload in payloads[:-1]]
     return line.request() + b"".join(frames) + frame(DATA, flags | END_STREAM, STREAM, payloads[-1])
 
@@ -26,7 +26,7 @@ DATA_FRAMES = {
     "6.1 padding and nothing else": (lambda line: data(line, padded(b"", 255), padded(BODY, 1)), SERVED),
     "6.1 three frames": (lambda line: data(line, BODY[:5], BODY[5:6], BODY[6:], flags=0), SERVED),
     "6.1 an empty one at the end": (lambda line: data(line, BODY, b"", flags=0), SERVED),
-    "6.1 padding that is not zero":  # a receiver may look, or not
+    "6.1 padding that is not zero":  # a receiver may check it or not
         (lambda line: data(line, bytes([5]) + BODY + b"xxxxx"), SERVED | PROTOCOL_ERROR),
     "6.1 padding as long as the payload": (lambda line: data(line, bytes([5]) + b"\0" * 4), PROTOCOL_ERROR),
     "6.1 padding longer than the payload": (lambda line: data(line, padded(BODY, 5, 255)), PROTOCOL_ERROR),
@@ -41,7 +41,7 @@ def test_data(server, device, say, right):
 
 
 def headers(line, flags, before=b"", after=b""):
-    """A push whose HEADERS has something around the block."""
+    """Returns a push whose HEADERS has further bytes around the block."""
     return frame(HEADERS, END_HEADERS | flags, STREAM, before + block(line.fields()) + after) + frame(
         DATA, END_STREAM, STREAM, BODY)
 
@@ -120,7 +120,7 @@ SETTINGS_FRAMES = {
     "6.5 ACK with a setting":
         (lambda line: frame(SETTINGS, ACK, 0, setting((MAX_CONCURRENT_STREAMS, 1))), FRAME_SIZE_ERROR),
     "6.5 ACK with a byte": (lambda line: frame(SETTINGS, ACK, 0, b"\0"), FRAME_SIZE_ERROR),
-    # The RFC does not say what an acknowledgement of nothing is.
+    # The RFC does not define an acknowledgement without SETTINGS to acknowledge.
     "6.5 ACK of nothing": (lambda line: frame(SETTINGS, ACK), {GOES_ON} | PROTOCOL_ERROR),
     **{f"6.5 {size} bytes": (lambda line, size=size: frame(SETTINGS, 0, 0, b"\0" * size), FRAME_SIZE_ERROR)
        for size in (1, 3, 5, 7, 11)},
@@ -145,10 +145,10 @@ SETTINGS_FRAMES = {
     "6.5.2 MAX_HEADER_LIST_SIZE of 0": (settings((MAX_HEADER_LIST_SIZE, 0)), {GOES_ON}),
     "6.5.2 identifier 0 and those nobody knows": (settings((0, 1), (7, 1), (0x8888, 1), (0xFFFF, 1)), {GOES_ON}),
     "6.5.2 one setting often": (settings(*[(MAX_CONCURRENT_STREAMS, n) for n in range(30)]), {GOES_ON}),
-    # nghttp2 reads a frame of settings as a whole and sees only the last value of each.
+    # nghttp2 processes a SETTINGS frame as a whole and applies only the last value of each setting.
     "6.5.3 a wrong value that is corrected in the same frame":
         (settings((ENABLE_PUSH, 2), (ENABLE_PUSH, 0)), PROTOCOL_ERROR | {GOES_ON}),
-    # A flood, not a rule of the RFC: nghttp2 reads so many and no more.
+    # nghttp2's flood limit, not a rule of the RFC.
     "6.5 2000 settings in a frame":
         (settings(*[(MAX_CONCURRENT_STREAMS, n) for n in range(2000)]),
          {GOES_ON} | connection_error("ENHANCE_YOUR_CALM")),
@@ -161,7 +161,7 @@ def test_settings(server, device, say, right):
 
 
 def test_each_settings_is_acknowledged_once_with_an_empty_frame(server, device):
-    """Section 6.5.3. The first of them is that of the preface."""
+    """Section 6.5.3. The first acknowledgement is for the SETTINGS of the preface."""
     with Line(server, device) as line:
         line.write(b"".join(settings((MAX_CONCURRENT_STREAMS, n))(line) for n in range(10)))
         line.ping()
@@ -188,7 +188,7 @@ PUSH_PROMISE_FRAMES = {
 
 @table(PUSH_PROMISE_FRAMES)
 def test_push_promise(server, device, say, right):
-    """Section 8.4 as well: a client cannot push."""
+    """Also section 8.4: a client cannot push."""
     check(server, device, say, right)
 
 
@@ -228,7 +228,9 @@ def test_goaway(server, device, say, right):
 
 
 def test_after_the_clients_goaway_what_is_open_is_finished(server, device):
-    """Section 6.8: also what was half sent; and a second GOAWAY, an endpoint may send several."""
+    """Section 6.8: also a request that is still being sent, and after a second GOAWAY, because an endpoint may send
+    several.
+    """
     with Line(server, device) as line:
         line.write(line.request() + frame(GOAWAY, 0, 0, number(0, 8) + b"bye") * 2)
         line.ping()

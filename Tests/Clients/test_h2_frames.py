@@ -1,4 +1,4 @@
-"""RFC 9113 sections 4, 5.5 and 7: the frame, its size, its header block, and what nobody knows."""
+"""RFC 9113, sections 4, 5.5 and 7: frames, their size, header blocks, and unknown types, flags and codes."""
 
 import pytest
 
@@ -13,7 +13,7 @@ RESERVED = 0x80000000
 
 
 def between(line, *frames):
-    """Frames between the HEADERS and the DATA of a push."""
+    """Returns a push with frames between its HEADERS and its DATA."""
     return line.request() + b"".join(frames) + frame(DATA, END_STREAM, STREAM, BODY)
 
 
@@ -66,13 +66,13 @@ def test_a_ping_is_answered_with_ack_alone(server, device, flags):
 
 
 def filler(room):
-    """A header nobody knows that takes so many bytes of a block."""
+    """Returns an unknown header field that takes this many bytes of a block."""
     value = next(n for n in range(room, 0, -1) if len(field("x-fill", b"x" * n)) == room)
     return field("x-fill", b"x" * value)
 
 
 def filled(line, size):
-    """The block of a good push, filled to a size."""
+    """Returns the block of a valid push, padded to a size."""
     head = block(line.fields())
     return head + filler(size - len(head))
 
@@ -111,7 +111,7 @@ def test_frame_size(server, device, say, right):
     check(server, device, say, right)
 
 
-# What may stand between HEADERS and its CONTINUATION: nothing.
+# Frames that are not allowed between HEADERS and its CONTINUATION.
 INTRUDERS = {
     "DATA": lambda line: frame(DATA, 0, STREAM, b"{}"),
     "HEADERS on the same stream": lambda line: line.request(),
@@ -150,7 +150,7 @@ HEADER_BLOCKS = {
 
 
 def cut(line, places):
-    """A push whose block is cut at these places."""
+    """Returns a push whose block is cut at these positions."""
     whole = block(line.fields())
     pieces = [whole[start:end] for start, end in zip([0, *places], [*places, len(whole)])]
     frames = [frame(HEADERS, 0, STREAM, pieces[0]), *(frame(CONTINUATION, 0, STREAM, piece) for piece in pieces[1:-1])]
@@ -175,7 +175,7 @@ THROWN_AWAY = {
 
 @pytest.mark.parametrize("say", THROWN_AWAY.values(), ids=THROWN_AWAY.keys())
 def test_a_block_that_is_thrown_away_fills_the_table_all_the_same(server, device, say):
-    """Else every later header block on the connection would be read wrongly."""
+    """Otherwise all further header blocks on the connection would be decoded wrongly."""
     with Line(server, device) as line:
         line.write(say(line, b"\x40" + text("apns-collapse-id") + text("remembered")))
         line.write(line.request(STREAM + 2, more=integer(62, 7, 0x80)) + frame(DATA, END_STREAM, STREAM + 2, BODY))

@@ -1,5 +1,6 @@
-"""RFC 7541: header blocks in every notation, and those that cannot be read, which end the connection with
-COMPRESSION_ERROR (RFC 9113 section 4.3)."""
+"""RFC 7541: header blocks in every representation, and undecodable ones, which end the connection with
+COMPRESSION_ERROR (RFC 9113, section 4.3).
+"""
 
 import hpack
 import pytest
@@ -21,7 +22,7 @@ def size_update(size):
 
 
 def huffman(value):
-    """A string in Huffman code, padded with ones."""
+    """Returns a Huffman-coded string, padded with ones."""
     bits = "".join(format(code, f"0{length}b") for code, length in (CODES[byte] for byte in value.encode()))
     return raw_huffman(bits + "1" * (-len(bits) % 8))
 
@@ -37,18 +38,18 @@ A = "00011"  # the Huffman code of "a"
 
 
 def with_field(representation):
-    """A push with one more representation at the end of its header block."""
+    """Returns a push with one more representation at the end of its header block."""
     return lambda line: line.request(more=representation) + frame(DATA, END_STREAM, STREAM, BODY)
 
 
 def with_start(representation):
-    """A push with something before its header block."""
+    """Returns a push with bytes before its header block."""
     return lambda line: frame(HEADERS, END_HEADERS, STREAM, representation + block(line.fields())) + frame(
         DATA, END_STREAM, STREAM, BODY)
 
 
 NAME, VALUE = "apns-collapse-id", "remembered"
-# The same field in each notation: first byte, then the name, then the value.
+# The same field in each representation: first byte, then the name, then the value.
 NOTATIONS = {
     "6.2.1 literal, indexed from now on": b"\x40" + text(NAME) + text(VALUE),
     "6.2.1 the same, name in Huffman code": b"\x40" + huffman(NAME) + text(VALUE),
@@ -74,7 +75,7 @@ def test_a_field_is_the_same_in_each_notation(server, device, said):
 
 
 def remembering(*bodies):
-    """Several pushes on one connection, each with something in its header block; the collapse ids that were read."""
+    """Returns a function that sends several pushes on one connection, each with an addition to its header block."""
     def say(line):
         streams = range(STREAM, STREAM + 2 * len(bodies), 2)
         for stream, body in zip(streams, bodies):
@@ -119,7 +120,7 @@ def test_the_table_of_header_fields(server, device, say, collapse_ids):
     assert [push["apns"]["collapse_id"] for push in server.pushes(device_token=device)] == [None, *collapse_ids]
 
 
-# RFC 7541 appendix A, but for pseudo-headers and for what means something to the server.
+# RFC 7541, appendix A, without pseudo-headers and fields that the server interprets.
 STATIC = {
     15: "accept-charset", 17: "accept-language", 18: "accept-ranges", 19: "accept", 20: "access-control-allow-origin",
     21: "age", 22: "allow", 24: "cache-control", 25: "content-disposition", 26: "content-encoding",
@@ -201,7 +202,7 @@ def test_what_is_unusual_and_right(server, device, say):
 # The server's own header blocks
 
 def answers_with_table(line, size, count=4):
-    """Answers that the server writes for a client whose table is of this size; they are decoded with such a one."""
+    """Returns responses that the server encodes for a table of this size; they are decoded with the same size."""
     line.write(frame(SETTINGS, 0, 0, setting((HEADER_TABLE_SIZE, size))))
     line.ping()
     line._decoder.max_allowed_table_size = size
@@ -222,7 +223,7 @@ def test_the_server_keeps_to_the_clients_table_size(server, device, sizes):
 
 
 def test_a_table_made_small_for_a_moment_is_emptied(server, device):
-    """Section 4.2: the smallest size between two header blocks is said, then the last."""
+    """Section 4.2: the smallest size between two header blocks is signaled first, then the final one."""
     with Line(server, device) as line:
         line.write(frame(SETTINGS, 0, 0, setting((HEADER_TABLE_SIZE, 0))) + frame(
             SETTINGS, 0, 0, setting((HEADER_TABLE_SIZE, 4096))) + line.push_on())

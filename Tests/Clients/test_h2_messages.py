@@ -1,6 +1,7 @@
-"""RFC 9113 section 8: what a request is made of. A malformed one costs its stream (section 8.1.1), not the connection.
+"""RFC 9113, section 8: the structure of a request. A malformed one is a stream error (section 8.1.1), not a
+connection error.
 
-Capital letters, a length that lies and trailers, seen from the inbox: test_hostile_requests.py.
+Capital letters, a wrong content length and trailers, as the inbox shows them: test_hostile_requests.py.
 """
 
 import pytest
@@ -20,12 +21,12 @@ def good(*extra, right=SERVED, **changes):
 
 
 def listed(*fields):
-    """A request with these header fields and no others."""
+    """Returns a request with these header fields and no others."""
     return lambda line: frame(HEADERS, WHOLE, STREAM, block(fields))
 
 
 def malformed_first(name, value):
-    """A pseudo-header before all others."""
+    """Returns a case with a pseudo-header before all others."""
     return (lambda line: frame(HEADERS, WHOLE, STREAM, block([(name, value), *line.fields()]))), MALFORMED
 
 
@@ -68,7 +69,8 @@ def test_framing(server, device, say, right):
     check(server, device, say, right)
 
 
-# A name that HTTP forbids. RFC 9113 names the bytes up to 0x20, capitals, 0x7f and above, and the colon inside.
+# Forbidden names. RFC 9113 lists the bytes up to 0x20, capitals, 0x7f and above, and a colon after the first
+# character.
 NAMES = ["X", "xY", "x y", "x\t", "x\0", "x\r", "x\n", " x", "x ", "x\x7f", b"x\x80", b"x\xff", "x:", "x:y", ""]
 FIELDS = {
     **{f"8.2.1 the name {name!r}": malformed((name, "v")) for name in NAMES},
@@ -87,7 +89,7 @@ FIELDS = {
     "8.2.2 te, empty": malformed(("te", "")),
     "8.2.2 te: trailers": good(("te", "trailers")),
     "8.2.2 te: Trailers": good(("te", "Trailers")),
-    # APNs answers a header that comes twice with 400 DuplicateHeaders; that is a judgement, not a stream error.
+    # APNs answers a duplicate header with 400 DuplicateHeaders; that is a response, not a stream error.
     "8.2.3 cookies in two fields": good(("cookie", "a=b"), ("cookie", "c=d"), right=SERVED | answered(400)),
 }
 
@@ -107,7 +109,7 @@ FRAYED = [b" a", b"a ", b"\ta", b"a\t"]
     ("apns-priority", answered(400)), ("apns-expiration", answered(400)), ("authorization", answered(403)),
 ])
 def test_a_forbidden_value_where_apns_looks_gets_its_answer(server, device, name, right, value):
-    """Malformed by section 8.2.1, which says that 400 should be answered; a reset stream would tell nobody why."""
+    """Malformed by section 8.2.1, which recommends a 400 response; a stream reset would not show the reason."""
     if name == "authorization":
         value = server.bearer.encode() + value
     changes = {name.replace("-", "_"): value}
@@ -129,9 +131,9 @@ CONTROL_DATA = {
     "8.3.1 host besides :authority": (
         lambda line: line.push_on(extra=[("host", line.server.authority)]), SERVED),
     "8.3.1 an :authority with a user": malformed(authority_="me@localhost"),
-    # A client must say where it wants to go, but the RFC does not call it malformed when it does not.
+    # A client must specify its target, but the RFC does not call a request without it malformed.
     "8.3.1 neither host nor :authority": good(authority_=None, right=SERVED | MALFORMED),
-    # A server SHOULD call it malformed.
+    # A server SHOULD treat it as malformed.
     "8.3.1 another host than :authority": good(("host", "elsewhere.example"), right=SERVED | MALFORMED),
     "8.3.1 a name and a password in :authority": good(authority_="user:secret@localhost", right=SERVED | MALFORMED),
     "8.3.1 an empty :path": malformed(path_=""),
@@ -184,7 +186,7 @@ def test_the_log_says_what_makes_a_request_malformed(start, device, extra, why):
 
 
 def test_the_answer_to_head_has_no_body(server, device):
-    """RFC 9110 section 9.3.2."""
+    """RFC 9110, section 9.3.2."""
     with Line(server, device) as line:
         line.write(line.request(flags=WHOLE, method_="HEAD"))
         answer = line.answer(STREAM)
@@ -192,7 +194,7 @@ def test_the_answer_to_head_has_no_body(server, device):
 
 
 def length(value, *bodies):
-    """A push that says its body is so long, and the body it has."""
+    """Returns a push with this content-length, and with these bodies."""
     value = str(value)
 
     def say(line):
@@ -245,7 +247,7 @@ def test_a_malformed_request_is_an_error_before_its_body_came(server, device):
 
 
 def test_expect_100_continue_holds_nobody_up(server, device):
-    """Section 8.1: an interim answer may come, the final one must."""
+    """Section 8.1: an interim response may be sent, the final one must be."""
     with Line(server, device) as line:
         line.write(line.push_on(extra=[("expect", "100-continue")]))
         assert line.answer(STREAM).status == 200

@@ -1,4 +1,4 @@
-"""RFC 9113 section 3.4: how a connection begins. HTTP/1.1 and garbage in its place: test_wrong_protocols.py."""
+"""RFC 9113, section 3.4: the connection preface. HTTP/1.1 and garbage instead: test_wrong_protocols.py."""
 
 import pytest
 
@@ -44,7 +44,7 @@ FIRST_FRAMES = {
 
 @pytest.mark.parametrize("first", FIRST_FRAMES.values(), ids=FIRST_FRAMES.keys())
 def test_the_first_frame_must_be_settings(server, device, first):
-    """The preface said twice is a frame of 5 263 945 bytes, and so of a wrong size as well."""
+    """A second preface parses as a frame of 5 263 945 bytes, so FRAME_SIZE_ERROR is correct as well."""
     right = connection_error("PROTOCOL_ERROR")
     if first == PREFACE:
         right |= connection_error("FRAME_SIZE_ERROR")

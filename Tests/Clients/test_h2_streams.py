@@ -1,4 +1,4 @@
-"""RFC 9113 sections 5.1 to 5.4: in which state of a stream which frame may come, its number, priorities, errors.
+"""RFC 9113, sections 5.1 to 5.4: stream states and the frames allowed in each, stream ids, priorities, errors.
 
 More streams than allowed: test_settings_and_streams.py.
 """
@@ -62,7 +62,7 @@ HALF_CLOSED = {
     "5.1 half-closed (remote): HEADERS": (lambda line: line.request(), stream_error("STREAM_CLOSED")),
     "5.1 half-closed (remote): trailers":
         (lambda line: frame(HEADERS, WHOLE, STREAM, field("x-y", "z")), stream_error("STREAM_CLOSED")),
-    "5.1 half-closed (remote): CONTINUATION":  # section 6.10 as well: no HEADERS stands open before it
+    "5.1 half-closed (remote): CONTINUATION":  # also section 6.10: no HEADERS without END_HEADERS precedes it
         (lambda line: frame(CONTINUATION, END_HEADERS, STREAM, field("x-y", "z")),
          stream_error("STREAM_CLOSED") | connection_error("PROTOCOL_ERROR")),
     "5.1 half-closed (remote): PRIORITY": (lambda line: frame(PRIORITY, 0, STREAM, priority(0)), answered(400)),
@@ -74,7 +74,7 @@ HALF_CLOSED = {
 
 @table(HALF_CLOSED)
 def test_half_closed(server, device, say, right):
-    """The request is whole, and its answer cannot end: it has a body and the client's window is of no bytes."""
+    """The request is complete, and the response cannot be: it has a body and the client's window is zero."""
     with Line(server, device, settings=[(INITIAL_WINDOW_SIZE, 0)]) as line:
         line.write(line.push_on(apns_priority="7"))
         line.until(lambda one: one.type == HEADERS)
@@ -84,28 +84,28 @@ def test_half_closed(server, device, say, right):
 
 
 def served(line):
-    """A stream that was answered."""
+    """Ends the stream with a response."""
     line.write(line.push_on())
     line.answer(STREAM)
 
 
 def taken_back(line):
-    """A stream that the client itself has reset."""
+    """The client resets the stream."""
     line.write(line.request() + frame(RST_STREAM, 0, STREAM, RST))
     line.ping()
 
 
 def refused(line):
-    """A stream that the server has reset, in the middle of its body."""
+    """The server resets the stream, in the middle of its body."""
     line.write(line.request(extra=[("content-length", "2")]) + frame(DATA, 0, STREAM, b"too long"))
     line.until(lambda one: one.type == RST_STREAM)
 
 
 def too_large(line):
-    """A stream that the server has answered and then reset, because the body did not end."""
+    """The server answers and then resets the stream, because the body did not end."""
     half = b"".join(frame(DATA, 0, STREAM, b"x" * 16384) for _ in range(2))
     line.write(line.request() + half)
-    # All of it is more than the first window has room for.
+    # The complete body exceeds the initial window.
     line.until(lambda one: one.type == WINDOW_UPDATE and one.stream_id == STREAM)
     line.write(half + frame(DATA, 0, STREAM, b"xx"))
     line.until(lambda one: one.type == RST_STREAM)
@@ -127,7 +127,9 @@ LATECOMERS = {
                          ids=lambda late: f"5.1 closed: {late}")
 @pytest.mark.parametrize("how", [served, taken_back], ids=["answered", "reset by the client"])
 def test_who_has_ended_a_stream_says_nothing_more_on_it(server, device, how, late):
-    """Section 6.1 wants STREAM_CLOSED for DATA. For HEADERS RFC 9113 lets a server choose, RFC 7540 wanted this."""
+    """Section 6.1 requires STREAM_CLOSED for DATA. For HEADERS, RFC 9113 leaves the choice to the server; RFC 7540
+    required it.
+    """
     with Line(server, device) as line:
         how(line)
         line.write(LATECOMERS[late](line))
@@ -143,7 +145,7 @@ def test_what_may_be_late_on_a_closed_stream_is_ignored(server, device, how, lat
 
 
 def is_ignored(line, late):
-    """Nothing more is said about the stream, and the connection lives."""
+    """Asserts that nothing more is sent on the stream, and that the connection stays open."""
     before = len(line.frames)
     line.write(late)
     reaction = line.reaction()
@@ -155,14 +157,18 @@ def is_ignored(line, late):
                          ids=lambda late: f"5.1 closed by the server: {late}")
 @pytest.mark.parametrize("how", [refused, too_large], ids=["reset", "answered and reset"])
 def test_what_comes_on_a_stream_that_the_server_has_reset_is_ignored(server, device, how, late):
-    """It may have been on its way already; and RST_STREAM is not answered by RST_STREAM (section 5.4.2)."""
+    """The frames may have been sent before the reset arrived, and RST_STREAM must not answer RST_STREAM (section
+    5.4.2).
+    """
     with Line(server, device) as line:
         how(line)
         is_ignored(line, LATECOMERS[late](line))
 
 
 def test_what_comes_on_many_streams_that_the_server_has_reset_is_ignored(server, device):
-    """However many they are: a provider that makes one mistake in all pushes says all bodies before it reads of it."""
+    """For any number of streams: a provider with the same mistake in all pushes may send all bodies before it reads
+    the resets.
+    """
     with Line(server, device) as line:
         streams = range(3, 603, 2)
         line.write(b"".join(line.request(stream, extra=[("Bad", "1")]) for stream in streams))
@@ -174,7 +180,7 @@ def test_what_comes_on_many_streams_that_the_server_has_reset_is_ignored(server,
 
 
 ENDED = {"GOAWAY STREAM_CLOSED"}
-IGNORED = {"RST_STREAM PROTOCOL_ERROR", GOES_ON}  # by the time it is said, the client may have reset it as well
+IGNORED = {"RST_STREAM PROTOCOL_ERROR", GOES_ON}  # the client may have reset the stream as well by the time the server does
 
 
 def malformed(line):
@@ -221,7 +227,7 @@ def test_the_order_of_frames_counts_and_not_how_they_are_packed(server, device, 
 
 @pytest.mark.parametrize("before", [b"", frame(DATA, 0, STREAM, b"{}")], ids=["", "DATA before"])
 def test_who_takes_a_malformed_request_back_says_nothing_more_on_it(server, device, before):
-    """In one piece: else the server would have reset the stream, and that is what counts then."""
+    """In one write, because otherwise the server would already have reset the stream itself."""
     check(server, device, lambda line: malformed(line) + before + cancel() + more(), ENDED)
 
 
@@ -258,7 +264,7 @@ def test_identifiers(server, device, say, right):
 
 
 def test_the_highest_number_there_is(server, device):
-    """After it nothing is left but a new connection; the next lower one was passed over."""
+    """After it no further stream can be opened on the connection; the next lower id was skipped."""
     with Line(server, device) as line:
         line.write(line.push_on(HIGHEST))
         assert line.answer(HIGHEST).status == 200
@@ -268,7 +274,7 @@ def test_the_highest_number_there_is(server, device):
 
 
 def test_one_stream_more_than_allowed_is_an_error(server, device):
-    """Section 5.1.2: PROTOCOL_ERROR or REFUSED_STREAM; APNs says the latter in a GOAWAY."""
+    """Section 5.1.2: PROTOCOL_ERROR or REFUSED_STREAM; APNs sends the latter in a GOAWAY."""
     with Line(server, device, fresh=True) as line:
         assert line.settings().settings[MAX_CONCURRENT_STREAMS] == 1
         line.ping()
@@ -277,7 +283,7 @@ def test_one_stream_more_than_allowed_is_an_error(server, device):
 
 
 def test_a_client_that_does_not_acknowledge_may_open_4000_streams_and_the_next_is_refused(server, device):
-    """Section 5.1.2: a stream error, and the body of the refused stream may be on its way already."""
+    """Section 5.1.2: a stream error. The body of the refused stream may already have been sent."""
     with Line(server, device, fresh=True) as line:
         line.acknowledge = False
         for start in range(1, 8001, 200):
@@ -290,7 +296,7 @@ def test_a_client_that_does_not_acknowledge_may_open_4000_streams_and_the_next_i
 
 
 def test_streams_that_are_closed_or_idle_do_not_count(server, device):
-    """Section 5.1.2. Only one may be open as long as no push was accepted."""
+    """Section 5.1.2. Only one stream may be open until a push has been accepted."""
     with Line(server, device, fresh=True) as line:
         line.settings()
         line.ping()
@@ -301,8 +307,8 @@ def test_streams_that_are_closed_or_idle_do_not_count(server, device):
         assert line.answer(41).status == 200
 
 
-# Section 5.3: priorities are gone since RFC 9113, but their frames must be read. RFC 7540 called it an error when a
-# stream depends on itself; now it may be one or not.
+# Section 5.3: RFC 9113 deprecates priorities, but their frames must be accepted. RFC 7540 made it an error for a
+# stream to depend on itself; now it may be one or not.
 ITSELF = stream_error("PROTOCOL_ERROR")
 PRIORITIES = {
     "5.3 PRIORITY, weight 1": (lambda line: frame(PRIORITY, 0, STREAM, priority(0, 0)) + line.push_on(), SERVED),
@@ -341,7 +347,7 @@ def test_priorities(server, device, say, right):
 
 
 def test_after_a_connection_error_nothing_is_served_and_the_server_closes(server, device):
-    """Section 5.4.1: GOAWAY with the last stream that was served, then the end."""
+    """Section 5.4.1: GOAWAY with the last stream that was processed, then the end."""
     with Line(server, device) as line:
         line.write(line.push_on())
         assert line.answer(STREAM).status == 200
@@ -354,7 +360,7 @@ def test_after_a_connection_error_nothing_is_served_and_the_server_closes(server
 
 
 def test_a_stream_error_leaves_the_neighbours_alone(server, device):
-    """Section 5.4.2: streams that were open before and after the bad one are served."""
+    """Section 5.4.2: streams opened before and after the faulty one are answered."""
     with Line(server, device) as line:
         line.write(line.request(3) + line.request(5, extra=[("Bad", "1")]) + line.request(7))
         line.until(lambda one: one.type == RST_STREAM)

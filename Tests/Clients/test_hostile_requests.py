@@ -1,4 +1,4 @@
-"""Requests no honest provider sends: each gets the answer APNs would give; the connection and its neighbours live."""
+"""Hostile requests: each gets the response APNs would send; its connection and others stay usable."""
 
 import json
 import secrets
@@ -18,7 +18,7 @@ MEBIBYTE = 1 << 20
 
 @pytest.fixture
 def wire(server, device):
-    """A connection that must still deliver a push when the test is over."""
+    """A connection on which a push must still be accepted after the test."""
     with connect(server) as connection:
         assert connection.push(push_headers(server, device)).status == 200
         yield connection
@@ -27,12 +27,12 @@ def wire(server, device):
 
 @pytest.fixture
 def other():
-    """A second device, so that the records of the test stand alone."""
+    """A second device, so that the test's records are separate."""
     return secrets.token_hex(32)
 
 
 def list_size(headers):
-    """As MAX_HEADER_LIST_SIZE counts: 32 bytes more for each field."""
+    """Returns the size as MAX_HEADER_LIST_SIZE counts it: 32 bytes more for each field."""
     return sum(len(name.encode()) + len(value.encode()) + 32 for name, value in headers)
 
 
@@ -58,7 +58,7 @@ def test_many_small_headers_count_as_well(server, wire, other):
 
 
 def test_a_provider_token_of_100_kilobytes_ends_its_connection_with_a_reason(server, wire, other):
-    """Past the hard cap no 431 is owed any more, but the provider's engineer must be able to see why."""
+    """Beyond the hard limit no 431 is required, but the GOAWAY must name the cause for the provider's developer."""
     with connect(server) as hostile:
         hostile.open(push_headers(server, other, authorization="bearer " + "e" * 100_000))
         assert b"header" in hostile.goaway().additional_data
@@ -72,10 +72,10 @@ def test_continuation_without_end_ends_that_connection_in_bounded_memory(server,
     with connect(server) as hostile:
         try:
             hostile.send(HeadersFrame(1, b""))
-            for _ in range(4096):  # 64 MiB, were they all taken
+            for _ in range(4096):  # 64 MiB if all were accepted
                 hostile.send(ContinuationFrame(1, literal))
         except Closed:
-            pass  # hung up on while still sending
+            pass  # closed while sending
         else:
             hostile.read_to_end()
             assert hostile.closed
@@ -146,7 +146,7 @@ def test_a_query_in_the_path_is_not_part_of_a_device_token(server, wire, other):
 
 
 def test_a_space_after_the_provider_token_gets_an_answer(server, wire, other):
-    """An HTTP/2 library may reset such a stream by itself, which would tell the provider nothing."""
+    """An HTTP/2 library may reset such a stream itself, which would not show the provider the reason."""
     answer = wire.push(push_headers(server, other, authorization=server.bearer + " "))
     assert (answer.status, answer.data) == (403, [b'{"reason":"InvalidProviderToken"}'])
     assert server.record(other)["served"]["reason"] == "InvalidProviderToken"
@@ -245,39 +245,39 @@ def test_a_flood_hurts_nobody_else(server, wire, other, flood):
 
 
 def test_a_client_that_never_reads_holds_bounded_memory(server, wire, other):
-    """Answers pile up at a peer that does not read: the server must not keep them without end."""
+    """Acknowledgements accumulate if the client does not read: the server must limit them."""
     before = server.resident_bytes()
     pings = PingFrame(opaque_data=b"no reply").serialize() * 1000
     with connect(server) as hostile:
         hostile.sock.settimeout(5)
         try:
-            for _ in range(3500):  # 60 MB of questions
+            for _ in range(3500):  # 60 MB of PING frames
                 hostile.write(pings)
         except (TimeoutError, Closed):
-            pass  # not reading on and hanging up are both right
+            pass  # the server may stop reading or close
         assert wire.push(push_headers(server, other)).status == 200
         if before is not None:
             assert server.resident_bytes() - before < 32 * MEBIBYTE
 
 
 def test_a_client_that_reads_late_gets_every_answer_whole(server, other):
-    """24 MB of answers, which no socket holds: what is over waits for the client, and nothing gets lost or out of order."""
+    """24 MB of responses exceed every socket buffer: the rest is sent when the client reads, complete and in order."""
     body = "x" * 60_000
     server.api("POST", "/rules", {
         "name": "long", "do": {"respond": {"status": 503, "body": body}}, "when": {"device_token": other}})
     largest = 2**31 - 1
     with connect(server, settings={SettingsFrame.INITIAL_WINDOW_SIZE: largest}) as late:
         late.send(WindowUpdateFrame(0, window_increment=largest - 65535))
-        late.push(push_headers(server, secrets.token_hex(32)))  # 1000 streams from here
+        late.push(push_headers(server, secrets.token_hex(32)))  # 1000 streams from here on
         for _ in range(2):
             requests = [late.request_frames(push_headers(server, other), b"{}") for _ in range(400)]
             late.send(*(frame for _, frames in requests for frame in frames))
             time.sleep(1)
             answers = [late.answer(stream) for stream, _ in requests]
             assert {(answer.status, answer.body) for answer in answers} == {(503, body.encode())}
-        # And the quick way again.
+        # Afterwards an ordinary push is answered as before.
         assert late.push(push_headers(server, secrets.token_hex(32))).status == 200
-    # The other tests have a server without rules.
+    # The other tests expect a server without rules.
     server.api("DELETE", "/rules/long")
 
 
@@ -297,7 +297,7 @@ def test_goaway_with_a_long_text_from_the_client_is_harmless(server, wire):
 
 @pytest.mark.parametrize("headers", [{}, {"apns_priority": "7"}], ids=["accepted", "rejected"])
 def test_an_answer_that_the_end_of_the_connection_overtakes_is_not_told_of(server, device, other, headers):
-    """A push and, in the same write, what ends the connection: all that leaves is GOAWAY, and that is what the record says."""
+    """A push, followed in the same write by a connection error: only GOAWAY is sent, and the record says so."""
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
         stream, frames = wire.request_frames(push_headers(server, other, **headers), b'{"aps":{"alert":"hello"}}')

@@ -1,4 +1,4 @@
-"""Reading back over the admin API: filters, one record, its exact bytes, deletion, limits, health."""
+"""Reading the inbox over the admin API: filters, single records, their exact bytes, deletion, limits, health."""
 
 import hashlib
 import re
@@ -15,7 +15,7 @@ from support.wire import connect, push_headers
 
 @pytest.fixture(scope="module")
 def inbox(binary, certs):
-    """A server whose inbox holds six known pushes, and what they were."""
+    """A server whose inbox holds six known pushes, and their properties."""
     server = Server(binary, certs)
     one, two, three = (secrets.token_hex(32) for _ in range(3))
     apns_id = str(uuid.uuid4())
@@ -157,7 +157,7 @@ def test_the_exact_bytes_of_a_body(server, device):
 
 
 def test_a_push_is_readable_before_its_answer_arrives(server):
-    """No polling anywhere: each answer is followed at once by a look into the inbox."""
+    """Reads the inbox right after each response, without polling."""
     with connect(server) as wire:
         for _ in range(200):
             device = secrets.token_hex(32)

@@ -1,5 +1,6 @@
-"""The query language through the front door: pushes arrive over HTTP/2, queries are asked over the admin API and by
-command, in both forms."""
+"""The query language end to end: pushes arrive over HTTP/2; queries are sent to the admin API and given to
+commands, in both forms.
+"""
 
 import json
 import secrets
@@ -16,7 +17,7 @@ DONE, USAGE = 0, 2
 
 @pytest.fixture(scope="module")
 def inbox(binary, certs):
-    """A server whose inbox holds eight known pushes, and what they were."""
+    """A server whose inbox holds eight known pushes, and their properties."""
     server = Server(binary, certs)
     one, two, gone = (secrets.token_hex(32) for _ in range(3))
     apns_id = str(uuid.uuid4())
@@ -25,7 +26,7 @@ def inbox(binary, certs):
              b'"a/b": [1, true, null]}')
     pushes = [
         (push_headers(server, one, apns_collapse_id="score"), order),  # 1
-        (push_headers(server, one, apns_collapse_id="score"), order),  # 2: the same, once more
+        (push_headers(server, one, apns_collapse_id="score"), order),  # 2: the same push again
         (push_headers(server, two, apns_push_type="background", apns_priority="5"),  # 3
          b'{"aps": {"content-available": 1}, "badge": "4"}'),
         (push_headers(server, two, apns_topic="com.acme.shop"), b'{"aps": {"badge": 12}}'),  # 4
@@ -192,7 +193,7 @@ def test_removing_by_query(start):
     with connect(server) as wire:
         for device in (first, first, second, first):
             wire.push(push_headers(server, device), b'{"aps": {"badge": 1}}')
-    # What says nothing removes nothing.
+    # An empty query deletes nothing.
     for query in ("q=", "q=%20", "after=0"):
         answer = server.request("DELETE", "/api/v1/pushes?" + query)
         assert answer.status == 400 and "all=true" in answer.json["hint"]

@@ -1,4 +1,4 @@
-"""Start, port file, idle connections, and an orderly end."""
+"""Startup, port file, idle connections, and shutdown."""
 
 import json
 import os
@@ -123,7 +123,7 @@ def test_a_second_signal_ends_at_once(binary, certs, device):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_without_open_requests_the_end_comes_within_a_second(binary, certs, device, number):
-    """The best of three, so that a busy machine fails nothing."""
+    """The best of three attempts, so that a busy machine does not fail the test."""
     took = []
     for _ in range(3):
         server = Server(binary, certs)
@@ -142,7 +142,7 @@ def test_without_open_requests_the_end_comes_within_a_second(binary, certs, devi
 
 
 def test_a_silent_client_does_not_delay_the_end(start):
-    """A client that neither reads nor closes its half after the GOAWAY."""
+    """A client that neither reads nor closes its side after the GOAWAY."""
     server = start("--shutdown-timeout", "1m")
     with connect(server) as wire:
         wire.settings()
@@ -151,7 +151,7 @@ def test_a_silent_client_does_not_delay_the_end(start):
 
 
 def test_a_crash_leaves_no_trap_for_the_next_start(binary, certs, tmp_path):
-    """A port file that outlived its server is not believed."""
+    """The port file of a server that was killed is recognized as stale."""
     server = Server(binary, certs)
     server.process.kill()
     server.process.wait()
@@ -161,7 +161,7 @@ def test_a_crash_leaves_no_trap_for_the_next_start(binary, certs, tmp_path):
 
 
 def test_half_a_server_never_writes_its_port_file(server, binary, certs, tmp_path):
-    """Ready means both listeners: with the admin port taken there must be no port file."""
+    """Ready means both listeners: if the admin port is in use, no port file may be written."""
     port_file = tmp_path / "ports.json"
     done = run(
         binary, "serve", "--apns", "127.0.0.1:0", "--admin", f"127.0.0.1:{server.admin_port}", "--certs", certs,

@@ -1,4 +1,4 @@
-"""What the server holds when nothing happens, and what a connection adds that only stands there."""
+"""The memory of an idle server, and what an idle connection adds to it."""
 
 import contextlib
 import pathlib
@@ -10,19 +10,20 @@ import pytest
 from support.attack import MEBIBYTE, await_that, forget_peak, peak_bytes
 from support.wire import client_context, connect, push_headers
 
-WARMING = 50  # connections that let the server map what serving one takes
+WARMING = 50  # connections that make the server map the memory needed to serve any
 CONNECTIONS = 300
-# Of thousands each takes 37 KB, its push's record included (Benchmarks/idle.py). Before connections shared what only one
-# of them needs at a time they took 57 KB.
+# With thousands of connections each takes 37 KB, including its push's record (Benchmarks/idle.py). Before
+# connections shared the buffers that only one of them needs at a time, each took 57 KB.
 MOST = 45_000
-BURST = 40  # pushes of 1 KB that come at once: most of what the window lets a client send before it is opened again
-# Here 68 KB. With buffers of its own to read into each of them kept 129 KB.
+BURST = 40  # concurrent pushes of 1 KB: most of what the client may send before the server renews the window
+# Measured: 68 KB. When each connection had its own read buffers, it kept 129 KB.
 MOST_AFTER_A_BURST = 100_000
 
-UNREAD = 300  # clients that send a request for a page and do not read the answer
-# Here 30 MiB. With answers rendered as a whole they held 1.8 GB.
+UNREAD = 300  # clients that request a page and do not read the response
+# Measured: 30 MiB. When responses were rendered as a whole, they took 1.8 GB.
 MOST_UNREAD = 150 * MEBIBYTE
-# What may remain when they have gone. Here 4 MiB; without a call that returns freed memory to the system, 28 to 67 MiB.
+# The limit after the clients have disconnected. Measured: 4 MiB; without returning freed memory to the system, 28
+# to 67 MiB.
 GIVEN_BACK = 16 * MEBIBYTE
 
 pytestmark = pytest.mark.timeout(180)
@@ -37,7 +38,7 @@ def fresh(start):
 
 
 def kept_by_each(server, context, use):
-    """How many bytes a connection adds that was used and now stands idle."""
+    """Returns how many bytes each used and then idle connection adds."""
     standing = []
 
     def stand(count):
@@ -56,7 +57,7 @@ def kept_by_each(server, context, use):
 
 
 def test_an_idle_server_holds_less_than_30_mebibytes(fresh):
-    """The pages that only its start needed are given back a moment after it is ready."""
+    """Pages needed only during startup are released shortly after the server is ready."""
     if "Anonymous:" not in pathlib.Path("/proc/self/smaps").read_text():
         pytest.skip("only a kernel that tells about each mapping lets the server know them")
     await_that(lambda: fresh.resident_bytes() < 30 * MEBIBYTE, "the server holds more than 30 MiB")
@@ -73,7 +74,7 @@ def test_a_connection_that_stands_idle_after_a_push_takes_little(fresh, device):
 
 
 def test_a_connection_that_was_busy_keeps_little_of_that(start, device):
-    """What it sent at once stood in memory of the server's thread, not of the connection."""
+    """Data received at once is buffered in memory of the server's thread, not of the connection."""
     server = start("--log-level", "error", "--max-records", "1000")
     if server.resident_bytes() is None:
         pytest.skip("only Linux tells the memory of a process")
@@ -91,9 +92,9 @@ def test_a_connection_that_was_busy_keeps_little_of_that(start, device):
 
 
 def fill(server, device, count, text):
-    """Pushes `count` different alerts whose body is `text` bytes long."""
+    """Sends `count` different alerts, each with a text of about `text` bytes."""
     headers = push_headers(server, device)
-    burst = max(1, 40_000 // (text + 64))  # fits into the flow-control window of a connection
+    burst = max(1, 40_000 // (text + 64))  # fits into the connection's flow-control window
     with connect(server) as wire:
         for first in range(0, count, burst):
             asked = [
@@ -104,7 +105,7 @@ def fill(server, device, count, text):
 
 
 def test_pages_that_nobody_reads_take_little(fresh, device):
-    """Pages are rendered at the pace of the client that reads them."""
+    """Pages are rendered at the pace at which the client reads them."""
     fill(fresh, device, 1_000, 4_000)
     page = fresh.request("GET", "/api/v1/pushes?limit=1000").json
     assert [item["seq"] for item in page["items"]] == list(range(1, 1_001))
@@ -115,11 +116,11 @@ def test_pages_that_nobody_reads_take_little(fresh, device):
         clients = [stack.enter_context(socket.socket()) for _ in range(UNREAD)]
         for client in clients:
             client.settimeout(10)
-            # What the kernel keeps is no memory of the server.
+            # Keeps the kernel's buffer small, which does not count as the server's memory.
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.connect((fresh.admin_host, fresh.admin_port))
             client.sendall(b"GET /api/v1/pushes?limit=1000 HTTP/1.1\r\nhost: localhost\r\n\r\n")
-        # A debug build renders slowly and does not reach the last of them in this time.
+        # A debug build renders slowly and does not finish all responses in this time.
         deadline = time.monotonic() + 10
         while time.monotonic() < deadline:
             held = fresh.resident_bytes() - before

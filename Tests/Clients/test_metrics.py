@@ -1,4 +1,4 @@
-"""Numbers: `/api/v1/stats` of what is in the inbox, `/metrics` of everything since the start."""
+"""Numbers: `/api/v1/stats` about the pushes in the inbox, `/metrics` about everything since the start."""
 
 import contextlib
 import shutil
@@ -21,14 +21,14 @@ def push(server, device, count=1, body=b'{"aps":{"alert":"hello"}}', **changes):
 
 
 def metrics(server, headers=None, parse=prometheus):
-    """The families by their names."""
+    """Returns the metric families by their names."""
     answer = server.request("GET", "/metrics", headers=headers)
     assert answer.status == 200
     return {family.name: family for family in parse(answer.body.decode())}
 
 
 def value(server, sample_name, **labels):
-    """The value of the sample with these labels; 0 without one."""
+    """Returns the value of the sample with these labels, or 0 if there is none."""
     for family in metrics(server).values():
         for sample in family.samples:
             if sample.name == sample_name and all(sample.labels[key] == text for key, text in labels.items()):
@@ -42,7 +42,7 @@ def waits_until(server, **query):
 
 
 def busy(server, device):
-    """A server that has seen a bit of everything."""
+    """Sends pushes with every kind of result."""
     push(server, device, 3)
     push(server, device, apns_push_type="nonsense")
     push(server, "xyz")
@@ -105,7 +105,7 @@ def test_what_happened_is_counted(start, device):
 
 
 def test_counters_never_go_back(start, device):
-    """Whatever is emptied, set back or dropped."""
+    """Counters must not decrease when the inbox, rules, or other state is deleted or reset."""
     server = start("--max-records", "3")
 
     def counters():
@@ -152,7 +152,7 @@ def test_a_failed_handshake_is_counted(start):
 
 
 def test_no_label_is_what_a_client_chose(start):
-    """A thousand tokens, topics and ids are no thousand time series."""
+    """Many different tokens and topics must not create time series."""
     server = start()
     before = len(server.request("GET", "/metrics").body.splitlines())
     with connect(server) as wire:

@@ -1,5 +1,6 @@
-"""The description of the admin API: valid, complete, and true. A generator asks every operation what the description
-permits and what it does not, and holds the answers against it."""
+"""The OpenAPI description of the admin API: valid, complete and correct. A generator sends valid and invalid
+requests to every operation and compares the responses with the description.
+"""
 
 import contextlib
 import json
@@ -14,13 +15,14 @@ from conftest import ROOT
 from support.server import clean_environment, run
 from support.wire import Closed, connect, push_headers
 
-# Their answers have no end, or are as long as the inbox.
+# Their responses are endless, or as long as the inbox.
 STREAMS = ["/api/v1/events"]
 
-# They empty the inbox, which the others read.
+# They empty the inbox, which the other operations read.
 EMPTYING = ["deletePushes", "reset"]
 
-# Not asked for: that every request which the schemas allow is accepted. What a query or a rule means, no schema says.
+# Not checked: that every request allowed by the schemas is accepted. The schemas do not describe the semantics of
+# queries and rules.
 CHECKS = ",".join([
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
     "response_schema_conformance", "negative_data_rejection", "unsupported_method", "allow_header_conformance",
@@ -102,7 +104,7 @@ DEEDS = [
 
 
 def test_every_kind_of_record_is_as_described(start, description, device):
-    """Faults of all kinds, a client that goes away: more than a generator would come upon."""
+    """Records of all kinds of faults and of disconnected clients, more kinds than the generator would produce."""
     server = start()
     check = validator(description, "Record")
     for number, (moment, deed) in enumerate(DEEDS):

@@ -1,4 +1,4 @@
-"""The page in a real browser: the list, the search, the keys, the tabs, what a device would show."""
+"""The web UI in a real browser: list, search, keys, tabs, and the preview of a push on a device."""
 
 import json
 import re
@@ -8,7 +8,7 @@ import ssl
 import httpx
 import pytest
 
-# What a push is, what its row says, what the preview says of a device.
+# A push's type, topic suffix and payload, the text of its row, and the texts of its preview.
 KINDS = [
     ("alert", "", {"aps": {"alert": {"title": "Hello there", "subtitle": "Sub", "body": "Body text"}, "badge": 3, "sound": "chime.caf",
      "interruption-level": "time-sensitive", "thread-id": "orders"}}, "Hello there",
@@ -55,7 +55,7 @@ def test_each_kind_of_push_says_what_a_device_shows(server, look, provider, devi
 
 
 def test_device_management_is_told(server, look, device):
-    """MDM is accepted from certificates of MDM topics only; what the page makes of one does not depend on the answer."""
+    """APNs accepts MDM pushes only with certificates for MDM topics; the preview does not depend on the response."""
     with httpx.Client(http2=True, verify=ssl.create_default_context(cafile=server.ca), base_url=server.url) as client:
         client.post(f"/3/device/{device}", headers={"authorization": server.bearer, "apns-topic": "com.apple.mgmt.External.1",
                     "apns-push-type": "mdm"}, content='{"mdm":"MAGIC-1"}')
@@ -136,7 +136,7 @@ def test_a_query_that_cannot_be_read_is_explained(server, look):
     problem = view.page.locator(".search-problem")
     problem.wait_for()
     view.until("() => document.querySelector('.search-problem').textContent.includes('status')")
-    view.complaints.clear()  # The browser itself notes the 400.
+    view.complaints.clear()  # The browser itself logs the 400.
 
 
 def test_groups_are_searches(start, look, provider, device):

@@ -1,4 +1,4 @@
-"""What axe finds, in every view, light and dark, wide and narrow: nothing."""
+"""axe must find no violation in any view, light and dark, wide and narrow."""
 
 import pytest
 
@@ -14,7 +14,7 @@ VIEWS = {
 
 @pytest.fixture(scope="module")
 def furnished(binary, certs):
-    """A server with one push of each outcome, a fault in force, and devices."""
+    """A server with one push of each outcome, an active fault profile, and devices."""
     from support.browser import Provider
     from support.server import Server
 
@@ -56,7 +56,7 @@ def test_no_violation_in_the_sheets(furnished, look):
 
 
 def test_everything_is_reached_by_the_tab_key(furnished, look):
-    """From the address bar to the list and into a push, without a pointer; what has the focus shows it."""
+    """From the address bar to the list and into a push by keyboard alone; the focused element is visible as such."""
     view = look(furnished, "/?push=1").live()
     view.page.locator(".tab").first.wait_for()
     view.page.keyboard.press("Tab")

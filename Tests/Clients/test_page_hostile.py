@@ -1,4 +1,4 @@
-"""Payloads that want to be more than text: scripts, markup, characters that turn others round, far too much of them."""
+"""Hostile payloads: scripts, markup, bidirectional control characters, oversized texts."""
 
 import json
 
@@ -53,7 +53,7 @@ def test_what_cannot_be_seen_is_named(server, look, provider, device):
 
 
 def test_one_text_does_not_turn_the_next_round(server, look, provider, device):
-    """An override without an end: what stands behind it on the page keeps its order."""
+    """An unterminated bidirectional override must not affect the text after it."""
     provider(server).push(device, {"aps": {"alert": {"title": "\u202eabc", "body": "\u202exyz"}}})
     seq = server.record(device)["seq"]
     view = look(server, f"/?push={seq}")
@@ -88,7 +88,9 @@ def test_odd_json_is_shown(server, look, provider, device, body):
 
 
 def test_a_script_from_elsewhere_does_not_run(server, look):
-    """The page's policy, held by the browser: text does not become script even if somebody puts it into the page."""
+    """The browser enforces the page's content security policy: a script does not run even if it is inserted into
+    the page.
+    """
     view = look(server).live()
     view.page.evaluate("""() => {
         const script = document.createElement("script");

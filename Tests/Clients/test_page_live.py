@@ -1,4 +1,6 @@
-"""The page as things happen: pushes appear, the list stands still under the pointer, faults are turned and halted."""
+"""Live updates of the web UI: pushes appear, the list does not move under the pointer, faults are changed and
+paused.
+"""
 
 import threading
 
@@ -6,7 +8,7 @@ import pytest
 
 
 def with_rows(count, server, look, provider, device):
-    """A provider that has pushed so often, and the page that shows the last of it."""
+    """Sends this many pushes; returns the provider and the page that shows the last of them."""
     one = provider(server)
     for number in range(count):
         one.alert(device, f"Row {number}")
@@ -107,7 +109,7 @@ def test_the_row_under_the_pointer_stays(start, look, provider, device):
 
 
 def test_a_reset_is_followed(start, look, provider, device):
-    """A list that was scrolled stays where it is, and tells of what came, unless the inbox was emptied."""
+    """A scrolled list keeps its position and shows the number of new pushes, unless the inbox was emptied."""
     server = start()
     one, view = with_rows(60, server, look, provider, device)
     view.page.locator(".list").evaluate("(list) => { list.scrollTop = 20 * 58; }")
@@ -132,7 +134,7 @@ def test_at_the_top_the_newest_are_in_sight(start, look, provider, device):
 
 
 def test_it_goes_on_after_the_server_was_away(start, look, provider, device):
-    """The page finds a server that was started again at the same address."""
+    """The page reconnects to a server that was restarted at the same address."""
     first = start()
     address = f"127.0.0.1:{first.admin_port}"
     view = look(first).live()
@@ -142,11 +144,11 @@ def test_it_goes_on_after_the_server_was_away(start, look, provider, device):
     view.live()
     provider(second).alert(device, "Back again")
     view.row("Back again").wait_for()
-    view.complaints.clear()  # The browser notes each refused connection.
+    view.complaints.clear()  # The browser logs each refused connection.
 
 
 def test_faults_are_seen_turned_and_halted(start, look, provider, device):
-    """What is done on the page changes the answers of a client that is not ours."""
+    """Changes made on the page affect the responses to an independent client."""
     server = start()
     one = provider(server)
     view = look(server, "/?view=faults").live()
@@ -188,7 +190,7 @@ def test_a_rule_is_added_explained_and_removed(start, look, provider, device):
     view.page.get_by_role("button", name="Add the rule").click()
     view.page.locator(".notice.is-error").wait_for()
     assert "reason" in view.page.locator("details.card").inner_text()
-    view.complaints.clear()  # The browser itself notes the 422.
+    view.complaints.clear()  # The browser itself logs the 422.
     text.fill('{"name": "late", "do": {"respond": {"status": 429, "reason": "TooManyRequests"}}, "ttl": "5m"}')
     view.page.get_by_role("button", name="Add the rule").click()
     view.page.get_by_role("button", name="Remove late").wait_for()
@@ -255,7 +257,7 @@ def test_a_token_is_taken_from_the_address_or_asked_for(start, look, provider, d
         view.page.get_by_text("not the right one").wait_for()
         view.page.get_by_role("textbox", name="Token").fill("open-sesame")
         view.page.get_by_role("button", name="Go on").click()
-        view.complaints.clear()  # The browser itself notes each 401.
+        view.complaints.clear()  # The browser itself logs each 401.
     view.live()
     view.row("Secret").wait_for()
     assert "open-sesame" not in view.page.url and "open-sesame" not in view.page.content()

@@ -1,4 +1,4 @@
-"""A hundred thousand pushes on the page."""
+"""A hundred thousand pushes in the web UI."""
 
 import shutil
 import subprocess
@@ -6,12 +6,12 @@ import subprocess
 import pytest
 
 NUMBER = 100_000
-PATIENCE = 240  # seconds for h2load; a debug build under a sanitizer is slow
+PATIENCE = 240  # seconds for h2load; a debug build with a sanitizer is slow
 
 
 @pytest.fixture(scope="module")
 def full(binary, certs, tmp_path_factory):
-    """A server whose inbox holds so many."""
+    """A server with this many pushes in its inbox."""
     from support.server import Server
 
     if shutil.which("h2load") is None:
@@ -36,13 +36,13 @@ def test_a_hundred_thousand_rows_scroll(full, look):
     view.until("(number) => document.querySelector('.list-space').offsetHeight === number * 58", NUMBER)
     assert view.page.locator(".row").count() < 80, "only what is on the screen is there"
 
-    # The end is reached at once, and its rows come.
+    # Scrolling to the end works at once, and its rows are loaded.
     view.page.evaluate("() => { const list = document.querySelector('.list'); list.scrollTop = list.scrollHeight; }")
     last = view.page.locator(f'.row[aria-posinset="{NUMBER}"]')
     last.locator(".row-title").wait_for()
     assert last.get_attribute("data-seq") == "1"
 
-    # A minute of wheel in a second: frames go on, and none takes long.
+    # Fast scrolling: frames must continue without long delays.
     frames = view.page.evaluate("""async () => {
         const list = document.querySelector(".list");
         const times = [];
@@ -56,7 +56,8 @@ def test_a_hundred_thousand_rows_scroll(full, look):
         }
         return times.sort((a, b) => a - b);
     }""")
-    # On two busy cores without a graphics card 60 frames a second are out of reach; a list that is not virtual takes seconds.
+    # On two busy cores without a graphics card 60 frames per second are not achievable; a list that renders all
+    # rows takes seconds.
     assert frames[len(frames) // 2] < 60, f"half of the frames take {frames[len(frames) // 2]:.0f} ms"
     assert frames[int(len(frames) * 0.95)] < 250, f"the slowest take {frames[-1]:.0f} ms"
     view.page.wait_for_function("() => [...document.querySelectorAll('.row')].every((row) => row.querySelector('.row-title'))")

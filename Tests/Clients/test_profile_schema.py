@@ -1,4 +1,4 @@
-"""The JSON Schema of the profile file, as an editor uses it: a validator that is not ours reads it."""
+"""The JSON Schema of the profile file, checked with an independent validator, as an editor uses it."""
 
 import json
 import pathlib
