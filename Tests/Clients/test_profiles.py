@@ -1,5 +1,6 @@
-"""The built-in fault profiles whose faults are answers. For each: a provider with the bug it is there to find shows the
-bug, a careful one does not. The profiles that reach for the connection are in test_profiles_connections.py."""
+"""The built-in fault profiles that change responses. For each, a provider with the bug that the profile is meant to
+find shows the bug, and a careful provider does not. Profiles for connections: test_profiles_connections.py.
+"""
 
 import datetime
 import json
@@ -14,12 +15,12 @@ from support.naive import Forgetful, Hasty, Listed, Literal, Minter, Naive, Purg
 
 
 def moment(text):
-    """A time as the API writes it."""
+    """Parses a time as the API writes it."""
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
 
 def test_healthy(under):
-    """healthy: there is nothing to find, even for a provider that can do nothing but send."""
+    """healthy: no faults; even a provider without retries delivers everything."""
     server = under("healthy")
     pushes = campaign(20)
     for provider in (Naive(server), CarefulProvider(server)):
@@ -31,7 +32,7 @@ def test_healthy(under):
 
 
 def test_flaky_503(under):
-    """flaky-503: one gives up at the first 503, one retries three times without a pause; both lose pushes."""
+    """flaky-503: one provider gives up at the first 503, one retries three times without a pause; both lose pushes."""
     server = under("flaky-503?rate=0.5&streak=4")
     pushes = campaign(20)
 
@@ -64,7 +65,9 @@ def test_flaky_503(under):
 
 
 def test_rate_limited_429(under):
-    """rate-limited-429: one hammers the token that is over its rate, and loses what is too much."""
+    """rate-limited-429: a provider retries at once for a device token over its rate limit, and loses the excess
+    pushes.
+    """
     pushes = campaign(8, devices=[0, 0, 0, 0, 1, 2, 3, 4])
 
     server = under("rate-limited-429?limit=1&per=1h&burst=2")
@@ -86,7 +89,7 @@ def test_rate_limited_429(under):
 
 
 def test_unregistered_410_is_not_sent_to_again(under):
-    """unregistered-410: one retries a 410 at once, and sends to the token again in its next campaign."""
+    """unregistered-410: a provider retries a 410 at once, and sends to the token again in its next campaign."""
     server = under("unregistered-410?rate=0.5")
     first, second = campaign(20), [push for push in campaign(20, start=20, devices=range(20))]
 
@@ -108,7 +111,9 @@ def test_unregistered_410_is_not_sent_to_again(under):
 
 
 def test_unregistered_410_leaves_what_was_registered_later(under):
-    """unregistered-410: one drops a token without a look at the timestamp, although the app registered it again."""
+    """unregistered-410: a provider drops a token without comparing the timestamp, although the app registered it
+    again.
+    """
     server = under("unregistered-410?rate=1&gone_for=1h")
     now = datetime.datetime.now(datetime.timezone.utc).timestamp() * 1000
     registered = {device(0): now - 2 * 3600_000, device(1): now}
@@ -129,7 +134,9 @@ def test_unregistered_410_leaves_what_was_registered_later(under):
 
 @pytest.fixture
 def noon(under):
-    """A server whose clock stands still, and that clock for a provider: `noon(reference)`."""
+    """`noon(reference)`: a server whose clock is frozen at noon, and a function that returns its time for a
+    provider.
+    """
 
     def starter(reference):
         server = under(reference)
@@ -144,7 +151,9 @@ def noon(under):
 
 
 def test_expired_jwt_403(noon):
-    """expired-jwt-403: one keeps its provider token until it is restarted, one makes a token for each request."""
+    """expired-jwt-403: one provider keeps its provider token until it is restarted, one makes a token for each
+    request.
+    """
     server, clock = noon("expired-jwt-403?max_age=30s")
     first, second = campaign(10), campaign(10, start=10)
 
@@ -177,7 +186,9 @@ def test_expired_jwt_403(noon):
 
 
 def test_token_update_storm(under):
-    """token-update-storm: one makes another provider token when told that it made too many, and is shut out."""
+    """token-update-storm: a provider responds to TooManyProviderTokenUpdates with another provider token, and
+    delivers nothing.
+    """
     server = under("token-update-storm")
     pushes = campaign(5)
 
@@ -197,7 +208,7 @@ def test_token_update_storm(under):
 
 
 def test_bad_token_400(under):
-    """bad-token-400: one sends the same again and again, one throws away all tokens because of some."""
+    """bad-token-400: one provider retries the same push, one drops all device tokens because of some bad ones."""
     server = under("bad-token-400?rate=0.3")
     first, second = campaign(20), campaign(20, start=20, devices=range(20))
 
@@ -225,7 +236,9 @@ def test_bad_token_400(under):
 
 @pytest.mark.parametrize("spelling", ["BadEnvironmentKeyInToken", "BadEnvironmentKeyIdInToken"])
 def test_wrong_environment_key(under, spelling):
-    """wrong-environment-key: one falls over a reason that is not in its list, and its whole campaign with it."""
+    """wrong-environment-key: a provider raises an error for a reason that is not in its list, which ends its
+    campaign.
+    """
     server = under(f"wrong-environment-key?spelling={spelling}")
     pushes = campaign(10)
 
@@ -250,7 +263,7 @@ def test_wrong_environment_key(under, spelling):
 
 
 def test_ack_lost(under):
-    """ack-lost: one sends a push whose answer got lost as a new one, and people see it twice."""
+    """ack-lost: a provider resends a push whose response was lost as a new notification, which is then shown twice."""
     server = under("ack-lost?rate=0.5")
     pushes = campaign(20)
 
@@ -271,9 +284,9 @@ def test_ack_lost(under):
 
 
 def test_odd_answers(under):
-    """odd-answers: one takes answers literally, and chokes on four things that are legal."""
+    """odd-answers: a provider parses responses too strictly, and fails on four valid variations."""
     server = under("odd-answers")
-    # One in ten meets each of them: among so many all do, whatever is drawn.
+    # Each variation affects one push in ten, so among this many pushes all of them occur, whatever the draws.
     pushes = campaign(100, apns_id="0a1b2c3d-0000-4000-8000-00000000abcd")
 
     literal = Literal(server)

@@ -1,5 +1,7 @@
-"""The built-in fault profiles that reach for the connection, or that answer late or not at all; the others are in
-test_profiles.py. For each: a provider with the bug it is there to find shows the bug, a careful one does not."""
+"""The built-in fault profiles that affect connections or delay or suppress responses; for the others see
+test_profiles.py. For each, a provider with the bug that the profile is meant to find shows the bug, and a
+careful provider does not.
+"""
 
 import asyncio
 import concurrent.futures
@@ -20,7 +22,7 @@ from support.naive import Careless, Flooder, Hasty, Hopeful, Naive, Trusting
 
 @contextlib.contextmanager
 def at_work(workers=1):
-    """Threads for providers that may never come to an end by themselves; nothing waits for them after a failure."""
+    """Threads for providers that may never finish; after a failure the test does not wait for them."""
     pool = concurrent.futures.ThreadPoolExecutor(workers)
     try:
         yield pool
@@ -29,21 +31,21 @@ def at_work(workers=1):
 
 
 def end_all_connections(server):
-    """What gets a stuck provider away."""
+    """Resets all connections, which releases a blocked provider."""
     server.api("POST", "/connections/reset", {"all": True})
 
 
 def events(server):
-    """The names of what happened on each connection, oldest connection first."""
+    """Returns the names of each connection's events, oldest connection first."""
     items = sorted(server.api("GET", "/connections")["items"], key=lambda item: item["number"])
     return [[event["event"] for event in item["events"]] for item in items]
 
 
 def test_brownout(under):
-    """brownout: one has no deadline. Its workers wait, all of them, and the pushes behind them are not even sent."""
+    """brownout: a provider has no deadline. All its workers wait, and further pushes are not even sent."""
     server = under("brownout?p50=10s&ramp=1s")
     pushes = campaign(12)
-    time.sleep(1.1)  # the ramp is over: every answer is slow
+    time.sleep(1.1)  # the ramp is over: every response is slow
 
     patient = Naive(server, patience=None)
     with at_work(4) as workers:
@@ -74,7 +76,7 @@ def test_brownout(under):
 
 
 def test_goaway_storm(under):
-    """goaway-storm: one stays on the connection after GOAWAY, and loses the streams above the last one."""
+    """goaway-storm: a provider keeps using the connection after GOAWAY, and loses the streams above the last one."""
     server = under("goaway-storm?streams=5&grace=1s")
     pushes = campaign(23)
 
@@ -93,7 +95,9 @@ def test_goaway_storm(under):
 
 
 def test_connection_reset(under):
-    """connection-reset: to one the reset is the end of the campaign; one sends again what had been taken."""
+    """connection-reset: for one provider the reset ends the campaign; another resends pushes that had been
+    accepted.
+    """
     server = under("connection-reset?rate=0.3")
     pushes = campaign(30)
 
@@ -119,8 +123,9 @@ def test_connection_reset(under):
 
 
 def test_shutdown_rolling(under):
-    """shutdown-rolling: one takes 503 Shutdown for the end of its push, and asks the server that goes away again and
-    again."""
+    """shutdown-rolling: a provider treats 503 Shutdown as the push's final result, and keeps using the connection
+    that shuts down.
+    """
     server = under("shutdown-rolling?every=2s&drain=1s")
 
     naive = [Naive(server) for _ in range(3)]
@@ -154,7 +159,7 @@ def test_shutdown_rolling(under):
 
 
 def test_tls_handshake_stall(under):
-    """tls-handshake-stall: one has no deadline for its handshake."""
+    """tls-handshake-stall: a provider has no deadline for its handshake."""
     server = under("tls-handshake-stall?hold=10m")
     pushes = campaign(5)
 
@@ -177,7 +182,7 @@ def test_tls_handshake_stall(under):
     ("expired", "expired"), ("wrong_name", "Hostname mismatch"), ("untrusted", "issuer|self-signed"),
 ])
 def test_tls_bad_certificate(under, use, why):
-    """tls-bad-certificate: one takes any certificate, and gives its provider token to whoever shows one."""
+    """tls-bad-certificate: a provider accepts any certificate, and sends its provider token to any server."""
     server = under(f"tls-bad-certificate?use={use}")
     pushes = campaign(5)
 
@@ -195,8 +200,9 @@ def test_tls_bad_certificate(under, use, why):
 
 @pytest.mark.parametrize("most", [1, 3])
 def test_single_stream(under, most):
-    """single-stream: one takes it for granted that the first answer opens the way for a thousand streams; one waits
-    for the day when it may have two."""
+    """single-stream: one provider assumes that the first response permits a thousand streams; another waits until
+    it may use two.
+    """
     server = under(f"single-stream?max={most}")
     pushes = campaign(20)
 
@@ -225,7 +231,7 @@ def test_single_stream(under, most):
 
 
 def test_stream_throttle(under):
-    """stream-throttle: one goes on with five streams after SETTINGS has said one."""
+    """stream-throttle: a provider keeps using five streams after SETTINGS has limited it to one."""
     server = under("stream-throttle")
     pushes = campaign(30)
 
@@ -243,7 +249,7 @@ def test_stream_throttle(under):
 
 
 def test_half_open(under):
-    """half-open: one has no deadline for its requests and waits on a connection whose other end is silent."""
+    """half-open: a provider has no deadline for its requests and waits on a connection whose peer is silent."""
     server = under("half-open")
     pushes = campaign(25)
 
@@ -264,7 +270,7 @@ def test_half_open(under):
 
 
 def test_chaos_mix(under):
-    """chaos-mix: one that does not retry loses pushes, one that retries blindly doubles them."""
+    """chaos-mix: a provider without retries loses pushes, one with blind retries duplicates them."""
     server = under("chaos-mix?intensity=0.5")
     pushes = campaign(60)
 

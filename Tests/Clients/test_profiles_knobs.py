@@ -1,4 +1,4 @@
-"""What the built-in fault profiles are called, what can be set on them, and that setting it shows at the next push."""
+"""The names and parameters of the built-in fault profiles; a changed parameter takes effect at the next push."""
 
 import json
 import ssl
@@ -26,7 +26,7 @@ def turn(server, **knobs):
 
 @pytest.fixture
 def pushing(device):
-    """`pushing(server, wire)`: a function that pushes on that connection; the status and the reason."""
+    """`pushing(server, wire)`: a function that pushes on that connection and returns the status and the reason."""
 
     def made(server, wire):
         def push(**changes):
@@ -96,7 +96,7 @@ def test_a_count_that_is_turned(under, pushing):
 
 
 def test_a_duration_that_is_turned(under, pushing):
-    """`max_age` stands in a condition and among the numbers of APNs' own rules; both follow."""
+    """`max_age` is used in a condition and in the profile's APNs settings; a change applies to both."""
     server = under("expired-jwt-403?max_age=30s")
     server.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     old = "bearer " + server.token(issued_at=NOON_SECONDS - 40)

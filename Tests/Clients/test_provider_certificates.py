@@ -1,4 +1,4 @@
-"""Certificate mode: which topic, which environment, and what happens to certificates that are no good."""
+"""Provider certificates: topics, environments, and invalid certificates."""
 
 import ssl
 
@@ -53,7 +53,7 @@ def test_a_certificate_of_the_other_environment_gets_goaway_and_no_answer(
         try:
             wire.open(push_headers(server, device, authorization=None), b"{}")
         except Closed:
-            pass  # it may be gone already
+            pass  # the connection may already be closed
         frames = [frame for frame in wire.read_to_end() if not (isinstance(frame, SettingsFrame) and frame.flags)]
     assert [type(frame) for frame in frames] == [SettingsFrame, GoAwayFrame]
     assert frames[0].settings[SettingsFrame.MAX_CONCURRENT_STREAMS] == 1000
@@ -66,4 +66,4 @@ def test_an_expired_certificate_is_refused_in_the_handshake(server, tmp_path):
     pair = provider_certificate(server.certs, tmp_path, expired=True)
     with pytest.raises(ssl.SSLError, match="(?i)expired"):
         with connect(server, certificate=pair) as wire:
-            wire.sock.recv(1)  # with TLS 1.3 the alert arrives after the client's side is done
+            wire.sock.recv(1)  # with TLS 1.3 the alert arrives after the client has completed its handshake

@@ -1,4 +1,4 @@
-"""Keys of the user's own, trusted by their public half and limited to an environment or to topics."""
+"""User-supplied keys, trusted by their public keys and limited to an environment or to topics."""
 
 import pathlib
 
@@ -12,7 +12,9 @@ OWN, OTHER = "OWNKEY0001", "OTHERKEY01"
 
 @pytest.fixture
 def trusted(server):
-    """`trusted(key_id, topics=[...])` makes a key, trusts it over the API and returns the private half."""
+    """`trusted(key_id, topics=[...])` makes a key, registers its public key over the API and returns the private
+    key.
+    """
     made = []
 
     def truster(key_id, **limits):
@@ -28,7 +30,9 @@ def trusted(server):
 
 
 def push(server, wire, device, key=None, key_id=None, team_id=None, **changes):
-    """A push with a token of that key, or of the server's own."""
+    """Sends a push with a token signed with the given key, or with the server's own; returns the status and the
+    reason.
+    """
     named = {"key": key, "key_id": key_id, "team_id": team_id}
     token = server.token(**{name: value for name, value in named.items() if value})
     answer = wire.push(push_headers(server, device, authorization="bearer " + token, **changes))

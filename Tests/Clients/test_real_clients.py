@@ -1,5 +1,6 @@
-"""Every client delivers an alert, a background push and rejected ones, and the inbox has them as they were sent; then
-each goes every way that it can."""
+"""Every client delivers an alert, a background push and rejected pushes, and the inbox contains them as sent; then
+each connects in every way that it supports.
+"""
 
 import ipaddress
 import json
@@ -23,7 +24,7 @@ every_client = pytest.mark.parametrize("client", drivers.ALL)
 
 
 def pushed(client, server, push, way=None):
-    """The reply of a client, which must name the push as it was named."""
+    """Sends a push with a client; its reply must contain the push's apns-id."""
     reply = drivers.ALL[client](server, push, way)
     assert reply.apns_id == push.apns_id
     return reply
@@ -94,8 +95,9 @@ def test_a_dead_device_is_reported_with_its_time(server_for, device, client):
     assert server.record(device)["served"]["reason"] == "Unregistered"
 
 
-# Ways to a server. What a client cannot be told is left out: nghttp and apns2 have no setting for TLS, httpx and nghttp
-# insist on ALPN, kalyke knows one host only, and so on. aioapns never offers ALPN. curl_cffi is the one on BoringSSL.
+# Ways to connect. Combinations that a client does not support are left empty: nghttp and apns2 have no setting for
+# TLS, httpx and nghttp require ALPN, kalyke only connects to one host, and so on. aioapns never offers ALPN.
+# curl_cffi uses BoringSSL.
 MATRIX = """
 | client  | as it is | by address | TLS 1.2 | TLS 1.3 | no ALPN | saved session | IPv6 | Apple's name, own resolver | hosts file |
 |---------|----------|------------|---------|---------|---------|---------------|------|----------------------------|------------|
@@ -113,12 +115,12 @@ MATRIX = """
 WAYS = {
     "as it is": Way(), "by address": Way(host="127.0.0.1"), "TLS 1.2": Way(tls="1.2"), "TLS 1.3": Way(tls="1.3"), "no ALPN": Way(alpn=False),
     "saved session": Way(connections=2), "Apple's name, own resolver": Way(host=APPLE, address="127.0.0.1"),
-    "IPv6": None, "hosts file": None,  # these two belong to servers of their own
+    "IPv6": None, "hosts file": None,  # these two use their own servers
 }
 
 
 def cells():
-    """(client, way) of each "yes" in the matrix."""
+    """Returns (client, way) of each "yes" in the matrix."""
     head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in MATRIX.strip().splitlines()]
     return [(row[0], way) for row in rows for way, said in zip(head, row) if said == "yes"]
 
@@ -131,7 +133,7 @@ def test_every_client_goes_every_way_it_can(request, server, certificate, device
     push = Push(device, ALERT, apns_id=str(uuid.uuid4()))
     if mode == "certificate":
         push.certificate = certificate
-        if client == "kalyke":  # it takes certificates for VoIP alone
+        if client == "kalyke":  # it supports certificates for VoIP only
             push.topic, push.push_type = "com.example.app.voip", "voip"
     reply = drivers.ALL[client](server, push, WAYS[way])
     assert (reply.status, reply.reason, reply.apns_id) == (200, None, push.apns_id)
@@ -151,7 +153,7 @@ def test_every_client_goes_every_way_it_can(request, server, certificate, device
 
 
 def old_authority(certs, folder):
-    """Copies `certs`, with a CA as earlier versions made it: IP addresses among its name constraints."""
+    """Copies `certs` with a CA as earlier versions made it, with IP addresses among its name constraints."""
     folder.mkdir()
     for path in certs.iterdir():
         (folder / path.name).write_bytes(path.read_bytes())
@@ -186,7 +188,7 @@ def test_an_old_ca_is_reissued_for_boringssl_and_stays_trusted(start, server, de
     for client in ("curl_cffi", "httpx"):
         reply = pushed(client, mock, Push(device, ALERT, apns_id=str(uuid.uuid4())), Way(host=host))
         assert (client, reply.status) == (client, 200)
-    # A trust store with the old certificate still works, but for BoringSSL.
+    # A trust store with the old certificate still works, except with BoringSSL.
     (tmp_path / "old.pem").write_bytes(old)
     mock.ca = str(tmp_path / "old.pem")
     assert pushed("httpx", mock, Push(device, ALERT, apns_id=str(uuid.uuid4())), Way(host=host)).status == 200
@@ -195,7 +197,7 @@ def test_an_old_ca_is_reissued_for_boringssl_and_stays_trusted(start, server, de
 
 
 def test_an_old_ca_that_cannot_be_replaced_is_kept_with_a_notice(start, server, device, tmp_path):
-    """In a folder that can only be read, clients on other TLS libraries work as before."""
+    """With a read-only folder, clients on other TLS libraries continue to work."""
     folder = tmp_path / "Certs"
     old = old_authority(pathlib.Path(server.certs), folder)
     folder.chmod(0o555)

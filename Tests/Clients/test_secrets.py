@@ -1,4 +1,4 @@
-"""What must not be told: a JWT's signature, whole device tokens in logs, private keys anywhere."""
+"""Secrets that must not be disclosed: JWT signatures, complete device tokens in logs, private keys anywhere."""
 
 import pathlib
 import socket

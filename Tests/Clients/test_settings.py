@@ -1,4 +1,4 @@
-"""The numbers under `apns:` in the configuration file, each seen from outside."""
+"""The settings under `apns:` in the configuration file, each observed by a client."""
 
 import secrets
 
@@ -15,7 +15,7 @@ MAX_CONCURRENT_STREAMS = SettingsFrame.MAX_CONCURRENT_STREAMS
 
 @pytest.fixture
 def configured(start, tmp_path):
-    """Starts a server with lines of the `apns:` map, its clock standing at noon."""
+    """Starts a server with these lines in the `apns:` map and its clock frozen at noon."""
 
     def starter(*lines):
         config = tmp_path / "config.yaml"
@@ -28,12 +28,12 @@ def configured(start, tmp_path):
 
 
 def resets(wire):
-    """Streams the server reset, with the code."""
+    """Returns the streams the server reset, with the codes."""
     return {(frame.stream_id, frame.error_code) for frame in wire.frames if isinstance(frame, RstStreamFrame)}
 
 
 def pushing(server, wire, device):
-    """A function that pushes with a token of a given age in seconds; the status and the reason."""
+    """Returns a function that pushes with a token of a given age in seconds and returns the status and the reason."""
 
     def push(age=0, **changes):
         authorization = "bearer " + server.token(issued_at=NOON_SECONDS - age)
@@ -101,7 +101,9 @@ def test_throttle_on_4xx(configured, device):
 
 @pytest.mark.parametrize("headers", [None, {"retry-after": "1"}], ids=["plain", "with a header"])
 def test_throttle_on_4xx_of_a_fault(configured, device, headers):
-    """The token is good, which widens the connection; then the answer throttles it. Whatever the answer looks like."""
+    """The valid token raises the connection's stream limit, and the injected response throttles it, whatever its
+    form.
+    """
     server = configured("throttle_on_4xx: on")
     answer = {"status": 429, "reason": "TooManyRequests"} | ({"headers": headers} if headers else {})
     server.api("POST", "/rules", {"trigger": {"first": 1, "times_per": "push"}, "do": {"respond": answer}})
@@ -114,7 +116,9 @@ def test_throttle_on_4xx_of_a_fault(configured, device, headers):
 
 
 def test_throttle_on_4xx_refuses_the_other_open_streams(configured, device):
-    """APNS.md section 9.1: REFUSED_STREAM for streams that are open when the limit drops, STREAM_CLOSED for late frames."""
+    """Protocol.md, section 9.1: REFUSED_STREAM for streams that are open when the limit drops, STREAM_CLOSED for
+    late frames.
+    """
     server = configured("throttle_on_4xx: on")
     slow = secrets.token_hex(32)
     server.api("POST", "/rules", {"when": {"device_token": slow}, "do": {"delay": {"fixed": "60s"}}})

@@ -1,4 +1,4 @@
-"""SETTINGS, the stream ramp, PING and the GOAWAY for too many streams, frame by frame."""
+"""SETTINGS, the growing stream limit, PING and the GOAWAY for too many streams, frame by frame."""
 
 import pathlib
 import time
@@ -105,7 +105,9 @@ def test_streams_opened_right_after_the_first_answer_are_served(server, device):
 
 
 def refused_with_text(wire):
-    """The GOAWAY for too many streams, after which the server closes. It names the last stream that was judged."""
+    """Returns the GOAWAY for too many streams, after which the server must close. It names the last processed
+    stream.
+    """
     goaway = wire.goaway()
     assert goaway.error_code == REFUSED_STREAM
     text = goaway.additional_data.decode("ascii")
@@ -184,7 +186,7 @@ def test_data_on_a_stream_never_opened_is_a_connection_error(server, device):
             wire.send(DataFrame(5, b"{}", flags=["END_STREAM"]))
             assert wire.goaway().error_code != NO_ERROR
         except Closed:
-            pass  # closed without a word is as good
+            pass  # closing without a GOAWAY is correct as well
         assert neighbour.push(push_headers(server, device)).status == 200
 
 

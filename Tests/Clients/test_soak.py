@@ -1,4 +1,4 @@
-"""The soak of `make soak`, for a few seconds."""
+"""The test of `make soak`, for a few seconds."""
 
 import pytest
 

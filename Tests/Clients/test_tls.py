@@ -1,4 +1,4 @@
-"""TLS as clients in the field use it: versions, names, resumption, addresses."""
+"""TLS as real clients use it: versions, names, resumption, addresses."""
 
 import pathlib
 import socket
@@ -26,7 +26,7 @@ def test_both_versions_choose_h2(server, device, version, alpn):
 @BOTH
 @pytest.mark.parametrize("certificate", [False, True], ids=["token", "certificate"])
 def test_a_saved_session_connects_again(server, device, version, certificate):
-    """A server that asks for certificates and has no session context aborts every resumed handshake."""
+    """A server that requests client certificates and has no session context would abort every resumed handshake."""
     folder = pathlib.Path(server.certs)
     pair = (folder / "client.pem", folder / "client-key.pem") if certificate else None
     context = client_context(server.ca, version=version, certificate=pair)
@@ -41,7 +41,9 @@ def test_a_saved_session_connects_again(server, device, version, certificate):
 
 @pytest.fixture
 def resumable(server):
-    """`resumable(context)`: a TLS session with a ticket, made by another server under the same name and certificate."""
+    """`resumable(context)`: a TLS session with a ticket that another server issued under the same name and
+    certificate.
+    """
     folder = pathlib.Path(server.certs)
     theirs = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
     theirs.load_cert_chain(folder / "server.pem", folder / "server-key.pem")
@@ -66,7 +68,7 @@ def resumable(server):
 
 @BOTH
 def test_a_ticket_of_another_server_leads_to_a_full_handshake(server, resumable, device, version):
-    """As a client has it that spoke to Apple, or to this server before it was started anew."""
+    """As with a client that was connected to Apple, or to this server before a restart."""
     context = client_context(server.ca, version=version)
     with Wire(tls_socket(server, context=context, session=resumable(context))) as wire:
         assert wire.sock.session_reused is False
@@ -82,7 +84,7 @@ def test_a_name_of_the_users_own(start, tmp_path):
 
 
 def test_strict_verifiers_are_content(server):
-    """As Python 3.13 verifies by default: key ids and critical key usage must be there."""
+    """Python 3.13's default verification, which requires key identifiers and a critical key usage."""
     context = client_context(server.ca)
     context.verify_flags |= ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN
     with tls_socket(server, context=context):
@@ -102,7 +104,7 @@ def test_a_certificate_of_a_foreign_authority_is_refused_in_the_handshake(server
     folder = pathlib.Path(other.certs)
     with pytest.raises((ssl.SSLError, ConnectionResetError, Closed)):
         with connect(server, certificate=(folder / "client.pem", folder / "client-key.pem")) as wire:
-            wire.receive()  # with TLS 1.3 the alert arrives after the client's side is done
+            wire.receive()  # with TLS 1.3 the alert arrives after the client has completed its handshake
     assert [frame for frame in wire.frames if frame.type != 4] == []
 
 

@@ -1,7 +1,9 @@
-"""What real provider libraries do that breaks other stand-ins: thirteen traps, a test named for each.
+"""Behavior of real provider libraries that breaks other APNs replacements: thirteen cases, with the tests named
+after them.
 
-Frame by frame where a library cannot be had here, so that the bytes are those the library sends; test_real_clients.py has
-the libraries themselves."""
+If a library is not available here, its bytes are reproduced frame by frame; test_real_clients.py uses the libraries
+themselves.
+"""
 
 import json
 import socket
@@ -32,7 +34,8 @@ def test_trap_01_no_alpn(server, device, version):
         assert wire.push(push_headers(server, device)).status == 200
 
 
-# 2. The first SETTINGS allows one stream; a client may open hundreds before it has read that, and is served.
+# 2. The first SETTINGS allows one stream; a client may open hundreds before it has read that, and they must be
+# answered.
 
 @pytest.mark.parametrize("count", [1, 100, 200, 1000], ids=["apns4erl, apnotic", "rpush", "node-apn", "aioapns"])
 def test_trap_02_streams_opened_before_the_limit_was_acknowledged_are_served(server, device, count):
@@ -48,7 +51,7 @@ def test_trap_02_streams_opened_before_the_limit_was_acknowledged_are_served(ser
 def test_trap_02_one_stream_too_many_after_the_acknowledgement_ends_the_connection(server, device):
     with connect(server) as wire:
         wire.settings()
-        wire.ping()  # its ACK says that the SETTINGS ACK sent before it has been read
+        wire.ping()  # its ACK proves that the SETTINGS ACK sent before it has been read
         wire.open(push_headers(server, device), end_stream=False)
         wire.ping()
         wire.open(push_headers(server, device), end_stream=False)
@@ -61,14 +64,14 @@ def test_trap_02_one_stream_too_many_after_the_acknowledgement_ends_the_connecti
 
 @pytest.mark.parametrize("mode", ["token", "certificate"])
 def test_trap_02_node_opens_two_hundred_streams_at_once(server, certificate, device, mode):
-    """Node's http2 is what node-apn is made of."""
+    """node-apn uses Node's http2."""
     push = Push(device, ALERT, certificate=certificate if mode == "certificate" else None)
     assert drivers.node(server, push, Way(streams=200)).statuses == [200] * 200
     assert server.api("GET", "/pushes", device_token=device, accepted="true", limit=1)["matched"] == 200
 
 
 def test_trap_02_h2load_opens_a_hundred_streams_on_each_of_eight_connections(server, device):
-    """By token: h2load knows no client certificates."""
+    """With a token: h2load does not support client certificates."""
     payload = server.directory / "payload.json"
     payload.write_text(json.dumps(ALERT))
     headers = [f"--header={name}: {value}" for name, value in Push(device, ALERT).headers(server).items()]
@@ -87,7 +90,7 @@ def test_trap_03_either_spelling_of_bearer(server, device, scheme):
         assert wire.push(push_headers(server, device, authorization=f"{scheme} {server.token()}")).status == 200
 
 
-# 4. JSON Web Tokens as the libraries write them, and which rules take them.
+# 4. JSON Web Tokens as the libraries write them, and the rules under which they are valid.
 
 TOKENS = [
     ("extra header typ (PyJWT)", lambda facts: tokens.provider_token(**facts), "apple strict lenient"),
@@ -114,7 +117,7 @@ def test_trap_04_tokens_in_the_wild(server, start, device, make, accepting, rule
     assert (answer.status, answer.data) == expected
 
 
-# 5. aioapns finds its request by the `apns-id` of the answer and hangs otherwise.
+# 5. aioapns finds its request by the response's `apns-id` and hangs otherwise.
 
 @pytest.mark.parametrize("changes", [{}, {"apns_priority": "7"}, {"authorization": None}],
                          ids=["accepted", "rejected", "forbidden"])
@@ -135,7 +138,7 @@ def test_trap_05_a_generated_id_is_upper_case(server, device, changes):
     assert uuid.UUID(apns_id) and apns_id == apns_id.upper()
 
 
-# 6. Pushy drops an answer whose body is not one DATA frame with END_STREAM; aioapns and rpush parse each chunk.
+# 6. Pushy drops a response whose body is not one DATA frame with END_STREAM; aioapns and rpush parse each chunk.
 
 def test_trap_06_an_error_body_is_one_data_frame(server, device):
     with connect(server) as wire:
@@ -144,7 +147,7 @@ def test_trap_06_an_error_body_is_one_data_frame(server, device):
     assert (answer.ended_by, answer.data) == ("DATA", [b'{"reason":"BadPriority"}'])
 
 
-# 7. PyAPNs2 crashes at a 410 without `timestamp`.
+# 7. PyAPNs2 crashes on a 410 without `timestamp`.
 
 @pytest.mark.parametrize(("state", "reason"), [("unregistered", "Unregistered"), ("expired", "ExpiredToken")])
 def test_trap_07_a_410_has_a_timestamp_in_whole_milliseconds(server, device, state, reason):
@@ -154,7 +157,7 @@ def test_trap_07_a_410_has_a_timestamp_in_whole_milliseconds(server, device, sta
     assert (answer.status, answer.data) == (410, [b'{"reason":"%s","timestamp":1454970415990}' % reason.encode()])
 
 
-# 8. An accepted push is answered by HEADERS alone.
+# 8. The response to an accepted push is HEADERS alone.
 
 def test_trap_08_a_200_has_its_id_no_body_and_ends_with_its_headers(server, device):
     with connect(server) as wire:
@@ -163,7 +166,7 @@ def test_trap_08_a_200_has_its_id_no_body_and_ends_with_its_headers(server, devi
     assert (answer.status, answer.ended_by, answer.data, answer.reset) == (200, "HEADERS", [], None)
 
 
-# 9. Requests that leave out what is not needed, or put it elsewhere.
+# 9. Requests with unusual or without optional header fields.
 
 SPARE = [
     ("aioapns: host and no :authority", [("host", APPLE)], {"authority_": None}),
@@ -194,7 +197,7 @@ def test_trap_09_pushys_first_stream_is_three(server, device):
         assert wire.push(push_headers(server, device)).status == 200
 
 
-# 10. apns-* headers that libraries send, and that they do not.
+# 10. apns-* headers that libraries send or omit.
 
 def test_trap_10_priority_one_no_push_type_and_expiration_zero(server, device):
     """hapns, PyAPNs2, Pushy and rpush, in this order."""
@@ -225,7 +228,7 @@ def test_trap_11_device_tokens_have_no_fixed_length_and_no_case(server, device, 
     assert server.record(token)["request"]["device_token"] == token
 
 
-# 12. After a GOAWAY aioapns keeps failing, and apnotic waits out its time-out, until the TCP connection is closed.
+# 12. After a GOAWAY aioapns fails, and apnotic waits for its time-out, until the TCP connection is closed.
 
 @pytest.fixture
 def soon_idle(start, tmp_path):
@@ -251,7 +254,7 @@ def test_trap_12_aioapns_pushes_again_after_a_goaway(soon_idle, device):
     assert len({record["connection"]["id"] for record in records}) == 2
 
 
-# 13. Clients that connect by address or by Apple's own names.
+# 13. Clients that connect to an IP address or to Apple's host names.
 
 @pytest.mark.parametrize("name", [
     "localhost", "127.0.0.1", "::1", "apns-mock", "host.docker.internal", "api.push.apple.com",

@@ -1,5 +1,6 @@
-"""A misspelt name of a rule, finding, reason or profile would match nothing, and a test with it would pass without a check:
-it is an error with a guess, wherever a filter or an expectation takes it."""
+"""A misspelled name of a rule, finding, reason or profile would match nothing, so a test that uses it would pass
+without checking anything. Every filter and expectation rejects it with a suggestion.
+"""
 
 import json
 import subprocess
@@ -104,7 +105,7 @@ def test_exec_checks_names_after_the_program_which_may_add_them(binary, certs, t
 
 
 def test_a_view_knows_no_names(start, device, tmp_path):
-    """What is viewed may come from a server with other rules."""
+    """Names are not checked, because the viewed export may be from a server with other rules."""
     server = start()
     assert server.command("send", device, "--topic", "com.example.app").returncode == 0
     export = tmp_path / "run.ndjson"

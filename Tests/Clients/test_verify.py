@@ -1,4 +1,4 @@
-"""What a test expects of its provider, held against what came: over HTTP and by the command, under faults."""
+"""Verification of expectations against the inbox: over HTTP and with the command, under faults."""
 
 import concurrent.futures
 import json
@@ -20,13 +20,13 @@ def alert(title, **aps):
 
 
 def push(server, device, *bodies, **changes):
-    """Pushes over one connection; their statuses."""
+    """Sends pushes over one connection; returns their statuses."""
     with connect(server) as wire:
         return [wire.push(push_headers(server, device, **changes), body).status for body in bodies]
 
 
 def retrying(server, device, pauses, body=alert("again")):
-    """A provider that sends a push, and once more after each pause while it is answered by 503; the statuses."""
+    """Sends a push, and again after each pause while the response is 503; returns the statuses."""
     statuses = push(server, device, body)
     for pause in pauses:
         if statuses[-1] == 503:
@@ -36,7 +36,9 @@ def retrying(server, device, pauses, body=alert("again")):
 
 
 def verify(server, device=None, **document):
-    """The answer to a verification; the pushes of one device if there is one, for the shared server."""
+    """Returns the response to a verification. With `device`, only the pushes to that device count, for the shared
+    server.
+    """
     for expectation in document.get("expect", []):
         if device:
             expectation.setdefault("match", {})["device_token"] = device
@@ -48,7 +50,7 @@ def verify(server, device=None, **document):
 
 @pytest.fixture
 def under(start):
-    """Starts a server of its own under a fault profile."""
+    """Starts a server with a fault profile."""
     return lambda profile: start("--profile", profile, "--seed", "7")
 
 

@@ -1,4 +1,4 @@
-"""`apns-mock view`: an exported inbox to look at. What comes out of it is what went in, byte for byte."""
+"""`apns-mock view`: a read-only view of an exported inbox, whose own export is identical byte for byte."""
 
 import json
 import pathlib
@@ -80,7 +80,7 @@ def device(number):
 
 
 def fill(server, certificate):
-    """Every kind of record there can be."""
+    """Creates every kind of record."""
     def rule(number, do, **fields):
         server.api("POST", "/rules", {"name": f"r{number}", "when": {"device_token": device(number)}, "do": do, **fields})
 
@@ -116,7 +116,7 @@ def fill(server, certificate):
         wire.push(push_headers(server, device(50), ("apns-topic", "twice"), ("x-a", "1"), ("x-a", "2"), ("x-a", "")), b"{}")
         wire.push(push_headers(server, device(51), (b"x-bytes", b"a\xffb")), b"{}")
         wire.push(push_headers(server, device(52), (b"apns-collapse-id", b"\x80\x81")), b"{}")
-        wire.push(push_headers(server, device(0)), plain[0][1])  # A push again,
+        wire.push(push_headers(server, device(0)), plain[0][1])  # The same push again,
         wire.push(push_headers(server, device(100)), b"{}")
         wire.push(push_headers(server, device(100)), b"{}")  # and a retry.
         wire.push(push_headers(server, device(101)), b"{}")
@@ -125,7 +125,7 @@ def fill(server, certificate):
         with connect(server) as wire:
             wire.open(push_headers(server, device(number)), b"{}")
             await_that(lambda: server.pushes(device_token=device(number)), "the push is there")
-    with connect(server) as wire:  # A body that is longer than anything that is read.
+    with connect(server) as wire:  # A body longer than the server reads.
         try:
             wire.upload(push_headers(server, device(60)), b"[" + b"1," * 40000 + b"1]")
         except Closed:
@@ -134,7 +134,7 @@ def fill(server, certificate):
         wire.push(push_headers(server, device(61), authorization=None), b"{}")
         wire.push(push_headers(server, device(62), authorization=None, apns_topic=None), b"{}")
         wire.push(push_headers(server, device(63), authorization=None, apns_topic="com.other.app"), b"{}")
-    with connect(server) as wire:  # Given up by the client, while it is held and before it is whole.
+    with connect(server) as wire:  # Canceled by the client, while held and before complete.
         held = wire.open(push_headers(server, device(107)), b"{}")
         await_that(lambda: server.pushes(device_token=device(107)), "it is held")
         wire.send(RstStreamFrame(held, error_code=8))
@@ -142,18 +142,18 @@ def fill(server, certificate):
         wire.send(RstStreamFrame(half, error_code=8))
         wire.ping()
     await_that(lambda: server.pushes(device_token=device(107), outcome="aborted"), "it is aborted")
-    return connect(server), connect(server)  # For those that hang on.
+    return connect(server), connect(server)  # For pushes that stay pending.
 
 
 @pytest.fixture(scope="module")
 def export(binary, certs, certificate, tmp_path_factory):
-    """The export of a server that has seen everything, taken while pushes are pending, and its lines."""
+    """The export of a server with every kind of record, made while pushes are pending, and its records."""
     server = Server(binary, certs, "--seed", "7")
     try:
         for wire, number in zip(fill(server, certificate), (108, 109)):
             wire.open(push_headers(server, device(number)), b"{}")
             await_that(lambda: server.pushes(device_token=device(number), outcome="pending"), "it is pending")
-        server.api("DELETE", f"/pushes?device_token={device(2)}")  # Numbers need not follow each other.
+        server.api("DELETE", f"/pushes?device_token={device(2)}")  # Sequence numbers may have gaps.
         path = tmp_path_factory.mktemp("export") / "run.ndjson"
         path.write_bytes(server.request("GET", "/api/v1/export").body)
         records = server.pushes(limit=1000)
@@ -163,7 +163,7 @@ def export(binary, certs, certificate, tmp_path_factory):
 
 
 def test_every_kind_of_record_is_there(export):
-    """Or the other tests say less than they seem to."""
+    """Verifies the precondition of the other tests."""
     _, records = export
     assert {record["outcome"] for record in records} == {"accepted", "rejected", "faulted", "pending", "aborted"}
     assert {record["served"]["reset"] for record in records} >= {None, "REFUSED_STREAM"}
@@ -356,7 +356,7 @@ def test_an_admin_token_is_asked_for(binary, export, tmp_path):
 
 
 def test_nothing_acknowledged_is_lost_under_load(binary, certs, tmp_path):
-    """SIGTERM while many push: what was answered 200 is in the file."""
+    """SIGTERM while several clients push: every push answered with 200 is in the file."""
     path = tmp_path / "out.ndjson"
     server = Server(binary, certs, "--export-on-exit", path)
     acknowledged = []

@@ -1,4 +1,4 @@
-"""Waiting for pushes, following events, taking the inbox away: over the admin API and by the commands for it."""
+"""Waiting for pushes, following events, exporting the inbox: over the admin API and with the commands."""
 
 import concurrent.futures
 import contextlib
@@ -20,7 +20,7 @@ from support.wire import connect, push_headers
 
 
 def later(work):
-    """Runs something in a thread; `.result()` waits for it."""
+    """Runs a function in a thread; `.result()` waits for it."""
     executor = concurrent.futures.ThreadPoolExecutor(1)
     future = executor.submit(work)
     executor.shutdown(wait=False)
@@ -28,7 +28,7 @@ def later(work):
 
 
 def push(server, device, count=1, **changes):
-    """So many accepted pushes over one connection."""
+    """Sends this many pushes over one connection; all must be accepted."""
     with connect(server) as wire:
         for _ in range(count):
             assert wire.push(push_headers(server, device, **changes)).status == 200
@@ -39,7 +39,7 @@ def wait(server, **query):
 
 
 class Events:
-    """An event stream as curl shows it, read line by line in a thread of its own."""
+    """An event stream as curl prints it, read line by line in a separate thread."""
 
     def __init__(self, server, query="", *flags):
         url = f"http://{server.admin_host}:{server.admin_port}/api/v1/events{query}"
@@ -76,7 +76,7 @@ class Events:
             assert self.changed.wait_for(condition, timeout=15), self.events
 
     def until_event(self, event_name, /, **members):
-        """Waits for an event of this name whose data has these members."""
+        """Waits for an event with this name whose data has these members."""
         def found():
             return any(
                 event == event_name and all(data.get(key) == value for key, value in members.items())
@@ -185,7 +185,7 @@ def test_shutdown_ends_a_wait_with_a_reason(binary, certs):
 
 
 def test_a_wait_ends_when_its_client_has_gone(start):
-    """Long before its time-out: a test run that was stopped leaves nothing behind."""
+    """Long before its time-out: an aborted test run must not leave waits behind."""
     server = start()
 
     def waits():
@@ -208,7 +208,7 @@ def test_a_wait_ends_when_its_client_has_gone(start):
 
 @pytest.mark.parametrize("path", ["/api/v1/pushes/wait?timeout=0s", "/api/v1/pushes/wait?timeout=100ms", "/api/v1/events"])
 def test_a_body_that_does_not_come_harms_nobody(binary, certs, path):
-    """The server answers without it, and lives on, also through its end."""
+    """The server answers without the body, continues to serve, and shuts down without delay."""
     server = Server(binary, certs)
     try:
         with socket.create_connection((server.admin_host, server.admin_port), timeout=15) as client:
@@ -417,7 +417,7 @@ def test_tail_follows(start, device):
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=clean_environment())
     try:
         lines = later(lambda: [json.loads(tail.stdout.readline()) for _ in range(2)])
-        # It tells nobody when it has begun; what comes before that is not told.
+        # `tail` does not report when it has started, and it omits earlier pushes.
         while not lines.done():
             push(server, device)
         assert all(line["request"]["device_token"] == device for line in lines.result())
@@ -430,7 +430,7 @@ def test_tail_follows(start, device):
 
 
 class Tail:
-    """`tail --json` as a process, its lines read in a thread."""
+    """`tail --json` as a process, whose lines are read in a thread."""
 
     def __init__(self, server, *flags):
         self.process = subprocess.Popen(
@@ -453,7 +453,7 @@ class Tail:
             assert self.changed.wait_for(condition, timeout=20), (self.lines, self.words)
 
     def begin(self, server, device):
-        """It tells nobody when it has begun."""
+        """Pushes until the first line appears, because `tail` does not report when it has started."""
         while not self.lines:
             push(server, device)
 
@@ -469,7 +469,7 @@ class Tail:
 
 
 class Line:
-    """A way to a server's admin listener that can be cut: a port of its own, from which all is passed on."""
+    """A proxy in front of the server's admin listener, on its own port, whose connections can be cut."""
 
     def __init__(self, server):
         self.server = server
@@ -508,7 +508,7 @@ class Line:
 
 
 def through(line, tmp_path):
-    """What `Tail` wants to know of a server, by way of a line."""
+    """Returns an object with the members that `Tail` needs of a server, connected through a line."""
     path = tmp_path / "ports.json"
     path.write_text(json.dumps({**line.server.facts, "admin": {"host": "127.0.0.1", "port": line.port}}))
     return types.SimpleNamespace(binary=line.server.binary, port_file=path)
@@ -521,7 +521,7 @@ def test_tail_goes_on_after_a_lost_connection(start, device, tmp_path):
         tail.begin(server, device)
         for _ in range(3):
             line.cut()
-            # Nobody listens meanwhile, and nothing is missed.
+            # While `tail` is disconnected pushes arrive, and none is missed.
             push(server, device, 2)
             last = server.pushes(device_token=device)[-1]["seq"]
             tail.until(lambda: last in tail.sequence())
@@ -547,7 +547,7 @@ def test_tail_gives_up(start, device, tmp_path):
 
 
 def test_tail_finds_a_server_that_was_started_again(binary, certs, device):
-    """Its port file says where; what was sent meanwhile is told as a gap."""
+    """`tail` finds the new address in the port file, and reports the missed pushes as a gap."""
     server = Server(binary, certs)
     try:
         with Tail(server) as tail:

@@ -1,4 +1,6 @@
-"""HTTP/1.1, plain text, garbage and half-spoken handshakes on the APNs port: a clear end, and nobody else notices."""
+"""HTTP/1.1, plain text, garbage and incomplete handshakes on the APNs port: a clean end, and no effect on other
+connections.
+"""
 
 import random
 import re
@@ -19,7 +21,7 @@ HTTP1 = b"POST /3/device/abcd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r
 
 @pytest.fixture
 def neighbour(server, device):
-    """A well-behaved connection that must be served before and after whatever the test does."""
+    """A well-behaved connection on which pushes must be accepted before and after the test."""
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
         yield wire
@@ -30,7 +32,7 @@ def neighbour(server, device):
 
 @pytest.fixture
 def await_log(server):
-    """Waits until a line of the log written since the start of the test matches."""
+    """Waits until a log line written since the start of the test matches."""
     at_start = len(server.log())
 
     def waiter(pattern):
@@ -50,7 +52,7 @@ def plain_socket(server):
 
 
 def settings_goaway_close(wire):
-    """What APNs says to anything but HTTP/2; the text of the GOAWAY."""
+    """Asserts that the server sends what APNs sends to any other protocol; returns the GOAWAY's text."""
     frames = wire.read_to_end()
     assert [type(frame) for frame in frames] == [SettingsFrame, GoAwayFrame], frames
     assert [value for _, value in frames[0].settings.items()] == [4096, 1, 16384, 8000]
@@ -88,7 +90,7 @@ def test_plain_text_gets_settings_goaway_close_in_the_clear_and_a_line_in_the_lo
 
 
 def drained(sock):
-    """Reads until the other side closes; what it said."""
+    """Reads until the server closes; returns the data."""
     said = b""
     try:
         while chunk := sock.recv(65536):
@@ -136,7 +138,7 @@ def test_garbage_instead_of_tls_ends_that_connection(server, neighbour, noise):
 
 
 def client_hello(server):
-    """The first flight of a real client."""
+    """Returns a real client's first flight."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     tls = ssl.create_default_context(cafile=server.ca).wrap_bio(incoming, outgoing, server_hostname="localhost")
     with pytest.raises(ssl.SSLWantReadError):
@@ -158,7 +160,7 @@ def test_half_handshakes_hold_up_nobody(server, neighbour):
 
 
 def test_a_hello_byte_by_byte_is_a_handshake_all_the_same(server, device):
-    """One byte says nothing about the protocol yet; the decision must wait for enough."""
+    """A single byte does not identify the protocol; the server must wait for more."""
     sock = plain_socket(server)
     sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     hello = client_hello(server)
@@ -204,7 +206,7 @@ def test_a_client_that_comes_again_and_again_does_not_fill_the_log(start):
     told = server.logged("plain text", count=100)
     assert len(told) == 100
     assert "more of it from 127.0.0.1 is told at the level debug" in told[-1] and "more of it" not in told[-2]
-    # Something else is news.
+    # A different problem is logged.
     with connect(server) as wire:
         wire.write(b"\0\0\0\4\0\0\0\0\1")  # SETTINGS on a stream
         wire.read_to_end()
