@@ -1,5 +1,5 @@
-# The two commands: `make run` starts the server, `make test` runs every test.
-# `make run ARGS="--apns 0.0.0.0:2197 --rules strict"` passes flags on to `apns-mock serve`.
+# The main targets: `make run` starts the server, `make test` runs all tests.
+# `make run ARGS="--apns 0.0.0.0:2197 --rules strict"` passes flags to `apns-mock serve`.
 
 SWIFT ?= swift
 PYTHON ?= python3
@@ -8,22 +8,22 @@ PYTEST_ARGS ?=
 SOAK_MINUTES ?= 10
 SOAK_ARGS ?=
 BENCH_ARGS ?=
-# Seconds for each fuzzer, and which of them; all if none is named.
+# Seconds per fuzzer, and the fuzzers to run; all of them if empty.
 FUZZ_SECONDS ?= 600
 FUZZ_TARGETS ?=
 
 program = .build/release/apns-mock
 clients = .build/clients
-# Warnings are errors here and not in Package.swift, so that a newer compiler's new warning never stops `make run`.
-# SwiftPM leaves the warnings of dependencies out.
+# Warnings are errors here but not in Package.swift, so that a newer compiler's new warning does not break `make run`.
+# SwiftPM suppresses the warnings of dependencies.
 strict = -Xswiftc -warnings-as-errors
 
-# One test at a time: Foundation's Process, with which tests start openssl, was seen to crash in `run` when several
-# threads start programs at once.
+# One test at a time: Foundation's Process, which tests use to start openssl, has crashed in `run` when several threads
+# started programs concurrently.
 in_turn = --disable-xctest --no-parallel
 
 .DEFAULT_GOAL = help
-# Two builds at once would wait for each other's lock.
+# Concurrent builds would wait for each other's lock.
 .NOTPARALLEL:
 .PHONY: help run build test test-swift test-clients soak screenshots asan tsan fuzz bench lint format clean
 
@@ -70,25 +70,25 @@ soak: build $(clients)/ready
 screenshots: build $(clients)/ready
 	$(clients)/bin/python Tests/Clients/screenshots.py --binary $(program)
 
-# A virtual environment of our own: nothing is installed into the machine's Python.
+# A virtual environment, so that nothing is installed into the system's Python.
 $(clients)/ready: Tests/Clients/requirements.txt Tests/Clients/requirements-apns2.txt .ci/packages
 	@.ci/packages test
 	$(PYTHON) -m venv --clear $(clients)
 	$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --requirement Tests/Clients/requirements.txt
-	# apns2 wants versions of its own and an older Python: apart, and without it its tests are skipped with the reason.
+	# apns2 needs older libraries and an older Python, so it has a folder of its own. Its tests are skipped if this fails.
 	-$(clients)/bin/python -m pip install --quiet --disable-pip-version-check --no-warn-conflicts \
 	  --target $(clients)/apns2 --requirement Tests/Clients/requirements-apns2.txt
 	@touch $@
 
-# Sanitized builds have folders of their own: their object files fit no other build.
+# Sanitized builds have separate folders, because their object files are incompatible with other builds.
 asan:
 	@.ci/packages build
 	$(SWIFT) build --build-tests --sanitize=address --scratch-path .build/asan
 	LSAN_OPTIONS=suppressions=$(CURDIR)/.ci/leaks.supp \
 	  $(SWIFT) test --skip-build --sanitize=address --scratch-path .build/asan $(in_turn)
 
-# Reports go to files and are shown last, for they tell more than the thousands of lines of tests around them would let
-# anybody see: first whole, then their essence.
+# Reports are written to files and printed last, so that they are not lost among thousands of lines of test output: first
+# in full, then as a summary.
 races := $(CURDIR)/.build/tsan/report
 tell_races = cat $(races).* 2>/dev/null; grep -hsE "WARNING|of size| \#[0-3] |SUMMARY" $(races).* | cut -c -160 | head -n 24
 tsan:
@@ -98,8 +98,8 @@ tsan:
 	TSAN_OPTIONS="log_path=$(races) suppressions=$(CURDIR)/.ci/races.supp" \
 	  $(SWIFT) test --skip-build --sanitize=thread --scratch-path .build/tsan $(in_turn) || { $(tell_races); exit 1; }
 
-# In the folder of the sanitized tests, because the dependencies are built there as they have to be; all of ours is built
-# anew, for it has to tell libFuzzer which way an input took.
+# Uses the folder of the AddressSanitizer tests, where the dependencies are already built with the right flags. Our own
+# modules are rebuilt with the coverage instrumentation that libFuzzer needs.
 fuzz:
 	@.ci/packages build
 	APNS_MOCK_FUZZ=1 $(SWIFT) build --product Fuzz --sanitize=address --scratch-path .build/asan
