@@ -41,7 +41,9 @@ def parsed(text):
 # Large amounts at once
 
 def test_what_has_piled_up_in_the_socket_is_taken_whole(start, device):
-    """More data than the server reads at once: it is stopped until all but the last byte have been sent."""
+    """More data than the server reads at once: it is stopped while the socket buffers fill, and the last byte is
+    sent separately.
+    """
     server = start()
     pushes = 60  # each 1 KB, which fits the window, with 6 KB of header fields, to which flow control does not apply
     with connect(server) as wire:

@@ -74,7 +74,7 @@ def test_a_connection_that_stands_idle_after_a_push_takes_little(fresh, device):
 
 
 def test_a_connection_that_was_busy_keeps_little_of_that(start, device):
-    """Data received at once is buffered in memory of the server's thread, not of the connection."""
+    """Data received in a burst is buffered in memory of the server's thread, not of the connection."""
     server = start("--log-level", "error", "--max-records", "1000")
     if server.resident_bytes() is None:
         pytest.skip("only Linux tells the memory of a process")

@@ -1,4 +1,4 @@
-"""The web UI in a real browser: list, search, keys, tabs, and the preview of a push on a device."""
+"""The web UI in a real browser: list, search, keys, tabs, and the preview of what a device displays."""
 
 import json
 import re

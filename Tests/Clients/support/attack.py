@@ -75,10 +75,10 @@ def forget_peak(server):
 
 @contextlib.contextmanager
 def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, answers=3):
-    """Runs the body, which attacks, beside a bystander, and checks the damage: the bystander gets 200 for every
-    push and at least `answers` responses, the server never uses more than `memory` bytes beyond what it used
-    before, spends at most `processor` seconds, and has no more descriptors open at the end. The limit in seconds
-    allows for a machine a tenth as fast as today's and is still far below what a busy loop takes.
+    """Runs an attack (the body) beside a bystander and checks its effects: the bystander gets 200 for every push
+    and at least `answers` responses, the server never uses more than `memory` bytes beyond what it used before,
+    spends at most `processor` seconds, and has no more descriptors open at the end. The limit in seconds allows
+    for a machine a tenth as fast as today's and is still far below what a busy loop takes.
     """
     bystander = Bystander(server)
     bystander.start()
