@@ -208,7 +208,7 @@ def test_a_wait_ends_when_its_client_has_gone(start):
 
 @pytest.mark.parametrize("path", ["/api/v1/pushes/wait?timeout=0s", "/api/v1/pushes/wait?timeout=100ms", "/api/v1/events"])
 def test_a_body_that_does_not_come_harms_nobody(binary, certs, path):
-    """The server answers without the body, continues to serve, and shuts down without delay."""
+    """The server answers without the body, continues to serve, and exits with 0 when it is stopped."""
     server = Server(binary, certs)
     try:
         with socket.create_connection((server.admin_host, server.admin_port), timeout=15) as client:

@@ -26,7 +26,7 @@ class Berth:
         self._tries = 0  # since the last successful push
 
     async def line(self):
-        """Returns a usable line, or None once the provider has halted."""
+        """Returns a usable line, unless the provider has halted."""
         async with self._opening:
             while not self._provider.halted and (self._line is None or not self._line.usable):
                 if self._tries > 0:
