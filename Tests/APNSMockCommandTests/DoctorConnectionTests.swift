@@ -97,9 +97,9 @@ import Testing
 
   /// What answers in plain text, and what is said of it.
   @Test(arguments: [
-    ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "plain HTTP", "APNs speaks TLS only"),
-    ("\0\0\u{6}\u{4}\0\0\0\0\0\0\u{3}\0\0\0\u{64}", "HTTP/2 without TLS", "APNs speaks TLS only"),
-    ("SSH-2.0-OpenSSH_9.6\r\n", "not TLS, beginning with 53 53 48", "another service has this port"),
+    ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "plain HTTP", "APNs requires TLS"),
+    ("\0\0\u{6}\u{4}\0\0\0\0\0\0\u{3}\0\0\0\u{64}", "HTTP/2 without TLS", "APNs requires TLS"),
+    ("SSH-2.0-OpenSSH_9.6\r\n", "not TLS and begins with 53 53 48", "another service uses this port"),
   ])
   func plainText(answer: String, seen: String, repair: String) async throws {
     try await OtherServer.run(.plain(Array(answer.utf8))) { endpoint in
@@ -113,7 +113,7 @@ import Testing
 
   @Test func aPortThatLeadsNowhere() async throws {
     // Connecting must succeed within the patience, which silence then uses up: long enough for a busy machine.
-    for (manner, seen) in [(OtherServer.Manner.closing, "closes them again"), (.silent, "says nothing")] {
+    for (manner, seen) in [(OtherServer.Manner.closing, "accepts and closes"), (.silent, "without a response")] {
       try await OtherServer.run(manner) { endpoint in
         let diagnosis = try await Self.examine(endpoint, patience: .seconds(3))
         #expect(diagnosis.failed == [.tls])

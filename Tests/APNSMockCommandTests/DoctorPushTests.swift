@@ -47,7 +47,7 @@ import Testing
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(
         diagnosis.repair(.push)
-          == "key id and team id are the wrong way round: kid takes MOCKKEY001, and iss MOCKTEAM01")
+          == "key id and team id are swapped: kid must be MOCKKEY001, and iss MOCKTEAM01")
     }
   }
 
@@ -64,7 +64,7 @@ import Testing
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.seen(.push).contains("403 BadEnvironmentKeyInToken"))
       #expect(
-        diagnosis.repair(.push).contains("the key ABC123DEFG is for production only, and the server mimics sandbox"))
+        diagnosis.repair(.push).contains("the key ABC123DEFG is valid only in production, and the server's environment is sandbox"))
       #expect(diagnosis.repair(.push).contains("--environment production"))
     }
   }
@@ -182,7 +182,7 @@ import Testing
       let diagnosis = try await mock.examine(try Self.certificate(mock, [.production]))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(
-        diagnosis.seen(.push).contains(#"GOAWAY instead of an answer: code 0 {"reason":"BadCertificateEnvironment"}"#))
+        diagnosis.seen(.push).contains(#"GOAWAY instead of a response: code 0 {"reason":"BadCertificateEnvironment"}"#))
       #expect(diagnosis.seen(.push).contains("the certificate is for production, the server mimics sandbox"))
       #expect(diagnosis.repair(.push).contains("start the server with --environment production"))
       #expect(diagnosis.repair(.push).contains("apns-mock certs client --topic com.acme.app"))

@@ -137,7 +137,7 @@ import Testing
   // MARK: - HTTP/2
 
   /// How the server is told not to speak h2, and what is seen of it.
-  @Test(arguments: [(["-alpn", "http/1.1"], "refused h2"), ([], "chose nothing")])
+  @Test(arguments: [(["-alpn", "http/1.1"], "rejected h2"), ([], "selected no protocol")])
   func aServerWithoutHTTP2(flags: [String], seen: String) async throws {
     let certificate = try ServerCertificate()
     try await OpenSSLTool.serve(["-cert", certificate.chain, "-key", certificate.key] + flags) { endpoint in

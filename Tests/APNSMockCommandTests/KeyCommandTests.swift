@@ -144,7 +144,7 @@ import Testing
   @Test(arguments: [
     (["--key-id", "SHORT", "--team-id", "DEF123GHIJ"], "--key-id: \"SHORT\""),
     (["--key-id", "ABC123DEFG", "--team-id", "DEF-123-GH"], "--team-id: \"DEF-123-GH\""),
-    (["--team-id", "DEF123GHIJ"], "give it with --key-id"),
+    (["--team-id", "DEF123GHIJ"], "specify it with --key-id"),
     (ids + ["--related-key-id", "short"], "--related-key-id: \"short\""),
     (ids + ["--topic", "a b"], "--topic: \"a b\""), (ids + ["--topic", ""], "--topic: \"\""),
   ])
@@ -184,7 +184,7 @@ import Testing
     #expect(
       KeyList.together(entries, present).map(\.row) == [
         ["A", "T", "production", "a b", "at the next start"], ["B", "T", "both", "all", "now and at start"],
-        ["C", "U", "both", "all", "until the server ends"],
+        ["C", "U", "both", "all", "until the server stops"],
       ])
     #expect(KeyList.together(entries, nil).map(\.isTrustedNow) == [nil, nil])
   }

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// `apns-mock profile`, `rule`, `halt`, `resume` and `reset`, against a server that runs.
+/// `apns-mock profile`, `rule`, `faults` and `reset`, against a running server.
 @Suite struct ProfileCommandTests {
   private static func flags(_ mock: RunningMock) -> [String] { ["--json", "--admin", mock.admin.description] }
 
@@ -49,9 +49,9 @@ import Testing
 
   @Test(arguments: [
     (["profile", "use", "flaky-504"], "flaky-503"), (["profile", "use", "flaky-503?rate=2"], "rate"),
-    (["profile", "set", "speed=1"], "speed"), (["profile", "set", "rate"], "write KNOB=VALUE"),
-    (["profile", "set", "a=1", "a=2"], "turned twice"), (["profile", "show", "flaky-504"], "flaky-503"),
-    (["profile", "show", "flaky-503?rate=1"], "without knobs"), (["rule", "rm", "gone"], "gone"),
+    (["profile", "set", "speed=1"], "speed"), (["profile", "set", "rate"], "of the form PARAMETER=VALUE"),
+    (["profile", "set", "a=1", "a=2"], "set twice"), (["profile", "show", "flaky-504"], "flaky-503"),
+    (["profile", "show", "flaky-503?rate=1"], "without parameters"), (["rule", "rm", "gone"], "gone"),
     (["rule", "explain", "gone"], "gone"), (["rule", "add", "{\"do\": {\"respnd\": {}}}"], "respond"),
   ])
   func whatCannotBeIsSaid(_ arguments: [String], _ words: String) async throws {
@@ -83,11 +83,12 @@ import Testing
     }
   }
 
-  @Test func everythingIsHaltedAndResumed() async throws {
+  @Test(arguments: [(["faults", "pause"], ["faults", "resume"]), (["halt"], ["resume"])])
+  func faultsArePausedAndResumed(pause: [String], resume: [String]) async throws {
     try await RunningMock.run { mock in
-      try await Self.run(["halt"], mock)
+      try await Self.run(pause, mock)
       #expect(mock.server.state.faults.selection.isHalted)
-      try await Self.run(["resume"], mock)
+      try await Self.run(resume, mock)
       #expect(!mock.server.state.faults.selection.isHalted)
     }
   }

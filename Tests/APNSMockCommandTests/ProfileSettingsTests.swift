@@ -52,7 +52,7 @@ import Testing
       try Self.settings(["APNS_MOCK_PROFILE": "brownout", "APNS_MOCK_PROFILE_INLINE": Self.good])
     }
     #expect(
-      error?.description == "APNS_MOCK_PROFILE and APNS_MOCK_PROFILE_INLINE are both set: keep one of them")
+      error?.description == "APNS_MOCK_PROFILE and APNS_MOCK_PROFILE_INLINE are both set: set only one of them")
   }
 
   @Test func magicTokensCanBeSwitchedOffEverywhere() throws {
@@ -74,14 +74,14 @@ import Testing
 
   /// Settings that cannot be used, and the beginnings of the lines that say why.
   @Test(arguments: [
-    (flags: ["flaky-504"], [:], ["error: --profile: there is no profile \"flaky-504\", did you mean \"flaky-503\"?"]),
+    (flags: ["flaky-504"], [:], ["error: --profile: unknown profile \"flaky-504\", did you mean \"flaky-503\"?"]),
     (
       flags: ["flaky-503?rte=1"], [:],
-      ["error: --profile: flaky-503: params.rte: there is no such knob, did you mean \"rate\"?"]
+      ["error: --profile: flaky-503: params.rte: unknown parameter, did you mean \"rate\"?"]
     ),
     (flags: ["flaky-503?rate=20"], [:], ["error: --profile: flaky-503: params.rate: 20 is not a number in 0..1"]),
     (flags: ["/nowhere/at/all.yaml"], [:], ["error: --profile: /nowhere/at/all.yaml: cannot be read: No such file"]),
-    (flags: [], ["APNS_MOCK_PROFILE": "flaky-504"], ["error: APNS_MOCK_PROFILE: there is no profile \"flaky-504\""]),
+    (flags: [], ["APNS_MOCK_PROFILE": "flaky-504"], ["error: APNS_MOCK_PROFILE: unknown profile \"flaky-504\""]),
     (
       flags: [], ["APNS_MOCK_PROFILE_INLINE": bad],
       ["APNS_MOCK_PROFILE_INLINE:4:15: rules[0].trigger.probabilty: unknown, did you mean \"probability\"?"]

@@ -76,7 +76,7 @@ import Notation
     (.shutdownTimeout, "5", "500ms, 5s, 2m or 1h"), (.shutdownTimeout, "-1s", "500ms"),
     (.logFormat, "xml", "text or json"),
     (.profiles, "", "a folder"), (.profile, "", "a profile such as"), (.profile, "Flaky 503", "a profile such as"),
-    (.profile, "flaky-503?rate", "knobs with their values"), (.magicTokens, "2", "0 or 1"),
+    (.profile, "flaky-503?rate", "parameters with values"), (.magicTokens, "2", "0 or 1"),
     (.magicTokens, "", "0 or 1"),
     (.logLevel, "loud", "trace, debug, info, notice, warning, error or critical"),
   ]

@@ -45,10 +45,10 @@ import Testing
     ).merged()
     #expect(
       merged.errors.map(\.description) == [
-        "mock.yaml:3: threads: \"none\" cannot be used: it takes a whole number from 1 to 1024",
-        "mock.yaml:4: first_streams: \"0\" cannot be used: it takes a whole number from 1 to 1073741824",
-        "APNS_MOCK_MAX_BYTES: \"much\" cannot be used: it takes a size such as 512KiB, 256MiB or 1GiB",
-        "--rules: \"tough\" cannot be used: it takes apple, strict or lenient",
+        "mock.yaml:3: threads: \"none\" is invalid: expected a whole number from 1 to 1024",
+        "mock.yaml:4: first_streams: \"0\" is invalid: expected a whole number from 1 to 1073741824",
+        "APNS_MOCK_MAX_BYTES: \"much\" is invalid: expected a size such as 512KiB, 256MiB or 1GiB",
+        "--rules: \"tough\" is invalid: expected apple, strict or lenient",
       ])
   }
 
@@ -103,7 +103,7 @@ import Testing
       environment: ["APNS_MOCK_ADMIN_TOKEN_FILE": "file", "APNS_MOCK_ADMIN_TOKEN": "a"], readFile: { _ in "b" })
     #expect(
       sources.merged().errors.map(\.description) == [
-        "APNS_MOCK_ADMIN_TOKEN and APNS_MOCK_ADMIN_TOKEN_FILE are both set: keep one of them"
+        "APNS_MOCK_ADMIN_TOKEN and APNS_MOCK_ADMIN_TOKEN_FILE are both set: set only one of them"
       ])
   }
 }

@@ -28,14 +28,14 @@ import Testing
 
   @Test(arguments: [
     ("expect: [", "file:2:1: neither JSON nor YAML"), ("a: 1\na: 2", "file:1:1: more than once in this map: a"),
-    ("", "file: there is nothing in it"), ("# words", "file: there is nothing in it"),
-    ("? [a]\n: 1", "file:1:3: a name stands here"), ("\"a\": \"b", "neither JSON nor YAML"),
+    ("", "file: the file is empty"), ("# words", "file: the file is empty"),
+    ("? [a]\n: 1", "file:1:3: a key must be a string"), ("\"a\": \"b", "neither JSON nor YAML"),
     (
       "a: &a [x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b,*b]\n"
         + "d: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: [*e,*e,*e,*e,*e,*e,*e,*e,*e,*e]",
-      "this is too large"
+      "the file is too large"
     ),
-    ("a: " + String(repeating: "[", count: 200) + String(repeating: "]", count: 200) + " #", "this is too large"),
+    ("a: " + String(repeating: "[", count: 200) + String(repeating: "]", count: 200) + " #", "the file is too large"),
   ])
   func saysWhereItCannotBeRead(text: String, words: String) {
     let failure = #expect(throws: CommandFailure.self) { try Self.json(text) }

@@ -17,7 +17,7 @@ struct ExplanationTests {
     ("the method is \"GET\", a push is sent with POST", { $0[":method"] = "GET" }),
     ("the path is \"/x\"", { $0[":path"] = "/x" }),
     ("the path is missing", { $0[":path"] = nil }),
-    ("the header \"x-a\" came more than once", { $0.fields += [("x-a", ""), ("x-a", "")] }),
+    ("the header \"x-a\" is repeated", { $0.fields += [("x-a", ""), ("x-a", "")] }),
     ("send authorization: bearer <JWT>", { $0["authorization"] = nil }),
     ("put the word bearer and a space", { $0["authorization"] = TestToken().text }),
     ("ends in white space", { $0["authorization"] = TestToken().authorization + "\n" }),
@@ -27,10 +27,10 @@ struct ExplanationTests {
     ("apns-priority \"\" is not one of 10, 5 and 1", { $0["apns-priority"] = "" }),
     ("has 65 bytes, at most 64", { $0["apns-collapse-id"] = String(repeating: "c", count: 65) }),
     (
-      "apns-push-type \"banner\" is not known: it is one of alert, background, ",
+      "apns-push-type \"banner\" is unknown: expected one of alert, background, ",
       { $0["apns-push-type"] = "banner" }
     ),
-    ("nothing stands after /3/device/", { $0[":path"] = "/3/device/" }),
+    ("the path has no device token after /3/device/", { $0[":path"] = "/3/device/" }),
     ("the device token \"abc\" has an odd number of digits", { $0[":path"] = "/3/device/abc" }),
     ("the device token \"xy\" has other characters", { $0[":path"] = "/3/device/xy" }),
     ("with a provider token it is always needed", { $0["apns-topic"] = nil }),

@@ -157,7 +157,7 @@ struct ProviderTokenRulesTests {
       "kid \"ABC\" is not among the trusted keys (MOCKKEY001): add its public key to provider.yaml"
     ),
     (TestToken(kid: "MOCKTEAM01", iss: "MOCKKEY001"), "iss and kid look swapped"),
-    (TestToken(iss: "T"), "iss \"T\" is not the team of key MOCKKEY001: it has to be MOCKTEAM01"),
+    (TestToken(iss: "T"), "iss \"T\" is not the team of key MOCKKEY001: it must be MOCKTEAM01"),
     (TestToken(alg: "none"), "alg \"none\" is not accepted: sign with ES256"),
     (TestToken(iat: "1699996220"), "iat is 63 min old"),
     (

@@ -82,7 +82,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("{}", 400, "lacks name", "flaky-503"), (#"{"name":5}"#, 400, "not a text", "text"),
+    ("{}", 400, "lacks name", "flaky-503"), (#"{"name":5}"#, 400, "must be a string", "string"),
     (#"{"name":"flaky-504"}"#, 422, "\"flaky-504\"", "Did you mean flaky-503?"),
     (#"{"name":"nobody-knows-this"}"#, 422, "\"nobody-knows-this\"", "What there is: healthy, flaky-503"),
     (#"{"name":"flaky-503?rte=1"}"#, 422, "params.rte", "Did you mean \"rate\"?"),
@@ -92,7 +92,7 @@ import Testing
     (#"{"name":"flaky-503","params":{"rate":{}}}"#, 400, "params.rate", "one of these"),
     (#"{"name":"flaky-503?rate"}"#, 400, "name cannot be", "?rate=0.5"),
     (#"{"name":"./mine.yaml"}"#, 400, "the path of a file", "PUT /api/v1/profiles/NAME"),
-    (#"{"name":"flaky-503","seed":"7"}"#, 400, "seed is not a whole number", "leave it out"),
+    (#"{"name":"flaky-503","seed":"7"}"#, 400, "seed must be a whole number", "omit it"),
     (#"{"name":"flaky-503","ttl":"5"}"#, 400, "ttl cannot be \"5\"", "500ms"),
     (#"{"name":"flaky-503","ttl":"0s"}"#, 400, "ttl cannot be", "longer than zero"),
     (#"{"name":"flaky-503","parms":{}}"#, 400, "\"parms\"", "Did you mean params?"),

@@ -153,16 +153,16 @@ import Testing
   }
 
   @Test(arguments: [
-    ("goaway", "{}", 400, "nothing says which", #"{"all": true}"#),
-    ("reset", "", 400, "nothing says which", #"{"all": true}"#),
-    ("close", #"{"all":false}"#, 400, "nothing says which", #"{"all": true}"#),
-    ("reset", #"{"all":true,"listener":0}"#, 400, "beside", "Leave out all"),
+    ("goaway", "{}", 400, "specifies no connections", #"{"all": true}"#),
+    ("reset", "", 400, "specifies no connections", #"{"all": true}"#),
+    ("close", #"{"all":false}"#, 400, "specifies no connections", #"{"all": true}"#),
+    ("reset", #"{"all":true,"listener":0}"#, 400, "excludes", "Omit all"),
     ("reset", #"{"connection":[]}"#, 400, "empty list", "c17"),
-    ("reset", #"{"connection":17}"#, 400, "connection is not", "leave it out"),
+    ("reset", #"{"connection":17}"#, 400, "connection must be", "omit it"),
     ("reset", #"{"listener":1}"#, 400, "listener is not", "from 0 to 0"),
     ("reset", #"{"listener":-1}"#, 400, "listener is not", "from 0 to 0"),
     ("reset", #"{"conection":"c1"}"#, 400, "\"conection\"", "Did you mean connection?"),
-    ("reset", #"{"all":true,"code":"CANCEL"}"#, 400, "\"code\"", "What there is: all"),
+    ("reset", #"{"all":true,"code":"CANCEL"}"#, 400, "\"code\"", "The members are all"),
     ("close", #"{"connection":"c9"}"#, 404, "not open: c9", "Open are c1."),
     ("goaway", #"{"all":true,"code":"NO_EROR"}"#, 400, "code: ", "NO_ERROR"),
     ("goaway", #"{"all":true,"last_stream":"none"}"#, 400, "last_stream: ", ""),

@@ -59,12 +59,12 @@ import Testing
 
   @Test(arguments: [
     ("ACMEKEY001", "{}", "lacks team_id"), ("ACMEKEY001", #"{"team_id":"ACMETEAM01"}"#, "lacks public_key"),
-    ("ACMEKEY001", #"{"team_id":"ACMETEAM01","public_key":"hello"}"#, "public_key cannot be used"),
+    ("ACMEKEY001", #"{"team_id":"ACMETEAM01","public_key":"hello"}"#, "public_key is invalid"),
     ("ACMEKEY001", #"{"team_id":"short","public_key":"x"}"#, "team_id \"short\""),
     ("short", #"{"team_id":"ACMETEAM01","public_key":"x"}"#, "key_id \"short\""),
     ("ACMEKEY001", #"{"key_id":"ACMEKEY002"}"#, "another key than the path"),
     ("ACMEKEY001", #"{"team":"ACMETEAM01"}"#, "\"team\""),
-    ("ACMEKEY001", #"{"team_id":"ACMETEAM01","public_key":"x","topics":"com.acme"}"#, "public_key cannot be used"),
+    ("ACMEKEY001", #"{"team_id":"ACMETEAM01","public_key":"x","topics":"com.acme"}"#, "public_key is invalid"),
   ])
   func explainsWhatItCannotTrust(keyID: String, body: String, detail: String) async throws {
     try await TestServer.run { server in
@@ -78,7 +78,7 @@ import Testing
 
   @Test(
     arguments: [
-      (["topics": "com.acme"], "topics is not a list of texts"), (["topics": [1]], "topics is not a list of texts"),
+      (["topics": "com.acme"], "topics must be a list of strings"), (["topics": [1]], "topics must be a list of strings"),
       (["environment": "moon"], "environment cannot be"), (["related_key_id": "x"], "related_key_id \"x\""),
     ] as [([String: any Sendable], String)])
   func explainsWhatIsWrongAboutAGoodKey(further: [String: any Sendable], detail: String) async throws {

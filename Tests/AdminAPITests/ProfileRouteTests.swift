@@ -163,7 +163,7 @@ import Testing
     ("PUT", "mine", "application/json", #"{"source":5}"#, 400, "a text"),
     ("PUT", "mine", "application/json", #"{"source":"rules: []","name":"mine"}"#, 400, "source"),
     ("PUT", "mine", "application/json", #"{"nmae":"mine"}"#, 422, "Did you mean \"name\"?"),
-    ("PUT", "mine", "application/yaml", "name: yours", 422, "leave the name out"),
+    ("PUT", "mine", "application/yaml", "name: yours", 422, "omit the name"),
     ("PUT", "mine", "application/yaml", "extends: [mine]", 422, "See problems."),
     ("PUT", "Mine", "application/yaml", "rules: []", 400, "lower-case letters"),
     ("PUT", String(repeating: "m", count: 65), "application/yaml", "rules: []", 400, "at most 64"),

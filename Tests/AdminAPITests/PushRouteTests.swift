@@ -37,7 +37,7 @@ import Testing
     ("topik=x", "topik", "did you mean topic?"), ("status=abc", "status", "whole number"),
     ("limit=5000", "limit", "from 0 to 1000"), ("topic=%zz", "percent-encoded", "%25"),
     ("topic=%ff", "percent-encoded", "%25"), ("topic=%4", "percent-encoded", "%25"), ("since=now", "since", "RFC 3339"),
-    ("limt=3", "limt", "device_token"), ("topic", "topic", "Give it a value"),
+    ("limt=3", "limt", "device_token"), ("topic", "topic", "Specify a value"),
   ])
   func explainsABadQuery(query: String, detail: String, hint: String) async throws {
     try await TestServer.run { server in
@@ -138,11 +138,11 @@ import Testing
   }
 
   @Test(arguments: [
-    ("", "nothing says which", "all=true"), ("all=false", "all cannot be", "left out"),
+    ("", "no pushes to delete", "all=true"), ("all=false", "all cannot be", "omitted"),
     ("all=", "all cannot be", "true"),
-    ("all=true&topic=a", "beside a filter", "Leave out all=true"), ("all=true&all=true", "2 times", "once"),
-    ("topic=a&limit=1", "no field \"limit\"", "The fields are"), ("order=asc", "no field \"order\"", "before"),
-    ("al=true", "no field \"al\"", "The fields are"),
+    ("all=true&topic=a", "excludes a filter", "Omit all=true"), ("all=true&all=true", "2 times", "once"),
+    ("topic=a&limit=1", "unknown field \"limit\"", "The fields are"), ("order=asc", "unknown field \"order\"", "before"),
+    ("al=true", "unknown field \"al\"", "The fields are"),
   ])
   func deletesNothingWithoutAClearScope(query: String, detail: String, hint: String) async throws {
     try await TestServer.run { server in

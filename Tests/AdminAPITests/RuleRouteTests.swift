@@ -184,7 +184,7 @@ import Testing
       #expect(answer.object["looked_at"] as? Int == 3)
       #expect(answer.object["fired"] as? Int == 0)
       let text = try #require(answer.object["text"] as? String)
-      #expect(text.hasPrefix("rule \"mine\": 3 pushes looked at, 0 fired"))
+      #expect(text.hasPrefix("rule \"mine\": 3 pushes evaluated, 0 fired"))
       #expect(text.contains("differs by case"))
     }
   }

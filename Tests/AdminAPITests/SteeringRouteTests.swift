@@ -26,13 +26,13 @@ import Testing
   @Test(arguments: [
     ("PUT", "/api/v1/clock", "{}", "lacks mode", "frozen"),
     ("PUT", "/api/v1/clock", #"{"mode":"frozn"}"#, "mode cannot be", "Did you mean frozen?"),
-    ("PUT", "/api/v1/clock", #"{"mode":"real","now":"2026-01-31T12:00:00Z"}"#, "frozen clock", "/clock/advance"),
+    ("PUT", "/api/v1/clock", #"{"mode":"real","now":"2026-01-31T12:00:00Z"}"#, "mode frozen", "/clock/advance"),
     ("PUT", "/api/v1/clock", #"{"mode":"frozen","now":"noon"}"#, "now cannot be", "RFC 3339"),
-    ("PUT", "/api/v1/clock", #"{"mode":"frozen","now":5}"#, "now is not a text", "leave it out"),
+    ("PUT", "/api/v1/clock", #"{"mode":"frozen","now":5}"#, "now must be a string", "omit it"),
     ("PUT", "/api/v1/clock", #"{"mdoe":"frozen"}"#, "\"mdoe\"", "Did you mean mode?"),
     ("POST", "/api/v1/clock/advance", "{}", "lacks by", "20m"),
     ("POST", "/api/v1/clock/advance", #"{"by":"soon"}"#, "by cannot be \"soon\"", "20m"),
-    ("POST", "/api/v1/clock/advance", #"{"by":3600}"#, "by is not a text", "leave it out"),
+    ("POST", "/api/v1/clock/advance", #"{"by":3600}"#, "by must be a string", "omit it"),
   ])
   func explainsWhatItCannotDo(method: String, path: String, body: String, detail: String, hint: String) async throws {
     try await TestServer.run { server in
@@ -78,16 +78,16 @@ import Testing
   }
 
   @Test(arguments: [
-    ("PUT", "/api/v1/devices/xyz", "{}", "is no device token"),
-    ("PUT", "/api/v1/devices/abc", "{}", "is no device token"),
-    ("PUT", "/api/v1/devices/\(String(repeating: "a", count: 402))", "{}", "is no device token"),
+    ("PUT", "/api/v1/devices/xyz", "{}", "is not a device token"),
+    ("PUT", "/api/v1/devices/abc", "{}", "is not a device token"),
+    ("PUT", "/api/v1/devices/\(String(repeating: "a", count: 402))", "{}", "is not a device token"),
     ("POST", "/api/v1/devices", "{}", "lacks token"),
-    ("POST", "/api/v1/devices", #"{"token":"zz"}"#, "is no device token"),
+    ("POST", "/api/v1/devices", #"{"token":"zz"}"#, "is not a device token"),
     ("PUT", "/api/v1/devices/ab12", #"{"token":"ab13"}"#, "another device token"),
     ("PUT", "/api/v1/devices/ab12", #"{"state":"offline"}"#, "state cannot be \"offline\""),
     ("PUT", "/api/v1/devices/ab12", #"{"environment":"prod"}"#, "environment cannot be \"prod\""),
     ("PUT", "/api/v1/devices/ab12", #"{"topic":""}"#, "topic is empty"),
-    ("PUT", "/api/v1/devices/ab12", #"{"topic":["a"]}"#, "topic is not a text"),
+    ("PUT", "/api/v1/devices/ab12", #"{"topic":["a"]}"#, "topic must be a string"),
     ("PUT", "/api/v1/devices/ab12", #"{"since":"yesterday"}"#, "since cannot be"),
     ("PUT", "/api/v1/devices/ab12", #"{"sate":"online"}"#, "\"sate\""),
   ])

@@ -229,7 +229,7 @@ def test_a_body_that_never_ends_ends_its_stream(after):
     slow, told = after(drips_its_body)
     answer, status, said, record = slow.seen
     assert (answer.headers, answer.reset, status, said) == (None, CANCEL, 200, [])
-    assert len(told) == 1 and "stream 1 reset with CANCEL: its request does not come whole" in told[0]
+    assert len(told) == 1 and "stream 1 reset with CANCEL: its request is incomplete" in told[0]
     assert (record["outcome"], record["accepted"], record["served"]["reset"]) == ("rejected", False, "CANCEL")
 
 
@@ -237,14 +237,14 @@ def test_an_answer_without_window_is_given_up(after):
     slow, told = after(gives_no_window)
     answer, status, said, record = slow.seen
     assert (answer.status, answer.data, answer.reset, status, said) == (400, [], CANCEL, 200, [])
-    assert len(told) == 1 and "stream 1 reset with CANCEL: its answer is not taken" in told[0]
+    assert len(told) == 1 and "stream 1 reset with CANCEL: its response is not read" in told[0]
     assert record["served"]["status"] == 400
 
 
 def test_a_client_that_never_reads_is_closed(after):
     slow, told = after(reads_nothing)
     assert isinstance(slow.seen, (Closed, OSError)) and not isinstance(slow.seen, TimeoutError), slow.seen
-    assert len(told) == 1 and "does not read its answers, closed" in told[0]
+    assert len(told) == 1 and "does not read its responses, closed" in told[0]
 
 
 def test_a_provider_beside_all_of_them_got_its_answers(siege):

@@ -366,8 +366,8 @@ def test_what_is_no_duration_moves_no_clock(start, arguments):
 
 
 @pytest.mark.parametrize(("action", "words"), [
-    ({"reset_stream": {"code": "REFUSED_STREAM"}}, "stream reset by the server: REFUSED_STREAM (0x7)"),
-    ({"reset_stream": {"code": "INTERNAL_ERROR"}}, "stream reset by the server: INTERNAL_ERROR (0x2)"),
+    ({"reset_stream": {"code": "REFUSED_STREAM"}}, "the server reset the stream without a response: REFUSED_STREAM (0x7)"),
+    ({"reset_stream": {"code": "INTERNAL_ERROR"}}, "the server reset the stream without a response: INTERNAL_ERROR (0x2)"),
     ({"goaway": {"code": "ENHANCE_YOUR_CALM"}}, "GOAWAY ENHANCE_YOUR_CALM (0xb)"),
 ], ids=str)
 def test_send_names_http2_errors(start, device, action, words):

@@ -218,7 +218,7 @@ def test_a_file_is_sent_and_used(start, written, device):
 
 @pytest.mark.parametrize(("arguments", "word"), [
     (["profile", "use", "flaky-504"], "flaky-503"), (["profile", "use", "flaky-503?rate=7"], "rate"),
-    (["profile", "set", "speed=1"], "speed"), (["profile", "set", "speed"], "KNOB=VALUE"),
+    (["profile", "set", "speed=1"], "speed"), (["profile", "set", "speed"], "PARAMETER=VALUE"),
     (["profile", "use", "healthy", "--ttl", "5"], "--ttl"), (["rule", "add", "{}"], "do"),
     (["rule", "add", "{"], "rule"), (["rule", "add", "/does/not/exist.yaml"], "/does/not/exist.yaml"),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
@@ -317,7 +317,7 @@ def test_explain_says_why_a_rule_did_not_fire(start, device):
     assert status(server, device) == 200
     for command in (["rule", "explain", "topic-down"], ["profile", "explain", "topic-down"], ["profile", "explain"]):
         text = done(server, *command)
-        assert 'rule "topic-down": 1 push looked at, 0 fired' in text
+        assert 'rule "topic-down": 1 push evaluated, 0 fired' in text
         assert re.search(r'topic +0 of 1 match.*"com\.example\.app" \(1, differs by case\)', text)
     unknown = server.command("rule", "explain", "topic-dwn")
     assert unknown.returncode == UNEXPECTED and "topic-down" in unknown.stderr
@@ -371,7 +371,7 @@ def test_ls_is_a_table_on_a_terminal_only(binary, server):
     while b"chaos-mix" not in shown:
         shown += os.read(ours, 65536)
     process.wait(PATIENCE)
-    assert shown.decode().split()[:4] == ["NAME", "STATE", "KNOBS", "ORIGIN"]
+    assert shown.decode().split()[:4] == ["NAME", "STATE", "PARAMETERS", "ORIGIN"]
 
 
 @pytest.mark.parametrize("command", [["profile", "ls"], ["profile", "show"], ["profile", "show", "healthy"],
@@ -435,7 +435,7 @@ def test_simulate_knows_the_profiles_of_a_folder(binary, written):
     ran = run(binary, "profile", "simulate", "mine", "--pushes", "10", environment={"APNS_MOCK_PROFILES": str(folder)})
     assert ran.returncode == DONE
     ran = run(binary, "profile", "simulate", "mine", "--pushes", "10")
-    assert ran.returncode == USAGE and 'no profile "mine"' in ran.stderr
+    assert ran.returncode == USAGE and 'unknown profile "mine"' in ran.stderr
 
 
 def test_show_without_a_server(binary, written, tmp_path):

@@ -157,7 +157,7 @@ def test_with_held_pushes_and_readers_nothing_is_lost(binary, certs, tmp_path, n
         assert time.monotonic() - began < 20, "neither what is held nor who reads slowly may delay the end for long"
     assert_nothing_is_lost(loaders, export)
     assert not server.port_file.exists() and list(tmp_path.iterdir()) == [export]
-    assert f"{len(export.read_text().splitlines())} pushes written to {export}" in server.log()
+    assert f"{len(export.read_text().splitlines())} pushes to {export}" in server.log()
 
 
 def test_a_hang_up_while_it_stops_changes_nothing(binary, certs, tmp_path):

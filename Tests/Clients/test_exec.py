@@ -163,7 +163,7 @@ def test_settings_are_checked_before_the_program_starts(ex, place):
     done = ex("--rules", "odd", program=["touch", "started"])
     assert done.returncode == 2 and "--rules" in done.stderr
     done = ex("--export", "no/folder/out.ndjson", program=["touch", "started"])
-    assert done.returncode == 2 and "--export: no/folder/out.ndjson: its folder cannot be written to" in done.stderr
+    assert done.returncode == 2 and "--export: no/folder/out.ndjson: the folder is not writable" in done.stderr
     assert not (place / "started").exists()
 
 
@@ -322,7 +322,7 @@ def test_the_export_has_what_came(ex, place):
 def test_an_export_that_fails_is_told(ex):
     done = ex("--export", "/dev/full", program=["sh", "-c", PUSH])
     assert done.returncode == 1
-    assert "apns-mock: --export: /dev/full: cannot be written: No space left on device; the inbox is lost" in done.stderr
+    assert "apns-mock: --export: /dev/full: cannot be written: No space left on device; the inbox (" in done.stderr
     assert os.stat("/dev/full").st_rdev, "it is still what it was"
     assert ex("--export", "/dev/full", program=["sh", "-c", "exit 6"]).returncode == 6
 
@@ -433,7 +433,7 @@ def test_an_abandoned_push_fails_a_run_at_once(ex, attempts, statuses, code):
 
 def test_findings_that_nobody_can_know(ex):
     done = ex("--fail-on-findings", "all", "--max-records", "1", program=["sh", "-c", f"{PUSH}; {PUSH}"])
-    assert done.returncode == 5 and "nobody knows" in done.stderr
+    assert done.returncode == 5 and "findings are inconclusive" in done.stderr
     done = ex("--fail-on-findings", "all", "--max-records", "1", program=["sh", "-c", f"{BARE}; {BARE}"])
     assert done.returncode == 1, "what is certain goes before what nobody knows"
 
@@ -502,4 +502,4 @@ def test_help_shows_the_defaults_of_exec(binary):
 def test_a_run_without_pushes_has_not_shown_anything(ex, flags, script, code):
     done = ex(*flags, program=["sh", "-c", script])
     assert done.returncode == code, done.stderr
-    assert ("the inbox has no push" in done.stderr) == ("--allow-no-pushes" not in flags)
+    assert ("no push arrived" in done.stderr) == ("--allow-no-pushes" not in flags)

@@ -174,7 +174,7 @@ def test_explain_tells_why_a_rule_did_not_fire(mock, faults):
         statuses(wire, mock, many(3))
     told = faults.explain(rule)
     assert (told["looked_at"], told["fired"]) == (3, 0)
-    assert 'rule "topic-down": 3 pushes looked at, 0 fired' in told["text"]
+    assert 'rule "topic-down": 3 pushes evaluated, 0 fired' in told["text"]
     assert "differs by case" in told["text"]
 
 

@@ -108,7 +108,7 @@ def test_a_retry_before_its_retry_after(scene, faults):
     assert again(scene, device, 2, [PAUSE]) == [429, 200]
     assert found(scene) == {"hot-retry": 1}
     (item,) = scene.api("GET", "/findings")["items"]
-    assert "retry-after asked for 30s" in item["records"][0]["explanation"]
+    assert "retry-after requires 30s" in item["records"][0]["explanation"]
 
 
 def test_no_backoff(scene, faults):
@@ -378,7 +378,7 @@ def test_findings_are_told_everywhere(scene, faults):
     assert item["records"] == [{
         "seq": second["seq"], "evidence": [first["seq"], second["seq"]],
         "explanation":
-            f"push {first['seq']} was answered 400 BadDeviceToken, and nothing that the answer is about has changed since",
+            f"push {first['seq']} was answered 400 BadDeviceToken, and nothing relevant to this response has changed since",
     }]
     assert item["summary"].endswith(".") and item["advice"].endswith(".") and item["more"] == 0
     assert scene.api("GET", "/findings", device_token=new_device())["items"] == []
@@ -436,7 +436,7 @@ def test_a_rejected_push_is_explained(scene, faults):
     story = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
     assert story["text"].startswith("APNs would answer 400 BadPriority: ")
     assert [step["result"] for step in story["rules"]] == ["rejected-by-apns"]
-    assert story["advice"] == "Mend what the answer names before it is sent again."
+    assert story["advice"] == "Fix the cause named in the response before sending it again."
 
 
 def test_the_commands(scene):
@@ -448,7 +448,7 @@ def test_the_commands(scene):
     assert told.stdout.rstrip("\n").split("\t")[:4] == ["retried-permanent", "1", str(second), f"{first},{second}"]
     assert json.loads(scene.command("findings", "--json").stdout) == scene.api("GET", "/findings")
     silent = scene.command("findings", "status:200")
-    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "nothing is wrong with these pushes\n")
+    assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "no findings for these pushes\n")
     assert scene.command("findings", "nonsense:1").returncode == 2
     one = scene.command("get", second)
     assert json.loads(one.stdout)["findings"] == ["retried-permanent"]

@@ -61,7 +61,7 @@ def test_data_that_a_full_disk_does_not_take_is_an_error(filled, command):
     done = in_shell(f'"$mock" {command} > /dev/full', filled)
     assert done.returncode == 1, done.stderr
     last = done.stderr.splitlines()[-1]
-    assert last == "error: standard output cannot be written: No space left on device; make room, or send it elsewhere"
+    assert last == "error: cannot write to standard output: No space left on device; free space, or redirect the output"
 
 
 @full_device
@@ -95,7 +95,7 @@ def test_a_closed_standard_output_is_an_error(filled):
     """The connection to the server must not get the closed descriptor's number, and the data with it."""
     done = in_shell('"$mock" export $at >&-', filled)
     assert (done.returncode, done.stderr.count("\n")) == (1, 1)
-    assert "standard output cannot be written: Bad file descriptor" in done.stderr
+    assert "cannot write to standard output: Bad file descriptor" in done.stderr
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&- >&- 2>&-", "2>/dev/full"])
@@ -334,7 +334,7 @@ def test_a_server_whose_log_nobody_reads_serves_on(unread_log):
 
     def is_told():
         said.append(read_all(reading))
-        return b" log lines were dropped: nobody read them" in b"".join(said)
+        return b" log lines were dropped because standard error was not read" in b"".join(said)
 
     await_that(is_told, "the gap is not told")
     lines = b"".join(said).splitlines()

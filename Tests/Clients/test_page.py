@@ -12,12 +12,12 @@ import pytest
 KINDS = [
     ("alert", "", {"aps": {"alert": {"title": "Hello there", "subtitle": "Sub", "body": "Body text"}, "badge": 3, "sound": "chime.caf",
      "interruption-level": "time-sensitive", "thread-id": "orders"}}, "Hello there",
-     ["A device shows this", "Sub", "Body text", "chime.caf", "time-sensitive", "orders"]),
+     ["A device displays this", "Sub", "Body text", "chime.caf", "time-sensitive", "orders"]),
     ("alert", "", {"aps": {"alert": {"title-loc-key": "SHIPPED", "loc-key": "PARCEL_%@", "loc-args": ["4711"]}}}, "SHIPPED",
-     ["A device shows this", "PARCEL_%@", "4711", "looked up in the app"]),
+     ["A device displays this", "PARCEL_%@", "4711", "looked up in the app"]),
     ("alert", "", {"aps": {"badge": 0}}, "badge 0", ["Nothing is displayed", "The badge of the app becomes 0"]),
     ("alert", "", {"aps": {}}, "nothing to show", ["Nothing is displayed", "neither text nor badge nor sound"]),
-    ("alert", "", {"aps": {"alert": 7}}, "nothing to show", ["Nothing is displayed", "neither a text nor an object"]),
+    ("alert", "", {"aps": {"alert": 7}}, "nothing to show", ["Nothing is displayed", "neither a string nor an object"]),
     ("alert", "", "no JSON", "not JSON", ["Nothing is displayed", "not JSON", "The device drops it"]),
     ("alert", "", [1], "nothing to show", ["Nothing is displayed", "no object"]),
     ("background", "", {"aps": {"content-available": 1}}, "silent", ["Nothing is displayed", "wakes the app", "Send 5"]),
@@ -37,7 +37,7 @@ KINDS = [
      ["Nothing is displayed", "timestamp is missing"]),
     ("complication", ".complication", {"aps": {}}, "complication", ["Nothing is displayed", "complication"]),
     ("fileprovider", ".pushkit.fileprovider", {"aps": {}}, "file provider", ["Nothing is displayed"]),
-    ("location", ".location-query", {"aps": {}}, "location query", ["Nothing is displayed", "where the device is"]),
+    ("location", ".location-query", {"aps": {}}, "location query", ["Nothing is displayed", "the device's location"]),
 ]
 
 
@@ -69,7 +69,7 @@ def test_what_apns_refused_is_not_said_to_be_shown(server, look, provider, devic
     provider(server).push(device, {"aps": {"alert": "Hello"}}, topic="not a topic")
     view = look(server, f"/?push={server.record(device)['seq']}")
     view.page.locator(".statement").wait_for()
-    assert "APNs did not take this push (BadTopic)" in view.page.locator(".statement").inner_text()
+    assert "APNs did not accept this push (BadTopic)" in view.page.locator(".statement").inner_text()
     view.page.get_by_role("tab", name="Verdict").click()
     told = server.api("GET", f"/pushes/{server.record(device)['seq']}/explain")
     view.page.locator(".verdict-advice", has_text=told["advice"]).wait_for()
@@ -127,7 +127,7 @@ def test_search_is_the_query_language_and_stands_in_the_address(server, look, pr
     view.page.get_by_label("Search pushes").fill(f"token:{device} text:needle")
     view.row("Needle").wait_for()
     view.page.get_by_label("Search pushes").fill(f"token:{device} status:429")
-    view.page.get_by_text("No push matches.").wait_for()
+    view.page.get_by_text("No pushes match.").wait_for()
 
 
 def test_a_query_that_cannot_be_read_is_explained(server, look):
@@ -204,7 +204,7 @@ def test_keys(start, look, provider, device):
     assert view.page.evaluate("() => getComputedStyle(document.body).backgroundColor") == dark, "the theme is kept"
     keys.press("?")
     sheet = view.page.get_by_role("dialog")
-    assert "copy its apns-id" in sheet.inner_text()
+    assert "copy the apns-id" in sheet.inner_text()
     keys.press("Escape")
     sheet.wait_for(state="detached")
 
@@ -221,7 +221,7 @@ def test_keys_walk_through_attempts(start, look, provider, device):
     view.page.locator(".detail-line", has_text="#2").wait_for()
     view.page.keyboard.press("]")
     view.page.locator(".detail-line", has_text="#3").wait_for()
-    view.page.get_by_role("button", name="Fold attempts").click()
+    view.page.get_by_role("button", name="Group retries").click()
     view.until("() => document.querySelectorAll('.row').length === 1")
     view.page.locator(".row .chip", has_text="3 attempts").wait_for()
 

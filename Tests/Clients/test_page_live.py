@@ -20,7 +20,7 @@ def with_rows(count, server, look, provider, device):
 def test_the_first_push_appears_without_reload(start, look, provider, device):
     server = start()
     view = look(server).live()
-    view.page.get_by_text("No push yet.").wait_for()
+    view.page.get_by_text("No pushes yet.").wait_for()
     assert provider(server).alert(device, "Welcome") == 200
     view.row("Welcome").wait_for()
     assert view.page.locator(".list-count").inner_text() == "1 push"
@@ -30,7 +30,7 @@ def test_the_first_push_appears_without_reload(start, look, provider, device):
 def test_the_empty_page_tells_how_to_point_a_client_here(start, look):
     server = start()
     view = look(server).live()
-    view.page.get_by_role("button", name="Point a client here").last.click()
+    view.page.get_by_role("button", name="Connect a client").last.click()
     settings = view.page.locator(".settings")
     settings.get_by_text(server.ca).wait_for()
     said = settings.inner_text()
@@ -38,7 +38,7 @@ def test_the_empty_page_tells_how_to_point_a_client_here(start, look):
         assert value in said
     for name in ("curl", "Pushy (Java)", "node-apn (Node)", "apns2 (Go)", "APNSwift", "aioapns (Python)", "apnotic (Ruby)"):
         view.page.get_by_role("button", name=name, exact=True).click()
-        lines = view.page.get_by_label("Lines to paste").inner_text()
+        lines = view.page.get_by_label("Code example").inner_text()
         assert str(server.port) in lines, name
 
 
@@ -121,7 +121,7 @@ def test_a_reset_is_followed(start, look, provider, device):
     view.page.locator(".pill", has_text="1 new").wait_for()
     assert row.bounding_box() == before
     server.api("POST", "/reset", {"inbox": True})
-    view.page.get_by_text("No push yet.").wait_for()
+    view.page.get_by_text("No pushes yet.").wait_for()
     one.alert(device, "A new beginning")
     view.row("A new beginning").wait_for()
 
@@ -170,11 +170,11 @@ def test_faults_are_seen_turned_and_halted(start, look, provider, device):
     assert one.alert(device, "Calm") == 200
     slider.fill("1")
     view.page.locator(".bar-profile", has_text="rate 1,").wait_for()
-    view.page.get_by_role("button", name="Halt all faults").click()
-    view.page.locator("#banner", has_text="halted").wait_for()
+    view.page.get_by_role("button", name="Pause faults").click()
+    view.page.locator("#banner", has_text="paused").wait_for()
     assert one.alert(device, "Halted") == 200
-    view.page.get_by_role("button", name="Let faults go on").click()
-    view.page.locator("#banner", has_text="in force").wait_for()
+    view.page.get_by_role("button", name="Resume faults").click()
+    view.page.locator("#banner", has_text="active").wait_for()
     assert one.alert(device, "Faulted again") == 503
     view.page.get_by_role("button", name="Off", exact=True).click()
     view.page.locator("#banner").wait_for(state="hidden")
@@ -185,7 +185,7 @@ def test_a_rule_is_added_explained_and_removed(start, look, provider, device):
     server = start()
     view = look(server, "/?view=faults").live()
     view.page.get_by_text("Add a rule").click()
-    text = view.page.get_by_label("As JSON, in the words of a profile file")
+    text = view.page.get_by_label("JSON with the syntax of a profile file")
     text.fill('{"name": "late", "do": {"respond": {"status": 429, "raeson": "TooManyRequests"}}}')
     view.page.get_by_role("button", name="Add the rule").click()
     view.page.locator(".notice.is-error").wait_for()
@@ -212,7 +212,7 @@ def test_a_profile_for_a_while_counts_down_and_its_rules_are_explained(start, lo
     view.until("(before) => document.querySelector('#banner .countdown').textContent !== before", before)
     provider(server).alert(device, "Looked at")
     view.page.get_by_role("button", name="Why did flaky fire or not").click()
-    view.page.locator(".code", has_text="looked at").wait_for()
+    view.page.locator(".code", has_text="evaluated").wait_for()
 
 
 def test_devices_show_their_screens_and_can_be_uninstalled(start, look, provider, device):
@@ -224,7 +224,7 @@ def test_devices_show_their_screens_and_can_be_uninstalled(start, look, provider
     screen = view.page.locator(".screen")
     screen.get_by_text("In its place").wait_for()
     assert "On the screen" not in screen.inner_text() and "4" in screen.inner_text()
-    view.page.get_by_role("button", name="Uninstall now").click()
+    view.page.get_by_role("button", name="Uninstall").click()
     view.page.locator(".device .chip", has_text="unregistered").wait_for()
     assert one.alert(device, "Gone") == 410
     view.page.get_by_role("button", name="Register again").click()
@@ -253,10 +253,10 @@ def test_a_token_is_taken_from_the_address_or_asked_for(start, look, provider, d
     view = look(server, "/#token=open-sesame" if way == "address" else "/")
     if way == "question":
         view.page.get_by_role("textbox", name="Token").fill("wrong")
-        view.page.get_by_role("button", name="Go on").click()
-        view.page.get_by_text("not the right one").wait_for()
+        view.page.get_by_role("button", name="Continue").click()
+        view.page.get_by_text("The token is wrong").wait_for()
         view.page.get_by_role("textbox", name="Token").fill("open-sesame")
-        view.page.get_by_role("button", name="Go on").click()
+        view.page.get_by_role("button", name="Continue").click()
         view.complaints.clear()  # The browser itself logs each 401.
     view.live()
     view.row("Secret").wait_for()

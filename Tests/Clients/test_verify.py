@@ -83,7 +83,7 @@ def test_a_number_is_no_text(server, device):
     hints = [
         row["hint"] for near in verify(server, device, expect=[{"match": {"payload": {"/aps/badge": 3}}}])[
             "expectations"][0]["nearest"] for row in near["criteria"]]
-    assert "a text, not a number" in hints
+    assert "a string, not a number" in hints
 
 
 def test_it_waits_for_what_is_to_come(server, device):
@@ -275,7 +275,7 @@ def test_the_command_waits(server, device):
      ['FILE:2:5: /expect/0/macth: an expectation has no "macth". Did you mean match?',
       "FILE:3:5: /expect/0/count: a whole number", 'FILE:4:9: /order/0: no expectation is called "x"']),
     ('{"expect": [],\n "tiemout": "1s"}', ["FILE:2:2: /tiemout: "]),
-    ("expect: [\n", ["FILE:2:1: neither JSON nor YAML"]), ("", ["FILE: there is nothing in it"]),
+    ("expect: [\n", ["FILE:2:1: neither JSON nor YAML"]), ("", ["FILE: the file is empty"]),
     ("{}", ["FILE:1:1: nothing is expected"]),
 ])
 def test_the_command_tells_every_mistake_with_its_line(server, tmp_path, text, lines):

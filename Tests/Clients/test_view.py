@@ -311,9 +311,9 @@ def test_standard_input_can_be_viewed(export, view):
 
 
 @pytest.mark.parametrize(("text", "words"), [
-    ("hello\n", "{path}:1: no record of a push begins here"),
+    ("hello\n", "{path}:1: expected a record of a push"),
     ("{line}\n{{\"seq\": 2}}\n", "{path}:2: no record of a push: outcome is missing"),
-    ("{line}\n{half}", "{path}:2: the record that begins here has no end"),
+    ("{line}\n{half}", "{path}:2: the record that begins here is incomplete"),
     ("{half}\n{line}\n", "{path}:1: "),
     ("{line}\n{line}\n", "{path}:2: seq 1 comes after seq 1"),
     ("[{line},\n", "{path}:2: the list of records has no end"),

@@ -528,8 +528,8 @@ def test_tail_goes_on_after_a_lost_connection(start, device, tmp_path):
         assert tail.sequence() == sorted(set(tail.sequence()))
         first = tail.sequence()[0]
         assert tail.sequence() == [one["seq"] for one in server.pushes(device_token=device) if one["seq"] >= first]
-        assert sum("trying again" in words for words in tail.words) == 3
-        assert sum("connected again" in words for words in tail.words) == 3
+        assert sum("trying to reconnect" in words for words in tail.words) == 3
+        assert sum("reconnected" in words for words in tail.words) == 3
         server.signal(signal.SIGTERM)
         assert tail.process.wait(timeout=20) == 0
     line.close()
@@ -553,7 +553,7 @@ def test_tail_finds_a_server_that_was_started_again(binary, certs, device):
         with Tail(server) as tail:
             tail.begin(server, device)
             server.kill()
-            tail.until(lambda: any("trying again" in words for words in tail.words))
+            tail.until(lambda: any("trying to reconnect" in words for words in tail.words))
             before = len(tail.lines)
             again = Server(binary, certs)
             try:

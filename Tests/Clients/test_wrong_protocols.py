@@ -205,7 +205,7 @@ def test_a_client_that_comes_again_and_again_does_not_fill_the_log(start):
                 pass
     told = server.logged("plain text", count=100)
     assert len(told) == 100
-    assert "more of it from 127.0.0.1 is told at the level debug" in told[-1] and "more of it" not in told[-2]
+    assert "further messages about 127.0.0.1 are logged at level debug" in told[-1] and "further messages" not in told[-2]
     # A different problem is logged.
     with connect(server) as wire:
         wire.write(b"\0\0\0\4\0\0\0\0\1")  # SETTINGS on a stream

@@ -94,8 +94,8 @@ import Testing
 
   @Test(
     arguments: [
-      (.request, "0 pushes looked at"), (.response, "0 pushes looked at"), (.tls, "0 connections looked at"),
-      (.connection, "0 looks at connections"),
+      (.request, "0 pushes evaluated"), (.response, "0 pushes evaluated"), (.tls, "0 connections evaluated"),
+      (.connection, "0 evaluations of connections"),
     ] as [(Moment, String)])
   func tellsWhatItLooksAt(moment: Moment, words: String) throws {
     let plan = FaultPlan([Rule(name: "rule", moment: moment, action: .close)])

@@ -97,7 +97,7 @@ import Testing
     let failure = #expect(throws: ProfileFailure.self) { try library.profile(of: source) }
     #expect(
       failure?.problems.map(\.description) == [
-        #"base:12:37: rules[1].do.delay.fixed: the knob "hold" is of type int, and a duration stands here, "#
+        #"base:12:37: rules[1].do.delay.fixed: the parameter "hold" is of type int, expected a duration, "#
           + "make its type duration"
       ])
   }
@@ -113,7 +113,7 @@ import Testing
     let failure = #expect(throws: ProfileFailure.self) { try ProfileFixture.profile(text, ["use": "expird"]) }
     #expect(
       failure?.problems.map(\.description) == [
-        #"p.yaml:4:29: rules[0].do.certificate.use: there is no "expird" here (knob "use"), did you mean "expired"?"#
+        #"p.yaml:4:29: rules[0].do.certificate.use: unknown value "expird" (parameter "use"), did you mean "expired"?"#
       ])
     #expect(try ProfileFixture.profile(text, ["use": "untrusted"]).rules[0].action == .certificate(.untrusted))
   }

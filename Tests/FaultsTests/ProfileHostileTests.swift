@@ -17,9 +17,9 @@ import Testing
       (repeated("["), "nesting"), (repeated("- "), "nesting"), (repeated("{a: "), "nesting"),
       (repeated("- ", to: 100), "nested deeper than 32"),
       (repeated("{a: ", to: 200) + repeated("}", to: 50), "nested deeper"),
-      (repeated("? "), "keys are plain words"), (repeated("[[a]: 1]: 1\n"), "keys are plain words"),
-      ("? [a]\n: 1", "a key is a word, not a list"), ("{[a]: 1}", "a key is a word, not a list"),
-      ("a: &a [1]\nb: &b [*a]\nc: &c [*b]\nd: &d [*c]\ne: &e [*d]\n*e : 1", "keys are plain words"),
+      (repeated("? "), "keys must be scalars"), (repeated("[[a]: 1]: 1\n"), "keys must be scalars"),
+      ("? [a]\n: 1", "a key must be a scalar, not a list"), ("{[a]: 1}", "a key must be a scalar, not a list"),
+      ("a: &a [1]\nb: &b [*a]\nc: &c [*b]\nd: &d [*c]\ne: &e [*d]\n*e : 1", "keys must be scalars"),
       (bomb, "more than 20000 values"), ("[" + repeated("1,") + "]", "more than 20000 values"),
       (repeated("a", to: 1 << 20), "longer than 256 KiB"),
       ("a: \u{0}", "control characters"), ("\u{7F}", "control characters"), ("a: \u{FFFE}", "control characters"),
@@ -28,11 +28,11 @@ import Testing
       ("seed: " + repeated("9", to: 100_000), "is not a whole number"), ("seed: .nan", "is not a whole number"),
       ("seed: 1e400", "is not a whole number"), ("seed: !!int 5", "tags"),
       (repeated("\t"), "not YAML"), (repeated("\"a"), "not YAML"), (repeated("&a "), "not YAML"),
-      (repeated("%YAML 1.1\n"), "not YAML"), (repeated("---\n"), "a second document begins here"),
+      (repeated("%YAML 1.1\n"), "not YAML"), (repeated("---\n"), "the file contains a second document"),
       ("a: 1\n...\n---\nb: 1", "a second document"), (repeated("k", to: 1000) + ": 1", "kkk…: unknown"),
       (repeated("a: 1\n"), "more than once in this map: a"), ("<<: {a: 1}", "<<: unknown, did you mean \"extends\"?"),
-      ("", "there is nothing in it"), (repeated(" "), "there is nothing in it"),
-      (repeated("#\n"), "there is nothing in it"),
+      ("", "the file is empty"), (repeated(" "), "the file is empty"),
+      (repeated("#\n"), "the file is empty"),
     ])
   func isRefused(text: String, message: String) {
     let problems = ProfileFixture.lint(text)

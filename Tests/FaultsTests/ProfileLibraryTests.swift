@@ -71,7 +71,7 @@ import Testing
       let second = first.reloading(folder: folder)
       #expect(second.hasErrors)
       #expect(
-        second.problems.map(\.description) == ["\(folder)/slow.yaml:1:8: rules: a list stands here, not a number"])
+        second.problems.map(\.description) == ["\(folder)/slow.yaml:1:8: rules: expected a list, not a number"])
       #expect(try second.library.profile(named: "slow").profile.rules.count == 1)
       #expect(second.library.source(named: "gone") == nil)
       #expect(second.library.source(named: "new") != nil)
@@ -88,7 +88,7 @@ import Testing
       #expect(
         reading.problems.map(\.description) == [
           "\(folder)/long.yaml: longer than 256 KiB, see whether it is the right file",
-          "\(folder)/bad.yaml:1:8: rules: a list stands here, not a number",
+          "\(folder)/bad.yaml:1:8: rules: expected a list, not a number",
           "\(folder)/worse.yaml:1:1: this is not YAML: control characters are not allowed",
         ])
     }

@@ -38,7 +38,7 @@ import Testing
       address: {in: []}
       => 27: rules[0].when.address.in: an empty list: this can never match
       idle: {gt: 10m}
-      => 13: rules[0].when.idle: not known at request, it is at connection
+      => 13: rules[0].when.idle: not available at request, it is at connection
       topic: yes
       => 20: rules[0].when.topic: yes without quotation marks is true or false to YAML, quote it: "yes"
       topic: 2026-01-31
@@ -54,33 +54,33 @@ import Testing
       header: {a b: x}
       => 22: rules[0].when.header.a b: "a b" cannot be the name of a header field
       push_type: [alert]
-      => 24: rules[0].when.push_type: a list stands here, write {in: […]}
+      => 24: rules[0].when.push_type: expected a value, not a list, write {in: […]}
       push_type: {in: []}
       => 29: rules[0].when.push_type.in: an empty list: this can never match
       push_type: alrt
-      => 24: rules[0].when.push_type: "alrt" can never match: APNs rejects it before this rule is looked at, \
+      => 24: rules[0].when.push_type: "alrt" can never match: APNs rejects it before this rule is evaluated, \
       did you mean "alert"?
       priority: 7
-      => 23: rules[0].when.priority: "7" can never match: APNs rejects it before this rule is looked at, \
+      => 23: rules[0].when.priority: "7" can never match: APNs rejects it before this rule is evaluated, \
       priorities are 10, 5 and 1
       priority: high
       => 23: rules[0].when.priority: high is not a whole number from 0 to 255
       device_token: 'xyz'
-      => 27: rules[0].when.device_token: "xyz" can never match: APNs rejects it before this rule is looked at, \
+      => 27: rules[0].when.device_token: "xyz" can never match: APNs rejects it before this rule is evaluated, \
       device tokens are hexadecimal digits
       attempt: {gt: 3, lt: 4}
-      => 22: rules[0].when.attempt: nothing lies between these bounds: this can never match
+      => 22: rules[0].when.attempt: these bounds contain no value: this can never match
       attempt: {lt: 1}
-      => 22: rules[0].when.attempt: nothing lies between these bounds: this can never match
+      => 22: rules[0].when.attempt: these bounds contain no value: this can never match
       attempt: {prefix: '1'}
-      => 23: rules[0].when.attempt.prefix: prefix cannot be asked of it, equals, in, present, gt or lt can
+      => 23: rules[0].when.attempt.prefix: prefix does not apply to it, equals, in, present, gt or lt can
       topic: {gt: 3}
-      => 21: rules[0].when.topic.gt: gt cannot be asked of it, equals, prefix, glob, in or present can
+      => 21: rules[0].when.topic.gt: gt does not apply to it, equals, prefix, glob, in or present can
       topic: {}
       => 20: rules[0].when.topic: what must it be?, one of equals, prefix, glob, in, present
       topic: {prefix: a, glob: b*}
-      => 32: rules[0].when.topic.glob: prefix stands here already, one of the two says it; a second test of \
-      the same value goes under not, or into a rule of its own
+      => 32: rules[0].when.topic.glob: prefix is already specified, keep one of them; write a second test of \
+      the same value under not, or in another rule
       topic: {present: maybe}
       => 30: rules[0].when.topic.present: maybe is neither true nor false
       size: {gt: big}
@@ -90,11 +90,11 @@ import Testing
       jwt: {age: {gt: 30}}
       => 29: rules[0].when.jwt.age.gt: 30 has no unit, did you mean 30s?
       status: 503
-      => 13: rules[0].when.status: not known at request, it is at response
+      => 13: rules[0].when.status: not available at request, it is at response
       topic: a, not: {topic: a}
       => 6: rules[0].when.not: this can never match: what the rule is for is excluded as well
       topic: a, not: [{}]
-      => 29: rules[0].when.not[0]: nothing is excluded here, which is everything, leave it out, or say what is
+      => 29: rules[0].when.not[0]: an empty not excludes everything, omit it, or add a condition
       """))
   func conditions(row: LintTable.Row) {
     #expect(ProfileFixture.lint("rules:\n  - {when: {\(row.text)}, do: {close: {}}}\n") == ["p.yaml:2:" + row.problem])
@@ -104,38 +104,38 @@ import Testing
     arguments: LintTable(
       """
       rules: [{do: {respond: {status: 400, reason: BadDeviceTokn}}}]
-      => 1:38: warning: rules[0].do.respond.reason: APNs has no reason "BadDeviceTokn" that is known, did you \
+      => 1:38: warning: rules[0].do.respond.reason: unknown reason "BadDeviceTokn", did you \
       mean "BadDeviceToken"?
       rules: [{at: response, when: {reason: Unknown}, do: {split_body: }}]
-      => 1:39: warning: rules[0].when.reason: APNs has no reason "Unknown" that is known
+      => 1:39: warning: rules[0].when.reason: unknown reason "Unknown"
       rules: [{stage: before_validation, when: {push_type: foo}, do: {close: }}]
       => 1:54: warning: rules[0].when.push_type: APNs knows no "foo", the push types are alert, background, \
       complication, controls, fileprovider, liveactivity, location, mdm, pushtotalk, voip, widgets
       rules: [{at: tls, stage: before_validation, do: {stall: }}]
-      => 1:19: warning: rules[0].stage: nothing is validated at tls
+      => 1:19: warning: rules[0].stage: there is no validation at tls
       rules: [{trigger: {draw_per: push}, do: {close: }}]
-      => 1:20: warning: rules[0].trigger.draw_per: nothing is drawn without a probability, leave it out, or \
-      say how likely
+      => 1:20: warning: rules[0].trigger.draw_per: it has no effect without a probability, omit it, or \
+      add a probability
       rules: [{trigger: {times_per: push}, do: {close: }}]
-      => 1:20: warning: rules[0].trigger.times_per: nothing is counted, it belongs to first, after, every and \
-      times
+      => 1:20: warning: rules[0].trigger.times_per: it has no effect without a count, it belongs to first, after, \
+      every and times
       rules: [{trigger: {probability: 0}, do: {close: }}]
       => 1:20: warning: rules[0].trigger.probability: this never fires
       rules: [{trigger: {max_active: 5}, do: {close: }}]
-      => 1:10: warning: rules[0].trigger.max_active: nothing is held here, it belongs to delay and hang
+      => 1:10: warning: rules[0].trigger.max_active: no push is delayed here, it belongs to delay and hang
       rules: [{trigger: {window: {every: 5s, for: 5s}}, do: {close: }}]
       => 1:28: warning: rules[0].trigger.window: open for as long as until it opens again: it never closes
       rules: [{when: {jwt: {age: {gt: 2h}}}, do: {close: }}]
       => 1:9: warning: rules[0].when.jwt.age: this never fires: provider tokens older than 1h are rejected \
-      before, raise apns: {token_max_age: …}, or say stage: before_validation
+      before, raise apns: {token_max_age: …}, or use stage: before_validation
       rules: [{at: settings, do: {settings: {after: 1s}}}]
-      => 1:39: warning: rules[0].do.settings: SETTINGS without a setting change nothing
+      => 1:39: warning: rules[0].do.settings: SETTINGS without a setting have no effect
       rules: [{do: {hang: {for: 11m}}}]
-      => 1:9: warning: rules[0].do: a push is held for 10m at most, raise limits: {max_hold: …}
+      => 1:9: warning: rules[0].do: a push is delayed at most 10m, raise limits: {max_hold: …}
       limits: {max_hold: 1s}\\nrules: [{do: {choose: [{close: }, {delay: {uniform: {min: 0s, max: 2s}}}]}}]
-      => 2:9: warning: rules[0].do: a push is held for 1s at most, raise limits: {max_hold: …}
+      => 2:9: warning: rules[0].do: a push is delayed at most 1s, raise limits: {max_hold: …}
       params: {x: {type: int, default: 1}}
-      => 1:10: warning: params.x: this knob turns nothing, use it as "${x}"
+      => 1:10: warning: params.x: this parameter is not used, use it as "${x}"
       """))
   func warnings(row: LintTable.Row) throws {
     #expect(ProfileFixture.lint(row.text) == ["p.yaml:" + row.problem])
@@ -179,8 +179,8 @@ import Testing
   func shadows(first: String, second: String, isShadowed: Bool) {
     let found = ProfileFixture.lint("rules:\n  - {\(first)}\n  - {\(second)}\n")
     let warning =
-      "p.yaml:3:5: warning: rules[1]: never looked at: \"rule-1\" in line 2 takes everything before it, "
-      + "put it above, or give the other one a when"
+      "p.yaml:3:5: warning: rules[1]: never evaluated: \"rule-1\" in line 2 matches everything before it,  "
+      + "move it up, or add a when to the other rule"
     #expect(found == (isShadowed ? [warning] : []))
   }
 }

@@ -19,7 +19,7 @@ import Testing
       rules: [{do: {clos: {}}}]
       => 1:15: rules[0].do.clos: unknown, did you mean "close"?
       rules: [{do: {close: {for: 5s}}}]
-      => 1:23: rules[0].do.close.for: unknown, nothing can stand here
+      => 1:23: rules[0].do.close.for: unknown, no keys are allowed here
       rules: [{do: {hang: {fro: 5s}}}]
       => 1:22: rules[0].do.hang.fro: unknown, did you mean "for"?
       rules: [{when: {token: aa}, do: {close: {}}}]
@@ -33,13 +33,13 @@ import Testing
       a: 1\\nb: 2\\na: 3
       => 1:1: more than once in this map: a
       rules: 5
-      => 1:8: rules: a list stands here, not a number
+      => 1:8: rules: expected a list, not a number
       rules: [5]
-      => 1:9: rules[0]: a map stands here, not a number
+      => 1:9: rules[0]: expected a map, not a number
       apns: []
-      => 1:7: apns: a map stands here, not a list
+      => 1:7: apns: expected a map, not a list
       - name: x
-      => 1:1: a map stands here, not a list
+      => 1:1: expected a map, not a list
       """))
   func structure(row: LintTable.Row) {
     #expect(ProfileFixture.lint(row.text) == ["p.yaml:" + row.problem])
@@ -52,9 +52,9 @@ import Testing
       => 1:7: name: "Black Friday": a name is lower-case letters, digits and hyphens, at most 64, and no \
       hyphen in front, did you mean "black-friday"?
       extends: flaky-504
-      => 1:10: extends: there is no profile "flaky-504", did you mean "flaky-503"?
+      => 1:10: extends: unknown profile "flaky-504", did you mean "flaky-503"?
       name: x\\nextends: [x]
-      => 2:11: extends[0]: goes in a circle: x → x
+      => 2:11: extends[0]: circular reference: x → x
       seed: -4
       => 1:7: seed: -4 is not a whole number from 0 to 2⁶⁴−1
       seed: 18446744073709551616
@@ -68,15 +68,15 @@ import Testing
       stop: {}
       => 1:7: stop: after is missing
       push_key: id
-      => 1:11: push_key: there is no "id" here, it is one of content, apns_id
+      => 1:11: push_key: unknown value "id", it is one of content, apns_id
       apns: {max_streams: 0}
-      => 1:21: apns.max_streams: cannot be "0", it takes a whole number from 1 to 1073741824
+      => 1:21: apns.max_streams: cannot be "0", expected a whole number from 1 to 1073741824
       apns: {throttle_on_4xx: maybe}
-      => 1:25: apns.throttle_on_4xx: cannot be "maybe", it takes on or off
+      => 1:25: apns.throttle_on_4xx: cannot be "maybe", expected on or off
       apns: {device_rate: [5]}
-      => 1:21: apns.device_rate: one value stands here, not a list
+      => 1:21: apns.device_rate: expected a single value, not a list
       rules:\\n  - {name: a, do: {close: }}\\n  - {name: a, when: {topic: x}, do: {close: }}
-      => 3:5: rules[1]: there is a rule "a" above already, in line 2, give it another name
+      => 3:5: rules[1]: there is a rule "a" above already, in line 2, rename it
       """))
   func headers(row: LintTable.Row) {
     #expect(ProfileFixture.lint(row.text) == ["p.yaml:" + row.problem])
@@ -89,48 +89,48 @@ import Testing
       name: x
       => 2:5: rules[0]: do is missing
       do: ~
-      => 2:10: rules[0].do: there is no action, it is one of
+      => 2:10: rules[0].do: the action is missing, expected one of
       do: close
-      => 2:10: rules[0].do: an action is a map, not a text, did you mean {close: {}}?
+      => 2:10: rules[0].do: an action is a map, not a string, did you mean {close: {}}?
       do: [{close: {}}]
-      => 2:10: rules[0].do: one action stands here, not a list, choose and sequence take several
+      => 2:10: rules[0].do: expected one action, not a list, choose and sequence accept several
       do: {close: {}, pass: {}}
-      => 2:22: rules[0].do.pass: a second action, after close, a rule has one; choose and sequence take several
+      => 2:22: rules[0].do.pass: a second action, after close, a rule has one; choose and sequence accept several
       do: {choose: []}
-      => 2:19: rules[0].do.choose: there is nothing to choose from
+      => 2:19: rules[0].do.choose: choose has no alternatives
       do: {choose: [{weight: 0, close: {}}]}
       => 2:29: rules[0].do.choose[0].weight: 0 is not a number above 0
       do: {choose: [{weight: 1}]}
-      => 2:20: rules[0].do.choose[0]: there is no action, it is one of
+      => 2:20: rules[0].do.choose[0]: the action is missing, expected one of
       do: {choose: [{close: {}, pass: {}}]}
       => 2:32: rules[0].do.choose[0].pass: a second action, after close, each part has one
       do: {choose: [{stall: {}}]}
-      => 2:21: rules[0].do.choose[0].stall: cannot be done at request, did you mean at: tls?
+      => 2:21: rules[0].do.choose[0].stall: not possible at request, did you mean at: tls?
       do: {weight: 3, close: {}}
       => 2:11: rules[0].do.weight: unknown,
       do: {sequence: {steps: []}}
-      => 2:29: rules[0].do.sequence.steps: there are no steps
+      => 2:29: rules[0].do.sequence.steps: sequence has no steps
       do: {sequence: {key: attempt, steps: [{pass: }]}}
-      => 2:27: rules[0].do.sequence.key: an attempt comes once, so nothing can be counted by it, did you mean \
+      => 2:27: rules[0].do.sequence.key: an attempt is unique, so it cannot be counted, did you mean \
       "push"?
       at: tls, do: {close: {}}
-      => 2:20: rules[0].do.close: cannot be done at tls, did you mean at: request, response or connection?
+      => 2:20: rules[0].do.close: not possible at tls, did you mean at: request, response or connection?
       at: tls, when: {topic: x}, do: {stall: }
-      => 2:22: rules[0].when.topic: not known at tls, it is at request or response
+      => 2:22: rules[0].when.topic: not available at tls, it is at request or response
       at: accept, when: {sni: x}, do: {refuse: }
-      => 2:25: rules[0].when.sni: not known at accept, it is at tls, settings, request, response or connection
+      => 2:25: rules[0].when.sni: not available at accept, it is at tls, settings, request, response or connection
       at: rqest, do: {close: }
-      => 2:10: rules[0].at: there is no "rqest" here, did you mean "request"?
+      => 2:10: rules[0].at: unknown value "rqest", did you mean "request"?
       do: {respond: {}}
-      => 2:20: rules[0].do.respond: status is missing, {status: 503}; a reason that APNs has can stand for it
+      => 2:20: rules[0].do.respond: status is missing, {status: 503}, or a reason of APNs, which determines it
       do: {respond: {status: 410, reason: BadDeviceToken}}
       => 2:34: rules[0].do.respond.reason: BadDeviceToken is a 400, not a 410, a 410 has ExpiredToken or \
-      Unregistered, or say unreal: true
+      Unregistered, or set unreal: true
       do: {respond: {status: 200, reason: BadDeviceToken}}
-      => 2:34: rules[0].do.respond.reason: a 200 has no reason, leave it out, or say unreal: true
+      => 2:34: rules[0].do.respond.reason: a 200 has no reason, omit it, or set unreal: true
       do: {respond: {status: 418}}
       => 2:21: rules[0].do.respond.status: APNs has no status 418, its statuses are 200, 400, 403, 404, 405, \
-      410, 413, 429, 500, 503; or say unreal: true
+      410, 413, 429, 500, 503; or set unreal: true
       do: {respond: {status: 99}}
       => 2:29: rules[0].do.respond.status: 99 is not a whole number from 200 to 599
       do: {respond: {status: 503, timestamp: 1h}}
@@ -143,7 +143,7 @@ import Testing
       do: {respond: {status: 503, reason: 503}}
       => 2:42: rules[0].do.respond.reason: 503 without quotation marks is a number to YAML, quote it: "503"
       do: {delay: 500ms}
-      => 2:18: rules[0].do.delay: a map stands here, not a duration, did you mean {fixed: 500ms}?
+      => 2:18: rules[0].do.delay: expected a map, not a duration, did you mean {fixed: 500ms}?
       do: {delay: {fixed: 30}}
       => 2:26: rules[0].do.delay.fixed: 30 has no unit, did you mean 30s?
       do: {delay: {}}
@@ -153,23 +153,23 @@ import Testing
       do: {delay: {lognormal: {median: 2s, sigma: 1, max: 1s}}}
       => 2:30: rules[0].do.delay.lognormal: median is longer than max
       do: {hang: {end_with: alert}}
-      => 2:28: rules[0].do.hang.end_with: there is no "alert" here, it is one of nothing, reset_stream, close, \
+      => 2:28: rules[0].do.hang.end_with: unknown value "alert", it is one of nothing, reset_stream, close, \
       answer
       at: response, do: {lose_answer: {end_with: close}}
-      => 2:49: rules[0].do.lose_answer.end_with: there is no "close" here, it is one of nothing, reset_stream
+      => 2:49: rules[0].do.lose_answer.end_with: unknown value "close", it is one of nothing, reset_stream
       do: {reset_stream: {code: INTERNAL_EROR}}
-      => 2:32: rules[0].do.reset_stream.code: there is no "INTERNAL_EROR" here, did you mean "INTERNAL_ERROR"?
+      => 2:32: rules[0].do.reset_stream.code: unknown value "INTERNAL_EROR", did you mean "INTERNAL_ERROR"?
       do: {reset_stream: {code: 99999999999}}
       => 2:32: rules[0].do.reset_stream.code: 99999999999 is not a whole number from 0
       at: tls, do: {alert: {name: handshake}}
-      => 2:34: rules[0].do.alert.name: there is no "handshake" here, did you mean "handshake_failure"?
+      => 2:34: rules[0].do.alert.name: unknown value "handshake", did you mean "handshake_failure"?
       at: tls, do: {certificate: {}}
       => 2:33: rules[0].do.certificate: use is missing
       do: {goaway: {close_after: soon}}
       => 2:33: rules[0].do.goaway.close_after: "soon" is not a duration, durations are written 500ms, 5s, 2m, \
       1h, 1h30m
       do: {goaway: {last_stream: first}}
-      => 2:33: rules[0].do.goaway.last_stream: there is no "first" here, it is one of before_this, this, all
+      => 2:33: rules[0].do.goaway.last_stream: unknown value "first", it is one of before_this, this, all
       at: connection, do: {drain: {}}
       => 2:34: rules[0].do.drain: for is missing
       at: response, do: {dribble: {chunks: 1, over: 1s}}
@@ -177,14 +177,14 @@ import Testing
       at: settings, do: {settings: {initial_window_size: 2147483648}}
       => 2:57: rules[0].do.settings.initial_window_size: 2147483648 is not a whole number from 0
       do: {respond: {status: 503}}, then: continue
-      => 2:36: rules[0].then: respond settles what becomes of the push, so the walk ends there, leave it out
+      => 2:36: rules[0].then: respond settles what becomes of the push, so the walk ends there, omit it
       do: {choose: [{delay: {fixed: 1s}}, {pass: }]}, then: continue
-      => 2:54: rules[0].then: pass settles what becomes of the push, so the walk ends there, leave it out
+      => 2:54: rules[0].then: pass settles what becomes of the push, so the walk ends there, omit it
       name: No Name, do: {close: }
       => 2:12: rules[0].name: "No Name": a name is lower-case letters, digits and hyphens, at most 64, and no \
       hyphen in front, did you mean "no-name"?
       name: magic-4100, do: {close: }
-      => 2:6: rules[0].name: names that begin with magic- are those of magic device tokens
+      => 2:6: rules[0].name: names that begin with magic- are reserved for magic device tokens
       """))
   func rules(row: LintTable.Row) {
     let found = ProfileFixture.lint("rules:\n  - {\(row.text)}\n")

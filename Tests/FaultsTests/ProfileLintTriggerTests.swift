@@ -18,9 +18,9 @@ import Testing
       trigger: {probability: .nan}
       => 2:29: rules[0].trigger.probability: .nan is not a number in 0..1
       trigger: {probability: '0.5'}
-      => 2:29: rules[0].trigger.probability: 0.5 is not a number in 0..1, leave out the quotation marks
+      => 2:29: rules[0].trigger.probability: 0.5 is not a number in 0..1, remove the quotation marks
       trigger: {probability: [1]}
-      => 2:29: rules[0].trigger.probability: a probability stands here, not a list
+      => 2:29: rules[0].trigger.probability: expected a probability, not a list
       trigger: {probability: }
       => 2:29: rules[0].trigger.probability: a probability is missing
       trigger: {probability: {ramp: {from: 0, to: 2, over: 1s}}}
@@ -32,20 +32,19 @@ import Testing
       trigger: {first: 1.5}
       => 2:23: rules[0].trigger.first: 1.5 is not a whole number from 1, did you mean 2?
       trigger: {first: '2'}
-      => 2:23: rules[0].trigger.first: "2" is a text, and a whole number stands here, leave out the quotation \
-      marks
+      => 2:23: rules[0].trigger.first: "2" is a string, expected a whole number, remove the quotation marks
       trigger: {first: 010}
-      => 2:23: rules[0].trigger.first: 010 is not a whole number from 1, readers of YAML 1.1 take the 0 in \
-      front for octal, 8
+      => 2:23: rules[0].trigger.first: 010 is not a whole number from 1, YAML 1.1 parsers read the leading 0 \
+      as octal, 8
       trigger: {every: 99999999999999999999}
       => 2:23: rules[0].trigger.every: 99999999999999999999 is not a whole number from 1
       trigger: {first: 2, every: 3}
       => 2:26: rules[0].trigger.every: 3 is more than first, 2: this never fires, both must agree
       trigger: {first: 1, times_per: attempt}
-      => 2:37: rules[0].trigger.times_per: an attempt comes once, so nothing can be counted by it, did you \
+      => 2:37: rules[0].trigger.times_per: an attempt is unique, so it cannot be counted, did you \
       mean "push"?
       trigger: {first: 1, times_per: tokn}
-      => 2:37: rules[0].trigger.times_per: there is no "tokn" here, it is one of rule, push, device_token, \
+      => 2:37: rules[0].trigger.times_per: unknown value "tokn", it is one of rule, push, device_token, \
       topic, connection, client
       trigger: {over_limit: {per: 1s}}
       => 2:28: rules[0].trigger.over_limit: limit is missing
@@ -57,7 +56,7 @@ import Testing
       => 2:24: rules[0].trigger.window: when does it open, and for how long?, {after: 30s, for: 10s} or \
       {every: 60s, for: 5s}
       trigger: {window: {every: 5s}}
-      => 2:24: rules[0].trigger.window: a window that opens again has to close, say for how long it stays \
+      => 2:24: rules[0].trigger.window: a repeated window must close, specify how long it stays \
       open: for: 5s
       trigger: {window: {after: 5}}
       => 2:32: rules[0].trigger.window.after: 5 has no unit, did you mean 5s?
@@ -76,7 +75,7 @@ import Testing
       => 2:53: rules[0].trigger.draw_per: there is no push at tls, here it is rule, attempt, connection or \
       client
       at: connection, trigger: {over_limit: {limit: 5}}
-      => 2:32: rules[0].trigger.over_limit: what has a rate are pushes and new connections, it can stand at \
+      => 2:32: rules[0].trigger.over_limit: what has a rate are pushes and new connections, it is possible at \
       accept, tls, request or response
       when: {attempt: 3}, trigger: {first: 2, times_per: push}
       => 2:26: rules[0].trigger: this never fires: attempts by when are 3 alone, by the trigger 1 to 2, \
@@ -91,7 +90,7 @@ import Testing
     arguments: LintTable(
       """
       type: whole, default: 5
-      => 1:20: params.x.type: there is no "whole" here, it is one of int, probability, duration, string, bool
+      => 1:20: params.x.type: unknown value "whole", it is one of int, probability, duration, string, bool
       default: 5
       => 1:10: params.x: type is missing, {type: int, default: 5}
       type: int
@@ -115,9 +114,9 @@ import Testing
       type: string, default: a, min: b
       => 1:45: params.x.min: a string has neither min nor max
       type: int, default: '${y}'
-      => 1:34: params.x.default: a knob cannot stand for a part of another
+      => 1:34: params.x.default: a parameter cannot be part of another one
       type: int, default: [5]
-      => 1:34: params.x.default: one value stands here, not a list
+      => 1:34: params.x.default: expected a single value, not a list
       """))
   func definitionsOfKnobs(row: LintTable.Row) {
     let text = "params: {x: {\(row.text)}}\nrules: [{trigger: {first: \"${x}\"}, do: {close: }}]"
@@ -128,22 +127,22 @@ import Testing
     arguments: LintTable(
       """
       probability: '${rte}'
-      => 2:28: rules[0].trigger.probability: there is no knob "rte", did you mean "${rate}"?
+      => 2:28: rules[0].trigger.probability: unknown parameter "rte", did you mean "${rate}"?
       probability: '${zzzzz}'
-      => 2:28: rules[0].trigger.probability: there is no knob "zzzzz", there are rate, hold, words
+      => 2:28: rules[0].trigger.probability: unknown parameter "zzzzz", the parameters are rate, hold, words
       probability: '${hold}'
-      => 2:28: rules[0].trigger.probability: the knob "hold" is of type duration, and a probability stands \
-      here, make its type probability
+      => 2:28: rules[0].trigger.probability: the parameter "hold" is of type duration, expected a \
+      probability, make its type probability
       first: '${rate}'
-      => 2:22: rules[0].trigger.first: the knob "rate" is of type probability, and a whole number stands here, \
+      => 2:22: rules[0].trigger.first: the parameter "rate" is of type probability, expected a whole number, \
       make its type int
       window: {for: '${hold}s'}
-      => 2:29: rules[0].trigger.window.for: "${hold}s": a knob is a whole value, "${name}", and not a part of \
-      one, let the knob have the whole value
+      => 2:29: rules[0].trigger.window.for: "${hold}s": a parameter must be the whole value, "${name}", not a part of \
+      it, move the whole value into the parameter
       window: {for: '${hold}'}
-      => 2:29: rules[0].trigger.window.for: 0s is not longer than zero (knob "hold")
+      => 2:29: rules[0].trigger.window.for: 0s is not longer than zero (parameter "hold")
       draw_per: '${words}', probability: 1
-      => 2:25: rules[0].trigger.draw_per: there is no "nobody" here (knob "words"), it is one of rule, \
+      => 2:25: rules[0].trigger.draw_per: unknown value "nobody" (parameter "words"), it is one of rule, \
       attempt, push, device_token, topic, connection, client
       """))
   func usesOfKnobs(row: LintTable.Row) {
@@ -168,7 +167,7 @@ import Testing
     ("count", "11", "p: params.count: 11 is more than 10"), ("count", "0", "p: params.count: 0 is less than 1"),
     ("count", "1.5", "p: params.count: 1.5 is not a whole number"),
     ("hold", "5", "p: params.hold: 5 is not a duration, did you mean 5s?"),
-    ("cuont", "5", #"p: params.cuont: there is no such knob, did you mean "count"?"#),
+    ("cuont", "5", #"p: params.cuont: unknown parameter, did you mean "count"?"#),
   ])
   func valuesOfKnobs(name: String, value: String, problem: String) {
     let text = """

@@ -280,7 +280,7 @@ import Testing
     ("do: {close: }\nttl: 5", "rule:2:6: ttl: 5 has no unit, did you mean 5s?"),
     (
       "do: {delay: {fixed: '${x}'}}",
-      #"rule:1:21: do.delay.fixed: "${x}": knobs are those of a profile, a rule by itself has none"#
+      #"rule:1:21: do.delay.fixed: "${x}": only profiles have parameters"#
     ),
     ("du: {close: }", #"rule:1:1: du: unknown, did you mean "do"?"#),
   ])

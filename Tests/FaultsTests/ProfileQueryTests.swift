@@ -37,22 +37,22 @@ import Testing
   @Test(
     arguments: [
       (
-        "'status:410'", "status is not known when a rule is evaluated (column 1 of the query: status:410)", "status: …"
+        "'status:410'", "status is not available to rules (column 1 of the query: status:410)", "status: …"
       ),
-      ("'type:alert reason:x'", "reason is not known when a rule is evaluated (column 12", "at: response"),
-      ("'outcome:accepted'", "outcome is not known when a rule is evaluated", "can have device_token, topic,"),
-      ("'accepted:true'", "accepted is not known", "header.name."),
-      ("'rule:x'", "rule is not known", "header.name."), ("'finding:x'", "finding is not known", "device_token"),
-      ("'since:-5m'", "since is not known", "device_token"), ("'after:3'", "after is not known", "device_token"),
-      ("'is:retry'", "is is not known", "attempt:>1"), ("'push_key:x'", "push_key is not known", "device_token"),
+      ("'type:alert reason:x'", "reason is not available to rules (column 12", "at: response"),
+      ("'outcome:accepted'", "outcome is not available to rules", "can have device_token, topic,"),
+      ("'accepted:true'", "accepted is not available", "header.name."),
+      ("'rule:x'", "rule is not available", "header.name."), ("'finding:x'", "finding is not available", "device_token"),
+      ("'since:-5m'", "since is not available", "device_token"), ("'after:3'", "after is not available", "device_token"),
+      ("'is:retry'", "is is not available", "attempt:>1"), ("'push_key:x'", "push_key is not available", "device_token"),
       ("'topik:x'", "there is no field \"topik\" (column 1 of the query: topik:x)", "Did you mean topic?"),
-      ("'colour:red'", "there is no field \"colour\"", "can have device_token"),
-      ("order", "\"order\" is no condition", "text:order"),
+      ("'colour:red'", "unknown field \"colour\"", "can have device_token"),
+      ("order", "\"order\" is not a condition", "text:order"),
       ("'attempt:x'", "attempt cannot be \"x\"", "a whole number"),
       ("'topic:'", "topic cannot be \"\"", "!topic=*"), ("'larger:3X'", "larger cannot be \"3X\"", "3.5KiB"),
       ("'attempt:>3 attempt:<8'", "attempt cannot be \"<8\"", "written 4..7"),
       ("'payload./a:>x'", "payload./a cannot be \">x\"", "a bound such as >3"),
-      ("'payload.aps:1'", "\"aps\" is no JSON pointer", "payload./aps/alert/title"),
+      ("'payload.aps:1'", "\"aps\" is not a JSON pointer", "payload./aps/alert/title"),
       ("' '", "the query is empty", "FIELD:VALUE"), (#"'text:"a'"#, "no second one", "Close it"),
     ])
   func refuses(query: String, message: String, hint: String) throws {

@@ -293,12 +293,12 @@ import Testing
   }()
 
   @Test(arguments: [
-    ("hello", "1: no record of a push begins here"), ("{}", "1: no record of a push: seq is missing"),
+    ("hello", "1: expected a record of a push"), ("{}", "1: no record of a push: seq is missing"),
     ("\n\n{\"seq\":1}", "3: no record of a push: outcome is missing"), ("[", "1: the list of records has no end"),
     ("[{}]", "1: no record of a push: seq is missing"), ("[]\n[]", "2: no record"),
     ("{\"seq\":1", "1: the record that"),
     ("{\"seq\":\"1\n\"}", "1: the line ends within a string"), ("{\"seq\":0}", "1: seq cannot be 0"),
-    ("{\"seq\":x}", "1: no whole number"), ("\u{FEFF}{}", "1: no record of a push begins here"),
+    ("{\"seq\":x}", "1: not a whole number"), ("\u{FEFF}{}", "1: expected a record of a push"),
   ])
   func saysWhichLineIsBad(text: String, problem: String) {
     let error = #expect(throws: InboxImport.Problem.self) { try Self.read(Array(text.utf8)) }
@@ -307,15 +307,15 @@ import Testing
 
   @Test(arguments: [
     (#""seq":1"#, #""seq":-1"#, "seq cannot be -1"), (#""seq":1"#, #""seq":9223372036854775807"#, "seq cannot be"),
-    (#""seq":1"#, #""seq":92233720368547758070"#, "no whole number"),
+    (#""seq":1"#, #""seq":92233720368547758070"#, "not a whole number"),
     (#""accepted":true"#, #""accepted":1"#, "neither true"),
     (#""outcome":"accepted""#, #""outcome":"lost""#, "outcome cannot be \"lost\""),
     (#""received_at":"2026"#, #""received_at":"20x6"#, "received_at cannot be"),
-    (#""stream":39"#, #""stream":3000000000"#, "no whole number"), (#"{"check":"method""#, #"{"check":"luck""#, "luck"),
+    (#""stream":39"#, #""stream":3000000000"#, "not a whole number"), (#"{"check":"method""#, #"{"check":"luck""#, "luck"),
     (#""signature":"valid""#, #""signature":"good""#, "signature cannot be"),
-    (#""bytes":22"#, #""bytes":-"#, "no whole"),
+    (#""bytes":22"#, #""bytes":-"#, "not a whole"),
     (#""payload":{"#, #""body_base64":"??","payload":{"#, "header fields or body"),
-    (#""headers":[["#, #""headers":[["a"],["#, "a header field that is no name and value"),
+    (#""headers":[["#, #""headers":[["a"],["#, "a header field must be a name and a value"),
     (#""latency":"1.8ms""#, #""latency":"soon""#, "latency cannot be"),
     (#""fault":null"#, #""fault":{"rule":"x"}"#, "a fault without an action"),
   ])

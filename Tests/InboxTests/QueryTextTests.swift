@@ -52,33 +52,33 @@ import Testing
   @Test(
     arguments: [
       // (the query, the column, the word, what is wrong, how to repair it)
-      ("order", 1, "order", "\"order\" is no condition", "text:order"),
-      ("status:410 order shipped", 12, "order", "\"order\" is no condition", "FIELD:VALUE"),
-      ("!", 1, "!", "\"\" is no condition", "FIELD:VALUE"),
-      ("status:410  :3", 13, ":3", "no field before the \":\"", "quotation marks"),
-      (" >3", 2, ">3", "no field before the \">\"", "status:410"),
-      ("=", 1, "=", "no field before the \"=\"", "status:410"),
+      ("order", 1, "order", "\"order\" is not a condition", "text:order"),
+      ("status:410 order shipped", 12, "order", "\"order\" is not a condition", "FIELD:VALUE"),
+      ("!", 1, "!", "\"\" is not a condition", "FIELD:VALUE"),
+      ("status:410  :3", 13, ":3", "the field is missing before the \":\"", "quotation marks"),
+      (" >3", 2, ">3", "the field is missing before the \">\"", "status:410"),
+      ("=", 1, "=", "the field is missing before the \"=\"", "status:410"),
       (#"is:retry text:"order shipped"#, 10, #"text:"order shipped"#, "no second one", #"\""#),
       (#"is:retry ""#, 10, #"""#, "no second one", "Close it"),
-      (#"text:"a\b" x"#, 1, #"text:"a\b""#, "a backslash stands before \"b\"", #"written \\"#),
-      (#"text:"a\"#, 1, #"text:"a\"#, "a backslash stands before the end", #"written \\"#),
+      (#"text:"a\b" x"#, 1, #"text:"a\b""#, "unexpected backslash before \"b\"", #"written \\"#),
+      (#"text:"a\"#, 1, #"text:"a\"#, "unexpected backslash before the end", #"written \\"#),
       // What a field says, at its word.
       ("status:410 topik:com.acme.*", 12, "topik:com.acme.*", "no field \"topik\"", "did you mean topic?"),
       (
         "status:410\n!topik:com.acme.* is:x", 12, "!topik:com.acme.*", "no field \"topik\"",
         "The fields are device_token,"
       ),
-      ("ü💥:1", 1, "ü💥:1", "no field \"ü💥\"", "header.name, after, before"),
+      ("ü💥:1", 1, "ü💥:1", "unknown field \"ü💥\"", "header.name, after, before"),
       ("topic:ü💥 staus:1", 10, "staus:1", "no field \"staus\"", "did you mean status?"),
       ("colour:red", 1, "colour:red", "no field \"colour\"", "type for push_type"),
-      ("limit:3", 1, "limit:3", "no field \"limit\"", "The fields are"),
+      ("limit:3", 1, "limit:3", "unknown field \"limit\"", "The fields are"),
       ("is:first  outcome:acepted", 11, "outcome:acepted", "outcome cannot be \"acepted\"", "Did you mean accepted?"),
       (#"text:"a b" status:"x y""#, 12, #"status:"x y""#, "status cannot be \"x y\"", "a whole number"),
       ("!status:", 1, "!status:", "status cannot be \"\"", "!status=*"),
       ("larger:3.5X", 1, "larger:3.5X", "larger cannot be \"3.5X\"", "3.5KiB"),
       ("after:x", 1, "after:x", "after cannot be \"x\"", "seq of a record"),
-      ("payload.aps:1", 1, "payload.aps:1", "\"aps\" is no JSON pointer", "payload./aps/alert/title"),
-      ("text:\"\"", 1, "text:\"\"", "text cannot be \"\"", "a text"),
+      ("payload.aps:1", 1, "payload.aps:1", "\"aps\" is not a JSON pointer", "payload./aps/alert/title"),
+      ("text:\"\"", 1, "text:\"\"", "text cannot be \"\"", "a string"),
       ("priority:>3 priority:<8", 13, "priority:<8", "priority cannot be \"<8\"", "written 4..7"),
     ])
   func pointsAtTheWord(query: String, column: Int, word: String, message: String, hint: String) {

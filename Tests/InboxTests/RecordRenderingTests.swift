@@ -72,7 +72,7 @@ import Testing
 
   @Test(
     arguments: [
-      ("[1]", "com.acme.app", "no JSON object"), ("x", "com.acme.app", "not JSON"), ("", "com.acme.app", "empty"),
+      ("[1]", "com.acme.app", "not a JSON object"), ("x", "com.acme.app", "not JSON"), ("", "com.acme.app", "empty"),
       ("{}", nil, "no topic"),
     ] as [(String, String?, String)])
   func saysWhyThereIsNoFile(body: String, topic: String?, message: String) {

@@ -54,8 +54,8 @@ import Testing
 
   @Test(arguments: [
     (#"{"a" 1}"#, "no colon after \"a\" at byte 5"), (#"{"a":1"#, "neither , nor } at byte 6"),
-    (#"{"a":300}"#, "no whole number of a possible size at byte 5"), (#"{"a":1.5}"#, "no whole number"),
-    (#"{"a":true}"#, "no whole number"), (#"{a:1}"#, "no string at byte 1"), (#"{"a":}"#, "no whole number"),
+    (#"{"a":300}"#, "not a whole number in the valid range at byte 5"), (#"{"a":1.5}"#, "not a whole number"),
+    (#"{"a":true}"#, "not a whole number"), (#"{a:1}"#, "no string at byte 1"), (#"{"a":}"#, "not a whole number"),
     ("[1]", "no {"), (#"{"b":}"#, "no value"), (#"{"b":,"a":1}"#, "no value"), (#"{"b":[1}"#, "neither , nor }"),
     (#"{"b":"#, "a value without an end"), (#"{"b":["x"#, "a string without an end"),
   ])
