@@ -69,7 +69,7 @@ extension WaitQuery {
     case .abandoned: return "the wait was cut short when \(found)"
     case .hopeless, .timedOut:
       let time = ending == .timedOut ? " after \(WrittenDuration.text(timeout))" : ""
-      var message = "expected \(count), but \(found)\(time)"
+      var message = "wanted \(count), and \(found)\(time)"
       if ending == .timedOut, tally.isWanted {
         message += ", but it was never quiet for \(WrittenDuration.text(settle))"
       }

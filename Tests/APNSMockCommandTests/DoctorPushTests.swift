@@ -64,7 +64,8 @@ import Testing
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.seen(.push).contains("403 BadEnvironmentKeyInToken"))
       #expect(
-        diagnosis.repair(.push).contains("the key ABC123DEFG is valid only in production, and the server's environment is sandbox"))
+        diagnosis.repair(.push).contains(
+          "the key ABC123DEFG is valid only in production, and the server's environment is sandbox"))
       #expect(diagnosis.repair(.push).contains("--environment production"))
     }
   }

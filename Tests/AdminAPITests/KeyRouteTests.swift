@@ -78,7 +78,8 @@ import Testing
 
   @Test(
     arguments: [
-      (["topics": "com.acme"], "topics must be a list of strings"), (["topics": [1]], "topics must be a list of strings"),
+      (["topics": "com.acme"], "topics must be a list of strings"),
+      (["topics": [1]], "topics must be a list of strings"),
       (["environment": "moon"], "environment cannot be"), (["related_key_id": "x"], "related_key_id \"x\""),
     ] as [([String: any Sendable], String)])
   func explainsWhatIsWrongAboutAGoodKey(further: [String: any Sendable], detail: String) async throws {

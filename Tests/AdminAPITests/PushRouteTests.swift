@@ -141,7 +141,8 @@ import Testing
     ("", "no pushes to delete", "all=true"), ("all=false", "all cannot be", "omitted"),
     ("all=", "all cannot be", "true"),
     ("all=true&topic=a", "excludes a filter", "Omit all=true"), ("all=true&all=true", "2 times", "once"),
-    ("topic=a&limit=1", "unknown field \"limit\"", "The fields are"), ("order=asc", "unknown field \"order\"", "before"),
+    ("topic=a&limit=1", "unknown field \"limit\"", "The fields are"),
+    ("order=asc", "unknown field \"order\"", "before"),
     ("al=true", "unknown field \"al\"", "The fields are"),
   ])
   func deletesNothingWithoutAClearScope(query: String, detail: String, hint: String) async throws {

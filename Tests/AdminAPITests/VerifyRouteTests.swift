@@ -93,7 +93,8 @@ import Testing
   }
 
   @Test(arguments: [
-    ("{}", "application/json", 400, "there are no expectations"), ("", "application/json", 400, "there are no expectations"),
+    ("{}", "application/json", 400, "there are no expectations"),
+    ("", "application/json", 400, "there are no expectations"),
     ("[]", "application/json", 400, "an object"), ("{", "application/json", 400, "not JSON"),
     (#"{"expect": []}"#, "text/plain", 415, "text/plain"), (#"{"expect": []}"#, "application/yaml", 415, "yaml"),
   ])

@@ -264,13 +264,16 @@ def test_sighup_without_a_folder_harms_nothing(start, device):
     assert status(server, device) == 200
 
 
-def test_halt_and_resume(start, device):
+@pytest.mark.parametrize(("pause", "resume"), [
+    (["faults", "pause"], ["faults", "resume"]), (["halt"], ["resume"]),
+], ids=["commands", "aliases"])
+def test_faults_are_paused_and_resumed(start, device, pause, resume):
     server = start("--profile", "flaky-503?rate=1")
     assert status(server, device) == 503
-    done(server, "halt")
+    done(server, *pause)
     assert status(server, device) == 200
-    assert "halted" in done(server, "profile", "show")
-    done(server, "resume")
+    assert "paused" in done(server, "profile", "show")
+    done(server, *resume)
     assert status(server, device[::-1]) == 503
 
 
@@ -346,7 +349,7 @@ JSON_COMMANDS = [
     ["profile", "ls"], ["profile", "show"], ["profile", "show", "flaky-503"], ["profile", "use", "flaky-503?rate=1"],
     ["profile", "off"], ["profile", "set", "rate=0.5"], ["profile", "explain"], ["profile", "explain", "flaky"],
     ["profile", "reload"], ["rule", "add", json.dumps(RULE)], ["rule", "ls"], ["rule", "explain", "down"],
-    ["rule", "rm", "down"], ["halt"], ["resume"], ["reset"],
+    ["rule", "rm", "down"], ["faults", "pause"], ["faults", "resume"], ["reset"],
 ]
 
 
@@ -376,7 +379,7 @@ def test_ls_is_a_table_on_a_terminal_only(binary, server):
 
 @pytest.mark.parametrize("command", [["profile", "ls"], ["profile", "show"], ["profile", "show", "healthy"],
                                      ["profile", "use", "healthy"], ["profile", "off"], ["profile", "explain"],
-                                     ["rule", "ls"], ["halt"], ["resume"], ["reset"]], ids=" ".join)
+                                     ["rule", "ls"], ["faults", "pause"], ["faults", "resume"], ["reset"]], ids=" ".join)
 def test_a_named_server_that_is_not_there_is_4(binary, command):
     ran = run(binary, *command, "--admin", "127.0.0.1:1")
     assert (ran.returncode, ran.stdout) == (UNREACHABLE, "")

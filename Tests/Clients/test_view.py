@@ -255,7 +255,7 @@ def test_commands_work_on_it(export, view, tmp_path):
     counted = run(
         viewer.binary, "ls", "rule:slowly", "--json", environment={"APNS_MOCK_ADMIN": f"127.0.0.1:{viewer.admin_port}"})
     assert len(counted.stdout.splitlines()) == 2
-    for command in (["rm", "--all"], ["reset"], ["profile", "use", "flaky-503"], ["halt"], ["clock", "freeze"]):
+    for command in (["rm", "--all"], ["reset"], ["profile", "use", "flaky-503"], ["faults", "pause"], ["clock", "freeze"]):
         done = viewer.command(*command)
         assert done.returncode == 1 and f"this is a view of {path}, read only" in done.stderr, (command, done.stderr)
     assert len(viewer.pushes(limit=1000)) == len(records)

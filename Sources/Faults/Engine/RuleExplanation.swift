@@ -159,7 +159,7 @@ extension RuleExplanation.Test {
     guard reached > 0 else { return "not reached" }
     var text = "\(matched) of \(reached) match"
     guard matched < reached else { return text }
-    text += "   expected \(wanted)"
+    text += "   wanted \(wanted)"
     guard !seen.isEmpty else { return text }
     text += "   most common values: "
     text += seen.prefix(Self.shown).map { seen in

@@ -78,7 +78,7 @@ extension VerificationReport.Expected {
 }
 
 extension VerificationReport.Criterion {
-  fileprivate var bothValues: String { "expected \(wanted), found \(found)" }
+  fileprivate var bothValues: String { "wanted \(wanted), found \(found)" }
 
   fileprivate var arrow: String { hint.map { "   ← \($0)" } ?? "" }
 
