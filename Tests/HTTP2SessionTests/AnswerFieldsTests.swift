@@ -3,12 +3,13 @@ import Testing
 
 @testable import HTTP2Session
 
-/// How the header fields of answers stand on the wire (RFC 7541).
+/// HPACK encoding of response header fields (RFC 7541).
 @Suite struct AnswerFieldsTests {
-  /// `:status: 200` of HPACK's static table.
+  /// The HPACK static table entry `:status: 200`, as an indexed field.
   private static let status: UInt8 = 0x88
 
-  /// Names are written out once, ids never go into the client's table again after that: it stays as it is.
+  /// Field names enter the client's dynamic table once. After the first responses, ids are sent as literals that are
+  /// never indexed, so the table no longer changes.
   @Test func idsAreLiteralsUnderIndexedNames() throws {
     let pair = try Pair()
     var expected: [Int32: HTTPResponse] = [:]
@@ -35,12 +36,12 @@ import Testing
     #expect(first.starts(with: [Self.status, 0x40]))
     let learnt = answers.dropFirst(HTTP2ServerSession.answersWithIndexedIDs)
     let fields = Set(learnt.map { Array($0.prefix(3)) })
-    // Literal never indexed (section 6.2.3), its name always the same entry of the table.
+    // Literal never indexed (section 6.2.3); the name is always the same table entry.
     #expect(fields.count == 1)
     #expect(fields.first?.starts(with: [Self.status, 0x1f]) == true)
   }
 
-  /// What is the same in every rejection takes a byte of each.
+  /// Fields that are equal in every rejection take one byte each.
   @Test func constantFieldsAreIndexed() throws {
     let pair = try Pair()
     for number in 0..<20 {
@@ -54,7 +55,8 @@ import Testing
       }
     }
     let last = try #require(Frame.all(in: pair.fromServer).last { $0.type == 1 })
-    // The status, two bytes for the name of the id, one for its length, two digits in two bytes, the type.
+    // The status (1 byte), the index of the id's name (2), the id's length (1), two digits in two bytes, the content
+    // type (1).
     #expect(last.payload.count == 7)
     #expect(last.payload.first.map { $0 & 0x80 } == 0x80 && last.payload.last.map { $0 & 0x80 } == 0x80)
   }

@@ -2,7 +2,7 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// Streams that are held without an answer until their client gives up.
+/// Open streams that the client cancels before they have a response.
 @Suite struct CancelledStreamTests {
   private func cancelled(_ events: [HTTP2ServerSession.Event]) -> [RequestStream] {
     events.compactMap { if case .cancelled(let stream) = $0 { stream } else { nil } }
@@ -29,7 +29,8 @@ import Testing
     #expect(session.openStreamCount == 0)
   }
 
-  /// Both in one batch of bytes: who answers at once hears nothing of it, who holds it does.
+  /// A request and its RST_STREAM in one batch of bytes: the cancellation is reported only if the request has no
+  /// response yet.
   @Test(arguments: [true, false]) func requestAndResetTogether(isAnswered: Bool) throws {
     let session = try HTTP2ServerSession.begun()
     try (Frame.request(1) + Frame.rst(1)).withUnsafeBytes { try session.receive($0) }
@@ -43,10 +44,10 @@ import Testing
     #expect(session.drained().filter { $0.stream != 0 }.isEmpty)
   }
 
-  /// Events wait while more streams come: none of them may get an object that an event still holds.
+  /// A stream object that an undelivered event refers to is not reused for a new stream.
   @Test func anObjectInAnEventIsNotUsedAgain() throws {
     let session = try HTTP2ServerSession.begun()
-    // Fills the pool first.
+    // Fill the pool first.
     for stream in try session.requests(Frame.request(1) + Frame.request(3)) {
       session.respond(to: stream, headers: HeaderList([(":status", "200")]))
     }
@@ -60,7 +61,7 @@ import Testing
     #expect(cancelled(events).map(\.request.stream) == Array(stride(from: 5, to: 25, by: 2)))
   }
 
-  /// What nghttp2's own GOAWAY leaves out it closes.
+  /// nghttp2 closes the streams above the last stream id of its own GOAWAY.
   @Test func streamsAboveAGoAwayAreReported() throws {
     let session = try HTTP2ServerSession.begun()
     let streams = try session.requests(Frame.request(1) + Frame.request(3))
@@ -71,7 +72,7 @@ import Testing
     #expect(streams.count == 2)
   }
 
-  /// Behind the requests, in the same bytes, stands what ends the session: its GOAWAY leaves first, and no answer after it.
+  /// The bytes after the requests end the session: its GOAWAY is sent first, and no response follows it.
   @Test(arguments: [[], [1, 2, 3]] as [[UInt8]]) func answersThatDoNotLeaveAreReported(body: [UInt8]) throws {
     let session = try HTTP2ServerSession.begun()
     let shortPing = Frame.bytes(type: 6, payload: [UInt8](repeating: 0, count: 7))

@@ -2,10 +2,10 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// What may come on a stream that is closed (RFC 9113 section 5.1), where nghttp2 lets everything pass. From outside, and
-/// with all other frames: Tests/Clients/test_h2_streams.py.
+/// Frames on closed streams (RFC 9113 section 5.1), where nghttp2 accepts everything.
+/// Tests/Clients/test_h2_streams.py tests all frame types over a real connection.
 @Suite struct ClosedStreamTests {
-  /// A session on which these streams were answered.
+  /// Returns a session that has responded on these streams.
   private func answered(_ ids: Int32...) throws -> HTTP2ServerSession {
     let session = try HTTP2ServerSession.begun()
     for id in ids {
@@ -17,7 +17,7 @@ import Testing
     return session
   }
 
-  /// The code of the GOAWAY that now goes out; nil if none does.
+  /// Returns the error code of the pending GOAWAY; nil if there is none.
   private func goAway(of session: HTTP2ServerSession) -> UInt32? {
     session.drained().first { $0.type == 7 }?.number(at: 4)
   }
@@ -36,7 +36,7 @@ import Testing
     #expect(try session.requests(Frame.request(7)).isEmpty == (error != nil))
   }
 
-  /// The stream limit is cut: open streams are refused, and the first late frame on each gets STREAM_CLOSED.
+  /// Refusing the open streams resets them with REFUSED_STREAM; the first late frame on each gets STREAM_CLOSED.
   @Test func refusedStreams() throws {
     let session = try HTTP2ServerSession.begun()
     let held = try #require(try session.requests(Frame.request(1)).first)
@@ -49,7 +49,7 @@ import Testing
     #expect(rejected.id == 3)
     #expect(session.refuseStreams(except: rejected).map(\.id) == [held.id])
     session.respond(to: rejected, headers: HeaderList([(":status", "400")]))
-    // The request that had come whole and was not handed out is no request any more.
+    // A complete request that was not delivered yet is refused as well.
     guard case .reset(let waiting, .refusedStream)? = session.nextEvent() else {
       Issue.record("the waiting request is not refused")
       return
@@ -70,7 +70,8 @@ import Testing
     #expect(try session.requests(Frame.request(9)).map(\.id) == [9])
   }
 
-  /// nghttp2 does not tell of the DATA, which is found in the bytes; frame headers come whole or in pieces.
+  /// nghttp2 does not report DATA on a closed stream, so the session finds it in the bytes; frame headers arrive
+  /// whole or in pieces.
   @Test(arguments: 1...40)
   func dataOnAClosedStreamInPieces(size: Int) throws {
     let session = try answered(1)
@@ -84,8 +85,8 @@ import Testing
     #expect(goAway(of: session) == 5)
   }
 
-  /// A hundred frames of a good client and those nobody knows, in pieces of any size: nothing is taken for DATA on a closed
-  /// stream, and one that is comes to light.
+  /// About a hundred valid frames, some of unknown types, in pieces of any size: none is mistaken for DATA on a
+  /// closed stream, and real DATA on a closed stream is detected.
   @Test(arguments: 1...200 as ClosedRange<UInt64>)
   func anyFramesInAnyPieces(seed: UInt64) throws {
     var random = SplitMix(state: seed)
@@ -120,8 +121,8 @@ import Testing
     }
   }
 
-  /// Frames in any order, right or wrong, whole or in pieces: the connection ends if the client says more on a stream that it
-  /// has ended. Where nghttp2 resets the stream before, it may end or not.
+  /// Valid and invalid frames in any order, whole or in pieces: the connection ends if the client sends more on a
+  /// stream that it has ended. If nghttp2 resets the stream first, the connection may end or not.
   @Test(arguments: 1...300 as ClosedRange<UInt64>, [false, true])
   func wrongFramesInAnyPieces(seed: UInt64, isCut: Bool) throws {
     var random = SplitMix(state: seed)
@@ -144,7 +145,7 @@ import Testing
         bytes += Frame.data(id, count: Int.random(in: 0..<30, using: &random), endStream: endStream)
         if endStream { ended.insert(id) }
       case 4:
-        // These are no trailers.
+        // A second header block with pseudo-header fields is not a valid trailer section.
         bytes += Frame.request(id)
         reset.insert(id)
         ended.insert(id)
@@ -169,15 +170,15 @@ import Testing
     #expect((goAway.number(at: 0), goAway.number(at: 4)) == (3, 5))
   }
 
-  /// An answer that is out before its request was whole: the client's END_STREAM closes the stream, and is no DATA on a
-  /// closed one, also when the bytes are looked through for the sake of another frame.
+  /// A response that is complete before its request: the client's END_STREAM closes the stream and does not count as
+  /// DATA on a closed stream, even when the bytes are scanned because of another frame.
   @Test func theEndOfARequestThatWasAnsweredEarlier() throws {
     let session = try HTTP2ServerSession.begun()
     #expect(try session.requests(Frame.request(1, endStream: false)).isEmpty)
     let stream = try #require(session.stream(withID: 1))
     session.respond(to: stream, headers: HeaderList([(":status", "200")]))
     var bytes: [UInt8] = []
-    // All but the RST_STREAM that follows it.
+    // Everything except the RST_STREAM that follows the response.
     #expect(!session.drain(into: &bytes, upTo: 1))
     let unknown = Frame.bytes(type: 0xBE)
     _ = try session.feed(unknown + Frame.data(1, count: 2, endStream: true))
@@ -213,7 +214,7 @@ import Testing
       session.reset(stream, code: .internalError)
       #expect(session.drained().map(\.type) == [3])
     }
-    // 5 is forgotten: it may be 1 or 3 as well.
+    // The session no longer remembers the reset of stream 5, so it cannot tell the closed streams 1 and 3 from it.
     for id: Int32 in [1, 3, 5, 7, 133] {
       #expect(try session.feed(Frame.request(id) + Frame.data(id, count: 2)).isEmpty)
       #expect(goAway(of: session) == nil)
@@ -247,7 +248,7 @@ import Testing
   }
 }
 
-/// Numbers that are the same in each run.
+/// A random number generator with the same sequence in each run (SplitMix64).
 private struct SplitMix: RandomNumberGenerator {
   var state: UInt64
 

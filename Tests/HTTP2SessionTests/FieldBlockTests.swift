@@ -3,9 +3,9 @@ import Testing
 
 @testable import HTTP2Session
 
-/// Header blocks on their way to their requests.
+/// Header blocks that are decoded into requests.
 @Suite struct FieldBlockTests {
-  /// A field that HPACK's tables do not have; its name has one letter and its value any length below 16 000 bytes.
+  /// Encodes a literal field without indexing; the name has one letter and the value fewer than 16 000 bytes.
   private func field(_ name: Character, _ value: String) -> [UInt8] {
     let count = value.utf8.count
     let length = count < 127 ? [UInt8(count)] : [0x7f, UInt8((count - 127) & 127 | 128), UInt8((count - 127) >> 7)]
@@ -17,7 +17,8 @@ import Testing
     return Frame.bytes(type: 1, flags: endStream ? 5 : 4, stream: stream, payload: request + fields)
   }
 
-  /// The bytes are cut everywhere once, and another connection of the thread has its turn between the halves.
+  /// Splits the bytes at every position and lets another connection of the same thread decode a request between the
+  /// halves.
   @Test func sessionsOfAThreadKeepTheirFieldsApart() throws {
     let fields = field("x", "one") + field("y", String(repeating: "z", count: 40))
     let bytes = headers(1, fields)
@@ -44,7 +45,7 @@ import Testing
     #expect(whole.request.headers["x"] == "one" && whole.request.headers["t"] == nil)
   }
 
-  /// One that counts no more than is allowed, and goes no further.
+  /// The size of the trailers counts separately from the size of the headers, and trailers are not delivered.
   @Test(arguments: [(4000, false), (7900, false), (8000, true)])
   func trailersAreAListOfTheirOwn(size: Int, isTooLarge: Bool) throws {
     let session = try HTTP2ServerSession.begun()

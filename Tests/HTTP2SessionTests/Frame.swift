@@ -1,14 +1,14 @@
 import HTTP2Session
 import Testing
 
-/// A frame header and the bytes after it.
+/// An HTTP/2 frame: the fields of its header and its payload.
 struct Frame: Equatable {
   let type: UInt8
   let flags: UInt8
   let stream: Int32
   let payload: [UInt8]
 
-  /// Cuts frames out of a byte stream.
+  /// Returns the complete frames in a byte stream.
   static func all(in bytes: [UInt8]) -> [Frame] {
     var frames: [Frame] = []
     var rest = bytes[...]
@@ -24,7 +24,7 @@ struct Frame: Equatable {
     return frames
   }
 
-  /// The bytes of a frame.
+  /// Returns the encoded bytes of a frame.
   static func bytes(type: UInt8, flags: UInt8 = 0, stream: Int32 = 0, payload: [UInt8] = []) -> [UInt8] {
     let count = payload.count
     return [UInt8(count >> 16 & 255), UInt8(count >> 8 & 255), UInt8(count & 255), type, flags]
@@ -35,7 +35,8 @@ struct Frame: Equatable {
   static let settings = bytes(type: 4)
   static let settingsAck = bytes(type: 4, flags: 1)
 
-  /// A request's HEADERS: :method POST, :scheme https, :path /, :authority "a", from HPACK's static table and one literal.
+  /// Returns a request's HEADERS frame: :method POST, :scheme https, :path /, :authority "a", from HPACK's static
+  /// table and one literal.
   static func request(_ stream: Int32, endStream: Bool = true) -> [UInt8] {
     bytes(type: 1, flags: endStream ? 5 : 4, stream: stream, payload: [0x83, 0x87, 0x84, 0x01, 0x01, 0x61])
   }
@@ -48,12 +49,12 @@ struct Frame: Equatable {
     bytes(type: 3, stream: stream, payload: [0, 0, 0, code])
   }
 
-  /// Four bytes of the payload as a number.
+  /// Returns four bytes of the payload as a big-endian number.
   func number(at offset: Int) -> UInt32 { payload.dropFirst(offset).prefix(4).reduce(0) { $0 << 8 | UInt32($1) } }
 }
 
 extension HTTP2ServerSession {
-  /// A session of which the first SETTINGS are out, and acknowledged.
+  /// Returns a session that has sent its first SETTINGS and has received the acknowledgement.
   static func begun(
     maxConcurrentStreams: UInt32 = 1000, pool: RequestStreamPool = RequestStreamPool()
   ) throws -> HTTP2ServerSession {
@@ -64,7 +65,7 @@ extension HTTP2ServerSession {
     return session
   }
 
-  /// Takes bytes of a client and hands out what they mean.
+  /// Receives bytes from the client and returns the events they cause.
   func feed(_ bytes: [UInt8]) throws -> [Event] {
     try bytes.withUnsafeBytes { try receive($0) }
     return takeEvents()
@@ -76,19 +77,19 @@ extension HTTP2ServerSession {
     return events
   }
 
-  /// The streams whose requests came with these bytes.
+  /// Returns the streams whose requests are completed by these bytes.
   func requests(_ bytes: [UInt8]) throws -> [RequestStream] {
     try feed(bytes).compactMap { if case .request(let stream) = $0 { stream } else { nil } }
   }
 
-  /// The same when the bytes come in pieces of this size.
+  /// Returns the streams whose requests are completed by these bytes, which arrive in pieces of `size` bytes.
   func requests(_ bytes: [UInt8], inPiecesOf size: Int) throws -> [RequestStream] {
     try stride(from: 0, to: bytes.count, by: size).flatMap {
       try requests(Array(bytes[$0..<min($0 + size, bytes.count)]))
     }
   }
 
-  /// The frames that now go out.
+  /// Returns the frames that are ready to be sent.
   func drained() -> [Frame] {
     var bytes: [UInt8] = []
     drain(into: &bytes)

@@ -2,11 +2,12 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// Answers whose body leaves in parts, late or never whole.
+/// Responses whose body is sent in parts, late or never completely.
 @Suite struct HeldAnswerTests {
   private let headers = HeaderList([(":status", "400")])
 
-  /// Type, END_STREAM and payload of the frames of stream 1; of HEADERS and RST_STREAM only what matters here.
+  /// Describes the frames of stream 1 by type, END_STREAM and payload; for HEADERS and RST_STREAM only what matters
+  /// here.
   private func shape(_ frames: [Frame]) -> [String] {
     frames.filter { $0.stream == 1 }.map { frame in
       let end = frame.flags & 1 == 1 ? " end" : ""
@@ -131,7 +132,8 @@ import Testing
     #expect(shape(session.drained()) == ["DATA b end", "RST 0"])
   }
 
-  /// What a client that leaves must not do to the one that comes after it: parts of an old answer, or a wrong stream.
+  /// After a client cancels its stream, releasing parts of the old response affects neither the next stream nor its
+  /// response.
   @Test func aHeldAnswerWhoseClientLeftIsForgotten() throws {
     let (session, stream) = try answered(["old", "older"], isHeld: true)
     _ = session.drained()

@@ -2,9 +2,9 @@ import Testing
 
 @testable import HTTP2Session
 
-/// Strings in Huffman code (RFC 7541 section 5.2).
+/// Huffman-coded strings (RFC 7541 section 5.2).
 @Suite struct HuffmanCodeTests {
-  /// Appendix B: the code of each byte in hexadecimal digits, and how many bits it has; at last that of the end.
+  /// RFC 7541 appendix B: the code of each byte in hexadecimal digits and its number of bits; the last entry is EOS.
   private static let appendixB = """
     1ff8/13 7fffd8/23 fffffe2/28 fffffe3/28 fffffe4/28 fffffe5/28 fffffe6/28 fffffe7/28 fffffe8/28 ffffea/24
     3ffffffc/30 fffffe9/28 fffffea/28 3ffffffd/30 fffffeb/28 fffffec/28 fffffed/28 fffffee/28 fffffef/28 ffffff0/28
@@ -34,7 +34,7 @@ import Testing
   }
   private static let end = 256
 
-  /// What the codes of some numbers say together, filled up with bits of one kind.
+  /// Returns the concatenated codes of the symbols, padded with bits of one value.
   static func coded(_ symbols: [Int], filledWith fill: Int = 1, more: Int = 0) -> [UInt8] {
     var bits = symbols.flatMap { symbol in
       let (code, count) = codes[symbol]
@@ -67,7 +67,7 @@ import Testing
   @Test(arguments: 0...255)
   func eachByteIsReadAloneAndAmongOthers(byte: Int) {
     #expect(decoded(Self.coded([byte])) == [UInt8(byte)])
-    // At each place in a byte, at the end and far from it.
+    // At each bit position within a byte, at the end of the string and far from it.
     for before in 0..<12 {
       for behind in [0, 1, 3, 20] {
         let text = [Int](repeating: 0x61, count: before) + [byte] + [Int](repeating: 0x7a, count: behind)
@@ -118,7 +118,7 @@ import Testing
 }
 
 extension [UInt8] {
-  /// The bytes that hexadecimal digits say.
+  /// Creates the bytes that hexadecimal digits describe.
   init(hexadecimal digits: String) {
     let digits = digits.compactMap(\.hexDigitValue)
     self = stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }

@@ -4,13 +4,13 @@ import Testing
 
 @testable import HTTP2Session
 
-/// What makes a request malformed (RFC 9113 section 8), found out from its parts.
+/// Malformed requests (RFC 9113 section 8), detected from their fields, bodies and trailers.
 @Suite struct MessageCheckTests {
   private static let usual = [
     (":method", "POST"), (":scheme", "https"), (":authority", "localhost"), (":path", "/3/device/00"),
   ]
 
-  /// The sections of RFC 9113, what they speak of, and what is found.
+  /// The section of RFC 9113 and a description, the fields, and the expected violation.
   @Test(
     arguments: [
       ("8.3.1 a request", usual, nil),
@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  /// Each byte at each place is judged as nghttp2 judges it.
+  /// Every byte at every position gets the same verdict as from nghttp2.
   @Test(arguments: [1, 7, 8, 9, 17])
   func bytes(count: Int) {
     for position in 0..<count {
@@ -119,7 +119,7 @@ import Testing
         #expect(Self.passes(":path", text) == (nghttp2_check_path(text, count) != 0), "path, \(place)")
         var name = [UInt8](repeating: UInt8(ascii: "x"), count: count)
         name[position] = byte
-        // A colon in front makes another kind of field of it.
+        // A leading colon makes it a pseudo-header field, which has other rules.
         guard name[0] != UInt8(ascii: ":") else { continue }
         #expect(Self.passes(name, []) == (nghttp2_check_header_name(name, count) != 0), "name, \(place)")
       }

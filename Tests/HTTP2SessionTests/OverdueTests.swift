@@ -2,11 +2,11 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// What a client may owe for a while and not for ever. A look stands for ten seconds.
+/// Time limits for what a client owes. One check (`endOverdueStreams`) stands for ten seconds.
 @Suite struct OverdueTests {
   private let patience = Int(HTTP2Limits.maxLooks)
 
-  /// The first look that ends something; nil if none of twenty does.
+  /// Returns the number of the first check that ends a stream, and the streams it ends; nil if none of twenty does.
   private func firstLook(_ session: HTTP2ServerSession) throws -> (number: Int, streams: [RequestStream])? {
     for number in 1...20 {
       let streams = try session.endOverdueStreams()
@@ -25,7 +25,7 @@ import Testing
     #expect(try session.feed(Frame.request(1, endStream: false)).isEmpty)
     for _ in 0..<patience {
       #expect(try session.endOverdueStreams().isEmpty)
-      // A byte now and then does not help.
+      // A byte now and then does not extend the limit.
       #expect(try session.feed(Frame.data(1, count: 1)).isEmpty)
     }
     let overdue = try session.endOverdueStreams()
@@ -65,7 +65,7 @@ import Testing
     #expect(session.openStreamCount == 0)
   }
 
-  /// A byte of window in each look is slow and not stuck.
+  /// A response that can send one byte per check is slow, but not overdue.
   @Test func anAnswerThatMovesIsNotOverdue() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.bytes(type: 4, payload: [0, 4, 0, 0, 0, 0]))
@@ -117,7 +117,7 @@ import Testing
     #expect(try firstLook(HTTP2ServerSession.begun()) == nil)
   }
 
-  // MARK: - Counted between two looks
+  // MARK: - Counted between two checks
 
   @Test func tooManyResetsEndTheSession() throws {
     let session = try HTTP2ServerSession.begun()
@@ -140,7 +140,7 @@ import Testing
     #expect(session.openStreamCount == 0)
   }
 
-  /// "x" with a value of 4000 bytes goes into HPACK's table; each byte 0xbe stands for it.
+  /// Field "x" with a value of 4000 bytes enters HPACK's table; each byte 0xbe refers to it.
   @Test func fieldsFarBeyondTheLimitEndTheSession() throws {
     let session = try HTTP2ServerSession.begun()
     let field: [UInt8] = [0x40, 0x01, 0x78, 0x7F, 0xA1, 0x1E] + [UInt8](repeating: 118, count: 4000)

@@ -1,12 +1,12 @@
 import HTTP2Session
 import HTTPMessage
 
-/// A server session and a client session joined in memory.
+/// A server session and a client session connected in memory.
 final class Pair {
   let server: HTTP2ServerSession
   let client: HTTP2ClientSession
   var clientEvents: [HTTP2ClientSession.Event] = []
-  /// Everything the server sent.
+  /// All bytes the server sent.
   var fromServer: [UInt8] = []
 
   init(
@@ -17,7 +17,7 @@ final class Pair {
     client = try HTTP2ClientSession()
   }
 
-  /// Carries bytes both ways until nothing moves; `serve` sees each event of the server.
+  /// Carries bytes in both directions until neither side sends any; `serve` receives each server event.
   func pump(_ serve: (HTTP2ServerSession.Event) -> Void = { _ in }) throws {
     var moved = true
     while moved {
@@ -33,7 +33,7 @@ final class Pair {
     }
   }
 
-  /// A push as providers send it.
+  /// Sends a push as providers do.
   @discardableResult
   func push(_ extra: [(String, String)] = [], body: [UInt8] = Array(#"{"aps":{}}"#.utf8)) throws -> Int32 {
     try client.request(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import HTTP2Session
 
-/// HEADERS frames whose strings are written out before nghttp2 reads them.
+/// HEADERS frames whose Huffman-coded strings are expanded before nghttp2 reads them.
 @Suite struct PlainHeadersTests {
   private static let endHeaders: UInt8 = 4
 
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  /// The same requests and answers, without Huffman code and with it.
+  /// The same requests and responses, without Huffman coding and with it (RFC 7541 appendix C).
   @Test(arguments: [
     ("C.3.1", "828684410f7777772e6578616d706c652e636f6d", "C.4.1", "828684418cf1e3c2e5f23a6ba0ab90f4ff"),
     ("C.3.2", "828684be58086e6f2d6361636865", "C.4.2", "828684be5886a8eb10649cbf"),
@@ -66,10 +66,10 @@ import Testing
         == Frame.bytes(type: 1, flags: 4 | 0x20, stream: 1, payload: priority + [0x04, 0x01, 0x61]))
   }
 
-  /// Where a string becomes so long that its length takes a byte more, and where it takes two.
+  /// String lengths around the limits at which the length takes one byte more.
   @Test(arguments: [79, 126, 127, 128, 254, 255, 256, 2000, 16_378])
   func lengthsOfStrings(length: Int) throws {
-    // Zeros are the code of "0", five bits each.
+    // A zero code of five bits is "0".
     var block: [UInt8] = [0x04]
     let bits = 5 * length
     var bytes = [UInt8](repeating: 0, count: (bits + 7) / 8)
@@ -77,7 +77,7 @@ import Testing
     block += bytes.count < 127 ? [0x80 | UInt8(bytes.count)] : [0xff] + Self.number(bytes.count - 127)
     block += bytes
     let headers = PlainHeaders()
-    // The second time a provider token's length is known.
+    // In the second round, the length of the provider token is already known.
     for _ in 0..<2 {
       let written = try #require(plain(block, from: headers))
       let head = length < 127 ? [UInt8(length)] : [0x7f] + Self.number(length - 127)
@@ -86,7 +86,7 @@ import Testing
     }
   }
 
-  /// What is left of a number whose first byte is full (RFC 7541 section 5.1).
+  /// Encodes the rest of an integer whose prefix is full (RFC 7541 section 5.1).
   static func number(_ value: Int) -> [UInt8] {
     value < 128 ? [UInt8(value)] : [UInt8(value & 127 | 128)] + number(value >> 7)
   }
@@ -100,8 +100,8 @@ import Testing
     }
   }
 
-  /// Header blocks by chance, right ones and wrong ones, on one connection: in what stands for them nghttp2 reads the same
-  /// fields, and finds fault with the same ones.
+  /// Random header blocks, valid and invalid, on one connection: nghttp2 reads the same fields from the expanded
+  /// block, and rejects the same blocks.
   @Test(arguments: 0..<60)
   func nghttp2ReadsTheSame(seed: Int) throws {
     var chance = Chance(state: UInt64(seed))
@@ -114,13 +114,13 @@ import Testing
       if instead != nil { changed += 1 }
       let fields = ordinary.fields(of: block)
       #expect(spared.fields(of: instead ?? block) == fields, "\(block)")
-      // What is not valid ends a connection.
+      // An invalid block ends the connection.
       if fields == nil { break }
     }
     if seed == 0 { #expect(changed > 5, "a seed that says little") }
   }
 
-  /// Bytes that are cut in each place: of a frame of which nghttp2 has a part it gets the rest as it came.
+  /// The bytes are split at every position: when nghttp2 has the first part of a frame, it gets the rest unchanged.
   @Test func requestsThatComeInPieces() throws {
     func request(_ stream: Int32, _ field: [UInt8]) -> [UInt8] {
       let usual = Frame.request(stream).dropFirst(9)
@@ -140,10 +140,10 @@ import Testing
     #expect(try session.requests(bytes, inPiecesOf: 1).map(\.id) == [1, 3, 5])
   }
 
-  /// What comes behind something that ends the connection is not looked at, as when it comes in one piece.
+  /// Bytes after an error that ends the connection are ignored, as when they arrive in one piece.
   @Test func nothingIsTakenInBehindAnError() throws {
     let session = try HTTP2ServerSession.begun()
-    // An even number, which only the server may use, and then requests with coded strings.
+    // An even stream id, which only the server may use, followed by a request with coded strings.
     let usual = Frame.request(3).dropFirst(9)
     let behind = Frame.bytes(type: 1, flags: 5, stream: 3, payload: usual + [0x00, 0x81, 0x1f, 0x81, 0x1f])
     #expect(try session.requests(Frame.request(2) + behind).isEmpty)
@@ -151,7 +151,7 @@ import Testing
   }
 }
 
-/// Header blocks of a connection, drawn from a number.
+/// Pseudorandom header blocks of one connection.
 private struct Chance {
   var state: UInt64
   private var said: [[UInt8]] = []
@@ -165,7 +165,7 @@ private struct Chance {
 
   mutating func block() -> [UInt8] {
     var block: [UInt8] = []
-    // RFC 7541 section 4.2: only at the beginning.
+    // RFC 7541 section 4.2: table size updates are allowed only at the beginning.
     if below(8) == 0 { block += [[0x20], [0x3e], [0x3f, 0x45], [0x3f, 0xe1, 0x1f]][below(4)] }
     for _ in 0..<below(7) { block += field() }
     switch below(60) {
@@ -178,7 +178,7 @@ private struct Chance {
   }
 
   private mutating func field() -> [UInt8] {
-    // Past what is in the table seldom; the last number is one of two bytes.
+    // Rarely beyond the table; the last index takes two bytes.
     let index = below(30) == 0 ? 61 + below(10) : 1 + below(61)
     if below(3) == 0 { return [0x80 | UInt8(index)] }
     let (first, most) = [(UInt8(0x40), 0x3f), (0x00, 0x0f), (0x10, 0x0f)][below(3)]
@@ -206,7 +206,7 @@ private struct Chance {
   }
 }
 
-/// nghttp2's reader of header blocks, by itself.
+/// nghttp2's header block decoder.
 private final class Inflater {
   private let inflater: OpaquePointer
 
@@ -218,7 +218,7 @@ private final class Inflater {
 
   deinit { nghttp2_hd_inflate_del(inflater) }
 
-  /// Name, value, name and so on; nil if the block is not valid.
+  /// Returns the names and values alternately; nil if the block is invalid.
   func fields(of block: [UInt8]) -> [[UInt8]]? {
     block.withUnsafeBufferPointer { block in
       var fields: [[UInt8]] = []

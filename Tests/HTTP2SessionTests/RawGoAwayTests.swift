@@ -2,7 +2,7 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// GOAWAY frames that nghttp2 does not know of.
+/// GOAWAY frames that are sent without nghttp2's knowledge.
 @Suite struct RawGoAwayTests {
   @Test func theFrameStandsAsItWasAskedFor() throws {
     let session = try HTTP2ServerSession.begun()
@@ -42,7 +42,8 @@ import Testing
     #expect(frames.map(\.type) == [1, 0, 7, 7])
     #expect(session.goAwaySent?.errorCode == 2)
     #expect(!session.isFinished)
-    // The stream above it is still there, for whoever wants to break the promise, and new ones come.
+    // The stream above the GOAWAY's last stream is still open, for faults that respond on it anyway, and new streams
+    // are accepted.
     #expect(session.stream(withID: 3) != nil)
     #expect(try session.requests(Frame.request(5)).map(\.request.stream) == [5])
     session.respond(to: streams[1], headers: HeaderList([(":status", "200")]))

@@ -3,11 +3,11 @@ import Testing
 
 @testable import HTTP2Session
 
-/// Objects of closed streams, which sessions share.
+/// The pool of stream objects that sessions share.
 @Suite struct RequestStreamPoolTests {
   private let accepted = HeaderList([(":status", "200")])
 
-  /// Opens so many streams at once, answers them and lets them close.
+  /// Opens `count` streams at once, responds on them and lets them close.
   private func serve(_ count: Int32, with pool: RequestStreamPool) throws {
     let session = try HTTP2ServerSession.begun(pool: pool)
     let bytes = (0..<count).flatMap { Frame.request(2 * $0 + 1) }
@@ -41,7 +41,7 @@ import Testing
     #expect(pool.count == 0)
   }
 
-  /// One that is held when its connection ends is nobody's any more, and not for the next one.
+  /// A stream that is open when its connection ends is freed and does not return to the pool.
   @Test func aSessionThatEndsLetsItsStreamsGo() throws {
     let pool = RequestStreamPool()
     weak var open: RequestStream?

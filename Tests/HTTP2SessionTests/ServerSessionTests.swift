@@ -161,7 +161,7 @@ import Testing
     #expect(values == ["bearer x "])
   }
 
-  /// nghttp2's client side would put the name into lower case, so this one is written by hand.
+  /// Written by hand, because nghttp2's client side would convert the name to lower case.
   @Test func upperCaseNameIsResetWithProtocolError() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
@@ -203,7 +203,7 @@ import Testing
       try Array(beginning.utf8).withUnsafeBytes { try server.receive($0) }
     }
     #expect(failure?.kind == .badPreface)
-    // It can still say goodbye.
+    // It can still send a GOAWAY.
     server.goAway(lastStream: 0, code: .protocolError, debugData: Array("why".utf8))
     sent = []
     server.drain(into: &sent)
@@ -238,12 +238,12 @@ import Testing
     #expect(goodbyes == [[0x7F, 0xFF, 0xFF, 0xFF, 0, 0, 0, 0], [0, 0, 0, 1, 0, 0, 0, 0] + Array("bye".utf8)])
   }
 
-  /// One field of 100 KB, as a JWT of that size would be.
+  /// One field of 100 KB, such as a JWT of that size.
   @Test func aHeaderBlockBeyondAnyLimitEndsTheConnection() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
-    // Literal without indexing, name "x", value length 100000 as a 7-bit-prefix integer, then the value.
+    // Literal without indexing, name "x", value length 100 000 as an integer with a 7-bit prefix, then the value.
     let field: [UInt8] = [0x83, 0x87, 0x84, 0x00, 0x01, 0x78, 0x7F, 0xA1, 0x8C, 0x06]
     var bytes = Frame.preface + Frame.settings
     bytes += Frame.bytes(type: 1, flags: 1, stream: 1, payload: field + [UInt8](repeating: 97, count: 16000))

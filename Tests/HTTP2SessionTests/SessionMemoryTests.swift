@@ -3,14 +3,14 @@ import Testing
 
 @testable import HTTP2Session
 
-/// What the sessions of one thread share, and what each has of its own.
+/// Memory that the sessions of one thread share, and memory that each has of its own.
 @Suite struct SessionMemoryTests {
-  /// A header list that takes several frames, which nghttp2 puts together before the first of them leaves.
+  /// Returns a header list that takes several frames, which nghttp2 encodes before it sends the first of them.
   private func longAnswer(_ letter: String) -> HeaderList {
     HeaderList([(":status", "200")] + (0..<5).map { ("field-\($0)", String(repeating: letter, count: 10_000)) })
   }
 
-  /// Two sessions of one thread, each with an answer to give.
+  /// Returns sessions of one thread, each with a response to send.
   private func sessions(_ letters: [String], _ pool: RequestStreamPool) throws -> [Pair] {
     try letters.map { letter in
       let pair = try Pair(pool: pool)
@@ -33,7 +33,7 @@ import Testing
   @Test func framesOfSessionsThatTakeTurnsStayApart() throws {
     let letters = ["a", "b"]
     let pairs = try sessions(letters, RequestStreamPool())
-    // A frame of each at a time, so that each finds in the block what the other left there.
+    // One frame of each session at a time, so that each finds what the other left in the shared block.
     var frames = 0
     var isDrained = [false, false]
     while isDrained.contains(false) {

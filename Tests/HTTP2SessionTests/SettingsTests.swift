@@ -2,7 +2,7 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// SETTINGS that differ from those of APNs, at the beginning and later.
+/// SETTINGS that differ from those of APNs, at the start of a connection and later.
 @Suite struct SettingsTests {
   private func entries(_ frame: Frame?) -> [[UInt32]] {
     guard let frame, frame.type == 4, frame.flags == 0 else { return [] }
@@ -56,7 +56,7 @@ import Testing
     session.announce(HTTP2Settings(maxHeaderListSize: 100))
     session.announce(HTTP2Settings(maxConcurrentStreams: 1))
     #expect(session.drained().flatMap { entries($0) } == [[6, 100], [3, 1]])
-    // The first acknowledgement says nothing of the limit, so ten streams are still in order.
+    // The first acknowledgement does not include the stream limit, so further streams are still allowed.
     let early = try session.feed(Frame.settingsAck + Frame.request(1) + Frame.request(3))
     #expect(!early.contains { if case .excessStreams = $0 { true } else { false } })
     let late = try session.feed(Frame.settingsAck + Frame.request(5))
@@ -67,7 +67,7 @@ import Testing
     let session = try HTTP2ServerSession.begun()
     session.announce(HTTP2Settings(initialWindowSize: 100))
     _ = session.drained()
-    // Not acknowledged yet: the old window holds.
+    // Not acknowledged yet, so the old window applies.
     #expect(
       try session.requests(Frame.request(1, endStream: false) + Frame.data(1, count: 2000, endStream: true)).count == 1)
     #expect(session.drained().isEmpty)
@@ -90,7 +90,8 @@ import Testing
     #expect(updates.count >= 20)
   }
 
-  /// The client has sent 2000 bytes when it hears that 1000 are allowed: without a word it could never send again.
+  /// The client has sent 2000 bytes when it learns that 1000 are allowed: without a WINDOW_UPDATE it could never send
+  /// again.
   @Test func aWindowThatShrinksUnderAnOpenStreamIsOpened() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.request(1, endStream: false) + Frame.data(1, count: 2000))
@@ -112,10 +113,11 @@ import Testing
     #expect(session.drained() == [Frame(type: 8, flags: 0, stream: 1, payload: [0, 0, 0x07, 0xD0])])
   }
 
-  // MARK: - The client's
+  // MARK: - The client's SETTINGS
 
-  /// SETTINGS that make every stream's window one byte larger; stream 1 has a window of `room` bytes less than the most.
-  /// They come in two pieces, between which answers are given and not sent.
+  /// Returns a session that received SETTINGS which make every stream's window one byte larger, while the window of
+  /// stream 1 is `room` bytes below the maximum. The SETTINGS arrive in two pieces, between which responses are
+  /// queued and not sent.
   private func raisedWindows(room: UInt32, cutAt cut: Int) throws -> HTTP2ServerSession {
     let session = try HTTP2ServerSession.begun()
     func payload(_ number: UInt32) -> [UInt8] { (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) } }
@@ -145,7 +147,8 @@ import Testing
     #expect(!session.isFinished)
   }
 
-  /// The acknowledgement of our SETTINGS makes nghttp2 say something on each stream; that is no error of the client.
+  /// On the acknowledgement of the server's SETTINGS, nghttp2 sends a WINDOW_UPDATE on each stream; this is not a
+  /// client error.
   @Test func windowsThatShrinkUnderSeveralOpenStreamsAreOpened() throws {
     let session = try HTTP2ServerSession.begun()
     let ids: [Int32] = [1, 3, 5, 7]

@@ -2,7 +2,7 @@ import Testing
 
 @testable import HTTP2Session
 
-/// The memory of nghttp2's small objects.
+/// The allocator for nghttp2's small objects.
 @Suite struct SmallBlocksTests {
   @Test func aBlockThatWasGivenBackIsHandedOutAgain() throws {
     let blocks = SmallBlocks()
@@ -25,7 +25,7 @@ import Testing
       let block = UnsafeMutableRawBufferPointer(start: start, count: size)
       block.initializeMemory(as: UInt8.self, repeating: byte)
       held.append(block)
-      // Every other one takes the place of one that is over.
+      // Every second block reuses the memory of one that was returned.
       if byte % 2 == 0 { blocks.giveBack(try #require(held.remove(at: 0).baseAddress)) }
     }
     for (byte, block) in zip(UInt8(11)...20, held) { #expect(block.allSatisfy { $0 == byte }) }

@@ -2,7 +2,7 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// What a session can keep from its client: acknowledgements and window.
+/// Acknowledgements and window updates that a session can withhold.
 @Suite struct WithheldTests {
   private func ping(_ byte: UInt8) -> [UInt8] {
     Frame.bytes(type: 6, payload: [UInt8](repeating: byte, count: 8))
@@ -22,7 +22,7 @@ import Testing
     #expect(session.drained() == [Frame(type: 4, flags: 1, stream: 0, payload: [])])
   }
 
-  /// What the client's SETTINGS say holds all the same.
+  /// Values of the client's SETTINGS apply even if the SETTINGS are not acknowledged.
   @Test func settingsThatAreNotAcknowledgedAreObeyed() throws {
     let session = try HTTP2ServerSession.begun()
     session.acknowledgesSettings = false
@@ -98,7 +98,7 @@ import Testing
     #expect(updates(session.drained()) == [0: 32_768])
   }
 
-  /// Small pushes fill the connection's window together.
+  /// Small pushes use up the connection's window together.
   @Test func manySmallBodiesKeepTheConnectionOpen() throws {
     let session = try HTTP2ServerSession.begun()
     var given: UInt32 = 0
@@ -123,12 +123,12 @@ import Testing
     #expect(session.isWindowHeld)
     session.isWindowHeld = false
     #expect(updates(session.drained()) == [0: 65_534, 1: 32_768])
-    // Of the third stream's window less than half is used: nothing yet, and what follows counts as ever.
+    // Less than half of the third stream's window is used, so there is no update yet; further bytes count as usual.
     _ = try session.feed(Frame.data(3, count: 1))
     #expect(updates(session.drained()) == [3: 32_767])
   }
 
-  /// Pushes that came with the one at which it is held were taken in before anybody knew.
+  /// Pushes that arrived in the same bytes as the event that withholds the window were already received.
   @Test func aWindowThatIsHeldAtAnEventStaysClosedForWhatCameWithIt() throws {
     let session = try HTTP2ServerSession.begun()
     let pushes = stride(from: Int32(1), to: 81, by: 2).flatMap { id in
@@ -153,7 +153,7 @@ import Testing
     #expect(goAway.number(at: 4) == 3, "FLOW_CONTROL_ERROR")
   }
 
-  /// Streams that end while the window is held take nothing of the connection's window with them.
+  /// The bytes of streams that close while the window is withheld are returned to the connection's window.
   @Test func whatClosedStreamsHeldBackIsGivenToTheConnection() throws {
     let session = try HTTP2ServerSession.begun()
     session.isWindowHeld = true
@@ -163,7 +163,7 @@ import Testing
     #expect(session.drained().isEmpty)
     session.isWindowHeld = false
     #expect(updates(session.drained()) == [0: 48_000])
-    // An object that is used again begins at nothing.
+    // A reused stream object starts with no withheld bytes.
     session.isWindowHeld = true
     session.isWindowHeld = false
     #expect(session.drained().isEmpty)
