@@ -3,9 +3,9 @@ import Testing
 
 @testable import APNSRules
 
-/// How bytes off the wire are compared.
+/// Comparisons of bytes received from the network.
 @Suite struct BytesTests {
-  /// Lengths on both sides of what is compared at once.
+  /// Lengths around the number of bytes that are compared at once.
   @Test(arguments: [0, 1, 2, 7, 8, 9, 15, 16, 17, 64, 66])
   func hexadecimalDigitsAreTheSameInAnyCase(count: Int) {
     let digits = Array("0123456789abcdefABCDEF".utf8)
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  /// Tests of many bytes at once against the same of one byte after the other: each byte at each place.
+  /// Compares the test of eight bytes at once with a test of each byte: every byte value at every position.
   @Test(arguments: [0, 1, 7, 8, 9, 16, 23])
   func wordsAreTestedAsTheirBytesAre(count: Int) {
     func isDigit(_ byte: UInt8) -> Bool { Character(Unicode.Scalar(byte)).isHexDigit && byte < 0x80 }
@@ -38,7 +38,7 @@ import Testing
     }
   }
 
-  /// Of each length that is compared in a way of its own.
+  /// Literals of each length that is compared by separate code.
   @Test(
     arguments: [
       "", "a", "te", "abc", ":path", ":method", "apns-id1", "apns-expiration", "apns-collapse-id",
@@ -59,7 +59,7 @@ import Testing
   @Test(arguments: [(0, 0), (0x20, 0x7e), (0x2d, 0x2d), (0x30, 0x39), (0, 0x7f)] as [(UInt8, UInt8)])
   func bytesOfARangeAreMarked(first: UInt8, last: UInt8) {
     for byte in UInt8.min...0x7f {
-      // Neighbours at both ends, which must neither be marked for it nor change what it gets.
+      // Neighbours at both ends of the range must neither be marked nor change the mark of this byte.
       for neighbour: UInt8 in [0, 0x7f] {
         let word = UInt64(neighbour) | UInt64(byte) << 24 | UInt64(neighbour) << 56
         let mark = word.marks(from: first, through: last) >> 24 & 0xff

@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 4.2, as far as it reaches a request: certificate mode.
+/// Provider certificates (Protocol.md, section 4.2), as far as they affect a request.
 struct CertificateRulesTests {
   @Test(arguments: rows) func certificate(_ row: Row) {
     let verdict = row.judge()
@@ -96,7 +96,8 @@ struct CertificateRulesTests {
     },
   ].flatMap { $0 }
 
-  /// Bad provider tokens beside a certificate do not latch, and good ones do not open the stream allowance.
+  /// Invalid provider tokens sent with a certificate do not set the latch, and valid ones do not open the stream
+  /// allowance.
   @Test func tokensBesideItLeaveNoTrace() {
     var push = TestPush()
     push.useCertificate()
@@ -107,7 +108,8 @@ struct CertificateRulesTests {
     #expect(!push.standing.providerTokenAccepted)
   }
 
-  /// The topic that is not in the headers: the facts say where it is, and the payload's limit follows it.
+  /// Without an `apns-topic` header, the facts say that the topic comes from the certificate, and the payload limit
+  /// follows that topic.
   @Test func defaultTopic() {
     var push = TestPush()
     push.useCertificate(subject: "com.example.app.voip", topics: [])
@@ -124,7 +126,7 @@ struct CertificateRulesTests {
     #expect(!push.judge().facts.topicIsFromCertificate)
   }
 
-  /// The device's topic is compared with the certificate's own topic too.
+  /// The device's topic is compared with the certificate's own topic as well.
   @Test func defaultTopicAndDevice() {
     var push = TestPush()
     push.useCertificate()
@@ -135,7 +137,7 @@ struct CertificateRulesTests {
     expect(push.judge(), nil)
   }
 
-  /// A certificate that comes after the connection was made.
+  /// A certificate that is set after the connection was made.
   @Test func certificateSetLater() {
     var push = TestPush()
     push["authorization"] = nil

@@ -1,21 +1,21 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 8.2: a request broken in two ways is answered by the earlier check.
+/// The order of the checks (Protocol.md, section 8.2): a request with two errors is rejected by the earlier check.
 struct CheckOrderTests {
-  /// A push that `strict` accepts, on a connection with a past, that can be broken in several ways at once.
+  /// A push that `strict` accepts, on a connection with earlier pushes, with options to break several checks at once.
   struct BrokenPush {
     var push = TestPush(mode: .strict)
     var device = Device(token: TestPush.deviceToken, since: 0)
     var key = FakeSignature.key()
-    /// What the connection was used for before.
+    /// How often the connection was used before, and with which team and topics.
     var earlierPushes = 0
     var earlierTeam = "MOCKTEAM01"
     var earlierTopics: [String]?
     var isRelated = true
 
     mutating func judge() -> Verdict {
-      // A topic-specific key needs an earlier one that is related to it, unless that is what is to be broken.
+      // A topic-specific key needs an earlier related key, unless the test breaks that relation.
       if key.topics != nil, isRelated {
         earlierTopics = key.topics
         key.relatedKeyID = "EARLIERKEY"
@@ -39,7 +39,7 @@ struct CheckOrderTests {
     }
   }
 
-  /// How to break each check that a provider token leads through, in the order they are made.
+  /// How to break each check that applies to a push with a provider token, in the order of the checks.
   static let breakers: [(check: Check, reason: Reason, break: @Sendable (inout BrokenPush) -> Void)] = [
     (.method, .methodNotAllowed, { $0.push[":method"] = "GET" }),
     (.path, .badPath, { $0.push[":path"] = "/" }),
@@ -129,19 +129,20 @@ struct CheckOrderTests {
         == Check.allCases.filter { ![.deviceRate, .headerListSize].contains($0) })
   }
 
-  /// Each check alone and with each later one, with a provider token.
+  /// Each check alone and with each later one, for pushes with a provider token.
   @Test(arguments: withToken) func tokenOrder(_ earlier: Check) {
     judge(earlier, among: Self.withToken) { _ in }
   }
 
-  /// The same with a certificate, which skips all that concerns provider tokens.
+  /// Each check alone and with each later one, for pushes with a certificate, which skip the checks of provider
+  /// tokens.
   @Test(arguments: withCertificate) func certificateOrder(_ earlier: Check) {
     judge(earlier, among: Self.withCertificate) {
       $0.push.useCertificate(topics: [TestPush.topic, "com.example.third"])
     }
   }
 
-  /// A certificate that is none comes after what precedes the credential and before everything else.
+  /// An invalid certificate fails after the checks that precede the credential and before all others.
   @Test(arguments: withCertificate) func badCertificateOrder(_ other: Check) throws {
     let breaker = try #require(Self.breakers.first { $0.check == other })
     var broken = BrokenPush()
@@ -155,7 +156,7 @@ struct CheckOrderTests {
     for second in Self.breakers where checks.contains(second.check) && second.check >= earlier {
       var broken = BrokenPush()
       prepare(&broken)
-      // The earlier one last, so that where both set the same thing the earlier one stays broken.
+      // Break the earlier check last: where both set the same value, the earlier one stays broken.
       second.break(&broken)
       first.break(&broken)
       let verdict = broken.judge()
@@ -164,7 +165,7 @@ struct CheckOrderTests {
     }
   }
 
-  /// The probes of section 8.1, as far as one listener sees them.
+  /// The requests of section 8.1, as far as one listener sees them.
   @Test(arguments: probes) func probe(_ row: Row) { expect(row.judge(), row.reason) }
 
   static let probes: [Row] = [

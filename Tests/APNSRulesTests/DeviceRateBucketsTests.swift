@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// Row 19 of APNS.md section 8.2: pushes to one device token, on a clock the test holds.
+/// The rate limit per device token (Protocol.md, section 8.2, row 19), on a clock that the tests set.
 struct DeviceRateBucketsTests {
   private let second: Int64 = 1_000_000_000
 
@@ -15,7 +15,7 @@ struct DeviceRateBucketsTests {
     #expect(!admit(&buckets, "ab", at: second - 1))
     #expect(admit(&buckets, "ab", at: second))
     #expect(!admit(&buckets, "ab", at: second))
-    // What is refused does not count, and rest gives the whole burst back.
+    // Rejected pushes do not count, and after a pause the whole burst is available again.
     #expect(
       (0..<4).map { _ in admit(&buckets, "ab", at: 10 * second) } == [true, true, true, false])
   }
@@ -27,7 +27,7 @@ struct DeviceRateBucketsTests {
     #expect(!admit(&buckets, "AB", at: 0))
   }
 
-  /// Many tokens push out old ones, never recent ones.
+  /// Many tokens replace old entries, but never recent ones.
   @Test func bounded() {
     var buckets = DeviceRateBuckets(rate: DeviceRate(count: 1, per: .seconds(60)), capacity: 100)
     #expect(admit(&buckets, "first", at: 0))

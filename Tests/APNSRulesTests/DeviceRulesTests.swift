@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 8.2 row 18 and section 11: what the registry says of a device.
+/// The device registry (Protocol.md, section 8.2, row 18, and section 11).
 struct DeviceRulesTests {
   static let since: Int64 = 1_699_999_000_123
 
@@ -60,7 +60,8 @@ struct DeviceRulesTests {
     },
   ].flatMap { $0 }
 
-  /// 410 begins `unregistered_after` after the device went away, to the millisecond; expired tokens do not wait.
+  /// The response becomes 410 exactly `unregistered_after` after the device was unregistered, to the millisecond;
+  /// expired tokens do not wait.
   @Test func unregisteredAfter() {
     var push = TestPush()
     push.settings.unregisteredAfter = .seconds(60)
@@ -95,7 +96,7 @@ struct DeviceRulesTests {
     #expect(table.version == 5)
   }
 
-  /// Two device tokens with one key, found by a walk of 2³² steps, are two devices.
+  /// Two device tokens with the same push key, found by a search of 2³² steps, are two devices.
   @Test func tokensWithOneKey() throws {
     let (one, other) = ("438152124b7ae0f9", "7e3fd7e01aac8ede")
     try #require(one.withBytes { PushKey(deviceToken: $0) } == other.withBytes { PushKey(deviceToken: $0) })
@@ -120,7 +121,7 @@ struct DeviceRulesTests {
     #expect(DeviceToken.isWellFormed(text) == isWellFormed)
   }
 
-  /// Each byte at each place of tokens that are read in words of eight, with and without a rest.
+  /// Every byte value at every position, in tokens of whole words of eight bytes and in tokens with a remainder.
   @Test(arguments: [2, 8, 10, 14, 16, 64]) func everyByte(_ count: Int) {
     for index in 0..<count {
       for byte in UInt8.min...UInt8.max {

@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// What every verdict of this reason looks like.
+/// Expects the reason, and everything that follows from it for any verdict.
 func expect(
   _ verdict: Verdict, _ reason: Reason?, sourceLocation: SourceLocation = #_sourceLocation
 ) {
@@ -11,7 +11,7 @@ func expect(
   #expect((verdict.failed == nil) == (reason == nil), sourceLocation: sourceLocation)
   #expect((verdict.timestamp != nil) == (verdict.status == 410), sourceLocation: sourceLocation)
   #expect(!verdict.rule.isEmpty, sourceLocation: sourceLocation)
-  // The list of checks ends with the one that failed, and all before it are in order.
+  // Only the last check in the list may have failed.
   #expect(verdict.checks.first?.check == .method, sourceLocation: sourceLocation)
   #expect(verdict.checks.dropLast().allSatisfy { $0.ok }, sourceLocation: sourceLocation)
   #expect(verdict.checks.last?.ok == (reason == nil), sourceLocation: sourceLocation)
@@ -21,6 +21,6 @@ func expect(
 }
 
 extension Verdict {
-  /// Its explanation without the values of the request.
+  /// The verdict's explanation without values from the request.
   var rule: String { detail(headers: UnsafeRawBufferPointer(start: nil, count: 0), bodySize: 0) }
 }

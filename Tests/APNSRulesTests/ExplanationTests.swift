@@ -1,7 +1,8 @@
 import APNSRules
 import Testing
 
-/// What `Verdict.detail` says: value, rule, repair; nothing secret, nothing hidden, nothing endless.
+/// The text of `Verdict.detail`: the value, the rule and the remedy; no secrets, no invisible characters, bounded
+/// length.
 struct ExplanationTests {
   @Test(arguments: details) func detail(
     _ text: String, _ change: @Sendable (inout TestPush) -> Void
@@ -61,7 +62,7 @@ struct ExplanationTests {
     ("apns-mock certs client", { $0.useCertificate(development: false, production: false) }),
   ]
 
-  /// Characters nobody sees are shown by their number.
+  /// Invisible characters are shown by their code points.
   @Test(arguments: [
     ("com.example.app\n", "com.example.app\\n"), ("com\u{200B}.app", "com\\u{200B}.app"),
     ("\u{FEFF}com", "\\u{FEFF}com"),
@@ -85,7 +86,7 @@ struct ExplanationTests {
     let verdict = push.judge()
     expect(verdict, .invalidProviderToken)
     #expect(push.explanation(of: verdict).contains("sample token of Apple's documentation"))
-    // Without alg alone it is another mistake.
+    // A token of one's own that only lacks alg gets the ordinary explanation.
     push.token.header = #"{"kid":"MOCKKEY001"}"#
     #expect(push.explain().contains("has no alg"))
   }
@@ -104,7 +105,7 @@ struct ExplanationTests {
     #expect(push.explain().utf8.count < 300)
   }
 
-  /// Whatever field a provider token strays into, no explanation shows it or its signature.
+  /// No explanation shows a provider token or its signature, in whatever field it was sent.
   @Test(arguments: TestPush().fields.map(\.name) + ["apns-collapse-id", "x-token"])
   func neverTheToken(_ name: String) {
     let jwt = TestToken().text

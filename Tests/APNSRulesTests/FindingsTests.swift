@@ -2,7 +2,7 @@ import APNSRules
 import HTTPMessage
 import Testing
 
-/// CONTRACT.md, findings: what APNs accepts and a device drops, and a missing push type.
+/// Findings about single pushes (Findings.md): pushes that APNs accepts and a device drops, and a missing push type.
 struct FindingsTests {
   private func unshown(_ push: TestPush) -> UnshownPush? {
     var push = push
@@ -17,7 +17,7 @@ struct FindingsTests {
     return push.rulebook.misses(pushType: push.judge().facts)
   }
 
-  /// What a device does with a payload, by the push type; nil stands for a push that is shown.
+  /// Whether a device shows a payload, by push type; nil stands for a push that is shown.
   @Test(
     arguments: [
       ("alert", #"{"aps":{"alert":"x"}}"#, nil), ("alert", #"{"aps":{"badge":0}}"#, nil),
@@ -95,7 +95,7 @@ struct FindingsTests {
     #expect(unshown(push) == expected)
   }
 
-  /// Whatever comes, looking through it ends.
+  /// Malformed payloads are reported as such, and examining them terminates.
   @Test(arguments: [
     "", "{", #"{""#, #"{"aps":{"alert":"\"#, #"{"aps":{"alert":"x"#, "{{{{", String(repeating: "[", count: 4000),
     "\u{0}",
@@ -109,7 +109,7 @@ struct FindingsTests {
     }
   }
 
-  /// Without a type: the finding, and a silent push does not arrive.
+  /// A push without a type is a finding, and a silent push without a type does not arrive.
   @Test(
     arguments: [
       (#"{"aps":{"alert":"x"}}"#, nil), (#"{"aps":{"content-available":1}}"#, .silentWithoutType(hasType: false)),
@@ -123,7 +123,7 @@ struct FindingsTests {
     #expect(unshown(push) == expected)
   }
 
-  /// What the modes table calls a finding is one in `apple` alone.
+  /// In `strict` these are rejections, and in `lenient` they are not reported: only `apple` has findings.
   @Test(arguments: RuleMode.allCases) func byMode(_ mode: RuleMode) {
     var background = TestPush(mode: mode)
     background.use(.background)
@@ -138,7 +138,7 @@ struct FindingsTests {
     #expect(missesType(untyped) == (mode == .apple))
   }
 
-  /// A Wallet pass is told to update by an empty object.
+  /// An empty object asks a Wallet pass to update, so it is not reported.
   @Test func wallet() {
     var push = TestPush()
     push["apns-topic"] = "pass.com.example.card"

@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 2, each row in each mode: the syntax of a request.
+/// The syntax of a request (Protocol.md, section 2), each row in each mode.
 struct HeaderRulesTests {
   @Test(arguments: rows) func header(_ row: Row) { expect(row.judge(), row.reason) }
 
@@ -17,7 +17,7 @@ struct HeaderRulesTests {
     Row.always("no path", .badPath) { $0[":path"] = nil },
     Row.always("path /3/device", .badPath) { $0[":path"] = "/3/device" },
     Row.always("path /2/device/…", .badPath) { $0[":path"] = "/2/device/" + TestPush.deviceToken },
-    // Channel management and broadcasts (APNS.md sections 8.1 and 10): method, then credential, then 404.
+    // Channel management and broadcasts (Protocol.md, sections 8.1 and 10): method, then credential, then 404.
     Row.each(
       ["/4/broadcasts/apps/com.example.app", "/1/apps/com.example.app/channels"], "with a token", .badPath
     ) { $0[":path"] = $1 },
@@ -93,7 +93,7 @@ struct HeaderRulesTests {
     Row.always("bad percent escape", .badDeviceToken) { $0[":path"] = "/3/device/ab%zz" },
     Row.always("query", .badDeviceToken) { $0[":path"] = "/3/device/ab?c=d1" },
     Row.always("slash after it", .badDeviceToken) { $0[":path"] = "/3/device/abc/" },
-    // Digits' neighbours in ASCII: : / @ G ` g
+    // The ASCII neighbours of the digits: : / @ G ` g
     Row.each([":", "/", "@", "G", "`", "g"], "character", .badDeviceToken) {
       $0[":path"] = "/3/device/a" + $1
     },
@@ -107,7 +107,7 @@ struct HeaderRulesTests {
     // apns-topic
     Row.always("no topic", .missingTopic) { $0["apns-topic"] = nil },
     Row.always("empty topic", .missingTopic) { $0["apns-topic"] = "" },
-    // APNS.md section 5, observed: TopicDisallowed, not BadTopic
+    // Observed (Protocol.md, section 5): TopicDisallowed, not BadTopic
     Row.each(
       [
         "<com.example.app>", "<com.example.app>.voip", "MOCKTEAM01.com.example.app", "MOCKTEAM01.app",
@@ -215,7 +215,7 @@ struct HeaderRulesTests {
         ("", ""),
       ]
     },
-    // What does not matter (section 1.2)
+    // Without effect (section 1.2)
     Row.always("no content-type", nil) { $0["content-type"] = nil },
     Row.always("curl's content-type", nil) {
       $0["content-type"] = "application/x-www-form-urlencoded"

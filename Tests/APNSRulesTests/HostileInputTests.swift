@@ -2,7 +2,7 @@ import APNSRules
 import HTTPMessage
 import Testing
 
-/// Input that nobody sends by accident: an answer, bounded work, no crash.
+/// Hostile input: always a response, bounded work, no crash.
 struct HostileInputTests {
   @Test func headerListTooLarge() {
     var push = TestPush()
@@ -16,7 +16,8 @@ struct HostileInputTests {
     #expect(!verdict.isAccepted)
   }
 
-  /// More fields than fit into 8000 bytes by HTTP/2's own count are too many, whoever forgot to say so.
+  /// More fields than fit into 8000 bytes by HTTP/2's size rule are too many, even if the HTTP/2 layer did not report
+  /// it.
   @Test func tooManyFields() {
     var push = TestPush()
     push.fields += (0..<239).map { ("x\($0)", "") }
@@ -26,7 +27,7 @@ struct HostileInputTests {
     #expect(push.judge().status == 431)
   }
 
-  /// 200 odd fields whose names all fall into one bin, without and with a repetition at the end.
+  /// 200 unusual fields whose names all fall into one bin, without and with a repeated name at the end.
   @Test func oddFields() {
     var push = TestPush()
     let names = (0..<200).map { "x-\(String(repeating: "a", count: $0 % 50))-\($0)-x" }
@@ -36,7 +37,7 @@ struct HostileInputTests {
     expect(push.judge(), .duplicateHeaders)
   }
 
-  /// A good request with each byte of each value replaced: always an answer.
+  /// A valid request with each byte of each value replaced always gets a response.
   @Test(arguments: TestPush().fields.map(\.name)) func everyByte(_ name: String) throws {
     let good = try #require(TestPush()[name])
     for index in good.utf8.indices {
@@ -63,19 +64,19 @@ struct HostileInputTests {
     }
   }
 
-  /// A good token cut at each place is never good.
+  /// A valid token that is truncated at any position is never valid.
   @Test func everyPrefixOfAToken() {
     let whole = TestToken().authorization
     for size in 0..<whole.utf8.count {
       var push = TestPush()
       push["authorization"] = String(whole.prefix(size))
-      // Nothing, and the word bearer alone, are no token at all.
+      // An empty value and the word bearer alone count as no token.
       let isMissing = [0, 6, 7].contains(size)
       expect(push.judge(), isMissing ? .missingProviderToken : .invalidProviderToken)
     }
   }
 
-  /// Clocks and settings at their ends.
+  /// Extreme clocks and settings.
   @Test(arguments: [Int64.min, -1, 0, Int64.max]) func extremeClocks(_ now: Int64) {
     for setting in [Duration.zero, .seconds(Int64.max), .seconds(Int64.min)] {
       var push = TestPush()
@@ -92,7 +93,7 @@ struct HostileInputTests {
     }
   }
 
-  /// Two thousand tokens on one connection: the memory of tokens is bounded and the newest is known.
+  /// 2000 tokens on one connection: the number of remembered tokens is bounded, and the newest is among them.
   @Test func manyTokens() {
     var push = TestPush()
     push.settings.freeTokenUpdates = .max

@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 3.3: kinds of keys, and what the first push binds a connection to.
+/// Kinds of keys, and what the first push binds a connection to (Protocol.md, section 3.3).
 struct KeyBindingTests {
   static let keys: [TrustedKey] = [
     FakeSignature.key("TEAMKEY001"),
@@ -29,7 +29,7 @@ struct KeyBindingTests {
     TestToken(kid: kid, iss: kid.hasPrefix("OTHER") ? "OTHERTEAM9" : "MOCKTEAM01")
   }
 
-  /// First key, then second key on the same connection → the answer to the second.
+  /// The first key, the second key on the same connection, and the result for the second.
   @Test(arguments: secondKeys)
   func secondKey(_ first: String, _ second: String, _ reason: Reason?) {
     var push = connection()
@@ -37,7 +37,7 @@ struct KeyBindingTests {
     expect(push.judge(), nil)
     push.token = Self.token(second)
     expect(push.judge(), reason)
-    // The first stays in force either way.
+    // The first key stays valid in either case.
     push.token = Self.token(first)
     expect(push.judge(), nil)
   }
@@ -62,7 +62,7 @@ struct KeyBindingTests {
     ("TOPICKEY01", "OTHERTEAM1", .invalidProviderToken),
   ]
 
-  /// The connection is bound to its first key, not to the last.
+  /// A connection is bound to its first key, not to its last.
   @Test func relatedKeyDoesNotRebind() {
     var settings = APNSSettings()
     settings.freeTokenUpdates = 10
@@ -76,7 +76,7 @@ struct KeyBindingTests {
     expect(push.judge(), .unrelatedKeyIdInToken)
   }
 
-  /// Key → environment → answer, with both spellings of the reason.
+  /// The key, the server's environment and whether the key is accepted, with both spellings of the reason.
   @Test(arguments: [
     ("TEAMKEY001", PushEnvironment.sandbox, true), ("TEAMKEY001", .production, true),
     ("TEAMKEY002", .sandbox, true), ("TEAMKEY002", .production, false),
@@ -95,7 +95,7 @@ struct KeyBindingTests {
     }
   }
 
-  /// A key refused for its environment does not bind the connection.
+  /// A key rejected for its environment does not bind the connection.
   @Test func refusedKeyDoesNotBind() {
     var push = connection()
     push.token = Self.token("TEAMKEY003")
@@ -104,7 +104,8 @@ struct KeyBindingTests {
     expect(push.judge(), nil)
   }
 
-  /// Topic-specific key → topic → answer; what a push type hangs on a listed topic is listed too.
+  /// The topic, the push type and the result for a topic-specific key; a listed topic includes the suffixes of push
+  /// types.
   @Test(arguments: topics)
   func topicKey(_ topic: String, _ type: String, _ reason: Reason?) {
     var push = connection()
@@ -126,7 +127,7 @@ struct KeyBindingTests {
     ("Com.Example.App", "alert", .topicDisallowed),
   ]
 
-  /// The topics of each token's own key count, not those of the first.
+  /// Each token's topics are those of its own key, not of the connection's first key.
   @Test func topicsOfTheSecondKey() {
     var push = connection()
     push.token = Self.token("TOPICKEY01")
@@ -137,7 +138,7 @@ struct KeyBindingTests {
     expect(push.judge(), nil)
   }
 
-  /// A key whose list changed counts with its new list.
+  /// A key whose list of topics changes is checked against the new list.
   @Test func changedTopics() {
     var push = connection()
     push.token = Self.token("TOPICKEY03")

@@ -1,12 +1,12 @@
 import APNSRules
 import Testing
 
-/// The table at the end of CONTRACT.md: what the three modes answer where evidence is open. (Upper-case header names
-/// never get as far as the rules.)
+/// Results of the three modes where the evidence about APNs is open. Upper-case header names are rejected before the
+/// rules run.
 struct ModeTableTests {
   @Test(arguments: rows) func mode(_ row: Row) { expect(row.judge(), row.reason) }
 
-  /// One row of the table: the answers of `apple`, `strict` and `lenient`.
+  /// Returns one row of the table for each of `apple`, `strict` and `lenient`.
   static func modes(
     _ name: String, apple: Reason?, strict: Reason?, lenient: Reason?,
     _ change: @escaping @Sendable (inout TestPush) -> Void
@@ -88,7 +88,7 @@ struct ModeTableTests {
       _ = $0.judge()
       $0.token = TestToken()
     },
-    // Documented: 10 or 5 for both (APNS.md section 5). No published log shows a rejection.
+    // Documented: 10 or 5 for both (Protocol.md, section 5). No published log shows a rejection.
     modes("Live Activity with priority 1", apple: nil, strict: .badPriority, lenient: nil) {
       $0.use(.liveactivity)
       $0["apns-priority"] = "1"
@@ -169,7 +169,7 @@ struct ModeTableTests {
     },
   ].flatMap { $0 }
 
-  /// `token_future` overrides what the mode says.
+  /// `token_future` overrides the mode's default.
   @Test(arguments: RuleMode.allCases) func futureBySetting(_ mode: RuleMode) {
     var push = TestPush(mode: mode)
     push.settings.tokenFuture = .seconds(10)

@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 6.1: how much a body may have; exactly the limit is accepted.
+/// Payload size limits (Protocol.md, section 6.1); a body of exactly the limit is accepted.
 struct PayloadRulesTests {
   @Test(arguments: PushType.allCases) func limit(_ type: PushType) {
     for mode in RuleMode.allCases {
@@ -19,7 +19,7 @@ struct PayloadRulesTests {
     }
   }
 
-  /// Without a type the topic's suffix says which limit it is.
+  /// Without a push type, the topic's suffix determines the limit.
   @Test(arguments: PushType.allCases) func limitByTopic(_ type: PushType) {
     var push = TestPush()
     push.use(type)
@@ -38,7 +38,7 @@ struct PayloadRulesTests {
     #expect(push.explanation(of: verdict).contains("1048576 bytes"))
   }
 
-  /// One byte is a body; what it means is not APNs' business (section 6.2).
+  /// One byte is enough for a body; APNs does not check its meaning (section 6.2).
   @Test(arguments: ["0", "{}", "[]", #"{"aps":"wrong"}"#, #"{"aps":{"alert":7,"badge":"x"}}"#])
   func meaning(_ text: String) {
     for mode in RuleMode.allCases {

@@ -1,8 +1,8 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 3.1: the shape of a provider token, in each mode. What the modes answer differently stands in
-/// `ModeTableTests`.
+/// The form of a provider token, in each mode (Protocol.md, section 3.1). `ModeTableTests` tests the differences
+/// between the modes.
 struct ProviderTokenRulesTests {
   @Test(arguments: rows) func shape(_ row: Row) {
     let verdict = row.judge()
@@ -124,7 +124,7 @@ struct ProviderTokenRulesTests {
     },
   ].flatMap { $0 }
 
-  /// What the record shows of a token.
+  /// The facts that a record shows about a token.
   @Test func factsOfAGoodToken() throws {
     var push = TestPush()
     let token = try #require(push.judge().token)
@@ -150,7 +150,7 @@ struct ProviderTokenRulesTests {
     #expect(push.judge().token?.keyID == nil)
   }
 
-  /// Each message says what is wrong and what to do.
+  /// Each message names the error and the remedy.
   @Test(arguments: [
     (
       TestToken(kid: "ABC"),
@@ -181,7 +181,7 @@ struct ProviderTokenRulesTests {
     )
   }
 
-  /// A token costs one verification per connection, good or bad, until the keys change.
+  /// A token costs one signature check per connection, valid or not, until the keys change.
   @Test(arguments: [FakeSignature.raw, FakeSignature.wrong]) func verifiedOnce(_ signature: [UInt8]) {
     let counter = Counter()
     var push = TestPush()
@@ -198,7 +198,7 @@ struct ProviderTokenRulesTests {
     #expect(counter.value == 3)
   }
 
-  /// What passed on one connection passes on the next without another look at its signature; everything else is looked at.
+  /// A token that passed on one connection needs no new signature check on the next; all other checks are repeated.
   @Test func verifiedOnceForSeveralConnections() {
     let counter = Counter()
     var push = TestPush()
@@ -216,7 +216,7 @@ struct ProviderTokenRulesTests {
     push.now += 3_601_000
     expect(push.judge(), .expiredProviderToken)
     push.now = TestPush.nowSeconds * 1000
-    // It counts among the tokens of its connection as any other.
+    // It counts towards its connection's token updates like any other.
     for iat in ["1699999999", "1699999998"] {
       push.token = TestToken(iat: iat)
       expect(push.judge(), nil)
@@ -225,7 +225,8 @@ struct ProviderTokenRulesTests {
     expect(push.judge(), .tooManyProviderTokenUpdates)
   }
 
-  /// What did not pass is not handed on, and nothing is once it was found out on another basis.
+  /// Only accepted tokens are handed to other connections, and none after the keys, the mode or the environment
+  /// changed.
   @Test func onlyWhatPassedIsHandedOn() {
     let counter = Counter()
     var push = TestPush()
@@ -248,7 +249,7 @@ struct ProviderTokenRulesTests {
     #expect(counter.value == 4)
   }
 
-  /// Of many tokens the last few are handed on.
+  /// Only the most recent tokens are handed on.
   @Test func manyTokensAreHandedOnInABoundedNumber() {
     let counter = Counter()
     var known = KnownTokens()
@@ -269,7 +270,7 @@ struct ProviderTokenRulesTests {
     #expect(counter.value == 101)
   }
 
-  /// A flood of bad tokens pushes out other bad ones, not the one in use.
+  /// A flood of invalid tokens replaces other invalid tokens, not the one in use.
   @Test func floodOfBadTokens() {
     let counter = Counter()
     var push = TestPush()
@@ -287,7 +288,7 @@ struct ProviderTokenRulesTests {
     #expect(counter.value == before)
   }
 
-  /// A key that is no longer trusted, on a connection that used it.
+  /// A key that is no longer trusted, on a connection that has used it.
   @Test func revokedKey() {
     var push = TestPush()
     expect(push.judge(), nil)
@@ -297,7 +298,7 @@ struct ProviderTokenRulesTests {
     expect(push.judge(), nil)
   }
 
-  /// A mode that changes under a connection does not leave old findings in force.
+  /// A change of mode on an open connection discards earlier results.
   @Test func changedMode() {
     var push = TestPush(mode: .strict)
     push.token.signature = FakeSignature.der

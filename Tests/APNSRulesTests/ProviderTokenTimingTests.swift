@@ -1,11 +1,10 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 3.2: the age of a provider token, and how often a connection may change it. All on a clock that
-/// stands still unless a test moves it.
+/// The age of a provider token, and how often a connection may change it (Protocol.md, section 3.2). The clock
+/// changes only when a test moves it.
 struct ProviderTokenTimingTests {
-  /// Age in milliseconds → answer, in `apple`; both ends inclusive, in whole seconds as
-  /// `iat` has them.
+  /// The age in milliseconds and the result in `apple`; both limits are inclusive, in whole seconds like `iat`.
   @Test(arguments: ages)
   func age(_ milliseconds: Int64, _ reason: Reason?) {
     var push = TestPush()
@@ -23,7 +22,8 @@ struct ProviderTokenTimingTests {
     (-86_400_000 * 365, .expiredProviderToken),
   ]
 
-  /// A token that was accepted grows old on its connection, which then accepts no other (APNS.md section 3.2, observed).
+  /// An accepted token expires on its connection, which then accepts no other token (Protocol.md, section 3.2,
+  /// observed).
   @Test func growsOldOnAConnection() {
     var push = TestPush()
     expect(push.judge(), nil)
@@ -41,13 +41,13 @@ struct ProviderTokenTimingTests {
     expect(push.judge(), .missingProviderToken)
     push["authorization"] = "bearer a.b.c"
     expect(push.judge(), .expiredProviderToken)
-    // Another connection is free.
+    // Another connection is unaffected.
     push.standing = ConnectionStanding()
     push.token = TestToken(iat: "\(push.now / 1000)")
     expect(push.judge(), nil)
   }
 
-  /// `expired_token_closes` overrides what the mode says, also while a connection is open.
+  /// `expired_token_closes` overrides the mode's default, also on an open connection.
   @Test(arguments: RuleMode.allCases) func closingIsASetting(_ mode: RuleMode) {
     var push = TestPush(mode: mode)
     push.settings.expiredTokenCloses = true
@@ -68,7 +68,7 @@ struct ProviderTokenTimingTests {
     expect(push.judge(), .expiredProviderToken)
   }
 
-  /// An expired token neither binds the connection nor counts as a change.
+  /// An expired token neither binds the connection nor counts as an update.
   @Test func expiredTokenDoesNotCount() {
     var push = TestPush()
     push.settings.expiredTokenCloses = false
@@ -81,7 +81,7 @@ struct ProviderTokenTimingTests {
     #expect(push.standing.providerTokenAccepted)
   }
 
-  /// One step of a connection's life: at which second which token (by its `iat`, as an offset) is answered how.
+  /// One push on a connection: the second at which it arrives, the `iat` of its token as an offset, and the result.
   struct Step: Sendable {
     var second: Int64
     var token: Int64
@@ -196,7 +196,7 @@ struct ProviderTokenTimingTests {
     }
   }
 
-  /// The latch hides bad signatures (observed), but not a missing token; another connection is free.
+  /// The latch hides invalid signatures (observed), but not a missing token; another connection is unaffected.
   @Test func latchHidesSignatures() {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {
@@ -218,7 +218,7 @@ struct ProviderTokenTimingTests {
     expect(push.judge(), nil)
   }
 
-  /// `lenient` does not mind a latch that closed before it came into force.
+  /// `lenient` ignores a latch that was set before the mode changed.
   @Test func lenientOpensTheLatch() {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {
@@ -230,7 +230,7 @@ struct ProviderTokenTimingTests {
     expect(push.judge(), nil)
   }
 
-  /// A token that a later check refuses has still been used on the connection.
+  /// A token counts as used even if a later check rejects the push.
   @Test func countsWhateverBecomesOfThePush() {
     var push = TestPush()
     push["apns-topic"] = nil

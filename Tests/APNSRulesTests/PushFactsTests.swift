@@ -2,7 +2,7 @@ import APNSRules
 import HTTPMessage
 import Testing
 
-/// What a record shows of a request, whatever became of it.
+/// The facts about a request that a record shows, whether it was accepted or not.
 struct PushFactsTests {
   @Test func allFields() {
     var push = TestPush()
@@ -42,7 +42,7 @@ struct PushFactsTests {
     #expect(facts.signatureRange == nil)
   }
 
-  /// Each ASCII character at each place of an `apns-id`: hyphens where they belong, hexadecimal digits elsewhere.
+  /// Each ASCII character at each position of an `apns-id`: hyphens at four positions, hexadecimal digits elsewhere.
   @Test func everyCharacterOfAnID() {
     let good = Array("12345678-90ab-CDEF-1234-567890abcdef".utf8)
     for index in good.indices {
@@ -57,7 +57,7 @@ struct PushFactsTests {
     }
   }
 
-  /// The first check fails, and the facts are there all the same.
+  /// The facts are complete although the first check fails.
   @Test func factsOfARejectedPush() {
     var push = TestPush()
     push[":method"] = "GET"
@@ -73,7 +73,7 @@ struct PushFactsTests {
     #expect(verdict.credential == .token)
   }
 
-  /// An `authorization` value → what is left of it in a record.
+  /// An `authorization` value, and what a record keeps of it.
   @Test(arguments: [
     ("bearer aaa.bbb.ccc", "bearer aaa.bbb."), ("bearer aaa.bbb.ccc.ddd", "bearer aaa.bbb."),
     ("bearer aaa.bbb.", "bearer aaa.bbb."), ("bearer aaa.bbb", "bearer "),
@@ -92,7 +92,7 @@ struct PushFactsTests {
     }
   }
 
-  /// A repeated header is no way round it, nor is a header list that is too large.
+  /// Signatures are removed from repeated headers and from header lists that are too large as well.
   @Test(arguments: [false, true]) func blankedTwice(_ isTooLarge: Bool) {
     var push = TestPush()
     push["authorization"] = "bearer aaa.bbb.ccc"
@@ -149,7 +149,7 @@ struct PushFactsTests {
       ])
   }
 
-  /// Row 19, which the owner of the buckets asks for.
+  /// The check of row 19, which the owner of the rate buckets performs.
   @Test func overTheRate() {
     var push = TestPush()
     let rate = DeviceRate(count: 2, per: .seconds(60))

@@ -2,7 +2,7 @@ import APNSRules
 import HTTPMessage
 import Testing
 
-/// Pushes that differ anywhere have different keys.
+/// Push keys: pushes that differ have different keys.
 @Suite struct PushKeyTests {
   static func key(
     token: String = "ab12", topic: String? = "com.acme.app", type: String? = "alert", collapse: String? = nil,
@@ -19,7 +19,8 @@ import Testing
     return PushKey(request, PushFacts(request.headers), defaultTopic: defaultTopic, usesID: usesID)
   }
 
-  /// Draws depend on it, so the same push has the same key in the next version. Computed by another program.
+  /// Keys are stable across versions, because random draws depend on them. The expected values come from another
+  /// program.
   @Test(arguments: [
     (key(collapse: "c", body: Array("{}".utf8)), "717659db80b230a1"),
     (key(token: "AB1200", type: nil, body: Array(repeating: UInt8(ascii: "a"), count: 1000)), "d4a9b68c8af27450"),
@@ -33,7 +34,7 @@ import Testing
     #expect(key.text == text)
   }
 
-  /// Every length takes another way through the bytes at its end.
+  /// Each length is hashed by a different path through the last bytes.
   @Test func everyByteAndEveryLengthCounts() {
     var seen: Set<PushKey> = []
     var count = 0
@@ -50,7 +51,7 @@ import Testing
     #expect(seen.count == count)
   }
 
-  /// A single bit, wherever it is, changes each bit of the key about every other time.
+  /// Changing a single bit changes each bit of the key about half of the time.
   @Test(arguments: [1, 3, 7, 8, 15, 16, 17, 33, 64, 128, 129, 200, 1024])
   func aSingleBitChangesHalfOfTheKey(length: Int) {
     var body = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37) }
@@ -62,7 +63,7 @@ import Testing
         body[index] ^= 1 << bit
         let changed = Self.key(body: body).number ^ whole
         body[index] ^= 1 << bit
-        // Six standard deviations of 64 throws of a coin.
+        // Six standard deviations of 64 coin tosses.
         #expect((8...56).contains(changed.nonzeroBitCount), "byte \(index), bit \(bit)")
         for place in 0..<64 where changed & 1 << place != 0 { changes[place] += 1 }
         tries += 1
@@ -72,7 +73,7 @@ import Testing
     #expect(changes.allSatisfy { abs(Double($0) - Double(tries) / 2) <= deviation })
   }
 
-  /// Numbered as the pushes of a test are: in the body, in the token, in both.
+  /// Pushes numbered as in a test run: in the body, in the token, in both.
   @Test func aMillionNearPushesAllDiffer() {
     let count = 1_000_000
     var headers = HeaderList([
@@ -90,13 +91,13 @@ import Testing
       for place in 0..<5 { bytes[end - 1 - place] = digits[number >> (4 * place) & 15] }
     }
     for number in 0..<count {
-      // Of each device there are four, which differ in their bodies.
+      // Four pushes per device, with different bodies.
       if let path { headers.withMutableValue(path) { write(number / 4, before: $0.count, into: $0) } }
       body.withUnsafeMutableBufferPointer { write(number % 4 + number / 8 * 4, before: $0.count - 2, into: $0) }
       seen.insert(PushKey(HTTPRequest(headers: headers, body: body), facts, defaultTopic: nil).number)
     }
     #expect(seen.count == count)
-    // And as well in their halves as numbers by chance, of which 4.29 thousand million have 116 pairs.
+    // The halves of the keys collide as random numbers do: of 4.29 billion values, a million have 116 pairs.
     #expect((60...180).contains(count - Set(seen.map { UInt32(truncatingIfNeeded: $0) }).count))
     #expect((60...180).contains(count - Set(seen.map { UInt32(truncatingIfNeeded: $0 >> 32) }).count))
   }
@@ -123,7 +124,7 @@ import Testing
     #expect(Set(all).count == all.count)
   }
 
-  /// Two stretches of a body change places.
+  /// Swapping two blocks of a body changes the key.
   @Test func placesCount() {
     let parts = (0..<16).map { part in Array(repeating: UInt8(part), count: 16) }
     let whole = Self.key(body: parts.flatMap(\.self))
@@ -138,17 +139,18 @@ import Testing
     #expect(seen.count == 1 + 16 * 15 / 2)
   }
 
-  /// An empty push type or collapse id says no more than none; an empty topic keeps the certificate's from being taken.
+  /// An empty push type or collapse id equals a missing one; an empty topic differs, because it prevents the use of
+  /// the certificate's topic.
   @Test func whatIsEmptyCountsAsTheRulesHaveIt() {
     #expect(Self.key(collapse: "") == Self.key())
     #expect(Self.key(type: "", body: [0]) == Self.key(type: nil, body: [0]))
     #expect(Self.key(topic: "") != Self.key(topic: nil))
     #expect(Self.key(topic: "", defaultTopic: "com.acme.app") == Self.key(topic: ""))
-    // But which part is not there counts.
+    // Which part is missing makes a difference.
     #expect(Set([Self.key(topic: nil), Self.key(type: nil), Self.key(topic: nil, type: nil), Self.key()]).count == 4)
   }
 
-  /// Of a body that is too long not all is kept, but how long it was.
+  /// A body that is too long is not kept completely, but its length is part of the key.
   @Test func theWholeLengthCounts() {
     #expect(Self.key(body: [1], bodySize: 9000) != Self.key(body: [1], bodySize: 9001))
     #expect(Self.key(body: [1], bodySize: 9000) != Self.key(body: [1]))

@@ -1,9 +1,9 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 5: push type, topic suffix, priority, payload limit.
+/// Push types: topic suffix, priorities and payload limit (Protocol.md, section 5).
 struct PushTypeRulesTests {
-  /// Type, suffix, limit, priorities that are documented.
+  /// Push type, text, suffix, payload limit and documented priorities.
   static let table: [(type: PushType, text: String, suffix: String, limit: Int, priorities: Set<Int>)] = [
     (.alert, "alert", "", 4096, [10, 5, 1]),
     (.background, "background", "", 4096, [5]),
@@ -58,7 +58,7 @@ struct PushTypeRulesTests {
     }
   }
 
-  /// What section 5 has seen, and the edges of the suffixes.
+  /// Cases observed in section 5, and edge cases of the suffixes.
   @Test(arguments: rows) func mismatch(_ row: Row) { expect(row.judge(), row.reason) }
 
   static let rows: [Row] = [
@@ -116,7 +116,7 @@ struct PushTypeRulesTests {
 }
 
 extension String {
-  /// The UTF-8 of a text, as the rules see it.
+  /// Calls `body` with the string's UTF-8 bytes, the form that the rules use.
   func withBytes<Result>(_ body: (UnsafeRawBufferPointer) -> Result) -> Result {
     var copy = self
     return copy.withUTF8 { body(UnsafeRawBufferPointer($0)) }

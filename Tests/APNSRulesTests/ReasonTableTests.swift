@@ -1,7 +1,7 @@
 import APNSRules
 import Testing
 
-/// APNS.md section 7.2, row by row.
+/// The table of reasons (Protocol.md, section 7.2), row by row.
 struct ReasonTableTests {
   static let table: [(Int, String)] = [
     (400, "BadCollapseId"), (400, "BadDeviceToken"), (400, "BadExpirationDate"),

@@ -2,7 +2,7 @@ import APNSRules
 import HTTPMessage
 import Testing
 
-/// One push that APNs accepts, with everything around it; tests break one thing of it.
+/// A push that APNs accepts, with its connection, keys and settings; tests change one part of it.
 struct TestPush {
   /// 14 November 2023, 22:13:20 UTC, the time of all tests that do not move the clock.
   static let nowSeconds: Int64 = 1_700_000_000
@@ -22,7 +22,7 @@ struct TestPush {
   var settings = APNSSettings()
   var keys = KeyRing(version: 1, keys: [FakeSignature.key()])
   var devices = DeviceTable()
-  /// Milliseconds.
+  /// The server's time in milliseconds since 1970.
   var now = nowSeconds * 1000
   var standing = ConnectionStanding()
   var headersTooLarge = false
@@ -42,7 +42,7 @@ struct TestPush {
     }
   }
 
-  /// The provider token; setting it sets `authorization`.
+  /// The provider token; setting it sets the `authorization` header.
   var token = TestToken() { didSet { self["authorization"] = token.authorization } }
 
   var trustedKeys: [TrustedKey] {
@@ -50,7 +50,7 @@ struct TestPush {
     set { keys = KeyRing(version: keys.version + 1, keys: newValue) }
   }
 
-  /// Shows a client certificate instead of a provider token.
+  /// Replaces the provider token by a client certificate.
   mutating func useCertificate(
     subject: String? = Self.topic, topics: [String] = [Self.topic], development: Bool = true,
     production: Bool = true
@@ -61,7 +61,7 @@ struct TestPush {
       commonName: "Apple Push Services: \(Self.topic)", fingerprint: "00")
   }
 
-  /// Sets `apns-push-type` and the topic that goes with it, and a priority every type takes.
+  /// Sets `apns-push-type`, its topic, and a priority that every type accepts.
   mutating func use(_ type: PushType) {
     self["apns-push-type"] = type.text
     self["apns-topic"] = Self.topic + type.topicSuffix
@@ -76,15 +76,15 @@ struct TestPush {
 
   var rulebook: Rulebook { Rulebook(mode: mode, environment: environment, settings: settings) }
 
-  /// Judges it; the connection remembers.
+  /// Returns the verdict of the rules and updates the connection's state.
   mutating func judge() -> Verdict {
     rulebook.judge(request, standing: &standing, keys: keys, devices: devices, now: now)
   }
 
-  /// Judges it and gives the explanation.
+  /// Returns the explanation of the push's verdict.
   mutating func explain() -> String { explanation(of: judge()) }
 
-  /// The words of its verdict, from its header fields as a record keeps them.
+  /// Returns the explanation of a verdict, from the header fields as a record keeps them.
   func explanation(of verdict: Verdict) -> String {
     var kept = request.headers.bytes
     kept.withUnsafeMutableBytes { verdict.facts.blankSignatures(in: $0) }
@@ -92,11 +92,11 @@ struct TestPush {
   }
 }
 
-/// One row of a table: what is changed about the good push, and what APNs says then.
+/// One row of a table: a change to the valid push, and the result expected from APNs.
 struct Row: Sendable, CustomTestStringConvertible {
   var testDescription: String
   var mode: RuleMode
-  /// `nil`: accepted.
+  /// The expected reason; nil if the push is accepted.
   var reason: Reason?
   var change: @Sendable (inout TestPush) -> Void
 
@@ -110,14 +110,14 @@ struct Row: Sendable, CustomTestStringConvertible {
     self.change = change
   }
 
-  /// The same row in all modes.
+  /// Returns the same row for each mode.
   static func always(
     _ name: String, _ reason: Reason?, _ change: @escaping @Sendable (inout TestPush) -> Void
   ) -> [Row] {
     RuleMode.allCases.map { Row(name, reason, mode: $0, change) }
   }
 
-  /// The same for each of several values, in all modes.
+  /// Returns rows for each of several values, in each mode.
   static func each(
     _ values: [String], _ name: String, _ reason: Reason?,
     _ change: @escaping @Sendable (inout TestPush, String) -> Void

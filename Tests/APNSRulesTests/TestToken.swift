@@ -10,7 +10,7 @@ struct TestToken {
   var isPadded = false
   var isStandardAlphabet = false
 
-  /// A good token of the mock's own key.
+  /// Creates a valid token of the mock's own key.
   init(
     kid: String = "MOCKKEY001", iss: String = "MOCKTEAM01", iat: String = "\(TestPush.nowSeconds)",
     alg: String = "ES256"
@@ -25,7 +25,7 @@ struct TestToken {
     [Array(header.utf8), Array(claims.utf8), signature].map(encode).joined(separator: ".")
   }
 
-  /// The value of `authorization`.
+  /// The value of the `authorization` header.
   var authorization: String { "bearer " + text }
 
   func encode(_ bytes: [UInt8]) -> String {
@@ -45,14 +45,15 @@ struct TestToken {
   }
 }
 
-/// Signatures without cryptography: the last byte says whether one verifies. Real ES256 is tested where it is made.
+/// Signatures without cryptography: the last byte says whether the signature is valid. TLSEngineTests covers real
+/// ES256.
 enum FakeSignature {
   static let raw = [UInt8](repeating: 0xfb, count: 63) + [1]
   static let wrong = [UInt8](repeating: 0xfb, count: 63) + [0]
   static let der = [0x30, 0x45] + [UInt8](repeating: 2, count: 68) + [1]
   static let es512 = [UInt8](repeating: 7, count: 131) + [1]
 
-  /// A key whose signatures these are.
+  /// Returns a trusted key that accepts these signatures.
   static func key(
     _ keyID: String = "MOCKKEY001", team: String = "MOCKTEAM01",
     environment: PushEnvironment? = nil,
@@ -63,14 +64,14 @@ enum FakeSignature {
     ) {
       algorithm, message, signature in
       verifications?.increment()
-      // What is signed is the first two parts with the dot between them and nothing else.
+      // The signed message is the first two parts with one dot between them.
       let dots = message.count { $0 == 0x2e }
       return dots == 1 && signature.last == 1 && (algorithm == .es512) == (signature.count == 132)
     }
   }
 }
 
-/// Counts calls.
+/// A thread-safe counter of calls.
 final class Counter: Sendable {
   private let count = Mutex(0)
   var value: Int { count.withLock { $0 } }

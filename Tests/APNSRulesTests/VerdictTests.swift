@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNSRules
 
-/// A verdict that is written over another one.
+/// A verdict that overwrites another one.
 @Suite struct VerdictTests {
   static let changes: [Row] = [
     Row("as it is", nil) { _ in },
@@ -12,7 +12,7 @@ import Testing
     Row("by certificate", nil) { $0.useCertificate() },
   ]
 
-  /// There are as many checks as the set has bits.
+  /// The set has a bit for every check.
   @Test func aSetHasRoomForEveryCheck() {
     let all = CheckSet(Check.allCases)
     for check in Check.allCases {
