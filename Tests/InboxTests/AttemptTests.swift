@@ -5,10 +5,11 @@ import Testing
 
 @testable import Inbox
 
-/// The same push sent again is attempt 2, 3, …; counting starts anew after an accepted one and after ten minutes.
+/// Attempt numbers: a push that is sent again is attempt 2, 3, …; counting restarts after an accepted attempt and
+/// after ten minutes.
 @Suite struct AttemptTests {
-  /// One push of a timeline: after how many seconds it came, which push it was, whether APNs took it, and the number it
-  /// must get.
+  /// One push of a timeline: seconds since the previous one, which push it is, whether APNs accepts it, and the
+  /// expected attempt number.
   struct Step: Sendable {
     var wait = 0
     var push = "a"
@@ -128,7 +129,7 @@ import Testing
     #expect(counter.remembered <= 2 * AttemptTable.limit)
   }
 
-  /// Refused, tried again, taken, and so on: far more of them than are remembered at once, and each is counted.
+  /// Pushes that are rejected, retried and accepted, far more than are remembered at once: each is counted correctly.
   @Test func pushesThatComeAndGoAreCountedForLong() {
     var counter = AttemptCounter()
     var pushes = (0..<3 * AttemptMarks.limit / 2).makeIterator()
@@ -151,13 +152,13 @@ import Testing
     for push in waiting { #expect(counter.peek(push, now: 3) == 2) }
   }
 
-  /// A table against a dictionary: keys come, come again and go, many of them into the same places.
+  /// Compares the table with a dictionary, while keys are added, counted and removed, many of them in the same slots.
   @Test func aTableForgetsNothingThatItCounts() {
     var table = AttemptTable()
     var expected: [UInt64: Int32] = [:]
     for step in 0..<200_000 {
       let number = UInt64(step).folded(by: 0x9E37_79B9_7F4A_7C15).folded(by: 0xA076_1D64_78BD_642F) >> 8
-      // Neighbours in the last bits, in the first bits, and few enough to meet again.
+      // Keys that differ in the last bits or in the first bits, and few enough that they repeat.
       let key = number % 3 == 0 ? number % 30_000 : (number % 30_000) << 48
       switch (number / 7) % 16 {
       case 0:
@@ -200,7 +201,7 @@ import Testing
     #expect(counter.isEmpty)
   }
 
-  /// Its clock has come round meanwhile.
+  /// The table's timestamps have wrapped around in the meantime.
   @Test(arguments: [10, 20, 30, 40, 50, 60])
   func nothingIsRememberedForWeeks(days: Int64) {
     var counter = AttemptCounter()
@@ -251,7 +252,7 @@ import Testing
   }
 }
 
-/// Machine time that stands until it is advanced.
+/// A monotonic clock that changes only when a test advances it.
 final class TestClock: Sendable {
   private let time = Atomic<Int64>(1_000_000)
 
@@ -260,7 +261,7 @@ final class TestClock: Sendable {
   func advance(seconds: Int) { time.add(Int64(seconds) * 1_000_000_000, ordering: .relaxed) }
 }
 
-/// Push keys that all differ, without making a push for each.
+/// Generates distinct push keys without a push for each.
 struct HashFiller {
   private var state: UInt64 = 4
 

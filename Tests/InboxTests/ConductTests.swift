@@ -3,9 +3,9 @@ import Testing
 
 @testable import Inbox
 
-/// When records are looked at for findings, and for how long what they earned is kept.
+/// When records are examined for findings, and how long the results are kept.
 @Suite struct ConductTests {
-  /// Rejected for the same reason again and again, a second apart.
+  /// Returns pushes that are rejected repeatedly for the same reason, one second apart.
   private static func repetitions(_ count: Int64, from start: Int64 = 0) -> [Step] {
     (0..<count).map { Step(at: (start + $0) * 1000, answer: "400 BadTopic") }
   }
@@ -43,7 +43,7 @@ import Testing
   @Test func whatIsPushedOutEarnsNothingAnyMore() {
     let scene = FindingsScene(maxRecords: 3)
     for step in Self.repetitions(5) { scene.add(step) }
-    // The first two were gone before anybody looked.
+    // The first two were evicted before the findings were computed.
     #expect(scene.earners(of: .retriedPermanent) == [4, 5])
     for step in Self.repetitions(1, from: 5) { scene.add(step) }
     let report = scene.inbox.findings(by: PushFixture.rulebook, in: Selection())
@@ -80,7 +80,8 @@ import Testing
     #expect(scene.earners(of: .retriedPermanent) == [5])
   }
 
-  /// A record shows what is known when it is written, and no more where it is asked for nothing else.
+  /// A filter and a record's findings agree; without an inbox, a record shows only the findings that need no other
+  /// record.
   @Test func filtersAndRecordsTellTheSame() throws {
     let scene = FindingsScene(Self.repetitions(3))
     let context = FilterContext(rulebook: PushFixture.rulebook, inbox: scene.inbox)
@@ -92,7 +93,7 @@ import Testing
     #expect(page.items.map { $0.findingKinds(by: PushFixture.rulebook, in: nil) } == [[], []])
   }
 
-  /// Pushes come, are looked at and are forgotten at the same time.
+  /// Pushes are added, examined and removed concurrently.
   @Test func manyAtOnce() async {
     let inbox = Inbox(maxRecords: 500)
     let records = Self.repetitions(20).map { step in

@@ -4,9 +4,9 @@ import Testing
 
 @testable import Inbox
 
-/// Following what happens: order, filters, resuming, and what slow readers miss.
+/// The event stream: order, filters, resuming, and gaps for slow readers.
 @Suite struct EventLogTests {
-  /// A reader that keeps what it read, as lines of the kind and the `seq` or the JSON.
+  /// A reader that keeps the events it read, and describes each by its kind and its `seq` or JSON.
   private struct Follower {
     let reader: EventReader
     var place: Int
@@ -18,12 +18,12 @@ import Testing
       place = reader.start
     }
 
-    /// Reads what is there.
+    /// Reads all available events.
     mutating func read(_ selection: Selection = Selection()) {
       while let events = reader.read(after: &place, selection, rulebook: PushFixture.rulebook) { told += events }
     }
 
-    /// Reads until there are so many events.
+    /// Reads until `count` events have been received.
     mutating func read(until count: Int, _ selection: Selection = Selection()) async {
       for await _ in reader.news {
         read(selection)
@@ -75,7 +75,8 @@ import Testing
     inbox.finish(held, with: WaitingTests.end(.accepted))
     Self.note(log, "end")
     while follower.lines.last != "rule end" { await follower.read(until: follower.told.count + 1, selection) }
-    // The held one matched only once it had its status; whether it was told as it came or as it ended is a race.
+    // The pending push matched only after it had its status; whether it is reported when added or when finished is a
+    // race.
     #expect(Array(follower.lines.prefix(2)) == ["push 1", "push 3"])
     let held4 = follower.lines.dropFirst(2).dropLast()
     #expect(!held4.isEmpty && held4.allSatisfy { ["push 4", "push.updated 4"].contains($0) })
@@ -142,7 +143,7 @@ import Testing
     #expect(quick.lines == (1...100).map { "push \($0)" })
     slow.read()
     #expect(slow.lines == ["gap"] + (91...100).map { "push \($0)" })
-    // From the gap's id on, everything is there.
+    // After the id of the gap, all events are available.
     var again = try #require(Follower(log, after: slow.told[0].id))
     again.read()
     #expect(again.lines == (91...100).map { "push \($0)" })
@@ -208,7 +209,7 @@ import Testing
   }
 }
 
-/// The inbox as text.
+/// The inbox exported as text.
 @Suite struct InboxExportTests {
   private static func text(_ inbox: Inbox, _ selection: Selection, _ format: InboxExport.Format) -> String {
     var export = InboxExport(inbox.snapshot(), selection, as: format, rulebook: PushFixture.rulebook)

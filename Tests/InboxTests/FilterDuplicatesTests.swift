@@ -3,9 +3,10 @@ import Testing
 
 @testable import Inbox
 
-/// `is:duplicate`: what APNs took though it had taken the same push before.
+/// The condition `is:duplicate`: accepted pushes that had already been accepted before.
 @Suite struct FilterDuplicatesTests {
-  /// The numbers of the records that a query matches, of pushes told by their bodies; `-` before one is rejected.
+  /// Returns the numbers of the records that a query matches, for pushes with these bodies; a body that begins with
+  /// `-` is rejected.
   static func found(_ query: String, in bodies: [String], maxRecords: Int = 100) throws -> [Int] {
     let inbox = Inbox(maxRecords: maxRecords)
     for body in bodies {
@@ -26,7 +27,7 @@ import Testing
     arguments: [
       ("is:duplicate", [], ["a", "b", "c"]), ("is:duplicate", [3], ["a", "b", "a"]),
       ("is:duplicate", [2, 3], ["a", "a", "a"]), ("!is:duplicate", [1], ["a", "a", "a"]),
-      // A retry of what was not taken is none.
+      // A retry of a rejected push is no duplicate.
       ("is:duplicate", [], ["-a", "a"]), ("is:duplicate", [3], ["-a", "a", "a"]), ("is:duplicate", [], ["a", "-a"]),
       ("is:duplicate", [3], ["a", "-a", "a"]), ("is:duplicate is:retry", [3], ["a", "b", "a"]),
       ("is:*", [1, 2], ["a", "a"]), ("is:dup*", [2], ["a", "a"]), ("is:duplicate after:2", [3], ["a", "a", "a"]),

@@ -7,7 +7,7 @@ import Testing
 @testable import Inbox
 
 @Suite struct FilterTests {
-  /// A push about which every field says something.
+  /// A push with a value in every field.
   static let record: Record = {
     PushFixture {
       $0.deviceToken = "AB12cd34"
@@ -25,7 +25,7 @@ import Testing
     try Filter(parameters(query)).matches(record)
   }
 
-  /// The conditions of a query string, without percent signs.
+  /// Returns the conditions of a query string, without percent decoding.
   static func parameters(_ query: String) -> [(name: String, value: String)] {
     query.split(separator: "&").map { pair in
       let parts = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
@@ -61,7 +61,7 @@ import Testing
 
   @Test(arguments: [
     ("", true),
-    // Each field, once as it is and once as it is not.
+    // Each field, once matching and once not.
     ("device_token=ab12cd34", true), ("device_token=AB12CD34", true), ("device_token=ab12cd35", false),
     ("device_token=ab12*", true), ("device_token=*CD34", true), ("topic=com.acme.app", true),
     ("topic=com.acme.App", false), ("topic=com.acme", false), ("topic=com.*", true), ("status=413", true),
@@ -78,10 +78,10 @@ import Testing
     ("until=2026-01-31T12:00:00.001Z", true), ("since=2026-01-31T13:00:00 01:00", true), ("size_gt=4096", true),
     ("size_gt=4097", false), ("size_gt=4KiB", true), ("size_lt=4098", true), ("size_lt=4097", false),
     ("is=retry", true), ("is=first", false), ("is=pending", false),
-    // Repeated is or, different is and.
+    // Repeated fields are alternatives; different fields must all match.
     ("status=200&status=413", true), ("status=200&status=410", false), ("topic=com.acme.app&status=413", true),
     ("topic=com.acme.app&status=200", false), ("topic=x&topic=*.app&status=200&status=4*", true),
-    // Negation, in front of the value or of the name; a negated condition must hold whatever else does.
+    // Negation in front of the value or of the name; each negated condition must hold in any case.
     ("status=!413", false), ("status=!200", true), ("!status=413", false), ("!status=!413", true),
     ("status=!200&status=!410", true), ("status=!200&status=!413", false), ("status=4*&status=!413", false),
     ("topic=!com.acme.*", false), ("is=!retry", false), ("accepted=!true", true),

@@ -4,13 +4,13 @@ import Testing
 
 @testable import Inbox
 
-/// What filters find among many records: the same whatever stands beside a record, and whatever was asked before.
+/// Filters over many records: results do not depend on neighbouring records or on earlier queries.
 @Suite struct FilterWalkTests {
-  /// More than two chunks, the last one not full.
+  /// More than two chunks, the last of which is not full.
   static let count = 1100
   static let topics = ["com.acme.app", "com.acme.app.voip", "org.other"]
 
-  /// Pushes that differ in everything that a filter can ask for, by their numbers.
+  /// Pushes that differ in everything a filter can ask for, depending on their numbers.
   static let inbox: Inbox = {
     let inbox = Inbox()
     let tokens = ["MOCKKEY001", "OTHERKEY02"].map { PushFixture.authorization(keyID: $0) }
@@ -52,7 +52,7 @@ import Testing
     return inbox
   }()
 
-  /// Nobody looks at the token of a push that has a header field twice.
+  /// The provider token of a push with a repeated header field is not read.
   static func hasToken(_ number: Int) -> Bool { number % 11 != 0 && number % 9 != 0 }
 
   static func page(_ query: String, in inbox: Inbox, _ order: PageQuery.Order = .ascending) throws -> [Int] {
@@ -64,7 +64,7 @@ import Testing
     return snapshot.page(page).items.map(\.seq)
   }
 
-  /// Queries, and the numbers of the pushes that they mean.
+  /// Queries, and the numbers of the pushes they match.
   static let queries: [(String, @Sendable (Int) -> Bool)] = [
     ("device_token=\(String(repeating: "aB", count: 30))0013", { $0 % 7 == 3 }),
     ("!device_token=\(String(repeating: "aB", count: 30))0013", { $0 % 7 != 3 }),
@@ -107,7 +107,7 @@ import Testing
     #expect(try Self.page(query, in: Self.inbox, .descending) == expected.reversed())
     // Parts of chunks and of batches.
     #expect(try Self.page(query + "&after=70&before=1030", in: Self.inbox) == expected.filter { $0 > 70 && $0 < 1030 })
-    // And each alone.
+    // Each record alone.
     let filter = try Filter(FilterTests.parameters(query))
     let all = Self.inbox.snapshot().page(try PageQuery([("limit", "1000")])).items
     #expect(all.filter { filter.matches($0) }.map(\.seq) == expected.filter { $0 <= 1000 })
@@ -115,7 +115,7 @@ import Testing
 
   // MARK: - Marks
 
-  /// Two devices whose records have the same mark.
+  /// Two devices whose records have the same 16-bit mark.
   @Test func devicesWithTheSameMarkAreToldApart() throws {
     var seen: [UInt16: String] = [:]
     var pair: [String] = []
@@ -135,7 +135,7 @@ import Testing
 
   // MARK: - Push keys
 
-  /// Two pushes whose keys begin with the same four digits, and another one.
+  /// Three pushes, the keys of two of which begin with the same four digits.
   @Test func pushKeysThatBeginAlikeAreToldApart() throws {
     var seen: [Substring: Record] = [:]
     var records: [Record] = []
@@ -165,7 +165,7 @@ import Testing
     #expect(try Self.page("push_key=\(keys[0])&push_key=\(keys[2])", in: inbox) == seqs { $0 != 1 })
     #expect(try Self.page("push_key=\(keys[0])&push_key=\(keys[2].prefix(9))*", in: inbox) == seqs { $0 != 1 })
     #expect(try Self.page("push_key=\(keys[0])&!push_key=\(keys[0])", in: inbox) == [])
-    // What is no key at all is nobody's, and forbids nothing.
+    // A text that is no push key matches no push, and its negation matches all.
     for text in [String(keys[0].prefix(4)), keys[0] + "0", "+" + keys[0].dropFirst(), keys[0] + keys[0]] {
       #expect(try Self.page("push_key=\(text)", in: inbox) == [])
       #expect(try Self.page("!push_key=\(text)", in: inbox).count == 600)

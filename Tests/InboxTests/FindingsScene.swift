@@ -4,42 +4,42 @@ import Testing
 @testable import Faults
 @testable import Inbox
 
-/// One push of a story about a provider.
+/// One push in a scenario of a provider's behaviour.
 struct Step: Sendable {
-  /// When it came, in milliseconds of both clocks.
+  /// The time at which the push arrives, in milliseconds on both clocks.
   var at: Int64
-  /// What the client learned: `400 BadTopic`, `200`; `lost` for nothing, `taken` for nothing though APNs took it,
-  /// `refused` for RST_STREAM REFUSED_STREAM, `goaway` for a GOAWAY that left it out, `pending`.
+  /// The result for the client: `400 BadTopic`, `200`; `lost` for no response, `taken` for no response to an accepted
+  /// push, `refused` for RST_STREAM REFUSED_STREAM, `goaway` for a GOAWAY that excludes the stream, `pending`.
   var answer = "200"
-  /// Whether APNs itself said so, and not a fault.
+  /// Whether the response comes from the rules of APNs and not from a fault.
   var byRules = false
-  /// How long the answer took, in milliseconds.
+  /// The latency of the response in milliseconds.
   var latency: Int64 = 1
-  /// Which push it is.
+  /// Identifies the push; becomes its alert text.
   var push = "a"
   var device = "ab12"
   var topic = "com.acme.app"
   var id: String?
   var connection = "c1"
-  /// `retry-after` of the answer.
+  /// The `retry-after` header of the response.
   var retryAfter: String?
-  /// `iat` in seconds before noon, and which of the JWTs with these claims it is.
+  /// `iat` in seconds before noon, and the prefix of the signature, which distinguishes JWTs with the same claims.
   var issued: Int64 = 0
   var signature = "A"
   var headers: [(String, String)] = []
-  /// How the connection ends with it.
+  /// How the connection ends after the push.
   var closing: ConnectionFacts.Ending?
-  /// How much further the server's clock is than the machine's, in milliseconds.
+  /// How far the server's clock is ahead of the machine's, in milliseconds.
   var clock: Int64 = 0
 }
 
-/// An inbox with the pushes of a provider.
+/// An inbox filled with the pushes of a provider.
 final class FindingsScene {
   let inbox: Inbox
   private var connections: [String: ConnectionFacts] = [:]
   private let opened: Int64 = 1_000_000_000
 
-  /// - Parameter now: what the server's clock says, in milliseconds since 1970.
+  /// - Parameter now: The server's time in milliseconds since 1970.
   init(_ steps: [Step] = [], maxRecords: Int = 1000, now: Int64? = nil) {
     var clock: (@Sendable () -> Int64)?
     if let now { clock = { now } }
@@ -47,12 +47,12 @@ final class FindingsScene {
     for step in steps { add(step) }
   }
 
-  /// The numbers of the records that have earned a finding.
+  /// Returns the numbers of the records that have findings of one kind.
   func earners(of kind: Finding.Kind) -> [Int] {
     inbox.findings(by: PushFixture.rulebook, in: Selection()).findings.filter { $0.kind == kind }.map(\.seq)
   }
 
-  /// The findings of one kind.
+  /// Returns the findings of one kind.
   func findings(of kind: Finding.Kind) -> [Finding] {
     inbox.findings(by: PushFixture.rulebook, in: Selection()).findings.filter { $0.kind == kind }
   }
@@ -65,7 +65,7 @@ final class FindingsScene {
     return inbox.append(record)
   }
 
-  /// Ends a pending push as the step says.
+  /// Finishes a pending push as the step describes.
   func end(_ seq: Int, as step: Step) {
     let fixture = fixture(of: step, on: connection(of: step))
     inbox.finish(
@@ -75,7 +75,7 @@ final class FindingsScene {
         aftermath: fixture.aftermath, finishedAt: fixture.now))
   }
 
-  /// The client closes a connection.
+  /// Closes a connection from the client's side.
   func end(connection id: String) { connections[id]?.ended(.byClient) }
 
   private func connection(of step: Step) -> ConnectionFacts {
@@ -139,7 +139,7 @@ final class FindingsScene {
     }
   }
 
-  /// The rule that gave an answer with `retry-after`.
+  /// Returns the injection of a rule that responds with `retry-after`.
   private static func injection(retryAfter: String) -> Injection {
     let answer = Action.Answer(
       status: 503, reason: nil, headers: [Action.Field(name: "retry-after", value: retryAfter)])

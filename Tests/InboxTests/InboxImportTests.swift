@@ -7,7 +7,7 @@ import Testing
 @testable import Inbox
 
 @Suite struct InboxImportTests {
-  /// One of every kind of record there is.
+  /// One record of every kind.
   static let records: [(name: String, record: Record)] = [
     ("accepted", PushFixture().record),
     ("rejected", PushFixture { $0.headers.append(("apns-priority", "7")) }.record),
@@ -183,7 +183,9 @@ import Testing
     return text
   }
 
-  /// - Parameter size: of the pieces in which the text comes.
+  /// Imports an inbox.
+  ///
+  /// - Parameter size: The size of the pieces in which the text is read.
   static func read(_ text: [UInt8], inPiecesOf size: Int = .max, maxBytes: Int = .max) throws -> Inbox {
     var reading = InboxImport(maxBytes: maxBytes)
     var rest = text[...]
@@ -201,7 +203,7 @@ import Testing
     inbox.append(record)
     let text = Self.export(inbox)
     let back = try Self.read(text)
-    // Other rules would find other things; what the file says stays.
+    // Other rules would result in other findings; the imported findings are kept.
     let again = Self.export(back, rulebook: Rulebook(mode: .strict))
     #expect(String(decoding: again, as: UTF8.self) == String(decoding: text, as: UTF8.self), "\(name)")
     let copy = try #require(back.record(seq: 1))
@@ -213,7 +215,8 @@ import Testing
     #expect((try? copy.simulatorFile()) == (try? record.simulatorFile()), "\(name)")
   }
 
-  /// Earlier versions told 32 digits, half a SHA-256. Whatever a file says, a push has the key that is made of it.
+  /// Earlier versions exported 32 digits, half a SHA-256. The key of an imported push is always computed from the
+  /// push.
   @Test func aLongerPushKeyIsMadeAnew() throws {
     let inbox = Inbox()
     inbox.append(PushFixture().record)
@@ -274,7 +277,7 @@ import Testing
     #expect(one.verdict?.token === three.verdict?.token)
   }
 
-  /// A program such as jq writes payloads anew.
+  /// Programs such as jq reformat payloads.
   @Test func aPayloadWrittenAnewIsTheBody() throws {
     let inbox = Inbox()
     inbox.append(PushFixture { $0.body = Array(#"{ "aps":{"alert":"hi"} }"#.utf8) }.record)
@@ -340,7 +343,7 @@ import Testing
     #expect(error?.description == "2: seq 1 comes after seq 1; an export has its records in their order")
   }
 
-  /// Gaps of any size between numbers cost nothing.
+  /// Gaps of any size between numbers take no memory.
   @Test func hugeGapsAreNoMatter() throws {
     let far = Self.line.replacing(#""seq":1"#, with: #""seq":9007199254740992"#, maxReplacements: 1)
     let text = Array((Self.line + "\n" + far + "\n").utf8)
@@ -358,7 +361,7 @@ import Testing
     #expect(tooLong?.reason.contains("no end within 1 MiB") == true)
   }
 
-  /// No text brings it down.
+  /// Damaged text never crashes the import.
   @Test func damagedExportsAreErrorsOrRecords() {
     let line = Array(Self.line.utf8)
     var random = SystemRandomNumberGenerator()

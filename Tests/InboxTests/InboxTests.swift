@@ -12,7 +12,7 @@ import Testing
     #expect(inbox.finish(seqs[1], with: end)?.outcome == .accepted)
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.outcome) == [.pending, .accepted, .pending])
     #expect(inbox.record(seq: seqs[1])?.finishedAt == PushFixture.noon + 5)
-    // Who read before still sees what was then.
+    // An earlier snapshot does not change.
     #expect(before.page(PageQuery()).items.map(\.outcome) == [.pending, .pending, .pending])
     #expect(inbox.finish(99, with: end) == nil)
     inbox.removeAll()
@@ -61,7 +61,7 @@ import Testing
     #expect(inbox.snapshot().bytes == limit * RecordStorage.cost(record))
   }
 
-  /// A quarter of a million pushes must not need more than their own bytes and 64 MB.
+  /// A quarter of a million pushes must need no more than their own bytes and 64 MB.
   @Test func aRecordTakesAtMost250BytesBesideItsOwn() {
     let record = PushFixture().record
     let size = record.withHeaders { $0.count } + record.body.count + PushFixture().generatedID.utf8.count
@@ -82,7 +82,7 @@ import Testing
     #expect(inbox.snapshot().bytes <= inbox.maxBytes)
   }
 
-  /// What records kept is given back together with that of their neighbours, not one by one.
+  /// The objects of records are released together with those of their chunk, not one by one.
   @Test func whatRecordsKeptIsFreedWhenTheirChunkIsPushedOut() {
     let inbox = Inbox(maxRecords: 2)
     weak var kept: ConnectionFacts?
@@ -171,7 +171,7 @@ import Testing
     #expect(inbox.snapshot().count == 867)
   }
 
-  /// Whoever asks for a device's pushes gets what a look at all of them gives, after evictions and removals too.
+  /// A query for a device's pushes finds the same records as a scan of all, after evictions and removals too.
   @Test(arguments: [
     "device_token=00a1", "device_token=00A1", "device_token=00a2&device_token=00b7", "device_token=00ff",
     "device_token=00a*", "!device_token=00a1", "!device_token=*",
@@ -215,7 +215,7 @@ import Testing
     #expect(try await inbox.snapshot().attempts(apnsID: "27*").isEmpty)
   }
 
-  /// Several connections append while somebody reads and somebody deletes: numbers ascend, nothing is lost or doubled.
+  /// Several connections append while others read and delete: numbers ascend, and no record is lost or duplicated.
   @Test func survivesManyAtOnce() async throws {
     let inbox = Inbox(maxRecords: 100_000)
     let record = PushFixture().record
@@ -227,7 +227,7 @@ import Testing
           for number in 0..<batches {
             var batch = Array(repeating: number % 2 == 0 ? mine : record, count: batchSize)
             let first = inbox.append(&batch)
-            // Committed before it is answered: what this writer appended is there when `append` returns.
+            // A record is stored before it is confirmed: what this writer appended is present when `append` returns.
             #expect(inbox.record(seq: first + batchSize - 1)?.seq == first + batchSize - 1)
           }
         }
@@ -257,7 +257,7 @@ import Testing
     }
   }
 
-  /// Records change in place while nobody holds a snapshot, and in a copy while somebody does: a snapshot never changes.
+  /// Records change in place while there is no snapshot, and in a copy while there is one: a snapshot never changes.
   @Test func pendingRecordsEndWhileOthersRead() async {
     let inbox = Inbox(maxRecords: 100)
     let pending = PushFixture { $0.outcome = .pending }.record
@@ -279,7 +279,7 @@ import Testing
               outcomes.append(record.outcome)
               return true
             }
-            // Only the last one can have been without its end.
+            // Only the last record can still be pending.
             #expect(outcomes.dropLast().allSatisfy { $0 == .accepted })
             await Task.yield()
           }

@@ -6,7 +6,7 @@ import Testing
 @testable import Faults
 @testable import Inbox
 
-/// Which names of rules, profiles, reasons and findings a filter accepts.
+/// The names of rules, profiles, reasons and findings that a filter accepts.
 @Suite struct KnownNamesTests {
   private static let inbox: Inbox = {
     let inbox = Inbox(maxRecords: 10, maxBytes: 1 << 20)
@@ -46,9 +46,9 @@ import Testing
   @Test(arguments: [
     "rule:known-rule", "rule:menu", "rule:magic-4100", "profile:known-profile", "reason:KnownReason",
     "reason:NestedReason", "reason:Unregistered", "finding:hot-retry", "!rule:known-rule",
-    // Values in the inbox.
+    // Names that occur in the inbox.
     "rule:gone-rule", "profile:gone-profile", "reason:GoneReason",
-    // Patterns, and fields that take any value.
+    // Patterns, and fields that accept any value.
     "rule:no-such-*", "reason:*", "finding:x*", "topic:no.such", "key_id:NONE", "rule:\"known-rule\"",
   ])
   func accepts(query: String) throws { _ = try Filter(query: query, in: Self.context) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Inbox
 
 @Suite struct PageTests {
-  /// Twelve pushes, every third one rejected, of which the first two were evicted.
+  /// Twelve pushes, every third one rejected; the first two were evicted.
   static let inbox: Inbox = {
     let inbox = Inbox(maxRecords: 10)
     for number in 1...12 {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Inbox
 
-/// Findings about device tokens, provider tokens and connections, over several pushes.
+/// Findings about device tokens, provider tokens and connections, across several pushes.
 @Suite struct ProviderFindingsTests {
   typealias Case = (name: String, steps: [Step], earners: [Int])
 
@@ -42,7 +42,7 @@ import Testing
     #expect(FindingsScene(steps).earners(of: .retried410) == earners)
   }
 
-  /// `minutes(20)` and so on, in milliseconds.
+  /// Converts minutes to milliseconds.
   private static func minutes(_ count: Int64) -> Int64 { count * 60_000 }
 
   @Test(
@@ -95,7 +95,7 @@ import Testing
     #expect(FindingsScene(steps).earners(of: .jwtStale) == earners)
   }
 
-  /// Five connections, each with one push, opened so many milliseconds after each other.
+  /// Returns pushes on `count` connections of one push each, opened `time` milliseconds apart.
   private static func singles(
     every time: Int64, count: Int64 = 5, closing: ConnectionFacts.Ending? = .byClient, host: String = "c",
     change: (inout Step) -> Void = { _ in }
@@ -123,7 +123,7 @@ import Testing
     #expect(FindingsScene(steps).earners(of: .connectionChurn) == earners)
   }
 
-  /// A connection ends after its push was looked at.
+  /// A connection that ends after its push was examined.
   @Test func aConnectionEndsLater() {
     let scene = FindingsScene(Self.singles(every: 10, closing: nil))
     #expect(scene.earners(of: .connectionChurn) == [])

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Inbox
 
-/// What is counted of all pushes, whatever becomes of their records.
+/// Counters over all pushes, independent of whether their records are kept.
 @Suite struct PushCountsTests {
   private static func end(
     _ outcome: Record.Outcome, _ status: Int? = nil, _ reason: Reason? = nil, latency: Int64? = nil,
@@ -61,7 +61,7 @@ import Testing
     inbox.finish(second, with: Self.end(.accepted, 200))
     #expect(inbox.counts.pending == 1)
     #expect(Self.count(inbox, .accepted, 200) == 1)
-    // Its record is gone before it ends, and it ends all the same.
+    // A push whose record was evicted is still counted when it ends.
     inbox.append(Self.record(Self.end(.accepted, 200)))
     #expect(inbox.finish(first, with: Self.end(.faulted, 503)) == nil)
     #expect(inbox.counts.pending == 0)

@@ -5,7 +5,7 @@ import HTTPMessage
 @testable import Inbox
 import Notation
 
-/// A push as tests describe it: everything has a valid default, a test changes what it is about.
+/// A push with valid defaults for everything; a test changes the part it is about.
 struct PushFixture {
   static let deviceToken = String(repeating: "ab12", count: 16)
   /// 2026-01-31T12:00:00.000Z.
@@ -26,12 +26,12 @@ struct PushFixture {
   var attempt: Int32 = 1
   var isComplete = true
   var now = PushFixture.noon
-  /// Machine time; nil for that of `now`.
+  /// Monotonic time in nanoseconds; nil to derive it from `now`.
   var arrivedAt: Int64?
 
   init(_ change: (inout PushFixture) -> Void = { _ in }) { change(&self) }
 
-  /// The value of an `authorization` field; the key ring of `record` takes any signature.
+  /// Returns the value of an `authorization` field; the key ring of `record` accepts any signature.
   static func authorization(
     keyID: String = "MOCKKEY001", teamID: String = "MOCKTEAM01", issuedAt: Int64 = noon / 1000,
     signature: String = signature
@@ -43,7 +43,7 @@ struct PushFixture {
       + base64URL(#"{"iss":"\#(teamID)","iat":\#(issuedAt)}"#) + "." + signature
   }
 
-  /// What must not be found in any record.
+  /// A signature that no record may contain.
   static let signature = String(repeating: "SECRET", count: 14) + "ab"
 
   var request: HTTPRequest {
@@ -80,14 +80,14 @@ struct PushFixture {
       arrivedAt: arrivedAt, end: end)
   }
 
-  /// What tells this push from others while it is counted.
+  /// The key that identifies the push when attempts are counted.
   var pushKey: PushKey {
     let request = request
     return PushKey(
       request, PushFacts(request.headers), defaultTopic: connection.certificate?.defaultTopic)
   }
 
-  /// The record as JSON text.
+  /// Returns the record as JSON text.
   static func json(_ record: Record) -> String {
     var writer = JSONWriter()
     record.write(to: &writer, rulebook: rulebook)

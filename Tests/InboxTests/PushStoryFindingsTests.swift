@@ -2,7 +2,7 @@ import Testing
 
 @testable import Inbox
 
-/// Findings about the attempts of one push: what is repeated that should not be, or too early, or under another id.
+/// Findings about the attempts of one push: retries that are not allowed, too early, or under another id.
 @Suite struct PushStoryFindingsTests {
   typealias Case = (name: String, steps: [Step], earners: [Int])
 
@@ -100,7 +100,7 @@ import Testing
     #expect(FindingsScene(steps).earners(of: .hotRetry) == earners)
   }
 
-  /// Attempts at these milliseconds, all but the last in vain, each answered within one.
+  /// The times of the attempts in milliseconds; all but the last fail, and each response takes one millisecond.
   @Test(
     arguments: [
       ("two attempts are no series", [0, 1000], []), ("always a second", [0, 1000, 2000, 3000], [3, 4]),
@@ -145,7 +145,8 @@ import Testing
     #expect(FindingsScene(steps).earners(of: .duplicate) == earners)
   }
 
-  /// The client gave up waiting without a word and sent it again; the first one was taken after all.
+  /// The client stops waiting and retries while the first attempt is pending; then the first attempt is accepted
+  /// after all.
   @Test(arguments: [false, true]) func theFirstAttemptEndsLast(isReadMeanwhile: Bool) {
     let scene = FindingsScene([Step(at: 0, answer: "pending"), Step(at: 5000)])
     if isReadMeanwhile { #expect(scene.earners(of: .duplicate) == []) }
@@ -154,7 +155,8 @@ import Testing
     #expect(scene.findings(of: .duplicate).map(\.evidence) == [[1, 2]])
   }
 
-  /// Which push is abandoned when the server's clock is so many milliseconds after noon. A push ends two milliseconds after it came.
+  /// The pushes that are abandoned when the server's clock is `time` milliseconds after noon. A push ends two
+  /// milliseconds after its arrival.
   @Test(
     arguments: [
       ([Step(at: 0, answer: "503 ServiceUnavailable")], 60_001, []),
@@ -176,7 +178,7 @@ import Testing
     #expect(scene.earners(of: .abandoned) == earners)
   }
 
-  /// A pending attempt that ends after the retry of its push was accepted is not the last one.
+  /// A pending attempt that ends after the retry of its push was accepted is not the push's last attempt.
   @Test func anAttemptThatWasReplacedIsNotAbandoned() {
     let scene = FindingsScene([Step(at: 0, answer: "pending")], now: PushFixture.noon + 900_000)
     #expect(scene.earners(of: .abandoned) == [])

@@ -6,7 +6,7 @@ import Testing
 @testable import Faults
 @testable import Inbox
 
-/// Which members of records are shown.
+/// The parameter `fields`, which selects members of records.
 @Suite struct QueryFieldsTests {
   static func shown(_ fields: String, _ record: Record) throws -> String {
     let query = try PageQuery(FilterTests.parameters(fields.replacing(";", with: "&fields=")))
@@ -27,7 +27,7 @@ import Testing
       "fields=connection",
       #"{"connection":{"id":"c17","stream":39,"client":"127.0.0.1:52114","sni":"localhost","tls":"TLSv1.3"}}"#
     ),
-    // Nothing to look into.
+    // The parent of the member is null.
     ("fields=fault.rule", #"{"fault":null}"#), ("fields=auth.certificate.topics", #"{"auth":{"certificate":null}}"#),
     ("fields=findings,accepted", #"{"findings":[],"accepted":true}"#),
     ("fields=seq,seq", #"{"seq":0}"#),
@@ -51,7 +51,7 @@ import Testing
     #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
   }
 
-  /// The list of names is the record's, whole and in its order.
+  /// The list of names contains every member of a record, in the record's order.
   @Test func knowsEveryMember() throws {
     let records = [
       PushFixture {

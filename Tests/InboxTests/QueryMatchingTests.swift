@@ -4,7 +4,7 @@ import Testing
 
 @testable import Inbox
 
-/// What queries find, field by field and operator by operator, in both forms.
+/// Queries by field and by operator, in both query forms.
 @Suite struct QueryMatchingTests {
   static let payload = #"""
     {"aps": {"alert": {"title": "Order shipped", "body": "F\u00fcr \"dich\" * nur"}, "badge": 4, "sound": ""},
@@ -12,7 +12,7 @@ import Testing
      "list": [1, "zwei", {"x": 0}], "a/b": 1, "m~n": 2, "": 5, "a b:c": "x", "twice": 1, "twice": 2, "Grüße": "Köln"}
     """#
 
-  /// A push about which every field says something: the third attempt of an alert.
+  /// A push with a value in every field: the third attempt of an alert.
   static let fixture = PushFixture {
     $0.headers += [
       ("apns-priority", "5"), ("apns-collapse-id", "Score-7"), ("apns-expiration", "1769864400"),
@@ -31,10 +31,10 @@ import Testing
     try Filter(query: query, in: context).matches(record)
   }
 
-  /// Queries about fields and headers, and whether they find `record`.
+  /// Queries about fields and headers, and whether they match `record`.
   static let fields: [(query: String, expected: Bool)] = [
     ("", true),
-    // Fields by both names.
+    // Fields by both of their names.
     ("device_token:AB12*", true), ("token:AB12*", true), ("token:cd*", false), ("topic:com.acme.app", true),
     ("topic:*.App", false), ("push_type:alert", true), ("type:alert", true), ("type:voip", false),
     ("apns_id:9d3220fe-*", true), ("id:9D3220FE-444B-633E-D1F1-5D0DCB4F537A", true), ("id:9", false),
@@ -53,17 +53,17 @@ import Testing
     // Sizes, in bytes and larger units.
     ("size:>300", true), ("size:<300", false), ("size:>0.25K", true), ("size:>1KiB", false), ("size:100..1K", true),
     ("larger:300", true), ("larger:1K", false), ("size_gt:300", true), ("smaller:1K", true), ("size_lt:300", false),
-    // Times, said or counted from now, which is a minute after the push.
+    // Times, absolute or relative to now, which is a minute after the push.
     ("since:2026-01-31T12:00:00Z", true), ("since:2026-01-31T12:00:00.001Z", false),
     ("since:2026-01-31T13:00:00+01:00", true), ("until:2026-01-31T12:00:00.001Z", true), ("since:-5m", true),
     ("since:-1m", true), ("since:-59s", false), ("until:-59s", true), ("until:-1m", false), ("since:-1h30m", true),
     ("since:-3650d until:-1s", true),
-    // What it is.
+    // States.
     ("is:retry", true), ("is:first", false), ("is:pending", false), ("is:*", true), ("!is:retry", false),
     ("is:pending is:retry", true),
     // Findings.
     ("finding:*", false), ("!finding:would-not-show", true),
-    // Headers: any value under the name counts.
+    // Headers: any value of a repeated header counts.
     ("header.apns-topic:com.acme.app", true), ("header.APNS-Topic:com.acme.app", true),
     ("header.apns-topic:x", false),
     (#"header.x-note:"a  B""#, true), (#"header.x-note:"a  b""#, false),
@@ -79,7 +79,7 @@ import Testing
     #expect(try Self.matches(query) == expected)
   }
 
-  /// Queries about the payload and about text anywhere, and whether they find `record`.
+  /// Queries about the payload and about text anywhere, and whether they match `record`.
   static let payloads: [(query: String, expected: Bool)] = [
     // Strings: equal, pattern, case, white space.
     (#"payload./aps/alert/title:"Order shipped""#, true), ("payload./aps/alert/title:Order*", true),
@@ -87,7 +87,7 @@ import Testing
     (#"payload./aps/alert/title:"Order shipped ""#, false), ("payload./aps/alert/title:Order", false),
     (#"payload./aps/alert/body:"Für \"dich\" \* nur""#, true), (#"payload./aps/alert/body:"F* nur""#, true),
     (#"payload./aps/sound:"""#, true), ("payload./aps/sound:*", true), ("payload./aps/sound:0", false),
-    // Numbers by their value; a string of digits is meant by digits too, but by quoted ones it alone.
+    // Numbers by value; digits also match a string of digits, but quoted digits match only the string.
     ("payload./aps/badge:4", true), ("payload./aps/badge:4.0", true), ("payload./aps/badge:0.4e1", true),
     ("payload./aps/badge:5", false), ("payload./aps/badge:>3", true), ("payload./aps/badge>3", true),
     ("payload./aps/badge:>4", false), ("payload./aps/badge:>=4", true), ("payload./aps/badge:<4", false),
@@ -102,20 +102,20 @@ import Testing
     ("payload./yes:true", true), ("payload./yes:false", false), (#"payload./yes:"true""#, false),
     ("payload./yes:1", false), ("payload./nothing:null", true), ("payload./nothing:*", true),
     (#"payload./nothing:"""#, false), (#"payload./nothing:"null""#, false),
-    // What is there, and what is not.
+    // Present and missing members.
     ("payload./aps:*", true), ("payload./aps/alert:*", true), ("payload./aps/alert:Order*", false),
     ("payload./gone:*", false), ("!payload./gone:*", true), ("payload./gone/further:*", false),
     ("payload./aps/badge/x:*", false), ("!payload./gone:3", true), ("payload./gone:!3", true),
-    // Pointers: lists, escapes, names with anything in them, the later of two members.
+    // Pointers: lists, escapes, names with any characters, the later of two members.
     ("payload./list/0:1", true), ("payload./list/1:zwei", true), ("payload./list/2/x:0", true),
     ("payload./list/3:*", false), ("payload./list/-:*", false), ("payload./list/00:*", false),
     ("payload./a~1b:1", true),
     ("payload./m~0n:2", true), ("payload./:5", true), (#"payload."/a b:c":x"#, true), ("payload./twice:2", true),
     ("payload./twice:1", false), ("payload./Grüße:Köln", true), ("payload./APS:*", false),
-    // One pointer is one field: repeated is or; another one is another field.
+    // Conditions on one pointer are alternatives; another pointer is another field.
     ("payload./aps/badge:3 payload./aps/badge:4", true), ("payload./aps/badge:4 payload./three:4", false),
     ("!payload./aps/badge:3 !payload./aps/badge:4", false),
-    // Text anywhere, in the payload as it is read and in the headers, without case.
+    // Text anywhere, in the decoded payload and in the headers, ignoring case.
     (#"text:"order shipped""#, true), ("text:ORDER", true), ("text:für", true), ("text:FüR", true),
     (#"text:"\"dich\"""#, true), (#"text:"\* nur""#, true), ("text:köln", true), ("text:score-7", true),
     ("text:apns-collapse-id", true), ("text:com.acme", true), ("text:order*zwei", true), ("text:zwei*order", false),
@@ -131,13 +131,13 @@ import Testing
     }
   }
 
-  /// Queries of several conditions, and whether they find `record`.
+  /// Queries of several conditions, and whether they match `record`.
   static let combinations: [(query: String, expected: Bool)] = [
     ("status:200 topic:com.acme.*", true), ("status:410 topic:com.acme.*", false),
     ("status:410 status:200", true), ("status:410 topic:com.acme.* status:200", true),
     ("status:200 !status:200", false), ("status:2* !status:201", true), ("!status:200 !status:201", false),
     ("!status:201 !status:202", true), ("status:200 !topic:com.acme.*", false),
-    // Alternatives join within a field before fields are put together: (410 or 200) and (x or com.acme.app).
+    // Alternatives within a field are combined before fields are: (410 or 200) and (x or com.acme.app).
     ("status:410 topic:x status:200 topic:com.acme.app", true), ("status:410 topic:x status:200 topic:y", false),
     ("type:alert push_type:voip", true), ("larger:1K size_gt:100", true), ("larger:100 smaller:200", false),
     (
@@ -179,7 +179,7 @@ import Testing
     #expect(try Self.matches("finding:would-not-*", silent))
     #expect(try !Self.matches("!finding:would-not-show", silent))
     #expect(try !Self.matches("finding:x", silent))
-    // The rules in force decide.
+    // The rulebook of the context decides.
     let lenient = FilterContext(rulebook: Rulebook(mode: .lenient))
     #expect(try !Filter(query: "finding:missing-push-type", in: lenient).matches(silent))
   }
@@ -215,7 +215,7 @@ import Testing
 
   // MARK: - Both forms
 
-  /// Pushes that differ in much.
+  /// Pushes with many differences.
   static let records: [Record] = {
     var records = [record, FilterTests.record]
     for (number, topic) in ["com.acme.app", "com.acme.app.voip", "org.other"].enumerated() {
@@ -257,7 +257,7 @@ import Testing
     #expect(found.contains(true) && found.contains(false), "the pair says nothing about the forms")
   }
 
-  // MARK: - For those who look at a filter
+  // MARK: - Inspecting a filter
 
   @Test func knowsItsParts() throws {
     let filter = try Filter(query: "text:shipped status:410 type:alert !status:503 payload./aps/badge:>9")

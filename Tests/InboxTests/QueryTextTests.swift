@@ -3,9 +3,9 @@ import Testing
 
 @testable import Inbox
 
-/// How the text of a query is taken apart.
+/// Parsing the text of a query.
 @Suite struct QueryTextTests {
-  /// Each term as `name|value|pieces`, with a `!` before a negated one.
+  /// Returns each term as `name|value|pieces`, with a `!` in front of a negated one.
   static func terms(_ text: String) throws(FilterError) -> [String] {
     var terms: [String] = []
     try QueryText.read(text) { term in
@@ -26,13 +26,13 @@ import Testing
       // Negation, in front of the name or of the value.
       ("!type:background", ["!type|background"]), ("type:!background", ["!type|background"]),
       ("!type:!background", ["type|background"]), ("type:!!x", ["!type|!x"]), ("!!type:x", ["!!type|x"]),
-      // Quotation marks, around all of the value or some of it, and around a name.
+      // Quotation marks, around a whole value, a part of it, or a name.
       (#"text:"order shipped""#, ["text|order shipped"]), (#"text:order" "shipped"#, ["text|order shipped"]),
       (#"text:"""#, ["text|"]), (#"text:"a:b=c>d!e""#, ["text|a:b=c>d!e"]), (#"text:"!x""#, ["text|!x"]),
       (#"!text:!"x y""#, ["text|x y"]), (#"payload."/a:b c":3"#, ["payload./a:b c|3"]),
       (#""status":410"#, ["status|410"]), (#"a:"b"c:d"#, ["a|bc:d"]),
       (#"text:"say \"hi\" \\ \* \n\t.""#, ["text|say \"hi\" \\ * \n\t."]),
-      // A star is one in quotation marks too, but not behind a backslash there.
+      // A star is also a wildcard within quotation marks, unless a backslash precedes it there.
       ("topic:com.*.app", ["topic|com.<*>.app"]), (#"text:"a *b""#, ["text|a <*>b"]),
       (#"text:"a \*b*""#, ["text|a *b<*>"]),
       (#"topic:a\*b"#, [#"topic|a\<*>b"#]),

@@ -16,7 +16,7 @@ struct RecordArenaTests {
 
   @Test func recordsOfOneArenaKeepWhatWasTheirs() {
     let arena = RecordArena()
-    // Ten times what the largest slab holds, and some larger than the first.
+    // Ten times the capacity of the largest slab; some records are larger than the first slab.
     let bodies = (0..<2000).map { String(repeating: "\($0),", count: 1 + $0 % 1000) }
     let records = bodies.map { record($0, in: arena) }
     for (record, body) in zip(records, bodies) {
@@ -29,7 +29,7 @@ struct RecordArenaTests {
     weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     var first: Record? = record("{}", in: arena)
     #expect(slab != nil)
-    // The arena goes on with another one.
+    // The arena continues with another slab.
     while slab === arena.slab(withRoomFor: 1000).takeRetainedValue() {
       _ = record(String(repeating: "x", count: 900), in: arena)
     }
@@ -54,7 +54,8 @@ struct RecordArenaTests {
     #expect(inbox.record(seq: 8)?.body == Array("{\"n\":7}".utf8))
   }
 
-  /// Pushes that are rejected one after the other share connection, token and rejection: it takes nothing for each.
+  /// Pushes that are rejected one after the other share the connection, the token and the verdict, so that these take
+  /// no further memory.
   @Test func whatRecordsShareIsKeptOnce() throws {
     let arena = RecordArena()
     let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
@@ -73,7 +74,7 @@ struct RecordArenaTests {
     profile: "flaky", rule: "busy", action: .close, continues: false, draw: 0.1, probability: 0.5, ordinal: 2)
   private static let late = Injection(rule: "late", action: .delay(.fixed(.seconds(1))), continues: true)
 
-  /// What a record that began with one aftermath, and ended with another or the same, tells of it.
+  /// The aftermath with which a record begins, and the one with which it ends.
   @Test(
     arguments: [
       (nil, nil), (nil, Aftermath(injections: [busy])), (nil, Aftermath(reset: "CANCEL")),
@@ -108,7 +109,8 @@ struct RecordArenaTests {
     #expect(told?.reset == aftermath?.reset && told?.endedAt == aftermath?.endedAt)
   }
 
-  /// A rule that does the same to each push is kept once, and no record takes memory of its own for it.
+  /// The injections of a rule that does the same to each push share their contents; no record takes memory of its own
+  /// for them.
   @Test func injectionsOfARuleShareWhatTheyDo() {
     let arena = RecordArena()
     let slab = arena.slab(withRoomFor: 1).takeRetainedValue()

@@ -40,7 +40,7 @@ import Testing
         ].joined())
   }
 
-  /// The members of a record's JSON by their path.
+  /// Returns the member of a record's JSON at a path.
   static func member(_ path: String, of record: Record) throws -> Any? {
     var value: Any? = try JSONSerialization.jsonObject(with: Data(PushFixture.json(record).utf8))
     for name in path.split(separator: ".") { value = (value as? [String: Any])?[String(name)] }
@@ -107,7 +107,7 @@ import Testing
     #expect(json.contains("a\u{2028}b\\u0007"))
   }
 
-  /// The signature is neither kept nor shown, whatever the request looks like and wherever its judging ended.
+  /// A signature is neither stored nor shown, for any form of the request and at whatever check validation ended.
   @Test(
     arguments: [
       AttemptTests.Change("accepted", { _ in }), AttemptTests.Change("another method", { $0.method = "GET" }),

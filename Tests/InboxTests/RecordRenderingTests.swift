@@ -3,7 +3,7 @@ import Testing
 
 @testable import Inbox
 
-/// Pushes for other tools.
+/// Pushes in the formats of other tools.
 @Suite struct RecordRenderingTests {
   private static func command(_ change: (inout PushFixture) -> Void = { _ in }) throws -> String {
     try PushFixture(change).record.curlCommand(to: "https://localhost:2197", authority: "/tmp/my certs/ca.pem")

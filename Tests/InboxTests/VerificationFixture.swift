@@ -3,7 +3,7 @@ import Testing
 
 @testable import Inbox
 
-/// Verifications as tests write them: apostrophes stand for quotation marks.
+/// Verification documents for tests, in which apostrophes stand for quotation marks.
 enum VerificationFixture {
   static func verification(
     _ json: String, in context: FilterContext = FilterContext(rulebook: PushFixture.rulebook)
@@ -13,14 +13,14 @@ enum VerificationFixture {
 
   static let scene = VerificationScene(rulebook: PushFixture.rulebook, seed: 918_273, profile: "flaky-503?rate=0.2")
 
-  /// The report on what is in an inbox.
+  /// Returns the report on an inbox's current contents.
   static func report(_ json: String, in inbox: Inbox) async throws -> VerificationReport {
     let snapshot = inbox.snapshot()
     let context = FilterContext(now: PushFixture.noon, rulebook: PushFixture.rulebook, snapshot: snapshot)
     return try #require(await inbox.verify(try verification(json, in: context), at: scene))
   }
 
-  /// A push with a payload, with apostrophes for quotation marks.
+  /// Returns a push with a payload, in which apostrophes stand for quotation marks.
   static func push(
     _ payload: String = "{'aps':{'alert':'hi'}}", topic: String = "com.acme.app",
     _ change: (inout PushFixture) -> Void = { _ in }
@@ -32,7 +32,7 @@ enum VerificationFixture {
     }.record
   }
 
-  /// The attempts of one push, so many milliseconds after noon, of which all but the last end in 503.
+  /// Returns the attempts of one push, at these milliseconds after noon; all but the last end with 503.
   static func attempts(
     _ times: [Int64], to device: String = PushFixture.deviceToken, finally last: Record.Outcome = .accepted
   ) -> [Record] {

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Inbox
 
-/// What a document can say, and what is said about one that cannot be read.
+/// Parsing of verification documents, and errors about invalid ones.
 @Suite struct VerificationReadingTests {
   typealias Fixture = VerificationFixture
 
@@ -92,7 +92,7 @@ import Testing
       ])
   }
 
-  /// What is too large is refused and not worked on.
+  /// Documents that are too large are rejected without processing them.
   @Test(arguments: [
     "{'expect':[\(Array(repeating: "{}", count: 101).joined(separator: ","))]}",
     "{'expect':[{'match':{'payload':{'/a':\(String(repeating: "[", count: 40) + String(repeating: "]", count: 40))}}}]}",
@@ -111,7 +111,8 @@ import Testing
     #expect(Self.problems("{\(members)}").count == 50)
   }
 
-  /// Found by fuzzing: each wrong word is compared with all that could be meant, also those that were not told any more.
+  /// Found by fuzzing: each wrong word was compared with all possible suggestions, even if its problem was no longer
+  /// reported.
   @Test(
     .timeLimit(.minutes(1)),
     arguments: [

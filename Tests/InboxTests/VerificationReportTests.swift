@@ -5,7 +5,7 @@ import Testing
 
 @testable import Inbox
 
-/// How a report reads: near misses, hints, the text, the JSON.
+/// The report: near misses, hints, text and JSON.
 @Suite struct VerificationReportTests {
   typealias Fixture = VerificationFixture
 
@@ -156,7 +156,7 @@ import Testing
     #expect(report.expectations.first?.nearest.first?.criteria.last?.hint == "the body is not JSON")
   }
 
-  // MARK: - Which are nearest
+  // MARK: - Nearest pushes
 
   @Test func theNearestMeetTheMostThenLookAlikeThenAreNew() async throws {
     let inbox = Inbox()
@@ -171,11 +171,11 @@ import Testing
     }
     #expect(try await nearest("{'topic':'a','payload':{'/aps/alert/title':'Welcome'},'status':200}") == [2, 7, 5])
     #expect(try await nearest("{'topic':'b','payload':{'/aps/alert/title':'welcome'},'status':410}") == [4, 2, 1])
-    // What has nothing in common is near only if it looks alike.
+    // A push that meets no criterion is near only if its values are similar.
     #expect(try await nearest("{'payload':{'/aps/alert/title':'WELCOME'}}") == [4, 2, 1])
     #expect(try await nearest("{'topic':'nothing.like.it'}") == [])
     #expect(try await nearest("{}") == [])
-    // Enough came: nothing is missing.
+    // Enough pushes arrived, so nothing is missing.
     #expect(try await nearest("{'topic':'a'}", count: 2) == [])
   }
 
@@ -192,7 +192,7 @@ import Testing
     #expect(report.expectations[1].matched == 100)
     #expect(report.expectations[1].seqs == Array(1...20))
     #expect(report.text.contains("found: seq 1, 2, 3, 4, 5 and 95 more"))
-    // Both from where they begin to differ.
+    // Both values are shown from shortly before their first difference.
     let criterion = try #require(report.expectations[0].nearest.first?.criteria.last)
     let shared = String(repeating: "ä", count: 20)
     #expect(criterion.wanted == "\"…\(shared)y\"" && criterion.found == "\"…\(shared)x\"")

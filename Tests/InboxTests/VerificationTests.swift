@@ -4,11 +4,11 @@ import Testing
 
 @testable import Inbox
 
-/// What is judged to be as expected, and what is not.
+/// Expectations that are met, and expectations that are not.
 @Suite struct VerificationTests {
   typealias Fixture = VerificationFixture
 
-  /// Topics a, b, a; the third is rejected with 410.
+  /// Returns an inbox with topics a, b, a; the third push is rejected with 410.
   static func inbox() -> Inbox {
     let inbox = Inbox()
     inbox.append(Fixture.push("{'aps':{'alert':{'title':'Welcome'},'badge':3}}", topic: "a"))
@@ -113,7 +113,7 @@ import Testing
       Fixture.attempts([0, 1002], to: one), Fixture.attempts([1, 500, 999], to: two, finally: .faulted)
     )
     for record in [first[0], second[0], second[1], second[2], first[1]] { inbox.append(record) }
-    // The same push again after it was accepted is another story.
+    // The same push again, after it was accepted, starts a new series of attempts.
     for record in Fixture.attempts([5000, 6002], to: one) { inbox.append(record) }
     let expect = "{'match':{'outcome':'faulted','device_token':'\(one)'},'retries':{'max':1,'finally':'accepted'}}"
     let report = try await Fixture.report("{'expect':[\(expect)]}", in: inbox)
@@ -222,7 +222,7 @@ import Testing
   @Test(arguments: [
     ("[{'match':{'topic':'a'}}]", [2]), ("[{'match':{'topic':'a'}},{'match':{'topic':'b'}}]", []),
     ("[{}]", []), ("[]", [1, 2, 3]),
-    // What a push ends as is no part of what it is.
+    // The expected outcome is not part of the match, so pushes with another outcome are not unexpected.
     ("[{'match':{'topic':['a','b']},'outcome':'rejected'}]", []),
   ])
   func findsPushesThatNobodyExpects(expect: String, seqs: [Int]) async throws {

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Inbox
 
-/// How long a verification waits, and for what.
+/// How long a verification waits, and what ends it.
 @Suite struct VerificationWaitTests {
   typealias Fixture = VerificationFixture
 
-  /// Begins one and returns when the inbox knows of it.
+  /// Starts a verification and returns when it waits on the inbox.
   static func begin(_ json: String, in inbox: Inbox) async throws -> Task<VerificationReport?, Never> {
     let verification = try Fixture.verification(json)
     let before = inbox.watch.listenerCount
@@ -16,7 +16,7 @@ import Testing
     return task
   }
 
-  /// Criteria that a further push cannot break: it ends when they are met, long before the time is up.
+  /// Further pushes cannot violate these criteria: the verification ends when they are met, long before the timeout.
   @Test(arguments: [
     "[{'match':{'topic':'a'}}]", "[{'match':{'topic':'a'},'count':{'at_least':2}},{'match':{'topic':'b'}}]",
     "[{'match':{'topic':'a'},'outcome':'accepted'}]",
@@ -30,7 +30,8 @@ import Testing
     #expect(inbox.watch.listenerCount == 0)
   }
 
-  /// Criteria that a further push could break: it takes the whole time, or quiet.
+  /// Further pushes could violate these criteria: the verification takes the whole timeout, or ends after the settle
+  /// time.
   @Test(arguments: [
     ("{'expect':[{'count':1}]", true), ("{'expect':[{'count':{'at_most':3}}]", true),
     ("{'expect':[{'match':{'topic':'b'},'count':0}]", true), ("{'expect':[{}],'no_others':true", true),
@@ -51,7 +52,7 @@ import Testing
     #expect(quiet?.isPassed == true)
   }
 
-  /// What cannot be mended ends it, and so does nothing else that fails.
+  /// A criterion that can no longer be met ends the verification, and no other unmet criterion does.
   @Test func endsWhenNothingCanMendIt() async throws {
     let inbox = Inbox()
     let over = try await Self.begin("{'expect':[{'count':1}],'timeout':'5m'}", in: inbox)
@@ -63,13 +64,13 @@ import Testing
     #expect(await other.value?.others?.seqs == [2])
   }
 
-  /// One broken count does not keep others from being met, so that the report is about them too.
+  /// A violated count does not end the wait for the others, so that the report covers them too.
   @Test func waitsForTheRestThoughOneIsBroken() async throws {
     let inbox = Inbox()
     let document = "{'expect':[{'match':{'topic':'a'},'count':0},{'match':{'topic':'b'}}],'timeout':'5m'}"
     let task = try await Self.begin(document, in: inbox)
     inbox.append(Fixture.push(topic: "a"))
-    // Until this has been told of, the other cannot have ended by the first push alone.
+    // Until this push has been delivered to the listeners, the other cannot have ended by the first push alone.
     _ = await inbox.wait(for: try WaitingTests.query("topic=a"))
     inbox.append(Fixture.push(topic: "b"))
     let report = try #require(await task.value)
@@ -87,7 +88,7 @@ import Testing
     #expect(await pending.value?.isPassed == true)
   }
 
-  /// A retry may come late: what is not yet as expected is waited for though it is quiet.
+  /// A retry may arrive late: unmet criteria are waited for after the settle time as well.
   @Test func quietAloneIsNotEnough() async throws {
     let inbox = Inbox()
     let attempts = Fixture.attempts([0, 1002])
@@ -101,7 +102,7 @@ import Testing
     #expect(report.isPassed, "\(report.text)")
   }
 
-  /// A pending attempt belongs to its story once, whatever it ends as.
+  /// A pending attempt counts once in the series of attempts, however it ends.
   @Test func retriesCountEachAttemptOnce() async throws {
     let inbox = Inbox()
     var attempts = Fixture.attempts([0, 1002, 3004], finally: .pending)
@@ -129,7 +130,7 @@ import Testing
   @Test func saysWhenPushesWentWhileItWaited() async throws {
     let inbox = Inbox(maxRecords: 1)
     let task = try await Self.begin("{'expect':[{'count':{'at_least':2}}],'timeout':'5m'}", in: inbox)
-    // One push is there at a time: the first may be gone before it was seen, and with it the second.
+    // The inbox holds one push at a time: the first may be evicted before it is seen, and then the second.
     while inbox.watch.listenerCount > 0 {
       inbox.append(Fixture.push())
       await Task.yield()
@@ -147,7 +148,7 @@ import Testing
     inbox.endWaiting()
     #expect(await waiting.value == nil)
     #expect(await inbox.verify(try Fixture.verification("{'expect':[{}],'timeout':'1s'}"), at: Fixture.scene) == nil)
-    // What is there can be looked at all the same.
+    // The current contents can still be verified.
     #expect(
       await inbox.verify(try Fixture.verification("{'expect':[{'count':0}]}"), at: Fixture.scene)?.isPassed == true)
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Inbox
 
-/// Waiting for pushes that are there, that come, and that do not.
+/// Waiting for pushes: those in the inbox, those that arrive, and those that do not.
 @Suite struct WaitingTests {
   static func query(_ text: String) throws -> WaitQuery { try WaitQuery(FilterTests.parameters(text)) }
 
@@ -21,7 +21,7 @@ import Testing
       finishedAt: PushFixture.noon)
   }
 
-  /// Begins a wait and returns when the inbox knows of it.
+  /// Starts a wait and returns when it is registered with the inbox.
   static func begin(_ text: String, in inbox: Inbox) async throws -> Task<WaitAnswer, Never> {
     let query = try query(text)
     let before = inbox.watch.listenerCount
@@ -30,7 +30,7 @@ import Testing
     return wait
   }
 
-  // MARK: - What is there
+  // MARK: - Pushes in the inbox
 
   @Test(
     arguments: [
@@ -67,7 +67,7 @@ import Testing
     #expect(answer.items.map(\.seq) == Array(1...1000))
   }
 
-  // MARK: - What comes
+  // MARK: - Pushes that arrive
 
   @Test(arguments: [
     ("topic=a", ["b", "a"], true, 1), ("topic=a&count=2", ["a", "b", "a"], true, 2),
@@ -151,12 +151,12 @@ import Testing
     let wait = try await Self.begin("count==3&settle=30ms", in: inbox)
     for number in 1...3 {
       inbox.append(Self.record())
-      // Until the inbox has told everybody of this one.
+      // Until the inbox has notified all listeners of this push.
       _ = await inbox.wait(for: try Self.query("after=\(number - 1)"))
     }
     let answer = await wait.value
     #expect(answer.isComplete == answer.isSatisfied)
-    // One that was pushed out unseen ends the wait at once.
+    // A push that was evicted unseen ends the wait at once.
     #expect(answer.evicted == 2 || !answer.isComplete)
   }
 
@@ -212,7 +212,7 @@ import Testing
     #expect(inbox.watch.listenerCount == 0)
   }
 
-  /// A wait that begins while others append, and while others come and go, counts each push once.
+  /// A wait that begins while others append, and while other waits start and end, counts each push once.
   @Test func countsEachOnce() async throws {
     let inbox = Inbox(maxRecords: 100_000)
     let (writers, each) = (4, 1500)
@@ -247,7 +247,7 @@ import Testing
   }
 }
 
-/// What a query string can say about a wait.
+/// Parsing of the query string of a wait.
 @Suite struct WaitQueryTests {
   @Test(arguments: [
     ("", WaitQuery.Count.atLeast(1), Duration.seconds(10), Duration.zero),
