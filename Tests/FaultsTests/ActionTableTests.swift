@@ -3,7 +3,7 @@ import Testing
 @testable import Faults
 
 @Suite struct ActionTableTests {
-  /// FAULTS.md, the table of actions: at which moments each can be done, and whether the walk goes on.
+  /// The documented table of actions: the injection points of each, and whether rule evaluation continues after it.
   @Test(
     arguments: [
       (.respond, [.request], false), (.delay, [.request, .response], true), (.hang, [.request, .response], false),

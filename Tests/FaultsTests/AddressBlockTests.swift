@@ -2,7 +2,7 @@ import Testing
 
 @testable import Faults
 
-/// Which client addresses an address in a profile file matches.
+/// Client addresses that match an address or block in a profile file.
 @Suite struct AddressBlockTests {
   @Test(arguments: [
     ("127.0.0.1", "127.0.0.1", true), ("127.0.0.1", "127.0.0.2", false), ("10.0.0.0/8", "10.255.1.2", true),

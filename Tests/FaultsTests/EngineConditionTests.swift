@@ -23,7 +23,7 @@ import Testing
     }
   }
 
-  /// One text that a subject has, and how to give it that.
+  /// One value for each subject, and a change that gives a push this value.
   static let texts: [(subject: Condition.Subject, value: String, change: @Sendable (inout EngineFixture) -> Void)] = [
     (.deviceToken, "ab12", { $0.deviceToken = "ab12" }), (.topic, "com.acme.shop", { _ in }),
     (.pushType, "alert", { _ in }), (.collapseID, "game-1", { $0.fields.append(("apns-collapse-id", "game-1")) }),
@@ -52,7 +52,7 @@ import Testing
     ]
   }
 
-  /// Subjects that this push, its connection and its answer do not have.
+  /// Subjects for which the push, its connection and its response have no value.
   static let absentRows =
     ([
       .collapseID, .apnsID, .payload(pointer: "/aps/badge"), .header(name: "x-env"), .serverName, .certificate, .status,
@@ -88,7 +88,7 @@ import Testing
   }
 
   static let oddRows = [
-    // Without case where there is none on the wire, with case elsewhere.
+    // Case is ignored only where it has no meaning on the wire.
     Row(.deviceToken, .equals(EngineFixture.deviceToken.uppercased()), true),
     Row(.deviceToken, .equals(EngineFixture.deviceToken), true) { $0.deviceToken = $0.deviceToken.uppercased() },
     Row(.deviceToken, .prefix("AB"), true), Row(.deviceToken, .oneOf([EngineFixture.deviceToken.uppercased()]), true),
@@ -99,7 +99,7 @@ import Testing
     },
     Row(.topic, .equals("com.acme.Shop"), false), Row(.pushType, .equals("Alert"), false),
     Row(.keyID, .equals("mockkey001"), false),
-    // Of the certificate, where there is no header.
+    // The topic of the certificate, if there is no header.
     Row(.topic, .equals("com.acme.cert"), true) {
       $0.certificate = .of("com.acme.cert")
       $0.fields.removeFirst()
@@ -108,7 +108,7 @@ import Testing
     Row(.tokenAge, .present(false), true) { $0.certificate = .of("com.acme.shop") },
     Row(.teamID, .present(false), true) { $0.certificate = .of("com.acme.shop") },
     Row(.tokenAge, .between(above: nil, below: 0), true) { $0.tokenAge = -60 },
-    // Written forms.
+    // Different written forms of numbers.
     Row(.priority, .equals("7"), true) { $0.fields[2].1 = "7" }, Row(.priority, .equals("10"), true),
     Row(.priority, .between(above: nil, below: 10), true) { $0.fields[2].1 = "7" },
     Row(.header(name: "x-n"), .between(above: 0, below: nil), false) { $0.fields.append(("x-n", "inf")) },
@@ -145,7 +145,7 @@ import Testing
     #expect(FaultPlan([Rule(name: "rule", condition: condition, action: .unavailable)]).fires() == holds)
   }
 
-  /// Before there is a push only the connection is known, and nothing else is.
+  /// Before there is a push, only the subjects of the connection have values.
   @Test(
     arguments: [
       (.client, .equals("127.0.0.1"), true), (.listener, .equals("0"), true), (.serverName, .present(true), false),

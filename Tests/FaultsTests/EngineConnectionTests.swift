@@ -1,7 +1,7 @@
 import Faults
 import Testing
 
-/// The moment `connection`: a rule gets one chance on each connection, or one for each opening of its window.
+/// The injection point `connection`: a rule is evaluated once per connection, or once per opening of its window.
 @Suite struct EngineConnectionTests {
   static let blips = Trigger.Window(length: .seconds(5), every: .seconds(60))
 
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  /// A rule that is activated anew gets a new chance on connections that were open before.
+  /// A rule that is activated again is evaluated again on open connections.
   @Test func chanceAfterActivation() {
     let tallies = Tallies()
     let profile = Profile(name: "test", rules: [Rule(name: "rule", moment: .connection, action: .close)])
@@ -46,7 +46,7 @@ import Testing
     }
   }
 
-  /// The draw is of the connection and the opening, so looking more often changes nothing.
+  /// The random draw belongs to the connection and the opening, so evaluating more often changes nothing.
   @Test func drawsOncePerOpening() {
     let trigger = Trigger(probability: .fixed(0.5), window: Self.blips)
     func fired(looksPerOpening: Int) -> [Bool] {
@@ -92,8 +92,8 @@ import Testing
 
   static let connection = EngineFixture().connection
 
-  /// A rule with bounds on age and idle time, the connection's age and idle time in seconds, whether the rule fires, and
-  /// in how many seconds it has to be evaluated again.
+  /// The bounds of a rule on age and idle time, the connection's age and idle time in seconds, whether the rule
+  /// fires, and the seconds until it must be evaluated again.
   @Test(
     arguments: [
       ([.init(.idle, .between(above: 600, below: nil))], [], 5, 0, false, 600),
@@ -128,7 +128,7 @@ import Testing
     }
   }
 
-  /// Windows of ad-hoc rules count from their own activation.
+  /// Windows of ad-hoc rules begin with the activation of the rule.
   @Test func activationOfAdHocRules() {
     let rule = Rule(
       name: "mine", moment: .connection, trigger: Trigger(window: .init(after: .seconds(10), length: .seconds(5))),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Faults
 
-/// In which order rules are looked at, what adds up, and what ends the walk.
+/// The order in which rules are evaluated, which actions are combined, and what ends the evaluation.
 @Suite struct EngineDecisionTests {
   static let slow = Rule(name: "slow", action: .delay(.fixed(.seconds(1))))
   static let slower = Rule(name: "slower", action: .delay(.fixed(.seconds(2))))
@@ -18,7 +18,7 @@ import Testing
     return rule
   }
 
-  /// The names of the rules that fired: what adds up, then what ends the walk.
+  /// Returns the names of the rules that fired: those that add to a response, then the one that ended the evaluation.
   static func names(_ decision: Decision) -> [String] {
     decision.additions.map(\.rule) + ["|"] + (decision.outcome.map { [$0.rule] } ?? [])
   }
@@ -49,7 +49,7 @@ import Testing
     #expect(decision.outcome?.profile == "test")
   }
 
-  /// A rule after one that ended the walk looked at nothing.
+  /// Rules after the one that ended the evaluation count nothing.
   @Test func laterRulesCountNothing() {
     let plan = FaultPlan([.unavailable("a", trigger: Trigger(every: 2)), .unavailable("b", trigger: Trigger(first: 1))])
     let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.rule }
@@ -57,7 +57,7 @@ import Testing
     #expect(plan.tallies.explain("b")?.looks == 2)
   }
 
-  // MARK: - Moments
+  // MARK: - Injection points
 
   @Test(arguments: Moment.allCases)
   func isActiveAtItsMoment(moment: Moment) {
@@ -87,7 +87,7 @@ import Testing
 
   static let rejected = EngineFixture { $0.fields[0].1 = "" }
 
-  /// A push that APNs rejects keeps that rejection, unless the rule says otherwise.
+  /// A push that APNs rejects keeps its rejection, unless the rule is evaluated before validation.
   @Test(
     arguments: [
       (.request, .unavailable, .afterValidation, false), (.request, .unavailable, .beforeValidation, true),
@@ -107,7 +107,7 @@ import Testing
     #expect(plan.tallies.explain("rule")?.refused == (fires ? 0 : 1))
   }
 
-  /// After an outcome that was injected before, only what adds to it is done.
+  /// After an outcome has been injected, only actions that add to it are applied.
   @Test func atMostOneOutcome() {
     let rules = [
       Rule(name: "split", action: .splitBody), Self.gone, Rule(name: "late", action: .delay(.fixed(.seconds(1)))),
@@ -131,7 +131,7 @@ import Testing
     ])
   }
 
-  /// What is answered to pushes to one device after the other: the status, 200 for `pass`.
+  /// Returns the status of the responses to pushes to these devices, in order; 200 for `pass`.
   static func answers(_ plan: FaultPlan, to devices: [Int]) -> [Int] {
     devices.map { device in
       let fixture = EngineFixture { $0.deviceToken = EngineFixture.deviceToken(device) }
@@ -156,7 +156,7 @@ import Testing
     #expect(Self.answers(Self.sequence(key, onEnd), to: devices) == answers)
   }
 
-  /// The next step comes when the rule has fired, not when it was looked at.
+  /// A sequence advances when the rule fires, not when it is evaluated.
   @Test func stepsWhenItFires() {
     let plan = FaultPlan([
       Rule(
@@ -166,7 +166,7 @@ import Testing
     #expect(Self.answers(plan, to: [1, 1, 1, 1, 1, 1]) == [0, 503, 0, 429, 0, 429])
   }
 
-  /// Two sequences in one rule stand apart.
+  /// Two sequences in one rule advance independently.
   @Test func sequencesInAChoice() {
     func part(_ first: Int) -> Action.Choice {
       .init(weight: 1, action: .sequence(key: .rule, steps: [.answer(first), .answer(first + 1)], onEnd: .cycle))
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  // MARK: - Held pushes
+  // MARK: - Delayed pushes
 
   static let hang = Action.hang(for: nil, endWith: .resetStream)
 
@@ -213,12 +213,12 @@ import Testing
     #expect(Self.names(plan.decide(EngineFixture().traffic, at: .request, now: 0)) == ["slow", "|"])
     #expect(!plan.fires())
     #expect(plan.tallies.explain("hang")?.stops == [.init(part: "limits.max_active", count: 2)])
-    // Any of them makes room, whichever rule it was.
+    // Releasing any of them frees a place, whichever rule holds it.
     plan.tallies.release(try #require(first.additions.first))
     #expect(plan.fires())
   }
 
-  /// What does not hold a push is not limited, and releasing it changes nothing.
+  /// Actions that do not hold a push are not limited, and releasing them changes nothing.
   @Test func othersAreNotLimited() throws {
     let plan = FaultPlan([.unavailable(trigger: Trigger(maxActive: 0))], limits: .init(maxActive: 0))
     let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
@@ -238,7 +238,7 @@ import Testing
     #expect(action == .hang(for: expected, endWith: .close))
   }
 
-  /// A step that could not be done because too much was held comes next time.
+  /// A step that is skipped because of the limit is used next time.
   @Test func limitKeepsTheStep() throws {
     let plan = FaultPlan([
       Rule(

@@ -4,7 +4,7 @@ import Foundation
 import HTTPMessage
 import Testing
 
-/// The same seed gives the same decisions, whatever the order and the threads.
+/// Random draws: the same seed results in the same decisions, in any order and on any thread.
 @Suite struct EngineDrawTests {
   static let pushes = (0..<2000).map { number in
     EngineFixture {
@@ -30,7 +30,7 @@ import Testing
     #expect(inOrder == Self.fired(Self.plan(), Self.pushes.indices.reversed()))
     var generator = SystemRandomNumberGenerator()
     #expect(inOrder == Self.fired(Self.plan(), Self.pushes.indices.shuffled(using: &generator)))
-    // Nor does it matter that a plan has drawn before.
+    // Earlier draws of a plan do not matter either.
     let used = Self.plan()
     _ = Self.fired(used, 0..<777)
     #expect(inOrder == Self.fired(used))
@@ -49,13 +49,13 @@ import Testing
     #expect(plan.tallies.explain("rule")?.fired == parts.count)
   }
 
-  /// Draws that share two of three of these are as different as those that share none: about 2000 × 2 × 0.3 × 0.7.
+  /// Draws with a different seed or rule differ as much as independent ones: in about 2000 × 2 × 0.3 × 0.7 pushes.
   @Test(arguments: [plan(seed: 2), plan("other"), plan(seed: 1 << 63)])
   func otherDraws(plan: FaultPlan) {
     #expect((740...940).contains(Self.fired(plan).symmetricDifference(Self.fired(Self.plan())).count))
   }
 
-  /// Rules of the same name in two profiles, and an ad-hoc rule of that name, draw for themselves.
+  /// Rules of the same name in two profiles, and an ad-hoc rule of that name, draw independently.
   @Test func profilesDrawApart() {
     let rule = Rule.unavailable(trigger: Trigger(probability: .fixed(0.3)))
     let plans = [
@@ -78,12 +78,12 @@ import Testing
       traffic.push?.key = PushKey(number: UInt64(number))
       return !plan.decide(traffic, at: .request, now: 0).isEmpty
     }
-    // Five standard deviations: good draws are outside of it once in two million runs, and the seed is fixed.
+    // Five standard deviations: correct draws exceed this once in two million runs, and the seed is fixed.
     let deviation = 5 * (p * (1 - p) * Double(count)).squareRoot()
     #expect(abs(Double(fired) - p * Double(count)) < deviation)
   }
 
-  /// 0 and 1 are exact and draw nothing; in between the record shows what was drawn.
+  /// Probabilities 0 and 1 are exact and make no draw; for others, the record shows the drawn number.
   @Test(arguments: [(0, false, false), (1, true, false), (0.999_999_999, true, true)])
   func exact(p: Double, fires: Bool, draws: Bool) throws {
     let decision = Self.plan(p: p).decide(Self.pushes[1], at: .request, now: 0)
@@ -94,9 +94,9 @@ import Testing
     if draws { #expect(injection.ordinal == 2) }
   }
 
-  /// Known values, so that a seed in a bug report still means the same in the next version. With a, b, c and d, the
-  /// numbers in the SHA-256 over seed, profile and rule, each on a line, they are the first 53 bits of
-  /// fold(fold(a ^ key, b ^ ordinal) ^ c, d). Computed by another program.
+  /// Known values, so that a seed in a bug report has the same meaning in later versions. With a, b, c and d as the
+  /// numbers in the SHA-256 of seed, profile and rule, one per line, a draw is the first 53 bits of fold(fold(a ^
+  /// key, b ^ ordinal) ^ c, d). Computed by another program.
   @Test(
     arguments: [
       (.deviceToken, 3862001044700647, 0), (.topic, 6992478998392893, 0), (.connection, 8810793315183168, 0),
@@ -110,7 +110,7 @@ import Testing
     #expect(injection.ordinal == ordinal)
   }
 
-  /// Whether an attempt fires says nothing of the next one, nor of what another rule does to it.
+  /// Whether one attempt fires is independent of the next attempt and of other rules.
   @Test(arguments: [(plan(p: 0.2), plan(p: 0.2), 1), (plan(p: 0.2), plan("other", p: 0.2), 0)])
   func drawsAreIndependent(one: FaultPlan, other: FaultPlan, later: Int) {
     func fires(_ plan: FaultPlan, _ key: Int, attempt: Int) -> Bool {
@@ -123,7 +123,7 @@ import Testing
     #expect((130...270).contains(both), "one in 25 of 5000, give or take five standard deviations")
   }
 
-  /// A draw by another key than the attempt is made once and stays.
+  /// A draw by any key other than the attempt is made once and stays the same.
   @Test(arguments: [Trigger.Key.push, .deviceToken, .topic, .connection, .rule])
   func sticky(key: Trigger.Key) {
     let plan = Self.plan(p: 0.5, key)
@@ -141,7 +141,7 @@ import Testing
     if key == .rule { #expect(Set(first).count == 1) } else { #expect((60...140).contains(first.count { $0 })) }
   }
 
-  /// A draw by attempt is made anew for each.
+  /// A draw by attempt is made again for each attempt.
   @Test func notSticky() {
     let plan = Self.plan(p: 0.5)
     let attempts = (1...200).map { attempt in plan.fires(EngineFixture { $0.attempt = attempt }) }
@@ -177,7 +177,7 @@ import Testing
     )
   }
 
-  /// Which part is chosen does not depend on whether the rule fires.
+  /// The choice does not depend on the draw that decides whether the rule fires.
   @Test func choiceIsADrawOfItsOwn() {
     let choices = [Action.Choice(weight: 1, action: .answer(500)), Action.Choice(weight: 1, action: .answer(503))]
     let plan = FaultPlan([Rule(name: "menu", trigger: Trigger(probability: .fixed(0.5)), action: .choose(choices))])
@@ -220,7 +220,7 @@ import Testing
     let delays = Self.delays(.lognormal(median: .milliseconds(40), sigma: 0.6, max: .seconds(2))).sorted()
     #expect(delays.count == 2000)
     #expect(abs(delays[1000] / .milliseconds(40) - 1) < 0.1)
-    // The 84th of a hundred is one sigma above the median.
+    // The 84th percentile is one sigma above the median.
     #expect(abs(delays[1683] / .milliseconds(40) - exp(0.6)) < 0.2)
     #expect(delays.allSatisfy { $0 > .zero && $0 <= .seconds(2) })
   }

@@ -14,7 +14,7 @@ import Testing
     FaultPlan([.unavailable("topic-down", when: tests, trigger: trigger)])
   }
 
-  /// The example of the documentation.
+  /// The example in the documentation.
   @Test func isAsDocumented() throws {
     let plan = Self.plan([Condition.Test(.topic, .equals("com.acme.app"))])
     for (topic, count) in [("com.acme.app.voip", 200), ("com.acme.App", 14)] {
@@ -136,11 +136,11 @@ import Testing
     #expect(Condition.Match.prefix("Welcome").hint(for: value) == nil)
   }
 
-  /// What is seen is bounded in number and in size, whatever comes.
+  /// The number and the size of the recorded values are bounded.
   @Test func seenValuesAreBounded() throws {
     let plan = Self.plan([Condition.Test(.header(name: "x"), .equals("wanted"))])
     for number in 0..<1000 {
-      // One character of many scalars, as a long value may be.
+      // A single character of many scalars.
       let value = "\(number)" + String(repeating: "\u{301}", count: 500)
       _ = plan.fires(EngineFixture { $0.fields.append(("x", value)) })
     }
@@ -150,7 +150,7 @@ import Testing
     #expect(test.seen.allSatisfy { ($0.value?.unicodeScalars.count ?? 0) <= 80 })
   }
 
-  /// Nothing that lets somebody in may be read there.
+  /// Credentials and complete device tokens are not shown.
   @Test func secretsAreNotSeen() throws {
     let plan = Self.plan([
       Condition.Test(.deviceToken, .prefix("ff")), Condition.Test(.header(name: "authorization"), .prefix("x")),
@@ -168,7 +168,7 @@ import Testing
     #expect(try #require(plan.tallies.explain("topic-down")).text.contains("ab12…12"))
   }
 
-  /// Text goes to a terminal, so nothing in it may steer one.
+  /// The text is written to terminals, so control characters are escaped.
   @Test func controlCharactersAreShown() throws {
     let plan = Self.plan([Condition.Test(.payload(pointer: "/n"), .equals("x"))])
     _ = plan.fires(EngineFixture { $0.body = #"{"n":"\u001b[31m\u202e\n\""}"# })

@@ -3,7 +3,7 @@ import Faults
 import Foundation
 import HTTPMessage
 
-/// Traffic as tests of the engine describe it: a push that APNs accepts, of which a test changes what it is about.
+/// Traffic for tests of the engine: by default a push that APNs accepts; a test changes the part it is about.
 struct EngineFixture: Sendable {
   static let deviceToken = String(repeating: "ab12", count: 16)
   /// 2026-01-31T12:00:00.000Z.
@@ -16,13 +16,13 @@ struct EngineFixture: Sendable {
   var bodySize: Int?
   var attempt = 1
   var connection = Traffic.Connection(number: 7, client: "127.0.0.1", streamsOpened: 1)
-  /// With one there is no provider token.
+  /// The client certificate; if there is one, the push has no provider token.
   var certificate: ProviderCertificate?
   var answer: Traffic.Answer?
 
   init(_ change: (inout EngineFixture) -> Void = { _ in }) { change(&self) }
 
-  /// A device token of its own for each number below 160; never 64 zeros, which APNs refuses.
+  /// Returns a different device token for each number below 160; never 64 zeros, which APNs rejects.
   static func deviceToken(_ number: Int) -> String {
     let digits = number == 0 ? "a0" : String(number, radix: 16)
     return String(repeating: "0", count: 64 - digits.count) + digits
@@ -49,7 +49,7 @@ struct EngineFixture: Sendable {
 
   var traffic: Traffic { Traffic(connection: connection, push: push, answer: answer) }
 
-  /// Before there is a push.
+  /// The connection alone, before its first push.
   var connecting: Traffic { Traffic(connection: connection) }
 
   private static let rulebook = Rulebook()
@@ -66,7 +66,7 @@ struct EngineFixture: Sendable {
 }
 
 extension Int64 {
-  /// Nanoseconds.
+  /// Converts seconds to nanoseconds.
   static func seconds(_ seconds: Double) -> Int64 { Int64((seconds * 1e9).rounded()) }
 }
 
@@ -77,7 +77,7 @@ extension Action {
 }
 
 extension FaultPlan {
-  /// The rules of a profile, activated at 0.
+  /// Creates a plan of a profile with these rules, activated at time 0.
   convenience init(
     _ rules: [Rule], adHoc: [Rule] = [], seed: UInt64 = 1, limits: Profile.Limits = Profile.Limits(),
     pushIdentity: Profile.PushIdentity = .content, magicTokens: Bool = false, halted: Bool = false,
@@ -88,7 +88,7 @@ extension FaultPlan {
       seed: seed, magicTokens: magicTokens, halted: halted, activatedAt: 0, tallies: tallies)
   }
 
-  /// Whether a push meets any fault.
+  /// Returns whether any fault applies to a push.
   func fires(_ fixture: EngineFixture = EngineFixture(), at moment: Moment = .request, now: Int64 = 0) -> Bool {
     !decide(moment == .request || moment == .response ? fixture.traffic : fixture.connecting, at: moment, now: now)
       .isEmpty
@@ -96,7 +96,7 @@ extension FaultPlan {
 }
 
 extension Rule {
-  /// One that answers 503.
+  /// Returns a rule that responds with 503.
   static func unavailable(
     _ name: String = "rule", when tests: [Condition.Test] = [], trigger: Trigger = Trigger()
   ) -> Rule {
@@ -105,7 +105,7 @@ extension Rule {
 }
 
 extension HeaderList {
-  /// Writes another device token over the one in the path, which has to be of the same length.
+  /// Overwrites the device token in the path; the new token must have the same length.
   mutating func setDeviceToken(_ token: String) {
     var path: ByteRange?
     forEachField { name, value in if string(name) == ":path" { path = value } }

@@ -2,7 +2,7 @@ import APNSRules
 import Faults
 import Testing
 
-/// A rule that a glance at a push is enough to dismiss does and counts the same as one that was looked at in full.
+/// A rule that quick evaluation skips has the same effect, and the same counters, as one that is evaluated in full.
 @Suite struct EngineGlanceTests {
   static let rejected = EngineDecisionTests.rejected
 
@@ -19,7 +19,7 @@ import Testing
     Trigger(probability: .fixed(0.5), afterStreams: 100), Trigger(probability: .fixed(0.5), maxActive: 3),
   ]
 
-  /// Sixty pushes with four attempts each, accepted and rejected ones.
+  /// Sixty pushes with four attempts each, both accepted and rejected.
   static let pushes: [Traffic] = (0..<240).map { number in
     var traffic = (number % 5 == 0 ? rejected : EngineFixture()).traffic
     traffic.push?.key = PushKey(number: UInt64(number / 4))
@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  /// What comes before a rule that fires is counted, what comes after it is not, in whatever way they are looked at.
+  /// Rules before the one that fires are counted and those after it are not, with either form of evaluation.
   @Test func theWalkEndsWhereItEnds() {
     let never = Trigger(probability: .fixed(0))
     let here = [Condition.Test(.client, .present(true))]
@@ -73,7 +73,7 @@ import Testing
     #expect(plan.tallies.explanations.map(\.fired) == [0, 0, 0, 2, 0, 2])
   }
 
-  /// What was dismissed already is not looked at again.
+  /// Rules that were skipped are not evaluated again.
   @Test func rulesLeftAreTheLastOnes() throws {
     let plan = FaultPlan([
       .unavailable("a", trigger: Trigger(probability: .fixed(0))), .unavailable("b", trigger: Trigger(every: 2)),
@@ -90,7 +90,7 @@ import Testing
     #expect(plan.tallies.explanations.map(\.looks) == [1, 1, 1])
   }
 
-  /// A glance is enough for a rule that always does the same: traffic is not looked at.
+  /// Quick evaluation is sufficient for a rule that always does the same: it fires without evaluating the traffic.
   @Test func aGlanceSaysThatARuleFires() throws {
     let plan = FaultPlan([
       .unavailable("a", trigger: Trigger(probability: .fixed(0))),
@@ -109,7 +109,7 @@ import Testing
     #expect(plan.tallies.explain("b")?.fired == fired.count)
     #expect(plan.tallies.explain("b")?.looks == 100)
     #expect(plan.tallies.injections.map(\.count) == [fired.count])
-    // A newer plan has no such rule.
+    // A newer plan does not contain the rule.
     let glance = Traffic.Glance(key: PushKey(number: 0), isAccepted: true)
     let always = FaultPlan([.unavailable("c")], tallies: plan.tallies)
     let left = always.rulesLeft(at: .request, for: glance, attempt: { 1 }, now: 0)
@@ -117,7 +117,7 @@ import Testing
     #expect(always.fire(left) == nil)
   }
 
-  /// What is plain about an answer: that it is the same for every push, and nothing goes with it.
+  /// A constant response is the same for every push and has no further effects.
   @Test(
     arguments: [
       (Action.Answer(status: 503, reason: "ServiceUnavailable"), #"{"reason":"ServiceUnavailable"}"#),
@@ -148,7 +148,7 @@ import Testing
     #expect(plain(Rule(name: "a", trigger: Trigger(times: 1), action: .respond(answer))) == nil)
   }
 
-  /// They are kept with a rule that stays as it is, and begin anew with a reset.
+  /// Counters of skipped rules are kept while the rule does not change, and are cleared by a reset.
   @Test func dismissalsAreCountersAsAllOthers() {
     let rule = Rule.unavailable(trigger: Trigger(probability: .fixed(0)))
     let tallies = Tallies()

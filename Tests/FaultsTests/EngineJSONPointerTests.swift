@@ -8,7 +8,7 @@ import Testing
     "twice": "early", "twice": "late", "\u0061\n": "escaped", "brackets": "]}\"[{", "after": 9.0, "01": "zero one"}
     """#
 
-  /// RFC 6901 section 5, and what its rules leave open.
+  /// The examples of RFC 6901 section 5, and cases that it leaves open.
   @Test(
     arguments: [
       ("/aps/alert/title", .string("Sale \"now\" ä😀/")), ("/aps/badge", .number("3")), ("/aps/sound", .string("")),
@@ -43,7 +43,7 @@ import Testing
     #expect(JSONPointer(text) == nil)
   }
 
-  /// Each document cut at every byte, and with every byte replaced, comes to an end without reading beyond it.
+  /// Each document truncated at every byte, and with every byte replaced, is read without exceeding its bounds.
   @Test func survivesAnything() throws {
     let pointers = ["", "/aps/alert/args/3/x", "/twice", "/brackets", "/a\n"].compactMap(JSONPointer.init)
     let whole = Array(Self.document.utf8)
@@ -77,14 +77,14 @@ import Testing
     #expect(FaultPlan([rule]).fires(EngineFixture { $0.body = body }) == holds)
   }
 
-  /// A payload of which a part was thrown away is none.
+  /// A payload that was not kept completely has no values.
   @Test func cutPayload() {
     let test = Condition.Test(.payload(pointer: ""), .present(true))
     let rule = Rule(name: "rule", condition: Condition([test]), action: .unavailable, stage: .beforeValidation)
     #expect(!FaultPlan([rule]).fires(EngineFixture { $0.bodySize = 9000 }))
   }
 
-  /// More nesting than anybody means is no JSON here, and neither it nor a long flat document costs stack.
+  /// Excessive nesting does not count as JSON, and neither nesting nor a long flat document takes stack space.
   @Test(arguments: [String(repeating: "[", count: 5000), String(repeating: "[1],", count: 1200), #"{"a":"#])
   func hostileNesting(body: String) {
     let test = Condition.Test(.payload(pointer: "/0/0/0"), .present(true))

@@ -9,7 +9,7 @@ import Testing
 
   static let refused = Action.goAway(Action.GoAwayOrder())
 
-  /// The table of the documentation. The last column: on how many attempts, nil for all.
+  /// The documented table. The last column is the number of attempts to which the token applies; nil for all.
   static let table: [(digits: String, action: Action, first: Int?)] = [
     ("4000 0000", respond(400, "BadDeviceToken"), nil), ("4001 0000", respond(400, "DeviceTokenNotForTopic"), nil),
     ("4002 0000", respond(400, "TopicDisallowed"), nil), ("4030 0000", respond(403, "ExpiredProviderToken"), nil),
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  /// Every code is in the table, and each token of the list says what its text does.
+  /// Every code is in the table, and the text of each listed token parses as that token.
   @Test func listIsComplete() {
     #expect(Set(Self.table.map { String($0.digits.prefix(4)) }) == Set(MagicToken.list.map(\.code.rawValue)))
     for token in MagicToken.list {
@@ -96,7 +96,7 @@ import Testing
     #expect(asks(FaultPlan([.unavailable()], magicTokens: false)))
   }
 
-  /// Counted for each token, however often others come, and not by attempt numbers.
+  /// Attempts are counted per token, independent of other tokens and of attempt numbers.
   @Test func countsApart() {
     let plan = FaultPlan([], magicTokens: true)
     let tokens = ["1", "2"].map { "feedfacefeedface05030002" + String(repeating: $0, count: 40) }
@@ -106,7 +106,7 @@ import Testing
     #expect(fired == [true, true, true, false, true, false])
   }
 
-  /// Rules come first, a push that APNs rejects keeps its rejection, and without the switch nothing happens.
+  /// Rules come first, a push that APNs rejects keeps its rejection, and magic tokens can be disabled.
   @Test func standsLast() {
     let fixture = EngineFixture { $0.deviceToken = Self.token("4100 0000") }
     let slow = Rule(name: "slow", action: .delay(.fixed(.seconds(1))))

@@ -59,7 +59,7 @@ import Testing
     #expect(Set(result.outcomes.map(\.name)) == ["200", "500", "reset_stream"])
   }
 
-  /// Time passes, device tokens and connections take turns.
+  /// Simulated time advances, and device tokens and connections alternate.
   @Test func traffic() {
     let late = Rule.unavailable("rule", trigger: Trigger(window: .init(after: .seconds(4))))
     #expect(Self.counts(Self.run([late]).outcomes) == ["200": 400, "503 ServiceUnavailable": 100])
@@ -73,7 +73,7 @@ import Testing
     #expect(Self.run([badge]) { $0.payloadMembers = #""aps":{"badge":3}"# }.rules.map(\.count) == [500])
   }
 
-  /// A provider that renews its token when it is told to is rejected once for each time.
+  /// A simulated provider that renews its token on demand has one rejection per renewal.
   @Test func renewsTokens() {
     var traffic = Simulation.Traffic()
     traffic.pushes = 1000
@@ -126,7 +126,7 @@ import Testing
         + #""additions":{"delay":375},"connection_ends":{},"rules":{"down":125,"rule":375}}"#)
   }
 
-  /// One push a minute on one connection, which a rule ends after half a minute without a push.
+  /// One push a minute on one connection, which a rule ends after 30 seconds without a push.
   @Test func idleConnections() {
     let rule = Rule(
       name: "idle", moment: .connection, condition: Condition([.init(.idle, .between(above: 30, below: nil))]),

@@ -3,11 +3,11 @@ import Testing
 
 @testable import Faults
 
-/// What is counted, how long it lasts, and that it stays bounded.
+/// Rule counters: what is counted, how long counters are kept, and that they are bounded.
 @Suite struct EngineTalliesTests {
   static let twice = Rule.unavailable("a", trigger: Trigger(first: 2))
 
-  /// Counters of rules that stay equal survive a new plan, the others begin anew.
+  /// Counters of unchanged rules survive a new plan; those of changed rules restart.
   @Test(arguments: [
     ([twice], true), ([.unavailable("b"), twice], true), ([.unavailable("a", trigger: Trigger(first: 3))], false),
     ([.unavailable("a", when: [Condition.Test(.pushType, .equals("alert"))], trigger: Trigger(first: 2))], false),
@@ -16,14 +16,14 @@ import Testing
     let tallies = Tallies()
     let one = FaultPlan([Self.twice], tallies: tallies)
     #expect((0..<3).map { _ in one.fires() } == [true, true, false])
-    // Looked at first, so that it is looked at at all.
+    // First in the plan, so that it is evaluated in any case.
     let other = FaultPlan(rules.filter { $0.name == "a" } + rules.filter { $0.name != "a" }, tallies: tallies)
     _ = other.fires()
     #expect(tallies.explain("a")?.looks == (survives ? 4 : 1))
     #expect(tallies.explain("a")?.fired == (survives ? 2 : 1))
   }
 
-  /// A rule that was taken out and put in again begins anew, and one of another profile is another rule.
+  /// Counters restart for a rule that is removed and added again, and for a rule of another profile.
   @Test func droppedCounters() {
     let tallies = Tallies()
     func plan(_ profile: String, _ rules: [Rule]) -> FaultPlan {
@@ -37,7 +37,7 @@ import Testing
     #expect(plan("one", [Self.twice]).tallies.explain("a")?.looks == 0)
   }
 
-  /// A plan that is not in force any more, which a connection may still have for a moment, does no harm.
+  /// A plan that has been replaced, which a connection may still hold briefly, has no effect.
   @Test func oldPlan() {
     let tallies = Tallies()
     let old = FaultPlan([Self.twice], tallies: tallies)
@@ -46,7 +46,7 @@ import Testing
     #expect(tallies.explanations.map(\.rule) == ["b"])
   }
 
-  /// What rules ever did is kept, whatever is reset or taken out of force, and it stays bounded.
+  /// The totals of injections survive resets and removed rules, and are bounded.
   @Test func everInjected() {
     let tallies = Tallies()
     let one = FaultPlan([Self.twice], tallies: tallies)
@@ -80,7 +80,7 @@ import Testing
     #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
     plan.tallies.reset()
     #expect(plan.tallies.explain("a")?.looks == 0)
-    // Held pushes are still held.
+    // Delayed pushes are still counted.
     #expect(plan.tallies.held == 1)
     #expect(plan.tallies.explain("hang")?.active == 1)
     plan.tallies.release(try #require(held.last))
@@ -89,7 +89,7 @@ import Testing
     #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
   }
 
-  /// Too many releases, or one of a rule that is gone, do not make room that is not there.
+  /// Releasing too often, or for a removed rule, does not raise the limit.
   @Test func releasesTooOften() throws {
     let rules = [Rule(name: "hang", action: .hang(for: nil, endWith: .close))]
     let plan = FaultPlan(rules, limits: .init(maxActive: 1))
@@ -104,7 +104,7 @@ import Testing
     #expect(tallies.held == 0)
   }
 
-  /// The tables stay bounded whatever comes.
+  /// The tables are bounded for any traffic.
   @Test func tablesAreBounded() {
     let triggers = [
       Trigger(first: 1, countKey: .deviceToken), Trigger(times: 1, countKey: .deviceToken),
@@ -117,7 +117,7 @@ import Testing
       })
     var traffic = EngineFixture().traffic
     for number in 0..<100_000 {
-      // The same push but for the token in its path: judging each anew would take the time of this test.
+      // Replaces only the token in the path: validating a new push each time would take too long.
       traffic.push?.request.headers.setDeviceToken(EngineFixture.deviceToken(number))
       _ = plan.decide(traffic, at: .request, now: 0)
     }
@@ -143,7 +143,7 @@ import Testing
     let limit = KeyedTable<Int>.generationLimit
     for key in 0..<10 * limit {
       table[key] = key
-      // Used all the time, so never forgotten.
+      // Used in each round, so never dropped.
       table[-1] = (table[-1] ?? 0) + 1
     }
     #expect(table.count <= 2 * limit)

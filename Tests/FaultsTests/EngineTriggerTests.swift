@@ -1,9 +1,9 @@
 import Faults
 import Testing
 
-/// How often a rule fires for traffic that its condition holds for. All times are given, none is waited for.
+/// How often a rule fires for traffic that meets its condition. All times are given; no test waits.
 @Suite struct EngineTriggerTests {
-  /// One push: when it comes, what it is of, and whether it has to meet the fault.
+  /// One push: its arrival time, its properties, and whether the rule must fire.
   struct Step: Sendable {
     var at = 0.0
     var device = 0
@@ -13,7 +13,7 @@ import Testing
     var attempt = 1
     var fires: Bool
 
-    /// Pushes at one moment, `x` for each that fires and `.` for each that does not.
+    /// Returns pushes at the same time, `x` for each that fires and `.` for each that does not.
     static func pushes(_ pattern: String, _ change: (inout Step) -> Void = { _ in }) -> [Step] {
       pattern.map { letter in
         var step = Step(fires: letter == "x")
@@ -190,7 +190,7 @@ import Testing
     }
   }
 
-  /// A push for which the condition does not hold is not counted.
+  /// A push that does not meet the condition is not counted.
   @Test func countsWhatMatches() {
     let plan = FaultPlan([
       .unavailable(when: [Condition.Test(.topic, .equals("com.acme.a"))], trigger: Trigger(every: 2))
@@ -201,7 +201,7 @@ import Testing
     #expect(fired == [false, false, false, true, false, false, true])
   }
 
-  /// Counted by `apns-id` where the profile says so, and by the content where the client gave none.
+  /// Counted by `apns-id` if the profile says so, and by content if the client sent none.
   @Test(
     arguments: [
       (.content, ["1", "2", nil, nil], [true, false, false, false]),

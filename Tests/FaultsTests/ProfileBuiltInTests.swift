@@ -5,7 +5,7 @@ import Testing
 @testable import Faults
 
 @Suite struct ProfileBuiltInTests {
-  /// FAULTS.md, the table of built-in profiles: names and knobs, in its order.
+  /// The documented built-in profiles with their parameters, in the documented order.
   static let documented: [(name: String, knobs: [String])] = [
     ("healthy", []), ("flaky-503", ["rate", "streak"]), ("rate-limited-429", ["limit", "per", "burst"]),
     ("unregistered-410", ["rate", "gone_for"]), ("expired-jwt-403", ["max_age"]), ("token-update-storm", []),
@@ -62,7 +62,7 @@ import Testing
     #expect(throws: ProfileFailure.self) { try ProfileLibrary().profile(named: name, parameters: [knob: "other"]) }
   }
 
-  /// The comment at the top is what a reader of the file learns from.
+  /// The comment at the top of the file is its description for readers.
   @Test(arguments: ProfileLibrary().names)
   func beginsWithTheBugItFinds(name: String) throws {
     let text = try #require(ProfileLibrary().source(named: name)).text
@@ -70,7 +70,7 @@ import Testing
     #expect(text.contains("\n# A good provider ") || text.contains(". A good provider "))
   }
 
-  // MARK: - The bodies printed in FAULTS.md
+  // MARK: - Rules of some built-in profiles
 
   @Test func flaky() throws {
     let rules = try ProfileLibrary().profile(named: "flaky-503", parameters: ["streak": "3"]).profile.rules
@@ -122,7 +122,7 @@ import Testing
       ])
   }
 
-  /// The profile file printed in FAULTS.md.
+  /// A complete profile file: parameters, settings, limits, automatic stop and rules.
   @Test func blackFriday() throws {
     let loaded = try ProfileLibrary().profile(
       of: ProfileSource(name: "black-friday", text: Self.blackFridayText, origin: .inline), parameters: ["limit": "2"])

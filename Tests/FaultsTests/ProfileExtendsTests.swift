@@ -4,7 +4,7 @@ import Testing
 @testable import Faults
 
 @Suite struct ProfileExtendsTests {
-  /// A library with profiles that were sent, each by name and text.
+  /// Returns a library with uploaded profiles, by name and text.
   private static func library(_ texts: KeyValuePairs<String, String>) throws -> ProfileLibrary {
     var library = ProfileLibrary()
     for (name, text) in texts { library = try library.setting(name: name, text: text).library }
@@ -68,7 +68,7 @@ import Testing
     #expect(profile == base)
   }
 
-  /// Of two bases the first one wins; a common base comes once.
+  /// The first of two bases has priority; a base that they share is included once.
   @Test func severalBases() throws {
     let library = try Self.library([
       "root": "rules: [{name: root, do: {delay: {fixed: 9s}}}]",
@@ -102,7 +102,7 @@ import Testing
       ])
   }
 
-  /// A knob that was turned is judged where it is used.
+  /// The value of a parameter is checked where it is used.
   @Test func turnedKnobsAreJudgedWhereTheyAreUsed() throws {
     let text = """
       params: {use: {type: string, default: expired}}

@@ -2,7 +2,7 @@ import Notation
 
 @testable import Faults
 
-/// Profiles and rules out of small texts.
+/// Profiles and rules from short texts.
 enum ProfileFixture {
   static func source(_ text: String) -> ProfileSource {
     ProfileSource(name: "p", text: text, origin: .file("p.yaml"))
@@ -12,12 +12,12 @@ enum ProfileFixture {
     try ProfileLibrary().profile(of: source(text), parameters: parameters).profile
   }
 
-  /// What the lint says about a text, each problem in a line.
+  /// Returns the problems that the linter finds in a text.
   static func lint(_ text: String) -> [String] {
     ProfileLibrary().problems(in: source(text)).map(\.description)
   }
 
-  /// A rule whose fields are written as one line of flow style.
+  /// Parses a rule whose fields are written as one line of flow style.
   static func rule(_ fields: String) throws -> Rule { try RuleFile.parse("{\(fields)}").rule }
 
   static func condition(_ fields: String, at moment: Moment = .request) throws -> Condition {
@@ -31,7 +31,7 @@ enum ProfileFixture {
     try rule("at: \(moment.rawValue), do: {\(fields)}").action
   }
 
-  /// What something writes as JSON.
+  /// Returns what `write` writes, as JSON text.
   static func json(_ write: (inout JSONWriter) -> Void) -> String {
     var writer = JSONWriter()
     write(&writer)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import Faults
 
-/// Texts that nobody writes by mistake. They cost little, and end in a problem.
+/// Hostile texts: they take few resources and result in a problem.
 @Suite struct ProfileHostileTests {
   private static let most = ProfileText.lengthLimit - 100
 
@@ -48,7 +48,7 @@ import Testing
     #expect(profile.rules.allSatisfy { $0.condition == Condition([.init(.topic, .equals("shop"))]) })
   }
 
-  /// What looks like a list or an alias as a key, and is none.
+  /// Keys that look like a list or an alias.
   @Test func starsAndQuestionMarksInTexts() {
     let rule = "  - {when: {topic: {glob: \"*x\"}, payload: {/a: 'so ? *off', /b: {glob: \"* *\"}}}, do: {hang: }}\n"
     #expect(

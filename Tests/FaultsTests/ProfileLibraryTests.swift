@@ -123,7 +123,7 @@ import Testing
       #expect(profile.rules.map(\.action) == [.delay(.fixed(.seconds(3)))])
       #expect(throws: ProfileFailure.self) { try ProfileLibrary.file(folder) }
       #expect(throws: ProfileFailure.self) { try ProfileLibrary.file(folder + "/none.yaml") }
-      // Reading these would last for ever, or until there is no memory.
+      // Reading these would never end, or would exhaust the memory.
       #expect(throws: ProfileFailure.self) { try ProfileLibrary.file("/dev/zero") }
       #expect(mkfifo(folder + "/pipe", 0o600) == 0)
       #expect(throws: ProfileFailure.self) { try ProfileLibrary.file(folder + "/pipe") }

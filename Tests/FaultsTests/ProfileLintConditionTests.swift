@@ -2,7 +2,7 @@ import Testing
 
 @testable import Faults
 
-/// What can be wrong in a condition, and what is right and odd.
+/// Errors and warnings about conditions.
 @Suite struct ProfileLintConditionTests {
   @Test(
     arguments: LintTable(
@@ -142,7 +142,7 @@ import Testing
     _ = try ProfileFixture.profile(row.text)
   }
 
-  /// The rule before, the rule after, and whether the second can never be looked at.
+  /// The first rule, the second rule, and whether the second can never be evaluated.
   @Test(
     arguments: [
       ("do: {close: }", "do: {close: }", true),

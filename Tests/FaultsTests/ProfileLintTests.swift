@@ -2,7 +2,7 @@ import Testing
 
 @testable import Faults
 
-/// What can be wrong in a profile: where it is found, what is said, and what is proposed.
+/// Errors in a profile: their positions, messages and suggestions.
 @Suite struct ProfileLintTests {
   @Test(
     arguments: LintTable(
@@ -82,7 +82,7 @@ import Testing
     #expect(ProfileFixture.lint(row.text) == ["p.yaml:" + row.problem])
   }
 
-  /// The fields of one rule. Where all actions there are would be listed, the list is left out.
+  /// The fields of one rule. Lists of all actions are omitted from the expected messages.
   @Test(
     arguments: LintTable(
       """
@@ -225,7 +225,7 @@ import Testing
     #expect(found.map(\.line) == [1, 2, 4, 5, 5, 6, 6, 7, 7])
   }
 
-  /// What `unreal` allows.
+  /// Responses that the key `unreal` allows.
   @Test(arguments: [
     "status: 410, reason: BadDeviceToken", "status: 418, reason: Teapot", "status: 200, reason: Fine",
     "status: 400, reason: ",
@@ -248,8 +248,8 @@ import Testing
   }
 }
 
-/// Texts with what the lint says about them, as a table: a line with the text, in which \n is a line break, and after it
-/// one with the problem.
+/// Texts with the expected problems, as a table: one line with the text, in which \n is a line break, followed by one
+/// line with the problem.
 struct LintTable: Collection, Sendable {
   struct Row: Sendable, CustomTestStringConvertible {
     let text: String

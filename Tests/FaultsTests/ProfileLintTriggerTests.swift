@@ -2,7 +2,7 @@ import Testing
 
 @testable import Faults
 
-/// What can be wrong in a trigger, and with knobs.
+/// Errors in triggers and parameters.
 @Suite struct ProfileLintTriggerTests {
   @Test(
     arguments: LintTable(

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Faults
 
-/// What the forms of the file mean.
+/// The meaning of each form in a profile file.
 @Suite struct ProfileParsingTests {
   @Test(
     arguments: [
@@ -255,7 +255,7 @@ import Testing
           limits: .init(maxHold: .seconds(5)), stopAfter: .seconds(300), pushIdentity: .apnsID))
   }
 
-  /// JSON is YAML, and its strings stay strings.
+  /// JSON is valid YAML, and its strings remain strings.
   @Test func readsJSON() throws {
     let file = try RuleFile.parse(
       #"{"name": "down", "when": {"device_token": "0410", "topic": {"in": ["1", "true"]}, "priority": 10}, "#
@@ -289,7 +289,7 @@ import Testing
     #expect(failure?.problems.first?.description == problem)
   }
 
-  /// YAML 1.1 and 1.2 together.
+  /// The types of plain scalars, by YAML 1.1 and 1.2 together.
   @Test(
     arguments: [
       (

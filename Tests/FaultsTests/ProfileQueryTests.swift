@@ -25,7 +25,7 @@ import Testing
       (#"q: 'text:"order shipped" header.x-tenant:blue'"#, true), ("q: 'text:gone'", false),
       ("q: 'connection:c7 listener:0'", true), ("q: 'connection:c8'", false), ("q: 'key_id:MOCK*'", true),
       ("q: 'token:AB12*'", true), ("q: 'apns_id:*'", false), ("q: '!id:*'", true),
-      // Beside other words, and in an exception.
+      // Combined with other conditions, and in an exception.
       ("q: 'type:alert', priority: 10", true), ("q: 'type:alert', priority: 5", false),
       ("not: {q: 'type:alert'}", false), ("not: [{q: 'type:voip'}]", true),
     ])
@@ -33,7 +33,7 @@ import Testing
     #expect(try Self.fires(when) == expected)
   }
 
-  /// The text after `q: `, what is wrong, and how to repair it.
+  /// The text after `q: `, the error, and the hint.
   @Test(
     arguments: [
       (

@@ -4,7 +4,7 @@ import Testing
 
 @testable import Faults
 
-/// What is written can be read, and means the same.
+/// Written rules and profiles can be read, and have the same meaning.
 @Suite struct ProfileWritingTests {
   @Test(arguments: ProfileLibrary().names)
   func builtInRules(name: String) throws {
@@ -130,7 +130,7 @@ import Testing
         + #""do":{"respond":{"status":503,"reason":"ServiceUnavailable"}}}]}"#)
   }
 
-  /// But for the knobs, which have done their work, a profile that was written is a profile file.
+  /// A written profile is a valid profile file; only its parameters are replaced by their values.
   @Test func aWholeProfile() throws {
     var profile = try ProfileLibrary().profile(named: "stream-throttle").profile
     profile.seed = .max

@@ -5,7 +5,7 @@ import Testing
 @testable import Faults
 
 @Suite struct SchemaTests {
-  /// All kinds of maps, found from the top of a profile on as the schema does, and those within actions.
+  /// All kinds of mappings, in the order in which the schema reaches them from a profile, and those within actions.
   private static let allKeys: [any FileKey.Type] = [
     ProfileKey.self, ParameterKey.self, LimitsKey.self, StopKey.self, RuleKey.self, ConditionKey.self,
     ProviderTokenKey.self, MatchKey.self, TriggerKey.self, ProbabilityKey.self, RampKey.self, RateKey.self,
@@ -50,7 +50,7 @@ import Testing
     #expect(defined.subtracting(references.map { String($0.dropFirst(8)) }) == [])
   }
 
-  /// Each key of each map is looked at by the parser: nothing of the file can be a list of lists.
+  /// The parser reads every key of every mapping: no value in the file can be a list of lists.
   @Test(
     arguments: [
       (ProfileKey.self, "%"), (ParameterKey.self, "params: {p: {%}}"), (LimitsKey.self, "limits: {%}"),
@@ -80,13 +80,13 @@ import Testing
     ] as [(any FileKey.Type, String)])
   func everyKeyIsRead(keys: any FileKey.Type, text: String) {
     for name in keys.allNames where name != "ttl" {
-      // Of the keys that stand in the text already the one that is tried takes their place.
+      // The key that is tested replaces the same key in the text.
       var text = text
       for other in ["to: 1", "over: 1s", "limit: 1", "min: 1s", "max: 2s", "median: 1s", "sigma: 1", "chunks: 2"]
       where other.hasPrefix(name + ":") {
         text = text.replacing(", \(other)", with: "")
       }
-      // Debug data and bodies may be any JSON; too long is too long.
+      // Debug data and bodies may be any JSON, so they are made too long instead.
       let value = name == "debug" || name == "body" ? "[\"\(String(repeating: "x", count: 70_000))\"]" : "[[[x]]]"
       let problems = ProfileLibrary().problems(
         in: ProfileFixture.source(text.replacing("%", with: "\(name): \(value)")))
