@@ -11,9 +11,9 @@ import Testing
   import Glibc
 #endif
 
-/// How the sockets of providers' connections are set.
+/// Socket options of the connections that providers open.
 @Suite struct AcceptedSocketTests {
-  /// Without TCP_NODELAY an answer waits until the provider has acknowledged the one before.
+  /// Without TCP_NODELAY, a response waits until the provider has acknowledged the previous one.
   @Test(.timeLimit(.minutes(1))) func smallAnswersAreNotHeldBack() async throws {
     try await TestServer.run { test in
       let port = test.server.addresses[0].port

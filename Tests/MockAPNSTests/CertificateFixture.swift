@@ -3,11 +3,11 @@ import TLSEngine
 
 @testable import MockAPNS
 
-/// A folder of certificates for one test, and the openssl program as a second opinion on it.
+/// A folder of certificates for one test, and the openssl program as an independent check of its contents.
 struct CertificateFixture {
-  /// A fixed present, in milliseconds since 1970, near the machine's own: openssl looks at that one.
+  /// A fixed current time in milliseconds since 1970, close to the machine's time, which openssl uses.
   let now = Int64(Date().timeIntervalSince1970) * 1000
-  /// Where the folder is; `open` makes it.
+  /// The path of the folder; `open` creates it.
   let path: String
 
   static let day: Int64 = 86_400_000
@@ -19,7 +19,7 @@ struct CertificateFixture {
 
   func remove() { try? FileManager.default.removeItem(atPath: path) }
 
-  /// Opens it as the machine `host` would, so many days from now.
+  /// Opens the folder as a machine named `host` would, `days` days from now.
   @discardableResult
   func open(
     extraNames: [String] = [], host: String? = "build-7.internal", inDays days: Int64 = 0, newAuthority: Bool = false
@@ -36,14 +36,14 @@ struct CertificateFixture {
 
   func delete(_ name: String) throws { try FileManager.default.removeItem(at: file(name)) }
 
-  /// The bytes of every file by name. `Data(contentsOf:)` leaks its buffer where a file is empty.
+  /// Returns the bytes of every file by name. `Data(contentsOf:)` leaks its buffer for empty files.
   func contents() throws -> [String: [UInt8]] {
     let names = try FileManager.default.contentsOfDirectory(atPath: path)
     return Dictionary(uniqueKeysWithValues: try names.map { ($0, try WholeFile(path: file($0).path).bytes()) })
   }
 
-  /// Replaces `ca.pem` by one with the same key and subject and, as in earlier versions, addresses among its name
-  /// constraints; puts it behind the server's certificate too.
+  /// Replaces `ca.pem` by a certificate with the same key and subject and, as in earlier versions, with IP addresses
+  /// among its name constraints; appends it to the server's certificate too.
   func writeOldAuthority() throws {
     try openssl(
       "req", "-x509", "-new", "-key", "ca-key.pem", "-days", "365", "-out", "ca.pem",
@@ -55,15 +55,15 @@ struct CertificateFixture {
     try write("server.pem", certificate("server.pem").pem + text("ca.pem"))
   }
 
-  /// The permission bits of a file.
+  /// Returns the permission bits of a file.
   func mode(_ name: String) throws -> Int? {
     try FileManager.default.attributesOfItem(atPath: file(name).path)[.posixPermissions] as? Int
   }
 
-  /// The certificate a PEM file begins with.
+  /// Returns the first certificate of a PEM file.
   func certificate(_ name: String) throws -> X509Certificate { try X509Certificate.chain(pem: text(name))[0] }
 
-  /// Runs `openssl` in the folder. Output and errors come together.
+  /// Runs `openssl` in the folder and returns its exit status and its combined output.
   @discardableResult
   func openssl(_ arguments: String...) throws -> (status: Int32, output: String) {
     let process = Process()

@@ -4,7 +4,7 @@ import Testing
 
 @testable import MockAPNS
 
-/// What the first start makes and later ones keep (CONTRACT.md, "Certs/").
+/// The certificate folder: the files that the first start creates and later starts keep.
 @Suite struct CertificateFolderTests {
   @Test func theFirstStartMakesEverything() throws {
     let fixture = CertificateFixture()
@@ -26,7 +26,7 @@ import Testing
     ] {
       #expect(FileManager.default.fileExists(atPath: path), "\(path)")
     }
-    // Nothing is left over from writing.
+    // No temporary files remain.
     #expect(try fixture.contents().count == 9)
   }
 
@@ -88,7 +88,7 @@ import Testing
     #expect(shown.status == 0)
     #expect(shown.output.contains(try fixture.text("client-key.pem")))
     #expect(shown.output.contains(try fixture.certificate("client.pem").pem))
-    // Libraries such as sideshow/apns2 and pigeon accept the certificate alone.
+    // Libraries such as sideshow/apns2 and pigeon accept only a file with a single certificate.
     #expect(shown.output.components(separatedBy: "BEGIN CERTIFICATE").count == 2)
     #expect(try X509Certificate.chain(pem: fixture.text("client.pem")).count == 1)
   }
@@ -102,7 +102,7 @@ import Testing
     #expect(second.notices.isEmpty)
     #expect(second.caFingerprint == first.caFingerprint)
     #expect(try fixture.contents() == before)
-    // A name that is no longer asked for does no harm either.
+    // Omitting a name that is already in the certificate changes nothing either.
     #expect(try fixture.open().notices.isEmpty)
     #expect(try fixture.contents() == before)
   }

@@ -4,12 +4,12 @@ import Testing
 
 @testable import MockAPNS
 
-/// Which files are made anew, and why.
+/// Which files are created again, and when.
 @Suite struct CertificateRenewalTests {
   private static let server: Set = ["server.pem", "server-key.pem"]
   private static let client: Set = ["client.pem", "client-key.pem", "client.p12"]
 
-  /// The names of the files that `change` altered.
+  /// Returns the names of the files that `change` altered.
   private func altered(_ fixture: CertificateFixture, _ change: () throws -> Void) throws -> Set<String> {
     let before = try fixture.contents()
     try change()
@@ -23,7 +23,7 @@ import Testing
     defer { fixture.remove() }
     try fixture.open()
     let renewed = try altered(fixture) { try fixture.open(inDays: days) }
-    // Less than 30 of 397 days are left, and the first hour was in the past.
+    // Renewed with less than 30 of 397 days left; validity begins one hour before the certificate is made.
     #expect(renewed == (days >= 367 ? Self.server.union(Self.client) : []))
     #expect(try fixture.open(inDays: days).notices.isEmpty)
   }
@@ -51,7 +51,7 @@ import Testing
     #expect(try fixture.certificate("server.pem").names.contains(.domain("two.internal")))
   }
 
-  /// A container has another name with each start: that must not end it.
+  /// A container has another host name at each start: this must not prevent the start.
   @Test func aNewMachineNameOutsideTheLimitsIsLeftOut() throws {
     let fixture = CertificateFixture()
     defer { fixture.remove() }
@@ -89,7 +89,7 @@ import Testing
     #expect(try !fixture.open().notices.isEmpty)
     let after = try fixture.contents()
     let altered = Set(after.keys.filter { before[$0] != after[$0] })
-    // The list of keys says the same as before.
+    // The restored list of keys has the same content as before.
     #expect(altered == (names == ["provider.yaml"] ? [] : expected))
     #expect(Set(after.keys) == Set(before.keys))
     for (file, purpose) in [("server.pem", "sslserver"), ("client.pem", "sslclient")] {
@@ -138,7 +138,7 @@ import Testing
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
-  /// BoringSSL refuses an authority with addresses among its name constraints.
+  /// BoringSSL rejects an authority with IP addresses among its name constraints.
   @Test func anAuthorityWithAddressConstraintsIsReissued() throws {
     let fixture = CertificateFixture()
     defer { fixture.remove() }
@@ -158,7 +158,7 @@ import Testing
     let chain = try X509Certificate.chain(pem: fixture.text("server.pem"))
     #expect(chain.map(\.fingerprint) == [leaf.fingerprint, renewed.fingerprint])
     #expect(try fixture.open().notices.isEmpty)
-    // A leaf that is issued later is valid for those who trust the old certificate.
+    // A leaf that is issued later is valid for clients that trust the old certificate.
     try fixture.open(extraNames: ["new.made.example", "127.0.0.9"])
     for authority in ["ca.pem", "old-ca.pem"] {
       for (file, purpose) in [("server.pem", "sslserver"), ("client.pem", "sslclient")] {
@@ -182,7 +182,7 @@ import Testing
     #expect(notices.first?.contains("apns-mock certs --new-ca --certs '\(fixture.path)'") == true)
   }
 
-  /// An address never needs another authority.
+  /// Adding an IP address never requires a new authority.
   @Test(arguments: ["8.8.8.8", "2001:db8::1"])
   func anyAddressIsAdded(address: String) throws {
     let fixture = CertificateFixture()
@@ -215,7 +215,7 @@ import Testing
     #expect(try fixture.open().notices.isEmpty)
   }
 
-  /// A team may give out its authority's certificate without the key.
+  /// A team may distribute the authority's certificate without its key.
   @Test func theAuthoritysKeyIsNeededForIssuingOnly() throws {
     let fixture = CertificateFixture()
     defer { fixture.remove() }

@@ -4,9 +4,9 @@ import Testing
 
 @testable import MockAPNS
 
-/// What is wrong in the folder is said on one line: where, what, how to repair it.
+/// Errors in the folder: one line with the place, the problem and the remedy.
 @Suite struct CertificateRepairTests {
-  /// Something that is done to a complete folder, and what is said then.
+  /// A change to a complete folder, and the expected error.
   struct Damage: Sendable, CustomTestStringConvertible {
     let testDescription: String
     let place: String

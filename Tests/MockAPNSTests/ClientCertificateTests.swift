@@ -5,7 +5,7 @@ import Testing
 
 @testable import MockAPNS
 
-/// `apns-mock certs client`: provider certificates for one's own bundle ids.
+/// The command `apns-mock certs client`: provider certificates for one's own bundle ids.
 @Suite struct ClientCertificateTests {
   @Test func topicsAndEnvironments() throws {
     let fixture = CertificateFixture()
@@ -44,7 +44,8 @@ import Testing
     #expect(anyTime.status == 0, "\(anyTime.output)")
   }
 
-  /// Different requests get different files, the same one gets the same, and none takes the folder's own.
+  /// Different requests create different files, equal requests return the same files, and none overwrites the
+  /// folder's own.
   @Test func filesDoNotCollide() throws {
     let fixture = CertificateFixture()
     defer { fixture.remove() }

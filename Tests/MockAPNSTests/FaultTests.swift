@@ -5,9 +5,9 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// What rules do to pushes, over real sockets: what the client sees, and what the record tells.
+/// The effects of fault rules on pushes over real sockets: what the client sees, and what the record shows.
 @Suite struct FaultTests {
-  /// Puts a rule in force beside the profile.
+  /// Activates a rule in addition to the profile.
   static func add(
     _ test: TestServer, _ action: Action, at moment: Moment = .request, _ trigger: Trigger = Trigger(),
     when condition: Condition = Condition(), stage: Rule.Stage = .afterValidation, name: String = "fault"
@@ -18,7 +18,7 @@ import Testing
       timeToLive: nil)
   }
 
-  /// What a push under a rule comes to.
+  /// The expected end of a push under a rule.
   struct Ending: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var action: Action
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  /// A plain answer takes a short way. A condition, though every push meets it, makes the push take the long one.
+  /// A constant response takes the short path. A condition that every push meets forces the full path.
   @Test(
     arguments: [
       Action.Answer(status: 503, reason: "ServiceUnavailable"), Action.Answer(status: 429, reason: "TooManyRequests"),
@@ -132,7 +132,7 @@ import Testing
         let id = ["apns-id": "00000000-0000-4000-8000-000000000001"]
         let (good, bad) = (test.push(token: token, id), test.push(token: token, deviceToken: "zz", id))
         var lines: [String] = []
-        // The second attempt of each is left to APNs, if the first one was not taken.
+        // If the first attempt was not accepted, the second gets the ordinary response.
         for push in [good, good, bad, bad] {
           let response = try #require(try await test.send(push))
           var line = response.text
@@ -202,7 +202,7 @@ import Testing
       let newer = ChosenProfile(source: source, profile: Profile(name: "newer"))
       for iteration in 0..<300 {
         faults.use(expiring, timeToLive: .nanoseconds(1))
-        // Meets the expiry at a different place each time.
+        // A different delay in each iteration, so that the expiry happens at a different point of the activation.
         try await Task.sleep(for: .microseconds(iteration % 100 * 4))
         faults.use(newer)
         try await Task.sleep(for: .microseconds(200))
@@ -211,7 +211,7 @@ import Testing
     }
   }
 
-  /// Thousands of pushes wait without a thread of their own, and each gets its answer.
+  /// Thousands of delayed pushes wait without a thread each, and all get a response.
   @Test func manyHeldPushesAreAllAnswered() async throws {
     try await TestServer.run { test in
       Self.add(test, .delay(.fixed(.milliseconds(200))))
@@ -224,7 +224,7 @@ import Testing
 
   @Test func goAwayTellsTheTruth() async throws {
     try await TestServer.run { test in
-      // The fifth push of the connection: it and all after it are neither accepted nor answered.
+      // The fifth push of the connection and all later ones are neither accepted nor answered.
       Self.add(
         test, .goAway(Action.GoAwayOrder(debugData: "bye", closeAfter: .milliseconds(20))),
         Trigger(every: 5, countKey: .connection))

@@ -4,7 +4,7 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// Real pushes over real sockets through the whole server.
+/// Pushes over real sockets, through the whole server.
 @Suite struct FrontDoorTests {
   @Test func anAcceptedPushIsAnsweredAsAPNsDoesAndRecorded() async throws {
     try await TestServer.run { test in
@@ -142,7 +142,8 @@ import Testing
   @Test func tooManyErrorsEndTheConnectionWhenSoConfigured() async throws {
     try await TestServer.run({ $0.settings.errorsBeforeGoaway = 2 }) { test in
       let token = try test.providerToken()
-      // More than a client opens before it has read the first SETTINGS: what it sends later meets the GOAWAY.
+      // More pushes than a client opens before it has read the first SETTINGS: those sent later are refused by the
+      // GOAWAY.
       let outcomes = try await test.client().send((0..<300).map { _ in test.push(token: token, deviceToken: "zz") })
       #expect(outcomes.first.map { if case .answered = $0 { true } else { false } } == true)
       #expect(outcomes.contains { if case .answered = $0 { false } else { true } })
@@ -170,7 +171,7 @@ import Testing
     }
   }
 
-  /// Addresses that nobody has: of TEST-NET-1 (RFC 5737), and of a name that there never is (RFC 6761).
+  /// Addresses that no machine has: in TEST-NET-1 (RFC 5737), and of a name that never exists (RFC 6761).
   @Test(arguments: [
     ("192.0.2.1", "this machine has no such address"), ("nowhere.invalid", "the host nowhere.invalid is unknown"),
   ])

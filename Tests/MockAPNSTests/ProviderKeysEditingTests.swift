@@ -5,7 +5,7 @@ import Testing
 
 @testable import MockAPNS
 
-/// `apns-mock key add` and `key rm` in `provider.yaml`: what people wrote stays to the byte.
+/// The commands `apns-mock key add` and `key rm` edit `provider.yaml` and keep all other bytes of the file.
 @Suite struct ProviderKeysEditingTests {
   private static let key = Result { try ES256PrivateKey().publicKey }
   private static let other = Result { try ES256PrivateKey().publicKey }
@@ -21,7 +21,7 @@ import Testing
   /// An entry as a person writes it, after its hyphen.
   private static let old = "{key_id: ABC123DEFG, team_id: DEF123GHIJ, file: old.pem}"
 
-  /// A folder with this list and a file `old.pem` for its entries.
+  /// Calls `body` with a list of this text, in a folder with a file `old.pem` for its entries.
   private static func withList(_ text: String, _ body: (ProviderKeysFile) throws -> Void) throws {
     let fixture = CertificateFixture()
     defer { fixture.remove() }
@@ -33,20 +33,20 @@ import Testing
 
   private static func text(_ list: ProviderKeysFile) throws -> String { try list.file.text() }
 
-  /// Adds `entry` and gives what stands in the file then.
+  /// Adds `entry` and returns the new contents of the file.
   private static func adding(_ entry: ProviderKeyEntry, to list: ProviderKeysFile) throws -> String {
     #expect(try list.add(entry))
     return try text(list)
   }
 
-  /// The block of `entry()`, its lines indented so far.
+  /// Returns the block of `entry()` with indented lines.
   private static func block(_ indentation: Int, lineEnd: String = "\n") throws -> String {
     let pem = try key.get().pem.split(separator: "\n").map { "    " + $0 }
     let lines = ["- key_id: NEW1234567", "  team_id: DEF123GHIJ", "  public_key: |"] + pem
     return lines.map { String(repeating: " ", count: indentation) + $0 + lineEnd }.joined()
   }
 
-  /// What stands in the file, how far a new entry is indented, and what comes between the two.
+  /// The contents of the file, the indentation of a new entry, and the text between the two.
   @Test(arguments: [
     ("", 2, "keys:\n"), ("# only words\n", 2, "keys:\n"), ("keys:\n", 2, ""), ("keys:", 2, "\n"),
     ("keys:\n  - \(old)\n", 2, "\n"), ("keys:\n  - \(old)", 2, "\n\n"), ("keys:\n- \(old)\n", 0, "\n"),
@@ -62,7 +62,7 @@ import Testing
       #expect(try Self.adding(try Self.entry(), to: list) == text + between + block)
       let after = try list.entries()
       #expect(after.map(\.keyID) == before.map(\.keyID) + ["NEW1234567"])
-      // And away again: nothing is left of it.
+      // Removing the entry restores the file.
       #expect(try list.remove("NEW1234567"))
       let left = try Self.text(list)
       let newlines = CharacterSet.newlines
@@ -92,7 +92,7 @@ import Testing
     #expect(try fixture.open().providerKeys.map(\.keyID) == ["MOCKKEY001", "NEW1234567"])
     #expect(try list.remove("NEW1234567"))
     #expect(try fixture.text("provider.yaml") == text)
-    // The key of the first start goes too, its comment and its file stay.
+    // The key of the first start can be removed as well; its comment and its key file remain.
     #expect(try list.remove("MOCKKEY001"))
     let own = "  - key_id: MOCKKEY001\n    team_id: MOCKTEAM01\n    file: AuthKey_MOCKKEY001.p8\n"
     #expect(try fixture.text("provider.yaml") == text.replacing(own, with: ""))
@@ -179,7 +179,7 @@ import Testing
     }
   }
 
-  /// Lists that are fine to read and that no program should edit.
+  /// Valid lists in forms that a program cannot edit safely.
   @Test(arguments: ["keys: [\(old)]\n", "{keys: [\(old)]}\n", "{keys: }\n", "keys:\n  - \(old)\n...\n", "null\n"])
   func whatOnlyAPersonCanEditStays(text: String) throws {
     try Self.withList(text) { list in

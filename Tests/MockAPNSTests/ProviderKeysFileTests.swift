@@ -5,11 +5,11 @@ import Testing
 
 @testable import MockAPNS
 
-/// `provider.yaml`, which people edit: what it may say, and where a mistake is.
+/// Parsing of `provider.yaml`, and the positions of errors in it.
 @Suite struct ProviderKeysFileTests {
   private static let key = Result { try ES256PrivateKey() }
 
-  /// A key's public half as it stands under `public_key: |`.
+  /// Returns a public key as an indented block under `public_key: |`.
   private static func block(_ indent: Int = 6) throws -> String {
     try key.get().publicKey.pem.split(separator: "\n").map { String(repeating: " ", count: indent) + $0 }
       .joined(separator: "\n")
@@ -61,7 +61,7 @@ import Testing
 
   private static let good = "{key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8}"
 
-  /// The file, the line of its mistake, and some of the words about it.
+  /// The file, the line of the error, and a part of the message.
   @Test(arguments: [
     ("keys: x", 1, "'keys' is not a list"),
     ("\n- a", 2, "this file is not a mapping"),
@@ -111,7 +111,7 @@ import Testing
       #expect(error.problem.contains("is a private key outside this folder"), "\(error)")
     }
     #expect(try entries(text(outside.path + "/public.pem")).count == 1)
-    // A link in the folder leads outside all the same.
+    // A link within the folder also leads outside.
     let fixture = CertificateFixture()
     defer { fixture.remove() }
     try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)

@@ -5,7 +5,7 @@ import MockAPNS
 import TLSEngine
 import Testing
 
-/// What a client is told when a push cannot be made, and what it does not tell a server that is not trusted.
+/// Errors of the client when a push cannot be sent, and what it does not send to an untrusted server.
 @Suite struct PushClientTests {
   private static func certificate(
     _ test: TestServer, _ environments: Set<PushEnvironment> = [.sandbox], expired: Bool = false
@@ -35,7 +35,7 @@ import Testing
   }
 
   @Test func nobodyThere() async throws {
-    // Port 1 is tcpmux, which nothing here serves.
+    // Port 1 is tcpmux, and nothing listens on it here.
     let client = PushClient(endpoint: Endpoint(host: "127.0.0.1", port: 1), authorities: [])
     let error = try await #require(throws: PushClientError.self) { try await client.send([]) }
     #expect(!error.wasConnected)

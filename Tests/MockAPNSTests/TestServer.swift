@@ -9,7 +9,7 @@ struct TestServer {
   let server: MockServer
   let folder: String
 
-  /// Runs `body` against a fresh server and stops it afterwards.
+  /// Runs `body` with a new server and stops it afterwards.
   static func run(
     _ change: (inout Configuration) -> Void = { _ in }, _ body: (TestServer) async throws -> Void
   ) async throws {
@@ -31,14 +31,15 @@ struct TestServer {
     await server.stop()
   }
 
-  /// A client that trusts the server, with its provider certificate if asked for.
+  /// Returns a client that trusts the server, with its provider certificate on request.
   func client(certificate: Bool = false) -> PushClient {
     PushClient(
       endpoint: server.addresses[0], authorities: ["\(folder)/ca.pem"],
       certificate: certificate ? (chain: "\(folder)/client.pem", key: "\(folder)/client-key.pem") : nil)
   }
 
-  /// A provider token signed with the folder's own key, issued `age` seconds before the server's present.
+  /// Returns a provider token signed with the folder's own key, issued `age` seconds before the server's current
+  /// time.
   func providerToken(age: Int64 = 0) throws -> String {
     let pem = try String(contentsOfFile: "\(folder)/AuthKey_MOCKKEY001.p8", encoding: .utf8)
     let issuedAt = server.state.clock.now / 1000 - age
@@ -53,7 +54,7 @@ struct TestServer {
 
   static let deviceToken = String(repeating: "ab", count: 32)
 
-  /// A push that is accepted as it stands, unless `headers` say otherwise.
+  /// Returns a push that is accepted, unless `headers` change that.
   func push(
     token: String?, deviceToken: String = TestServer.deviceToken, _ headers: [String: String] = [:],
     payload: String = #"{"aps":{"alert":"Hello"}}"#
@@ -66,7 +67,7 @@ struct TestServer {
       payload: Array(payload.utf8))
   }
 
-  /// Sends one push on a connection of its own and gives the answer, or nil if there was none.
+  /// Sends one push on a connection of its own and returns the response, or nil if there was none.
   func send(_ push: PushClient.Push, certificate: Bool = false) async throws -> HTTPResponse? {
     guard case .answered(let response)? = try await client(certificate: certificate).send([push]).first else {
       return nil
