@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// A queue of bytes against an array that does the same.
+/// Compares a byte queue with an array.
 @Suite struct ByteQueueTests {
   @Test(arguments: 0..<8)
   func itGivesWhatItWasGiven(seed: Int) {
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  /// One that is never quite empty takes no more memory for that.
+  /// A queue that is never quite empty does not grow.
   @Test func memoryIsBoundedByWhatIsHeld() {
     var queue = ByteQueue()
     var room = [UInt8](repeating: 0, count: 100)
@@ -52,7 +52,7 @@ import Testing
     #expect(queue.isEmpty && queue.bytes.isEmpty)
   }
 
-  /// The same numbers each time.
+  /// A random number generator with the same sequence in each run.
   private struct Steps: RandomNumberGenerator {
     var state: UInt64
 

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// What the authority makes, judged by the openssl program's strict checks.
+/// Issued certificates, verified by the openssl program's strict checks.
 @Suite struct CertificateAuthorityTests {
   @Test(arguments: [("server.pem", "sslserver", "sslclient"), ("client.pem", "sslclient", "sslserver")])
   func strictVerificationForTheRightPurposeOnly(file: String, purpose: String, otherPurpose: String) throws {
@@ -30,7 +30,7 @@ import Testing
     ] {
       #expect(text.contains(line), "\(line)")
     }
-    // BoringSSL refuses a chain with constraints on addresses.
+    // BoringSSL rejects a chain with name constraints on IP addresses.
     #expect(!text.contains("IP:"))
     #expect(try !X509Certificate.chain(pem: tool.text("ca.pem"))[0].constrainsAddresses)
   }
@@ -44,7 +44,7 @@ import Testing
     let samples = try SampleCertificates()
     let name = try #require(CertificateName(text))
     #expect(try samples.authority.certificate.permits(name) == permitted)
-    // What `permits` says is what a verifier says of a certificate with that name.
+    // `permits` agrees with a verifier's result for a certificate with that name.
     let tool = try OpenSSLTool()
     defer { tool.remove() }
     try samples.write(to: tool)
@@ -55,7 +55,7 @@ import Testing
     #expect((outcome.status == 0) == permitted, "\(outcome.output)")
   }
 
-  /// Re-issues a CA as earlier versions made it: with addresses among its name constraints.
+  /// Re-issues a CA that has, as in earlier versions, IP addresses among its name constraints.
   @Test(arguments: ["permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0", "permitted;IP:127.0.0.0/255.0.0.0"])
   func aReissuedAuthorityDiffersInConstraintsAndSerialNumberOnly(constraints: String) throws {
     let tool = try OpenSSLTool()
@@ -83,7 +83,7 @@ import Testing
     let isLimited = constraints.contains("DNS")
     #expect(try authority.certificate.permits(.domain("example.com")) == !isLimited)
     #expect(try tool.run("x509", "-in", "new.pem", "-noout", "-text").output.contains("DNS:localhost") == isLimited)
-    // Leaves of the old certificate verify with the new one, and new leaves with the old one.
+    // Leaves issued under the old certificate verify with the new one, and new leaves with the old one.
     let leaf = try authority.issueServer(names: [.domain("localhost")], valid: samples.valid)
     try tool.write("leaf.pem", try leaf.certificate.pem)
     for (trusted, file) in [("new.pem", "server.pem"), ("old.pem", "leaf.pem"), ("new.pem", "leaf.pem")] {

@@ -3,9 +3,9 @@ import Testing
 
 @testable import TLSEngine
 
-/// Cipher text that comes and goes in pieces other than records.
+/// Cipher text that arrives and leaves in pieces that are not records.
 @Suite struct CipherTextTests {
-  /// A text of several records, byte by byte, in odd pieces, and at once.
+  /// A text of several records: byte by byte, in odd pieces, and at once.
   @Test(arguments: [1, 7, 1000, 16_401, 100_000])
   func piecesOfAnySizeComeToTheSame(size: Int) throws {
     try TLSPair.withOpenOne { pair in
@@ -20,7 +20,7 @@ import Testing
     }
   }
 
-  /// What a record holds beyond the room there was is read with the next call, though no more came.
+  /// The part of a record that exceeds the buffer is returned by the next read, without further input.
   @Test(arguments: [1, 100, 16_384, 16_385])
   func roomOfAnySizeComesToTheSame(room: Int) throws {
     try TLSPair.withOpenOne { pair in
@@ -31,7 +31,7 @@ import Testing
     }
   }
 
-  /// Bytes that are lent are read where they are, and what is not read meanwhile is there later, in order.
+  /// Borrowed bytes are read in place, and those that are not read while they are borrowed are kept in order.
   @Test(arguments: [0, 1, 5000, 16_384, 19_999])
   func whatIsNotReadWhileItIsLentIsKept(count: Int) throws {
     try TLSPair.withOpenOne { pair in
@@ -44,7 +44,7 @@ import Testing
           #expect(result == .bytes(count))
           return room
         }
-        // The lender has something else to do with them.
+        // The owner reuses the memory.
         lent.initializeMemory(as: UInt8.self, repeating: 0)
         return heard
       }
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  /// Sending may lead to more that is to be sent, before the call that handed out the first returns.
+  /// Output that is written while earlier output is being sent is sent by the next call.
   @Test func whatIsWrittenWhileOutputIsTakenIsNotLost() throws {
     try TLSPair.withOpenOne { pair in
       var sent: [UInt8] = []
@@ -98,10 +98,10 @@ import Testing
     }
   }
 
-  /// Errors that other uses of OpenSSL left on the thread are not taken for the connection's own.
+  /// Errors that other uses of OpenSSL left on the thread are not attributed to the connection.
   @Test func anothersErrorsDoNotEndIt() throws {
     try TLSPair.withOpenOne { pair in
-      // With the first half of a record OpenSSL has to be asked why it gave nothing.
+      // After the first half of a record, the connection asks OpenSSL why it returned no bytes.
       let record = try Self.said(Array("still here".utf8), by: pair.client)
       for half in [record.prefix(7), record.dropFirst(7)] {
         #expect(BIO_new_file("no such file", "r") == nil && ERR_peek_error() != 0)
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  /// The cipher text of `text`.
+  /// Returns the cipher text of `text`.
   private static func said(_ text: [UInt8], by connection: TLSConnection) throws -> [UInt8] {
     try text.withUnsafeBytes { try connection.write($0) }
     var records: [UInt8] = []
@@ -121,7 +121,7 @@ import Testing
     return records
   }
 
-  /// All that can be read now.
+  /// Returns all bytes that can be read now.
   private static func heard(by connection: TLSConnection, room: Int) throws -> [UInt8] {
     var heard: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: room)

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// Keys in PEM: what is read, what is written, and the words about what is refused.
+/// Keys in PEM: reading, writing, and errors.
 @Suite struct ES256KeyTests {
   @Test func aKeyOutlivesItsWayThroughPEM() throws {
     let key = try ES256PrivateKey()
@@ -26,7 +26,7 @@ import Testing
     #expect(try ES256PrivateKey(pem: tool.text("key.p8")).publicKey.isSame(as: publicKey))
     #expect(try tool.text("sec1.pem").contains("BEGIN EC PRIVATE KEY"))
     #expect(try ES256PrivateKey(pem: tool.text("sec1.pem")).publicKey.isSame(as: publicKey))
-    // As an editor on Windows or a copy from a mail leaves it.
+    // Line breaks of Windows and text around the key, as in a copy from an e-mail.
     let untidy = "Key:\r\n" + (try tool.text("key.p8")).replacingOccurrences("\n", "\r\n") + "\r\n\r\n"
     #expect(try ES256PrivateKey(pem: untidy).publicKey.isSame(as: publicKey))
   }
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  /// An encrypted key must be refused without OpenSSL asking for the pass phrase on the terminal.
+  /// An encrypted key must be rejected without OpenSSL asking for the pass phrase on the terminal.
   @Test func anEncryptedKeyIsRefused() throws {
     let tool = try OpenSSLTool()
     defer { tool.remove() }
@@ -84,7 +84,7 @@ import Testing
 }
 
 extension String {
-  /// The text with each `part` exchanged.
+  /// Returns the text with each `part` replaced.
   fileprivate func replacingOccurrences(_ part: String, _ other: String) -> String {
     split(separator: part, omittingEmptySubsequences: false).joined(separator: other)
   }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// Signatures of provider tokens in every form that providers send (APNS.md section 3.1, CLIENTS.md trap 4).
+/// Signatures of provider tokens in every form that providers send, raw and DER (Protocol.md, section 3.1).
 @Suite struct ES256SignatureTests {
   private let message = Array("eyJhbGciOiJFUzI1NiJ9.eyJpc3MiOiJNT0NLVEVBTTAxIn0".utf8)
 
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  /// r or s beginning with zeros is what a careless conversion gets wrong; it comes once in 128 signatures.
+  /// Faulty conversions mishandle an r or s that begins with zeros; this happens once in 128 signatures.
   @Test func rawSignaturesWithLeadingZerosConvert() throws {
     let key = try ES256PrivateKey()
     var withZero = 0
@@ -65,7 +65,7 @@ import Testing
     let der512 = try tool.bytes("signature512")
     #expect(isValid(der512, message, key.publicKey, .sha512))
     #expect(!isValid(der512, message, key.publicKey, .sha256))
-    // The same in the form of ES512: r and s widened to 66 bytes each.
+    // The same signature in the form of ES512: r and s extended to 66 bytes each.
     let raw = try #require(ECDSASignature.raw(fromDER: der512[...]))
     let zeros = [UInt8](repeating: 0, count: 34)
     #expect(isValid(zeros + raw[..<32] + zeros + raw[32...], message, key.publicKey, .sha512))

@@ -2,12 +2,12 @@ import Testing
 
 @testable import TLSEngine
 
-/// Certificates that a client must refuse, each for its reason and for no other.
+/// Certificates that a client must reject, each for exactly one reason.
 @Suite struct FaultyCertificateTests {
   private let now = SampleCertificates.now
   private let names = ["localhost", "*.apns.test", "127.0.0.1"].compactMap { CertificateName($0) }
 
-  /// What `openssl verify` says of an identity; its first certificate is verified.
+  /// Returns the result of `openssl verify` for the first certificate of an identity.
   private func verify(
     _ identity: ServerIdentity, _ fixture: TLSFixture, authority: String = "ca.pem", _ options: String...
   ) throws -> OpenSSLTool.Outcome {
@@ -16,7 +16,7 @@ import Testing
       ["verify", "-x509_strict", "-purpose", "sslserver", "-CAfile", authority] + options + ["leaf.pem"])
   }
 
-  /// The fault that a client sees.
+  /// Returns the certificate fault that a client detects.
   private func fault(_ identity: ServerIdentity, _ fixture: TLSFixture) throws -> CertificateFault? {
     let looking = try TLSContext(clientTrusting: [fixture.path("ca.pem")], takesAnyCertificate: true)
     let pair = try TLSPair(server: fixture.server, client: looking)
@@ -56,7 +56,7 @@ import Testing
     let fixture = try TLSFixture()
     defer { fixture.remove() }
     let identity = try fixture.samples.authority.issueMisnamedServer(names: names, now: now)
-    // `wrong.invalid` is beyond what the sample authority may vouch for.
+    // The sample authority may not issue certificates for `wrong.invalid`.
     #expect(identity.chain.first?.names == [.domain("wrong.localhost")])
     #expect(try verify(identity, fixture).status == 0)
     let outcome = try verify(identity, fixture, "-verify_hostname", "localhost")
@@ -92,7 +92,7 @@ import Testing
     #expect(identity.chain.count == 2)
     #expect(identity.chain.first?.names == names)
     #expect(try verify(identity, fixture).status != 0)
-    // Whoever trusted that authority would find nothing wrong.
+    // A client that trusts this authority finds no fault.
     try fixture.tool.write("stranger.pem", try #require(identity.chain.last).pem)
     let trusted = try verify(identity, fixture, authority: "stranger.pem", "-verify_hostname", "localhost")
     #expect(trusted.status == 0, "\(trusted.output)")
@@ -109,7 +109,7 @@ import Testing
     #expect(TLSError("nothing failed").description == "nothing failed")
   }
 
-  /// A context from memory serves as one from files does, client certificates included.
+  /// A context from memory has the same function as one from files, including client certificates.
   @Test func aServerFromMemory() throws {
     let fixture = try TLSFixture()
     defer { fixture.remove() }

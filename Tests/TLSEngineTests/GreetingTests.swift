@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// The stop between the client's greeting and the server's answer.
+/// The pause between the ClientHello and the server's response.
 @Suite struct GreetingTests {
   @Test func withoutBeingAskedNothingStops() throws {
     let fixture = try TLSFixture()
@@ -31,7 +31,7 @@ import Testing
     #expect(try pair.say("hello") == "hello")
   }
 
-  /// A server that got this greeting, where its handshake stands, and what it has said.
+  /// Returns a server that received this ClientHello and paused its handshake without sending anything.
   private func greeted(_ greeting: RawGreeting, _ context: TLSContext) throws -> TLSConnection {
     let server = try TLSConnection(server: context)
     server.stopsAfterGreeting = true
@@ -59,7 +59,7 @@ import Testing
     #expect(server.negotiatedHTTP2)
   }
 
-  /// The greeting in pieces, byte by byte.
+  /// The ClientHello arrives byte by byte.
   @Test func aGreetingThatComesSlowly() throws {
     let fixture = try TLSFixture()
     defer { fixture.remove() }
@@ -76,7 +76,7 @@ import Testing
     #expect(states.dropLast().allSatisfy { $0 == .waiting })
   }
 
-  /// What asks a client for another greeting is an answer too.
+  /// A HelloRetryRequest is a response too.
   @Test func soItDoesBeforeAHelloRetryRequest() throws {
     let fixture = try TLSFixture()
     defer { fixture.remove() }
@@ -122,13 +122,14 @@ import Testing
     #expect(try pair.shakeHands() == .done)
     #expect(pair.client.peerBears("other.test"))
     #expect(try pair.say("hello") == "hello")
-    // The context itself is as it was.
+    // The context itself is unchanged.
     let next = try TLSPair(server: fixture.server, client: fixture.client)
     #expect(try next.shakeHands() == .done)
     #expect(!next.client.peerBears("other.test"))
   }
 
-  /// What the connection's own context says of client certificates holds beside another server certificate.
+  /// The requirements of the connection's own context for client certificates apply with another server certificate
+  /// too.
   @Test(arguments: [true, false]) func clientCertificatesAreJudgedAsEver(isOurs: Bool) throws {
     let fixture = try TLSFixture()
     defer { fixture.remove() }
@@ -156,7 +157,7 @@ import Testing
     }
   }
 
-  /// With a certificate of another kind in the connection's own context, that one must not be chosen.
+  /// If the connection's own context has a certificate of another key type, that certificate must not be used.
   @Test func anRSACertificateGivesWay() throws {
     let fixture = try TLSFixture()
     defer { fixture.remove() }
@@ -176,7 +177,7 @@ import Testing
     let answer = try shown { try $0.proceed(with: other) }
     #expect(!answer.contains("rsa.test"))
     #expect(answer.contains("Sample CA"))
-    // A client of TLS 1.3 takes it as well.
+    // A client of TLS 1.3 accepts the certificate as well.
     let pair = try TLSPair(server: context, client: fixture.client)
     pair.server.stopsAfterGreeting = true
     #expect(try pair.shakeHands() == .greeted)
@@ -194,7 +195,7 @@ import Testing
     #expect(TLSError("nothing failed").description == "nothing failed")
   }
 
-  /// One flipped byte anywhere in a greeting ends in an error or an answer, not in a crash.
+  /// A ClientHello with one altered byte results in an error or a response, never in a crash.
   @Test func alteredGreetingsDoNoHarm() throws {
     let fixture = try TLSFixture()
     defer { fixture.remove() }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// KeyUpdate messages of TLS 1.3 (RFC 8446 section 4.6.3) are counted, so that a flood of them can be ended.
+/// KeyUpdate messages of TLS 1.3 (RFC 8446 section 4.6.3) are counted, so that a flood of them can be stopped.
 @Suite struct KeyUpdateTests {
   @Test(arguments: [SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED])
   func eachKeyUpdateOfAClientCounts(kind: Int32) throws {

@@ -1,11 +1,11 @@
 import Foundation
 
-/// The `openssl` program, as a second opinion on what is made here.
+/// The `openssl` program, as an independent check of keys and certificates.
 struct OpenSSLTool {
-  /// A folder for its files, which goes with `remove`.
+  /// The folder of the program's files; `remove` deletes it.
   let folder: URL
 
-  /// What a run gave.
+  /// The exit status and the combined output of a run.
   struct Outcome {
     let status: Int32
     let output: String
@@ -18,22 +18,22 @@ struct OpenSSLTool {
 
   func remove() { try? FileManager.default.removeItem(at: folder) }
 
-  /// Puts a file into the folder.
+  /// Writes a file into the folder.
   func write(_ name: String, _ bytes: [UInt8]) throws {
     try Data(bytes).write(to: folder.appendingPathComponent(name))
   }
 
   func write(_ name: String, _ text: String) throws { try write(name, Array(text.utf8)) }
 
-  /// Where a file of the folder is.
+  /// Returns the path of a file in the folder.
   func path(_ name: String) -> String { folder.appendingPathComponent(name).path }
 
-  /// A file of the folder.
+  /// Returns the contents of a file in the folder.
   func bytes(_ name: String) throws -> [UInt8] { Array(try Data(contentsOf: folder.appendingPathComponent(name))) }
 
   func text(_ name: String) throws -> String { String(decoding: try bytes(name), as: UTF8.self) }
 
-  /// Runs `openssl` in the folder. Output and errors come together.
+  /// Runs `openssl` in the folder and returns its exit status and its combined output.
   @discardableResult
   func run(_ arguments: String...) throws -> Outcome { try run(arguments) }
 

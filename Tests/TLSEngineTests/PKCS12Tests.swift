@@ -4,7 +4,7 @@ import Testing
 @testable import TLSEngine
 
 @Suite struct PKCS12Tests {
-  /// Without the provider of legacy algorithms, and in the form old key chains read.
+  /// Encrypted in a form that openssl opens without its legacy provider and that old key chains read.
   @Test func theOpenSSLProgramOpensIt() throws {
     let tool = try OpenSSLTool()
     defer { tool.remove() }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// What is read out of a provider's certificate (APNS.md section 4.1).
+/// The contents of a provider's certificate (Protocol.md, section 4.1).
 @Suite struct PeerCertificateTests {
   @Test func ourOwnCertificateIsShapedAsApples() throws {
     let samples = try SampleCertificates(topics: ["com.example.app", "com.example.app.voip"])
@@ -36,7 +36,7 @@ import Testing
     #expect(!certificate.production)
   }
 
-  /// RSA as Apple's, made by the openssl program, with the labels of a real certificate.
+  /// An RSA certificate like Apple's, made by the openssl program, with the labels of a real certificate.
   @Test func aForeignCertificateInDER() throws {
     let tool = try OpenSSLTool()
     defer { tool.remove() }
@@ -73,7 +73,7 @@ import Testing
     #expect(certificate.topics == ["com.acme.app", "com.acme.app.voip"])
     #expect(certificate.development)
     #expect(!certificate.production)
-    // Nothing of a certificate is one, and nothing may follow it.
+    // A truncated certificate is an error, and so are bytes after the certificate.
     for count in 0..<der.count {
       #expect(throws: TLSError.self) { try PeerCertificate(der: Array(der.prefix(count))) }
     }
@@ -126,7 +126,7 @@ import Testing
     #expect(certificate.topics == topics)
   }
 
-  /// One flipped byte anywhere must at most change what is read.
+  /// A certificate with one altered byte never crashes the parser.
   @Test func alteredCertificatesDoNoHarm() throws {
     let tool = try OpenSSLTool()
     defer { tool.remove() }

@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// The list of topics in a certificate, which any peer may have made.
+/// The list of topics in a certificate, which comes from an untrusted peer.
 @Suite struct PushExtensionsTests {
   private static let a: [UInt8] = [0x0C, 0x01, 0x61]
 
@@ -12,7 +12,7 @@ import Testing
     #expect(PushExtensions.decodeTopics(PushExtensions.encode(topics: topics)) == topics)
   }
 
-  /// Extensions …6.3.3 and …6.3.4 hold a string; a list of topics is read as well.
+  /// Extensions …6.3.3 and …6.3.4 contain a string; a list of topics is accepted as well.
   @Test(
     arguments: [
       (a, ["a"]), ([0x16, 0x01, 0x61], ["a"]), ([0x30, 0x06] + a + a, ["a", "a"]), ([], []), (a + a, []),

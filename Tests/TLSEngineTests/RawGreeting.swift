@@ -1,13 +1,13 @@
-/// A ClientHello written by hand (RFC 5246 section 7.4.1.2, RFC 8446 section 4.1.2), for what our own client never says. A
-/// server of TLS 1.2 answers it in plain text up to its certificate.
+/// A hand-written ClientHello (RFC 5246 section 7.4.1.2, RFC 8446 section 4.1.2) with contents that our own client
+/// never sends. A TLS 1.2 server responds in plain text up to its certificate.
 struct RawGreeting {
   var serverName: String? = "localhost"
-  /// ALPN names; nil for no such extension.
+  /// ALPN names; nil to omit the extension.
   var protocols: [String]?
-  /// Offers TLS 1.3 as well, and no key: the server has to ask for one first (HelloRetryRequest).
+  /// Offers TLS 1.3 too, without a key share, so that the server has to send a HelloRetryRequest.
   var asksForRetry = false
 
-  /// The record.
+  /// The bytes of the record.
   var bytes: [UInt8] {
     var extensions: [[UInt8]] = []
     if let serverName { extensions.append([0, 0] + counted(2, counted(2, [0] + counted(2, Array(serverName.utf8))))) }
@@ -27,7 +27,7 @@ struct RawGreeting {
     return [22, 3, 1] + counted(2, [1] + counted(3, body))
   }
 
-  /// Bytes with their count before them.
+  /// Returns bytes prefixed by their count.
   private func counted(_ size: Int, _ bytes: [UInt8]) -> [UInt8] {
     (0..<size).map { UInt8(truncatingIfNeeded: bytes.count >> (8 * (size - 1 - $0))) } + bytes
   }

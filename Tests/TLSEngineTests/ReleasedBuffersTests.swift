@@ -2,7 +2,7 @@ import Testing
 
 @testable import TLSEngine
 
-/// Buffers that are given back while a connection stands idle.
+/// Releasing the buffers of an idle connection.
 @Suite struct ReleasedBuffersTests {
   @Test func aConnectionGoesOnWithoutThem() throws {
     try TLSPair.withOpenOne { pair throws in

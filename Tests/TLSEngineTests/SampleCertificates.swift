@@ -2,10 +2,10 @@ import Foundation
 
 @testable import TLSEngine
 
-/// An authority with a server and a provider certificate, made anew for each test that wants them.
+/// An authority with a server and a provider certificate, created for each test that uses them.
 struct SampleCertificates {
   static let day: Int64 = 86_400_000
-  /// Milliseconds since 1970, full seconds.
+  /// The current time in milliseconds since 1970, in whole seconds.
   static var now: Int64 { Int64(Date().timeIntervalSince1970) * 1000 }
 
   let authority: CertificateAuthority
@@ -24,7 +24,7 @@ struct SampleCertificates {
       CertificateAuthority.ProviderRequest(topics: topics, teamID: "MOCKTEAM01"), valid: valid)
   }
 
-  /// Writes everything where the openssl program finds it.
+  /// Writes the certificates into the folder of the openssl program.
   func write(to tool: OpenSSLTool) throws {
     try tool.write("ca.pem", try authority.certificate.pem)
     try tool.write("server.pem", try server.certificate.pem)

@@ -3,7 +3,7 @@ import Testing
 @testable import TLSEngine
 
 @Suite struct TLSAlertTests {
-  /// What OpenSSL calls the alerts that a client meets in place of a ServerHello.
+  /// OpenSSL's names of the alerts that a client receives instead of a ServerHello.
   @Test(arguments: [
     ("handshake_failure", "handshake failure"), ("internal_error", "internal error"),
     ("unrecognized_name", "unrecognized name"), ("protocol_version", "protocol version"),

@@ -2,8 +2,8 @@ import Testing
 
 @testable import TLSEngine
 
-/// OpenSSL's error queue of this thread must be empty after each call: what stays in it would be taken for a failure of the
-/// next TLS call. An error made on an empty queue has no reasons of OpenSSL to tell.
+/// OpenSSL's error queue of the thread must be empty after each call: remaining errors would be attributed to the
+/// next TLS call. An error created while the queue is empty describes no OpenSSL errors.
 @Suite struct TLSErrorTests {
   private func expectEmptyQueue(_ location: SourceLocation = #_sourceLocation) {
     #expect(TLSError("nothing failed").description == "nothing failed", sourceLocation: location)

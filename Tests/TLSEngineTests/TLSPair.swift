@@ -2,11 +2,11 @@ import Testing
 
 @testable import TLSEngine
 
-/// A server's and a client's TLS connection joined in memory.
+/// The TLS connections of a server and a client, connected in memory.
 final class TLSPair {
   let server: TLSConnection
   let client: TLSConnection
-  /// Everything the server said so far, in cipher text.
+  /// All cipher text the server has sent.
   private(set) var fromServer: [UInt8] = []
 
   init(server: TLSContext, client: TLSContext, serverName: String = "localhost") throws {
@@ -14,7 +14,7 @@ final class TLSPair {
     self.client = try TLSConnection(client: client, serverName: serverName)
   }
 
-  /// Calls `body` with a pair whose handshake is done.
+  /// Calls `body` with a pair that has completed its handshake.
   static func withOpenOne(_ body: (TLSPair) throws -> Void) throws {
     let fixture = try TLSFixture()
     defer { fixture.remove() }
@@ -23,12 +23,12 @@ final class TLSPair {
     try body(pair)
   }
 
-  /// Carries what the client has to say.
+  /// Transfers the client's output to the server.
   func carryUp() {
     client.takeOutput { server.receive($0) }
   }
 
-  /// Carries what the server has to say.
+  /// Transfers the server's output to the client.
   func carryDown() {
     server.takeOutput {
       fromServer += Array($0)
@@ -36,7 +36,7 @@ final class TLSPair {
     }
   }
 
-  /// Goes on with both handshakes until nothing moves any more; where the server's stands.
+  /// Continues both handshakes as far as possible and returns the state of the server's.
   @discardableResult
   func shakeHands() throws -> TLSConnection.Handshake {
     var state = TLSConnection.Handshake.waiting
@@ -49,7 +49,7 @@ final class TLSPair {
     return state
   }
 
-  /// A few bytes from the server to the client.
+  /// Sends a short text from the server and returns what the client reads.
   func say(_ text: String) throws -> String {
     try Array(text.utf8).withUnsafeBytes { try server.write($0) }
     carryDown()
@@ -60,7 +60,7 @@ final class TLSPair {
   }
 }
 
-/// Contexts made of sample certificates, with the files they need.
+/// Contexts made from sample certificates, and their files.
 struct TLSFixture {
   let samples: SampleCertificates
   let tool: OpenSSLTool
