@@ -62,7 +62,7 @@ import Testing
       #expect(try Self.adding(try Self.entry(), to: list) == text + between + block)
       let after = try list.entries()
       #expect(after.map(\.keyID) == before.map(\.keyID) + ["NEW1234567"])
-      // Removing the entry restores the file.
+      // After its removal, nothing of the entry remains.
       #expect(try list.remove("NEW1234567"))
       let left = try Self.text(list)
       let newlines = CharacterSet.newlines
