@@ -3,7 +3,7 @@ import Testing
 
 @testable import AdminAPI
 
-/// Whether the description has the routes that there are, and what they have in common.
+/// The API description contains exactly the existing routes, and the responses that they share.
 @Suite struct APIDescriptionTests {
   private static func document() throws -> [String: Any] {
     let json = APIDescription(version: "9.8.7").json

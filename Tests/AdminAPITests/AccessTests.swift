@@ -4,7 +4,7 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// Requests that a browser was talked into, and others that must not get through.
+/// Requests that a browser could be tricked into sending, and others that must be rejected.
 @Suite struct AccessTests {
   static let everyRoute = [
     ("GET", "/"), ("GET", "/ca.pem"), ("GET", "/api/v1/pushes"), ("DELETE", "/api/v1/pushes?all=true"),

@@ -3,9 +3,10 @@ import MockAPNS
 import Testing
 
 @Suite struct ConnectionRouteTests {
-  /// Runs `body` while so many connections are open, each with a push that is held, and ends them all afterwards.
+  /// Runs `body` while `count` connections are open, each with a delayed push, and ends them all afterwards.
   ///
-  /// - Parameter body: the connections' ids in their order, and how each push ended once that is known.
+  /// - Parameter body: Receives the server, the connections' ids in order, and tasks that return how the pushes
+  ///   ended.
   static func run(
     _ count: Int, listeners: Int = 1,
     _ body: @Sendable (TestServer, [String], [Task<[PushClient.Outcome], any Error>]) async throws -> Void
@@ -21,7 +22,7 @@ import Testing
         provider.endpoint = server.state.apnsAddresses[number % listeners]
         provider.timeout = .seconds(30)
         pushes.append(Task { [provider] in try await provider.send([server.goodPush()]) })
-        // One after the other, so that their numbers are known.
+        // One after the other, so that the connection numbers are known.
         #expect(
           await TestServer.eventually {
             let open = await client.get("/api/v1/connections?state=open").items
@@ -40,7 +41,7 @@ import Testing
     }
   }
 
-  /// Whether a connection is closed, or about to be.
+  /// Waits until a connection is closed and returns whether it was.
   static func closes(_ id: String, _ server: TestServer) async -> Bool {
     await TestServer.eventually {
       await server.client.get("/api/v1/connections/\(id)").object["state"] as? String == "closed"

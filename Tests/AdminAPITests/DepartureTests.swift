@@ -5,7 +5,7 @@ import Testing
 
 @testable import AdminAPI
 
-/// The callbacks for the disconnection of a client.
+/// Callbacks for the disconnection of a client.
 @Suite struct DepartureTests {
   /// A connected channel with the handler that calls the callbacks.
   private static func connectedChannel() throws -> EmbeddedChannel {
@@ -33,7 +33,7 @@ import Testing
     #expect(calls.load(ordering: .relaxed) == 1)
   }
 
-  /// A kept connection may carry thousands of requests.
+  /// A persistent connection may carry thousands of requests.
   @Test func aConnectionKeepsNoCallbackOfAnAnsweredRequest() throws {
     let channel = try Self.connectedChannel()
     weak var kept: Departure.Observer?

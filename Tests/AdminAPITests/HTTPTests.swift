@@ -4,7 +4,7 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// What the listener does about HTTP itself.
+/// The listener's handling of HTTP itself.
 @Suite struct HTTPTests {
   @Test func tellsWhetherItIsReady() async throws {
     try await TestServer.run { server in
@@ -76,7 +76,7 @@ import Testing
       let (get, head) = (await server.client.get(path), await server.client.request("HEAD", path))
       #expect(head.status == get.status)
       #expect(head.headers["content-type"] == get.headers["content-type"])
-      // The status has an uptime in it; what is streamed has no length to compare with.
+      // The status contains an uptime, and a streamed response has no length to compare.
       if !path.hasSuffix("/status"), let length = get.headers["content-length"] {
         #expect(head.headers["content-length"] == length)
       }
@@ -100,7 +100,7 @@ import Testing
       let json = [("content-type", "application/json")]
       let large = #"{"x":""# + String(repeating: "a", count: 1 << 20) + #""}"#
       #expect(await server.client.request(method, path, json, body: large).status == 413)
-      // Announced alone, and in chunks without announcing it.
+      // Announced without being sent, and in chunks without being announced.
       let announced = json + [("content-length", "99999999999")]
       let answer = await server.client.exchange(
         "\(method) \(path) HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n"

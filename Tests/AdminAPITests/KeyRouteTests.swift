@@ -5,7 +5,7 @@ import TLSEngine
 import Testing
 
 @Suite struct KeyRouteTests {
-  /// The body that trusts `pem`.
+  /// Returns a request body that adds the public key `pem`.
   static func body(_ pem: String, _ further: [String: Any] = [:]) throws -> String {
     let object = ["team_id": "ACMETEAM01", "public_key": pem].merging(further) { $1 }
     return String(decoding: try JSONSerialization.data(withJSONObject: object), as: UTF8.self)

@@ -7,7 +7,7 @@ import Testing
 
 /// Pages and limits of the lists of devices, keys and profiles.
 @Suite struct ListPageTests {
-  /// The members of each item under `name`, following `next` from page to page of `limit` items.
+  /// Returns the member `name` of each item, page by page of `limit` items, following `next`.
   private func all(_ path: String, _ name: String, limit: Int, _ client: RawClient) async throws -> [[String]] {
     var pages: [[String]] = []
     var after: String?
@@ -32,7 +32,7 @@ import Testing
       #expect(short == [["aa", "bb"], ["cc", "dd"], ["ee"]])
       let whole = try await all(path, "token", limit: 5, server.client)
       #expect(whole == [["aa", "bb", "cc", "dd", "ee"]])
-      // The last item of a page was removed before the next one was asked for.
+      // The last item of a page was removed before the next page was requested.
       _ = await server.client.request("DELETE", "/api/v1/devices/bb")
       let rest = await server.client.get("\(path)?after=bb")
       #expect((rest.object["items"] as? [[String: Any]])?.compactMap { $0["token"] as? String } == ["cc", "dd", "ee"])

@@ -2,7 +2,7 @@ import Testing
 
 @testable import AdminAPI
 
-/// The text of metrics, in both of its formats.
+/// The text of metrics, in both formats.
 @Suite struct MetricsTextTests {
   @Test func writesCounters() {
     var text = MetricsText(.prometheus)

@@ -4,7 +4,7 @@ import MockAPNS
 import Page
 import Testing
 
-/// The page and its files.
+/// The web UI and its files.
 @Suite struct PageRouteTests {
   @Test(arguments: [
     ("text/html", "text/html; charset=utf-8"),
@@ -38,7 +38,8 @@ import Testing
     }
   }
 
-  /// Whatever a file loads is a file too, so that nothing is missing offline and nothing is loaded from elsewhere.
+  /// Every file that a page file loads exists, so that nothing is missing offline and nothing is loaded from another
+  /// server.
   @Test func namesOnlyFilesThatExist() throws {
     let paths = Set(PageFiles.all.map(\.path))
     for (path, bytes) in PageFiles.all {

@@ -85,7 +85,7 @@ import Testing
     #expect(try Self.reading(json) { reader throws(JSONText.Problem) in try reader.string() } == text)
   }
 
-  /// Found by fuzzing: what was read before an escape was copied for each of them.
+  /// Found by fuzzing: the text read so far was copied at each escape.
   @Test(.timeLimit(.minutes(1))) func isQuickOnManyEscapes() throws {
     let count = 2_000_000
     let json = "\"" + String(repeating: "\\n", count: count) + "\""
@@ -93,7 +93,7 @@ import Testing
     #expect(text.utf8.count == count)
   }
 
-  /// What is passed over costs no stack.
+  /// Skipping a value takes no stack space.
   @Test func depthIsNoMatter() throws {
     let depth = 1_000_000
     let json = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)

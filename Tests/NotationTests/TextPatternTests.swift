@@ -21,7 +21,7 @@ import Testing
     #expect(!TextPattern("[", foldsCase: true).matches("{"))
   }
 
-  /// Long ones are compared eight bytes at a time, as far as that goes.
+  /// Long texts are compared eight bytes at a time, and the rest byte by byte.
   @Test func foldsCaseAnywhere() {
     let text = "0123456789abcdef0123456789abcdef-com"
     for index in text.indices {
@@ -39,7 +39,7 @@ import Testing
     #expect(!TextPattern(literal: "A*").matches("ab"))
   }
 
-  /// Every short pattern over two letters and the star against every short text, compared with a plain matcher.
+  /// Every short pattern of two letters and the star against every short text, compared with a simple matcher.
   @Test func findsWhatAPlainMatcherFinds() {
     func words(_ letters: [Character], upTo count: Int) -> [[Character]] {
       var all: [[Character]] = [[]]
@@ -59,7 +59,7 @@ import Testing
     }
     let texts = words(["a", "b"], upTo: 6)
     for word in words(["a", "b", "*"], upTo: 5) {
-      // A star on both sides makes the search through the middle of a text do the work.
+      // A star on both sides forces a search in the middle of the text.
       let written = ["*"] + word + ["*"]
       let pattern = TextPattern(String(written), foldsCase: true)
       let wrong = texts.first { pattern.matches(String($0).uppercased()) != matches(written[...], $0[...]) }
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  /// Patterns with many stars are where backtracking matchers take exponential time.
+  /// Patterns with many stars take exponential time in backtracking matchers.
   @Test func isQuickOnHostilePatterns() {
     let pattern = TextPattern(String(repeating: "a*", count: 200) + "b", foldsCase: false)
     #expect(!pattern.matches(String(repeating: "a", count: 5000)))

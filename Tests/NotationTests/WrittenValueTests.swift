@@ -16,7 +16,7 @@ import Testing
     #expect(WrittenTime.milliseconds(text) == milliseconds)
   }
 
-  /// From 1583 on: before, Foundation counts by the Julian calendar, which RFC 3339 does not know.
+  /// From 1583 on: for earlier years, Foundation uses the Julian calendar, which RFC 3339 does not.
   @Test func agreesWithFoundation() {
     let style = Date.ISO8601FormatStyle()
     for seconds in stride(from: Int64(-12_200_000_000), to: 250_000_000_000, by: 99_991_003) {
