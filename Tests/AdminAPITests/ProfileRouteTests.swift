@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  /// Texts that shall cost their reader neither its stack nor its time, by what they are.
+  /// Hostile texts, by description: they must not exhaust the parser's stack or its time.
   static let hostileTexts = [
     "lists in lists": String(repeating: "[", count: 200_000), "dashes": String(repeating: "- ", count: 100_000),
     "maps in maps": String(repeating: "{a: ", count: 60_000), "question marks": String(repeating: "? ", count: 100_000),
@@ -230,7 +230,7 @@ import Testing
 
   @Test func survivesDeepJSON() async throws {
     try await TestServer.run { server in
-      // Decoders that keep the way to each value take seconds for one such list, and here are a thousand.
+      // Decoders that record the path to each value take seconds for one such list; this text has a thousand.
       let list = String(repeating: "[", count: 499) + String(repeating: "]", count: 499)
       let many = "{" + (0..<1000).map { #""a\#($0)":\#(list)"# }.joined(separator: ",") + "}"
       #expect(await server.client.send("PATCH", "/api/v1/profile/params", many).status == 400)

@@ -1,6 +1,6 @@
 import Foundation
 
-/// An HTTP/1.1 client on a bare socket, so that tests can send what no library would.
+/// An HTTP/1.1 client on a plain socket, so that tests can send what no library would.
 struct RawClient: Sendable {
   let port: Int
 
@@ -22,7 +22,7 @@ struct RawClient: Sendable {
     var detail: String { object["detail"] as? String ?? "" }
   }
 
-  /// Makes a request. `host` and `content-length` are added unless they are given.
+  /// Sends a request and returns the response. Adds `host` and `content-length` unless they are given.
   func request(_ method: String, _ path: String, _ headers: [(String, String)] = [], body: String? = nil) async
     -> Answer
   {
@@ -43,12 +43,12 @@ struct RawClient: Sendable {
     await request(method, path, [("content-type", "application/json")], body: json)
   }
 
-  /// Sends `text` as it is and reads until the server closes.
+  /// Sends `text` unchanged and reads until the server closes.
   ///
-  /// - Parameter closesAfterwards: says that nothing more will come, by closing this side.
+  /// - Parameter closesAfterwards: Whether to close the sending side after `text`.
   func exchange(_ text: String, closesAfterwards: Bool = false) async -> Answer {
     await withCheckedContinuation { continuation in
-      // On a thread of its own: those of the pools are few, and the server's handlers need them.
+      // On a thread of its own, because the pools have few threads and the server's handlers need them.
       Thread.detachNewThread {
         continuation.resume(returning: Self.parse(self.blockingExchange(text, closesAfterwards)))
       }
@@ -69,9 +69,9 @@ struct RawClient: Sendable {
     return connection
   }
 
-  /// Sends `beginning`, and then `more` again and again until the server closes.
+  /// Sends `beginning`, and then `more` repeatedly until the server closes.
   ///
-  /// - Returns: how often it was sent, at most `count` times.
+  /// - Returns: How often `more` was sent, at most `count` times.
   func dribble(_ beginning: String, _ more: String, every pause: Duration, atMost count: Int) async -> Int {
     let connection = open(beginning)
     defer { connection.close() }

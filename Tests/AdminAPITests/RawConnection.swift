@@ -8,9 +8,9 @@
   private let streamSocket = SOCK_STREAM
 #endif
 
-/// A TCP connection to this machine, whose calls block for twenty seconds at most.
+/// A TCP connection to this machine; its calls block for at most twenty seconds.
 struct RawConnection: Sendable {
-  /// Negative if there is none.
+  /// The socket; negative if the connection failed.
   private let descriptor: Int32
 
   init(port: Int) {
@@ -31,7 +31,9 @@ struct RawConnection: Sendable {
     self.descriptor = isConnected ? descriptor : -1
   }
 
-  /// - Returns: whether all of it was taken.
+  /// Sends a text.
+  ///
+  /// - Returns: Whether all of it was sent.
   @discardableResult
   func write(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
@@ -44,7 +46,7 @@ struct RawConnection: Sendable {
     return true
   }
 
-  /// What comes until the server closes.
+  /// Returns the bytes that arrive until the server closes.
   func readToEnd() -> [UInt8] {
     var received: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
@@ -55,14 +57,14 @@ struct RawConnection: Sendable {
     }
   }
 
-  /// Whether the server has closed, after what it sent.
+  /// Whether the server has closed the connection and everything it sent has been read.
   var isClosedByPeer: Bool {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
     return count == 0 || (count < 0 && errno != EAGAIN)
   }
 
-  /// Says that nothing more will come.
+  /// Closes the sending side.
   func closeOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
   func close() { release(descriptor) }

@@ -4,7 +4,7 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// Test pushes through the front door.
+/// Test pushes sent through the listener for providers.
 @Suite struct SendRouteTests {
   private static let good = """
     {"token":"\(TestServer.deviceToken)","headers":{"apns-topic":"com.example.app","apns-push-type":"alert"},\

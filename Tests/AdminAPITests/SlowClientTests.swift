@@ -4,9 +4,9 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// Clients that take their time, or go away while they are answered.
+/// Clients that are slow, or that disconnect before they get a response.
 @Suite struct SlowClientTests {
-  /// A listener with little patience.
+  /// Runs `body` with a listener that has a short client timeout.
   private func run(_ body: (TestServer) async throws -> Void) async throws {
     try await TestServer.run { server in
       let admin = try await AdminServer.start(
@@ -30,7 +30,7 @@ import Testing
   func areNotWaitedFor(beginning: String) async throws {
     try await run { server in
       server.push()
-      // Returns when the server closes; the client would wait for twenty seconds.
+      // Returns when the server closes; the client itself would wait for twenty seconds.
       let began = ContinuousClock.now
       _ = await server.client.exchange(beginning)
       #expect(ContinuousClock.now - began < .seconds(15))
@@ -62,7 +62,7 @@ import Testing
     "POST /api/v1/verify HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
       + "content-length: \(verification.utf8.count)\r\n\r\n\(verification)",
     "GET /api/v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n",
-    // The body never comes.
+    // The announced body is never sent.
     "GET /api/v1/pushes/wait?timeout=5m HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n",
   ])
   func waitsEndWithTheirClients(request: String) async throws {
@@ -72,7 +72,7 @@ import Testing
       client.close()
       #expect(
         await TestServer.eventually {
-          // The log of events remembers for a while for who comes back.
+          // The event log keeps listening for a while, for readers that reconnect.
           server.state.events.readerCount == 0 && (server.state.inbox.waiterCount == 0)
             && (request.contains("/events") || server.state.inbox.listenerCount == 0)
         })
@@ -88,7 +88,7 @@ import Testing
   }
 }
 
-/// What is told of a reset, and of HEAD.
+/// The event of a reset, and responses to HEAD requests.
 @Suite struct ToldTests {
   @Test(arguments: [
     ("{}", ["inbox", "rules", "profile", "counters", "clock", "devices"]), (#"{"inbox":true}"#, ["inbox"]),
@@ -130,7 +130,7 @@ import Testing
       #expect(answer.status == 200)
       #expect(answer.headers["content-length"] == nil)
       #expect(answer.headers["transfer-encoding"] == "chunked")
-      // What follows the head is the next answer, and no chunk.
+      // The head is followed directly by the next response, without chunks.
       #expect(answer.text.hasPrefix("HTTP/1.1 200 OK\r\n"), "\(answer.text.prefix(60))")
       #expect(answer.text.hasSuffix(#"{"status":"live"}"#))
     }

@@ -2,7 +2,7 @@ import Foundation
 import HTTPMessage
 import MockAPNS
 
-/// Pushes through the front door, and what comes of faults with time.
+/// Pushes through the listener for providers, and waiting for conditions.
 extension TestServer {
   static let deviceToken = String(repeating: "ab", count: 32)
 
@@ -14,19 +14,20 @@ extension TestServer {
       certificate: (chain: "\(folder)/client.pem", key: "\(folder)/client-key.pem"))
   }
 
-  /// A push that is accepted as it stands.
+  /// Returns a push that is accepted.
   func goodPush(_ number: Int = 0, to deviceToken: String = TestServer.deviceToken) -> PushClient.Push {
     PushClient.Push(
       deviceToken: deviceToken, headers: [("apns-topic", "com.example.app"), ("apns-push-type", "alert")],
       payload: Array(#"{"aps":{"alert":"Hello \#(number)"}}"#.utf8))
   }
 
-  /// Sends so many good pushes over one connection of their own.
+  /// Sends `count` valid pushes over one new connection.
   func send(_ count: Int = 1, to deviceToken: String = TestServer.deviceToken) async throws -> [PushClient.Outcome] {
     try await provider.send((0..<count).map { goodPush($0, to: deviceToken) })
   }
 
-  /// The statuses of so many good pushes; nil for one that got no answer, none at all without a connection.
+  /// Returns the statuses of `count` valid pushes: nil for a push without a response, an empty array without a
+  /// connection.
   func statuses(_ count: Int = 1, to deviceToken: String = TestServer.deviceToken) async -> [Int?] {
     let outcomes = (try? await send(count, to: deviceToken)) ?? []
     return outcomes.map { outcome in
@@ -34,7 +35,7 @@ extension TestServer {
     }
   }
 
-  /// Waits until something holds; false if it does not within ten seconds.
+  /// Waits until a condition holds; returns false if it does not within ten seconds.
   static func eventually(_ condition: () async -> Bool) async -> Bool {
     let end = ContinuousClock.now + .seconds(10)
     while ContinuousClock.now < end {
@@ -46,7 +47,7 @@ extension TestServer {
 }
 
 extension RawClient {
-  /// Sends a body of YAML.
+  /// Sends a YAML body.
   func sendYAML(_ method: String, _ path: String, _ text: String) async -> Answer {
     await request(method, path, [("content-type", "application/yaml")], body: text)
   }

@@ -5,14 +5,14 @@ import HTTPMessage
 import Inbox
 import MockAPNS
 
-/// A whole server on free ports, with its admin listener.
+/// A complete server on free ports, with its admin listener.
 struct TestServer {
   let state: ServerState
   let admin: AdminServer
 
   var client: RawClient { RawClient(port: admin.address.port) }
 
-  /// Runs `body` with a server that is ready, and ends the server.
+  /// Runs `body` with a server that is ready, and stops the server afterwards.
   static func run(
     _ change: (inout Configuration) -> Void = { _ in }, _ body: (TestServer) async throws -> Void
   ) async throws {
@@ -39,7 +39,8 @@ struct TestServer {
     await server.stop()
   }
 
-  /// Puts a push into the inbox, without the way through TLS. Unless it has a provider token the rules reject it.
+  /// Adds a push to the inbox without a TLS connection, and returns its number. Its provider token is invalid, so the
+  /// rules reject it.
   @discardableResult
   func push(topic: String = "com.acme.app", id: String? = nil, body: String = #"{"aps":{}}"#, bodySize: Int? = nil)
     -> Int

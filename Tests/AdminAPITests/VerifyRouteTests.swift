@@ -4,7 +4,7 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// Verifying over HTTP.
+/// Verification over HTTP.
 @Suite struct VerifyRouteTests {
   static let path = "/api/v1/verify"
 
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  /// As a test that runs the server in process has it.
+  /// The form for tests that run the server in process.
   @Test func verifiesWithoutHTTP() async throws {
     try await TestServer.run { server in
       #expect(try await server.send().count == 1)

@@ -4,7 +4,7 @@ import Inbox
 import MockAPNS
 import Testing
 
-/// Waiting, following and exporting over HTTP.
+/// Waiting, following events and exporting over HTTP.
 @Suite struct WaitRouteTests {
   @Test func answersWhatWasWaitedFor() async throws {
     try await TestServer.run { server in
@@ -92,7 +92,7 @@ import Testing
       let text = await events.text
       #expect(await events.headers["content-type"] == "text/event-stream")
       #expect(text.contains(": apns-mock events\nid: "))
-      // Found anywhere, for the sizes of chunks stand between the events.
+      // Matched anywhere in the text, because it contains the sizes of chunks between the events.
       let names = text.matches(of: /event: ([a-z.]+)\n/).map(\.1)
       #expect(names.count { $0 == "push" } == 1)
       #expect(names.contains("profile"))
