@@ -4,7 +4,7 @@ import Testing
 @testable import APNSMockCommand
 import Notation
 
-/// The numbers behind the rules, as they are written in the config file.
+/// Values of the rules' settings, as written in the configuration file.
 @Suite struct APNSSettingTests {
   typealias Expectation = @Sendable (APNSSettings) -> Bool
 

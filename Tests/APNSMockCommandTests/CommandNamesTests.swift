@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// A name that is made from a type's costs each start its time, whichever command is called.
+/// Every command declares its name, because deriving a name from a type costs time at each start, for every command.
 @Suite struct CommandNamesTests {
   @Test func everyCommandSaysItsName() {
     var left: [any ParsableCommand.Type] = [APNSMock.self]

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// The YAML of `--config`.
+/// The YAML file of `--config`.
 @Suite struct ConfigurationFileTests {
   private static func merged(_ yaml: String) -> SettingSources.Result {
     SettingSources(file: ConfigurationFile(path: "mock.yaml", yaml: yaml)).merged()

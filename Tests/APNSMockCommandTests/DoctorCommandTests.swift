@@ -6,9 +6,9 @@ import Testing
 @testable import APNSMockCommand
 import Notation
 
-/// How `apns-mock doctor` finds what to look at, and how it ends.
+/// How `apns-mock doctor` finds the server to examine, and its exit codes.
 @Suite struct DoctorCommandTests {
-  /// The exit code of `doctor` with these arguments.
+  /// Returns the exit code of `doctor` with these arguments.
   private static func status(_ arguments: [String]) async throws -> Int32 {
     do {
       try await Doctor.parse(arguments + ["--json"]).run()

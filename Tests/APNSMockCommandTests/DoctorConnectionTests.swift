@@ -8,9 +8,9 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// The usual mistakes on the way to a server, each made for real, and the repair that `doctor` names.
+/// Common connection problems, each reproduced, and the remedy that `doctor` names.
 @Suite struct DoctorConnectionTests {
-  /// What `doctor` does where `endpoint` is, as a client that trusts `authority`.
+  /// Returns the diagnosis of `doctor` for an endpoint, as a client that trusts `authority`.
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String? = nil,
     known: KnownServer? = nil, patience: Duration = .seconds(10)
@@ -38,7 +38,7 @@ import Testing
     #expect(diagnosis.skipped == Array(DoctorCheck.allCases.dropFirst()))
   }
 
-  /// A port on which nothing listens: it was free a moment ago.
+  /// Returns a port on which nothing listens: it was free a moment ago.
   private static func freePort() async throws -> Int {
     let channel = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .bind(host: "127.0.0.1", port: 0).get()
@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  /// A listener whose queue is full takes no further connection, and says nothing about it, as a firewall does.
+  /// A listener whose queue is full accepts no further connections and does not respond, as a firewall does.
   @Test func noRoute() async throws {
     let full = try await ServerBootstrap(group: MultiThreadedEventLoopGroup.singleton)
       .serverChannelOption(ChannelOptions.backlog, value: 0)
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  /// What answers in plain text, and what is said of it.
+  /// Plain-text responses, and the parts of the diagnosis that describe them.
   @Test(arguments: [
     ("HTTP/1.1 404 Not Found\r\ncontent-length: 0\r\n\r\n", "plain HTTP", "APNs requires TLS"),
     ("\0\0\u{6}\u{4}\0\0\0\0\0\0\u{3}\0\0\0\u{64}", "HTTP/2 without TLS", "APNs requires TLS"),
@@ -112,7 +112,8 @@ import Testing
   }
 
   @Test func aPortThatLeadsNowhere() async throws {
-    // Connecting must succeed within the patience, which silence then uses up: long enough for a busy machine.
+    // Connecting must succeed before the timeout, which the silent server then exhausts: long enough for a busy
+    // machine.
     for (manner, seen) in [(OtherServer.Manner.closing, "accepts and closes"), (.silent, "without a response")] {
       try await OtherServer.run(manner) { endpoint in
         let diagnosis = try await Self.examine(endpoint, patience: .seconds(3))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// The usual mistakes in what a provider shows: key, provider token, certificate, time.
+/// Common problems with a provider's credentials: key, provider token, certificate, time.
 @Suite struct DoctorPushTests {
   // MARK: - Keys
 
@@ -91,7 +91,7 @@ import Testing
       mock.server.state.clock.advance(by: 7_200_000)
       let diagnosis = try await mock.examine()
       #expect(diagnosis.failed == [.clock, .push], "\(diagnosis)")
-      // The seconds are those of a slow machine between the two clocks.
+      // The seconds allow for a slow machine between the two readings of the clocks.
       #expect(diagnosis.seen(.clock).contains(/ago by the server's clock, which is 2h([0-9]+s)? ahead/))
       #expect(diagnosis.repair(.clock).contains("apns-mock clock real --admin \(mock.admin)"))
       #expect(diagnosis.seen(.push).contains("403 ExpiredProviderToken"))

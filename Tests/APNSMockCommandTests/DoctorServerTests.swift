@@ -5,9 +5,9 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// The usual mistakes in what a server shows of itself: certificate, name, HTTP/2.
+/// Common problems with a server: certificate, name, HTTP/2.
 @Suite struct DoctorServerTests {
-  /// SETTINGS as APNs begins with: 4096 / 1 / 16384 / 8000.
+  /// The first SETTINGS of APNs: 4096 / 1 / 16384 / 8000.
   private static let settingsOfAPNs: [UInt8] =
     [0, 0, 24, 4, 0, 0, 0, 0, 0]
     + [0, 1, 0, 0, 0x10, 0, 0, 3, 0, 0, 0, 1, 0, 5, 0, 0, 0x40, 0, 0, 6, 0, 0, 0x1F, 0x40]
@@ -71,7 +71,7 @@ import Testing
     }
   }
 
-  /// The certificate's life in days from now, and what is said of it.
+  /// The certificate's validity in days from now, and a part of the diagnosis.
   @Test(arguments: [(-10 as Int64, -1 as Int64, "expired"), (1, 10, "not yet valid")])
   func aCertificateOutOfItsTime(from: Int64, to: Int64, words: String) async throws {
     let certificate = try ServerCertificate(days: from...to)
@@ -136,7 +136,7 @@ import Testing
 
   // MARK: - HTTP/2
 
-  /// How the server is told not to speak h2, and what is seen of it.
+  /// The flags that make the server refuse h2, and a part of the diagnosis.
   @Test(arguments: [(["-alpn", "http/1.1"], "rejected h2"), ([], "selected no protocol")])
   func aServerWithoutHTTP2(flags: [String], seen: String) async throws {
     let certificate = try ServerCertificate()

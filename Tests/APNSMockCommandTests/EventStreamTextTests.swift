@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// Events as they come out of pieces of a stream.
+/// Events parsed from pieces of an event stream.
 @Suite struct EventStreamTextTests {
   private static let stream =
     ": hello\nid: 7\n\nevent: push\nid: 8\ndata: {\"a\":1}\n\nid: 9\r\ndata: x\r\ndata: y\r\n\r\n"
@@ -24,7 +24,7 @@ import Testing
     var text = EventStreamText()
     #expect(text.take(Array("id: 3\ndata: a\n\nid: 4\ndata: ha".utf8)).count == 1)
     text.beginAnew()
-    // The fourth did not come whole: it has to come again.
+    // The fourth event was not received completely, so it must be sent again.
     #expect(text.lastID == "3")
     #expect(text.take(Array("id: 4\ndata: half\n\n".utf8)) == [.init(data: Array("half".utf8))])
     #expect(text.lastID == "4")

@@ -7,7 +7,8 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// `apns-mock key`: a key is trusted at once by the server that runs, and from the next start on by its folder.
+/// The command `apns-mock key`: a running server trusts an added key at once, and its folder keeps the key for later
+/// starts.
 @Suite struct KeyCommandTests {
   private static let ids = ["--key-id", "ABC123DEFG", "--team-id", "DEF123GHIJ"]
 
@@ -15,7 +16,7 @@ import Testing
     try await KeyAdd.parse([file, "--json"] + arguments).run()
   }
 
-  /// The flags that lead to a server and its folder.
+  /// Returns the flags that select a server and its folder.
   private static func flags(_ mock: RunningMock) -> [String] {
     ["--admin", mock.admin.description, "--certs", mock.certificates.path]
   }
@@ -38,11 +39,11 @@ import Testing
       #expect(try list.entries().last?.relatedKeyID == "GHI123JKLM")
       #expect(try list.entries().map(\.keyID) == ["MOCKKEY001", "ABC123DEFG"])
       #expect(try !list.file.text().contains("PRIVATE KEY-----\n"), "the private half stays where it is")
-      // Pushes by it are taken, without a restart.
+      // The server accepts pushes with the new key, without a restart.
       let credential = try mock.credential(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", key: file)
       let diagnosis = try await mock.examine(credential) { $0.topic = "a.b" }
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")
-      // And a server that starts now takes it too.
+      // A server that starts now accepts it too.
       let again = try CertificateFolder.open(path: mock.certificates.path)
       #expect(again.providerKeys.last?.publicKey.isSame(as: key.publicKey) == true)
 
@@ -94,9 +95,9 @@ import Testing
     }
   }
 
-  // MARK: - Files
+  // MARK: - Key files
 
-  /// A key file's content, and what is said of it.
+  /// The contents of a key file, and a part of the error message.
   @Test(arguments: [
     ("", "empty"), ("hello", "not a PEM text"), ("-----BEGIN CERTIFICATE-----\n", "a certificate"),
     ("-----BEGIN ENCRYPTED PRIVATE KEY-----\n", "decrypt it: openssl pkey -in"),
@@ -140,7 +141,7 @@ import Testing
     #expect(AppleKeyFile.keyID(in: path) == keyID)
   }
 
-  /// Arguments that cannot be used, and the flag that is named.
+  /// Invalid arguments, and the flag that the message names.
   @Test(arguments: [
     (["--key-id", "SHORT", "--team-id", "DEF123GHIJ"], "--key-id: \"SHORT\""),
     (["--key-id", "ABC123DEFG", "--team-id", "DEF-123-GH"], "--team-id: \"DEF-123-GH\""),
@@ -159,7 +160,7 @@ import Testing
     #expect(!WholeFile(path: folder.path + "/certs").exists, "nothing was made")
   }
 
-  // MARK: - The neighbour
+  // MARK: - Running server
 
   @Test func aServerThatNobodyNamedMayBeAway() async throws {
     let flags = try ServerFlags.parse([])

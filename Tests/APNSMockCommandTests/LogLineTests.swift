@@ -70,7 +70,7 @@ import Testing
     #expect(written.first?.contains("c1") == false)
   }
 
-  /// What a handler wrote.
+  /// The lines that a handler wrote.
   private final class Lines: Sendable {
     private let lines = Mutex<[String]>([])
     var all: [String] { lines.withLock { $0 } }

@@ -9,7 +9,7 @@ import Testing
   @Test func aStreamThatBlocksStopsNobodyWhoLogs() {
     let stream = Stream()
     let pipe = LogPipe(capacity: 10) { stream.write($0) }
-    // The first lines are in the writer's hands, or wait; none of these calls returns late.
+    // The first lines are being written, or wait in the queue; none of these calls blocks.
     for number in 0..<10 { pipe.write(Array("\(number)\n".utf8), gap: Self.gap) }
     #expect(stream.text.isEmpty)
     stream.open()

@@ -2,12 +2,12 @@ import Foundation
 import MockAPNS
 import NIOPosix
 
-/// The openssl program: an opinion that has nothing to do with this project.
+/// The openssl program, which is independent of this project.
 ///
-/// Nothing here waits on the thread of a test: there are few of them, and Foundation's way to wait for a process needs
-/// one of its own.
+/// Nothing here blocks the thread of a test: the pool has few threads, and waiting for a process with Foundation
+/// takes one.
 enum OpenSSLTool {
-  /// Runs it until it ends.
+  /// Runs openssl until it exits.
   static func run(_ arguments: [String]) async throws {
     let process = process(arguments)
     process.standardOutput = FileHandle.nullDevice
@@ -23,7 +23,7 @@ enum OpenSSLTool {
     guard status == 0 else { throw Failure(said: "openssl \(arguments.joined(separator: " ")) ended with \(status)") }
   }
 
-  /// Makes a certificate that signs itself, for one name.
+  /// Creates a self-signed certificate for one name.
   static func makeCertificate(subject: String, name: String, chain: String, key: String) async throws {
     try await run([
       "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", key, "-out", chain,
@@ -33,19 +33,19 @@ enum OpenSSLTool {
 
   /// Runs `openssl s_server` on a free port while `body` runs.
   ///
-  /// - Parameter arguments: what it is told besides its port.
+  /// - Parameter arguments: The arguments in addition to the port.
   static func serve(_ arguments: [String], _ body: (Endpoint) async throws -> Void) async throws {
     let process = process(["s_server", "-accept", "127.0.0.1:0", "-www"] + arguments)
     let output = Pipe()
     process.standardOutput = output
     try process.run()
-    // SIGTERM does not reach it: it inherits a signal mask from a thread that lets none through.
+    // SIGTERM does not reach the process: it inherits the signal mask of a thread that blocks all signals.
     defer { kill(process.processIdentifier, SIGKILL) }
     let endpoint = try await NIOThreadPool.singleton.runIfActive { try listening(output.fileHandleForReading) }
     try await body(endpoint)
   }
 
-  /// What it could not do.
+  /// A run of openssl that failed, with its output.
   struct Failure: Error {
     let said: String
   }
@@ -59,7 +59,7 @@ enum OpenSSLTool {
     return process
   }
 
-  /// It says "ACCEPT 127.0.0.1:40123" when it listens.
+  /// Returns the endpoint of the server, which prints "ACCEPT 127.0.0.1:40123" when it listens.
   private static func listening(_ output: FileHandle) throws -> Endpoint {
     var said = ""
     while true {

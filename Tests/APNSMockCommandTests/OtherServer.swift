@@ -3,9 +3,10 @@ import NIOCore
 import NIOPosix
 import TLSEngine
 
-/// What may listen where apns-mock was expected: it answers with bytes that are given, in plain text or by TLS.
+/// A server other than apns-mock that listens at the expected address and responds with given bytes, in plain text or
+/// over TLS.
 final class OtherServer: Sendable {
-  /// How it behaves.
+  /// The behaviour of the server.
   enum Manner: Sendable {
     /// Sends these bytes as soon as it has heard something.
     case plain([UInt8])
@@ -17,11 +18,11 @@ final class OtherServer: Sendable {
     case tls(TLSContext, [UInt8])
   }
 
-  /// Where it listens.
+  /// The address at which the server listens.
   let endpoint: Endpoint
   private let channel: any Channel
 
-  /// Runs `body` beside it.
+  /// Runs `body` while the server listens.
   static func run(_ manner: Manner, _ body: (Endpoint) async throws -> Void) async throws {
     let server = try await OtherServer(manner)
     do {
@@ -99,10 +100,12 @@ struct ServerCertificate {
   var chain: String { folder.path + "/server.pem" }
   var key: String { folder.path + "/server-key.pem" }
 
+  /// Creates the files.
+  ///
   /// - Parameters:
-  ///   - names: what the certificate bears.
-  ///   - permitted: what the authority may vouch for; nil for just these names.
-  ///   - days: its life, in days from now.
+  ///   - names: The names in the certificate.
+  ///   - permitted: The names that the authority may certify; nil for just `names`.
+  ///   - days: The certificate's validity, in days from now.
   init(names: [String] = ["localhost"], permitted: [String]? = nil, days: ClosedRange<Int64> = -1...10) throws {
     let now = ServerClock().now
     let day: Int64 = 86_400_000
@@ -120,7 +123,7 @@ struct ServerCertificate {
     _ = try folder.file("server-key.pem", try issued.key.pem)
   }
 
-  /// What a server needs to use it.
+  /// A TLS context for a server with this certificate.
   var context: TLSContext {
     get throws { try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: []) }
   }

@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// What commands print, and how they end.
+/// The output of commands, and how they exit.
 @Suite struct OutputTests {
   @Test(arguments: [
     (#"{"items":[]}"#, []), (#"{"items":[{"a":1}]}"#, [#"{"a":1}"#]),
@@ -49,14 +49,14 @@ import Testing
     (["topic=com.acme.*", "!status=200"], [("limit", "5")], "topic=com.acme.%2A&%21status=200&limit=5"),
     (["header.x=a=b&c"], [], "header.x=a%3Db%26c"), (["collapse_id="], [], "collapse_id="), ([], [], ""),
     (["topic=Grüße"], [], "topic=Gr%C3%BC%C3%9Fe"),
-    // The words of a query go together, in one argument or in several.
+    // The terms of a query are combined, in one argument or in several.
     (["status:410 topic:com.acme.*"], [], "q=status%3A410%20topic%3Acom.acme.%2A"),
     (["status:410", "!type:voip"], [("order", "desc")], "q=status%3A410%20%21type%3Avoip&order=desc"),
     (["since=2026-01-31T12:00:00Z", "is:retry"], [], "since=2026-01-31T12%3A00%3A00Z&q=is%3Aretry"),
-    // What could be several words is a query.
+    // An argument that could be several terms is a query.
     (["status=410 topic=x"], [], "q=status%3D410%20topic%3Dx"), (["text:a=b"], [], "q=text%3Aa%3Db"),
     (["status>=400"], [], "q=status%3E%3D400"), (["payload.\"/a=b\"=3"], [], "q=payload.%22%2Fa%3Db%22%3D3"),
-    // What is none either way, the server tells.
+    // An argument that is neither a parameter nor a query is left to the server.
     (["topic"], [], "q=topic"), (["=x"], [], "q=%3Dx"),
   ])
   func aFilterBecomesAQuery(_ words: [String], _ further: [(String, String)], _ query: String) throws {
@@ -113,7 +113,7 @@ import Testing
   ) throws {
     let error = try #require(throws: (any Error).self) {
       var command = try APNSMock.parseAsRoot(arguments)
-      // What was asked for is help, as a command.
+      // Help is returned as a command.
       try command.run()
     }
     let ending = Ending(of: error)
@@ -131,7 +131,7 @@ import Testing
   @Test func aFailureThatQuotesAFileSendsNothingToTheTerminal() {
     let failure = CommandFailure(.usage, "a \u{1B}[31mred\u{7}\u{85} key")
     #expect(Ending(of: failure).lines == [#"error: a \u{1B}[31mred\u{07}\u{0085} key"#])
-    // Who goes on says it in the middle of a line.
+    // In the description, which may be used within a line, the characters are escaped too.
     #expect(failure.description == #"a \u{1B}[31mred\u{07}\u{0085} key"#)
     #expect(CommandFailure(.usage, lines: ["a:1:1: \u{7}\nb"]).lines == [#"a:1:1: \u{07}\nb"#])
   }

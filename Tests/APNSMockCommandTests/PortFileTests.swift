@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// What a ready server writes down for scripts.
+/// The file that a ready server writes for scripts.
 @Suite struct PortFileTests {
   private static let example = PortFile(
     pid: 812, apns: [Endpoint(host: "127.0.0.1", port: 40123)], admin: Endpoint(host: "127.0.0.1", port: 40124),
@@ -62,7 +62,7 @@ import Testing
   }
 }
 
-/// A folder for one test, removed with it.
+/// A folder for one test, removed when the object is released.
 final class TemporaryFolder {
   let path: String
 
@@ -73,7 +73,7 @@ final class TemporaryFolder {
 
   deinit { try? FileManager.default.removeItem(atPath: path) }
 
-  /// Writes a file into it and gives its path.
+  /// Writes a file into the folder and returns its path.
   func file(_ name: String, _ text: String) throws -> String {
     let path = path + "/" + name
     try Files.replace(path, with: Array(text.utf8))

@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// `apns-mock profile`, `rule`, `faults` and `reset`, against a running server.
+/// The commands `apns-mock profile`, `rule`, `halt`, `resume` and `reset`, against a running server.
 @Suite struct ProfileCommandTests {
   private static func flags(_ mock: RunningMock) -> [String] { ["--json", "--admin", mock.admin.description] }
 

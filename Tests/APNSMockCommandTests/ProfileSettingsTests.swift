@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// The fault profile that `serve` begins with, and the folder of profiles.
+/// The initial fault profile of `serve`, and the folder of profiles.
 @Suite struct ProfileSettingsTests {
   private static let good = "name: mine\nparams: {rate: {type: probability, default: 1}}\n" + rules
   private static let rules =
@@ -70,9 +70,9 @@ import Testing
     #expect(settings.configuration.profile?.reference == "flaky-503?rate=0.75&streak=2")
   }
 
-  // MARK: - Mistakes
+  // MARK: - Errors
 
-  /// Settings that cannot be used, and the beginnings of the lines that say why.
+  /// Invalid settings, and the beginnings of the expected error lines.
   @Test(arguments: [
     (flags: ["flaky-504"], [:], ["error: --profile: unknown profile \"flaky-504\", did you mean \"flaky-503\"?"]),
     (

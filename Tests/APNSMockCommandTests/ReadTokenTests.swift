@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// What `doctor` reads in a provider token that was made elsewhere.
+/// The parts of a provider token made elsewhere that `doctor` reads.
 @Suite struct ReadTokenTests {
   private static func jwt(_ header: String, _ claims: String) -> String {
     [header, claims, "signature"].map { part in
@@ -11,7 +11,7 @@ import Testing
     }.joined(separator: ".")
   }
 
-  /// The claims, and the `iss` and `iat` in them.
+  /// The claims, and the expected `iss` and `iat`.
   @Test(arguments: [
     (#"{"iss":"DEF123GHIJ","iat":1700000000}"#, "DEF123GHIJ", 1_700_000_000 as Double?),
     (#"{"iat":1700000000.5,"iss":"T","sub":"~~~???"}"#, "T", 1_700_000_000.5),

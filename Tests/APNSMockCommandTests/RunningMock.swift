@@ -5,17 +5,17 @@ import TLSEngine
 
 @testable import APNSMockCommand
 
-/// A server with its admin listener on free ports, with certificates of its own, for one test.
+/// A server with its admin listener on free ports and its own certificates, for one test.
 struct RunningMock: Sendable {
   let server: MockServer
-  /// Its admin listener.
+  /// The address of the admin listener.
   let admin: Endpoint
 
-  /// Where providers connect.
+  /// The address to which providers connect.
   var apns: Endpoint { server.addresses[0] }
   var certificates: CertificateFolder { server.state.certificates }
 
-  /// Runs `body` beside a fresh server and stops it afterwards.
+  /// Runs `body` with a new server and stops it afterwards.
   static func run(
     _ change: (inout Configuration) -> Void = { _ in }, _ body: (RunningMock) async throws -> Void
   ) async throws {
@@ -40,13 +40,13 @@ struct RunningMock: Sendable {
     await server.stop()
   }
 
-  /// What its admin API tells.
+  /// Returns what the server's admin API reports.
   func known() async throws -> KnownServer {
     let running = try RunningServer(ServerFlags.parse(["--admin", admin.description]), environment: [:])
     return try await KnownServer(running, isNamed: true, patience: .seconds(10))
   }
 
-  /// A provider token of the folder's key, by this machine's clock unless it is said how old it is.
+  /// Returns a provider token of the folder's key, issued `age` seconds before this machine's current time.
   func credential(
     keyID: String = CertificateFolder.keyID, teamID: String = CertificateFolder.teamID, key: String? = nil,
     age: Int64 = 0
@@ -55,7 +55,7 @@ struct RunningMock: Sendable {
       keyAt: key ?? certificates.providerKeyPath, keyID: keyID, teamID: teamID, now: ServerClock().now - age * 1000)
   }
 
-  /// What `doctor` does with this server, unless `change` says otherwise.
+  /// Returns the diagnosis of `doctor` for this server; `change` modifies the examination.
   func examine(
     _ credential: Credential? = nil, isKnown: Bool = true, _ change: (inout Examination) -> Void = { _ in }
   ) async throws -> Diagnosis {
@@ -68,15 +68,15 @@ struct RunningMock: Sendable {
   }
 }
 
-/// Findings, as tests look at them.
+/// The findings of one examination, by check.
 struct Diagnosis: CustomStringConvertible {
   let findings: [DoctorFinding]
 
   subscript(check: DoctorCheck) -> DoctorFinding? { findings.first { $0.check == check } }
 
-  /// What is wrong.
+  /// The checks that failed.
   var failed: [DoctorCheck] { findings.filter { $0.result == .failed }.map(\.check) }
-  /// What was not looked at.
+  /// The checks that were skipped.
   var skipped: [DoctorCheck] { findings.filter { $0.result == .skipped }.map(\.check) }
 
   func repair(_ check: DoctorCheck) -> String { self[check]?.repair ?? "" }

@@ -6,9 +6,9 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// What commands ask a server that really runs.
+/// Requests that commands send to a running server.
 @Suite struct RunningServerConversationTests {
-  /// A server on free ports, with certificates of its own, as long as `body` runs.
+  /// Runs `body` with a server on free ports that has its own certificates.
   private static func withServer(
     adminToken: String? = nil, _ body: (MockServer, _ admin: Endpoint) async throws -> Void
   ) async throws {

@@ -89,7 +89,7 @@ import Testing
   }
 
   @Test func nobodyThereIsOneLineThatSaysWhatToDo() async throws {
-    // Port 1 is tcpmux, which nothing here serves.
+    // Port 1 is tcpmux, and nothing listens on it here.
     let server = try RunningServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
     let error = try await #require(throws: CommandFailure.self) { try await server.client.request(.GET, "/readyz") }
     #expect(error.status == .unreachable)

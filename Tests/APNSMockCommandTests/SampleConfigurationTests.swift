@@ -4,7 +4,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// What `config sample` prints.
+/// The output of `config sample`.
 @Suite struct SampleConfigurationTests {
   @Test func changesNothing() {
     let file = ConfigurationFile(path: "sample.yaml", yaml: SampleConfiguration.yaml)
@@ -14,7 +14,7 @@ import Testing
     #expect(settings.profile != nil)
     settings.profile = nil
     let defaults = ServeSettings()
-    // Dictionaries are equal and yet list their elements in different orders.
+    // Equal dictionaries may list their elements in different orders.
     settings.configuration.profiles = defaults.configuration.profiles
     #expect(String(reflecting: settings) == String(reflecting: defaults))
   }

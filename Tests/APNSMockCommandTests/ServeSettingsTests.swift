@@ -8,7 +8,7 @@ import Testing
 @testable import APNSMockCommand
 import Notation
 
-/// What each setting takes, and what it does.
+/// The values that each setting accepts, and their effects.
 @Suite struct ServeSettingsTests {
   typealias Expectation = @Sendable (ServeSettings) -> Bool
 

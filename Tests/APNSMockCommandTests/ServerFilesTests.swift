@@ -5,7 +5,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// Which CA and key a client uses, and the provider token it makes of them.
+/// The CA and the key that a client uses, and the provider token made with them.
 @Suite struct ServerFilesTests {
   private static let portFile = PortFile(
     pid: 1, apns: [], admin: nil, ca: "/p/ca.pem", keyID: "PKEY", teamID: "PTEAM", key: "/p/key.p8",

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// Flag over variable over file over default.
+/// The priority of settings: flag, environment variable, file, default.
 @Suite struct SettingSourcesTests {
   private static func file(_ yaml: String) -> ConfigurationFile { ConfigurationFile(path: "mock.yaml", yaml: yaml) }
 

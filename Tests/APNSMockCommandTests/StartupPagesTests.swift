@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// Which mappings are given back, from what Linux tells of them.
+/// Selection of the mappings whose pages are returned to the system, from Linux's list of mappings.
 @Suite struct StartupPagesTests {
   private func mapping(_ first: String, anonymous: String) -> String {
     """

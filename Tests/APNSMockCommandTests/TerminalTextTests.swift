@@ -2,7 +2,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// What a terminal is shown of text that came from outside.
+/// Escaping of external text for terminals.
 @Suite struct TerminalTextTests {
   @Test(arguments: [
     ("plain, ä, 漢, 👍\tand\n", "plain, ä, 漢, 👍\tand\n"), ("\u{1B}[31mred\u{1B}[0m", "\u{1B}[31mred\u{1B}[0m"),

@@ -3,7 +3,7 @@ import Testing
 
 @testable import APNSMockCommand
 
-/// Files that say what is expected, and the XML about what came of it.
+/// Files with expectations, and the JUnit report on them.
 @Suite struct VerificationFileTests {
   static func json(_ text: String) throws -> String {
     String(decoding: try VerificationFile(Array(text.utf8), name: "file").json, as: UTF8.self)
@@ -71,7 +71,8 @@ import Testing
     (yaml, "/expect/0/count", "file:5:3: "), (yaml, "/expect/0/match/payload/a~1b", "file:4:15: "),
     (yaml, "/order/0", "file:6:9: "), (yaml, "/expect/0/missing", "file:2:3: "), (yaml, "", "file:1:1: "),
     (#"{"expect": [1, {"x": 2}]}"#, "/expect/1/x", "file:1:17: "),
-    // A pair of escaped surrogates is JSON, but not to every reader of YAML: then the pointer has to do.
+    // An escaped surrogate pair is valid JSON, but not all YAML parsers accept it: then the error names only the
+    // pointer.
     (#"{"expect": ["\ud83d\ude00"]}"#, "/expect/0", "file: /expect/0: "),
   ])
   func pointsToTheLine(text: String, pointer: String, start: String) throws {
