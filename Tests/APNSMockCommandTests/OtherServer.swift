@@ -8,13 +8,13 @@ import TLSEngine
 final class OtherServer: Sendable {
   /// The behaviour of the server.
   enum Manner: Sendable {
-    /// Sends these bytes as soon as it has heard something.
+    /// Sends these bytes when it has received something.
     case plain([UInt8])
-    /// Says nothing.
+    /// Accepts connections and sends nothing.
     case silent
-    /// Closes what it has accepted.
+    /// Closes accepted connections.
     case closing
-    /// Goes through the handshake, agrees on h2, and then sends these bytes.
+    /// Completes the handshake with h2, and then sends these bytes.
     case tls(TLSContext, [UInt8])
   }
 

@@ -214,7 +214,8 @@ import Testing
       session.reset(stream, code: .internalError)
       #expect(session.drained().map(\.type) == [3])
     }
-    // The session no longer remembers the reset of stream 5, so it cannot tell the closed streams 1 and 3 from it.
+    // The session no longer remembers the reset of stream 5, so it cannot distinguish the closed streams 1 and 3 from
+    // it.
     for id: Int32 in [1, 3, 5, 7, 133] {
       #expect(try session.feed(Frame.request(id) + Frame.data(id, count: 2)).isEmpty)
       #expect(goAway(of: session) == nil)

@@ -2,7 +2,8 @@ import HTTP2Session
 import HTTPMessage
 import Testing
 
-/// Time limits for what a client owes. One check (`endOverdueStreams`) stands for ten seconds.
+/// Time limits for headers, bodies and flow-control windows that a client must provide. One call of
+/// `endOverdueStreams` stands for ten seconds.
 @Suite struct OverdueTests {
   private let patience = Int(HTTP2Limits.maxLooks)
 

@@ -194,7 +194,7 @@ import Testing
     #expect(isPassed == true)
   }
 
-  // MARK: - All together
+  // MARK: - Order, other pushes, findings
 
   static let three = """
     {'name':'a','match':{'topic':'a'}},{'name':'b','match':{'topic':'b'}},{'name':'c','match':{'topic':'c'},'count':0},\

@@ -119,7 +119,7 @@ import Testing
     let inbox = Inbox()
     inbox.append(Self.record())
     let wait = try await Self.begin("count=2", in: inbox)
-    // Until the wait has counted, nothing else can make this end.
+    // This can end only after the pending wait has counted the first push.
     let first = await inbox.wait(for: try Self.query(""))
     #expect(first.isSatisfied)
     while inbox.watch.listenerCount == 0 { await Task.yield() }

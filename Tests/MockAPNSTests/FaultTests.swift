@@ -18,7 +18,7 @@ import Testing
       timeToLive: nil)
   }
 
-  /// The expected end of a push under a rule.
+  /// The expected result of a push to which a rule applies.
   struct Ending: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var action: Action
