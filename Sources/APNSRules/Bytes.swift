@@ -1,5 +1,5 @@
 internal import Foundation
-internal import HTTPMessage
+public import HTTPMessage
 
 /// Comparisons of received bytes, without converting them to `String`.
 extension UnsafeRawBufferPointer {
@@ -76,5 +76,22 @@ extension UInt64 {
   fileprivate var isHexadecimal: Bool {
     let letters = (self | .smallLetters).marks(from: 0x61, through: 0x66)
     return self & .highBits == 0 && marks(from: 0x30, through: 0x39) | letters == .highBits
+  }
+}
+
+/// An optional range of a header list, stored in four bytes; an `Optional<ByteRange>` takes six.
+@propertyWrapper
+public struct CompactRange: Sendable, Equatable {
+  /// The offset in the lower half, the count in the upper half. All ones mean nil: a header list with that range
+  /// would be twice as long as the maximum.
+  private var bits = UInt32.max
+
+  /// Creates an empty value.
+  public init() {}
+
+  /// The range, or nil.
+  public var wrappedValue: ByteRange? {
+    get { bits == .max ? nil : ByteRange(offset: Int(bits & 0xFFFF), count: Int(bits >> 16)) }
+    set { bits = newValue.map { UInt32($0.offset) | UInt32($0.count) << 16 } ?? .max }
   }
 }

@@ -45,3 +45,78 @@ public struct HTTP2Settings: Sendable, Equatable {
     return entries
   }
 }
+
+/// The limits of a server session, apart from the stream limit that it advertises.
+public enum HTTP2Limits {
+  /// SETTINGS_HEADER_TABLE_SIZE as sent by APNs (Protocol.md, section 9.1, observed).
+  public static let headerTableSize: UInt32 = 4096
+  /// SETTINGS_MAX_FRAME_SIZE as sent by APNs (Protocol.md, section 9.1, observed).
+  public static let maxFrameSize: UInt32 = 16384
+  /// SETTINGS_MAX_HEADER_LIST_SIZE as sent by APNs (Protocol.md, section 9.1, observed); a larger list gets status
+  /// 431.
+  public static let maxHeaderListSize = 8000
+  /// Bytes of fields beyond `maxHeaderListSize` that are received in order to respond with 431, counted as header
+  /// lists are. One byte on the wire may represent 4 kB of them (HPACK table), so a larger list is treated as an
+  /// attack and ends the connection.
+  public static let maxHeaderExcess = 65536
+  /// Body bytes received of one request before it is answered without waiting for its end.
+  public static let maxBodySize = 65536
+  /// Streams a connection may open before it has acknowledged our limit. nghttp2 refuses streams above this number.
+  public static let hardStreamLimit: UInt32 = 4000
+  /// The interval at which `endOverdueStreams` must be called.
+  public static let lookInterval = Duration.seconds(10)
+  /// The number of `endOverdueStreams` calls that a request may take to be received, and a response to be accepted:
+  /// 30 to 40 s. nginx allows 60 s between two reads. A push has about 5 kB.
+  public static let maxLooks: UInt8 = 3
+  /// Streams that may be reset between two `endOverdueStreams` calls, by the client or because they violate HTTP/2.
+  /// Equals a provider that gives up each of 1000 streams after one second; providers reach that only while a rule
+  /// delays pushes.
+  public static let maxResets = 10_000
+  /// The largest flow-control window (RFC 9113 section 6.9.1).
+  static let maxWindowSize: UInt32 = 0x7FFF_FFFF
+}
+
+/// The announced MAX_CONCURRENT_STREAMS values, the acknowledged value, and the limit that may be enforced.
+///
+/// APNs serves the streams that a client opened before it acknowledged a limit: many clients send requests before
+/// they have read the server's SETTINGS. Only exceeding an acknowledged limit is a violation. The peer may use a
+/// raised limit as soon as it has read it, so it applies from its announcement.
+struct StreamLimits {
+  private var unsent: [UInt32] = []
+  /// One element per SETTINGS frame; nil for a frame without a stream limit.
+  private var unacknowledged: [UInt32?] = []
+  private var acknowledgedLimit: UInt32?
+
+  /// The largest number of open streams that is allowed now; nil before the first acknowledgement.
+  private(set) var enforced: UInt32?
+
+  /// Records that a SETTINGS frame will be sent, with this limit if it contains one.
+  mutating func announce(_ limit: UInt32?) {
+    if let limit { unsent.append(limit) }
+    unacknowledged.append(limit)
+    update()
+  }
+
+  /// Records a SETTINGS acknowledgement, which applies to the oldest unacknowledged frame.
+  mutating func acknowledged() {
+    guard !unacknowledged.isEmpty else { return }
+    acknowledgedLimit = unacknowledged.removeFirst() ?? acknowledgedLimit
+    update()
+  }
+
+  private mutating func update() {
+    enforced = acknowledgedLimit.map { max($0, unacknowledged.compactMap(\.self).max() ?? 0) }
+  }
+
+  /// Writes the announced limit into the MAX_CONCURRENT_STREAMS entry of the SETTINGS frame at `start..<end`.
+  mutating func patchSettings(in output: inout [UInt8], frameAt start: Int, end: Int) {
+    // Nine bytes of frame header, then entries of six bytes: identifier (2) and value (4), big-endian.
+    for entry in stride(from: start + 9, through: end - 6, by: 6)
+    where output[entry] == 0 && output[entry + 1] == UInt8(APNS_SETTING_MAX_CONCURRENT_STREAMS) {
+      guard !unsent.isEmpty else { return }
+      let limit = unsent.removeFirst()
+      for byte in 0..<4 { output[entry + 2 + byte] = UInt8(truncatingIfNeeded: limit >> (24 - 8 * UInt32(byte))) }
+      return
+    }
+  }
+}

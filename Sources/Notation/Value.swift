@@ -72,3 +72,83 @@ public enum Value {
     return text
   }
 }
+
+extension String {
+  /// The string quoted as one word of a POSIX shell.
+  public var shellQuoted: String {
+    let isPlain = utf8.allSatisfy { byte in
+      switch byte {
+      case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
+      default: "-._~/:=,@%+".utf8.contains(byte)
+      }
+    }
+    return isPlain && !isEmpty ? self : "'" + replacing("'", with: #"'\''"#) + "'"
+  }
+}
+
+/// Parses sizes in bytes.
+public enum WrittenSize {
+  /// Parses a number, decimals allowed, with one of the units `B K KiB M MiB G GiB` (each 1024 times the previous
+  /// one) or without a unit. Nil if the text is invalid, or for 8 EiB or more.
+  public static func bytes(_ text: some StringProtocol) -> Int? {
+    let digits = text.prefix { ("0"..."9").contains($0) || $0 == "." }
+    let unit = text.dropFirst(digits.count).drop { $0 == " " }
+    let factor: Double
+    switch unit.lowercased() {
+    case "", "b": factor = 1
+    case "k", "kib": factor = 1024
+    case "m", "mib": factor = 1_048_576
+    case "g", "gib": factor = 1_073_741_824
+    default: return nil
+    }
+    guard let value = Double(digits) else { return nil }
+    return Int(exactly: (value * factor).rounded(.down))
+  }
+}
+
+/// Suggestions for misspelt names.
+public enum Spelling {
+  /// Returns the name most similar to `word`; nil if more than a third of its letters differ.
+  public static func nearest(to word: String, among names: some Sequence<String>) -> String? {
+    let word = word.lowercased().replacing("-", with: "_")
+    // Limit the length: the distance takes time proportional to the product of both lengths.
+    let letters = Array(word.unicodeScalars.prefix(64))
+    // A name that begins or ends with the whole word is similar at any length: `token` for `device_token`.
+    let near = names.map { name in
+      let other = name.lowercased().replacing("-", with: "_")
+      let isPart = word.count >= 3 && (other.hasPrefix(word) || other.hasSuffix(word))
+      return (name: name, distance: isPart ? 1 : distance(letters, Array(other.unicodeScalars)))
+    }
+    guard let best = near.min(by: { $0.distance < $1.distance }), best.distance <= max(1, best.name.count / 3) else {
+      return nil
+    }
+    return best.name
+  }
+
+  /// Returns the number of insertions, deletions, substitutions and swaps of adjacent letters between two words.
+  private static func distance(_ one: [Unicode.Scalar], _ other: [Unicode.Scalar]) -> Int {
+    var beforeLast: [Int] = []
+    var last = Array(0...other.count)
+    for (row, letter) in one.enumerated() {
+      var current = [row + 1]
+      for (column, otherLetter) in other.enumerated() {
+        var best = min(last[column + 1] + 1, current[column] + 1, last[column] + (letter == otherLetter ? 0 : 1))
+        if row > 0, column > 0, letter == other[column - 1], one[row - 1] == otherLetter {
+          best = min(best, beforeLast[column - 1] + 1)
+        }
+        current.append(best)
+      }
+      beforeLast = last
+      last = current
+    }
+    return last[other.count]
+  }
+}
+
+extension [String] {
+  /// The elements as text, such as `a, b or c`.
+  public var spokenChoice: String {
+    guard let last, count > 1 else { return first ?? "" }
+    return dropLast().joined(separator: ", ") + " or " + last
+  }
+}

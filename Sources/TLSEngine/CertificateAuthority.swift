@@ -130,3 +130,95 @@ public struct CertificateAuthority: Sendable {
     return Issued(certificate: try draft.signed(by: key, issuer: certificate), key: leafKey)
   }
 }
+
+/// Server certificates that a client must reject, each for exactly one reason.
+extension CertificateAuthority {
+  private static let day: Int64 = 86_400_000
+
+  /// Issues a certificate for `names` that expired a day ago.
+  ///
+  /// - Parameter now: milliseconds since 1970, by the clock of the clients.
+  /// - Throws: `TLSError` if OpenSSL fails.
+  public func issueExpiredServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
+    try identity(issueServer(names: names, valid: (now - 91 * Self.day)...(now - Self.day)))
+  }
+
+  /// Issues a valid certificate for a name not in `names`: `wrong.invalid`, or, if the authority's name constraints
+  /// exclude that, one of `names` with the prefix `wrong.`. A client that checks only the chain accepts it.
+  ///
+  /// - Parameters:
+  ///   - names: the server's names.
+  ///   - now: milliseconds since 1970, by the clock of the clients.
+  /// - Throws: `TLSError` if the authority permits none of these names, or OpenSSL fails.
+  public func issueMisnamedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
+    let wrong = (["invalid"] + names.compactMap(Self.domain)).compactMap { CertificateName("wrong." + $0) }
+    guard let name = try wrong.first(where: { try !names.contains($0) && certificate.permits($0) }) else {
+      throw TLSError("the certificate authority permits no name but the server's own")
+    }
+    return try identity(issueServer(names: [name], valid: Self.present(now)))
+  }
+
+  /// Issues a valid certificate for `names` from a temporary authority that no client trusts.
+  ///
+  /// - Parameter now: milliseconds since 1970, by the clock of the clients.
+  /// - Throws: `TLSError` if OpenSSL fails.
+  public static func issueUntrustedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
+    var permitted = PermittedNames()
+    for name in names { permitted.add(name) }
+    let stranger = try CertificateAuthority(
+      commonName: "apns-mock untrusted CA", permitted: permitted, valid: present(now))
+    return try stranger.identity(stranger.issueServer(names: names, valid: present(now)))
+  }
+
+  private func identity(_ issued: Issued) -> ServerIdentity {
+    ServerIdentity(chain: [issued.certificate, certificate], key: issued.key)
+  }
+
+  private static func present(_ now: Int64) -> ClosedRange<Int64> { (now - day)...(now + 397 * day) }
+
+  /// A domain whose subdomains the authority is likely to permit.
+  private static func domain(_ name: CertificateName) -> String? {
+    guard case .domain(let name) = name else { return nil }
+    return name.hasPrefix("*.") ? String(name.dropFirst(2)) : name
+  }
+}
+
+/// The first reason OpenSSL found not to trust a peer's certificate (RFC 5280 section 6).
+public struct CertificateFault: Sendable, Equatable {
+  /// The kinds of fault, by the required remedy.
+  public enum Kind: Sendable {
+    /// No trusted authority issued it.
+    case unknownAuthority
+    /// The certificate or one of its issuers has expired.
+    case expired
+    /// The certificate or one of its issuers is not valid yet.
+    case notYetValid
+    /// The name constraints of its authority exclude one of its names.
+    case nameOutsideAuthority
+    /// Any other fault.
+    case other
+  }
+
+  /// The kind of fault.
+  public let kind: Kind
+  /// OpenSSL's description.
+  public let text: String
+
+  /// Creates a fault.
+  ///
+  /// - Parameter code: one of OpenSSL's `X509_V_ERR_…` codes.
+  init(code: Int32) {
+    switch code {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,
+      X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE, X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT,
+      X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN, X509_V_ERR_CERT_SIGNATURE_FAILURE, X509_V_ERR_CERT_UNTRUSTED,
+      X509_V_ERR_AKID_SKID_MISMATCH, X509_V_ERR_AKID_ISSUER_SERIAL_MISMATCH, X509_V_ERR_SUBJECT_ISSUER_MISMATCH:
+      kind = .unknownAuthority
+    case X509_V_ERR_CERT_HAS_EXPIRED: kind = .expired
+    case X509_V_ERR_CERT_NOT_YET_VALID: kind = .notYetValid
+    case X509_V_ERR_PERMITTED_VIOLATION, X509_V_ERR_EXCLUDED_VIOLATION: kind = .nameOutsideAuthority
+    default: kind = .other
+    }
+    text = X509_verify_cert_error_string(Int(code)).map { String(cString: $0) } ?? "error \(code)"
+  }
+}

@@ -26,3 +26,40 @@ public enum SHA256 {
     return Hexadecimal.text(digest)
   }
 }
+
+/// The hash algorithm of a signature. Apple requires SHA-256 (`ES256`); some providers, such as the PHP library
+/// pushok, sign with SHA-512 and the same P-256 key and call it `ES512`.
+public enum SignatureHash: Sendable {
+  /// SHA-256, as in JWA `ES256` (RFC 7518 section 3.4).
+  case sha256
+  /// SHA-512.
+  case sha512
+
+  // Fetched once per process; immutable, reference counted, never freed, safe to use from any thread.
+  nonisolated(unsafe) private static let sha256Algorithm = EVP_MD_fetch(nil, "SHA2-256", nil) ?? EVP_sha256()
+  nonisolated(unsafe) private static let sha512Algorithm = EVP_MD_fetch(nil, "SHA2-512", nil) ?? EVP_sha512()
+
+  /// OpenSSL's algorithm; the pointer is valid for the lifetime of the process.
+  var algorithm: OpaquePointer? {
+    switch self {
+    case .sha256: Self.sha256Algorithm
+    case .sha512: Self.sha512Algorithm
+    }
+  }
+}
+
+/// Conversion of bytes to hexadecimal text.
+enum Hexadecimal {
+  private static let digits = [UInt8]("0123456789abcdef".utf8)
+
+  /// Returns two lower-case digits per byte.
+  static func text(_ bytes: [UInt8]) -> String {
+    var text: [UInt8] = []
+    text.reserveCapacity(bytes.count * 2)
+    for byte in bytes {
+      text.append(digits[Int(byte >> 4)])
+      text.append(digits[Int(byte & 15)])
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

@@ -29,3 +29,37 @@ public struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {
     }
   }
 }
+
+/// TLS alerts (RFC 8446 section 6), and `no_renegotiation` of RFC 5246.
+public enum TLSAlert {
+  /// The names of all alerts, such as `handshake_failure`, in the order of their codes.
+  public static let names = table.map(\.name)
+
+  /// Returns the code of an alert; nil if no alert has this name.
+  public static func code(named name: String) -> UInt8? { table.first { $0.name == name }?.code }
+
+  /// Returns the name of an alert; nil if no alert has this code.
+  public static func name(of code: UInt8) -> String? { table.first { $0.code == code }?.name }
+
+  /// Returns an alert with any code as an unencrypted record, to be sent instead of a ServerHello. Its level is
+  /// fatal, except for `close_notify` and `user_canceled`.
+  public static func record(code: UInt8) -> [UInt8] {
+    let level: UInt8 = code == closeNotify || code == userCanceled ? 1 : 2
+    // Content type alert, the record version of all TLS versions since 1.2, length.
+    return [21, 3, 3, 0, 2, level, code]
+  }
+
+  private static let closeNotify: UInt8 = 0
+  private static let userCanceled: UInt8 = 90
+
+  private static let table: [(code: UInt8, name: String)] = [
+    (closeNotify, "close_notify"), (10, "unexpected_message"), (20, "bad_record_mac"), (22, "record_overflow"),
+    (40, "handshake_failure"), (42, "bad_certificate"), (43, "unsupported_certificate"), (44, "certificate_revoked"),
+    (45, "certificate_expired"), (46, "certificate_unknown"), (47, "illegal_parameter"), (48, "unknown_ca"),
+    (49, "access_denied"), (50, "decode_error"), (51, "decrypt_error"), (70, "protocol_version"),
+    (71, "insufficient_security"), (80, "internal_error"), (86, "inappropriate_fallback"),
+    (userCanceled, "user_canceled"), (100, "no_renegotiation"), (109, "missing_extension"),
+    (110, "unsupported_extension"), (112, "unrecognized_name"), (113, "bad_certificate_status_response"),
+    (115, "unknown_psk_identity"), (116, "certificate_required"), (120, "no_application_protocol"),
+  ]
+}

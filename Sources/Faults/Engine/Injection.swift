@@ -116,3 +116,110 @@ public struct Decision: Sendable, Equatable {
   /// Whether the decision changes nothing.
   public var isEmpty: Bool { additions.isEmpty && outcome == nil }
 }
+
+/// The injections for one push, beginning with the one that decided the outcome, if any. A single injection, the
+/// usual case, needs no array.
+public struct Injections: Sendable, Equatable, RandomAccessCollection, ExpressibleByArrayLiteral {
+  // Stored in parts, because the runtime copies an optional of the whole far more slowly.
+  private var deed: Injection.Deed?
+  private var chance = Injection.Chance()
+  private var others: [Injection] = []
+
+  private var one: Injection? { deed.map { Injection($0, chance) } }
+
+  /// Creates a collection of one injection.
+  public init(_ injection: Injection) { begin(with: injection) }
+
+  /// Creates a collection with the injections in the given order.
+  public init(_ injections: some Sequence<Injection>) {
+    for injection in injections { append(injection) }
+  }
+
+  /// Creates a collection with the injections in the given order.
+  public init(arrayLiteral injections: Injection...) { self.init(injections) }
+
+  /// 0.
+  public var startIndex: Int { 0 }
+  /// The number of injections.
+  public var endIndex: Int { deed == nil ? 0 : others.count + 1 }
+
+  /// The injection at `position`, from 0.
+  public subscript(position: Int) -> Injection {
+    if position == 0, let one { return one }
+    return others[position - 1]
+  }
+
+  /// Appends an injection.
+  public mutating func append(_ injection: Injection) {
+    if deed == nil { begin(with: injection) } else { others.append(injection) }
+  }
+
+  /// Inserts the deciding injection at the front.
+  public mutating func prepend(_ injection: Injection) {
+    if let one { others.insert(one, at: 0) }
+    begin(with: injection)
+  }
+
+  private mutating func begin(with injection: Injection) {
+    deed = injection.deed
+    chance = injection.chance
+  }
+}
+
+/// The number of injections per rule and action since the server started. Resets and changes of rules do not affect
+/// it.
+struct InjectionCounts: Sendable {
+  /// A rule and the action it carried out.
+  struct Key: Hashable, Sendable {
+    var rule: String
+    var action: Action.Name
+  }
+
+  /// The maximum number of keys counted separately; further ones are counted under the rule name `other`.
+  static let limit = 200
+
+  private var places: [Key: Int] = [:]
+  private var counts: [(key: Key, count: Int)] = []
+
+  /// All counts, unordered.
+  var all: [(key: Key, count: Int)] { counts }
+
+  /// Counts an injection.
+  ///
+  /// - Returns: the index of its count, for `add(at:)`.
+  mutating func add(_ injection: Injection) -> Int {
+    var key = Key(rule: injection.rule, action: injection.action.name)
+    if counts.count >= Self.limit, places[key] == nil { key.rule = "other" }
+    if let place = places[key] {
+      counts[place].count += 1
+      return place
+    }
+    places[key] = counts.count
+    counts.append((key, 1))
+    return counts.count - 1
+  }
+
+  /// Counts another injection of the same rule and action.
+  mutating func add(at place: Int) { counts[place].count += 1 }
+}
+
+/// An injection as records store it: without a strong reference, so that it can be copied and discarded as plain
+/// bytes.
+///
+/// The owner must keep `referent` alive for as long as the value is used.
+package struct KeptInjection: Sendable {
+  private let deed: Unmanaged<Injection.Deed>
+  private let chance: Injection.Chance
+
+  /// Packs an injection.
+  package init(_ injection: borrowing Injection) {
+    deed = .passUnretained(injection.deed)
+    chance = injection.chance
+  }
+
+  /// The injection.
+  package var injection: Injection { Injection(deed.takeUnretainedValue(), chance) }
+
+  /// The object that the owner must keep alive.
+  package var referent: Unmanaged<AnyObject> { .fromOpaque(deed.toOpaque()) }
+}

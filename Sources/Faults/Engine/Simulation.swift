@@ -1,7 +1,7 @@
 internal import APNSRules
 internal import Foundation
 internal import HTTPMessage
-internal import Notation
+public import Notation
 
 /// A simulation of a profile with generated pushes and without a network, which shows what its probabilities and
 /// counts amount to.
@@ -231,6 +231,85 @@ extension Action {
     switch self {
     case .resetConnection, .goAway, .close, .drain: true
     default: false
+    }
+  }
+}
+
+/// The result of a simulation.
+public struct SimulationResult: Sendable, Equatable {
+  /// A count with a name.
+  public struct Count: Sendable, Equatable {
+    /// The name of what is counted.
+    public let name: String
+    /// The number of occurrences.
+    public let count: Int
+  }
+
+  /// The profile's name.
+  public let profile: String
+  /// The seed of all draws.
+  public let seed: UInt64
+  /// The number of pushes sent.
+  public let pushes: Int
+  /// The outcomes of the pushes, the most frequent first: status and reason of the response, or the name of the
+  /// action that prevented one. The counts add up to `pushes`.
+  public let outcomes: [Count]
+  /// The actions added to outcomes or connections, the most frequent first.
+  public let additions: [Count]
+  /// The actions that ended connections between pushes, the most frequent first.
+  public let connectionEnds: [Count]
+  /// The number of times each rule fired, in evaluation order.
+  public let rules: [Count]
+
+  static func sorted(_ counts: [String: Int]) -> [Count] {
+    counts.map { Count(name: $0.key, count: $0.value) }.sorted { ($1.count, $0.name) < ($0.count, $1.name) }
+  }
+
+  /// The result as a table for users.
+  public var text: String {
+    let parts = [
+      ("outcomes", outcomes), ("added", additions), ("connections ended", connectionEnds), ("rules fired", rules),
+    ]
+    let width = parts.flatMap(\.1).reduce(0) { max($0, $1.name.count) }
+    let digits = String(pushes).count
+    var text = "profile \(profile), seed \(seed): \(pushes) pushes"
+    for (title, counts) in parts where !counts.isEmpty {
+      text += "\n\(title)"
+      for entry in counts {
+        let count = String(entry.count)
+        text += "\n  " + entry.name + String(repeating: " ", count: width - entry.name.count) + "  "
+        text += String(repeating: " ", count: max(0, digits - count.count)) + count
+        if title == "outcomes" { text += "  \(Self.percent(entry.count, of: pushes))" }
+      }
+    }
+    return text
+  }
+
+  /// Returns a percentage such as `15.3%`.
+  private static func percent(_ part: Int, of whole: Int) -> String {
+    let tenths = whole > 0 ? (part * 1000 + whole / 2) / whole : 0
+    return "\(tenths / 10).\(tenths % 10)%"
+  }
+
+  /// Writes the result to `writer` as a JSON object.
+  public func write(to writer: inout JSONWriter) {
+    write(to: &writer) { _ in }
+  }
+
+  /// Writes the result to `writer` as a JSON object, with additional members at its end.
+  public func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
+    writer.object { writer in
+      writer.member("profile", profile)
+      writer.member("seed", seed)
+      writer.member("pushes", pushes)
+      for (name, counts) in [
+        ("outcomes", outcomes), ("additions", additions), ("connection_ends", connectionEnds), ("rules", rules),
+      ] {
+        writer.objectMember(name) { writer in
+          for entry in counts { writer.member(entry.name, entry.count) }
+        }
+      }
+      members(&writer)
     }
   }
 }

@@ -69,3 +69,141 @@ public struct FieldQuery: Sendable, Equatable {
       .replacing(" or not ", with: ", not ")
   }
 }
+
+/// A field of the inbox's query language that a rule's query can use, because it is known when a request is
+/// complete. The raw values are the field names.
+enum QueryField: String, CaseIterable, Sendable {
+  case deviceToken = "device_token"
+  case topic
+  case pushType = "push_type"
+  case priority
+  case apnsID = "apns_id"
+  case collapseID = "collapse_id"
+  case attempt
+  case connection
+  case listener
+  case keyID = "key_id"
+  case teamID = "team_id"
+  case size
+  case sizeGreater = "size_gt"
+  case sizeLess = "size_lt"
+  case text
+
+  /// The short names of fields.
+  static let aliases: [String: QueryField] = [
+    "token": .deviceToken, "type": .pushType, "id": .apnsID, "collapse": .collapseID, "larger": .sizeGreater,
+    "smaller": .sizeLess,
+  ]
+
+  /// The inbox's fields that a rule's query cannot use, because they are known only after the response or refer to a
+  /// position in the inbox. The values suggest a replacement.
+  static let others: [String: String] = [
+    "status": "write when: {status: …} with at: response",
+    "reason": "write when: {reason: …} with at: response",
+    "is": "write attempt:1 for is:first, attempt:>1 for is:retry",
+    "rule": "", "profile": "", "finding": "", "outcome": "", "accepted": "", "push_key": "", "since": "", "until": "",
+    "after": "", "before": "",
+  ]
+
+  /// The names that a rule's query can use, in the order in which messages list them.
+  static let names = allCases.map(\.rawValue) + ["larger", "smaller", "payload./pointer", "header.name"]
+
+  /// The subject that the field examines.
+  var subject: Condition.Subject {
+    switch self {
+    case .deviceToken: .deviceToken
+    case .topic: .topic
+    case .pushType: .pushType
+    case .priority: .priority
+    case .apnsID: .apnsID
+    case .collapseID: .collapseID
+    case .attempt: .attempt
+    case .connection: .connection
+    case .listener: .listener
+    case .keyID: .keyID
+    case .teamID: .teamID
+    case .size, .sizeGreater, .sizeLess: .size
+    case .text: .text
+    }
+  }
+
+  /// Returns the test for a value; nil if the field cannot have this value.
+  func test(_ value: QueryValue) -> FieldQuery.Test? {
+    switch self {
+    case .priority, .attempt, .listener:
+      value.digitsPattern.map { .text($0) } ?? value.wholeNumbers().map { .number($0) }
+    case .size: value.sizes().map { .number($0) }
+    case .sizeGreater: value.sizes(.above).map { .number($0) }
+    case .sizeLess: value.sizes(.below).map { .number($0) }
+    case .text: value.anywherePattern.map { .text($0) }
+    default: .text(TextPattern(pieces: value.pieces, foldsCase: subject.foldsCase))
+    }
+  }
+
+  /// The allowed values in words.
+  var forms: String {
+    switch self {
+    case .priority, .attempt, .listener: QueryValue.numberForms
+    case .size: QueryValue.sizeForms + QueryValue.sizeBounds
+    case .sizeGreater, .sizeLess: QueryValue.sizeForms
+    default: "a string"
+    }
+  }
+}
+
+extension Condition {
+  /// Parses a query into tests, one for each field.
+  ///
+  /// - Throws: `FilterError` with the position in the text.
+  static func tests(query text: String) throws(FilterError) -> [Test] {
+    var groups: [(key: String, subject: Subject, query: FieldQuery)] = []
+    var count = 0
+    try QueryText.read(text) { term throws(FilterError) in
+      let (key, subject, field) = try subject(of: term.name)
+      if term.value.text.isEmpty && !term.value.isQuoted { throw FilterError(fieldWithoutValue: term.name) }
+      count += 1
+      guard count <= QueryText.maxConditions else { throw FilterError(tooManyConditions: term.name) }
+      guard let test = field.map({ $0.test(term.value) }) ?? QueryValueTest(term.value).map({ .value($0) }) else {
+        throw FilterError(
+          field: term.name, value: term.value.text, hint: "It is \(field?.forms ?? QueryValue.anyForms).")
+      }
+      var index = groups.endIndex
+      if let known = groups.firstIndex(where: { $0.key == key }) {
+        index = known
+      } else {
+        groups.append((key, subject, FieldQuery(name: term.name)))
+      }
+      try groups[index].query.add(term, test)
+    }
+    return groups.map { Test($0.subject, .query($0.query)) }
+  }
+
+  /// Returns the subject of a field and a key that is the same for all names of the field.
+  private static func subject(
+    of name: String
+  ) throws(FilterError) -> (key: String, subject: Subject, field: QueryField?) {
+    if name.hasPrefix("payload.") {
+      let pointer = name.dropFirst("payload.".count)
+      _ = try JSONPointer(query: pointer, field: name)
+      return (name, .payload(pointer: String(pointer)), nil)
+    }
+    if name.hasPrefix("header."), name.utf8.count > "header.".utf8.count {
+      let field = name.dropFirst("header.".count).lowercased()
+      return ("header." + field, .header(name: field), nil)
+    }
+    if let field = QueryField(rawValue: name) ?? QueryField.aliases[name] {
+      return (field.rawValue, field.subject, field)
+    }
+    let list = "A rule's query can have \(QueryField.names.joined(separator: ", "))."
+    if let instead = QueryField.others[name] {
+      throw FilterError(
+        name: name, message: "\(name) is not available to rules",
+        hint: instead.isEmpty ? list : "\(instead.prefix(1).uppercased() + instead.dropFirst()). \(list)")
+    }
+    let guess =
+      Spelling.nearest(to: String(name.prefix(40)), among: QueryField.names + QueryField.aliases.keys.sorted())
+      .map { "Did you mean \($0)? " } ?? ""
+    throw FilterError(
+      name: name, message: "unknown field \"\(FilterError.shown(name))\"", hint: guess + list)
+  }
+}

@@ -1,4 +1,5 @@
 public import APNSRules
+internal import HTTPMessage
 
 extension Record {
   /// Returns the kinds of the record's findings, in ascending order.
@@ -91,5 +92,23 @@ extension Inbox {
     conduct.catchUp(to: record.seq, with: self, by: rulebook)
     let abandonedAfter = rulebook.settings.abandonedAfter.milliseconds
     return conduct.earned(by: record.seq, abandonedAfter: abandonedAfter, now: now?()).sorted { $0.kind < $1.kind }
+  }
+}
+
+extension Record {
+  /// The `user-agent` of pushes sent by `apns-mock send`, `doctor` and the web UI. Each uses a connection of its
+  /// own, which is not a fault of the provider.
+  public static let ownUserAgent = "apns-mock"
+
+  /// Whether one of these clients sent the push.
+  var isByOwnClient: Bool {
+    withHeaders { packed in
+      var isOurs = false
+      HeaderList.forEachField(in: packed) { name, value in
+        guard packed[name.indices].elementsEqual("user-agent".utf8) else { return }
+        isOurs = packed[value.indices].elementsEqual(Self.ownUserAgent.utf8)
+      }
+      return isOurs
+    }
   }
 }

@@ -89,3 +89,87 @@ extension Record {
     served.reason == .expiredProviderToken || served.reason == .invalidProviderToken
   }
 }
+
+/// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
+struct DeadDevices: Sendable {
+  private struct Death: Sendable {
+    let seq: Int
+    let endedAt: Int64
+    let answer: String
+    let push: PushKey
+    /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
+    /// again.
+    let isKnown: Bool
+  }
+
+  private static let limit = 32_768
+
+  private var deaths = TwoGenerations<PushKey, Death>(limit: limit)
+
+  /// Whether there was no 410 response.
+  var isEmpty: Bool { deaths.isEmpty }
+
+  /// Analyzes an attempt that has ended.
+  ///
+  /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
+  ///   `endedAt`.
+  mutating func take(
+    _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
+  ) -> Earned? {
+    let isGone = record.served.status == 410
+    guard isGone || !deaths.isEmpty else { return nil }
+    let facts = record.facts
+    let defaultTopic = record.connection.defaultTopic(facts)
+    let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
+    guard let death = deaths[device] else {
+      guard isGone else { return nil }
+      deaths.set(
+        device,
+        Death(
+          seq: record.seq, endedAt: record.endedAt, answer: record.answerText, push: push,
+          isKnown: record.verdict?.status == 410))
+      return nil
+    }
+    let isAlive = record.verdict?.isAccepted == true
+    if death.isKnown && isAlive {
+      // The device was registered again.
+      _ = deaths.remove(device)
+      return nil
+    }
+    // A retry of the same push shows that the client read its response.
+    guard record.arrivedAt >= death.endedAt, push == death.push || !isUnderWay(death.endedAt) else { return nil }
+    if record.served.status == 200 { _ = deaths.remove(device) }
+    return Earned(
+      .retried410, with: [death.seq], .gone(answer: death.answer, after: record.arrivedAt &- death.endedAt))
+  }
+}
+
+/// A bounded dictionary with two generations. When the younger one is full, the older one is dropped as a whole.
+///
+/// Setting an entry moves it to the younger generation, so at least the last `limit` entries are present.
+struct TwoGenerations<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+  private var young: [Key: Value] = [:]
+  private var old: [Key: Value] = [:]
+  private let limit: Int
+
+  /// - Parameter limit: The maximum number of entries in each generation.
+  init(limit: Int) { self.limit = limit }
+
+  /// Whether there are no entries.
+  var isEmpty: Bool { young.isEmpty && old.isEmpty }
+
+  subscript(key: Key) -> Value? { young[key] ?? old[key] }
+
+  /// Removes an entry and returns its value.
+  mutating func remove(_ key: Key) -> Value? { young.removeValue(forKey: key) ?? old.removeValue(forKey: key) }
+
+  /// Sets the value of an entry.
+  mutating func set(_ key: Key, _ value: Value) {
+    if !old.isEmpty { old[key] = nil }
+    if young.count >= limit, young[key] == nil {
+      old = young
+      young = [:]
+    }
+    young[key] = value
+  }
+}

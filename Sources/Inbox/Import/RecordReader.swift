@@ -168,3 +168,72 @@ struct RecordReader {
       closed: served.closed)
   }
 }
+
+/// Parsing of the value types in a record.
+extension JSONReader {
+  /// Returns the error for an invalid value of the member `name`.
+  func unknown(_ name: String, _ value: String) -> JSONText.Problem {
+    problem("\(name) cannot be \"\(value.prefix(80))\" before here,")
+  }
+
+  /// Parses a value of an enumeration, or null.
+  mutating func word<Choice: RawRepresentable<String>>(_ name: String) throws(JSONText.Problem) -> Choice? {
+    guard let text = try text() else { return nil }
+    guard let choice = Choice(rawValue: text) else { throw unknown(name, text) }
+    return choice
+  }
+
+  /// Parses a time, or null.
+  mutating func time(_ name: String) throws(JSONText.Problem) -> Int64? {
+    guard let text = try text() else { return nil }
+    guard let time = WrittenTime.milliseconds(text) else { throw unknown(name, text) }
+    return time
+  }
+
+  /// Parses a list of pairs of strings.
+  mutating func pairs() throws(JSONText.Problem) -> [(name: String, value: String)] {
+    var pairs: [(name: String, value: String)] = []
+    try list { json throws(JSONText.Problem) in
+      var words: [String] = []
+      try json.list { json throws(JSONText.Problem) in words.append(try json.string()) }
+      guard words.count == 2 else { throw json.problem("a header field must be a name and a value") }
+      pairs.append((words[0], words[1]))
+    }
+    return pairs
+  }
+}
+
+extension Action.Name {
+  /// An action of this name with placeholder parameters, because records contain only the name.
+  var bare: Action {
+    switch self {
+    case .respond: .respond(Action.Answer(status: 0, reason: nil))
+    case .delay: .delay(.fixed(.zero))
+    case .hang: .hang(for: nil, endWith: .nothing)
+    case .resetStream: .resetStream(code: 0)
+    case .resetConnection: .resetConnection(afterAccepting: false)
+    case .goAway: .goAway(Action.GoAwayOrder())
+    case .close: .close
+    case .drain: .drain(for: .zero, respond: Action.Answer(status: 0, reason: nil))
+    case .loseAnswer: .loseAnswer(endWith: .nothing)
+    case .dribble: .dribble(chunks: 0, over: .zero)
+    case .splitBody: .splitBody
+    case .truncateBody: .truncateBody
+    case .garbleBody: .garbleBody
+    case .dropHeader: .dropHeader(name: "")
+    case .emptyErrorBody: .emptyErrorBody
+    case .changeID: .changeID(.upperCase)
+    case .starveWindow: .starveWindow(for: nil)
+    case .settings: .settings(Action.SettingsOrder())
+    case .ignorePings: .ignorePings(for: nil)
+    case .refuse: .refuse
+    case .silence: .silence(for: nil)
+    case .stall: .stall(for: nil, endWith: .nothing)
+    case .alert: .alert(code: 0)
+    case .certificate: .certificate(.expired)
+    case .pass: .pass
+    case .choose: .choose([])
+    case .sequence: .sequence(key: .rule, steps: [], onEnd: .stay)
+    }
+  }
+}

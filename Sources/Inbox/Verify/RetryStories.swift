@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import Notation
 
 /// The attempts of each push, grouped into sequences. A sequence begins with a first attempt and continues while the
 /// same push is sent again, until it is accepted.
@@ -83,5 +84,90 @@ struct RetryStories: Sendable {
     }
     if attempt.outcome == .pending { pending[record.seq] = (Int(index), story) }
     return story
+  }
+}
+
+/// Evaluates a retry policy.
+struct RetryJudgement {
+  typealias Criterion = VerificationReport.Criterion
+  typealias Story = RetryStories.Story
+
+  let policy: RetryPolicy
+  /// The retry sequences of the pushes concerned, in the order in which they began.
+  let stories: [Story]
+
+  var criteria: [Criterion] {
+    var criteria: [Criterion] = []
+    if let min = policy.min {
+      let worst = stories.min { $0.attempts.count < $1.attempts.count }
+      criteria.append(number("min", "at least \(Self.retries(min))", worst) { $0 >= min })
+    }
+    if let max = policy.max {
+      let worst = stories.max { $0.attempts.count < $1.attempts.count }
+      criteria.append(number("max", "at most \(Self.retries(max))", worst) { $0 <= max })
+    }
+    if let least = policy.minFirstDelay {
+      let worst = retried.min { $0.delays[0] < $1.delays[0] }
+      criteria.append(firstDelay("min_first_delay", "at least \(WrittenDuration.text(least))", worst) { $0 >= least })
+    }
+    if let most = policy.maxFirstDelay {
+      let worst = retried.max { $0.delays[0] < $1.delays[0] }
+      criteria.append(firstDelay("max_first_delay", "at most \(WrittenDuration.text(most))", worst) { $0 <= most })
+    }
+    if policy.isGrowing { criteria.append(growing) }
+    if let endings = policy.endings { criteria.append(ending(endings)) }
+    return criteria
+  }
+
+  private var retried: [Story] { stories.filter { $0.attempts.count > 1 } }
+
+  private static func retries(_ count: Int) -> String { count == 1 ? "1 retry" : "\(count) retries" }
+
+  private func criterion(_ name: String, _ wanted: String, _ found: String?, _ isMet: Bool, _ hint: String?)
+    -> Criterion
+  {
+    Criterion(
+      name: "retries.\(name)", wanted: wanted, found: stories.isEmpty ? "no push" : found ?? "no retry", isMet: isMet,
+      hint: isMet ? nil : hint)
+  }
+
+  private func number(_ name: String, _ wanted: String, _ worst: Story?, _ isMet: (Int) -> Bool) -> Criterion {
+    let count = worst.map { $0.attempts.count - 1 }
+    return criterion(
+      name, wanted, count.map(Self.retries), count.map(isMet) ?? true,
+      worst.map { ShownText.seqs($0.attempts.map(\.seq)) })
+  }
+
+  private func firstDelay(_ name: String, _ wanted: String, _ worst: Story?, _ isMet: (Duration) -> Bool) -> Criterion {
+    let delay = worst?.delays[0]
+    return criterion(
+      name, wanted, delay.map(WrittenDuration.text), delay.map(isMet) ?? true,
+      worst.map { "seq \($0.attempts[1].seq) after seq \($0.attempts[0].seq)" })
+  }
+
+  /// Returns whether each delay is at least a tenth longer than the previous one. Delays that are meant to be equal
+  /// differ by less.
+  private static func grows(_ delays: [Duration]) -> Bool {
+    zip(delays, delays.dropFirst()).allSatisfy { $1 > $0 && $1 * 10 >= $0 * 11 }
+  }
+
+  private var growing: Criterion {
+    let worst = stories.first { !Self.grows($0.delays) }
+    let shown = worst ?? retried.max { $0.attempts.count < $1.attempts.count }
+    let delays = shown.map { story in
+      story.delays.prefix(8).map(WrittenDuration.text).joined(separator: ", ") + (story.delays.count > 8 ? ", …" : "")
+    }
+    return criterion(
+      "growing", "each delay a tenth longer than the one before", delays, worst == nil,
+      worst.map { ShownText.seqs($0.attempts.map(\.seq)) })
+  }
+
+  private func ending(_ endings: [Record.Outcome]) -> Criterion {
+    let wrong = stories.compactMap(\.attempts.last).filter { !endings.contains($0.outcome) }
+    let last = wrong.first ?? stories.last?.attempts.last
+    var found = last?.outcome.rawValue
+    if wrong.count > 1 { found = found.map { "\($0), and \(wrong.count - 1) more that are not" } }
+    return criterion(
+      "finally", endings.map(\.rawValue).spokenChoice, found, wrong.isEmpty, ShownText.seqs(wrong.map(\.seq)))
   }
 }

@@ -1,4 +1,6 @@
+internal import APNSRules
 internal import Faults
+internal import HTTPMessage
 internal import Notation
 
 /// Explains differences between values that are easily mistaken for equal.
@@ -97,5 +99,126 @@ extension String {
         unicodeScalars.filter { scalar in
           scalar.properties.generalCategory != .format && scalar.properties.generalCategory != .control
         }))
+  }
+}
+
+/// Formats values for reports: short, on one line, with invisible characters escaped.
+enum ShownText {
+  /// The maximum length of a value, in Unicode scalars.
+  static let limit = 80
+
+  /// Returns a text in quotation marks.
+  static func quoted(_ text: String) -> String { "\"" + escaped(text.unicodeScalars.prefix(limit), text) + "\"" }
+
+  /// Returns a text without quotation marks.
+  static func shortened(_ text: String) -> String { escaped(text.unicodeScalars.prefix(limit), text) }
+
+  /// Returns a sentence on one line, at most four times the limit.
+  static func line(_ text: String) -> String { escaped(text.unicodeScalars.prefix(4 * limit), text) }
+
+  /// Returns a value: texts in quotation marks, everything else as JSON.
+  static func value(_ value: JSONValue) -> String {
+    if case .text(let text) = value { return quoted(text) }
+    return shortened(json(value))
+  }
+
+  /// Returns two texts in quotation marks. If they are long, both start shortly before their first difference.
+  static func quoted(_ one: String, _ other: String) -> (String, String) {
+    let (first, second) = (Array(one.unicodeScalars), Array(other.unicodeScalars))
+    guard max(first.count, second.count) > limit else { return (quoted(one), quoted(other)) }
+    let same = zip(first, second).prefix { $0 == $1 }.count
+    let start = same < limit - 20 ? 0 : same - 20
+    func part(_ scalars: [Unicode.Scalar]) -> String {
+      let rest = scalars.dropFirst(start)
+      return "\"" + (start > 0 ? "…" : "") + rest.prefix(limit).map(escaped).joined()
+        + (rest.count > limit ? "…" : "") + "\""
+    }
+    return (part(first), part(second))
+  }
+
+  /// Returns a list such as `seq 4711` or `seq 3, 4 and 5 more`.
+  static func seqs(_ seqs: [Int], of count: Int? = nil) -> String {
+    let shown = seqs.prefix(5)
+    let rest = (count ?? seqs.count) - shown.count
+    return "seq " + shown.map(String.init).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+  }
+
+  static func json(_ value: JSONValue) -> String {
+    var writer = JSONWriter(capacity: 64)
+    value.write(to: &writer)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  private static func escaped(_ scalars: String.UnicodeScalarView.SubSequence, _ whole: String) -> String {
+    scalars.map(escaped).joined() + (scalars.endIndex < whole.unicodeScalars.endIndex ? "…" : "")
+  }
+
+  /// Escapes line breaks, and characters that are invisible or reverse the following text.
+  private static func escaped(_ scalar: Unicode.Scalar) -> String {
+    switch scalar.properties.generalCategory {
+    case .control, .lineSeparator, .paragraphSeparator, .format: scalar.escaped(asASCII: true)
+    case .spaceSeparator where scalar != " ": scalar.escaped(asASCII: true)
+    default: String(Character(scalar))
+    }
+  }
+}
+
+extension Record {
+  /// Returns the record's values for the subject of a condition; empty if it has none.
+  func values(of subject: FilterSubject, for filter: borrowing Filter) -> [JSONValue] {
+    switch subject {
+    case .header(let name): headerValues(name)
+    case .payload(let pointer):
+      payloadProblem == nil ? withBody { pointer.value(in: $0) }.map { [JSONValue($0)] } ?? [] : []
+    case .field(.finding): findingNames(filter)
+    case .field(.is):
+      states(isDuplicate: filter.isDuplicate(seq)).map { .text($0.rawValue) }
+    case .field(let field): values(of: field)
+    }
+  }
+
+  private func values(of field: FilterField) -> [JSONValue] {
+    func text(_ text: String?) -> [JSONValue] { text.map { [.text($0)] } ?? [] }
+    func number(_ number: (some BinaryInteger)?) -> [JSONValue] { number.map { [.number(String($0))] } ?? [] }
+    func decoded(_ bytes: UnsafeRawBufferPointer?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }
+    return switch field {
+    case .deviceToken: text(deviceToken)
+    case .topic: text(withTopic(decoded))
+    case .status: number(served.status)
+    case .reason: text(servedReason)
+    case .outcome: text(outcome.rawValue)
+    case .accepted: [.flag(accepted)]
+    case .pushType: text(withHeader(facts.pushTypeText, decoded))
+    case .priority: number(priority)
+    case .apnsID: text(withID(decoded))
+    case .collapseID: text(withHeader(facts.collapseID, decoded))
+    case .pushKey: text(pushKey.text)
+    case .attempt: number(attempt)
+    case .rule: aftermath?.injections.map { .text($0.rule) } ?? []
+    case .profile: aftermath?.injections.compactMap(\.profile).map(JSONValue.text) ?? []
+    case .connection: text(connection.id)
+    case .listener: number(connection.listener)
+    case .keyID: text(verdict?.token?.keyID)
+    case .teamID: text(verdict?.token?.teamID)
+    case .since, .until: text(WrittenTime.text(receivedAt))
+    case .size, .sizeGreater, .sizeLess: number(bodySize)
+    case .finding, .is, .text: []
+    }
+  }
+
+  private func findingNames(_ filter: borrowing Filter) -> [JSONValue] {
+    guard let rulebook = filter.rulebook else { return [] }
+    return findingKinds(by: rulebook, in: filter.inbox).map { .text($0.rawValue) }
+  }
+
+  private func headerValues(_ wanted: String) -> [JSONValue] {
+    withHeaders { packed in
+      var values: [JSONValue] = []
+      HeaderList.forEachField(in: packed) { name, value in
+        guard packed[name.indices].elementsEqual(wanted.utf8) else { return }
+        values.append(.text(Self.shown(UnsafeRawBufferPointer(rebasing: packed[value.indices]))))
+      }
+      return values
+    }
   }
 }

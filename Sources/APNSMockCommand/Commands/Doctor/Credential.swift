@@ -1,0 +1,153 @@
+import MockAPNS
+import TLSEngine
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// The credential with which `doctor` pushes.
+enum Credential: Sendable {
+  /// A provider token and its decoded claims.
+  case token(String, ReadToken)
+  /// A provider certificate: the paths of its chain and key, and its decoded content.
+  case certificate(chain: String, key: String, PeerCertificate)
+
+  /// Creates a credential from an existing provider token.
+  ///
+  /// - Throws: `CommandFailure` if it is not a JWT.
+  init(jwt: String) throws {
+    let jwt = jwt.trimmed
+    guard let read = ReadToken(jwt) else {
+      throw CommandFailure(
+        .usage,
+        "--token must be a JWT (three parts separated by dots), as printed by apns-mock token provider"
+      )
+    }
+    self = .token(jwt, read)
+  }
+
+  /// Creates a credential with a new provider token, issued by this machine's clock.
+  ///
+  /// - Parameter now: Milliseconds since 1970.
+  init(keyAt path: String, keyID: String, teamID: String, now: Int64) throws {
+    let token = FreshToken(keyID: keyID, teamID: teamID, issuedAt: now / 1000)
+    self = .token(
+      try token.signed(withKeyAt: path), ReadToken(keyID: keyID, teamID: teamID, issuedAt: Double(token.issuedAt)))
+  }
+
+  /// Creates a credential from a provider certificate.
+  init(_ files: ProviderCertificateFiles) throws {
+    self = .certificate(chain: files.chain, key: files.key, try files.certificate())
+  }
+
+  /// The certificate's paths; nil for a token.
+  var certificateFiles: (chain: String, key: String)? {
+    guard case .certificate(let chain, let key, _) = self else { return nil }
+    return (chain, key)
+  }
+
+  /// The default topic of the credential.
+  var topic: String {
+    guard case .certificate(_, _, let certificate) = self else { return CertificateFolder.topic }
+    return certificate.subjectUID ?? certificate.topics.first ?? CertificateFolder.topic
+  }
+}
+
+/// The decoded claims of a provider token. The signature is not verified, which requires the server's key.
+struct ReadToken: Sendable, Equatable {
+  /// The header's `kid`.
+  var keyID: String?
+  /// The claim `iss`.
+  var teamID: String?
+  /// The claim `iat` unchanged; seconds since 1970 if valid.
+  var issuedAt: Double?
+
+  /// Creates a token's claims.
+  init(keyID: String?, teamID: String?, issuedAt: Double?) {
+    self.keyID = keyID
+    self.teamID = teamID
+    self.issuedAt = issuedAt
+  }
+
+  /// Decodes a JWT (RFC 7519); nil if the text is not a JWT.
+  init?(_ jwt: String) {
+    let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
+    guard parts.count == 3, let header = Self.object(Header.self, parts[0]),
+      let claims = Self.object(Claims.self, parts[1])
+    else { return nil }
+    self.init(keyID: header.kid, teamID: claims.iss, issuedAt: claims.iat?.seconds)
+  }
+
+  private struct Header: Decodable {
+    var kid: String?
+  }
+
+  private struct Claims: Decodable {
+    var iss: String?
+    var iat: Time?
+  }
+
+  /// A number, or a number in a string.
+  private struct Time: Decodable {
+    var seconds: Double?
+
+    init(from decoder: any Decoder) throws {
+      let value = try decoder.singleValueContainer()
+      seconds = (try? value.decode(Double.self)) ?? Double((try? value.decode(String.self)) ?? "")
+    }
+  }
+
+  private static func object<Value: Decodable>(_ type: Value.Type, _ part: Substring) -> Value? {
+    var base64 = part.replacing("-", with: "+").replacing("_", with: "/")
+    while base64.utf8.count % 4 != 0 { base64 += "=" }
+    return Data(base64Encoded: String(base64)).flatMap { try? JSONDecoder().decode(type, from: $0) }
+  }
+}
+
+/// Advice for a rejected provider token, based on the token's ids and, if known, the keys the server trusts.
+struct KeyAdvice {
+  let token: ReadToken
+  let known: KnownServer?
+
+  private var keyID: String { token.keyID ?? "K" }
+  private var teamID: String { token.teamID ?? "T" }
+  private var command: String { "apns-mock key add FILE.p8 --key-id \(keyID) --team-id \(teamID)" }
+  private var trusted: KnownServer.Key? { known?.keys.first { $0.key_id == token.keyID } }
+
+  /// The repair for `InvalidProviderToken`.
+  var untrusted: String {
+    guard token.keyID != nil, token.teamID != nil else {
+      return "the token lacks \(token.keyID == nil ? "kid, the key id, in its header" : "iss, the team id")"
+    }
+    guard let known else {
+      return "the server does not trust the key \(keyID), trusts it for another team than \(teamID), or trusts another "
+        + "key with this id: \(command)"
+    }
+    if let trusted {
+      if trusted.team_id != teamID {
+        return
+          "the server trusts \(keyID) for the team \(trusted.team_id), but the token's iss is \(teamID): sign with iss "
+          + "\(trusted.team_id), or remove the key (apns-mock key rm \(keyID)) and add it again"
+      }
+      return
+        "the server trusts another key with the id \(keyID): sign with that private key, or apns-mock key rm \(keyID), "
+        + "then \(command)"
+    }
+    if known.keys.contains(where: { $0.key_id == teamID || $0.team_id == keyID }) {
+      return "key id and team id are swapped: kid must be \(teamID), and iss \(keyID)"
+    }
+    let ids = known.keys.map(\.key_id).joined(separator: ", ")
+    return "the server does not trust the key \(keyID) (it trusts \(ids.isEmpty ? "none" : ids)): \(command)"
+  }
+
+  /// The repair for a key that is restricted to the other environment.
+  var wrongEnvironment: String {
+    let own = trusted?.environment ?? (known?.environment == "production" ? "sandbox" : nil) ?? "production"
+    let mimicked = known?.environment ?? (own == "production" ? "sandbox" : "production")
+    return
+      "the key \(keyID) is valid only in \(own), and the server's environment is \(mimicked): start it with "
+      + "--environment \(own), or sign with a key that is valid in \(mimicked) (apns-mock key ls)"
+  }
+}

@@ -1,0 +1,161 @@
+import ArgumentParser
+import MockAPNS
+import Notation
+import TLSEngine
+
+/// `apns-mock doctor`
+struct Doctor: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "doctor", abstract: "Connect to a server as a provider does, and report problems and their repair.",
+    discussion: """
+      Checks DNS, TCP, TLS, the certificate, HTTP/2 and the clocks, and sends one push to a random device token. By \
+      default, it trusts the CA and signs with the key of the certificate folder.
+
+      Exit code 0 if all checks pass, 1 if one fails, 4 if the server is unreachable.
+      """)
+
+  @Option(name: .long, help: "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)")
+  var apns: String?
+
+  @Option(name: .long, help: "The name expected in the server's certificate. (default: the host of --apns)")
+  var serverName: String?
+
+  @Option(name: .long, help: "The CA to trust, a PEM file. [APNS_MOCK_CA] (default: ca.pem of the certificate folder)")
+  var ca: String?
+
+  @OptionGroup var credential: DoctorCredentialFlags
+
+  @Option(name: .long, help: "apns-topic. (default: com.example.app, or the certificate's topic)")
+  var topic: String?
+
+  @Option(name: .long, help: "The time limit for the server's response.")
+  var timeout = "5s"
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var folder: FolderFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
+      throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 5s or 1m")
+    }
+    // The limit for names in certificates and SNI.
+    if let serverName, !(1...253).contains(serverName.utf8.count) {
+      throw ValidationError("--server-name must be a host name or an IP address")
+    }
+  }
+
+  private var patience: Duration { WrittenDuration.duration(timeout) ?? .seconds(5) }
+
+  func run() async throws {
+    let examination = try await examination(Environment.variables)
+    let findings: [DoctorFinding]
+    do {
+      findings = try await examination.findings()
+    } catch let error as TLSError {
+      throw CommandFailure(.usage, "\(error)")
+    }
+    report(findings, of: examination)
+    let failed = findings.first { $0.result == .failed }?.check
+    switch failed {
+    case nil: return
+    case .resolve, .connect: throw ExitCode(ExitStatus.unreachable.rawValue)
+    default: throw ExitCode(ExitStatus.failed.rawValue)
+    }
+  }
+
+  /// Returns the examination that flags, variables and the running server's admin API describe.
+  private func examination(_ environment: [String: String]) async throws -> Examination {
+    let named = try Endpoint.named(byFlag: apns, environment)
+    let (running, known) = try await runningServer(environment)
+    let files = ServerFiles(certs: folder.certs, portFile: running?.portFile, environment: environment)
+    let usual = Endpoint(host: "127.0.0.1", port: 2197)
+    let endpoint = (named ?? running?.portFile?.apns.first ?? known?.apns.first ?? usual).reachable
+    let own = try credential.chosen(files)
+    return Examination(
+      endpoint: endpoint, serverName: serverName ?? endpoint.host, authority: try authority(files), credential: own,
+      topic: topic ?? own?.topic ?? CertificateFolder.topic, known: known?.listens(on: endpoint) == true ? known : nil,
+      patience: patience)
+  }
+
+  /// Returns the server that the client commands find, if it responds. An unreachable admin API is no failure, because
+  /// providers do not need it.
+  private func runningServer(_ environment: [String: String]) async throws -> (RunningServer?, KnownServer?) {
+    let isNamed = server.portFile != nil || server.admin != nil
+    let running: RunningServer
+    do {
+      running = try RunningServer(server, environment: environment)
+    } catch let failure as CommandFailure where failure.status == .unreachable && !isNamed {
+      return (nil, nil)
+    }
+    do {
+      let isKnown = isNamed || running.portFile != nil
+      return (running, try await KnownServer(running, isNamed: isKnown, patience: patience))
+    } catch let failure as CommandFailure {
+      if isNamed { StandardStream.error.line("admin API: \(failure)") }
+      return (running, nil)
+    }
+  }
+
+  /// Returns the path of the CA; nil if none was specified and the default file does not exist.
+  private func authority(_ files: ServerFiles) throws -> String? {
+    let path = ca ?? files.ca
+    do {
+      _ = try X509Certificate.chain(pem: try Files.text(of: path))
+      return path
+    } catch {
+      if ca == nil, !WholeFile(path: path).exists { return nil }
+      let file = error is TLSError ? "\(path): \(error)" : "\(error)"
+      throw CommandFailure(.usage, "\(file); --ca must be the server's CA in PEM: curl http://ADMIN/ca.pem prints it")
+    }
+  }
+
+  private func report(_ findings: [DoctorFinding], of examination: Examination) {
+    let isWell = !findings.contains { $0.result == .failed }
+    let authority = examination.authority ?? "no CA"
+    let head = "\(examination.endpoint) as \(examination.serverName), trusting \(authority)"
+    let isColoured = StandardStream.output.takesColours
+    let text = [head] + findings.map { $0.text(coloured: isColoured) }
+    output.print(text: text.joined(separator: "\n")) { writer in
+      writer.member("ok", isWell)
+      writer.member("apns", examination.endpoint.description)
+      writer.member("server_name", examination.serverName)
+      writer.member("ca", examination.authority)
+      writer.arrayMember("checks") { writer in
+        for finding in findings { writer.object(finding.write) }
+      }
+    }
+  }
+}
+
+/// The credential that `doctor` uses: a provider token, a key to sign one with, or a provider certificate.
+struct DoctorCredentialFlags: ParsableArguments {
+  @Option(name: .long, help: "The provider token (a JWT) to push with.")
+  var token: String?
+
+  @Option(name: .long, help: "The key to sign a provider token with, a .p8 file. (default: the server's)")
+  var key: String?
+
+  @Option(name: .long, help: "The key id. (default: from the file name, or the server's)")
+  var keyID: String?
+
+  @Option(name: .long, help: "The team id. (default: the server's)")
+  var teamID: String?
+
+  @OptionGroup var certificate: ProviderCertificateFlags
+
+  func validate() throws {
+    let given = [("--token", token), ("--key", key), ("--cert", certificate.cert)].filter { $0.1 != nil }.map(\.0)
+    guard given.count < 2 else { throw ValidationError("Specify only one of \(given.joined(separator: ", "))") }
+  }
+
+  /// Returns the specified credential, or one from the server's files; nil if there is none.
+  func chosen(_ files: ServerFiles) throws -> Credential? {
+    if let token { return try Credential(jwt: token) }
+    if let files = try certificate.files() { return try Credential(files) }
+    let keyID = keyID ?? key.flatMap(AppleKeyFile.keyID) ?? files.keyID
+    let path = key ?? files.key
+    if key == nil, !WholeFile(path: path).exists { return nil }
+    return try Credential(keyAt: path, keyID: keyID, teamID: teamID ?? files.teamID, now: ServerClock().now)
+  }
+}

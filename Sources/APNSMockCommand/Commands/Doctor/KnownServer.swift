@@ -1,0 +1,115 @@
+import MockAPNS
+import NIOHTTP1
+import NIOPosix
+import Notation
+import TLSEngine
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The data of a server's admin API that `doctor` uses.
+struct KnownServer: Sendable {
+  /// A trusted provider key.
+  struct Key: Decodable, Sendable, Equatable {
+    var key_id: String
+    var team_id: String
+    var environment: String?
+    var topics: [String]?
+  }
+
+  /// The admin listener.
+  var admin: Endpoint
+  /// The listeners for providers.
+  var apns: [Endpoint]
+  /// The environment of APNs.
+  var environment: String
+  /// How far the server's clock is ahead of this machine's, in milliseconds.
+  var clockAhead: Int64
+  /// Whether the server's clock is frozen.
+  var isFrozen: Bool
+  /// The trusted provider keys.
+  var keys: [Key]
+  /// The server's CA.
+  var authority: X509Certificate?
+  /// Whether a flag or port file specifies the server; otherwise it was found at the default address.
+  var isNamed: Bool
+
+  /// Returns whether the server listens on `endpoint`. Compares only ports, because the host differs for a container.
+  func listens(on endpoint: Endpoint) -> Bool { isNamed || apns.contains { $0.port == endpoint.port } }
+}
+
+extension KnownServer {
+  private struct Status: Decodable {
+    var environment: String
+    var addresses: Addresses
+
+    struct Addresses: Decodable {
+      var apns: [PortFile.Address]
+    }
+  }
+
+  private struct Keys: Decodable {
+    var items: [Key]
+  }
+
+  /// Reads the data from the admin API.
+  ///
+  /// - Throws: `CommandFailure` if a request fails.
+  init(_ running: RunningServer, isNamed: Bool, patience: Duration) async throws {
+    var client = running.client
+    client.timeout = patience
+    let status = try await client.request(.GET, "/api/v1/status").decoded(Status.self)
+    let before = ServerClock().now
+    let clock = try await client.request(.GET, "/api/v1/clock").decoded(Clock.State.self)
+    let after = ServerClock().now
+    let keys = try await client.request(.GET, "/api/v1/keys").decoded(Keys.self).items
+    let pem = try await client.request(.GET, "/ca.pem").body
+    self.init(
+      admin: client.endpoint, apns: status.addresses.apns.map(\.endpoint.reachable), environment: status.environment,
+      clockAhead: (WrittenTime.milliseconds(clock.now) ?? after) - (before + after) / 2,
+      isFrozen: clock.mode == "frozen", keys: keys,
+      authority: try? X509Certificate.chain(pem: String(decoding: pem, as: UTF8.self)).first, isNamed: isNamed)
+  }
+}
+
+/// Resolves host names with the system's resolver, which uses the hosts file and DNS.
+enum HostLookup {
+  /// Returns the distinct addresses in the system's order.
+  ///
+  /// - Throws: `LookupFailure` with the system's message.
+  static func addresses(of host: String) async throws -> [String] {
+    // `getaddrinfo` blocks, so it runs in a thread pool.
+    try await NIOThreadPool.singleton.runIfActive { try lookUp(host) }
+  }
+
+  private static func lookUp(_ host: String) throws -> [String] {
+    var first: UnsafeMutablePointer<addrinfo>?
+    let status = getaddrinfo(host, nil, nil, &first)
+    guard status == 0 else {
+      throw LookupFailure(description: gai_strerror(status).map { String(cString: $0) } ?? "error \(status)")
+    }
+    defer { freeaddrinfo(first) }
+    var addresses: [String] = []
+    var next = first
+    while let entry = next {
+      next = entry.pointee.ai_next
+      var text = [CChar](repeating: 0, count: 64)
+      let length = socklen_t(text.count)
+      guard getnameinfo(entry.pointee.ai_addr, entry.pointee.ai_addrlen, &text, length, nil, 0, NI_NUMERICHOST) == 0
+      else { continue }
+      let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+      if !addresses.contains(address) { addresses.append(address) }
+    }
+    return addresses
+  }
+}
+
+/// The reason why a name could not be resolved.
+struct LookupFailure: Error, CustomStringConvertible {
+  let description: String
+}

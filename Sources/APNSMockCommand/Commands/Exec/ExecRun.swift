@@ -1,0 +1,178 @@
+import Inbox
+import Logging
+import MockAPNS
+
+/// One run of a program with its own server.
+struct ExecRun: Sendable {
+  let settings: ServeSettings
+  let logger: Logger
+  /// The program and its arguments.
+  let program: [String]
+  /// The checks after the run.
+  let checks: ExecChecks
+  /// The flag that requested the export, for messages.
+  let exportFlag: String
+
+  /// Runs the program.
+  ///
+  /// - Returns: The exit code.
+  /// - Throws: `CommandFailure` if the server or the program cannot be started.
+  func run() async throws -> Int32 {
+    let files = InheritedFiles()
+    let signals = try SignalWatch()
+    let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: exportFlag) }
+    var settings = settings
+    let hasOwnCertificates = settings.configuration.certificates.isEmpty
+    let folder = try settings.portFile == nil || hasOwnCertificates ? TemporaryFolder() : nil
+    defer { folder?.remove() }
+    if let folder {
+      settings.portFile = settings.portFile ?? folder.path + "/ports.json"
+      if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
+    }
+    let server = try await LiveServer.start(settings, logger: logger)
+    let removeFiles: @Sendable () -> Void = {
+      server.removePortFile()
+      if let export { FileReplacement.abandon(export.path) }
+      folder?.remove()
+    }
+    let result: Supervision.Result
+    do {
+      try checks.examine(server.state)
+      files.hideOthers()
+      let child = try ChildProcess(
+        program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates),
+        defaults: signals.untouched)
+      let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
+      result = await supervision.result()
+      supervision.endAtNextSignal()
+    } catch {
+      await server.stop()
+      throw error
+    }
+    tell(result)
+    var outcomes: [ExecChecks.Outcome] = []
+    // After a termination signal, skip the verification, which may wait.
+    if result.askedBy == nil {
+      outcomes.append(try await checks.verify(server.state, mayWait: result.ending == .exited(0)))
+    }
+    await server.stop()
+    outcomes.append(checks.findings(server.state))
+    if let export { outcomes.append(write(export, server.state)) }
+    for line in outcomes.flatMap(\.lines) { say(line) }
+    summarize(server.state)
+    let statuses = outcomes.map(\.status).filter { $0 != .done }
+    // A failure takes precedence over an inconclusive result.
+    let found = statuses.first { $0 != .inconclusive } ?? statuses.first ?? .done
+    return result.ending.code == 0 ? found.rawValue : result.ending.code
+  }
+
+  private func write(_ export: ExportOnExit, _ state: ServerState) -> ExecChecks.Outcome {
+    do {
+      _ = try export.write(state)
+      return ExecChecks.Outcome()
+    } catch {
+      return ExecChecks.Outcome(status: .failed, lines: ["\(error)"])
+    }
+  }
+
+  /// Reports a problem.
+  private func say(_ words: String) {
+    switch settings.logFormat {
+    case .text: StandardStream.error.line("apns-mock: \(words)")
+    case .json: logger.error("\(words)")
+    }
+  }
+
+  /// Returns the changes to the program's environment: the server's addresses and credentials.
+  private func environment(
+    of state: ServerState, _ settings: ServeSettings, hasOwnCertificates: Bool
+  ) -> [String: String?] {
+    var changes: [String: String?] = [
+      Setting.apns.variable: state.apnsAddresses.map(\.reachable.description).joined(separator: ","),
+      Setting.admin.variable: state.adminAddress?.reachable.description,
+      Setting.portFile.variable: settings.portFile.map(Files.absolute),
+      Variables.ca: state.certificates.caPath,
+      Variables.key: state.certificates.providerKeyPath,
+      Variables.keyID: CertificateFolder.keyID,
+      Variables.teamID: CertificateFolder.teamID,
+    ]
+    if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
+    if let token = state.configuration.adminToken {
+      changes[Setting.adminToken.variable] = token
+      changes[Variables.adminTokenFile] = .some(nil)
+    }
+    return changes
+  }
+
+  /// Reports the signal that killed the program, as a shell does for its own children.
+  private func tell(_ result: Supervision.Result) {
+    guard case .killed(let signal) = result.ending, signal != result.askedBy else { return }
+    let name = SignalName.text(signal)
+    say("\(program.first ?? "") was killed by signal \(signal) (\(name))")
+  }
+
+  /// Prints a summary of the pushes in one line.
+  private func summarize(_ state: ServerState) {
+    let summary = ExecSummary(state)
+    switch settings.logFormat {
+    case .text: StandardStream.error.line("apns-mock: \(summary.text)")
+    case .json:
+      var logger = logger
+      logger.logLevel = min(logger.logLevel, .info)
+      logger.info("summary", metadata: summary.metadata)
+    }
+  }
+}
+
+/// A summary of the pushes during a run.
+struct ExecSummary {
+  private var counts: [Record.Outcome: Int] = [:]
+  private var findings: [Finding.Kind: Int] = [:]
+  private let total: Int
+  private let evicted: Int
+  private let profile: String
+  private let seed: UInt64
+
+  /// Counts the pushes and findings in the inbox.
+  init(_ state: ServerState) {
+    let snapshot = state.inbox.snapshot()
+    total = snapshot.count + snapshot.evicted
+    evicted = snapshot.evicted
+    var walk = InboxWalk(snapshot, Selection())
+    while let records = walk.next() {
+      for record in records { counts[record.outcome, default: 0] += 1 }
+    }
+    for item in state.inbox.summary(of: Selection(), by: state.rulebook, limit: 0).items {
+      findings[item.kind] = item.count
+    }
+    let selection = state.faults.selection
+    profile = selection.chosen.reference
+    seed = selection.seed
+  }
+
+  /// The summary in one line: `3 pushes: 2 accepted, 1 faulted; profile flaky-503, seed 7`.
+  var text: String {
+    let parts = Record.Outcome.allCases.compactMap { outcome in counts[outcome].map { "\($0) \(outcome.rawValue)" } }
+    var text = "\(total) push\(total == 1 ? "" : "es")" + (parts.isEmpty ? "" : ": " + parts.joined(separator: ", "))
+    if evicted > 0 { text += ", \(evicted) evicted because the inbox is full" }
+    if !findings.isEmpty {
+      text +=
+        "; findings: " + findings.keys.sorted().map { "\(findings[$0] ?? 0) \($0.rawValue)" }.joined(separator: ", ")
+    }
+    // The profile and seed reproduce the faults.
+    if counts[.faulted] != nil { text += "; profile \(profile), seed \(seed)" }
+    return text
+  }
+
+  /// The summary as log metadata.
+  var metadata: Logger.Metadata {
+    var metadata: Logger.Metadata = [
+      "pushes": .stringConvertible(total), "evicted": .stringConvertible(evicted), "profile": .string(profile),
+      "seed": .string(String(seed)),
+    ]
+    for outcome in Record.Outcome.allCases { metadata[outcome.rawValue] = .stringConvertible(counts[outcome] ?? 0) }
+    let counts = findings.map { ($0.rawValue, Logger.MetadataValue.stringConvertible($1)) }
+    metadata["findings"] = .dictionary(Dictionary(uniqueKeysWithValues: counts))
+    return metadata
+  }
+}

@@ -1,0 +1,183 @@
+import ArgumentParser
+import Faults
+import NIOHTTP1
+import Notation
+
+/// `apns-mock profile`
+struct ProfileCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "profile",
+    abstract: "Select, show and validate fault profiles.",
+    discussion: """
+      ls, use, off, set, explain and reload require a running server. lint, simulate and schema do not, nor does show for \
+      files and built-in profiles.
+      """,
+    subcommands: [
+      ProfileList.self, ProfileShow.self, ProfileUse.self, ProfileOff.self, ProfileSet.self, ProfileLint.self,
+      ProfileExplain.self, ProfileSimulate.self, ProfileSchemaShow.self, ProfileReload.self,
+    ])
+}
+
+/// `apns-mock profile ls`
+struct ProfileList: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "List the server's fault profiles with their parameters.",
+    discussion: """
+      Prints a table on a terminal; otherwise one line per profile: columns separated by tabs, or with --json an object.
+      """)
+
+  @OptionGroup var flags: AdminFlags
+
+  private struct Profiles: Decodable {
+    var items: [ListedProfile]
+    var problems: [ProfileProblem]?
+  }
+
+  func run() async throws {
+    let answer = try await flags.ask(.GET, "/profiles")
+    let profiles = try answer.decoded(Profiles.self)
+    flags.print(itemsOf: answer, ListedProfile.table(profiles.items))
+    for problem in profiles.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
+  }
+}
+
+/// `apns-mock profile show`
+struct ProfileShow: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "show", abstract: "Show a fault profile: its purpose, parameters and source.",
+    discussion: """
+      Reads a file locally. Looks a name up in the running server, or in the built-in profiles if no server is running.
+      """)
+
+  @Argument(help: "A profile's name, or a file. (default: the active one, with the counters of its rules)")
+  var profile: String?
+
+  @Flag(name: .long, help: "Print only the source, to save it as a file.")
+  var source = false
+
+  @OptionGroup var library: LibraryFlags
+  @OptionGroup var flags: AdminFlags
+
+  func validate() throws {
+    guard profile != nil || !source else { throw ValidationError("--source requires the name of a profile") }
+  }
+
+  func run() async throws {
+    guard let profile else { return try await showInForce() }
+    let reference = try ProfileReference(argument: profile)
+    guard reference.parameters.isEmpty else {
+      throw CommandFailure(.usage, "PROFILE: show accepts a name or a file without parameters")
+    }
+    let answer = try await told(reference) ?? answerByItself(reference)
+    let shown = try answer.decoded(ListedProfile.self)
+    if source {
+      StandardStream.output.write(Array((shown.source ?? "").utf8))
+      return
+    }
+    flags.print(answer, text: shown.text)
+    for problem in shown.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
+  }
+
+  /// Returns the server's description of a profile; nil for a file, and if no server is running.
+  private func told(_ reference: ProfileReference) async throws -> AdminClient.Answer? {
+    guard case .name(let name) = reference.place, library.profiles == nil else { return nil }
+    return try await NeighbouringServer(flags.server, environment: Environment.variables)
+      .request(.GET, "/api/v1/profiles/\(name.percentEncoded)")
+  }
+
+  private func showInForce() async throws {
+    let answer = try await flags.ask(.GET, "/profile")
+    let profile = try answer.decoded(ProfileInForce.self)
+    guard !flags.output.json else { return flags.output.print(json: answer.body) }
+    StandardStream.output.line(profile.text)
+    if !profile.rules.isEmpty { RuleInForce.table(profile.rules).print() }
+  }
+
+  /// Returns the response of a server that has only the local profiles.
+  private func answerByItself(_ reference: ProfileReference) throws -> AdminClient.Answer {
+    let (text, loaded) = try library.loaded(reference)
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("name", loaded.profile.name)
+      writer.member("summary", loaded.profile.summary)
+      writer.member("origin", text.origin.text)
+      writer.member("active", false)
+      writer.arrayMember("params") { loaded.profile.parameters.write(to: &$0) }
+      writer.member("source", text.text)
+      writer.name("profile")
+      loaded.profile.write(to: &writer)
+      writer.arrayMember("problems") { loaded.warnings.write(to: &$0) }
+    }
+    return AdminClient.Answer(status: 200, body: writer.bytes)
+  }
+}
+
+extension ProfileReference {
+  /// Parses a command-line argument.
+  ///
+  /// - Throws: `CommandFailure`.
+  init(argument: String) throws {
+    do throws(BadValue) {
+      try self.init(argument)
+    } catch {
+      throw CommandFailure(.usage, SettingError(error, from: "PROFILE").description)
+    }
+  }
+}
+
+/// `apns-mock profile explain`
+struct ProfileExplain: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "explain", abstract: "Explain what active rules evaluated and why they fired or did not.")
+
+  @Argument(help: "A rule's name. (default: all active rules, added ones before the profile's)")
+  var rule: String?
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    if let rule { return try await flags.explain([rule]) }
+    let added = try await flags.ask(.GET, "/rules").decoded(RulesBeside.self).items
+    let profile = try await flags.ask(.GET, "/profile").decoded(ProfileInForce.self)
+    let names = (added + profile.rules).map(\.name)
+    try await flags.explain(names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element))
+    if names.isEmpty { StandardStream.error.line("no rule is active: the profile is \(profile.text)") }
+  }
+}
+
+/// The admin API's explanation of a rule.
+private struct Explanation: Decodable {
+  var text: String
+}
+
+extension AdminFlags {
+  /// Prints the explanations of rules.
+  func explain(_ rules: [String]) async throws {
+    for rule in rules {
+      let answer = try await ask(.GET, "/rules/\(rule.percentEncoded)/explain")
+      print(answer, text: try answer.decoded(Explanation.self).text)
+    }
+  }
+}
+
+/// `apns-mock profile reload`
+struct ProfileReload: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reload", abstract: "Reload the server's folder of fault profiles.",
+    discussion: "If a file is invalid, its previous version stays, its problems are reported and the exit code is 2.")
+
+  @OptionGroup var flags: AdminFlags
+
+  private struct Answer: Decodable {
+    var problems: [ProfileProblem]
+  }
+
+  func run() async throws {
+    let answer = try await flags.ask(.POST, "/profiles/reload")
+    let problems = try answer.decoded(Answer.self).problems
+    let isBad = problems.contains { $0.severity == .error }
+    flags.print(answer, text: isBad ? "reloaded, except invalid files" : "reloaded")
+    for problem in problems { StandardStream.error.line(problem.description.onOneLine) }
+    if isBad { throw ExitCode(ExitStatus.usage.rawValue) }
+  }
+}

@@ -1,0 +1,126 @@
+import AdminAPI
+import ArgumentParser
+import NIOHTTP1
+import Notation
+
+/// `apns-mock completion`
+struct Completion: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "completion", abstract: "Print a completion script for a shell.",
+    discussion: """
+      To install it:
+
+        bash: apns-mock completion bash > ~/.local/share/bash-completion/completions/apns-mock
+        zsh:  apns-mock completion zsh > ~/.zfunc/_apns-mock, with fpath+=~/.zfunc before compinit in ~/.zshrc
+        fish: apns-mock completion fish > ~/.config/fish/completions/apns-mock.fish
+      """)
+
+  /// The supported shells.
+  enum Shell: String, CaseIterable, ExpressibleByArgument {
+    case bash, zsh, fish
+  }
+
+  @Argument(help: "The shell.")
+  var shell: Shell
+
+  func run() {
+    let script =
+      switch shell {
+      case .bash: APNSMock.completionScript(for: .bash)
+      case .zsh: APNSMock.completionScript(for: .zsh)
+      case .fish: APNSMock.completionScript(for: .fish)
+      }
+    StandardStream.output.line(script)
+  }
+}
+
+/// `apns-mock config`
+struct ConfigCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "config", abstract: "Print a sample configuration file for serve.", subcommands: [ConfigSample.self])
+}
+
+/// `apns-mock config sample`
+struct ConfigSample: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "sample", abstract: "Print a configuration file with every setting and its default.",
+    discussion: "Settings without a default are commented out. The file is valid input for serve --config.")
+
+  func run() { StandardStream.output.write(Array(SampleConfiguration.yaml.utf8)) }
+}
+
+/// `apns-mock openapi`
+struct OpenAPI: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "openapi", abstract: "Print the description of the admin API (OpenAPI 3.1, JSON).",
+    discussion: "A running server has the same description at /openapi.json. This command needs no server.")
+
+  @OptionGroup var output: OutputFlags
+
+  func run() {
+    let description = APIDescription(version: Version.text).json
+    output.print(json: output.json ? description : JSONLayout.indented(description))
+  }
+}
+
+/// `apns-mock version`
+struct ShowVersion: ParsableCommand {
+  static let configuration = CommandConfiguration(commandName: "version", abstract: "Print the version.")
+
+  @OptionGroup var output: OutputFlags
+
+  func run() {
+    output.print(text: "apns-mock \(Version.text)") { $0.member("version", Version.text) }
+  }
+}
+
+/// `apns-mock healthcheck`
+struct Healthcheck: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "healthcheck", abstract: "Check whether a server is ready.",
+    discussion: "Exit code 0 if it is ready, 4 if it is not ready or unreachable, 3 if --wait timed out.")
+
+  @Flag(name: .long, help: "Wait until the server is ready.")
+  var wait = false
+
+  @Option(name: .long, help: "The time limit for --wait, or without it for the response.")
+  var timeout = "30s"
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
+      throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 30s or 2m")
+    }
+  }
+
+  func run() async throws {
+    let patience = WrittenDuration.duration(timeout) ?? .seconds(30)
+    let clock = ContinuousClock()
+    let end = clock.now + patience
+    while true {
+      do {
+        try await ask(patience: wait ? min(.seconds(1), patience) : patience)
+        return output.print(text: "ready") { $0.member("ready", true) }
+      } catch let failure as CommandFailure where failure.status == .unreachable && wait {
+        guard clock.now + Self.pause < end else {
+          throw CommandFailure(.timedOut, "not ready after \(timeout): \(failure)")
+        }
+        try await clock.sleep(for: Self.pause)
+      }
+    }
+  }
+
+  private static let pause = Duration.milliseconds(50)
+
+  /// Returns if the server is ready. Looks the server up again each time, because the port file may not exist yet.
+  private func ask(patience: Duration) async throws {
+    var client = try RunningServer(server, environment: Environment.variables).client
+    client.timeout = patience
+    let status = try await client.request(.GET, "/readyz").status
+    guard status == 200 else {
+      throw CommandFailure(.unreachable, "the server on \(client.endpoint) is not ready (status \(status))")
+    }
+  }
+}

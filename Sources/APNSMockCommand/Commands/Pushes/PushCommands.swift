@@ -1,0 +1,184 @@
+import ArgumentParser
+import Inbox
+import MockAPNS
+import NIOHTTP1
+import Notation
+
+/// `apns-mock ls`
+struct List: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "List the most recent pushes in chronological order.",
+    discussion:
+      "Prints a table on a terminal; otherwise one line per push: columns separated by tabs, or with --json the record."
+  )
+
+  @OptionGroup var filter: FilterArguments
+
+  @Option(name: .long, help: "The maximum number of pushes, 1 to 1000.")
+  var limit = 50
+
+  @Option(name: .long, help: "List the first pushes after this seq instead of the most recent ones.")
+  var after: Int?
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard (1...1000).contains(limit) else { throw ValidationError("--limit must be 1 to 1000") }
+  }
+
+  func run() async throws {
+    let client = try RunningServer(server, environment: Environment.variables).client
+    let order = after.map { [("after", String($0)), ("order", "asc")] } ?? [("order", "desc")]
+    let query = filter.query(and: order + [("limit", String(limit))])
+    let answer = try await client.request(.GET, "/api/v1/pushes?\(query)")
+    let page = try answer.decoded(PushPage.self)
+    if output.json {
+      let records = JSONLayout.elements(of: "items", in: answer.body)
+      for record in after == nil ? records.reversed() : records {
+        StandardStream.output.write(record + [UInt8(ascii: "\n")])
+      }
+    } else {
+      PushTable(after == nil ? page.items.reversed() : page.items).print()
+    }
+    if page.matched > page.items.count {
+      StandardStream.error.line("\(page.items.count) of \(page.matched) pushes; --limit and --after list others")
+    }
+    if page.evicted > 0 {
+      StandardStream.error.line("\(page.evicted) older pushes were evicted because the inbox is full")
+    }
+  }
+}
+
+/// `apns-mock get`
+struct Get: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "get", abstract: "Show one push: the request, its validation and the response.",
+    discussion: "Findings are described on standard error; --explain prints all details.")
+
+  @Argument(help: "The push's seq, or an apns-id for its newest attempt.")
+  var id: String
+
+  @Flag(name: .long, help: "Print only the body, byte for byte.")
+  var payload = false
+
+  @Flag(name: .long, help: "Print a curl command that repeats the push, with $TOKEN for the provider token.")
+  var curl = false
+
+  @Flag(name: .long, help: "Print the push as a file for xcrun simctl push.")
+  var apns = false
+
+  @Flag(
+    name: .long,
+    help: "Print how the result was determined: checks, rules with random draws, findings, evidence, advice.")
+  var explain = false
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard forms.count <= 1 else {
+      throw ValidationError("Specify only one of --payload, --curl, --apns and --explain")
+    }
+  }
+
+  /// The requested representations, by their names in the admin API.
+  private var forms: [String] {
+    [(payload, "payload"), (curl, "curl"), (apns, "apns"), (explain, "explain")].filter(\.0).map(\.1)
+  }
+
+  func run() async throws {
+    let client = try RunningServer(server, environment: Environment.variables).client
+    let path = (["/api/v1/pushes", id.percentEncoded] + forms).joined(separator: "/")
+    let body = try await client.request(.GET, path).succeeded()
+    guard forms.isEmpty || explain else {
+      StandardStream.output.write(body)
+      return
+    }
+    StandardStream.output.write((output.json ? body : JSONLayout.indented(body)) + [UInt8(ascii: "\n")])
+    guard !output.json, !explain else { return }
+    let explanation = try await client.request(.GET, path + "/explain").decoded(Explanation.self)
+    for finding in explanation.findings {
+      StandardStream.error.line("\(finding.finding): \(finding.explanation.onOneLine). \(finding.advice.onOneLine)")
+    }
+  }
+
+  private struct Explanation: Decodable {
+    var findings: [Finding]
+
+    struct Finding: Decodable {
+      var finding: String
+      var explanation: String
+      var advice: String
+    }
+  }
+}
+
+/// `apns-mock rm`
+struct Remove: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rm", abstract: "Remove pushes from the inbox.")
+
+  @OptionGroup var filter: FilterArguments
+
+  @Flag(name: .long, help: "Remove all pushes; required if there is no filter.")
+  var all = false
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var output: OutputFlags
+
+  private struct Answer: Decodable {
+    var deleted: Int
+  }
+
+  func validate() throws {
+    guard all == filter.isEmpty else {
+      throw ValidationError(
+        all ? "--all excludes a filter" : "Specify a filter, as in topic:com.example.app, or --all")
+    }
+  }
+
+  func run() async throws {
+    let client = try RunningServer(server, environment: Environment.variables).client
+    let query = filter.query(and: all ? [("all", "true")] : [])
+    let deleted = try await client.request(.DELETE, "/api/v1/pushes?\(query)").decoded(Answer.self).deleted
+    output.print(text: "\(deleted) removed") { $0.member("deleted", deleted) }
+  }
+}
+
+/// `apns-mock export`
+struct Export: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "export", abstract: "Export the inbox: all pushes, or those that match a query.")
+
+  @OptionGroup var filter: FilterArguments
+
+  @Option(name: .long, help: "The format: ndjson for one record per line, json for an array.")
+  var format = InboxExport.Format.lines.rawValue
+
+  @Option(name: .long, help: "The output file. (default: standard output)")
+  var output: String?
+
+  @OptionGroup var server: ServerFlags
+
+  func validate() throws {
+    guard InboxExport.Format(rawValue: format) != nil else {
+      throw ValidationError("--format must be ndjson or json, not \"\(format)\"")
+    }
+  }
+
+  func run() async throws {
+    let client = try RunningServer(server, environment: Environment.variables).client
+    let path = "/api/v1/export?\(filter.query(and: [("format", format)]))"
+    guard let output else {
+      try await client.stream(path) { StandardStream.output.write($0) }
+      return
+    }
+    let file = try Files.replacement(of: output)
+    try await client.stream(path) { bytes in
+      try Files.writing { () throws(FileError) in try file.append(bytes) }
+      return true
+    }
+    try Files.writing { () throws(FileError) in try file.commit() }
+  }
+}

@@ -1,0 +1,153 @@
+import APNSRules
+import ArgumentParser
+import HTTP2Session
+import HTTPMessage
+import MockAPNS
+import Notation
+import TLSEngine
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// `apns-mock send`
+struct Send: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "send", abstract: "Send a push to a device token over HTTP/2, as a provider does.",
+    discussion: "Prints status, reason and apns-id. Exit code 0 if the push was accepted, 1 if it was not.")
+
+  @Argument(help: "The device token.")
+  var token: String
+
+  @Option(
+    name: .long,
+    help: "apns-topic. (default: com.example.app or the certificate's topic, with the suffix of the push type)")
+  var topic: String?
+
+  @Option(name: .long, help: "apns-push-type.")
+  var pushType = "alert"
+
+  @Option(name: .long, help: "apns-priority. (default: none, or 5 for background)")
+  var priority: String?
+
+  @Option(name: .long, help: "apns-id. (default: none, the server generates one)")
+  var id: String?
+
+  @Option(name: .long, parsing: .unconditional, help: "apns-expiration, in seconds since 1970.")
+  var expiration: String?
+
+  @Option(name: .long, help: "apns-collapse-id.")
+  var collapseId: String?
+
+  @Option(name: .long, help: "The body: JSON text, a file, or - for standard input. (default: a short alert)")
+  var payload: String?
+
+  @OptionGroup var providerCertificate: ProviderCertificateFlags
+
+  @Option(name: .long, help: "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)")
+  var apns: String?
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var folder: FolderFlags
+  @OptionGroup var output: OutputFlags
+
+  func run() async throws {
+    let environment = Environment.variables
+    let running = try RunningServer(server, environment: environment)
+    let files = ServerFiles(certs: folder.certs, portFile: running.portFile, environment: environment)
+    let door = try await FrontDoor(of: running, named: try Endpoint.named(byFlag: apns, environment))
+    let certificate = try providerCertificate.files()
+    var headers = try pushHeaders(certificate)
+    if certificate == nil {
+      let jwt = FreshToken(keyID: files.keyID, teamID: files.teamID, issuedAt: door.now / 1000)
+      headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: files.key))), at: 0)
+    }
+    let push = PushClient.Push(deviceToken: token, headers: headers, payload: try body())
+    try report(await outcome(of: push, at: door.endpoint, files, certificate))
+  }
+
+  private var knownType: PushType? { PushType.allCases.first { $0.text == pushType } }
+
+  private func pushHeaders(_ certificate: ProviderCertificateFiles?) throws -> [(String, String)] {
+    let bundleID = try certificate?.certificate().subjectUID ?? CertificateFolder.topic
+    var headers = [
+      ("apns-topic", topic ?? bundleID + (knownType?.topicSuffix ?? "")), ("apns-push-type", pushType),
+    ]
+    // APNs requires priority 5 for background pushes (Protocol.md, section 5, documented).
+    if let priority = priority ?? (knownType == .background ? "5" : nil) { headers.append(("apns-priority", priority)) }
+    if let id { headers.append(("apns-id", id)) }
+    if let expiration { headers.append(("apns-expiration", expiration)) }
+    if let collapseId { headers.append(("apns-collapse-id", collapseId)) }
+    return headers
+  }
+
+  private func body() throws -> [UInt8] {
+    guard let payload else {
+      let text =
+        knownType == .background ? #"{"aps":{"content-available":1}}"# : #"{"aps":{"alert":"Hello from apns-mock"}}"#
+      return Array(text.utf8)
+    }
+    // Text that begins with a brace is JSON, not a path.
+    return payload.trimmed.hasPrefix("{") ? Array(payload.utf8) : try Files.contents(of: payload)
+  }
+
+  private func outcome(
+    of push: PushClient.Push, at endpoint: Endpoint, _ files: ServerFiles, _ certificate: ProviderCertificateFiles?
+  ) async throws -> PushClient.Outcome {
+    let name = endpoint.isAddress ? "localhost" : endpoint.host
+    let client = PushClient(
+      endpoint: endpoint, serverName: name, authorities: [files.ca], certificate: certificate.map { ($0.chain, $0.key) }
+    )
+    do {
+      guard let outcome = try await client.send([push]).first else { return .disconnected(reason: "no outcome") }
+      return outcome
+    } catch let error as TLSError {
+      throw CommandFailure(
+        .usage, "\(error); to create certificates: apns-mock certs; to use another folder: --certs DIR")
+    } catch let error as PushClientError where error.wasConnected {
+      let flag = certificate.map { " --cert \($0.chain.shellQuoted)" } ?? ""
+      throw CommandFailure(.failed, "\(error); to find the cause: apns-mock doctor --apns \(endpoint)\(flag)")
+    } catch {
+      throw CommandFailure(.unreachable, "\(error); is apns-mock serve running there?")
+    }
+  }
+}
+
+extension Send {
+  /// The response body of a rejected push (Protocol.md, section 7.1).
+  private struct Rejection: Decodable {
+    var reason: String
+    var timestamp: Int64?
+  }
+
+  /// Prints the result of the push.
+  ///
+  /// - Throws: `ExitCode` or `CommandFailure` if the push was not accepted.
+  func report(_ outcome: PushClient.Outcome) throws {
+    switch outcome {
+    case .answered(let answer): try report(answer)
+    case .reset(let code):
+      throw CommandFailure(
+        .failed, "the server reset the stream without a response: \(HTTP2ErrorCode.description(of: code))")
+    case .disconnected(let reason):
+      throw CommandFailure(.failed, "the server closed the connection without a response: \(reason)")
+    }
+  }
+
+  private func report(_ answer: HTTPResponse) throws {
+    let id = answer.headers["apns-id"]
+    let uniqueID = answer.headers["apns-unique-id"]
+    let rejection = try? JSONDecoder().decode(Rejection.self, from: Data(answer.body))
+    let text = ["\(answer.status)", rejection?.reason, id.map { "apns-id \($0)" }].compactMap(\.self)
+    output.print(text: text.joined(separator: " ").onOneLine) { writer in
+      writer.member("status", answer.status)
+      writer.member("apns_id", id)
+      writer.member("apns_unique_id", uniqueID)
+      writer.member("reason", rejection?.reason)
+      if let timestamp = rejection?.timestamp { writer.member("timestamp", timestamp) }
+    }
+    guard answer.status == 200 else { throw ExitCode(ExitStatus.failed.rawValue) }
+  }
+}

@@ -1,0 +1,100 @@
+import ArgumentParser
+import Faults
+import NIOHTTP1
+import Notation
+import Yams
+
+/// `apns-mock rule`
+struct RuleCommand: ParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rule", abstract: "Add, list, explain and remove rules in addition to the fault profile.",
+    subcommands: [RuleAdd.self, RuleList.self, RuleRemove.self, RuleExplain.self])
+}
+
+/// `apns-mock rule ls`
+struct RuleList: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "ls", abstract: "List added rules in the order of evaluation, the newest first.",
+    discussion:
+      "Prints a table on a terminal; otherwise one line per rule: columns separated by tabs, or with --json an object.")
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let answer = try await flags.ask(.GET, "/rules")
+    flags.print(itemsOf: answer, RuleInForce.table(try answer.decoded(RulesBeside.self).items))
+  }
+}
+
+/// `apns-mock rule rm`
+struct RuleRemove: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "rm", abstract: "Remove an added rule.", discussion: "To remove all of them: apns-mock reset --rules")
+
+  @Argument(help: "The rule's name.")
+  var name: String
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    _ = try await flags.ask(.DELETE, "/rules/\(name.percentEncoded)").succeeded()
+    flags.output.print(text: "\(name.onOneLine) removed") { $0.member("removed", name) }
+  }
+}
+
+/// `apns-mock rule explain`
+struct RuleExplain: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "explain", abstract: "Explain what an active rule evaluated and why it fired or did not.")
+
+  @Argument(help: "The name of an added rule or a rule of the profile.")
+  var name: String
+
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws { try await flags.explain([name]) }
+}
+
+/// `apns-mock rule add`
+struct RuleAdd: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "add", abstract: "Add a rule; it is evaluated before the profile's rules.",
+    discussion: """
+      The rule has the syntax of a profile file, YAML or JSON. For example:
+      apns-mock rule add '{"name": "down", "do": {"respond": {"status": 503}}}' --ttl 30s
+      An added rule with the same name is replaced.
+      """)
+
+  @Argument(help: "The rule: its JSON, a file with YAML or JSON, or - for standard input.")
+  var rule: String
+
+  @Option(
+    name: .long, help: "Remove the rule after this time, such as 30s or 5m. (default: the rule's own ttl, else never)")
+  var ttl: String?
+
+  @OptionGroup var flags: AdminFlags
+
+  func validate() throws { try TimeToLive.check(ttl) }
+
+  func run() async throws {
+    // Text that begins with a brace is JSON, not a path.
+    let isGiven = rule.trimmed.hasPrefix("{")
+    let text = isGiven ? rule : try Files.text(of: rule)
+    // Validated locally first, because only here messages can point to lines of the file.
+    let file = isGiven || rule == "-" ? "rule" : rule
+    let read = try ProfileFailure.told { () throws(ProfileFailure) in try RuleFile.parse(text, file: file) }
+    for warning in read.warnings { StandardStream.error.line(warning.description) }
+    let sent = try ttl.map { try Self.text(text, ttl: $0) } ?? text
+    let answer = try await flags.ask(.POST, "/rules", body: Array(sent.utf8), type: "application/yaml")
+    let added = try answer.decoded(RuleInForce.self)
+    let end = added.ends_in.map { ", ends in \($0)" } ?? ""
+    flags.print(answer, text: "\(added.name): \(added.action) at \(added.at)\(end)".onOneLine)
+  }
+
+  /// Returns the text of a rule with another time to live.
+  static func text(_ text: String, ttl: String) throws -> String {
+    guard var node = try compose(yaml: text) else { return text }
+    node["ttl"] = Node(ttl)
+    return try serialize(node: node)
+  }
+}

@@ -1,0 +1,93 @@
+import Inbox
+import MockAPNS
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The export of the inbox when the server stops.
+struct ExportOnExit: Sendable {
+  /// The absolute path, because the working directory may change.
+  let path: String
+  /// The flag that requested the export, for messages.
+  let flag: String
+
+  /// Checks that the file can be written, so that a wrong path fails before the tests and not after them.
+  ///
+  /// - Throws: `CommandFailure`.
+  init(to path: String, for flag: String) throws {
+    self.flag = flag
+    self.path = Files.absolute(path)
+    if FileReplacement.isSpecial(self.path) {
+      // Opening fails for a folder, for example.
+      let file = open(self.path, O_WRONLY | O_NONBLOCK | O_CLOEXEC)
+      let reason = String(cString: strerror(errno)).lowercased()
+      guard file >= 0 else {
+        throw CommandFailure(.usage, "\(flag): \(path): cannot be written (\(reason)); specify a file")
+      }
+      close(file)
+      return
+    }
+    let folder = self.path.split(separator: "/", omittingEmptySubsequences: false).dropLast().joined(separator: "/")
+    guard access(folder.isEmpty ? "/" : folder, W_OK | X_OK) == 0 else {
+      let reason = String(cString: strerror(errno)).lowercased()
+      throw CommandFailure(
+        .usage, "\(flag): \(path): the folder is not writable (\(reason)); specify another one")
+    }
+  }
+
+  /// Writes the export atomically.
+  ///
+  /// - Returns: The number of pushes.
+  /// - Throws: `CommandFailure`.
+  func write(_ state: ServerState) throws -> Int {
+    let snapshot = state.inbox.snapshot()
+    let format = path.hasSuffix(".json") ? InboxExport.Format.array : .lines
+    var export = InboxExport(snapshot, Selection(), as: format, rulebook: state.rulebook, in: state.inbox)
+    do throws(FileError) {
+      let file = try FileReplacement(of: path, isPrivate: false)
+      while let piece = export.next() { try file.append(piece) }
+      try file.commit()
+    } catch {
+      throw CommandFailure(.failed, "\(flag): \(error); the inbox (\(snapshot.count) pushes) is lost")
+    }
+    return snapshot.count
+  }
+}
+
+/// A file with an exported inbox.
+struct ExportFile {
+  /// The file's path; `-` is standard input.
+  let path: String
+
+  init(_ path: String) { self.path = path }
+
+  /// Reads the file in parts of 1 MiB.
+  ///
+  /// - Parameter maxBytes: The memory limit of the inbox.
+  /// - Throws: `CommandFailure` that names the file and line.
+  func inbox(maxBytes: Int) throws -> Inbox {
+    let file = path == "-" ? 0 : open(path, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else { throw failure("\(path): cannot be read: \(String(cString: strerror(errno)))") }
+    defer { if file != 0 { close(file) } }
+    var reading = InboxImport(maxBytes: maxBytes)
+    var piece = [UInt8](repeating: 0, count: 1 << 20)
+    do {
+      while true {
+        let count = read(file, &piece, piece.count)
+        if count < 0, errno == EINTR { continue }
+        guard count >= 0 else { throw failure("\(path): cannot be read: \(String(cString: strerror(errno)))") }
+        guard count > 0 else { return try reading.finish() }
+        try piece.withUnsafeBytes { try reading.read(UnsafeRawBufferPointer(rebasing: $0[..<count])) }
+      }
+    } catch let problem as InboxImport.Problem {
+      throw CommandFailure(.usage, lines: ["\(path):\(problem)"])
+    }
+  }
+
+  private func failure(_ words: String) -> CommandFailure { CommandFailure(.usage, words) }
+}

@@ -1,0 +1,133 @@
+import AdminAPI
+import Logging
+import MockAPNS
+import TLSEngine
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A running server with its admin listener and port file.
+struct LiveServer: Sendable {
+  /// The state shared by the provider listeners and the admin API.
+  var state: ServerState { server.state }
+  private let server: MockServer
+  private let admin: AdminServer?
+  private let portFile: WrittenPortFile?
+
+  /// Starts a server. When this function returns, all listeners accept connections and the port file exists.
+  ///
+  /// - Parameter whenListening: Called before the server reports that it is ready.
+  /// - Throws: `CommandFailure`, after stopping everything that was started.
+  static func start(
+    _ settings: ServeSettings, logger: Logger, whenListening: (ServerState) -> Void = { _ in }
+  ) async throws -> LiveServer {
+    var configuration = settings.configuration
+    if settings.drawsAdminToken { configuration.adminToken = drawnToken() }
+    let server = try await starting { try await MockServer.start(configuration, logger: logger) }
+    let admin: AdminServer?
+    do {
+      admin = try await starting { try await startAdmin(server.state, logger: logger) }
+    } catch {
+      await server.stop()
+      throw error
+    }
+    whenListening(server.state)
+    server.state.phase = .ready
+    do {
+      let portFile = try settings.portFile.map { try WrittenPortFile(PortFile(of: server.state), at: $0) }
+      return LiveServer(server: server, admin: admin, portFile: portFile)
+    } catch {
+      await server.stop()
+      await admin?.stop()
+      throw error
+    }
+  }
+
+  private init(server: MockServer, admin: AdminServer?, portFile: WrittenPortFile?) {
+    self.server = server
+    self.admin = admin
+    self.portFile = portFile
+  }
+
+  /// Shuts the server down. The admin listener stops last, so that clients can see that the server is stopping.
+  func stop() async {
+    await server.stop()
+    await admin?.stop()
+    removePortFile()
+  }
+
+  /// Removes the port file; also required before an immediate exit.
+  func removePortFile() { portFile?.remove() }
+
+  private static func startAdmin(_ state: ServerState, logger: Logger) async throws -> AdminServer? {
+    guard let address = state.configuration.admin else { return nil }
+    return try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
+  }
+
+  /// Runs `work`, which starts a server, and converts its errors to `CommandFailure`s.
+  static func starting<Result>(_ work: () async throws -> Result) async throws -> Result {
+    do {
+      return try await work()
+    } catch let error as ListenError {
+      throw CommandFailure(error.isInUse ? .portInUse : .usage, error.description)
+    } catch let error as CertificateFolderError {
+      throw CommandFailure(.usage, error.description)
+    } catch let error as TLSError {
+      throw CommandFailure(.usage, "certificates (--certs, --client-ca): \(error)")
+    }
+  }
+
+  /// Returns an admin token of 128 random bits.
+  private static func drawnToken() -> String {
+    (0..<4).map { _ in
+      let digits = String(UInt32.random(in: 0...UInt32.max), radix: 16)
+      return String(repeating: "0", count: 8 - digits.count) + digits
+    }.joined()
+  }
+}
+
+/// The port file written by this process.
+struct WrittenPortFile: Sendable {
+  /// The absolute path, because the working directory may change.
+  let path: String
+  private let bytes: [UInt8]
+
+  /// Writes the file.
+  ///
+  /// - Throws: `CommandFailure` if it cannot be written.
+  init(_ content: PortFile, at path: String) throws {
+    self.path = Files.absolute(path)
+    bytes = content.json
+    do {
+      try Files.replace(self.path, with: bytes)
+    } catch {
+      throw CommandFailure(.usage, "\(Setting.portFile.flag): \(error)")
+    }
+  }
+
+  /// Removes the file, unless another server has replaced it.
+  func remove() { WholeFile(path: path).remove(ifItHolds: bytes) }
+}
+
+extension PortFile {
+  /// Creates the content for a server.
+  init(of state: ServerState) {
+    self.init(
+      pid: getpid(), apns: state.apnsAddresses, admin: state.adminAddress, ca: state.certificates.caPath,
+      keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, key: state.certificates.providerKeyPath,
+      environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken)
+  }
+
+  /// Creates the content for a `view` of an export.
+  init(viewing state: ServerState) {
+    self.init(
+      pid: getpid(), apns: [], admin: state.adminAddress, ca: "", keyID: "", teamID: "", key: "",
+      environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken,
+      isView: true)
+  }
+}

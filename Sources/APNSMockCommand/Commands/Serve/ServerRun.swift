@@ -1,0 +1,97 @@
+import Logging
+import MockAPNS
+import NIOConcurrencyHelpers
+import UnixSignals
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// The run of `serve`: starts the server, reports its addresses, waits for a signal and shuts down.
+struct ServerRun: Sendable {
+  let settings: ServeSettings
+  let logger: Logger
+
+  func run() async throws {
+    let signals = await StopSignals()
+    let reloads = await ReloadSignals()
+    let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: Setting.exportOnExit.flag) }
+    let server = try await LiveServer.start(settings, logger: logger) { state in
+      StartReport(state: state, settings: settings).warn(logger: logger)
+    }
+    StartReport(state: server.state, settings: settings).announce(logger: logger)
+    StartupPages.release()
+
+    let faults = server.state.faults
+    let reloading = Task {
+      await reloads.forEach { faults.reload() }
+    }
+    let signal = await signals.first {
+      server.removePortFile()
+      if let export { FileReplacement.abandon(export.path) }
+    }
+    logger.info("\(signal): stopping; a second signal exits immediately")
+    reloading.cancel()
+    await server.stop()
+    if let export {
+      let count = try export.write(server.state)
+      logger.info("exported \(count) pushes to \(export.path)")
+    }
+    signals.ignoreTheRest()
+    logger.info("stopped")
+  }
+}
+
+/// A sequence of SIGHUP signals, which request a reload of the fault profiles.
+struct ReloadSignals: Sendable {
+  private let signals: UnixSignalsSequence
+
+  /// Traps the signal, which then no longer terminates the program.
+  init() async { signals = await UnixSignalsSequence(trapping: .sighup) }
+
+  /// Calls `body` for each signal since the creation, until the task is cancelled.
+  func forEach(_ body: () -> Void) async {
+    for await _ in signals { body() }
+  }
+}
+
+/// The signals SIGTERM and SIGINT: the first one requests a graceful shutdown, the second one an immediate exit.
+struct StopSignals: Sendable {
+  private let signals: UnixSignalsSequence
+  private let isOver = NIOLockedValueBox(false)
+
+  /// Traps the signals, which then no longer terminate the program.
+  init() async { signals = await UnixSignalsSequence(trapping: .sigterm, .sigint) }
+
+  /// Returns when the first signal arrives.
+  ///
+  /// - Parameter beforeExit: Cleanup before a second signal exits the program with code 130.
+  func first(beforeExit: @escaping @Sendable () -> Void) async -> UnixSignal {
+    let (stream, continuation) = AsyncStream.makeStream(of: UnixSignal.self)
+    Task {
+      var hasCome = false
+      for await signal in signals {
+        if hasCome {
+          isOver.withLockedValue { isOver in
+            guard !isOver else { return }
+            beforeExit()
+            LogPipe.standardError.flush()
+            // Not `exit`: its handlers could block on the operation that takes too long.
+            _exit(ExitStatus.interrupted.rawValue)
+          }
+        }
+        hasCome = true
+        continuation.yield(signal)
+      }
+    }
+    for await signal in stream { return signal }
+    return .sigterm
+  }
+
+  /// Ignores further signals. For use when the shutdown is complete.
+  func ignoreTheRest() { isOver.withLockedValue { $0 = true } }
+}

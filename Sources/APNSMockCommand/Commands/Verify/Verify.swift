@@ -1,0 +1,136 @@
+import ArgumentParser
+import Inbox
+import MockAPNS
+import NIOHTTP1
+import Notation
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// `apns-mock verify`
+struct Verify: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "verify", abstract: "Verify expectations about the pushes since the last reset.",
+    discussion: """
+      Prints expected and actual pushes. Exit code 0 if all expectations are met, 1 if not, 2 for errors in the file, \
+      5 if the result is unknown because pushes were evicted. For example:
+      echo '{expect: [{match: "topic:com.example.app", count: {exactly: 1}, outcome: accepted}]}' | apns-mock verify -
+      """)
+
+  @Argument(help: "The expectations: a JSON or YAML file, or - for standard input.")
+  var file: String
+
+  @Option(name: .long, help: "How long to wait, up to 5m; overrides the file.")
+  var timeout: String?
+
+  @Option(
+    name: .long, help: ArgumentHelp("Also write the result to this file as JUnit XML.", valueName: "file"))
+  var junit: String?
+
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var output: OutputFlags
+
+  func validate() throws {
+    guard let timeout else { return }
+    guard let duration = WrittenDuration.duration(timeout), duration >= .zero, duration <= WaitQuery.maxTimeout else {
+      throw ValidationError("--timeout: \"\(timeout)\" is not a duration up to 5m such as 500ms, 30s or 2m")
+    }
+  }
+
+  func run() async throws {
+    let file = try VerificationFile(path: file)
+    var client = try RunningServer(server, environment: Environment.variables).client
+    client.timeout += WaitQuery.maxTimeout
+    let began = ContinuousClock.now
+    let answer = try await client.request(.POST, "/api/v1/verify", body: file.body(timeout: timeout))
+    let result = try answer.verificationResult(of: file, from: client)
+    if output.json { output.print(json: answer.body) } else { StandardStream.output.line(result.text) }
+    if let junit {
+      try JUnitReport(result: result, file: file.name, time: .now - began).write(to: junit)
+    }
+    if let failure = result.failure { throw failure }
+  }
+}
+
+extension JUnitReport {
+  /// Writes the report to a file atomically.
+  func write(to path: String) throws {
+    let file = try Files.replacement(of: path)
+    try Files.writing { () throws(FileError) in
+      try file.append(Array(xml.utf8))
+      try file.commit()
+    }
+  }
+}
+
+extension AdminClient.Answer {
+  /// Decodes the result of a verification.
+  ///
+  /// - Throws: `CommandFailure`: `usage` with all errors in the file, `unreachable` if the server stopped.
+  func verificationResult(of file: VerificationFile, from client: AdminClient) throws -> VerificationResult {
+    struct Mistakes: Decodable { var problems: [VerificationFile.Mistake] }
+    switch status {
+    case 200, 412:
+      if let result = try? JSONDecoder().decode(VerificationResult.self, from: Data(body)) { return result }
+      throw CommandFailure(.failed, "cannot parse the server's response: is it another version of apns-mock?")
+    case 400:
+      if let mistakes = try? JSONDecoder().decode(Mistakes.self, from: Data(body)) {
+        throw file.failure(mistakes.problems)
+      }
+    case 503:
+      throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the verification")
+    default: break
+    }
+    _ = try succeeded()
+    throw CommandFailure(.failed, "the server responded with \(status)")
+  }
+}
+
+/// The result of a verification, with the members that the command uses.
+struct VerificationResult: Decodable {
+  var passed: Bool
+  var inconclusive: Bool
+  var expectations: [Expectation]
+  var order: Overall?
+  var no_others: Overall?
+  var nothing_lost: Overall?
+  var no_findings: Overall?
+  var evicted: Int
+  var seed: UInt64?
+  var profile: String?
+  var text: String
+
+  struct Expectation: Decodable {
+    var name: String
+    var passed: Bool
+    var text: String
+  }
+
+  struct Overall: Decodable {
+    var criterion: String
+    var passed: Bool
+    var text: String
+  }
+
+  /// All checked parts: the name, whether the check passed, and the text for people.
+  var parts: [(name: String, passed: Bool, text: String)] {
+    expectations.map { ($0.name, $0.passed, $0.text) }
+      + [order, no_others, nothing_lost, no_findings].compactMap(\.self).map { ($0.criterion, $0.passed, $0.text) }
+  }
+
+  /// The failure of the command; nil if the verification passed.
+  var failure: CommandFailure? {
+    if passed { return nil }
+    if inconclusive {
+      return CommandFailure(
+        .inconclusive,
+        "inconclusive: \(evicted) pushes were evicted before they were checked; "
+          + "raise --max-records or --max-bytes, or reset before each test")
+    }
+    let missed = parts.count { !$0.passed }
+    return CommandFailure(.failed, "\(missed) of \(parts.count) checks failed")
+  }
+}

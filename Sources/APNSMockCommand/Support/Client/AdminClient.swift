@@ -1,0 +1,218 @@
+import MockAPNS
+import NIOCore
+import NIOHTTP1
+import NIOPosix
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A client of a running server's admin listener. Each request uses its own connection.
+struct AdminClient: Sendable {
+  /// The address of the admin listener.
+  let endpoint: Endpoint
+  /// The admin token, if the server requires one.
+  let token: String?
+  /// How the server was found, for the error message if it does not respond.
+  var origin = ""
+  /// The time limit for a response.
+  var timeout = Duration.seconds(30)
+
+  /// A response of the server.
+  struct Answer: Sendable {
+    let status: Int
+    let body: [UInt8]
+  }
+
+  /// Sends a request and returns the response, whatever its status.
+  ///
+  /// - Parameters:
+  ///   - path: The percent-encoded path with its query.
+  ///   - type: The content type of the body.
+  /// - Throws: `CommandFailure` with status `unreachable` if there is no response.
+  func request(
+    _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
+  ) async throws -> Answer {
+    let group = MultiThreadedEventLoopGroup.singleton
+    let promise = group.any().makePromise(of: Answer.self)
+    do {
+      let channel = try await ClientBootstrap(group: group)
+        .connectTimeout(TimeAmount(timeout))
+        .channelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHTTPClientHandlers()
+            try channel.pipeline.syncOperations.addHandler(AnswerCollector(promise: promise))
+          }
+        }
+        .connect(host: endpoint.host, port: endpoint.port).get()
+      let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
+        promise.fail(NoAnswer(description: "no response within \(timeout)"))
+      }
+      defer {
+        limit.cancel()
+        channel.close(promise: nil)
+      }
+      var head = head(method, path)
+      if let body {
+        head.headers.add(name: "content-type", value: type)
+        head.headers.add(name: "content-length", value: String(body.count))
+      }
+      channel.write(HTTPClientRequestPart.head(head), promise: nil)
+      if let body { channel.write(HTTPClientRequestPart.body(.byteBuffer(ByteBuffer(bytes: body))), promise: nil) }
+      channel.writeAndFlush(HTTPClientRequestPart.end(nil), promise: nil)
+      return try await promise.futureResult.get()
+    } catch {
+      promise.fail(error)
+      throw unreachable(ConnectFailure(error).text)
+    }
+  }
+
+  /// Returns the head of a request.
+  func head(_ method: HTTPMethod, _ path: String) -> HTTPRequestHead {
+    var head = HTTPRequestHead(version: .http1_1, method: method, uri: path)
+    head.headers.add(name: "host", value: endpoint.description)
+    head.headers.add(name: "connection", value: "close")
+    if let token { head.headers.add(name: "authorization", value: "Bearer \(token)") }
+    return head
+  }
+
+  /// Returns the failure for a server that does not respond.
+  func unreachable(_ reason: String) -> CommandFailure {
+    CommandFailure(
+      .unreachable,
+      "no apns-mock responds on \(endpoint)\(origin): \(reason); start one with apns-mock serve, "
+        + "or specify it with --port-file PATH or --admin HOST:PORT")
+  }
+}
+
+/// The reason why there is no complete response.
+private struct NoAnswer: Error, CustomStringConvertible {
+  let description: String
+}
+
+/// Collects the parts of one response.
+private final class AnswerCollector: ChannelInboundHandler {
+  typealias InboundIn = HTTPClientResponsePart
+
+  private let promise: EventLoopPromise<AdminClient.Answer>
+  private var status = 0
+  private var body: [UInt8] = []
+
+  init(promise: EventLoopPromise<AdminClient.Answer>) { self.promise = promise }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head(let head): status = Int(head.status.code)
+    case .body(let part): body.append(contentsOf: part.readableBytesView)
+    case .end: promise.succeed(AdminClient.Answer(status: status, body: body))
+    }
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    promise.fail(error is HTTPParserError ? NoAnswer(description: "the response is not HTTP") : error)
+    context.close(promise: nil)
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    promise.fail(NoAnswer(description: "the connection was closed before the response was complete"))
+  }
+}
+
+extension AdminClient {
+  /// Sends a GET request and streams the response body.
+  ///
+  /// - Parameters:
+  ///   - path: The percent-encoded path with its query.
+  ///   - take: Receives each part of a successful response's body. The next part is read after it returns; `false` stops
+  ///     reading.
+  /// - Returns: Whether the response was read to its end.
+  /// - Throws: `CommandFailure` with status `unreachable` if there is no complete response, or with the server's message if
+  ///   it reports an error.
+  @discardableResult
+  func stream(_ path: String, _ take: ([UInt8]) throws -> Bool) async throws -> Bool {
+    let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
+    do {
+      channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
+        .connectTimeout(TimeAmount(timeout))
+        .connect(host: endpoint.host, port: endpoint.port) { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHTTPClientHandlers()
+            return try NIOAsyncChannel(wrappingChannelSynchronously: channel)
+          }
+        }
+    } catch {
+      throw unreachable(ConnectFailure(error).text)
+    }
+    do {
+      return try await channel.executeThenClose { inbound, outbound in
+        try await outbound.write(.head(head(.GET, path)))
+        try await outbound.write(.end(nil))
+        return try await Self.read(inbound, take)
+      }
+    } catch let failure as CommandFailure {
+      throw failure
+    } catch {
+      throw unreachable("connection lost: \(ConnectFailure(error).text)")
+    }
+  }
+
+  private static func read(
+    _ inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>, _ take: ([UInt8]) throws -> Bool
+  ) async throws -> Bool {
+    var status = 0
+    var problem: [UInt8] = []
+    for try await part in inbound {
+      switch part {
+      case .head(let head): status = Int(head.status.code)
+      case .body(let bytes) where status == 200:
+        guard try take(Array(bytes.readableBytesView)) else { return false }
+      case .body(let bytes): problem += bytes.readableBytesView
+      case .end:
+        if status != 200 { _ = try Answer(status: status, body: problem).succeeded() }
+        return true
+      }
+    }
+    throw ChannelError.eof
+  }
+}
+
+/// The reason why a TCP connection failed.
+struct ConnectFailure: Sendable {
+  /// The kinds of failures that need different repairs.
+  enum Kind: Sendable {
+    /// The host is reachable, but nothing listens on the port.
+    case refused
+    /// The host is unreachable.
+    case noRoute
+    case other
+  }
+
+  let kind: Kind
+  /// The description for people.
+  let text: String
+
+  /// Creates a failure from an error of NIO's bootstrap.
+  init(_ error: any Error) {
+    guard let error = error as? NIOConnectionError else {
+      (kind, text) = Self.reading(error)
+      return
+    }
+    // If several addresses failed, report the first one's error.
+    (kind, text) =
+      error.connectionErrors.first.map { Self.reading($0.error) } ?? (.other, "unknown host \(error.host)")
+  }
+
+  private static func reading(_ error: any Error) -> (Kind, String) {
+    switch error {
+    case let error as IOError where error.errnoCode == ECONNREFUSED: (.refused, "connection refused")
+    case let error as IOError where [ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRNOTAVAIL].contains(error.errnoCode):
+      (.noRoute, String(cString: strerror(error.errnoCode)).lowercased())
+    case ChannelError.connectTimeout: (.noRoute, "timed out while connecting")
+    default: (.other, "\(error)")
+    }
+  }
+}

@@ -1,0 +1,126 @@
+import APNSRules
+import Inbox
+import MockAPNS
+import Notation
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+/// A file with a server's addresses and the paths and ids its clients need, written when the server is ready.
+struct PortFile: Sendable, Equatable {
+  /// The server's process id.
+  var pid: Int32
+  /// The listeners for providers.
+  var apns: [Endpoint]
+  /// The admin listener.
+  var admin: Endpoint?
+  /// The absolute path of the CA to trust, the ids of the provider key and its absolute path. Empty for `view`.
+  var ca: String
+  var keyID: String
+  var teamID: String
+  var key: String
+  /// The environment of APNs.
+  var environment: PushEnvironment
+  /// The active seed.
+  var seed: UInt64
+  /// The token that the admin listener requires, if any.
+  var adminToken: String?
+  /// Whether the server is a `view` of an export, which accepts no pushes.
+  var isView = false
+
+  /// The certificate folder.
+  var folder: String { String(ca[..<(ca.lastIndex(of: "/") ?? ca.startIndex)]) }
+
+  /// The content of the file.
+  var json: [UInt8] {
+    var writer = JSONWriter()
+    writer.object { writer in
+      writer.member("pid", pid)
+      writer.arrayMember("apns") { writer in
+        for endpoint in apns { writer.object { Self.write(endpoint, to: &$0) } }
+      }
+      if let admin {
+        writer.objectMember("admin") { Self.write(admin, to: &$0) }
+      } else {
+        writer.nullMember("admin")
+      }
+      writer.member("ca", isView ? nil : ca)
+      writer.member("key_id", isView ? nil : keyID)
+      writer.member("team_id", isView ? nil : teamID)
+      writer.member("key", isView ? nil : key)
+      writer.member("environment", isView ? nil : environment.rawValue)
+      writer.member("seed", isView ? nil : seed)
+      writer.member("admin_token", adminToken)
+    }
+    return writer.bytes + [UInt8(ascii: "\n")]
+  }
+
+  private static func write(_ endpoint: Endpoint, to writer: inout JSONWriter) {
+    writer.member("host", endpoint.host)
+    writer.member("port", endpoint.port)
+  }
+}
+
+extension PortFile: Decodable {
+  /// Parses the content of the file.
+  ///
+  /// - Throws: `DecodingError`.
+  init(json: [UInt8]) throws { self = try JSONDecoder().decode(PortFile.self, from: Data(json)) }
+
+  init(from decoder: any Decoder) throws {
+    let members = try decoder.container(keyedBy: Member.self)
+    pid = try members.decode(Int32.self, forKey: .pid)
+    apns = try members.decode([Address].self, forKey: .apns).map(\.endpoint)
+    admin = try members.decodeIfPresent(Address.self, forKey: .admin)?.endpoint
+    adminToken = try members.decodeIfPresent(String.self, forKey: .admin_token)
+    isView = try members.decodeNil(forKey: .ca)
+    guard !isView else {
+      (ca, keyID, teamID, key, environment, seed) = ("", "", "", "", .sandbox, 0)
+      return
+    }
+    ca = try members.decode(String.self, forKey: .ca)
+    keyID = try members.decode(String.self, forKey: .key_id)
+    teamID = try members.decode(String.self, forKey: .team_id)
+    key = try members.decode(String.self, forKey: .key)
+    let environmentName = try members.decode(String.self, forKey: .environment)
+    environment = PushEnvironment(rawValue: environmentName) ?? .sandbox
+    seed = try members.decode(UInt64.self, forKey: .seed)
+  }
+
+  private enum Member: CodingKey {
+    case pid, apns, admin, ca, key_id, team_id, key, environment, seed, admin_token
+  }
+
+  /// The JSON form of an address.
+  struct Address: Decodable {
+    var host: String
+    var port: Int
+    var endpoint: Endpoint { Endpoint(host: host, port: port) }
+  }
+}
+
+extension PortFile {
+  /// Reads the port file specified by the flag, else by `APNS_MOCK_PORT_FILE`; returns nil if neither is set.
+  ///
+  /// - Throws: `CommandFailure`: `unreachable` if the file does not exist (yet), `usage` if it is not a port file.
+  static func named(byFlag flag: String?, _ environment: [String: String]) throws -> PortFile? {
+    guard let path = flag ?? environment.given(Setting.portFile.variable) else { return nil }
+    let source = flag == nil ? Setting.portFile.variable : Setting.portFile.flag
+    let bytes: [UInt8]
+    do {
+      bytes = try Files.contents(of: path)
+    } catch {
+      throw CommandFailure(
+        .unreachable,
+        "\(source): \(error); a server creates the file when ready: apns-mock serve --port-file \(path.shellQuoted)")
+    }
+    do {
+      return try PortFile(json: bytes)
+    } catch {
+      throw CommandFailure(.usage, "\(source): \(path) is not a port file of apns-mock")
+    }
+  }
+}

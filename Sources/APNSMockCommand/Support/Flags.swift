@@ -1,0 +1,166 @@
+import ArgumentParser
+import Faults
+import NIOHTTP1
+import Notation
+
+/// The options of commands that call the admin API of a running server.
+struct AdminFlags: ParsableArguments {
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var output: OutputFlags
+
+  /// Sends a request to the admin API.
+  ///
+  /// - Parameter path: The path below `/api/v1`.
+  /// - Throws: `CommandFailure` if the server is unreachable.
+  func ask(
+    _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
+  ) async throws -> AdminClient.Answer {
+    let client = try RunningServer(server, environment: Environment.variables).client
+    return try await client.request(method, "/api/v1\(path)", body: body, type: type)
+  }
+
+  /// Prints a response: `text`, or with `--json` its unchanged body.
+  func print(_ answer: AdminClient.Answer, text: String) {
+    output.json ? output.print(json: answer.body) : StandardStream.output.line(text)
+  }
+
+  /// Prints the elements of a response's array `items`: `table`, or with `--json` each element unchanged on its own line.
+  func print(itemsOf answer: AdminClient.Answer, _ table: Table) {
+    guard output.json else { return table.print() }
+    for item in JSONLayout.elements(of: "items", in: answer.body) { output.print(json: Array(item)) }
+  }
+}
+
+extension OutputFlags {
+  /// Prints JSON and a line break.
+  func print(json: [UInt8]) { StandardStream.output.write(json + [UInt8(ascii: "\n")]) }
+}
+
+/// Selects the output format of a command.
+struct OutputFlags: ParsableArguments {
+  @Flag(name: .long, help: "Print JSON: one object, or one per line.")
+  var json = false
+
+  /// Prints a result to standard output: `text`, or with `--json` an object with these members.
+  func print(text: String, _ members: (inout JSONWriter) -> Void) {
+    guard json else { return StandardStream.output.line(text) }
+    var writer = JSONWriter()
+    writer.object(members)
+    StandardStream.output.write(writer.bytes + [UInt8(ascii: "\n")])
+  }
+}
+
+/// The options of commands that load profiles without a server: from the built-in library and a folder.
+struct LibraryFlags: ParsableArguments {
+  @Option(name: .long, help: "A folder with fault profiles, in addition to the built-in ones. [APNS_MOCK_PROFILES]")
+  var profiles: String?
+
+  /// Returns the built-in profiles and those of the folder, and reports problems on standard error.
+  func library(_ environment: [String: String] = Environment.variables) -> ProfileLibrary {
+    guard let folder = profiles ?? environment.given(Setting.profiles.variable) else { return ProfileLibrary() }
+    let reading = ProfileLibrary().reloading(folder: folder)
+    for problem in reading.problems { StandardStream.error.line(problem.description) }
+    return reading.library
+  }
+
+  /// Loads the profile a reference names, with its source.
+  ///
+  /// - Throws: `CommandFailure` with all problems.
+  func loaded(_ reference: ProfileReference) throws -> (source: ProfileSource, loaded: LoadedProfile) {
+    try ProfileFailure.told { () throws(ProfileFailure) in try library().loaded(reference) }
+  }
+}
+
+extension ProfileFailure {
+  /// Runs `work` with profiles or rules and converts their problems to a failure of status `usage`.
+  ///
+  /// - Throws: `CommandFailure` with one line per problem.
+  static func told<Result>(_ work: () throws(ProfileFailure) -> Result) throws -> Result {
+    do throws(ProfileFailure) {
+      return try work()
+    } catch {
+      throw CommandFailure(.usage, lines: error.problems.map { $0.words() })
+    }
+  }
+}
+
+/// Selects the pushes a command applies to, by the words of a query or the admin API's fields and values.
+struct FilterArguments: ParsableArguments {
+  @Argument(
+    help: ArgumentHelp(
+      "A query: status:410 topic:com.example.* '!type:background' is:retry 'text:\"order shipped\"' …",
+      discussion: """
+        Conditions on the same field are alternatives; conditions on different fields must all match. ! before a field \
+        negates it; * is a wildcard. Numbers can be '>3', '<=3' and 3..9. Fields include payload./aps/badge and \
+        header.apns-id. An argument such as topic=com.example.app matches the literal value.
+        """,
+      valueName: "field:value"))
+  var words: [String] = []
+
+  /// Whether no condition is specified.
+  var isEmpty: Bool { words.allSatisfy { $0.allSatisfy(\.isWhitespace) } }
+
+  /// Returns the URL query for these words and `further` parameters. The server parses the words.
+  func query(and further: [(String, String)] = []) -> String {
+    var pairs: [(String, String)] = []
+    var query: [String] = []
+    for word in words {
+      if let sign = word.firstIndex(where: { "=:<>\"".contains($0) }), word[sign] == "=", sign > word.startIndex,
+        !word.contains(where: \.isWhitespace)
+      {
+        pairs.append((String(word[..<sign]), String(word[word.index(after: sign)...])))
+      } else {
+        query.append(word)
+      }
+    }
+    if !query.isEmpty { pairs.append(("q", query.joined(separator: " "))) }
+    return (pairs + further).map { "\($0.percentEncoded)=\($1.percentEncoded)" }.joined(separator: "&")
+  }
+}
+
+/// The options for pushing with a provider certificate.
+struct ProviderCertificateFlags: ParsableArguments {
+  @Option(name: .long, help: "The provider certificate (PEM) to use instead of a provider token.")
+  var cert: String?
+
+  @Option(
+    name: .long,
+    help: "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)")
+  var certKey: String?
+
+  func validate() throws {
+    guard cert != nil || certKey == nil else { throw ValidationError("--cert-key requires --cert") }
+  }
+
+  /// Returns the certificate's files; nil if no certificate was specified.
+  ///
+  /// - Throws: `CommandFailure` if the key is not found.
+  func files() throws -> ProviderCertificateFiles? {
+    try cert.map { try ProviderCertificateFiles(chain: $0, key: certKey) }
+  }
+}
+
+/// Parses and formats times for commands.
+enum TimeArgument {
+  /// The description of what `milliseconds(_:now:)` accepts.
+  static let allowed =
+    "expected RFC 3339 (2026-01-31T12:00:00Z), seconds since 1970, or a duration from now (-10m, 5m)"
+
+  /// Returns milliseconds since 1970; nil if `text` is not a time.
+  static func milliseconds(_ text: String, now: Int64) -> Int64? {
+    if let time = WrittenTime.milliseconds(text) { return time }
+    if let seconds = Int64(text) {
+      // RFC 3339 ends with the year 9999; larger numbers have the wrong unit.
+      return seconds.magnitude < 253_402_300_800 ? seconds * 1000 : nil
+    }
+    let sign = text.hasPrefix("+") ? 1 : 0
+    guard let change = WrittenDuration.duration(text.dropFirst(sign)) else { return nil }
+    let (seconds, attoseconds) = change.components
+    return now + seconds * 1000 + attoseconds / 1_000_000_000_000_000
+  }
+
+  /// Returns a time in RFC 3339, or as a number if it is out of range.
+  ///
+  /// - Parameter time: Milliseconds since 1970.
+  static func text(_ time: Int64) -> String { WrittenTime.text(time) ?? "\(time) ms since 1970" }
+}

@@ -1,0 +1,94 @@
+import Faults
+import MockAPNS
+import Notation
+
+/// The initial fault profile of `serve` and the source of the setting.
+struct ProfileChoice: Sendable, Equatable {
+  /// The origin of the profile's text.
+  enum Place: Sendable, Equatable {
+    /// A profile of the library or a file, with parameters.
+    case reference(ProfileReference)
+    /// The YAML text itself.
+    case inline(String)
+  }
+
+  let place: Place
+  /// The flag, variable or config file line that sets the profile.
+  var source: String
+
+  /// The description of valid values.
+  static let allowed = "a profile such as flaky-503?rate=0.5, or a file"
+
+  /// Creates a choice from a name or path.
+  init(_ reference: String, from source: String) throws(BadValue) {
+    place = .reference(try ProfileReference(reference))
+    self.source = source
+  }
+
+  /// Creates a choice from the profile's text.
+  init(text: String, from source: String) {
+    place = .inline(text)
+    self.source = source
+  }
+
+  /// Whether the profile is specified by a name.
+  var isName: Bool {
+    if case .reference(let reference) = place, case .name = reference.place { true } else { false }
+  }
+
+  /// Loads the profile and returns it with its warnings.
+  ///
+  /// - Throws: `ProfileFailure`.
+  func loaded(from library: ProfileLibrary) throws(ProfileFailure) -> (ChosenProfile, warnings: [ProfileProblem]) {
+    let source: ProfileSource
+    let loaded: LoadedProfile
+    switch place {
+    case .reference(let reference): (source, loaded) = try library.loaded(reference)
+    case .inline(let yaml):
+      source = ProfileSource(name: Self.inlineName, text: yaml, origin: .inline)
+      loaded = try library.profile(of: source)
+    }
+    return (ChosenProfile(source: source, profile: loaded.profile), loaded.warnings)
+  }
+
+  /// Returns a problem as a line: `file:12:7: …`, or prefixed by the source if it has no line number.
+  func line(_ problem: ProfileProblem) -> String {
+    if case .inline = place, problem.file == Self.inlineName, problem.line != nil {
+      return source + problem.description.dropFirst(Self.inlineName.count)
+    }
+    return problem.words(from: source)
+  }
+
+  /// The name of an inline profile in problems.
+  private static let inlineName = "inline"
+}
+
+extension ProfileLibrary {
+  /// Loads the profile that a reference specifies, with its source.
+  ///
+  /// - Throws: `ProfileFailure`.
+  func loaded(_ reference: ProfileReference) throws(ProfileFailure) -> (source: ProfileSource, loaded: LoadedProfile) {
+    let source: ProfileSource
+    switch reference.place {
+    case .file(let path): source = try Self.file(path)
+    case .name(let name):
+      guard let known = self.source(named: name) else {
+        // `profile(named:)` throws an error that lists the known names.
+        return (ProfileSource(name: name, text: "", origin: .inline), try profile(named: name))
+      }
+      source = known
+    }
+    return (source, try profile(of: source, parameters: reference.parameters))
+  }
+}
+
+extension ProfileProblem {
+  /// Returns a line for standard error. It begins with the location, if known, as in compilers' messages; otherwise with
+  /// `error: ` like other errors of this program.
+  ///
+  /// - Parameter source: The flag, variable or config file line that specified the profile.
+  func words(from source: String? = nil) -> String {
+    guard line == nil else { return description }
+    return (severity == .error ? "error: " : "") + (source.map { "\($0): " } ?? "") + description
+  }
+}

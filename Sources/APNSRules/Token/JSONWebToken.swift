@@ -1,0 +1,177 @@
+internal import Notation
+
+/// A decoded, unverified JWT.
+struct JSONWebToken {
+  /// An error that describes why the text is not a JWT.
+  struct Malformed: Error {
+    var problem: String
+  }
+
+  private(set) var header = Header()
+  private(set) var claims = Claims()
+  private(set) var signature: [UInt8] = []
+  /// The number of leading bytes that are signed: `header.claims`.
+  private(set) var signedCount = 0
+  /// Whether a part is padded or uses the standard base64 alphabet.
+  private(set) var isStandardBase64 = false
+
+  /// The maximum length in bytes that is parsed. Apple's tokens have about 200.
+  static let sizeLimit = 4096
+
+  /// Decodes the three parts of `text`.
+  init(_ text: UnsafeRawBufferPointer) throws(Malformed) {
+    guard text.count <= Self.sizeLimit else {
+      throw Malformed(
+        problem: "the provider token is \(text.count) bytes long, over \(Self.sizeLimit); one is about 200")
+    }
+    if let last = text.last, last <= 0x20 {
+      throw Malformed(problem: "the provider token ends in white space: trim it before sending")
+    }
+    let parts = text.split(separator: 0x2e, maxSplits: 3, omittingEmptySubsequences: false)
+    guard parts.count == 3 else {
+      let found = parts.count > 3 ? "more than three parts" : parts.count == 1 ? "one part" : "two parts"
+      throw Malformed(problem: "the provider token has \(found), a JWT has three (header.claims.signature)")
+    }
+    header = try read(parts[0], as: "header")
+    claims = try read(parts[1], as: "claims")
+    guard let third = Base64URL(UnsafeRawBufferPointer(rebasing: parts[2])) else {
+      throw Malformed(problem: "the provider token's signature is not base64url")
+    }
+    isStandardBase64 = isStandardBase64 || third.isStandardBase64
+    signature = third.bytes
+    signedCount = parts[0].count + 1 + parts[1].count
+  }
+
+  /// The last of several members with the same name counts (RFC 7519 section 4).
+  private mutating func read<Part: JSONWebTokenPart>(
+    _ text: Slice<UnsafeRawBufferPointer>, as name: String
+  ) throws(Malformed) -> Part {
+    guard let decoded = Base64URL(UnsafeRawBufferPointer(rebasing: text)) else {
+      throw Malformed(problem: "the provider token's \(name) is not base64url")
+    }
+    isStandardBase64 = isStandardBase64 || decoded.isStandardBase64
+    guard let part = try? decoded.bytes.withUnsafeBytes(Part.init(reading:)) else {
+      throw Malformed(problem: "the provider token's \(name) is not a JSON object")
+    }
+    return part
+  }
+}
+
+/// A JSON object in a JWT.
+private protocol JSONWebTokenPart {
+  init()
+  /// Reads a known member; ignores others.
+  mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem)
+}
+
+extension JSONWebTokenPart {
+  init(reading bytes: UnsafeRawBufferPointer) throws(JSONText.Problem) {
+    self.init()
+    if let problem = JSONText.problem(in: bytes) { throw problem }
+    var json = JSONReader(bytes)
+    try json.object { name, value throws(JSONText.Problem) in try take(name, &value) }
+  }
+}
+
+extension JSONWebToken {
+  /// The part before the first dot. A `kid` that is not a string counts as absent.
+  struct Header: JSONWebTokenPart {
+    var algorithm: String?
+    var keyID: String?
+
+    fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
+      switch name {
+      // Apple's own sample token has no alg, so nil is kept apart from an alg that is not a string.
+      case "alg": algorithm = value.textIfAny() ?? "(not a string)"
+      case "kid": keyID = value.textIfAny()
+      default: break
+      }
+    }
+  }
+
+  /// The part between the dots.
+  struct Claims: JSONWebTokenPart {
+    var issuer: String?
+    var issuedAt: IssuedAt?
+
+    fileprivate mutating func take(_ name: String, _ value: inout JSONReader) throws(JSONText.Problem) {
+      switch name {
+      case "iss": issuer = value.textIfAny()
+      case "iat": issuedAt = try IssuedAt(&value)
+      default: break
+      }
+    }
+  }
+
+  /// The forms of `iat`: a whole number of seconds is documented; libraries send others too (Protocol.md, section
+  /// 3.1).
+  enum IssuedAt {
+    case whole(Int64)
+    case fraction(Double)
+    case text(String)
+
+    /// - Returns: nil if the value is neither a number nor a string.
+    fileprivate init?(_ value: inout JSONReader) throws(JSONText.Problem) {
+      if let text = value.textIfAny() {
+        self = .text(text)
+        return
+      }
+      let written = String(decoding: try value.verbatim(), as: UTF8.self)
+      guard let number = Double(written), number.isFinite else { return nil }
+      // 1.7e9 is a whole number too.
+      self = (Int64(written) ?? Int64(exactly: number)).map { .whole($0) } ?? .fraction(number)
+    }
+  }
+}
+
+extension JSONReader {
+  /// Reads the next value if it is a string; otherwise returns nil and does not advance.
+  fileprivate mutating func textIfAny() -> String? {
+    let before = self
+    if let text = try? string() { return text }
+    self = before
+    return nil
+  }
+}
+
+/// A decoded part of a JWT, and whether its encoding was unusual.
+struct Base64URL {
+  /// The decoded bytes.
+  private(set) var bytes: [UInt8] = []
+  /// Whether it uses `+` or `/`, or `=` padding, which RFC 7515 section 2 forbids and APNs was observed to accept.
+  private(set) var isStandardBase64 = false
+
+  /// Decodes `text`; nil if it has a character of neither alphabet, or an impossible length.
+  init?(_ text: UnsafeRawBufferPointer) {
+    var end = text.count
+    while end > 0, text.count - end < 2, text[end - 1] == 0x3d { end -= 1 }
+    isStandardBase64 = end < text.count
+    guard end % 4 != 1 else { return nil }
+    bytes.reserveCapacity(end / 4 * 3 + 2)
+    var bits: UInt32 = 0
+    var count = 0
+    for character in text[..<end] {
+      let value: UInt8
+      switch character {
+      case 0x41...0x5a: value = character - 0x41
+      case 0x61...0x7a: value = character - 0x61 + 26
+      case 0x30...0x39: value = character - 0x30 + 52
+      case 0x2d: value = 62
+      case 0x5f: value = 63
+      case 0x2b:
+        value = 62
+        isStandardBase64 = true
+      case 0x2f:
+        value = 63
+        isStandardBase64 = true
+      default: return nil
+      }
+      bits = bits << 6 | UInt32(value)
+      count += 6
+      if count >= 8 {
+        count -= 8
+        bytes.append(UInt8(truncatingIfNeeded: bits >> UInt32(count)))
+      }
+    }
+  }
+}

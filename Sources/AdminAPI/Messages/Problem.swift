@@ -1,0 +1,145 @@
+internal import Faults
+internal import Hummingbird
+internal import Inbox
+internal import Notation
+
+/// An error response of the admin API: a problem document (RFC 9457) with a `hint` about the solution.
+struct Problem: Error {
+  /// The HTTP status.
+  var status: HTTPResponse.Status
+  /// The problem, including the invalid value.
+  var detail: String
+  /// The way to solve the problem.
+  var hint: String
+  /// Further header fields of the response.
+  var headers: HTTPFields = [:]
+  /// The position of the invalid word in a query; nil for other problems.
+  var place: FilterError.Place?
+  /// All problems of a profile or rule; nil for other problems.
+  var problems: [ProfileProblem]?
+  /// All problems of a verification; nil for other problems.
+  var mistakes: [VerificationProblem]?
+
+  /// Returns a problem with status 400: an invalid query or body.
+  static func badRequest(_ detail: String, hint: String) -> Problem {
+    Problem(status: .badRequest, detail: detail, hint: hint)
+  }
+
+  /// Returns a problem with status 404: a resource that does not exist, or not any more.
+  static func notFound(_ detail: String, hint: String) -> Problem {
+    Problem(status: .notFound, detail: detail, hint: hint)
+  }
+
+  /// Returns a problem with status 403: a request that may be forged by a web page.
+  static func forbidden(_ detail: String, hint: String) -> Problem {
+    Problem(status: .forbidden, detail: detail, hint: hint)
+  }
+
+  /// Creates the problem of an invalid filter.
+  init(_ error: FilterError) {
+    self.init(status: .badRequest, detail: error.message, hint: error.hint)
+    place = error.place
+  }
+
+  /// Runs a query and converts a `FilterError` that it throws.
+  static func describing<Value>(_ query: () async throws -> Value) async throws -> Value {
+    do { return try await query() } catch let error as FilterError { throw Problem(error) }
+  }
+
+  init(status: HTTPResponse.Status, detail: String, hint: String, headers: HTTPFields = [:]) {
+    self.status = status
+    self.detail = detail
+    self.hint = hint
+    self.headers = headers
+  }
+
+  /// The content type of problem documents.
+  static let type = "application/problem+json"
+
+  /// The problem as a response.
+  var response: Response {
+    var response = Response.jsonValue(status: status, write)
+    response.headers[.contentType] = Self.type
+    response.headers.append(contentsOf: headers)
+    return response
+  }
+
+  /// Writes the problem document as the next value.
+  func write(to writer: inout JSONWriter) {
+    writer.object { writer in
+      writer.member("type", "about:blank")
+      writer.member("title", status.reasonPhrase)
+      writer.member("status", status.code)
+      writer.member("detail", detail)
+      writer.member("hint", hint)
+      if let place {
+        writer.member("column", place.column)
+        writer.member("word", place.word)
+      }
+      if let problems { writer.arrayMember("problems") { problems.write(to: &$0) } }
+      if let mistakes {
+        writer.arrayMember("problems") { writer in
+          for mistake in mistakes { mistake.write(to: &writer) }
+        }
+      }
+    }
+  }
+}
+
+extension Response {
+  /// Returns a response with a JSON object as its body.
+  static func json(status: HTTPResponse.Status = .ok, _ members: (inout JSONWriter) -> Void) -> Response {
+    jsonValue(status: status) { $0.object(members) }
+  }
+
+  /// Returns a response with a JSON body; `value` writes its single value.
+  static func jsonValue(status: HTTPResponse.Status = .ok, _ value: (inout JSONWriter) -> Void) -> Response {
+    var writer = JSONWriter()
+    value(&writer)
+    return Response(
+      status: status, headers: [.contentType: "application/json"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: writer.bytes)))
+  }
+
+  /// Returns a response with a text body.
+  static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
+    Response(
+      status: .ok, headers: [.contentType: type], body: ResponseBody(byteBuffer: ByteBuffer(string: text)))
+  }
+}
+
+extension Problem {
+  /// Returns the problem of an unknown profile: status 404 if the path names it, 422 if the body does.
+  static func unknownProfile(_ name: String, _ library: ProfileLibrary, status: HTTPResponse.Status) -> Problem {
+    let guess = Spelling.nearest(to: name, among: library.names).map { "Did you mean \($0)? " } ?? ""
+    return Problem(
+      status: status, detail: "unknown profile \"\(name.prefix(80))\"",
+      hint: "\(guess)What there is: \(library.names.joined(separator: ", ")).")
+  }
+
+  /// Creates the problem of an invalid profile or rule, with all details in `problems`.
+  ///
+  /// - Parameter isAddressed: Whether the path names the profile, so that an unknown one results in 404. Otherwise
+  ///   the body names it, and the result is 422.
+  init(_ failure: ProfileFailure, isAddressed: Bool = false) {
+    let status: HTTPResponse.Status =
+      switch failure.kind {
+      case .unknownName: isAddressed ? .notFound : .unprocessableContent
+      case .faulty: .unprocessableContent
+      case .notAllowed: .conflict
+      }
+    let errors = failure.problems.filter { $0.severity == .error }
+    let first = errors.first ?? failure.problems.first
+    let others = errors.count > 1 ? ", and \(errors.count - 1) more" : ""
+    self.init(
+      status: status, detail: (first?.withoutHint ?? "the profile is invalid") + others,
+      hint: first?.hint.map(Self.sentence) ?? "See problems.")
+    problems = failure.problems
+  }
+
+  /// Returns the hint as a sentence: hints of profile files begin in lower case because they are used within a line.
+  private static func sentence(_ hint: String) -> String {
+    let text = hint.prefix(1).uppercased() + hint.dropFirst()
+    return text.hasSuffix("?") || text.hasSuffix(".") ? text : text + "."
+  }
+}

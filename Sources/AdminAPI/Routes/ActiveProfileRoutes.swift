@@ -1,0 +1,93 @@
+internal import Faults
+internal import Hummingbird
+internal import MockAPNS
+internal import Notation
+
+/// Routes for the active profile: its name, its parameters and the counters of its rules.
+struct ActiveProfileRoutes: Sendable {
+  let faults: FaultControl
+
+  var routes: [Route] {
+    [.get("/profile", show), .put("/profile", use), .delete("/profile", useHealthy), .patch("/profile/params", turn)]
+  }
+
+  private func show(_ request: Request, _ context: BasicRequestContext) -> Response { shown }
+
+  private func use(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["name", "params", "seed", "ttl"])
+    let name = try body.required("name", hint: "It must be a profile's name such as flaky-503, or flaky-503?rate=0.4.")
+    let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init)
+    let timeToLive = try body.duration("ttl")
+    let choice = try ProfileChoice(name, body, faults.library.load())
+    faults.use(choice.chosen, seed: seed, timeToLive: timeToLive)
+    return shown
+  }
+
+  private func useHealthy(_ request: Request, _ context: BasicRequestContext) -> Response {
+    faults.useHealthy()
+    return shown
+  }
+
+  private func turn(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let values = try await JSONBody(request).scalars()
+    guard !values.isEmpty else {
+      throw Problem.badRequest(
+        "the body has no parameter", hint: #"Send the parameters to set, such as {"rate": 0.4}."#)
+    }
+    let defaults = faults.selection.profile.parameters.reduce(into: [:]) { $0[$1.name] = $1.defaultValue }
+    // Null resets a parameter to its default. An unknown parameter has none and is rejected with any value.
+    let knobs = values.reduce(into: [String: String]()) { $0[$1.key] = $1.value ?? defaults[$1.key] ?? "" }
+    do {
+      try faults.turn(knobs)
+    } catch {
+      throw Problem(error)
+    }
+    return shown
+  }
+
+  private var shown: Response {
+    let selection = faults.selection
+    let profile = selection.profile
+    let counts = RuleCounts(faults.counters)
+    return .json { writer in
+      writer.member("name", profile.name)
+      writer.member("summary", profile.summary)
+      writer.member("reference", selection.chosen.reference)
+      writer.objectMember("params") { writer in
+        for parameter in profile.parameters { parameter.writeValue(to: &writer) }
+      }
+      writer.arrayMember("knobs") { profile.parameters.write(to: &$0) }
+      writer.member("seed", selection.seed)
+      writer.member("halted", selection.isHalted)
+      writer.member("ends_in", RemainingTime.text(until: selection.endsAt))
+      writer.arrayMember("rules") { writer in
+        for rule in profile.rules {
+          writer.object { writer in
+            writer.member("name", rule.name)
+            writer.member("at", rule.moment.rawValue)
+            writer.member("action", rule.action.name.rawValue)
+            counts.write(rule.name, of: profile.name, to: &writer)
+          }
+        }
+      }
+    }
+  }
+}
+
+/// Routes that pause and resume fault injection. The active profile and rules are kept.
+struct FaultRoutes: Sendable {
+  let faults: FaultControl
+
+  var routes: [Route] {
+    [
+      .post("/faults/halt") { request, _ in try await halt(true, request) },
+      .post("/faults/resume") { request, _ in try await halt(false, request) },
+    ]
+  }
+
+  private func halt(_ isHalted: Bool, _ request: Request) async throws -> Response {
+    _ = try await JSONBody(request, allowing: [])
+    faults.halt(isHalted)
+    return .json { $0.member("halted", isHalted) }
+  }
+}

@@ -1,0 +1,178 @@
+internal import APNSRules
+internal import Faults
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+
+/// The route of the Prometheus metrics. No label has values that clients can choose without bound, such as tokens,
+/// ids or topics.
+///
+/// Counters never decrease, whatever is reset; they start at zero with the process.
+struct MetricsRoutes: Sendable {
+  let state: ServerState
+  let version: String
+
+  var routes: [Route] { [.get("/metrics", metrics)] }
+
+  private func metrics(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let accepts = request.headers[.accept]?.lowercased() ?? ""
+    let format: MetricsText.Format = accepts.contains("application/openmetrics-text") ? .openMetrics : .prometheus
+    var text = MetricsText(format)
+    writeServer(to: &text)
+    writePushes(to: &text)
+    writeFaults(to: &text)
+    writeConnections(to: &text)
+    writeInbox(to: &text)
+    return .text(text.text, type: format.contentType)
+  }
+
+  private func writeServer(to text: inout MetricsText) {
+    text.family(
+      "apns_mock_build_info", .gauge, "The program's version and the environment of APNs.",
+      [
+        .init(
+          labels: [("version", version), ("environment", state.configuration.environment.rawValue)], value: "1")
+      ])
+    text.family(
+      "apns_mock_process_start_time_seconds", .gauge, "When the server started, in seconds since 1970.",
+      [.init(value: "\(Double(state.startTime) / 1000)")])
+    text.family("apns_mock_ready", .gauge, "Whether the server is ready (1) or not (0).", state.phase == .ready ? 1 : 0)
+  }
+
+  private func writePushes(to text: inout MetricsText) {
+    let counts = state.inbox.counts
+    text.family(
+      "apns_mock_pushes", .counter, "Pushes by how they ended and by what went out.",
+      counts.endings.map { ending, count in
+        let reason = ending.hasUnusualReason ? "other" : ending.reason?.text ?? ""
+        return .init(
+          labels: [
+            ("outcome", ending.outcome.rawValue), ("status", ending.status.map { String($0) } ?? ""),
+            ("reason", reason),
+          ], value: String(count))
+      })
+    text.family("apns_mock_pushes_pending", .gauge, "Delayed pushes without a response.", counts.pending)
+    text.histogram(
+      "apns_mock_push_latency_seconds", "Time from the end of a request to its response.",
+      bounds: LatencyHistogram.bounds.map { Double($0) / 1e9 }, counts: counts.latency.counts,
+      sum: Double(counts.latency.sum) / 1e9)
+  }
+
+  private func writeFaults(to text: inout MetricsText) {
+    text.family(
+      "apns_mock_faults_injected", .counter, "How often rules fired, by rule and what it did.",
+      state.faults.counters.injections.map { rule, action, count in
+        .init(labels: [("rule", rule), ("action", action.rawValue)], value: String(count))
+      })
+    text.family(
+      "apns_mock_faults_halted", .gauge, "Whether fault injection is paused (1) or not (0).",
+      state.faults.selection.isHalted ? 1 : 0)
+  }
+
+  private func writeConnections(to text: inout MetricsText) {
+    let counts = state.connections.counts
+    text.family("apns_mock_connections_open", .gauge, "Connections of providers now.", state.connections.openCount)
+    text.family("apns_mock_connections_opened", .counter, "Connections of providers that were accepted.", counts.opened)
+    text.family(
+      "apns_mock_tls_handshakes", .counter, "TLS handshakes by result.",
+      [
+        .init(labels: [("result", "done")], value: String(counts.handshakes)),
+        .init(labels: [("result", "failed")], value: String(counts.failedHandshakes)),
+      ])
+  }
+
+  private func writeInbox(to text: inout MetricsText) {
+    let inbox = state.inbox.snapshot()
+    text.family("apns_mock_inbox_records", .gauge, "Records in the inbox.", inbox.count)
+    text.family("apns_mock_inbox_size_bytes", .gauge, "Memory used by the records.", inbox.bytes)
+    text.family(
+      "apns_mock_inbox_evicted_records", .counter, "Records evicted because the inbox is full.",
+      state.inbox.counts.evicted)
+    text.family("apns_mock_waits", .gauge, "Requests that wait for pushes now.", state.inbox.waiterCount)
+    text.family("apns_mock_event_streams", .gauge, "Clients that follow events now.", state.events.readerCount)
+  }
+}
+
+/// Metrics in the text format of Prometheus (exposition 0.0.4) or OpenMetrics 1.0.
+struct MetricsText {
+  /// The supported formats.
+  enum Format {
+    case prometheus, openMetrics
+
+    var contentType: String {
+      switch self {
+      case .prometheus: "text/plain; version=0.0.4; charset=utf-8"
+      case .openMetrics: "application/openmetrics-text; version=1.0.0; charset=utf-8"
+      }
+    }
+  }
+
+  /// The type of a metric.
+  enum Kind: String {
+    case counter, gauge, histogram
+  }
+
+  /// The value for one combination of labels.
+  struct Sample {
+    var labels: [(name: String, value: String)] = []
+    var value: String
+  }
+
+  private let format: Format
+  private var lines = ""
+
+  init(_ format: Format) { self.format = format }
+
+  /// The complete text.
+  var text: String { format == .openMetrics ? lines + "# EOF\n" : lines }
+
+  /// Writes a metric family.
+  ///
+  /// - Parameter name: The name; for a counter, without `_total`.
+  mutating func family(_ name: String, _ kind: Kind, _ help: String, _ samples: [Sample]) {
+    let full = kind == .counter ? name + "_total" : name
+    describe(format == .openMetrics ? name : full, kind, help)
+    for sample in samples { write(full, sample) }
+  }
+
+  /// Writes a metric family with a single value.
+  mutating func family(_ name: String, _ kind: Kind, _ help: String, _ value: Int) {
+    family(name, kind, help, [Sample(value: String(value))])
+  }
+
+  /// Writes a histogram.
+  ///
+  /// - Parameters:
+  ///   - counts: The number of values in each bucket, not cumulative; the last bucket has no upper bound.
+  ///   - sum: The sum of all values.
+  mutating func histogram(_ name: String, _ help: String, bounds: [Double], counts: [Int], sum: Double) {
+    describe(name, .histogram, help)
+    var total = 0
+    for (bound, count) in zip(bounds.map { "\($0)" } + ["+Inf"], counts) {
+      total += count
+      write("\(name)_bucket", Sample(labels: [("le", bound)], value: String(total)))
+    }
+    write("\(name)_sum", Sample(value: "\(sum)"))
+    write("\(name)_count", Sample(value: String(total)))
+  }
+
+  private mutating func describe(_ name: String, _ kind: Kind, _ help: String) {
+    lines += "# HELP \(name) \(help)\n# TYPE \(name) \(kind.rawValue)\n"
+  }
+
+  private mutating func write(_ name: String, _ sample: Sample) {
+    let labels = sample.labels.map { "\($0.name)=\"\(Self.escaped($0.value))\"" }.joined(separator: ",")
+    lines += "\(name)\(labels.isEmpty ? "" : "{\(labels)}") \(sample.value)\n"
+  }
+
+  private static func escaped(_ value: String) -> String {
+    value.reduce(into: "") { text, character in
+      switch character {
+      case "\\": text += #"\\"#
+      case "\"": text += #"\""#
+      case "\n", "\r\n": text += #"\n"#
+      default: text.append(character)
+      }
+    }
+  }
+}

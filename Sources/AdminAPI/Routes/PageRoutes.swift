@@ -1,0 +1,76 @@
+internal import Hummingbird
+internal import NIOCore
+internal import Notation
+internal import Page
+
+/// Routes of the web UI at `/` and its files, which are part of the executable.
+enum PageRoutes {
+  /// The path prefix of the web UI's files.
+  static let folder = "/page/"
+
+  /// The content security policy: the page may load only files of this server, may not be framed, and runs no inline
+  /// scripts.
+  private static let policy = """
+    default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'
+    """
+
+  static var routes: [Route] {
+    [":part", ":part/:next", ":part/:next/:last"].map { .get(folder + $0, file) }
+  }
+
+  /// Returns whether a request accepts HTML, as those of browsers do.
+  static func isWanted(by request: Request) -> Bool {
+    request.headers[.accept]?.lowercased().contains("text/html") ?? false
+  }
+
+  /// Returns the web UI's page.
+  static func page() throws -> Response {
+    var response = try response("index.html")
+    response.headers[.vary] = "accept"
+    return response
+  }
+
+  private static let files = Dictionary(
+    PageFiles.all.map { ($0.path, $0.bytes) }, uniquingKeysWith: { first, _ in first })
+
+  private static func file(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    try response(String(request.uri.path.dropFirst(folder.count)))
+  }
+
+  private static func response(_ path: String) throws -> Response {
+    guard let bytes = files[path] else {
+      let guess = Spelling.nearest(to: String(path.prefix(80)), among: files.keys.sorted())
+      throw Problem.notFound(
+        "the page has no file \(folder)\(path.prefix(80))",
+        hint: guess.map { "Did you mean \(folder)\($0)?" } ?? "Open / in a browser.")
+    }
+    return Response(
+      status: .ok, headers: [.contentType: type(of: path), .contentSecurityPolicy: policy],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: bytes)))
+  }
+
+  private static func type(of path: String) -> String {
+    switch path.split(separator: ".").last {
+    case "html": "text/html; charset=utf-8"
+    case "css": "text/css; charset=utf-8"
+    case "js": "text/javascript; charset=utf-8"
+    case "svg": "image/svg+xml"
+    default: "application/octet-stream"
+    }
+  }
+}
+
+/// The route of the OpenAPI description.
+struct DescriptionRoutes: Sendable {
+  let version: String
+
+  var routes: [Route] { [.get("/openapi.json", show)] }
+
+  // Generated on demand, because it is rarely requested.
+  private func show(_ request: Request, _ context: BasicRequestContext) -> Response {
+    Response(
+      status: .ok, headers: [.contentType: "application/json"],
+      body: ResponseBody(byteBuffer: ByteBuffer(bytes: APIDescription(version: version).json)))
+  }
+}

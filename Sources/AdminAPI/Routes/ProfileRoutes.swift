@@ -1,0 +1,226 @@
+internal import Faults
+internal import Hummingbird
+internal import MockAPNS
+internal import Notation
+
+/// Routes for the available fault profiles, and for checking and simulating profiles without activating them.
+struct ProfileRoutes: Sendable {
+  let faults: FaultControl
+
+  var routes: [Route] {
+    [
+      .get("/profiles", list), .get("/profiles/:name", show), .put("/profiles/:name", set),
+      .delete("/profiles/:name", remove), .post("/profiles/lint", lint), .post("/profiles/simulate", simulate),
+      .post("/profiles/reload", reload),
+    ]
+  }
+
+  /// The number of pushes that one request may simulate. The command line allows more.
+  private static let simulatedPushes: ClosedRange<Int64> = 1...100_000
+
+  // MARK: - Library
+
+  private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let page = try ListPage(request)
+    let library = faults.library.load()
+    let names = library.names
+    let (listed, next) = try page.slice(ofNames: names)
+    let entries = listed.compactMap { entry($0, library) }
+    let inFolder = faults.folderProblems
+    let others = entries.flatMap(\.problems).filter { !inFolder.contains($0) }
+    return .json { writer in
+      writer.arrayMember("items") { writer in
+        for entry in entries { writer.object { entry.write(to: &$0) } }
+      }
+      writer.member("next", next)
+      writer.member("total", names.count)
+      writer.arrayMember("problems") { (inFolder + others).write(to: &$0) }
+    }
+  }
+
+  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    let library = faults.library.load()
+    guard let entry = entry(name, library) else {
+      throw Problem.unknownProfile(name, library, status: .notFound)
+    }
+    return entry.response(status: .ok)
+  }
+
+  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    if let problem = ProfileName.problem(with: name) {
+      throw Problem.badRequest(
+        "\"\(name.prefix(80))\" cannot be the name of a profile", hint: "In the path, \(problem).")
+    }
+    let text = try await DocumentBody.text(of: request, wrapper: "source")
+    let isNew: Bool
+    do {
+      isNew = try faults.store(name: name, text: text).isNew
+    } catch {
+      throw Problem(error)
+    }
+    guard let entry = entry(name, faults.library.load()) else {
+      throw Problem.notFound("the profile \(name) was removed by another request", hint: "Send it again.")
+    }
+    var response = entry.response(status: isNew ? .created : .ok)
+    if isNew { response.headers[.location] = "/api/v1/profiles/\(name)" }
+    return response
+  }
+
+  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    let current = faults.selection.chosen.source
+    if current.origin == .sent, current.name == name {
+      throw Problem(
+        status: .conflict, detail: "the profile \(name) is active",
+        hint: "Deactivate it first: DELETE /api/v1/profile.")
+    }
+    do {
+      try faults.removeProfile(name)
+    } catch {
+      guard error.kind == .faulty else { throw Problem(error, isAddressed: true) }
+      var problem = Problem(error)
+      problem.status = .conflict
+      problem.detail = "the active profile, \(current.name), requires it: \(problem.detail)"
+      problem.hint = "Deactivate that profile first: DELETE /api/v1/profile."
+      throw problem
+    }
+    return Response(status: .noContent)
+  }
+
+  private func reload(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    _ = try await JSONBody(request, allowing: [])
+    let problems = faults.reload()
+    return .json { $0.arrayMember("problems") { problems.write(to: &$0) } }
+  }
+
+  private func entry(_ name: String, _ library: ProfileLibrary) -> ProfileEntry? {
+    library.source(named: name).map { ProfileEntry($0, library, current: faults.selection.chosen) }
+  }
+
+  // MARK: - Checks without activation
+
+  private func lint(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let text = try await DocumentBody.text(of: request, wrapper: "source")
+    do {
+      let loaded = try faults.library.load().profile(of: Self.sent(text))
+      return .json { writer in
+        writer.member("valid", true)
+        writer.arrayMember("problems") { loaded.warnings.write(to: &$0) }
+      }
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  private func simulate(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let body = try await JSONBody(request, allowing: ["name", "source", "params", "seed", "pushes"])
+    let library = faults.library.load()
+    let profile: Profile
+    switch (try body.text("name"), try body.text("source")) {
+    case (let name?, nil): profile = try ProfileChoice(name, body, library).chosen.profile
+    case (nil, let text?):
+      let values = try body.scalars("params").compactMapValues(\.self)
+      do {
+        profile = try library.profile(of: Self.sent(text), parameters: values).profile
+      } catch {
+        throw Problem(error)
+      }
+    default:
+      throw Problem.badRequest(
+        "the body has not one of name and source",
+        hint: "name is a profile of the library such as flaky-503?rate=0.4; source is the text of a profile file.")
+    }
+    let seed = try body.whole("seed", in: 0...Int64.max).map(UInt64.init) ?? profile.seed ?? faults.selection.seed
+    var traffic = Simulation.Traffic()
+    if let pushes = try body.whole("pushes", in: Self.simulatedPushes) { traffic.pushes = Int(pushes) }
+    let result = Simulation(profile: profile, seed: seed, traffic: traffic).run()
+    return .jsonValue { writer in
+      result.write(to: &writer) { $0.member("text", result.text) }
+    }
+  }
+
+  /// Returns the source of a profile that is not stored.
+  private static func sent(_ text: String) -> ProfileSource {
+    ProfileSource(name: "profile", text: text, origin: .sent)
+  }
+}
+
+/// A profile of the library, for output.
+private struct ProfileEntry {
+  let source: ProfileSource
+  let summary: String
+  let isActive: Bool
+  /// The parsed profile; nil if it is invalid, for example after a change of a profile that it extends.
+  let profile: Profile?
+  /// All problems of the profile, including warnings.
+  let problems: [ProfileProblem]
+
+  init(_ source: ProfileSource, _ library: ProfileLibrary, current: ChosenProfile) {
+    self.source = source
+    isActive = current.source == source
+    do {
+      let loaded = try library.profile(of: source)
+      profile = isActive ? current.profile : loaded.profile
+      problems = loaded.warnings
+    } catch {
+      profile = nil
+      problems = error.problems
+    }
+    summary = profile?.summary ?? library.summary(of: source.name) ?? ""
+  }
+
+  func write(to writer: inout JSONWriter) {
+    writer.member("name", source.name)
+    writer.member("summary", summary)
+    writer.member("origin", source.origin.text)
+    writer.member("active", isActive)
+    writer.arrayMember("params") { (profile?.parameters ?? []).write(to: &$0) }
+  }
+
+  func response(status: HTTPResponse.Status) -> Response {
+    .json(status: status) { writer in
+      write(to: &writer)
+      writer.member("source", source.text)
+      writer.name("profile")
+      if let profile { profile.write(to: &writer) } else { writer.null() }
+      writer.arrayMember("problems") { problems.write(to: &$0) }
+    }
+  }
+}
+
+/// A profile that a request body selects: by its name or a reference such as `flaky-503?rate=0.4`, and parameter
+/// values in `params`.
+struct ProfileChoice {
+  let chosen: ChosenProfile
+
+  /// Resolves the selection.
+  ///
+  /// - Parameter text: The name or reference.
+  /// - Throws: `Problem`: 400 for an invalid reference, 422 for a profile or a parameter that does not exist.
+  init(_ text: String, _ body: JSONBody, _ library: ProfileLibrary) throws(Problem) {
+    let reference: ProfileReference
+    do {
+      reference = try ProfileReference(text)
+    } catch {
+      throw .badRequest("name cannot be \"\(error.value)\"", hint: "Expected \(error.allowed).")
+    }
+    guard case .name(let name) = reference.place else {
+      throw .badRequest(
+        "name is the path of a file, and the server reads none for its clients",
+        hint: "Send the file with PUT /api/v1/profiles/NAME first.")
+    }
+    guard let source = library.source(named: name) else {
+      throw .unknownProfile(name, library, status: .unprocessableContent)
+    }
+    var values = reference.parameters
+    // Null resets a parameter to its default.
+    for (knob, value) in try body.scalars("params") { values[knob] = value }
+    do {
+      chosen = ChosenProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)
+    } catch {
+      throw Problem(error)
+    }
+  }
+}

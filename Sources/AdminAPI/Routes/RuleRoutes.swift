@@ -1,0 +1,173 @@
+internal import Faults
+internal import Hummingbird
+internal import Inbox
+internal import MockAPNS
+internal import Notation
+
+/// Routes for rules added to those of the profile, and for the explanation of any rule.
+struct RuleRoutes: Sendable {
+  let state: ServerState
+
+  private var faults: FaultControl { state.faults }
+
+  var routes: [Route] {
+    [
+      .get("/rules", list), .post("/rules", add), .get("/rules/:name", show), .put("/rules/:name", set),
+      .delete("/rules/:name", remove), .get("/rules/:name/explain", explain),
+    ]
+  }
+
+  /// The maximum number of added rules: each of them is evaluated for each push.
+  private static let limit = 1000
+
+  private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
+    let added = faults.selection.added
+    let counts = RuleCounts(faults.counters)
+    return .json { writer in
+      writer.arrayMember("items") { writer in
+        for rule in added { rule.write(counts, to: &writer) }
+      }
+      writer.member("total", added.count)
+    }
+  }
+
+  private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let text = try await DocumentBody.text(of: request)
+    var file = try Self.read(text, usualName: "rule-1")
+    if !file.isNamed { file = try Self.read(text, usualName: faults.nextRuleName()) }
+    return try put(file)
+  }
+
+  private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    if let problem = ProfileName.problem(with: name) {
+      throw Problem.badRequest("\"\(name.prefix(80))\" is not a valid rule name", hint: "In the path, \(problem).")
+    }
+    let file = try Self.read(try await DocumentBody.text(of: request), usualName: name)
+    guard file.rule.name == name else {
+      throw Problem.badRequest("the body has another rule name than the path", hint: "Omit name in the body.")
+    }
+    return try put(file)
+  }
+
+  private static func read(_ text: String, usualName: String) throws(Problem) -> RuleFile {
+    do {
+      return try RuleFile.parse(text, usualName: usualName)
+    } catch {
+      throw Problem(error)
+    }
+  }
+
+  private func put(_ file: RuleFile) throws(Problem) -> Response {
+    let name = file.rule.name
+    let added = faults.selection.added
+    guard added.count < Self.limit || added.contains(where: { $0.rule.name == name }) else {
+      throw Problem(
+        status: .conflict, detail: "the limit of \(Self.limit) rules is reached",
+        hint: "Remove some, or all of them with POST /api/v1/reset {\"rules\": true}.")
+    }
+    let isNew = faults.add(file.rule, timeToLive: file.ttl)
+    // Missing only if the rule's time to live was shorter than this.
+    guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else {
+      throw .notFound("the rule \(name) has already expired", hint: "Specify a longer ttl.")
+    }
+    var response = Response.jsonValue(status: isNew ? .created : .ok) { writer in
+      rule.write(RuleCounts(faults.counters), warnings: file.warnings, to: &writer)
+    }
+    if isNew { response.headers[.location] = "/api/v1/rules/\(name)" }
+    return response
+  }
+
+  private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else { throw unknown(name) }
+    return .jsonValue { rule.write(RuleCounts(faults.counters), to: &$0) }
+  }
+
+  private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    guard faults.removeRule(name) else { throw unknown(name) }
+    return Response(status: .noContent)
+  }
+
+  private func unknown(_ name: String) -> Problem {
+    let selection = faults.selection
+    if selection.profile.rules.contains(where: { $0.name == name }) {
+      return .notFound(
+        "the rule \(name) is one of the profile \(selection.profile.name)",
+        hint: "GET /api/v1/profile shows it, GET /api/v1/rules/\(name)/explain explains what it did.")
+    }
+    return missing(name, among: selection.added.map(\.rule.name))
+  }
+
+  private func missing(_ name: String, among names: [String]) -> Problem {
+    let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
+    let list = names.prefix(20).joined(separator: ", ")
+    return .notFound(
+      "unknown rule \"\(name.prefix(80))\"",
+      hint: names.isEmpty ? "No rules are active; a rule with a ttl expires." : "\(guess)The rules are \(list).")
+  }
+
+  private func explain(_ request: Request, _ context: BasicRequestContext) throws -> Response {
+    let name = context.parameters.get("name") ?? ""
+    guard let explanation = faults.counters.explain(name) else {
+      let selection = faults.selection
+      throw missing(name, among: selection.added.map(\.rule.name) + selection.profile.rules.map(\.name))
+    }
+    return .jsonValue(explanation.write)
+  }
+}
+
+extension FaultControl.AddedRule {
+  /// Writes the rule with its remaining time and its counts as the next value.
+  ///
+  /// - Parameter warnings: The warnings of the parser; nil to leave them out.
+  fileprivate func write(
+    _ counts: RuleCounts, warnings: [ProfileProblem]? = nil, to writer: inout JSONWriter
+  ) {
+    rule.write(to: &writer) { writer in
+      writer.member("ends_in", RemainingTime.text(until: endsAt))
+      counts.write(rule.name, of: nil, to: &writer)
+      if let warnings { writer.arrayMember("problems") { warnings.write(to: &$0) } }
+    }
+  }
+}
+
+/// A snapshot of how often each active rule was evaluated and fired.
+struct RuleCounts {
+  private struct Key: Hashable {
+    var profile: String?
+    var rule: String
+  }
+
+  private let counts: [Key: (looks: Int, fired: Int)]
+
+  init(_ tallies: Tallies) {
+    counts = Dictionary(
+      tallies.explanations.map { (Key(profile: $0.profile, rule: $0.rule), (looks: $0.looks, fired: $0.fired)) },
+      uniquingKeysWith: { first, _ in first })
+  }
+
+  /// Writes the counts of a rule as two members.
+  ///
+  /// - Parameter profile: The rule's profile; nil for an added rule.
+  func write(_ rule: String, of profile: String?, to writer: inout JSONWriter) {
+    let count = counts[Key(profile: profile, rule: rule)]
+    writer.member("looked_at", count?.looks ?? 0)
+    writer.member("fired", count?.fired ?? 0)
+  }
+}
+
+/// Formats the time until an expiry.
+enum RemainingTime {
+  /// Returns the remaining time in whole seconds, or in milliseconds if it is below a second; nil if there is no
+  /// expiry.
+  ///
+  /// - Parameter end: The expiry, in monotonic nanoseconds.
+  static func text(until end: Int64?) -> String? {
+    guard let end else { return nil }
+    let rest = max(0, end - MachineTime.nanoseconds)
+    let unit: Int64 = rest < 1_000_000_000 ? 1_000_000 : 1_000_000_000
+    return WrittenDuration.text(.nanoseconds(rest / unit * unit))
+  }
+}

@@ -1,0 +1,243 @@
+internal import Notation
+
+/// The definition of a parameter in one text. A profile that extends another may override parts of it.
+struct KnobDraft {
+  /// A field's value and position.
+  struct Field {
+    let scalar: FileNode.Scalar
+    let place: ProfileReading.Located
+    let reading: ProfileReading
+  }
+
+  let name: String
+  let position: FilePosition
+  let path: String
+  let reading: ProfileReading
+  var kind: Profile.Parameter.Kind?
+  var defaultValue: Field?
+  var minimum: Field?
+  var maximum: Field?
+  var help: String?
+  /// Whether a field is present but invalid.
+  var isBroken = false
+
+  /// Returns the definition with missing fields taken from the one it overrides.
+  func completed(by base: KnobDraft) -> KnobDraft {
+    var draft = self
+    // Values of another type do not apply.
+    guard kind == nil || kind == base.kind else { return self }
+    draft.kind = base.kind
+    draft.defaultValue = defaultValue ?? base.defaultValue
+    draft.minimum = minimum ?? base.minimum
+    draft.maximum = maximum ?? base.maximum
+    draft.help = help ?? base.help
+    draft.isBroken = isBroken || base.isBroken
+    return draft
+  }
+
+  /// Returns the parameter, marked as broken if it has problems, which are recorded.
+  func knob() -> Knobs.Knob {
+    var isBroken = isBroken
+    func fail(_ field: Field?, _ message: String, hint: String? = nil) {
+      isBroken = true
+      if let field { return field.reading.fail(field.place, message, hint: hint) }
+      reading.fail(at: position, path, message, hint: hint)
+    }
+    if kind == nil, !isBroken { fail(nil, "type is missing", hint: "{type: int, default: 5}") }
+    if defaultValue == nil, !isBroken { fail(nil, "default is missing") }
+    var parameter = Profile.Parameter(
+      name: name, kind: kind ?? .string, defaultValue: defaultValue?.scalar.text ?? "", help: help ?? "")
+    for (field, set) in [(minimum, \Profile.Parameter.minimum), (maximum, \.maximum)] {
+      guard let field, !isBroken else { continue }
+      if !parameter.kind.hasBounds {
+        fail(field, "a \(parameter.kind.rawValue) has neither min nor max")
+      } else if let problem = parameter.problem(with: field.scalar.text) {
+        fail(field, problem)
+      } else {
+        parameter[keyPath: set] = field.scalar.text
+      }
+    }
+    if let field = defaultValue, !isBroken {
+      if parameter.kind == .string {
+        if field.reading.text(field.scalar, at: field.place) == nil { isBroken = true }
+      } else if let problem = parameter.problem(with: field.scalar.text) {
+        fail(field, problem)
+      }
+    }
+    return Knobs.Knob(
+      parameter: parameter, isBroken: isBroken, file: reading.file, position: position, path: path)
+  }
+}
+
+extension ProfileReading {
+  /// Parses the parameters that one text defines.
+  func knobs(in place: Located) -> [KnobDraft] {
+    (entries(place) ?? []).compactMap { entry in
+      let value = place.member(entry)
+      guard Knobs.isName(entry.key) else {
+        fail(
+          at: entry.position, value.path.shortened,
+          "a parameter name has 1 to 64 lower-case letters, digits and _")
+        return nil
+      }
+      var draft = KnobDraft(name: entry.key, position: entry.position, path: value.path, reading: self)
+      // `rate: 0.5` overrides the default of a base profile's parameter.
+      if case .scalar = entry.value.content, !entry.value.isEmpty {
+        draft.defaultValue = field(value)
+        draft.isBroken = draft.defaultValue == nil
+        return draft
+      }
+      guard let map = map(value, ParameterKey.self) else {
+        draft.isBroken = true
+        return draft
+      }
+      draft.kind = map[.type].flatMap { word($0) }
+      draft.defaultValue = map[.defaultValue].flatMap(field)
+      draft.minimum = map[.min].flatMap(field)
+      draft.maximum = map[.max].flatMap(field)
+      draft.help = map[.help].flatMap { text($0) }
+      draft.isBroken =
+        draft.kind == nil && map.has(.type) || draft.defaultValue == nil && map.has(.defaultValue)
+        || draft.minimum == nil && map.has(.min) || draft.maximum == nil && map.has(.max)
+      return draft
+    }
+  }
+
+  /// Parses a literal value; a reference to a parameter is not allowed.
+  private func field(_ place: Located) -> KnobDraft.Field? {
+    guard case .scalar(let scalar) = place.node.content, !place.node.isEmpty else {
+      fail(place, "expected a single value, not \(place.node.kind)")
+      return nil
+    }
+    guard !scalar.text.contains("${") else {
+      fail(place, "a parameter cannot be part of another one")
+      return nil
+    }
+    return KnobDraft.Field(scalar: scalar, place: place, reading: self)
+  }
+}
+
+extension Profile.Parameter.Kind {
+  /// Whether the values are ordered.
+  var hasBounds: Bool { self == .int || self == .probability || self == .duration }
+
+  /// Returns a value of this kind as a number; nil if it is invalid.
+  func number(_ text: String) -> Double? {
+    switch self {
+    case .int: Int(text) == nil ? nil : WrittenNumber.value(text)
+    case .probability: WrittenNumber.value(text).flatMap { (0...1).contains($0) ? $0 : nil }
+    case .duration: (try? Value.duration(text))?.inSeconds
+    case .string, .bool: nil
+    }
+  }
+}
+
+extension Profile.Parameter {
+  /// Returns why a text is not a valid value, in words; nil if it is valid.
+  public func problem(with text: String) -> String? {
+    let shown = text.shortened
+    switch kind {
+    case .string: return text.utf8.count <= 1024 ? nil : "longer than 1024 bytes"
+    case .bool: return (try? Value.flag(text)) == nil ? "\(shown) is neither true nor false" : nil
+    case .int, .probability, .duration: break
+    }
+    guard let value = kind.number(text) else {
+      return switch kind {
+      case .int: "\(shown) is not a whole number"
+      case .probability: "\(shown) is not a number in 0..1"
+      default:
+        "\(shown) is not a duration"
+          + (WrittenNumber.value(text) == nil ? " such as 500ms, 5s or 2m" : ", did you mean \(shown)s?")
+      }
+    }
+    if let minimum, let least = kind.number(minimum), value < least { return "\(shown) is less than \(minimum)" }
+    if let maximum, let most = kind.number(maximum), value > most { return "\(shown) is more than \(maximum)" }
+    return nil
+  }
+}
+
+/// The parameters of a profile and their values while its files are parsed.
+final class Knobs {
+  /// A parameter.
+  struct Knob {
+    var parameter: Profile.Parameter
+    /// Whether a problem was already recorded, so that uses of the parameter need no validation.
+    var isBroken: Bool
+    /// The file that defines the parameter.
+    let file: String
+    let position: FilePosition
+    let path: String
+    var isUsed = false
+  }
+
+  private(set) var all: [String: Knob] = [:]
+  /// The names in the order of the files.
+  private(set) var order: [String] = []
+
+  /// The reason why no parameters can be defined, for standalone rules; nil if they can.
+  let absence: String?
+
+  init(absence: String? = nil) { self.absence = absence }
+
+  /// Adds a parameter unless a profile that extends this one has defined it.
+  func define(_ knob: Knob) {
+    let name = knob.parameter.name
+    guard all[name] == nil else { return }
+    all[name] = knob
+    order.append(name)
+  }
+
+  func change(_ name: String, _ change: (inout Knob) -> Void) {
+    if var knob = all[name] {
+      change(&knob)
+      all[name] = knob
+    }
+  }
+
+  /// Returns the parameter that a value refers to, such as `limit` for `${limit}`; nil if the value is not a
+  /// reference.
+  static func name(in text: String) -> String? {
+    guard text.hasPrefix("${"), text.hasSuffix("}") else { return nil }
+    let name = text.dropFirst(2).dropLast()
+    return name.contains("${") || name.contains("}") ? nil : String(name)
+  }
+
+  /// Returns whether a text is a valid name of a parameter.
+  static func isName(_ name: String) -> Bool {
+    (1...64).contains(name.utf8.count)
+      && name.utf8.allSatisfy { asciiLowercased($0) == $0 && ($0.isLetterOrDigit || $0 == UInt8(ascii: "_")) }
+  }
+}
+
+extension UInt8 {
+  /// Whether the byte is an ASCII letter or digit.
+  var isLetterOrDigit: Bool {
+    switch self {
+    case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+      UInt8(ascii: "0")...UInt8(ascii: "9"):
+      true
+    default: false
+    }
+  }
+}
+
+extension Duration {
+  /// The duration in seconds.
+  var inSeconds: Double {
+    let (seconds, attoseconds) = components
+    return Double(seconds) + Double(attoseconds) / 1e18
+  }
+}
+
+/// Numbers in JSON syntax.
+enum WrittenNumber {
+  /// Returns the value of a decimal number; nil for other notations that Swift, C or YAML accept, such as `nan`,
+  /// `0x1p3`, `0410`, `.5`.
+  static func value(_ text: String) -> Double? {
+    guard let first = text.utf8.first, first == UInt8(ascii: "-") || (UInt8(ascii: "0")...UInt8(ascii: "9")) ~= first,
+      let value = Double(text), value.isFinite
+    else { return nil }
+    var text = text
+    return text.withUTF8 { JSONText.problem(in: UnsafeRawBufferPointer($0)) } == nil ? value : nil
+  }
+}

@@ -1,0 +1,150 @@
+public import Notation
+
+/// The text of a profile and its origin.
+public struct ProfileSource: Sendable, Equatable {
+  /// The origin of a profile's text.
+  public enum Origin: Sendable, Equatable {
+    /// Part of the program.
+    case builtIn
+    /// A file, by its path.
+    case file(String)
+    /// Uploaded to the running server.
+    case sent
+    /// Given in a request in place of a name.
+    case inline
+
+    /// The origin as shown in lists: `built-in`, the path of a file, `api` or `inline`.
+    public var text: String {
+      switch self {
+      case .builtIn: "built-in"
+      case .file(let path): path
+      case .sent: "api"
+      case .inline: "inline"
+      }
+    }
+  }
+
+  /// The profile's name, unless the text declares another.
+  public let name: String
+  /// The text in YAML.
+  public let text: String
+  /// The origin of the text.
+  public let origin: Origin
+
+  /// Creates a source.
+  public init(name: String, text: String, origin: Origin) {
+    self.name = name
+    self.text = text
+    self.origin = origin
+  }
+
+  /// The name of the source in problems: the path of a file, otherwise a name.
+  var file: String {
+    switch origin {
+    case .file(let path): path
+    case .builtIn: "built-in/\(name).yaml"
+    case .sent, .inline: name
+    }
+  }
+}
+
+/// A profile that is ready to run, and its warnings.
+public struct LoadedProfile: Sendable, Equatable {
+  /// The profile, merged with its base profiles and with the values of its parameters substituted.
+  public let profile: Profile
+  /// The warnings, in the order of the file.
+  public let warnings: [ProfileProblem]
+}
+
+/// A profile's name or file path, with the values of its parameters: `black-friday?limit=2&rate=0.5`.
+public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
+  /// The location of the profile.
+  public enum Place: Sendable, Equatable {
+    /// The name of a profile in the library.
+    case name(String)
+    /// The path of a file.
+    case file(String)
+  }
+
+  /// The location of the profile.
+  public var place: Place
+  /// Values of its parameters as written.
+  public var parameters: [String: String]
+
+  /// Creates a reference.
+  public init(_ place: Place, parameters: [String: String] = [:]) {
+    self.place = place
+    self.parameters = parameters
+  }
+
+  /// Parses a reference. Names and values of parameters are percent-decoded. The text refers to a file if it
+  /// contains a slash or ends with `.yaml` or `.yml`.
+  ///
+  /// - Throws: `BadValue`.
+  public init(_ text: String) throws(BadValue) {
+    guard text.utf8.count <= 8192 else { throw BadValue(value: text.shortened, allowed: "at most 8192 bytes") }
+    let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
+    let name = String(parts[0])
+    if name.contains("/") || ProfileFolder.endings.contains(where: name.hasSuffix) {
+      place = .file(name)
+    } else if let problem = ProfileName.problem(with: name) {
+      throw BadValue(value: name.shortened, allowed: "a profile such as flaky-503?rate=0.5, or a file; \(problem)")
+    } else {
+      place = .name(name)
+    }
+    parameters = [:]
+    guard parts.count == 2 else { return }
+    for pair in parts[1].split(separator: "&") {
+      let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+      guard sides.count == 2, let knob = Self.decoded(sides[0]), let value = Self.decoded(sides[1]), !knob.isEmpty,
+        parameters.updateValue(value, forKey: knob) == nil
+      else {
+        throw BadValue(
+          value: String(pair).shortened, allowed: "distinct parameters with values, such as ?rate=0.5&streak=2")
+      }
+    }
+  }
+
+  /// The reference in the format that `init(_:)` parses.
+  public var description: String {
+    var text =
+      switch place {
+      case .name(let name), .file(let name): name
+      }
+    for (index, pair) in parameters.sorted(by: { $0.key < $1.key }).enumerated() {
+      text += (index == 0 ? "?" : "&") + Self.encoded(pair.key) + "=" + Self.encoded(pair.value)
+    }
+    return text
+  }
+
+  private static func decoded(_ text: Substring) -> String? {
+    var bytes: [UInt8] = []
+    var rest = text.utf8[...]
+    while let byte = rest.popFirst() {
+      guard byte == UInt8(ascii: "%") else {
+        bytes.append(byte)
+        continue
+      }
+      let digits = rest.prefix(2)
+      guard digits.count == 2, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
+        let value = UInt8(String(Substring(digits)), radix: 16)
+      else { return nil }
+      bytes.append(value)
+      rest = rest.dropFirst(2)
+    }
+    return String(validating: bytes, as: UTF8.self)
+  }
+
+  private static func encoded(_ text: String) -> String {
+    var encoded = ""
+    for byte in text.utf8 {
+      if byte.isLetterOrDigit || "-._~:/".utf8.contains(byte) {
+        encoded.unicodeScalars.append(Unicode.Scalar(byte))
+      } else {
+        let digits = String(byte, radix: 16, uppercase: true)
+        encoded += "%" + (digits.count == 1 ? "0" : "") + digits
+      }
+    }
+    return encoded
+  }
+}

@@ -1,0 +1,127 @@
+internal import Notation
+
+/// A standalone rule in YAML or JSON: the fields of a profile's rule, and `ttl`.
+public struct RuleFile: Sendable, Equatable {
+  /// The rule.
+  public let rule: Rule
+  /// Whether the text names the rule; otherwise `rule` has the default name.
+  public let isNamed: Bool
+  /// The time until the rule is removed; nil for no limit.
+  public let ttl: Duration?
+  /// The warnings, in the order of the text.
+  public let warnings: [ProfileProblem]
+
+  /// Parses a rule.
+  ///
+  /// - Parameters:
+  ///   - file: the name of the text in problems.
+  ///   - usualName: the name of a rule without one.
+  /// - Throws: `ProfileFailure` with all problems.
+  public static func parse(
+    _ text: String, file: String = "rule", usualName: String = "rule-1"
+  ) throws(ProfileFailure) -> RuleFile {
+    let problems = ProblemList()
+    let reading = ProfileReading(
+      file: file, problems: problems, knobs: Knobs(absence: "only profiles have parameters"))
+    var ttl: Duration?
+    var isNamed = false
+    guard let root = ProfileText.read(text, file: file, problems: problems) else {
+      throw ProfileFailure(.faulty, problems.inOrder)
+    }
+    if case .map(let entries) = root.content { isNamed = entries.contains { $0.key == RuleKey.name.rawValue } }
+    let place = ProfileReading.Located(node: root, path: "")
+    let placed = reading.rule(place, usualName: usualName) { ttl = reading.duration($0, isPositive: true) }
+    guard let placed, !problems.hasErrors else { throw ProfileFailure(.faulty, problems.inOrder) }
+    return RuleFile(rule: placed.rule, isNamed: isNamed, ttl: ttl, warnings: problems.inOrder)
+  }
+}
+
+// Comparisons that find rules which can never fire. They are conservative: false may mean "unknown".
+
+extension Rule {
+  /// Returns whether `later`, a rule further down in the list, can never fire because this rule always fires first
+  /// and ends the evaluation.
+  func shadows(_ later: Rule) -> Bool {
+    // At `connection`, a rule fires once per connection and then no longer blocks later rules.
+    guard moment == later.moment, moment != .connection, trigger.alwaysFires, endsWalk,
+      stage == .beforeValidation || later.stage == .afterValidation || !moment.hasPush
+    else { return false }
+    return later.condition.implies(condition)
+  }
+
+  /// Whether evaluation ends after the rule, whichever part of its action is chosen.
+  private var endsWalk: Bool {
+    if action.canEnd { return false }
+    if let continues { return !continues }
+    return action.leaves.allSatisfy { $0.name.continues == false }
+  }
+}
+
+extension Action {
+  /// Whether the action is, or contains, a sequence that stops firing after its last step.
+  fileprivate var canEnd: Bool {
+    switch self {
+    case .sequence(_, let steps, let onEnd): onEnd == .pass || steps.contains(where: \.canEnd)
+    case .choose(let choices): choices.contains(where: \.action.canEnd)
+    default: false
+    }
+  }
+}
+
+extension Trigger {
+  /// Whether the trigger fires for all traffic that meets the condition.
+  fileprivate var alwaysFires: Bool {
+    (probability == nil || probability == .fixed(1)) && first == nil && (after ?? 0) == 0 && (every ?? 1) == 1
+      && times == nil && overLimit == nil && window == nil && afterStreams == nil && maxActive == nil
+  }
+}
+
+extension Condition {
+  /// Returns whether `other` holds for everything that this condition holds for.
+  func implies(_ other: Condition) -> Bool {
+    other.tests.allSatisfy { wanted in tests.contains { $0.implies(wanted) } }
+      && other.exceptions.allSatisfy { excluded in exceptions.contains { excluded.implies($0) } }
+  }
+}
+
+extension Condition.Test {
+  fileprivate func implies(_ other: Condition.Test) -> Bool {
+    subject == other.subject && match.implies(other.match, foldsCase: subject.foldsCase)
+  }
+}
+
+extension Condition.Match {
+  /// Returns whether `other` matches every value that this match does.
+  fileprivate func implies(_ other: Condition.Match, foldsCase: Bool) -> Bool {
+    if self == other { return true }
+    switch (self, other) {
+    case (.present(let one), .present(let two)): return one == two
+    case (.present, _): return false
+    case (.query, _), (_, .query): return false
+    case (_, .present(let isPresent)): return isPresent
+    case (.equals(let text), _): return other.takes(text)
+    case (.oneOf(let texts), _): return texts.allSatisfy(other.takes)
+    case (.prefix(let long), .prefix(let short)): return long.hasPrefix(short)
+    case (.between(let above, let below), .between(let otherAbove, let otherBelow)):
+      return (otherAbove.map { wanted in above.map { $0 >= wanted } ?? false } ?? true)
+        && (otherBelow.map { wanted in below.map { $0 <= wanted } ?? false } ?? true)
+    default: return false
+    }
+  }
+
+  private func takes(_ text: String) -> Bool {
+    switch self {
+    case .equals(let other): return text == other
+    case .prefix(let prefix): return text.hasPrefix(prefix)
+    case .glob(let pattern): return pattern.matches(text)
+    case .oneOf(let texts): return texts.contains(text)
+    case .within(let blocks): return IPAddress(text).map { one in blocks.contains { $0.contains(one) } } ?? false
+    case .present(let isPresent): return isPresent
+    // Queries are only compared for equality.
+    case .query: return false
+    case .between(let above, let below):
+      guard let value = Double(text) else { return false }
+      return (above.map { value > $0 } ?? true) && (below.map { value < $0 } ?? true)
+    }
+  }
+}

@@ -1,0 +1,261 @@
+internal import NIOConcurrencyHelpers
+public import Notation
+internal import Synchronization
+
+/// A ring buffer of bounded size with numbered events of a server, for readers that follow them.
+///
+/// Readers have no buffers of their own: each has a position in the ring. A reader that the ring has overtaken
+/// receives a gap event, so a slow reader neither uses memory nor slows others. Without readers no events are
+/// recorded, except for a time after the last reader left (`Limits.memory`), so that a reader that lost its
+/// connection can resume.
+public final class EventLog: InboxListener {
+  /// A numbered event.
+  struct Event: Sendable {
+    enum Content: Sendable {
+      case push(Record)
+      case updated(Record)
+      case note(EventNote)
+      /// The number of pushes or other events that were not recorded.
+      case gap(Int)
+    }
+
+    let id: Int
+    let content: Content
+
+    /// The memory the event uses, in bytes.
+    var cost: Int {
+      switch content {
+      case .push(let record), .updated(let record): 64 + RecordStorage.cost(record)
+      case .note(let note): 64 + note.json.count
+      case .gap: 64
+      }
+    }
+  }
+
+  /// Limits on the events that are kept for slow or returning readers.
+  public struct Limits: Sendable {
+    /// The maximum number of events.
+    public var events: Int
+    /// The maximum memory of the events, in bytes.
+    public var bytes: Int
+    /// How long events are recorded after the last reader left.
+    public var memory: Duration
+
+    /// Creates limits. At least one event is always kept.
+    public init(events: Int = 8192, bytes: Int = 32 << 20, memory: Duration = .seconds(60)) {
+      self.events = max(1, events)
+      self.bytes = bytes
+      self.memory = memory
+    }
+  }
+
+  private struct State {
+    /// The events; those before `head` were dropped.
+    var ring: [Event] = []
+    var head = 0
+    var bytes = 0
+    var lastID = 0
+    /// Pushes up to this `seq` were recorded, or arrived before the log began.
+    var seen = 0
+    var readers: [Int: AsyncStream<Void>.Continuation] = [:]
+    var readersMade = 0
+    var isOn = false
+    var isClosed = false
+    var forgetting: Task<Void, Never>?
+  }
+
+  private let inbox: Inbox
+  private let limits: Limits
+  private let state = NIOLockedValueBox(State())
+  private let isFollowed = Atomic<Bool>(false)
+
+  /// Creates a log of the changes of an inbox and of other events recorded with `note(_:_:)`.
+  public init(_ inbox: Inbox, limits: Limits = Limits()) {
+    self.inbox = inbox
+    self.limits = limits
+  }
+
+  // MARK: - Recording events
+
+  /// Records an event. Without readers this costs one relaxed load.
+  ///
+  /// - Parameter members: Writes the members of the event's JSON object.
+  public func note(_ kind: EventNote.Kind, _ members: (inout JSONWriter) -> Void) {
+    guard isFollowed.load(ordering: .relaxed) else { return }
+    var writer = JSONWriter(capacity: 256)
+    writer.object(members)
+    inbox.watch.note(EventNote(kind: kind, json: writer.bytes), in: inbox)
+  }
+
+  func hear(_ news: InboxNews) {
+    let readers = state.withLockedValue { state in
+      guard state.isOn else { return [AsyncStream<Void>.Continuation]() }
+      let before = state.lastID
+      if news.missed + news.droppedNotes > 0, max(news.through, news.emptiedThrough ?? 0) > state.seen {
+        append(.gap(news.missed + news.droppedNotes), to: &state)
+      }
+      if news.emptiedThrough != nil { append(.note(Self.reset(news.reset)), to: &state) }
+      var ended: Set<Int> = []
+      for record in news.records where record.seq > state.seen {
+        append(.push(record), to: &state)
+        if record.outcome != .pending { ended.insert(record.seq) }
+      }
+      state.seen = max(state.seen, news.through, news.emptiedThrough ?? 0)
+      // A record that arrived and ended in the same round was already logged in its final state.
+      for record in news.finished where !ended.contains(record.seq) { append(.updated(record), to: &state) }
+      for note in news.notes { append(.note(note), to: &state) }
+      return state.lastID > before ? Array(state.readers.values) : []
+    }
+    for reader in readers { reader.yield() }
+  }
+
+  private static func reset(_ scopes: [String]) -> EventNote {
+    var writer = JSONWriter(capacity: 128)
+    writer.object { $0.member("reset", scopes) }
+    return EventNote(kind: .reset, json: writer.bytes)
+  }
+
+  private func append(_ content: Event.Content, to state: inout State) {
+    state.lastID += 1
+    let event = Event(id: state.lastID, content: content)
+    state.ring.append(event)
+    state.bytes += event.cost
+    while state.ring.count - state.head > limits.events
+      || (state.bytes > limits.bytes && state.ring.count - state.head > 1)
+    {
+      state.bytes -= state.ring[state.head].cost
+      // The slot is removed later; release its content now.
+      state.ring[state.head] = Event(id: 0, content: .gap(0))
+      state.head += 1
+    }
+    if state.head > 512, state.head > state.ring.count / 2 {
+      state.ring.removeFirst(state.head)
+      state.head = 0
+    }
+  }
+
+  // MARK: - Readers
+
+  /// Adds a reader.
+  ///
+  /// - Parameter lastID: The event after which to resume; nil for new events only.
+  /// - Returns: The reader; nil after the log was closed.
+  public func follow(after lastID: Int? = nil) -> EventReader? {
+    let (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    return state.withLockedValue { state -> EventReader? in
+      guard turnOn(&state) else { return nil }
+      state.forgetting?.cancel()
+      state.forgetting = nil
+      state.readersMade += 1
+      state.readers[state.readersMade] = signal
+      // Events recorded while the reader was away are available immediately.
+      signal.yield()
+      return EventReader(
+        log: self, number: state.readersMade, news: news, signal: signal, start: lastID ?? state.lastID)
+    }
+  }
+
+  private func turnOn(_ state: inout State) -> Bool {
+    guard !state.isClosed else { return false }
+    guard !state.isOn else { return true }
+    guard inbox.watch.add(self, to: inbox) else { return false }
+    state.isOn = true
+    // No reader may resume across the time in which nothing was recorded.
+    state.lastID += 1
+    state.seen = inbox.snapshot().lastSeq
+    isFollowed.store(true, ordering: .relaxed)
+    return true
+  }
+
+  func leave(_ reader: Int) {
+    state.withLockedValue { state in
+      guard let signal = state.readers.removeValue(forKey: reader) else { return }
+      signal.finish()
+      guard state.readers.isEmpty, state.isOn else { return }
+      let memory = limits.memory
+      state.forgetting = Task { [weak self] in
+        try? await Task.sleep(for: memory)
+        if !Task.isCancelled { self?.turnOff() }
+      }
+    }
+  }
+
+  private func turnOff() {
+    state.withLockedValue { state in
+      // A reader may have joined in the meantime.
+      guard state.readers.isEmpty, state.isOn else { return }
+      forget(&state)
+      inbox.watch.remove(self)
+    }
+  }
+
+  private func forget(_ state: inout State) {
+    state.isOn = false
+    isFollowed.store(false, ordering: .relaxed)
+    state.ring = []
+    state.head = 0
+    state.bytes = 0
+    state.forgetting?.cancel()
+    state.forgetting = nil
+  }
+
+  func hearNoMore() {
+    let readers = state.withLockedValue { state in
+      state.isClosed = true
+      // Keep the recorded events for readers that have not read them yet.
+      state.isOn = false
+      isFollowed.store(false, ordering: .relaxed)
+      state.forgetting?.cancel()
+      defer { state.readers = [:] }
+      return Array(state.readers.values)
+    }
+    for reader in readers { reader.finish() }
+  }
+
+  /// A batch of events for one reader.
+  struct Piece: Sendable {
+    var events: [Event] = []
+    /// The ID of the event before the first one in `events`.
+    var place: Int
+    /// Whether events between the requested position and `place` were dropped.
+    var hasGap = false
+  }
+
+  /// Returns events after the position `place`, at most `limit`.
+  func events(after place: Int, limit: Int = 64) -> Piece {
+    state.withLockedValue { state in
+      // A position beyond the last event comes from an earlier run of the server.
+      guard let first = state.ring.suffix(from: state.head).first?.id, place <= state.lastID else {
+        return Piece(place: state.lastID, hasGap: place != state.lastID)
+      }
+      let start = max(place, first - 1)
+      let index = state.head + start - first + 1
+      // Copy the elements: a slice would share the ring's storage, and the next append would copy the whole ring.
+      return Piece(
+        events: Array(state.ring[index...].prefix(limit)), place: start, hasGap: start != place)
+    }
+  }
+
+  /// The number of readers.
+  public var readerCount: Int { state.withLockedValue { $0.readers.count } }
+}
+
+/// An event other than a push, for event streams.
+public struct EventNote: Sendable {
+  /// The kind of an event; the raw value is the event's name.
+  public enum Kind: String, Sendable {
+    /// An event on a provider's connection.
+    case connection
+    /// A rule outside of the profile was added or removed.
+    case rule
+    /// The active profile or its parameters changed, or fault injection was paused or resumed.
+    case profile
+    /// Something was reset.
+    case reset
+  }
+
+  /// The kind of the event.
+  public let kind: Kind
+  /// The event's data: a JSON object on one line.
+  let json: [UInt8]
+}

@@ -1,0 +1,195 @@
+internal import Synchronization
+
+/// The number of attempts of each push, by push key, in a flat hash table with open addressing. A lookup loads one
+/// cache line; a dictionary loads three.
+struct AttemptTable {
+  /// The maximum number of keys: half of the slots, so that probe sequences stay short.
+  static let limit = AttemptPlaces.count / 2
+
+  /// The slots; copies of the table share them.
+  let places = AttemptPlaces()
+  private var entries: UnsafeMutablePointer<AttemptPlaces.Entry> { places.entries }
+  /// Whether the slots were ever written. Most servers never reject a push, and their memory stays untouched.
+  private var isBegun = false
+  /// The number of pushes in the table.
+  private(set) var count = 0
+
+  /// Returns the number of the push's next attempt; nil if the push is not in the table.
+  ///
+  /// - Parameter now: The time in monotonic nanoseconds.
+  func next(_ key: UInt64, now: Int64) -> Int32? { place(of: key).map { next(at: $0, now: now) } }
+
+  /// Counts a further attempt for a push in the table.
+  ///
+  /// - Returns: The number of the attempt; nil if the push is not in the table.
+  mutating func count(_ key: UInt64, now: Int64) -> Int32? {
+    guard let place = place(of: key) else { return nil }
+    let attempts = next(at: place, now: now)
+    entries[place] = AttemptPlaces.Entry(key: key, attempts: attempts, last: Self.ticks(now))
+    return attempts
+  }
+
+  /// Adds a push that is not in the table. The table must be below its limit.
+  mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
+    if !isBegun { places.clear() }
+    isBegun = true
+    entries[walk(to: key)] = AttemptPlaces.Entry(key: key, attempts: attempts, last: Self.ticks(now))
+    count += 1
+  }
+
+  /// Removes a push.
+  ///
+  /// - Returns: The number that its next attempt would have had; nil if it was not in the table.
+  @discardableResult
+  mutating func remove(_ key: UInt64, now: Int64 = 0) -> Int32? {
+    guard let place = place(of: key) else { return nil }
+    let attempts = next(at: place, now: now)
+    count -= 1
+    var gap = place
+    var other = places.next(gap)
+    // Close the gap: lookups of the following keys begin at their first slot and stop at a gap.
+    while entries[other].attempts > 0 {
+      let first = places.first(for: entries[other].key)
+      if places.distance(from: first, to: other) >= places.distance(from: gap, to: other) {
+        entries[gap] = entries[other]
+        gap = other
+      }
+      other = places.next(other)
+    }
+    entries[gap] = AttemptPlaces.Entry()
+    return attempts
+  }
+
+  /// Removes all pushes. Keeps the memory, which will likely be needed again.
+  mutating func removeAll() {
+    guard count > 0 else { return }
+    places.clear()
+    count = 0
+  }
+
+  private func next(at place: Int, now: Int64) -> Int32 {
+    // May be negative: two threads may read the clock in another order than they take the lock.
+    let silence = Int32(bitPattern: Self.ticks(now) &- entries[place].last)
+    guard silence < Int32(Self.ticks(AttemptCounter.silence)) else { return 1 }
+    let attempts = entries[place].attempts
+    return max(attempts, attempts &+ 1)
+  }
+
+  /// Converts nanoseconds to ticks of about a millisecond. 32 bits wrap around after weeks, and entries older than
+  /// twice the silence are never looked up.
+  private static func ticks(_ time: Int64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 20) }
+
+  /// Returns a push's slot; nil if the push is not in the table.
+  private func place(of key: UInt64) -> Int? {
+    if count == 0 { return nil }
+    let place = walk(to: key)
+    return entries[place].attempts > 0 ? place : nil
+  }
+
+  /// Returns the slot of a key, or else the gap where it would be inserted.
+  private func walk(to key: UInt64) -> Int {
+    var place = places.first(for: key)
+    while entries[place].attempts > 0, entries[place].key != key { place = places.next(place) }
+    return place
+  }
+}
+
+/// The slots of a table. A class of its own, so that slots can be prefetched while another thread counts.
+final class AttemptPlaces: Sendable {
+  /// The number of slots.
+  static let count = 1 << bits
+  private static let bits = 16
+
+  /// A slot of 16 bytes, a quarter of a cache line.
+  struct Entry {
+    var key: UInt64 = 0
+    /// The number of attempts; 0 in a gap.
+    var attempts: Int32 = 0
+    /// The time of the last attempt, in ticks of the table.
+    var last: UInt32 = 0
+  }
+
+  /// Valid while this object exists, uninitialized before `clear`. Safe to share: only the one table that owns the
+  /// slots reads or writes them, protected by the lock of its counter.
+  nonisolated(unsafe) let entries: UnsafeMutablePointer<Entry>
+  /// Random for each table, so that a client cannot choose keys that collide.
+  private let factor = UInt64.random(in: .min ... .max) | 1
+
+  init() { entries = .allocate(capacity: Self.count) }
+
+  deinit { entries.deallocate() }
+
+  /// Clears all slots.
+  func clear() { entries.initialize(repeating: Entry(), count: Self.count) }
+
+  /// Returns the first slot in the probe sequence of a key.
+  func first(for key: UInt64) -> Int { Int((key &* factor) >> UInt64(64 - Self.bits)) }
+
+  /// Returns the next slot in a probe sequence.
+  func next(_ place: Int) -> Int { (place + 1) & (Self.count - 1) }
+
+  /// Returns the number of steps from one slot to another.
+  func distance(from one: Int, to other: Int) -> Int { (other - one) & (Self.count - 1) }
+
+  /// Prefetches the first slot of a key.
+  func prefetch(_ key: UInt64) {
+    CacheLines.prefetchForWriting(entries + first(for: key), count: 1)
+  }
+}
+
+/// A Bloom filter with one bit per push key, for pushes that may be in the attempt table: a push without a bit is
+/// not in it. Most lookups are for such pushes, and the filter answers them without a lock or a read from a table of
+/// megabytes.
+///
+/// There are two sets of bits, one for each generation of the table. Any thread may read; callers that write must be
+/// serialized.
+final class AttemptMarks: Sendable {
+  /// The number of pushes marked in one set after which a new set must begin. Then about one in four other pushes is
+  /// a false positive.
+  static let limit = 1 << 17
+  private static let bits: UInt64 = 20
+  private static let count = 2 << (bits - 6)
+
+  /// The words of both sets, interleaved so that one memory access reads both. Allocated for the lifetime of the
+  /// object; safe to share, because all of them are atomics.
+  private nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
+
+  /// Creates two empty sets.
+  init() {
+    words = .allocate(capacity: Self.count)
+    for index in 0..<Self.count { (words + index).initialize(to: Atomic(0)) }
+  }
+
+  deinit {
+    words.deinitialize(count: Self.count)
+    words.deallocate()
+  }
+
+  /// Marks a push in one of the sets, 0 or 1.
+  func insert(_ key: UInt64, in set: Int) {
+    let word = Self.word(of: key) + set
+    words[word].store(words[word].load(ordering: .relaxed) | Self.bit(of: key), ordering: .releasing)
+  }
+
+  /// Clears one of the sets.
+  func removeAll(of set: Int) {
+    for index in stride(from: set, to: Self.count, by: 2) { words[index].store(0, ordering: .releasing) }
+  }
+
+  /// Prefetches the memory that `mayContain(_:)` reads.
+  func prefetch(_ key: UInt64) {
+    CacheLines.prefetch(UnsafeRawBufferPointer(start: words + Self.word(of: key), count: 1))
+  }
+
+  /// Returns whether a push may be marked in one of the sets.
+  func mayContain(_ key: UInt64) -> Bool {
+    let word = Self.word(of: key)
+    let marks = words[word].load(ordering: .acquiring) | words[word + 1].load(ordering: .acquiring)
+    return marks & Self.bit(of: key) != 0
+  }
+
+  /// Returns the index of the key's word in the first set.
+  private static func word(of key: UInt64) -> Int { Int(key >> (64 - bits + 6)) * 2 }
+
+  private static func bit(of key: UInt64) -> UInt64 { 1 << (key >> (64 - bits) & 63) }
+}

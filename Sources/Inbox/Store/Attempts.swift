@@ -1,0 +1,222 @@
+public import APNSRules
+internal import NIOConcurrencyHelpers
+internal import Synchronization
+
+/// Numbers the attempts of each push, across all connections of a server.
+///
+/// Most pushes are accepted at once and never retried: they take no lock.
+public final class Attempts: Sendable {
+  private let counter: NIOLockedValueBox<AttemptCounter>
+  private let marks: AttemptMarks
+  private let places: (AttemptPlaces, AttemptPlaces)
+  private let remembersSome = Atomic<Bool>(false)
+
+  /// Creates attempt counts without pushes.
+  public init() {
+    let counter = AttemptCounter()
+    marks = counter.marks
+    places = (counter.young.places, counter.old.places)
+    self.counter = NIOLockedValueBox(counter)
+  }
+
+  /// Whether no push waits for a retry.
+  var isEmpty: Bool { !remembersSome.load(ordering: .acquiring) }
+
+  private func mayRemember(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
+
+  /// Prefetches the memory needed to look up a push.
+  public func expect(_ push: PushKey) {
+    if !isEmpty { marks.prefetch(push.number) }
+  }
+
+  /// Prefetches the memory needed to count an attempt that APNs' rules reject.
+  public func expectRefused(_ push: PushKey) {
+    places.0.prefetch(push.number)
+    places.1.prefetch(push.number)
+  }
+
+  /// Returns the number that the push's next attempt will have, without counting it.
+  ///
+  /// - Parameter now: The time in monotonic nanoseconds, to distinguish a retry from a repeated push.
+  public func peek(_ push: PushKey, now: Int64) -> Int32 {
+    mayRemember(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
+  }
+
+  /// Counts an attempt and returns its number, from 1.
+  ///
+  /// - Parameters:
+  ///   - accepted: Whether the attempt is accepted, so that the next one is a new push.
+  ///   - now: The time in monotonic nanoseconds.
+  public func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
+    if accepted, !mayRemember(push) { return 1 }
+    return counter.withLockedValue { counter in
+      let attempt = counter.count(push, accepted: accepted, now: now)
+      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+      return attempt
+    }
+  }
+
+  /// Counts an attempt that was not processed, so that the client has to send the push again, and returns its
+  /// number, from 1.
+  ///
+  /// - Parameter now: The time in monotonic nanoseconds.
+  public func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+    counter.withLockedValue { counter in
+      let attempt = counter.countUnprocessed(push, now: now)
+      remembersSome.store(true, ordering: .releasing)
+      return attempt
+    }
+  }
+
+  /// Returns the number of the push's attempts so far that were not processed. Rules do not count them: which pushes
+  /// a GOAWAY or a reset overtakes depends on timing, and draws must not depend on it.
+  public func unprocessedAttempts(of push: PushKey) -> Int32 {
+    mayRemember(push) ? counter.withLockedValue { $0.unprocessedAttempts(of: push) } : 0
+  }
+
+  /// Marks a push as accepted whose attempt was counted before.
+  public func accept(_ push: PushKey) {
+    counter.withLockedValue { counter in
+      counter.forget(push)
+      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+    }
+  }
+
+  /// Continues the count for a push whose accepted attempt the client was not informed of.
+  ///
+  /// - Parameters:
+  ///   - attempt: The number of that attempt; the next one gets the number after it.
+  ///   - now: The time in monotonic nanoseconds.
+  public func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+    counter.withLockedValue { counter in
+      counter.resume(push, after: attempt, now: now)
+      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+    }
+  }
+
+  /// Removes all counts.
+  public func removeAll() {
+    counter.withLockedValue { counter in
+      counter.removeAll()
+      remembersSome.store(false, ordering: .releasing)
+    }
+  }
+}
+
+/// Counts the attempts of each push: 1 for the first, 2 for its first retry, and so on.
+///
+/// Only pushes that were not accepted are stored, because an accepted attempt ends the count: the same push after it
+/// is a new push. So is one after ten minutes of silence. Memory is bounded by two generations. The older one is
+/// dropped as a whole when the younger one is full, has had too many entries come and go, or reaches the maximum age
+/// of an entry.
+struct AttemptCounter {
+  /// The nanoseconds of machine time without an attempt after which a push's count restarts.
+  static let silence: Int64 = 600_000_000_000
+
+  private(set) var young = AttemptTable()
+  private(set) var old = AttemptTable()
+  /// Marks of all pushes in the tables, and of some that were removed from them.
+  let marks = AttemptMarks()
+  /// The set of the marks that belongs to `young`.
+  private var youngSet = 0
+  /// The number of marks made in this set.
+  private var marked = 0
+  /// The time when the current `young` generation began.
+  private var bornAt: Int64 = 0
+
+  /// The number of a push's attempts that were not processed, by push key. No rule was evaluated for them.
+  private var unprocessed: [UInt64: Int32] = [:]
+  /// The maximum size of `unprocessed`. Beyond it all entries are dropped, and draws of later retries count these
+  /// attempts.
+  private static let unprocessedLimit = 1 << 16
+
+  /// Whether no push is stored, so that an accepted push need not be looked up.
+  var isEmpty: Bool { young.count + old.count == 0 }
+
+  /// The number of stored pushes.
+  var remembered: Int { young.count + old.count }
+
+  /// Counts an attempt and returns its number, from 1.
+  ///
+  /// - Parameter now: The machine's time in monotonic nanoseconds.
+  mutating func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
+    if now - bornAt >= Self.silence {
+      let isForgotten = now - bornAt >= 2 * Self.silence
+      beginGeneration(now: now)
+      if isForgotten { dropOld() }
+    }
+    let key = push.number
+    if accepted, !unprocessed.isEmpty { unprocessed[key] = nil }
+    var earlier: Int32?
+    // Most pushes have a single attempt.
+    if marks.mayContain(key) {
+      if accepted { return young.remove(key, now: now) ?? old.remove(key, now: now) ?? 1 }
+      if let attempt = young.count(key, now: now) { return attempt }
+      earlier = old.remove(key, now: now)
+    }
+    if accepted { return 1 }
+    let attempt = earlier ?? 1
+    remember(key, attempts: attempt, now: now)
+    return attempt
+  }
+
+  /// Counts an attempt that was not processed and returns its number, from 1.
+  mutating func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+    let attempt = count(push, accepted: false, now: now)
+    if attempt == 1 { unprocessed[push.number] = nil }
+    if unprocessed.count >= Self.unprocessedLimit { unprocessed = [:] }
+    unprocessed[push.number, default: 0] += 1
+    return attempt
+  }
+
+  /// Returns the number of the push's attempts that were not processed.
+  func unprocessedAttempts(of push: PushKey) -> Int32 { unprocessed[push.number] ?? 0 }
+
+  /// Continues a push's count after an attempt that ended it.
+  mutating func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+    forget(push)
+    remember(push.number, attempts: attempt, now: now)
+  }
+
+  /// Adds a push that is in neither table.
+  private mutating func remember(_ key: UInt64, attempts: Int32, now: Int64) {
+    if young.count >= AttemptTable.limit || marked >= AttemptMarks.limit { beginGeneration(now: now) }
+    young.insert(key, attempts: attempts, now: now)
+    marks.insert(key, in: youngSet)
+    marked += 1
+  }
+
+  private mutating func beginGeneration(now: Int64) {
+    dropOld()
+    swap(&young, &old)
+    youngSet = 1 - youngSet
+    marked = 0
+    bornAt = now
+  }
+
+  private mutating func dropOld() {
+    old.removeAll()
+    marks.removeAll(of: 1 - youngSet)
+  }
+
+  /// Returns the number that the next attempt will have.
+  func peek(_ push: PushKey, now: Int64) -> Int32 {
+    // All entries are out of date, and older than the ticks of the tables can represent.
+    if now - bornAt >= 2 * Self.silence { return 1 }
+    return young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
+  }
+
+  /// Ends the count of one push.
+  mutating func forget(_ push: PushKey) {
+    young.remove(push.number)
+    old.remove(push.number)
+    unprocessed[push.number] = nil
+  }
+
+  /// Removes all counts.
+  mutating func removeAll() {
+    beginGeneration(now: bornAt)
+    dropOld()
+    unprocessed = [:]
+  }
+}

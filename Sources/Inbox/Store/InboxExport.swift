@@ -1,0 +1,121 @@
+public import APNSRules
+internal import Notation
+
+/// An export of an inbox as text, produced in chunks.
+public struct InboxExport: Sendable {
+  /// The format of an export; the raw values are the names.
+  public enum Format: String, CaseIterable, Sendable {
+    /// One record per line.
+    case lines = "ndjson"
+    /// One array of all records.
+    case array = "json"
+  }
+
+  private let format: Format
+  private let rulebook: Rulebook
+  private let inbox: Inbox?
+  private var walk: InboxWalk
+  private var hasBegun = false
+  private var hasRecord = false
+  private var hasEnded = false
+
+  /// Creates an export that begins with the first selected record.
+  ///
+  /// - Parameters:
+  ///   - rulebook: The rules that determine the findings.
+  ///   - inbox: The inbox of the snapshot, for findings that depend on several records.
+  public init(
+    _ snapshot: InboxSnapshot, _ selection: Selection, as format: Format, rulebook: Rulebook, in inbox: Inbox? = nil
+  ) {
+    self.format = format
+    self.inbox = inbox
+    inbox?.judge(by: rulebook)
+    self.rulebook = rulebook
+    walk = InboxWalk(snapshot, selection)
+  }
+
+  /// Returns the next chunk, possibly empty; nil at the end.
+  public mutating func next() -> [UInt8]? {
+    guard !hasEnded else { return nil }
+    var text: [UInt8] = []
+    if format == .array, !hasBegun { text.append(UInt8(ascii: "[")) }
+    hasBegun = true
+    guard let records = walk.next() else {
+      hasEnded = true
+      if format == .array { text.append(contentsOf: "\n]\n".utf8) }
+      return text
+    }
+    for record in records {
+      if format == .array { text.append(contentsOf: (hasRecord ? ",\n" : "\n").utf8) }
+      hasRecord = true
+      var writer = JSONWriter(capacity: 2048)
+      record.write(to: &writer, rulebook: rulebook, in: inbox)
+      text += writer.bytes
+      if format == .lines { text.append(UInt8(ascii: "\n")) }
+    }
+    return text
+  }
+}
+
+/// Iterates over the selected records of a snapshot in small groups, so that the caller can suspend or wait for a
+/// slow reader in between.
+public struct InboxWalk: Sendable {
+  /// The maximum number of records returned in one step.
+  private static let limit = 256
+  /// The maximum number of records examined in one step.
+  private static let span = 1024
+
+  private let records: RecordStorage
+  private var rest: Selection
+  private let end: Int
+  /// All records up to this `seq` were examined.
+  public private(set) var through: Int
+
+  /// Creates an iteration that begins with the first selected record.
+  public init(_ snapshot: InboxSnapshot, _ selection: Selection) {
+    let end = min(snapshot.lastSeq, selection.before == .min ? 0 : selection.before - 1)
+    records = snapshot.records
+    rest = selection
+    self.end = end
+    through = min(end, selection.after)
+    skipGap()
+  }
+
+  /// Returns the next matching records, possibly none; nil when all records were examined.
+  public mutating func next() -> [Record]? {
+    skipGap()
+    guard through < end else { return nil }
+    // Conditions that read whole records take long.
+    let span = rest.filter.dearCount == 0 ? Self.span : rest.filter.sliceSize
+    let stop = end - through > span ? through + span : end
+    rest.after = through
+    rest.before = stop == .max ? .max : stop + 1
+    var found: [Record] = []
+    records.forEach(in: rest) { record in
+      found.append(copy record)
+      return found.count < Self.limit
+    }
+    through = found.count == Self.limit ? found[found.count - 1].seq : stop
+    return found
+  }
+
+  /// Skips `seq` values without records, so that they cost no steps.
+  private mutating func skipGap() {
+    guard through < end else { return }
+    var all = Selection()
+    all.after = through
+    var next = end + 1
+    records.forEach(in: all) { record in
+      next = record.seq
+      return false
+    }
+    through = min(end, next - 1)
+  }
+}
+
+extension Selection {
+  /// Returns whether the record is selected.
+  public func contains(_ record: borrowing Record) -> Bool {
+    record.seq > after && record.seq < before && filter.matches(record)
+  }
+}

@@ -1,0 +1,257 @@
+public import APNSRules
+internal import Faults
+public import HTTPMessage
+
+/// An attempt to send a push: the request, the verdict of APNs' rules, and the response.
+///
+/// A compact value: the bytes from the wire and the facts about them (positions in those bytes) share one block of
+/// memory of exactly the needed size; JSON is made on demand. Copies share the block.
+public struct Record: Sendable {
+  /// How an attempt ended.
+  public enum Outcome: String, CaseIterable, Sendable {
+    /// APNs' rules accepted the push, and the response says so.
+    case accepted
+    /// APNs' rules rejected the push.
+    case rejected
+    /// A fault was injected.
+    case faulted
+    /// The push is delayed and has no response yet.
+    case pending
+    /// The client disconnected before a response, or broke the protocol so that none was sent.
+    case aborted
+  }
+
+  /// The response that was sent to the client.
+  public struct Served: Sendable, Equatable {
+    /// The HTTP status; nil if no response was sent.
+    public var status: Int16?
+    /// The reason in the response's body; nil without one.
+    public var reason: Reason?
+    /// Nanoseconds of machine time from the end of the request to the response; nil if no response was sent.
+    public var latencyNanoseconds: Int64?
+
+    /// Creates a description of a response, or of no response.
+    public init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
+      self.status = status.map(Int16.init(clamping:))
+      self.reason = reason
+      self.latencyNanoseconds = latencyNanoseconds
+    }
+  }
+
+  /// The result of an attempt.
+  public struct End: Sendable {
+    /// How the attempt ended.
+    public var outcome: Outcome
+    /// Whether APNs' rules accepted the push.
+    public var accepted: Bool
+    /// The response that was sent.
+    public var served: Served
+    /// Details beyond an ordinary response.
+    public var aftermath: Aftermath?
+    /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
+    public var finishedAt: Int64?
+
+    /// Creates a result, or a pending one.
+    public init(outcome: Outcome, accepted: Bool, served: Served, aftermath: Aftermath? = nil, finishedAt: Int64?) {
+      self.outcome = outcome
+      self.accepted = accepted
+      self.served = served
+      self.aftermath = aftermath
+      self.finishedAt = finishedAt
+    }
+  }
+
+  /// The record's only key: 1, 2, 3 … in the order of arrival, never reused. 0 until the inbox assigns it.
+  public internal(set) var seq = 0
+  // The memory it points to is written only while the record is made, so any number of threads may read it at once.
+  nonisolated(unsafe) private(set) var content: RecordContent
+  /// The aftermath, where it differs from the injection in `content`.
+  private var further: Further?
+  private var end: KeptEnd
+  /// The number of this attempt among the attempts of its push, from 1.
+  public let attempt: Int32
+  /// The key shared by all attempts of the push. It does not depend on `apns-id`, whatever the active profile
+  /// defines.
+  public let pushKey: PushKey
+
+  /// A reference, because few records have one.
+  private final class Further: Sendable {
+    let aftermath: Aftermath?
+
+    init(_ aftermath: Aftermath?) { self.aftermath = aftermath }
+  }
+
+  /// Details beyond an ordinary response; nil for most records.
+  public var aftermath: Aftermath? {
+    if let further { return further.aftermath }
+    return content.injection.map { Aftermath(injections: Injections($0)) }
+  }
+
+  /// Whether the response has a reason that APNs does not define.
+  var hasUnusualReason: Bool { further?.aftermath?.unusualReason != nil }
+
+  /// The response that was sent.
+  public var served: Served { end.served }
+  /// How the attempt ended.
+  public var outcome: Outcome { end.outcome }
+  /// Whether APNs' rules accepted the push, regardless of the response the client received.
+  public var accepted: Bool { end.accepted }
+  /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
+  public var finishedAt: Int64? { end.finishedAt }
+
+  /// The HTTP/2 stream of the request.
+  public var stream: Int32 { head { $0.stream } }
+  /// The connection of the request.
+  public var connection: ConnectionFacts { head { $0.connection } }
+  /// The time when the request was complete, in milliseconds since 1970 by the server's clock.
+  public var receivedAt: Int64 { head { $0.receivedAt } }
+  /// The size of the whole body in bytes; bytes beyond `HTTPRequest.bodyLimit` were not kept.
+  public var bodySize: Int { head { Int($0.bodySize) } }
+  /// The time when the request was complete, in monotonic nanoseconds of machine time: for the time between
+  /// attempts, which changes of the server's clock do not affect.
+  public var arrivedAt: Int64 { head { $0.arrivedAt } }
+
+  /// The verdict of APNs' rules; nil if the request was incomplete, so that there was nothing to evaluate.
+  public var verdict: Verdict? { isJudged ? head { $0.verdict.verdict } : nil }
+
+  /// Whether there is a verdict.
+  var isJudged: Bool { head { $0.marks }.contains(.judged) }
+
+  /// Facts from the request's headers; positions are into the packed header fields.
+  public var facts: PushFacts { head { $0.verdict.facts } }
+
+  /// Sets the latency of a response that was prepared before the clock was read.
+  ///
+  /// - Parameter moment: When the response was ready to be sent, in monotonic nanoseconds of machine time.
+  public mutating func wasAnswered(at moment: Int64) { end.wasAnswered(afterNanoseconds: moment - arrivedAt) }
+
+  /// Moves the content to another arena, so that its current slab can be freed.
+  mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
+
+  /// Replaces the result, for a record that was pending or whose response was not sent.
+  public mutating func end(_ end: consuming End) {
+    self.end = KeptEnd(end)
+    let told = content.injection
+    switch end.aftermath {
+    case nil: further = told == nil ? nil : Further(nil)
+    // Store nothing if the outcome equals the injection in `content`.
+    case let aftermath?: further = told != nil && told == aftermath.onlyInjection ? nil : Further(aftermath)
+    }
+  }
+}
+
+extension Record {
+  /// Creates a record of a request.
+  ///
+  /// - Parameters:
+  ///   - request: The request. The signature of its provider token is not kept.
+  ///   - verdict: The verdict of APNs' rules.
+  ///   - isJudged: false for an incomplete request: only the facts of its verdict are kept.
+  ///   - generatedID: The `apns-id` that the server generated, in ASCII; empty if the client sent one.
+  ///   - attempt: The number of this attempt among the attempts of its push, from 1.
+  ///   - receivedAt: The time when the request was complete, in milliseconds since 1970 by the server's clock.
+  ///   - arrivedAt: The same time in monotonic nanoseconds of machine time; nil to derive it from `receivedAt`.
+  ///   - end: The result, or pending.
+  ///   - pushKey: The key of the push; nil to compute it.
+  ///   - arena: The arena for the record's bytes; by default one for this record alone.
+  public init(
+    request: borrowing HTTPRequest, verdict: borrowing Verdict, isJudged: Bool = true,
+    generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
+    receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, pushKey: PushKey? = nil,
+    in arena: borrowing RecordArena = .ofOne()
+  ) {
+    let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
+    let injection = end.aftermath?.onlyInjection
+    // Use the memberwise initializer: a handwritten one copies the whole value at its end.
+    self.init(
+      content: RecordContent(
+        request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
+        arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
+      further: injection == nil ? end.aftermath.map { Further($0) } : nil, end: KeptEnd(end), attempt: attempt,
+      pushKey: pushKey)
+  }
+
+  /// Creates a record from an export.
+  ///
+  /// - Parameters:
+  ///   - seq: The record's `seq` in the export.
+  ///   - findings: The names of the exported findings, which are not evaluated again.
+  ///   - arena: The arena for the record's bytes.
+  init(
+    seq: Int, request: HTTPRequest, verdict: Verdict?, facts: PushFacts, findings: [String],
+    generatedID: ArraySlice<UInt8>, connection: ConnectionFacts, attempt: Int32, receivedAt: Int64, end: End,
+    in arena: RecordArena
+  ) {
+    var names = HeaderList()
+    for name in findings { names.append(name: name, value: "") }
+    let injection = end.aftermath?.onlyInjection
+    self.init(
+      seq: seq,
+      content: RecordContent(
+        request, verdict ?? Verdict(facts: facts), isJudged: verdict != nil, generatedID, connection,
+        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, toldFindings: names, in: arena
+      ),
+      further: injection == nil ? end.aftermath.map { Further($0) } : nil, end: KeptEnd(end), attempt: attempt,
+      pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
+  }
+}
+
+/// The result of an attempt, packed into twenty bytes; with optionals each record would be eight bytes larger. The
+/// aftermath is stored elsewhere.
+struct KeptEnd: Sendable {
+  /// Milliseconds since 1970; `Int64.min` for nil.
+  private let finished: Int64
+  /// Nanoseconds; `Int64.min` for nil.
+  private var latency: Int64
+  /// The HTTP status; 0 for nil.
+  private let status: Int16
+  private let reason: Reason?
+  /// The number of the outcome times two, plus one if the push was accepted.
+  private let result: UInt8
+
+  init(_ end: borrowing Record.End) {
+    finished = end.finishedAt ?? .min
+    latency = end.served.latencyNanoseconds ?? .min
+    status = end.served.status ?? 0
+    reason = end.served.reason
+    result = end.outcome.number << 1 | (end.accepted ? 1 : 0)
+  }
+
+  var finishedAt: Int64? { finished == .min ? nil : finished }
+
+  var outcome: Record.Outcome { Record.Outcome(number: result >> 1) }
+
+  var accepted: Bool { result & 1 != 0 }
+
+  var served: Record.Served {
+    Record.Served(
+      status: status == 0 ? nil : Int(status), reason: reason, latencyNanoseconds: latency == .min ? nil : latency)
+  }
+
+  /// Sets the latency if there is a response and no latency yet.
+  mutating func wasAnswered(afterNanoseconds nanoseconds: Int64) {
+    if status != 0, latency == .min { latency = nanoseconds }
+  }
+}
+
+extension Record.Outcome {
+  fileprivate var number: UInt8 {
+    switch self {
+    case .accepted: 0
+    case .rejected: 1
+    case .faulted: 2
+    case .pending: 3
+    case .aborted: 4
+    }
+  }
+
+  fileprivate init(number: UInt8) {
+    switch number {
+    case 0: self = .accepted
+    case 1: self = .rejected
+    case 2: self = .faulted
+    case 3: self = .pending
+    default: self = .aborted
+    }
+  }
+}

@@ -1,0 +1,186 @@
+public import APNSRules
+internal import Faults
+internal import HTTPMessage
+public import Notation
+
+/// The reason why a record cannot be rendered in another format.
+public struct NotRenderable: Error, Equatable {
+  /// The description of the problem.
+  public let message: String
+}
+
+/// Rendering of a push in formats for other tools.
+extension Record {
+  /// Returns a command for a POSIX shell that sends the same push. It contains `$TOKEN` in place of the provider
+  /// token, whose signature is not kept.
+  ///
+  /// - Parameters:
+  ///   - address: The server's URL, such as `https://localhost:2197`.
+  ///   - authority: The path of the CA certificate to trust.
+  /// - Throws: `NotRenderable` if the body was cut.
+  public func curlCommand(to address: String, authority: String) throws(NotRenderable) -> String {
+    guard !isBodyCut else { throw NotRenderable(message: payloadProblem ?? "the body is not stored completely") }
+    var words = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
+    let method = text(facts.method) ?? "POST"
+    if method != "POST" { words += ["-X", method.shellQuoted] }
+    for (name, value) in fields where !Self.left.contains(name) && !name.hasPrefix(":") {
+      if name == "authorization" {
+        words += ["-H", #""authorization: bearer $TOKEN""#]
+      } else {
+        // curl sends a header without a value only if it ends in a semicolon; it drops one that ends in a colon.
+        words += ["-H", (value.isEmpty ? "\(name);" : "\(name): \(value)").shellQuoted]
+      }
+    }
+    let path = text(facts.path) ?? ""
+    // Without a leading slash the path would become part of the port.
+    let url = (address + (path.hasPrefix("/") ? path : "/" + path)).shellQuoted
+    let body = body
+    let isText = String(validating: body, as: UTF8.self) != nil && !body.contains(0)
+    if isText, !body.isEmpty { words += ["--data-raw", String(decoding: body, as: UTF8.self).shellQuoted] }
+    if !isText { words += ["--data-binary", "@-"] }
+    if isText, body.isEmpty, method == "POST" { words += ["--data-raw", "''"] }
+    let command = (words + [url]).joined(separator: " ") + "\n"
+    return isText ? command : "printf '\(Self.octal(body))' | " + command
+  }
+
+  /// Headers that curl adds itself.
+  private static let left: Set<String> = ["content-length", "host"]
+
+  /// Returns the argument from which `printf` produces these bytes.
+  private static func octal(_ bytes: [UInt8]) -> String {
+    bytes.map { byte in
+      let digits = String(byte, radix: 8)
+      return "\\" + String(repeating: "0", count: 3 - digits.utf8.count) + digits
+    }.joined()
+  }
+
+  private var fields: [(name: String, value: String)] {
+    withHeaders { packed in
+      var fields: [(String, String)] = []
+      HeaderList.forEachField(in: packed) { name, value in
+        fields.append(
+          (
+            String(decoding: packed[name.indices], as: UTF8.self),
+            String(decoding: packed[value.indices], as: UTF8.self)
+          ))
+      }
+      return fields
+    }
+  }
+
+  /// Returns a file for `xcrun simctl push DEVICE FILE`: the payload and the bundle ID of its app.
+  ///
+  /// - Throws: `NotRenderable` if the payload is not a JSON object, or if the push has no topic.
+  public func simulatorFile() throws(NotRenderable) -> [UInt8] {
+    if let problem = payloadProblem { throw NotRenderable(message: problem) }
+    let body = body
+    guard let open = body.firstIndex(where: { $0 > 0x20 }), body[open] == UInt8(ascii: "{") else {
+      throw NotRenderable(message: "the payload is not a JSON object")
+    }
+    let key = "Simulator Target Bundle"
+    if let pointer = JSONPointer("/\(key)"), withBody({ pointer.value(in: $0) }) != nil { return body }
+    guard let bundle else { throw NotRenderable(message: "the push has no topic, which would name the app") }
+    var writer = JSONWriter()
+    writer.object { $0.member(key, bundle) }
+    let isEmpty = body[(open + 1)...].first { $0 > 0x20 } == UInt8(ascii: "}")
+    return writer.bytes.dropLast() + (isEmpty ? [] : [UInt8(ascii: ",")]) + body[(open + 1)...]
+  }
+
+  /// The bundle ID of the app: the topic without the suffix of its push type.
+  private var bundle: String? {
+    withTopic { topic in
+      guard let topic else { return nil }
+      let suffix = PushType(suffixOf: topic)?.topicSuffix ?? ""
+      return String(decoding: topic.dropLast(suffix.utf8.count), as: UTF8.self)
+    }
+  }
+}
+
+/// The members of a record to show, such as `seq,apns.topic,served.status`.
+public struct QueryFields: Sendable {
+  /// A requested member and, unless it is requested as a whole, its requested members.
+  private struct Member: Sendable {
+    let name: String
+    let pointer: JSONPointer
+    var isWhole = false
+    var members: [Member] = []
+  }
+
+  private var members: [Member] = []
+
+  /// Creates a selection without members.
+  init() {}
+
+  /// The names of all members that can be requested. Members of payloads and elements of lists cannot; they are
+  /// shown as a whole.
+  static let names = [
+    "seq", "accepted", "outcome", "listener", "received_at", "finished_at", "push_key", "attempt",
+    "connection", "connection.id", "connection.stream", "connection.client", "connection.sni", "connection.tls",
+    "request", "request.method", "request.path", "request.device_token", "request.headers", "request.headers_base64",
+    "request.payload", "request.payload_error", "request.body_base64", "request.size", "request.size.bytes",
+    "request.size.limit",
+    "apns", "apns.id", "apns.id_origin", "apns.topic", "apns.push_type", "apns.priority", "apns.expiration",
+    "apns.collapse_id",
+    "auth", "auth.kind", "auth.team_id", "auth.key_id", "auth.issued_at", "auth.age", "auth.signature",
+    "auth.certificate", "auth.certificate.subject_uid", "auth.certificate.common_name",
+    "auth.certificate.fingerprint", "auth.certificate.topics",
+    "verdict", "verdict.status", "verdict.reason", "verdict.checks",
+    "fault", "fault.profile", "fault.rule", "fault.action", "fault.draw", "fault.p", "fault.ordinal", "fault.also",
+    "served", "served.status", "served.reason", "served.reset", "served.goaway", "served.goaway.code",
+    "served.goaway.last_stream", "served.goaway.debug", "served.closed", "served.latency",
+    "findings",
+  ]
+
+  /// Adds names separated by commas.
+  ///
+  /// - Throws: `FilterError` for an unknown name.
+  mutating func add(_ text: String) throws(FilterError) {
+    for name in text.split(separator: ",", omittingEmptySubsequences: false).map(String.init) {
+      guard Self.names.contains(name) else {
+        let guess =
+          Spelling.nearest(to: String(name.prefix(40)), among: Self.names).map { "Did you mean \($0)? " } ?? ""
+        throw FilterError(
+          field: "fields", value: name,
+          hint: "\(guess)It is a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")
+      }
+      Self.add(name.split(separator: ".").map(String.init)[...], to: &members, under: "")
+    }
+  }
+
+  private static func add(_ path: ArraySlice<String>, to members: inout [Member], under parent: String) {
+    guard let name = path.first, let pointer = JSONPointer("\(parent)/\(name)") else { return }
+    let index = members.firstIndex { $0.name == name } ?? members.endIndex
+    if index == members.endIndex { members.append(Member(name: name, pointer: pointer)) }
+    if path.count == 1 {
+      members[index].isWhole = true
+    } else {
+      add(path.dropFirst(), to: &members[index].members, under: "\(parent)/\(name)")
+    }
+  }
+
+  /// Whether findings are requested. Evidence from other records is looked up only then.
+  var asksForFindings: Bool { members.contains { $0.name == "findings" } }
+
+  /// Writes the requested members of a record as the next value, in the order of the request. Members that the
+  /// record lacks are null.
+  public func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
+    var whole = JSONWriter()
+    record.write(to: &whole, rulebook: rulebook, in: asksForFindings ? inbox : nil)
+    whole.bytes.withUnsafeBytes { document in
+      writer.object { Self.write(members, of: document, to: &$0) }
+    }
+  }
+
+  private static func write(_ members: [Member], of document: UnsafeRawBufferPointer, to writer: inout JSONWriter) {
+    for member in members {
+      writer.name(member.name)
+      switch member.pointer.value(in: document) {
+      case .structure where !member.isWhole: writer.object { write(member.members, of: document, to: &$0) }
+      case .string(let text): writer.string(text)
+      case .number(var text), .word(var text), .structure(var text):
+        text.withUTF8 { writer.verbatim(UnsafeRawBufferPointer($0)) }
+      case nil: writer.null()
+      }
+    }
+  }
+}

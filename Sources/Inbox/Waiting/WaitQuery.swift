@@ -1,0 +1,169 @@
+public import Notation
+
+/// The condition of a wait: a number of pushes that match a filter.
+public struct WaitQuery: Sendable {
+  /// The wanted number of pushes.
+  public enum Count: Sendable, Equatable, CustomStringConvertible {
+    /// This number or more; at least one.
+    case atLeast(Int)
+    /// Exactly this number; 0 for no push.
+    case exactly(Int)
+
+    /// The number as text.
+    public var description: String {
+      switch self {
+      case .atLeast(let count): "at least \(count)"
+      case .exactly(0): "none"
+      case .exactly(let count): "exactly \(count)"
+      }
+    }
+  }
+
+  /// The longest timeout.
+  public static let maxTimeout = Duration.seconds(300)
+  /// The timeout if none is given.
+  public static let defaultTimeout = Duration.seconds(10)
+  /// The largest number of pushes that can be waited for.
+  static let maxCount = 1_000_000
+
+  /// The pushes that count. Without a cursor, all since the inbox was last emptied.
+  public var selection = Selection()
+  /// The wanted number.
+  public var count = Count.atLeast(1)
+  /// The timeout.
+  public var timeout = WaitQuery.defaultTimeout
+  /// The time without changes after which the number counts.
+  public var settle = Duration.zero
+  /// The filter's parts by the names of their fields, to report which parts a similar push does not match.
+  var parts: [(name: String, filter: Filter)] = []
+
+  /// Creates a wait for any one push.
+  public init() {}
+
+  /// Creates a condition from the parameters of a query string: those of a selection, `count`, `timeout` and
+  /// `settle`.
+  ///
+  /// - Throws: `FilterError` for an unknown name or an invalid value.
+  public init(
+    _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
+  ) throws(FilterError) {
+    var givenTimeout: Duration?
+    for (name, value) in parameters {
+      switch name {
+      case "count": count = try Self.count(value)
+      case "timeout": givenTimeout = try Self.duration(name, value)
+      case "settle": settle = try Self.duration(name, value)
+      default:
+        try selection.add(name: name, value: value, further: ["count", "timeout", "settle", "strict"], in: context)
+      }
+    }
+    // A settle time longer than the default timeout extends the timeout.
+    timeout = givenTimeout ?? max(Self.defaultTimeout, settle)
+    guard settle <= timeout else {
+      throw FilterError(
+        field: "settle", value: WrittenDuration.text(settle),
+        hint: "It is at most the timeout, which is \(WrittenDuration.text(timeout)).")
+    }
+  }
+
+  /// Parses a count: `3` is at least three, `=3` (from `count==3`) exactly three, `0` exactly none.
+  private static func count(_ text: String) throws(FilterError) -> Count {
+    let isExact = text.hasPrefix("=")
+    let count = try Selection.whole(
+      "count", isExact ? String(text.dropFirst()) : text, in: 0...maxCount,
+      hint: "a whole number up to \(maxCount): count=3 is at least three, count==3 exactly three, count=0 none")
+    return isExact || count == 0 ? .exactly(count) : .atLeast(count)
+  }
+
+  private static func duration(_ name: String, _ text: String) throws(FilterError) -> Duration {
+    guard let duration = WrittenDuration.duration(text), duration >= .zero, duration <= maxTimeout else {
+      throw FilterError(
+        field: name, value: text,
+        hint: "It is a duration such as 500ms or 10s, at most \(WrittenDuration.text(maxTimeout)).")
+    }
+    return duration
+  }
+}
+
+/// The counts of a wait, and whether they meet its condition.
+struct WaitTally: Sendable {
+  /// The state of the condition.
+  enum Verdict: Equatable, Sendable {
+    /// The condition is met.
+    case satisfied
+    /// The condition can no longer be met.
+    case hopeless
+    /// The condition may be met later; at the given time, if any, even without a new record.
+    case open(until: ContinuousClock.Instant?)
+  }
+
+  let selection: Selection
+  let count: WaitQuery.Count
+  let settle: Duration
+  /// The `seq` of each matching record, ascending.
+  private(set) var matched: [Int] = []
+  /// The matching records that are pending: they may no longer match once they have ended.
+  private var pending: Set<Int> = []
+  /// The time of the last change of the number of matches, or the start of the wait.
+  private var quietSince: ContinuousClock.Instant
+  /// Whether no record that could count was evicted before it was examined.
+  var isComplete = true
+
+  init(_ query: WaitQuery, began: ContinuousClock.Instant) {
+    selection = query.selection
+    count = query.count
+    settle = query.settle
+    quietSince = began
+  }
+
+  /// Counts a record that existed when the wait began.
+  mutating func find(_ record: borrowing Record) {
+    if selection.contains(record) { insert(record) }
+  }
+
+  /// Counts a record that arrived or ended.
+  mutating func take(_ record: borrowing Record, at now: ContinuousClock.Instant) {
+    if selection.contains(record) {
+      if insert(record) { quietSince = now }
+    } else if pending.remove(record.seq) != nil {
+      matched.remove(seq: record.seq)
+      quietSince = now
+    }
+  }
+
+  /// Drops the records up to `seq`, after the inbox was emptied.
+  mutating func empty(through seq: Int, at now: ContinuousClock.Instant) {
+    let gone = seq == .max ? matched.count : matched.position(ofSeq: seq + 1)
+    guard gone > 0 else { return }
+    for seq in matched[..<gone] { pending.remove(seq) }
+    matched.removeFirst(gone)
+    quietSince = now
+  }
+
+  /// Returns the state of the condition.
+  func verdict(at now: ContinuousClock.Instant) -> Verdict {
+    if case .exactly(let wanted) = count, !isComplete || matched.count - pending.count > wanted { return .hopeless }
+    return isWanted ? afterQuiet(now) : .open(until: nil)
+  }
+
+  /// Whether the wanted number of records matches, regardless of the settle time.
+  var isWanted: Bool {
+    switch count {
+    case .atLeast(let wanted): matched.count >= wanted
+    case .exactly(let wanted): matched.count == wanted
+    }
+  }
+
+  private func afterQuiet(_ now: ContinuousClock.Instant) -> Verdict {
+    now >= quietSince + settle ? .satisfied : .open(until: quietSince + settle)
+  }
+
+  /// Adds a matching record.
+  ///
+  /// - Returns: Whether it was not counted before.
+  @discardableResult
+  private mutating func insert(_ record: borrowing Record) -> Bool {
+    if record.outcome == .pending { pending.insert(record.seq) } else { pending.remove(record.seq) }
+    return matched.insert(seq: record.seq)
+  }
+}

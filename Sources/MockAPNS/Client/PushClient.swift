@@ -1,0 +1,185 @@
+import HTTP2Session
+public import HTTPMessage
+import Inbox
+import Logging
+import NIOCore
+import NIOPosix
+import Notation
+package import TLSEngine
+
+/// A client that sends pushes as a provider does, over one HTTP/2 connection with TLS. Used by `apns-mock send` and
+/// the tests.
+public struct PushClient: Sendable {
+  /// The server's address.
+  public var endpoint: Endpoint
+  /// The name that the server's certificate must contain; also sent as SNI unless it is an IP address.
+  public var serverName: String
+  /// PEM files of the CAs to trust.
+  public var authorities: [String]
+  /// The PEM files of a provider certificate, for pushes without a provider token; nil for none.
+  public var certificate: (chain: String, key: String)?
+  /// The time limit for all responses together.
+  public var timeout = Duration.seconds(10)
+
+  /// Creates a client of the server at `endpoint`.
+  ///
+  /// - Parameter serverName: The name in the server's certificate; nil for the endpoint's host.
+  public init(
+    endpoint: Endpoint, serverName: String? = nil, authorities: [String],
+    certificate: (chain: String, key: String)? = nil
+  ) {
+    self.endpoint = endpoint
+    self.serverName = serverName ?? endpoint.host
+    self.authorities = authorities
+    self.certificate = certificate
+  }
+
+  /// A push request.
+  public struct Push: Sendable {
+    /// The device token, in hexadecimal digits.
+    public var deviceToken: String
+    /// The header fields such as `authorization` and `apns-topic`, with names in lower case.
+    public var headers: [(String, String)]
+    /// The request body.
+    public var payload: [UInt8]
+
+    /// Creates a push.
+    public init(deviceToken: String, headers: [(String, String)], payload: [UInt8]) {
+      self.deviceToken = deviceToken
+      self.headers = headers
+      self.payload = payload
+    }
+  }
+
+  /// The outcome of one request.
+  public enum Outcome: Sendable, Equatable {
+    /// The server sent a response.
+    case answered(HTTPResponse)
+    /// The server reset the stream with this HTTP/2 error code.
+    case reset(errorCode: UInt32)
+    /// The connection ended before a response, with the server's last GOAWAY if there was one.
+    case disconnected(reason: String)
+  }
+
+  /// Sends all pushes over one connection, as many at once as the server allows, and returns their outcomes in
+  /// order.
+  ///
+  /// - Throws: `TLSError` for unusable certificate files, `PushClientError` if no connection could be established.
+  public func send(_ pushes: [Push]) async throws -> [Outcome] {
+    let context = try TLSContext(clientTrusting: authorities, certificate: certificate)
+    let sighting: ServerSighting
+    do {
+      sighting = try await connection(context, pushes)
+    } catch {
+      throw PushClientError(description: "cannot connect to \(endpoint): \(error)", wasConnected: false)
+    }
+    switch sighting.ending {
+    case .failed(let reason): throw PushClientError(description: reason)
+    case .timedOut: throw PushClientError(description: "no response from \(endpoint) within \(timeout)")
+    case .complete, .closed: return sighting.outcomes.map { $0 ?? .disconnected(reason: sighting.lastWords) }
+    }
+  }
+
+  /// Sends one push, if any, and returns what was observed of the server. A server that is not trusted is inspected
+  /// but receives no push.
+  ///
+  /// - Throws: `TLSError` for unusable certificate files, or NIO's error if no connection could be established.
+  package func look(sending push: Push?) async throws -> ServerSighting {
+    let context = try TLSContext(
+      clientTrusting: authorities, certificate: certificate, takesAnyCertificate: true)
+    return try await connection(context, push.map { [$0] } ?? [])
+  }
+
+  private func connection(_ context: TLSContext, _ pushes: [Push]) async throws -> ServerSighting {
+    let group = MultiThreadedEventLoopGroup.singleton
+    let promise = group.any().makePromise(of: ServerSighting.self)
+    let requests = pushes.map(request)
+    let channel: any Channel
+    do {
+      channel = try await ClientBootstrap(group: group)
+        .connectTimeout(TimeAmount(timeout))
+        .channelInitializer { channel in
+          channel.eventLoop.makeCompletedFuture {
+            try channel.pipeline.syncOperations.addHandler(
+              PushClientHandler(
+                tls: try TLSConnection(client: context, serverName: serverName), serverName: serverName,
+                requests: requests, promise: promise))
+          }
+        }
+        .connect(host: endpoint.host, port: endpoint.port).get()
+    } catch {
+      promise.fail(error)
+      throw error
+    }
+    let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
+      channel.pipeline.fireUserInboundEventTriggered(PushClientHandler.TimeUp())
+    }
+    defer {
+      limit.cancel()
+      channel.close(promise: nil)
+    }
+    return try await promise.futureResult.get()
+  }
+
+  private func request(_ push: Push) -> (HeaderList, [UInt8]) {
+    let authority = endpoint.port == 443 ? serverName : Endpoint(host: serverName, port: endpoint.port).description
+    let pseudo = [
+      (":method", "POST"), (":scheme", "https"), (":path", "/3/device/\(push.deviceToken)"), (":authority", authority),
+    ]
+    let agent = push.headers.contains { $0.0 == "user-agent" } ? [] : [("user-agent", Record.ownUserAgent)]
+    return (HeaderList(pseudo + push.headers + agent), push.payload)
+  }
+}
+
+/// The reason for which pushes could not be sent.
+public struct PushClientError: Error, CustomStringConvertible, Sendable {
+  /// The message for users.
+  public let description: String
+  /// Whether the failure happened after the TCP connection was established.
+  public var wasConnected = true
+}
+
+/// A provider token to be signed (Protocol.md, section 3).
+package struct FreshToken: Sendable {
+  /// The key id, in the header field `kid`.
+  package var keyID: String
+  /// The team id, in the claim `iss`.
+  package var teamID: String
+  /// The time of issue in the claim `iat`, in seconds since 1970.
+  package var issuedAt: Int64
+
+  /// Creates an unsigned token.
+  package init(keyID: String, teamID: String, issuedAt: Int64) {
+    self.keyID = keyID
+    self.teamID = teamID
+    self.issuedAt = issuedAt
+  }
+
+  /// Returns the JWT, signed with `key`.
+  package func signed(with key: ES256PrivateKey) throws -> String {
+    var header = JSONWriter()
+    header.object { writer in
+      writer.member("alg", "ES256")
+      writer.member("kid", keyID)
+    }
+    var claims = JSONWriter()
+    claims.object { writer in
+      writer.member("iss", teamID)
+      writer.member("iat", issuedAt)
+    }
+    let message = Self.base64URL(header.bytes) + "." + Self.base64URL(claims.bytes)
+    return message + "." + Self.base64URL(try key.sign(Array(message.utf8)))
+  }
+
+  /// Returns base64url without padding (RFC 7515 section 2).
+  private static func base64URL(_ bytes: [UInt8]) -> String {
+    let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
+    var text: [UInt8] = []
+    for start in stride(from: 0, to: bytes.count, by: 3) {
+      let group = bytes[start..<min(start + 3, bytes.count)]
+      let bits = group.reduce(0) { $0 << 8 | Int($1) } << (8 * (3 - group.count))
+      for digit in 0...group.count { text.append(alphabet[bits >> (18 - 6 * digit) & 63]) }
+    }
+    return String(decoding: text, as: UTF8.self)
+  }
+}

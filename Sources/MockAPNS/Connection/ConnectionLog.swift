@@ -1,0 +1,145 @@
+import Faults
+public import Inbox
+import NIOConcurrencyHelpers
+import Notation
+import Synchronization
+
+/// The timeline of one connection: infrequent events, not single pushes.
+public final class ConnectionLog: Sendable {
+  /// The kinds of events.
+  public enum Kind: String, Sendable {
+    /// The connection was accepted.
+    case accepted
+    /// The TLS handshake completed or failed.
+    case handshake
+    /// The server sent SETTINGS.
+    case settings
+    /// The server sent GOAWAY.
+    case goAway = "goaway"
+    /// A stream or the whole connection was reset.
+    case reset
+    /// A fault affected the connection.
+    case fault
+    /// The connection was closed.
+    case closed
+  }
+
+  /// An event on the connection.
+  public struct Event: Sendable {
+    /// The time of the server's clock, in milliseconds since 1970.
+    public let at: Int64
+    /// The kind of event.
+    public let kind: Kind
+    /// A description of the details.
+    public let detail: String
+  }
+
+  /// The maximum number of events kept: the first ones and the last one, which are the most informative.
+  private static let limit = 100
+
+  private struct State {
+    var events: [Event] = []
+    var facts: ConnectionFacts?
+    var dropped = 0
+    var isClosed = false
+  }
+
+  /// The connection's id, such as `c17`.
+  public let id: String
+  /// The connection's number, from 1.
+  public let number: UInt64
+  /// The index of the APNs listener that accepted the connection, from 0.
+  public let listener: Int
+  /// The client's address, `HOST:PORT`.
+  public let client: String
+  /// The client's address without the port.
+  public let clientAddress: String
+  private let state = NIOLockedValueBox(State())
+  private let counted = Atomic<Int>(0)
+  private let log: EventLog
+
+  /// - Parameters:
+  ///   - client: The client's address; nil if the client has already disconnected.
+  ///   - events: The event log of the server, to which all events are added.
+  init(number: UInt64, listener: Int, client: Endpoint?, events: EventLog) {
+    log = events
+    id = "c\(number)"
+    self.number = number
+    self.listener = listener
+    self.client = client?.description ?? "unknown"
+    clientAddress = client?.host ?? "unknown"
+  }
+
+  /// The events so far, in order, and the number of events that were not kept.
+  public var events: (kept: [Event], dropped: Int) { state.withLockedValue { ($0.events, $0.dropped) } }
+
+  /// The facts known since the handshake; nil before.
+  public var facts: ConnectionFacts? { state.withLockedValue { $0.facts } }
+
+  /// Whether the connection is closed.
+  public var isClosed: Bool { state.withLockedValue { $0.isClosed } }
+
+  /// The number of pushes received.
+  public var pushes: Int { counted.load(ordering: .relaxed) }
+
+  func add(_ kind: Kind, _ detail: String, at time: Int64) {
+    let event = Event(at: time, kind: kind, detail: detail)
+    state.withLockedValue { state in
+      if kind == .closed { state.isClosed = true }
+      if state.events.count < Self.limit {
+        state.events.append(event)
+      } else {
+        state.events[Self.limit - 1] = event
+        state.dropped += 1
+      }
+    }
+    log.note(.connection) { writer in
+      writer.member("id", id)
+      writer.member("event", kind.rawValue)
+      writer.member("detail", detail)
+      writer.member("at", WrittenTime.text(time))
+      writer.member("listener", listener)
+      writer.member("client", client)
+    }
+  }
+
+  func opened(_ facts: ConnectionFacts) {
+    state.withLockedValue { $0.facts = facts }
+  }
+
+  func count(pushes: Int) {
+    counted.add(pushes, ordering: .relaxed)
+  }
+}
+
+extension EventLog {
+  /// Adds events for the differences between two fault selections.
+  func note(changesFrom before: FaultControl.Selection, to after: FaultControl.Selection) {
+    if before.chosen != after.chosen || before.seed != after.seed || before.isHalted != after.isHalted {
+      note(.profile) { writer in
+        writer.member("name", after.profile.name)
+        writer.member("reference", after.chosen.reference)
+        writer.member("seed", after.seed)
+        writer.member("halted", after.isHalted)
+      }
+    }
+    let (old, new) = (before.rulesByName, after.rulesByName)
+    for name in old.keys.sorted() where new[name] == nil { note("removed", name) }
+    for added in after.added.reversed() where old[added.rule.name]?.addedAt != added.addedAt {
+      note(old[added.rule.name] == nil ? "added" : "replaced", added.rule.name)
+    }
+  }
+
+  private func note(_ change: String, _ rule: String) {
+    note(.rule) { writer in
+      writer.member("name", rule)
+      writer.member("change", change)
+    }
+  }
+}
+
+extension FaultControl.Selection {
+  fileprivate var rulesByName: [String: FaultControl.AddedRule] {
+    Dictionary(added.map { ($0.rule.name, $0) }, uniquingKeysWith: { first, _ in first })
+  }
+}

@@ -1,0 +1,156 @@
+public import Faults
+import NIOConcurrencyHelpers
+import NIOCore
+
+#if canImport(Darwin)
+  import Darwin
+#elseif canImport(Musl)
+  import Musl
+#else
+  import Glibc
+#endif
+
+/// A command to a connection that takes effect immediately.
+public enum ConnectionOrder: Sendable {
+  /// GOAWAY. No push triggered it, so `before_this` and `this` both name the last stream received.
+  case goAway(Action.GoAwayOrder)
+  /// TCP RST.
+  case reset
+  /// FIN without GOAWAY.
+  case close
+}
+
+/// The open connections, so that a shutdown or a command reaches each, and the logs of recently closed ones.
+public final class Connections: Sendable {
+  /// Requests a connection's handler to shut down: send GOAWAY, finish the open streams, close.
+  struct Goodbye: Sendable {}
+
+  /// Notifies a connection's handler that the active rules changed.
+  struct RulesChanged: Sendable {}
+
+  /// Counters since the server started.
+  public struct Counts: Sendable {
+    /// The number of accepted connections.
+    public fileprivate(set) var opened = 0
+    /// The number of completed TLS handshakes.
+    public fileprivate(set) var handshakes = 0
+    /// The number of TLS handshakes that failed or timed out.
+    public fileprivate(set) var failedHandshakes = 0
+  }
+
+  private struct State {
+    var counts = Counts()
+    var open: [UInt64: (channel: any Channel, log: ConnectionLog)] = [:]
+    /// Oldest first.
+    var closed: [ConnectionLog] = []
+    var refusals = SeldomNews()
+  }
+
+  /// The number of closed connections whose logs are kept.
+  private static let memory = 200
+
+  private let state = NIOLockedValueBox(State())
+
+  /// Registers an accepted connection until it closes.
+  ///
+  /// - Throws: `TooManyConnections`.
+  func add(_ channel: any Channel, log: ConnectionLog) throws(TooManyConnections) {
+    // Determined each time: one system call is cheap compared with a handshake, and the limit can be raised from
+    // outside (`prlimit`).
+    let limit = Descriptors.forProviders
+    let isAdmitted = state.withLockedValue { state in
+      guard state.open.count < limit else { return false }
+      state.open[log.number] = (channel, log)
+      state.counts.opened += 1
+      return true
+    }
+    guard isAdmitted else { throw TooManyConnections(limit: limit) }
+    channel.closeFuture.whenComplete { [self] _ in
+      state.withLockedValue { state in
+        guard let log = state.open.removeValue(forKey: log.number)?.log else { return }
+        if state.closed.count == Self.memory { state.closed.removeFirst() }
+        state.closed.append(log)
+      }
+    }
+  }
+
+  /// Returns whether to log this time that a connection was refused: at most once a minute.
+  func isRefusalNews() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
+
+  /// The logs of the open and the most recently closed connections, by number.
+  public var logs: [ConnectionLog] {
+    state.withLockedValue { $0.closed + $0.open.values.map(\.log) }.sorted { $0.number < $1.number }
+  }
+
+  /// Counts a completed or failed TLS handshake.
+  func countHandshake(isDone: Bool) {
+    state.withLockedValue { state in
+      if isDone { state.counts.handshakes += 1 } else { state.counts.failedHandshakes += 1 }
+    }
+  }
+
+  /// The current counters.
+  public var counts: Counts { state.withLockedValue { $0.counts } }
+
+  /// The number of open connections.
+  public var openCount: Int { state.withLockedValue { $0.open.count } }
+
+  /// Sends a command to the open connections that match.
+  ///
+  /// - Returns: The logs of these connections, by number.
+  public func carryOut(_ order: ConnectionOrder, where isMeant: (ConnectionLog) -> Bool) -> [ConnectionLog] {
+    let meant = state.withLockedValue { Array($0.open.values) }.filter { isMeant($0.log) }
+    for (channel, _) in meant { channel.pipeline.fireUserInboundEventTriggered(order) }
+    return meant.map(\.log).sorted { $0.number < $1.number }
+  }
+
+  /// Makes every connection evaluate the active rules.
+  func lookAtRules() {
+    let open = state.withLockedValue { $0.open.values.map(\.channel) }
+    for channel in open { channel.pipeline.fireUserInboundEventTriggered(RulesChanged()) }
+  }
+
+  /// Shuts down all connections: sends GOAWAY and waits until all are closed. Connections still open after
+  /// `patience` are closed immediately.
+  func shutDown(patience: Duration) async {
+    let open = state.withLockedValue { $0.open.values.map(\.channel) }
+    for channel in open { channel.pipeline.fireUserInboundEventTriggered(Goodbye()) }
+    await withTaskGroup(of: Bool.self) { group in
+      group.addTask {
+        for channel in open { try? await channel.closeFuture.get() }
+        return true
+      }
+      group.addTask {
+        try? await Task.sleep(for: patience)
+        return false
+      }
+      if await group.next() == false {
+        for channel in open { channel.close(promise: nil) }
+      }
+      group.cancelAll()
+    }
+  }
+}
+
+/// The division of the process's file descriptors among its listeners, so that many connections to one cannot
+/// exhaust the others' share.
+package enum Descriptors {
+  /// Descriptors reserved for listeners, event loops, files and standard streams.
+  private static let reserve = 64
+  /// The maximum number of simultaneous connections to the admin API.
+  private static let mostForAdministration = 1024
+
+  /// The current limit of open files (`ulimit -n`).
+  package static var limit: Int { max(0, sysconf(Int32(_SC_OPEN_MAX))) }
+
+  /// The maximum number of connections to the admin API: a quarter of the limit, at most 1024.
+  package static var forAdministration: Int { forAdministration(of: limit) }
+
+  /// The maximum number of provider connections.
+  package static var forProviders: Int {
+    let limit = limit
+    return max(limit / 2, limit - forAdministration(of: limit) - reserve)
+  }
+
+  private static func forAdministration(of limit: Int) -> Int { min(mostForAdministration, max(1, limit / 4)) }
+}

@@ -1,0 +1,186 @@
+public import APNSRules
+public import Faults
+public import Inbox
+public import Logging
+import NIOConcurrencyHelpers
+import Synchronization
+
+/// The state shared by all connections of a server and its admin API.
+public final class ServerState: Sendable {
+  /// The stages of a server's life.
+  public enum Phase: Sendable {
+    case starting, ready, stopping
+  }
+
+  /// The configuration the server was started with.
+  public let configuration: Configuration
+  /// The server clock, which tests can freeze and advance.
+  public let clock: ServerClock
+  /// The trusted provider keys.
+  public let keys: Snapshot<KeyRing>
+  /// The device tokens with a registered status.
+  public let devices: Snapshot<DeviceTable>
+  /// All received pushes.
+  public let inbox: Inbox
+  /// The log of server events that admin clients follow.
+  public let events: EventLog
+  /// The folder of certificates and provider keys.
+  public let certificates: CertificateFolder
+  /// The export that the inbox was read from, for display only; nil for a running server.
+  public let viewedFile: String?
+  /// The seed of generated ids and fault draws; the same seed repeats them.
+  public let seed: UInt64
+  /// The active fault profile and rules.
+  public let faults: FaultControl
+  /// The open connections and the most recently closed ones.
+  public let connections = Connections()
+  /// Limits how often client errors are logged.
+  let complaints = Complaints()
+  /// Certificates for faults of the TLS handshake, created on demand.
+  let badCertificates: BadCertificates
+  /// The start time by the machine's clock, in milliseconds since 1970.
+  public let startTime = ServerClock.machineNow
+  /// The start time in monotonic nanoseconds.
+  private let startedAt = MachineTime.nanoseconds
+
+  private let phaseNow = NIOLockedValueBox(Phase.starting)
+  private let bound = NIOLockedValueBox(Addresses())
+  private let connectionsMade = Atomic<UInt64>(0)
+
+  struct Addresses {
+    var apns: [Endpoint] = []
+    var admin: Endpoint?
+  }
+
+  init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
+    self.configuration = configuration
+    self.certificates = certificates
+    viewedFile = nil
+    badCertificates = BadCertificates(folder: certificates, extraNames: configuration.certificateNames)
+    let clock = ServerClock()
+    self.clock = clock
+    seed = configuration.seed ?? UInt64.random(in: 1...999_999)
+    keys = Snapshot(KeyRing(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
+    devices = Snapshot(DeviceTable())
+    inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
+    events = EventLog(inbox)
+    faults = FaultControl(
+      configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
+  }
+
+  /// Creates the state of a viewer for an exported inbox, which accepts no pushes.
+  ///
+  /// - Parameters:
+  ///   - inbox: The inbox read from an export.
+  ///   - file: The export's name for display.
+  public init(viewing inbox: Inbox, of file: String, configuration: Configuration, logger: Logger) {
+    self.configuration = configuration
+    self.inbox = inbox
+    viewedFile = file
+    certificates = CertificateFolder(
+      path: configuration.certificates, caPEM: "", caFingerprint: "", providerKeys: [], notices: [])
+    badCertificates = BadCertificates(folder: certificates, extraNames: [])
+    clock = ServerClock()
+    seed = 0
+    keys = Snapshot(KeyRing(version: 1, keys: []))
+    devices = Snapshot(DeviceTable())
+    events = EventLog(inbox)
+    faults = FaultControl(
+      configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
+  }
+
+  /// The active APNs rules and faults.
+  var behaviour: Snapshot<Behaviour> { faults.behaviour }
+
+  /// The APNs rules that requests are validated by, with the active settings.
+  public var rulebook: Rulebook { behaviour.load().rulebook }
+
+  /// The profile and rule names that filters may refer to; nil when viewing an export, which may contain names of
+  /// any server.
+  public var knownNames: KnownNames? {
+    guard viewedFile == nil else { return nil }
+    return KnownNames(faults: [{ [faults] in faults.usedNames }, { [faults] in faults.libraryNames }])
+  }
+
+  /// The server's current stage.
+  public var phase: Phase {
+    get { phaseNow.withLockedValue { $0 } }
+    set { phaseNow.withLockedValue { $0 = newValue } }
+  }
+
+  /// The addresses of the APNs listeners with the ports actually bound; empty before the server listens.
+  public internal(set) var apnsAddresses: [Endpoint] {
+    get { bound.withLockedValue { $0.apns } }
+    set { bound.withLockedValue { $0.apns = newValue } }
+  }
+
+  /// The address of the admin API; nil before it is known.
+  public var adminAddress: Endpoint? {
+    get { bound.withLockedValue { $0.admin } }
+    set { bound.withLockedValue { $0.admin = newValue } }
+  }
+
+  /// Resets the counters of rules and the attempt numbers of pushes.
+  public func resetCounters() {
+    inbox.attempts.removeAll()
+    faults.resetCounters()
+  }
+
+  /// The time since the server started.
+  public var uptime: Duration { .nanoseconds(MachineTime.nanoseconds - startedAt) }
+
+  /// Returns the number of the next connection, from 1.
+  func nextConnectionNumber() -> UInt64 {
+    connectionsMade.add(1, ordering: .relaxed).newValue
+  }
+}
+
+extension ServerState {
+  /// Returns how the active rules evaluate a recorded push as it was received: first the rules of the injection
+  /// point `request`, then those of `response`. Rules that are no longer active are not included.
+  public func ruleWalk(of record: Record) -> [RuleStep] {
+    guard let verdict = record.verdict else { return [] }
+    let plan = behaviour.load().plan
+    let facts = record.connection
+    let connection = Traffic.Connection(
+      number: UInt64(facts.id.dropFirst()) ?? 0, client: Endpoint(facts.client)?.host ?? facts.client,
+      listener: facts.listener, serverName: facts.sni, certificateUID: facts.certificate?.subjectUID,
+      // Clients use odd stream ids, from 1 (RFC 9113 section 5.1.1).
+      streamsOpened: Int(record.stream) / 2 + 1)
+    var traffic = Traffic(
+      connection: connection,
+      push: Traffic.Push(
+        request: record.request, verdict: verdict, key: record.pushKey,
+        defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), now: record.receivedAt))
+    let request = plan.walk(traffic, at: .request, now: record.arrivedAt)
+    traffic.answer = Traffic.Answer(
+      status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)
+    return request + plan.walk(traffic, at: .response, now: record.arrivedAt)
+  }
+}
+
+extension ServerState {
+  /// Verifies the expectations against the inbox.
+  ///
+  /// - Returns: The report; nil if the server stops, or the task is cancelled, before the result is known.
+  public func verify(_ verification: Verification) async -> VerificationReport? {
+    let selection = viewedFile == nil ? faults.selection : nil
+    return await inbox.verify(
+      verification,
+      at: VerificationScene(rulebook: rulebook, seed: selection?.seed, profile: selection?.chosen.reference))
+  }
+}
+
+/// The active APNs rules, with their settings, and the active faults. Replaced as a whole when the profile, one of
+/// its parameters or a rule changes.
+public struct Behaviour: Sendable {
+  /// The APNs rules that requests are validated by.
+  public let rulebook: Rulebook
+  /// The active fault profile and rules.
+  public let plan: FaultPlan
+  /// The rate limit per device token; nil for none.
+  let deviceRate: SharedDeviceRate?
+
+  /// The settings of the APNs rules.
+  var settings: APNSSettings { rulebook.settings }
+}
