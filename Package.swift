@@ -1,7 +1,8 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// `make fuzz` sets it: then there is the target of the fuzzers too, and all of ours tell libFuzzer which way an input took.
+// `make fuzz` sets it: then there is the target of the fuzzers too, and all of ours tell libFuzzer which way an input
+// took.
 let isFuzzed = Context.environment["APNS_MOCK_FUZZ"] != nil
 
 let strict: [SwiftSetting] =

@@ -13,7 +13,7 @@ struct CertificatesTarget: FuzzTarget {
   init() throws {
     let now = Int64(Date().timeIntervalSince1970) * 1000
     let valid = now...(now + 86_400_000)
-    var permitted = PermittedNames()
+    var permitted = NameConstraints()
     for name in ["localhost", "test"].compactMap({ CertificateName($0) }) { permitted.add(name) }
     let maker = try CertificateAuthority(commonName: "Fuzz CA", permitted: permitted, valid: valid)
     let server = try maker.issueServer(

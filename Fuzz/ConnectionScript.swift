@@ -64,7 +64,7 @@ struct ConnectionScript {
     case "rule":
       try send()
       let name = "rule-\(provider.state.faults.selection.added.count)"
-      if let file = try? RuleFile.parse(String(decoding: text, as: UTF8.self), usualName: name), file.ttl == nil {
+      if let file = try? RuleFile.parse(String(decoding: text, as: UTF8.self), defaultName: name), file.ttl == nil {
         provider.state.faults.add(file.rule, timeToLive: nil)
       }
     case "order":
@@ -82,9 +82,9 @@ struct ConnectionScript {
 
   private func order(_ word: String) throws {
     switch word {
-    case "close": try provider.tell(ConnectionOrder.close)
-    case "reset": try provider.tell(ConnectionOrder.reset)
-    default: try provider.sayGoodbye()
+    case "close": try provider.tell(ConnectionCommand.close)
+    case "reset": try provider.tell(ConnectionCommand.reset)
+    default: try provider.sendClosingGoAway()
     }
   }
 

@@ -13,19 +13,19 @@ struct FramesTarget: FuzzTarget {
   func run(_ bytes: UnsafeRawBufferPointer) {
     var input = Input(bytes)
     let mode = input.byte()
-    var choices = Wandering(input.byte())
+    var choices = ChoiceGenerator(input.byte())
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: mode & 2 == 0 ? 100 : 1) else { return }
     var conversation = Conversation(session: session)
     if mode & 4 != 0 { session.acknowledgesSettings = false }
     if mode & 8 != 0 { session.acknowledgesPings = false }
-    if mode & 16 != 0 { session.isWindowHeld = true }
+    if mode & 16 != 0 { session.withholdsWindow = true }
     if mode & 1 == 0, !Self.preface.withUnsafeBytes({ conversation.hear($0, &choices) }) { return }
     while !input.isAtEnd {
       let size = mode & 32 == 0 ? 1 + choices.next(below: 64) : Int.max
       guard conversation.hear(input.piece(size), &choices) else { return }
       if choices.next(below: 8) == 0, (try? session.endOverdueStreams()) == nil { return }
     }
-    session.isWindowHeld = false
+    session.withholdsWindow = false
     conversation.end()
   }
 }
@@ -42,7 +42,7 @@ private struct Conversation {
   init(session: HTTP2ServerSession) { self.session = session }
 
   /// Processes bytes; returns whether the session continues.
-  mutating func hear(_ bytes: UnsafeRawBufferPointer, _ choices: inout Wandering) -> Bool {
+  mutating func hear(_ bytes: UnsafeRawBufferPointer, _ choices: inout ChoiceGenerator) -> Bool {
     do {
       try session.receive(bytes)
     } catch {
@@ -52,7 +52,7 @@ private struct Conversation {
       switch event {
       case .request(let stream): answer(stream, &choices)
       case .aborted(let stream), .reset(let stream, _): look(at: stream.request)
-      case .cancelled(let stream), .answerDropped(let stream): held.removeAll { $0 == stream.id }
+      case .cancelled(let stream), .responseDropped(let stream): held.removeAll { $0 == stream.id }
       case .excessStreams: session.goAway(code: .refusedStream)
       case .goAway: break
       }
@@ -63,7 +63,7 @@ private struct Conversation {
     return !session.isFinished
   }
 
-  private mutating func answer(_ stream: RequestStream, _ choices: inout Wandering) {
+  private mutating func answer(_ stream: RequestStream, _ choices: inout ChoiceGenerator) {
     let request = stream.takeRequest()
     look(at: request)
     switch choices.next(below: 10) {
@@ -95,6 +95,6 @@ private struct Conversation {
     for stream in session.unansweredStreams { session.reset(stream, code: .cancel) }
     while let first = held.popLast() { while release(first) {} }
     session.drain(into: &output)
-    _ = session.owesAnswers
+    _ = session.hasPendingWork
   }
 }

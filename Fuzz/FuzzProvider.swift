@@ -67,7 +67,7 @@ final class FuzzProvider {
   }
 
   /// Announces the server's shutdown.
-  func sayGoodbye() throws { try tell(Connections.Goodbye()) }
+  func sendClosingGoAway() throws { try tell(Connections.ShutdownRequested()) }
 
   /// Closes the connection without waiting for actions that the server has scheduled.
   func hangUp() {

@@ -16,7 +16,7 @@ struct FuzzServer {
   let key: ES256PrivateKey
   let logger = Logger(label: "fuzz") { _ in SwiftLogNoOpLogHandler() }
   /// The built-in profiles. Parsing one takes a thousand times as long as activating it.
-  private let profiles: [String: ChosenProfile]
+  private let profiles: [String: SelectedProfile]
   private let configuration: Configuration
 
   /// Uses the certificate folder in `FUZZ_CERTS`, which is kept for the next run.
@@ -33,7 +33,7 @@ struct FuzzServer {
     let library = configuration.profiles
     profiles = try library.names.reduce(into: [:]) { profiles, name in
       guard let source = library.source(named: name) else { return }
-      profiles[name] = ChosenProfile(source: source, profile: try library.profile(of: source).profile)
+      profiles[name] = SelectedProfile(source: source, profile: try library.profile(of: source).profile)
     }
     configuration.profile = profiles["healthy"]
     configuration.seed = 7
@@ -49,11 +49,11 @@ struct FuzzServer {
   }
 
   /// Returns a built-in profile.
-  func profile(_ name: String) -> ChosenProfile? { profiles[name] }
+  func profile(_ name: String) -> SelectedProfile? { profiles[name] }
 
   /// Returns a provider token that the server trusts.
   func token(issuedAt: Int64) throws -> String {
-    try FreshToken(keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, issuedAt: issuedAt)
+    try ProviderTokenRequest(keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, issuedAt: issuedAt)
       .signed(with: key)
   }
 }

@@ -33,7 +33,7 @@ struct Input {
 }
 
 /// A pseudo-random number generator for choices that an input need not contain, such as sizes of pieces.
-struct Wandering {
+struct ChoiceGenerator {
   private var state: UInt64
 
   init(_ start: UInt8) { state = UInt64(start) &* 0x9E37_79B9_7F4A_7C15 &+ 1 }

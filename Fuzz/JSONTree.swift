@@ -35,7 +35,7 @@ indirect enum JSONTree: Equatable {
     case UInt8(ascii: "\""): self = .text(try reader.string())
     case UInt8(ascii: "t"), UInt8(ascii: "f"): self = .flag(try reader.flag())
     case UInt8(ascii: "n"):
-      guard reader.takesNull() else { throw reader.problem("no null") }
+      guard reader.readNullIfPresent() else { throw reader.problem("no null") }
       self = .null
     default:
       reader = ahead

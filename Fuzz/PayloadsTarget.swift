@@ -13,7 +13,7 @@ struct PayloadsTarget: FuzzTarget {
   func run(_ bytes: UnsafeRawBufferPointer) {
     let problem = JSONText.problem(in: bytes)
     compareWithFoundation(bytes, problem)
-    let sketch = Result { () throws(JSONText.Problem) in try PayloadSketch(bytes) }
+    let sketch = Result { () throws(JSONText.Problem) in try PayloadSummary(bytes) }
     if let problem {
       expect(problem.offset <= bytes.count, "\(problem), there are \(bytes.count)")
       expect((try? sketch.get()) == nil, "a payload is taken that is not JSON: \(problem)")

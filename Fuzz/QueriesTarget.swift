@@ -24,9 +24,10 @@ struct QueriesTarget: FuzzTarget {
       let headers = HeaderList(
         [(":method", "POST"), (":path", "/3/device/" + String(repeating: "ab12", count: 16))] + push.fields)
       let request = HTTPRequest(stream: Int32(2 * index + 1), headers: headers, body: Array(push.body.utf8))
-      var standing = ConnectionStanding()
+      var authentication = ConnectionAuthentication()
       let verdict = rulebook.judge(
-        request, standing: &standing, keys: KeyRing(version: 1, keys: []), devices: DeviceTable(), now: Self.now)
+        request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
+        now: Self.now)
       let end = Record.End(
         outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status, reason: verdict.reason),
         finishedAt: Self.now)
@@ -83,14 +84,14 @@ struct QueriesTarget: FuzzTarget {
     let matches = subject.withUnsafeBytes { pattern.matches($0) }
     let should = Self.glob(Array(text.prefix(200).utf8), subject)
     expect(matches == should, "\(text) matches \(other) is \(matches)")
-    if let duration = WrittenDuration.duration(text) {
-      let written = WrittenDuration.text(duration)
-      expect(WrittenDuration.duration(written) != nil, "\(text) is written \(written), which cannot be read")
+    if let duration = DurationFormat.duration(text) {
+      let written = DurationFormat.text(duration)
+      expect(DurationFormat.duration(written) != nil, "\(text) is written \(written), which cannot be read")
     }
-    if let time = WrittenTime.milliseconds(text), let written = WrittenTime.text(time) {
-      expect(WrittenTime.milliseconds(written) == time, "\(text) is written \(written), which is another time")
+    if let time = TimestampFormat.milliseconds(text), let written = TimestampFormat.text(time) {
+      expect(TimestampFormat.milliseconds(written) == time, "\(text) is written \(written), which is another time")
     }
-    if let size = WrittenSize.bytes(text) { expect(size >= 0, "\(text) is \(size) bytes") }
+    if let size = SizeFormat.bytes(text) { expect(size >= 0, "\(text) is \(size) bytes") }
     _ = (QueryNumber(text), try? Value.size(text), try? Value.flag(text))
   }
 

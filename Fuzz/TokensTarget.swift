@@ -9,7 +9,7 @@ import TLSEngine
 /// order to reach the checks after the signature.
 struct TokensTarget: FuzzTarget {
   private let key: ES256PrivateKey
-  private let ring: KeyRing
+  private let ring: TrustedKeySet
   private static let now: Int64 = 1_769_860_800_000
   private static let modes: [RuleMode] = [.apple, .strict, .lenient]
 
@@ -17,7 +17,7 @@ struct TokensTarget: FuzzTarget {
     let key = try ES256PrivateKey()
     let other = try ES256PrivateKey()
     self.key = key
-    ring = KeyRing(
+    ring = TrustedKeySet(
       version: 1,
       keys: [("MOCKKEY001", "MOCKTEAM01", key), ("OTHERKEY02", "OTHERTEAM2", other)].map { keyID, teamID, key in
         TrustedKey(keyID: keyID, teamID: teamID) { algorithm, message, signature in
@@ -61,9 +61,10 @@ struct TokensTarget: FuzzTarget {
     }
     let request = HTTPRequest(headers: headers, body: Array(#"{"aps":{"alert":"hi"}}"#.utf8))
     let rulebook = Rulebook(mode: mode)
-    var standing = ConnectionStanding()
+    var authentication = ConnectionAuthentication()
     let verdicts = [0, 1000].map { later in
-      rulebook.judge(request, standing: &standing, keys: ring, devices: DeviceTable(), now: Self.now + later)
+      rulebook.judge(
+        request, authentication: &authentication, keys: ring, devices: DeviceTable(), now: Self.now + later)
     }
     expect(verdicts[0].status == verdicts[1].status, "\(verdicts[0].status), and then \(verdicts[1].status)")
   }

@@ -98,7 +98,7 @@ public enum APNSSetting: String, CaseIterable, Sendable {
 
 extension APNSSettings {
   /// Sets the value of one setting.
-  public mutating func set(_ setting: APNSSetting, to value: String) throws(BadValue) {
+  public mutating func set(_ setting: APNSSetting, to value: String) throws(InvalidSettingValue) {
     switch setting {
     case .tokenMaxAge: tokenMaxAge = try Value.duration(value, isPositive: true)
     case .tokenFuture: tokenFuture = try Value.duration(value)
@@ -113,9 +113,9 @@ extension APNSSettings {
       guard let reason = Reason(text: value),
         reason == .badEnvironmentKeyInToken || reason == .badEnvironmentKeyIdInToken
       else {
-        throw BadValue(
+        throw InvalidSettingValue(
           value: value,
-          allowed: [Reason.badEnvironmentKeyInToken.text, Reason.badEnvironmentKeyIdInToken.text].spokenChoice)
+          allowed: [Reason.badEnvironmentKeyInToken.text, Reason.badEnvironmentKeyIdInToken.text].joinedWithOr)
       }
       environmentKeyReason = reason
     case .errorContentType: errorContentType = try Value.flag(value)
@@ -125,7 +125,7 @@ extension APNSSettings {
       do {
         errorsBeforeGoaway = try Value.whole(value, in: 1...Int.max)
       } catch {
-        throw BadValue(value: error.value, allowed: error.allowed + ", or off")
+        throw InvalidSettingValue(value: error.value, allowed: error.allowed + ", or off")
       }
     case .unregisteredAfter: unregisteredAfter = try Value.duration(value)
     case .abandonedAfter: abandonedAfter = try Value.duration(value)
@@ -136,11 +136,11 @@ extension APNSSettings {
   private static let mostStreams = 1 << 30
 
   /// Parses a number of pushes within a duration, such as `5/1s`.
-  private static func rate(_ text: String) throws(BadValue) -> DeviceRate {
+  private static func rate(_ text: String) throws(InvalidSettingValue) -> DeviceRate {
     let parts = text.split(separator: "/", omittingEmptySubsequences: false)
-    guard parts.count == 2, let count = Int(parts[0]), count > 0, let per = WrittenDuration.duration(parts[1]),
+    guard parts.count == 2, let count = Int(parts[0]), count > 0, let per = DurationFormat.duration(parts[1]),
       per > .zero
-    else { throw BadValue(value: text, allowed: "a number of pushes in a time such as 5/1s, or off") }
+    else { throw InvalidSettingValue(value: text, allowed: "a number of pushes in a time such as 5/1s, or off") }
     return DeviceRate(count: count, per: per)
   }
 }

@@ -47,11 +47,11 @@ extension UnsafeRawBufferPointer {
     guard count >= 8 else { return zip(self, other).allSatisfy { $0 | 0x20 == $1 | 0x20 } }
     var index = 0
     while index + 8 <= count {
-      guard word(at: index) | .smallLetters == other.word(at: index) | .smallLetters else { return false }
+      guard word(at: index) | .lowercaseBits == other.word(at: index) | .lowercaseBits else { return false }
       index += 8
     }
     // The last eight bytes, which may overlap the previous ones.
-    return word(at: count - 8) | .smallLetters == other.word(at: count - 8) | .smallLetters
+    return word(at: count - 8) | .lowercaseBits == other.word(at: count - 8) | .lowercaseBits
   }
 
   /// The value of a whole number in decimal digits, clamped to `Int64.max`; nil for anything else.
@@ -74,7 +74,7 @@ extension UnsafeRawBufferPointer {
 extension UInt64 {
   /// Whether each of the eight bytes is a hexadecimal digit of either case.
   fileprivate var isHexadecimal: Bool {
-    let letters = (self | .smallLetters).marks(from: 0x61, through: 0x66)
+    let letters = (self | .lowercaseBits).marks(from: 0x61, through: 0x66)
     return self & .highBits == 0 && marks(from: 0x30, through: 0x39) | letters == .highBits
   }
 }

@@ -59,7 +59,7 @@ public enum DeviceToken {
 /// Each device token needs one number: the time at which its bucket will be full again (generic cell rate
 /// algorithm). Memory is bounded: beyond `capacity` tokens the least recently used ones are discarded, as if they
 /// had waited.
-public struct DeviceRateBuckets: Sendable {
+public struct DeviceRateLimiter: Sendable {
   /// The maximum rate.
   public let rate: DeviceRate
   private let interval: Int64
@@ -120,13 +120,13 @@ public struct DeviceTable: Sendable {
   final class Entry: Sendable {
     let device: Device
     /// The rejection of pushes to this device once their topic is right; nil while the device is online.
-    let farewell: Rejection?
+    let closeReason: Rejection?
     /// The next entry with the same key.
     fileprivate let next: Entry?
 
     fileprivate init(_ device: Device, next: Entry?) {
       self.device = device
-      farewell = device.farewell
+      closeReason = device.closeReason
       self.next = next
     }
   }

@@ -14,13 +14,13 @@ extension Rulebook {
   ///   - facts: the push's facts.
   ///   - headers: the packed header fields the facts were read from.
   ///   - body: the push's payload.
-  public func unshown(
+  public func displayProblem(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
-  ) -> UnshownPush? {
+  ) -> DisplayProblem? {
     if mode == .apple, facts.pushType == .background, facts.priority == 10 { return .backgroundPriority }
-    let payload: PayloadSketch
+    let payload: PayloadSummary
     do throws(JSONText.Problem) {
-      guard let sketch = try PayloadSketch(body) else { return .notObject }
+      guard let sketch = try PayloadSummary(body) else { return .notObject }
       payload = sketch
     } catch {
       return mode == .apple ? .notJSON("\(error)") : nil
@@ -41,20 +41,20 @@ extension Rulebook {
   }
 }
 
-extension PayloadSketch {
+extension PayloadSummary {
   fileprivate func isTrue(_ name: Name) -> Bool { if case .yes = apple(name) { true } else { false } }
 
-  fileprivate var problemOfDictionary: UnshownPush? {
+  fileprivate var problemOfDictionary: DisplayProblem? {
     switch member(.aps) {
-    case nil: .noDictionary
+    case nil: .missingAPS
     case .object: nil
-    default: .dictionaryIsNone
+    default: .apsIsNotObject
     }
   }
 
   /// One member that can be seen or heard is enough (Protocol.md, section 6.2).
-  fileprivate func problemOfAlert(hasType: Bool) -> UnshownPush? {
-    var problem: UnshownPush?
+  fileprivate func problemOfAlert(hasType: Bool) -> DisplayProblem? {
+    var problem: DisplayProblem?
     for name in [Name.alert, .badge, .sound] {
       guard let content = apple(name) else { continue }
       guard let wrong = wrong(content, as: name) else { return nil }
@@ -77,7 +77,7 @@ extension PayloadSketch {
   }
 
   /// A background push has `content-available: 1` and nothing to show (Protocol.md, section 5).
-  fileprivate var problemOfBackground: UnshownPush? {
+  fileprivate var problemOfBackground: DisplayProblem? {
     if let shown = [Name.alert, .badge, .sound].first(where: { apple($0) != nil }) {
       return .backgroundShows(member: shown.text.description)
     }
@@ -86,17 +86,17 @@ extension PayloadSketch {
 
   /// Members that all Live Activity pushes need, and additional ones for the event `start` (Protocol.md, section
   /// 6.3).
-  fileprivate var problemOfActivity: UnshownPush? {
+  fileprivate var problemOfActivity: DisplayProblem? {
     switch apple(.timestamp) {
     case .number, .yes: break
-    default: return .activityLacks(member: "timestamp (a number of seconds)")
+    default: return .activityMissingMember(member: "timestamp (a number of seconds)")
     }
     guard let step = event, ["start", "update", "end"].contains(step) else {
-      return .activityLacks(member: "event (start, update or end)")
+      return .activityMissingMember(member: "event (start, update or end)")
     }
     let needed = [Name.contentState] + (step == "start" ? [.attributesType, .attributes, .alert] : [])
     return needed.first { apple($0) == nil }.map {
-      .activityLacks(member: "\($0.text.description) (for event \(step))")
+      .activityMissingMember(member: "\($0.text.description) (for event \(step))")
     }
   }
 }

@@ -4,7 +4,7 @@ internal import Notation
 
 /// The members of a payload that determine whether a device shows it, found without building a JSON tree. The last
 /// of several members with the same name counts, as in most JSON parsers.
-struct PayloadSketch {
+struct PayloadSummary {
   /// The kind of a JSON value.
   enum Content: Sendable {
     case null
@@ -100,7 +100,7 @@ struct PayloadSketch {
   }
 }
 
-extension PayloadSketch.Name {
+extension PayloadSummary.Name {
   /// Creates the member with this name; escapes are not decoded.
   fileprivate init?(_ bytes: UnsafeRawBufferPointer) {
     guard let found = Self.allCases.first(where: { bytes.equals($0.text) }) else { return nil }
@@ -108,7 +108,7 @@ extension PayloadSketch.Name {
   }
 }
 
-extension PayloadSketch.Content {
+extension PayloadSummary.Content {
   fileprivate var unlessNull: Self? { if case .null = self { nil } else { self } }
 }
 
@@ -128,7 +128,7 @@ private struct JSONWalk {
   var isObject: Bool { current == UInt8(ascii: "{") }
 
   /// The kind of the current value.
-  var content: PayloadSketch.Content {
+  var content: PayloadSummary.Content {
     switch current {
     case UInt8(ascii: "{"): return .object
     case UInt8(ascii: "["): return .array

@@ -95,7 +95,7 @@ extension PushFacts {
     var topic = defaultTopic ?? ""
     self = topic.withUTF8 { topic in
       headers.bytes.withUnsafeBytes {
-        FieldReader(
+        PushFactsReader(
           $0, defaultTopic: topic.isEmpty ? nil : UnsafeRawBufferPointer(topic), comparesOtherNames: false
         ).facts
       }
@@ -105,13 +105,13 @@ extension PushFacts {
   /// Reads the facts of a request that is not validated because it is incomplete.
   public init(_ headers: HeaderList) {
     self = headers.bytes.withUnsafeBytes {
-      FieldReader($0, defaultTopic: nil, comparesOtherNames: false).facts
+      PushFactsReader($0, defaultTopic: nil, comparesOtherNames: false).facts
     }
   }
 }
 
 /// Why a device would not show a push that APNs accepts (Protocol.md, sections 5 and 6).
-public enum UnshownPush: Sendable, Equatable {
+public enum DisplayProblem: Sendable, Equatable {
   /// `background` with priority 10: devices drop it.
   case backgroundPriority
   /// The body is not JSON; with the error and its position.
@@ -119,9 +119,9 @@ public enum UnshownPush: Sendable, Equatable {
   /// The body is JSON but not an object.
   case notObject
   /// There is no `aps`.
-  case noDictionary
+  case missingAPS
   /// `aps` is not an object.
-  case dictionaryIsNone
+  case apsIsNotObject
   /// `aps` has neither alert, badge, sound nor `content-available`.
   case nothingToShow
   /// A member of `aps` cannot be shown; with its name and the problem.
@@ -133,7 +133,7 @@ public enum UnshownPush: Sendable, Equatable {
   /// `background` with a member that shows something.
   case backgroundShows(member: String)
   /// A Live Activity push without a member, or with an invalid one.
-  case activityLacks(member: String)
+  case activityMissingMember(member: String)
   /// A widget or control push without `content-changed: true`.
   case contentNotChanged
   /// An `mdm` push without the member `mdm`.
@@ -145,8 +145,8 @@ public enum UnshownPush: Sendable, Equatable {
     case .backgroundPriority: "a background push has priority 10: devices drop it, send it with apns-priority 5"
     case .notJSON(let problem): "the body is not JSON (\(problem)): APNs accepts it, but the device cannot parse it"
     case .notObject: "the body is JSON but not an object, so it has no aps"
-    case .noDictionary: "the payload has no aps: put alert, badge and sound in an object with this name"
-    case .dictionaryIsNone: "aps is not an object: the device shows nothing"
+    case .missingAPS: "the payload has no aps: put alert, badge and sound in an object with this name"
+    case .apsIsNotObject: "aps is not an object: the device shows nothing"
     case .nothingToShow: "aps has neither alert, badge nor sound: there is nothing to show"
     case .unusable(let member, let problem): "aps.\(member) \(problem): the device shows nothing"
     case .silentWithoutType(true):
@@ -156,7 +156,7 @@ public enum UnshownPush: Sendable, Equatable {
     case .backgroundNotSilent: "a background push needs content-available 1 in aps"
     case .backgroundShows(let member):
       "a background push must not have \(member) in aps: send visible content with apns-push-type alert"
-    case .activityLacks(let member):
+    case .activityMissingMember(let member):
       "aps lacks a usable \(member), without which a device ignores what a Live Activity is sent"
     case .contentNotChanged: "aps lacks content-changed true, which is the only content of this push type"
     case .noPushMagic: "the payload has no mdm: the device would not know what it is for"

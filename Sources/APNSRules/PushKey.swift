@@ -43,7 +43,7 @@ public struct PushKey: Hashable, Sendable {
   /// Computes a key of a device token only, ignoring case.
   public init(deviceToken token: UnsafeRawBufferPointer) {
     self.init(number: Self.beginning)
-    mix(token, or: .smallLetters)
+    mix(token, or: .lowercaseBits)
   }
 
   private static let beginning: UInt64 = 0x9E37_79B9_7F4A_7C15
@@ -51,14 +51,14 @@ public struct PushKey: Hashable, Sendable {
   private mutating func mix(
     headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?, usesID: Bool
   ) {
-    if usesID, facts.apnsID != nil { return mix(Self.part(facts.apnsID, of: packed), or: .smallLetters) }
+    if usesID, facts.apnsID != nil { return mix(Self.part(facts.apnsID, of: packed), or: .lowercaseBits) }
     mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
     mix(Self.part(facts.pushTypeText, of: packed))
     mix(Self.part(facts.collapseID, of: packed))
   }
 
   private mutating func mixTarget(headers packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
-    mix(Self.part(facts.deviceToken, of: packed), or: .smallLetters)
+    mix(Self.part(facts.deviceToken, of: packed), or: .lowercaseBits)
     if facts.topic == nil, var topic = defaultTopic {
       topic.withUTF8 { mix(UnsafeRawBufferPointer($0)) }
     } else {

@@ -1,7 +1,7 @@
 public import HTTPMessage
 
 /// The validation rules of APNs. Validates pushes one by one; the only state between them is the connection's
-/// `ConnectionStanding`.
+/// `ConnectionAuthentication`.
 public struct Rulebook: Sendable {
   /// How to respond where the evidence about APNs is not conclusive.
   public var mode: RuleMode { didSet { digest() } }
@@ -40,7 +40,7 @@ public struct Rulebook: Sendable {
   private static let fieldLimit = 250
 
   /// Returns the verdict of APNs for `request`: the checks of Protocol.md, section 8.2, rows 3 to 18. Row 19, the
-  /// rate per device token, is checked by `DeviceRateBuckets` and `Verdict.refuse(over:)`.
+  /// rate per device token, is checked by `DeviceRateLimiter` and `Verdict.refuse(over:)`.
   ///
   /// - Parameters:
   ///   - request: the complete request.
@@ -49,27 +49,30 @@ public struct Rulebook: Sendable {
   ///   - devices: the registered devices; any other device token is online.
   ///   - now: the server's clock, in milliseconds since 1970.
   public func judge(
-    _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64
+    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
+    now: Int64
   ) -> Verdict {
     var verdict = Verdict()
-    judge(request, standing: &standing, keys: keys, devices: devices, now: now, into: &verdict)
+    judge(request, authentication: &authentication, keys: keys, devices: devices, now: now, into: &verdict)
     return verdict
   }
 
   /// Validates `request` and overwrites `verdict`, which avoids moving a large value.
   public func judge(
-    _ request: HTTPRequest, standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64,
+    _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
+    now: Int64,
     into verdict: inout Verdict
   ) {
     request.headers.bytes.withUnsafeBytes { packed in
-      guard let topic = standing.defaultTopic else {
+      guard let topic = authentication.defaultTopic else {
         return judge(
-          request, packed, defaultTopic: nil, standing: &standing, keys: keys, devices: devices, now: now,
+          request, packed, defaultTopic: nil, authentication: &authentication, keys: keys, devices: devices, now: now,
           into: &verdict)
       }
       topic.withUnsafeBytes { topic in
         judge(
-          request, packed, defaultTopic: topic.isEmpty ? nil : topic, standing: &standing, keys: keys, devices: devices,
+          request, packed, defaultTopic: topic.isEmpty ? nil : topic, authentication: &authentication, keys: keys,
+          devices: devices,
           now: now, into: &verdict)
       }
     }
@@ -82,27 +85,28 @@ public struct Rulebook: Sendable {
   ///   - defaultTopic: the topic of a push without `apns-topic`.
   private func judge(
     _ request: HTTPRequest, _ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?,
-    standing: inout ConnectionStanding, keys: KeyRing, devices: DeviceTable, now: Int64, into verdict: inout Verdict
+    authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable, now: Int64,
+    into verdict: inout Verdict
   ) {
     let isTooLarge = request.headersTooLarge || request.headers.count > Self.fieldLimit
-    let facts = FieldReader(packed, defaultTopic: defaultTopic, comparesOtherNames: !isTooLarge).facts
+    let facts = PushFactsReader(packed, defaultTopic: defaultTopic, comparesOtherNames: !isTooLarge).facts
     verdict.begin(facts)
     let topic = facts.topic.map { packed.part($0.indices) } ?? defaultTopic
     do throws(Rejection) {
       if isTooLarge { throw Self.headerListTooLarge }
-      verdict.credential = credential(facts, packed, standing: standing)
+      verdict.credential = credential(facts, packed, authentication: authentication)
       verdict.planned = verdict.credential == .certificate ? certificateChecks : tokenChecks
       try checkRequest(facts, packed)
-      try checkCredential(facts, packed, standing: &standing, keys: keys, now: now, verdict: &verdict)
+      try checkCredential(facts, packed, authentication: &authentication, keys: keys, now: now, verdict: &verdict)
       try checkIsPush(facts)
       try checkHeaders(facts, packed)
       try checkDeviceToken(facts, packed)
-      try checkTopic(topic, facts, certificate: standing.certificate, token: verdict.token)
+      try checkTopic(topic, facts, certificate: authentication.certificate, token: verdict.token)
       try checkPayload(request, facts)
       try checkDevice(
-        facts, packed, topic: topic, certificate: standing.certificate, devices: devices, now: now)
+        facts, packed, topic: topic, certificate: authentication.certificate, devices: devices, now: now)
     } catch {
-      if error.reason == .expiredProviderToken { standing.hasExpiredToken = true }
+      if error.reason == .expiredProviderToken { authentication.hasExpiredToken = true }
       verdict.reject(error)
     }
   }

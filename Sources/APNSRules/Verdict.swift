@@ -79,7 +79,7 @@ public struct Verdict: Sendable {
     return made
   }
 
-  /// Turns an accepted push into a 429 `TooManyRequests` that `DeviceRateBuckets` did not admit: row 19 of
+  /// Turns an accepted push into a 429 `TooManyRequests` that `DeviceRateLimiter` did not admit: row 19 of
   /// Protocol.md, section 8.2. This last check is made outside of `Rulebook.judge` because its state is shared by
   /// all connections.
   public mutating func refuse(over rate: DeviceRate) {
@@ -166,7 +166,7 @@ struct CheckSet: Sendable, Equatable {
 /// A verdict without strong references, which records can store, copy and discard as plain bytes.
 ///
 /// The owner of the record must keep the referenced objects alive for as long; see `forEachReferent`.
-package struct KeptVerdict: Sendable {
+package struct PackedVerdict: Sendable {
   /// The facts of the request.
   package let facts: PushFacts
   private let planned: CheckSet

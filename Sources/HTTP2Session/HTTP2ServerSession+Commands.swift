@@ -10,7 +10,7 @@ extension HTTP2ServerSession {
       stream.isAnswered = true
       submit(headers, on: stream.id, body: nil)
     } else {
-      submit(AnswerBody(body), to: stream, headers: headers)
+      submit(ResponseBodyParts(body), to: stream, headers: headers)
     }
   }
 
@@ -29,7 +29,7 @@ extension HTTP2ServerSession {
     if parts.isEmpty, !isHeld, resetCode == nil {
       respond(to: stream, headers: headers)
     } else {
-      submit(AnswerBody(parts: parts, isHeld: isHeld, resetCode: resetCode), to: stream, headers: headers)
+      submit(ResponseBodyParts(parts: parts, isHeld: isHeld, resetCode: resetCode), to: stream, headers: headers)
     }
   }
 
@@ -117,10 +117,10 @@ extension HTTP2ServerSession {
   ///   - rawCode: any error code.
   ///   - debugData: truncated to 16 376 bytes.
   public func sendGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
-    goAwaysDue.append((lastStream, rawCode, debugData))
+    pendingGoAways.append((lastStream, rawCode, debugData))
   }
 
-  private func submit(_ answer: consuming AnswerBody, to stream: RequestStream, headers: borrowing HeaderList) {
+  private func submit(_ answer: consuming ResponseBodyParts, to stream: RequestStream, headers: borrowing HeaderList) {
     stream.isAnswered = true
     stream.answer = answer
     // Unretained: the object is in `open` until on_stream_close, after which nghttp2 requests no data.
@@ -135,7 +135,7 @@ extension HTTP2ServerSession {
         if isLast { flags.pointee |= APNS_DATA_FLAG_EOF }
         return count
       case .cutShort(let code)?:
-        HTTP2ServerSession.with(user) { $0.resetsDue.append((stream.id, code)) }
+        HTTP2ServerSession.with(user) { $0.pendingResets.append((stream.id, code)) }
         return APNS_DATA_DEFERRED
       case .held?, nil:
         return APNS_DATA_DEFERRED
@@ -175,28 +175,28 @@ extension HTTP2ServerSession {
 }
 
 /// Time limits for slow clients. A session has no clock: its owner calls `endOverdueStreams` every
-/// `HTTP2Limits.lookInterval`.
+/// `HTTP2Limits.overdueCheckInterval`.
 extension HTTP2ServerSession {
-  /// Resets the streams on which the client has owed something for more than `HTTP2Limits.maxLooks` calls: the rest
-  /// of a request, or the window for a response. These streams become `isOverdue`, and an incomplete request is
-  /// reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
+  /// Resets the streams on which the client has owed something for more than `HTTP2Limits.maxOverdueChecks` calls:
+  /// the rest of a request, or the window for a response. These streams become `isOverdue`, and an incomplete request
+  /// is reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
   /// window is held.
   ///
   /// - Returns: the streams that were reset; valid until `drain` closes them.
   /// - Throws: `HTTP2Failure` if a header block or the connection preface is overdue, which ends the session.
   public func endOverdueStreams() throws -> [RequestStream] {
     resets = 0
-    let seconds = HTTP2Limits.lookInterval.components.seconds * Int64(HTTP2Limits.maxLooks)
+    let seconds = HTTP2Limits.overdueCheckInterval.components.seconds * Int64(HTTP2Limits.maxOverdueChecks)
     if !hasBegun {
       looks += 1
-      if looks > HTTP2Limits.maxLooks {
+      if looks > HTTP2Limits.maxOverdueChecks {
         throw HTTP2Failure(kind: .fatal, description: "no HTTP/2 client preface within \(seconds) s")
       }
     }
     var overdue: [RequestStream] = []
     for stream in openStreams where isOwed(on: stream) {
       stream.looks += 1
-      guard stream.looks > HTTP2Limits.maxLooks else { continue }
+      guard stream.looks > HTTP2Limits.maxOverdueChecks else { continue }
       if !stream.hasHeaders {
         throw HTTP2Failure(
           kind: .fatal, description: "the header block of stream \(stream.id) did not end within \(seconds) s")
@@ -212,6 +212,6 @@ extension HTTP2ServerSession {
   private func isOwed(on stream: RequestStream) -> Bool {
     if stream.isOverdue { return false }
     if stream.isAnswered { return stream.answer?.isHeld != true }
-    return !stream.isComplete && !windowIsHeld
+    return !stream.isComplete && !isWindowWithheld
   }
 }

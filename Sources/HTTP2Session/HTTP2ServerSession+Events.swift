@@ -5,12 +5,12 @@ internal import HTTPMessage
 extension HTTP2ServerSession {
   /// Called when a frame begins. Rejects what RFC 9113 forbids and nghttp2 ignores: HEADERS on closed streams, and
   /// a CONTINUATION that is too large (nghttp2 checks the size of all other frames). nghttp2 does not report DATA
-  /// on a closed stream; see `lookAtUntold`.
+  /// on a closed stream; see `checkIgnoredFrames`.
   ///
   /// - Returns: the return value for the callback.
   @inline(__always)
   func begins(_ header: UnsafePointer<nghttp2_frame_hd>) -> Int32 {
-    untold.begins(length: header.pointee.length)
+    ignoredFrames.begins(length: header.pointee.length)
     switch header.pointee.type {
     case APNS_FRAME_HEADERS: return beginsHeaders(on: header.pointee.stream_id)
     case APNS_FRAME_CONTINUATION where header.pointee.length > Int(HTTP2Limits.maxFrameSize):
@@ -85,7 +85,7 @@ extension HTTP2ServerSession {
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
     if fields.stream != id, !beginFields(on: id) { return 0 }
     if isSound(name, value, on: id), fields.append(name: name, value: value) { return 0 }
-    return leavesOut(fieldOf: name.count + value.count, on: id)
+    return rejectField(fieldOf: name.count + value.count, on: id)
   }
 
   /// Returns whether a field is valid. The first invalid field resets the stream.
@@ -101,7 +101,7 @@ extension HTTP2ServerSession {
   }
 
   /// Resets the stream of a malformed request as soon as the error is detected (RFC 9113 section 8.1.1).
-  private func refuse(_ stream: RequestStream, for breach: MessageBreach) {
+  private func refuse(_ stream: RequestStream, for breach: MessageViolation) {
     stream.breach = breach
     nghttp2_submit_rst_stream(session, 0, stream.id, HTTP2ErrorCode.protocolError.rawValue)
   }
@@ -109,7 +109,7 @@ extension HTTP2ServerSession {
   /// Counts a field that exceeds the header list limit or belongs to a malformed request.
   ///
   /// - Returns: the return value for the callback.
-  private func leavesOut(fieldOf size: Int, on id: Int32) -> Int32 {
+  private func rejectField(fieldOf size: Int, on id: Int32) -> Int32 {
     headerExcess += size + 32
     withStream(id) { if $0.breach == nil { $0.request.headersTooLarge = true } }
     guard headerExcess > HTTP2Limits.maxHeaderExcess else { return 0 }
@@ -119,14 +119,14 @@ extension HTTP2ServerSession {
 
   /// - Returns: whether the stream is open.
   private func beginFields(on id: Int32) -> Bool {
-    settleFields()
+    flushFields()
     withStream(id) { fields.begin(of: $0.request, isTrailer: $0.hasHeaders) }
     return fields.stream == id
   }
 
   /// Moves the received fields of a header block to their stream's request. Trailers are discarded: they must not
   /// be merged into the header fields (RFC 9110 section 6.5.1).
-  func settleFields() {
+  func flushFields() {
     guard fields.count > 0 else { return }
     withStream(fields.stream) { if !$0.hasHeaders { fields.append(to: &$0.request) } }
     fields.forget()
@@ -148,15 +148,15 @@ extension HTTP2ServerSession {
 
   /// - Returns: the return value for the callback.
   func received(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
-    untold.ends()
+    ignoredFrames.ends()
     let header = frame.pointee.hd
     switch header.type {
     case APNS_FRAME_HEADERS, APNS_FRAME_DATA:
-      settleFields()
+      flushFields()
       withStream(header.stream_id) { stream in
         guard isSound(stream, afterFrame: header) else { return }
         let endsStream = header.flags & APNS_FLAG_END_STREAM != 0
-        if !stream.hasHeaders, !endsStream, stream.check.expectsContinue { askForBody(of: stream) }
+        if !stream.hasHeaders, !endsStream, stream.check.expectsContinue { sendContinue(of: stream) }
         stream.hasHeaders = true
         if endsStream { stream.isComplete = true }
         if stream.isComplete || stream.request.headersTooLarge { report(stream) }
@@ -185,7 +185,7 @@ extension HTTP2ServerSession {
   }
 
   /// Sends status 100 to a client that waits for it. There is no evidence that APNs behaves differently.
-  private func askForBody(of stream: RequestStream) {
+  private func sendContinue(of stream: RequestStream) {
     let (name, value): (StaticString, StaticString) = (":status", "100")
     // nghttp2 declares both as mutable but does not write to them; it copies them before the call returns.
     var field = nghttp2_nv(
@@ -217,8 +217,8 @@ extension HTTP2ServerSession {
   /// Credits received body bytes to the stream's window unless the window is held.
   private func took(_ count: Int, on id: Int32, isLast: Bool) {
     uncredited += count
-    if windowIsHeld {
-      withStream(id) { $0.heldBack += count }
+    if isWindowWithheld {
+      withStream(id) { $0.withheldBytes += count }
     } else if !isLast {
       nghttp2_session_consume_stream(session, id, count)
     }
@@ -228,8 +228,8 @@ extension HTTP2ServerSession {
   /// these bytes were handled: the first of them may be a push whose rule holds the window.
   func creditConnection() {
     guard uncredited > 0 else { return }
-    if windowIsHeld {
-      heldBack += uncredited
+    if isWindowWithheld {
+      withheldBytes += uncredited
     } else {
       nghttp2_session_consume_connection(session, uncredited)
     }
@@ -238,18 +238,18 @@ extension HTTP2ServerSession {
 
   /// Releases the withheld window. nghttp2 sends WINDOW_UPDATE where this is at least half of a window.
   func openWindows() {
-    nghttp2_session_consume_connection(session, heldBack)
-    heldBack = 0
-    for stream in openStreams where stream.heldBack > 0 && !stream.isComplete {
-      nghttp2_session_consume_stream(session, stream.request.stream, stream.heldBack)
-      stream.heldBack = 0
+    nghttp2_session_consume_connection(session, withheldBytes)
+    withheldBytes = 0
+    for stream in openStreams where stream.withheldBytes > 0 && !stream.isComplete {
+      nghttp2_session_consume_stream(session, stream.request.stream, stream.withheldBytes)
+      stream.withheldBytes = 0
     }
   }
 
   private func report(_ stream: RequestStream) {
     guard !stream.isReported, !stream.isRefused else { return }
     stream.isReported = true
-    bytesOfRequests += stream.request.headers.listSize + stream.request.bodySize
+    requestByteCount += stream.request.headers.listSize + stream.request.bodySize
     events.append(.request(stream))
   }
 
@@ -261,7 +261,7 @@ extension HTTP2ServerSession {
       withStream(header.stream_id) { stream in
         // The request is still incomplete: RST_STREAM NO_ERROR asks the client to stop sending it (RFC 9113 section
         // 8.1).
-        if !stream.isComplete { resetsDue.append((header.stream_id, HTTP2ErrorCode.noError.rawValue)) }
+        if !stream.isComplete { pendingResets.append((header.stream_id, HTTP2ErrorCode.noError.rawValue)) }
       }
     case APNS_FRAME_RST_STREAM:
       closedStreams.reset(header.stream_id)
@@ -275,13 +275,13 @@ extension HTTP2ServerSession {
     withStream(id) { stream in
       guard stream.isAnswered else { return }
       stream.isAnswered = false
-      events.append(.answerDropped(stream))
+      events.append(.responseDropped(stream))
     }
   }
 
   func closed(_ id: Int32) {
-    if isReceiving { closedNow.append(id) }
-    guard let object = takeOut(id) else { return }
+    if isReceiving { closedWhileReceiving.append(id) }
+    guard let object = removeOpenStream(id) else { return }
     let isReusable = object._withUnsafeGuaranteedRef { stream in
       // A stream with a held response is not reused: its owner may still release a part without knowing that it is
       // closed.
@@ -301,7 +301,7 @@ extension HTTP2ServerSession {
   }
 
   /// Removes a stream from `open` and returns its retained reference; the last element moves to the free index.
-  private func takeOut(_ id: Int32) -> Unmanaged<RequestStream>? {
+  private func removeOpenStream(_ id: Int32) -> Unmanaged<RequestStream>? {
     var place: Int?
     withStream(id) { place = $0.index }
     guard let place else { return nil }
@@ -320,15 +320,15 @@ extension HTTP2ServerSession {
   /// 4.2).
   ///
   /// nghttp2 has already processed the frames in `bytes` that follow the violation.
-  func lookAtUntold(in bytes: UnsafeRawBufferPointer, from start: UntoldFrames.Start) {
+  func checkIgnoredFrames(in bytes: UnsafeRawBufferPointer, from start: IgnoredFrameScanner.Start) {
     // After GOAWAY, streams may exist that nghttp2 did not open; frames on them are ignored.
     guard goAwaySent == nil else { return }
     // Streams that were open when these bytes were received; a frame completed by these bytes ended the client's
     // side.
-    var notYetEnded = Set(closedNow)
+    var notYetEnded = Set(closedWhileReceiving)
     notYetEnded.remove(start.ending)
     var error: HTTP2ErrorCode?
-    UntoldFrames.forEachHeader(in: bytes, from: start) { header in
+    IgnoredFrameScanner.forEachHeader(in: bytes, from: start) { header in
       guard error == nil else { return }
       if header.type == APNS_FRAME_DATA, mayBeClosed(header.stream), !notYetEnded.contains(header.stream) {
         error = self.error(onClosed: header.stream)

@@ -24,7 +24,7 @@ public final class HTTP2ServerSession {
     case cancelled(RequestStream)
     /// The submitted response is not sent: the peer violated the protocol after the request, and no response
     /// follows the GOAWAY that reports the violation.
-    case answerDropped(RequestStream)
+    case responseDropped(RequestStream)
     /// The peer exceeded a stream limit that it had acknowledged; `stream` is the first stream above `limit`.
     case excessStreams(stream: Int32, limit: UInt32)
     /// The peer sent GOAWAY with this code.
@@ -43,22 +43,22 @@ public final class HTTP2ServerSession {
   @exclusivity(unchecked) private var eventsTaken = 0
   @exclusivity(unchecked) var streamLimits = StreamLimits()
   /// The streams that nghttp2 has open; nghttp2's user data for a stream points to the same object. Each object is
-  /// retained once for this array, until `takeOut` or `deinit`, and stores its index here.
+  /// retained once for this array, until `removeOpenStream` or `deinit`, and stores its index here.
   @exclusivity(unchecked) var open: [Unmanaged<RequestStream>] = []
   /// The stream nghttp2 used last, cached to avoid a lookup for each field and frame. It is always an element of
   /// `open` and is cleared before the element is removed.
   @exclusivity(unchecked) var recent: (id: Int32, stream: Unmanaged<RequestStream>)?
   @exclusivity(unchecked) var excessReported = false
   /// Streams to reset with RST_STREAM after the frames queued for them have been drained.
-  @exclusivity(unchecked) var resetsDue: [(stream: Int32, code: UInt32)] = []
+  @exclusivity(unchecked) var pendingResets: [(stream: Int32, code: UInt32)] = []
   /// GOAWAY frames to send without nghttp2's knowledge.
-  @exclusivity(unchecked) var goAwaysDue: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
-  @exclusivity(unchecked) var closedStreams = ClosedStreams()
-  @exclusivity(unchecked) var untold = UntoldFrames()
+  @exclusivity(unchecked) var pendingGoAways: [(lastStream: Int32, code: UInt32, debugData: [UInt8])] = []
+  @exclusivity(unchecked) var closedStreams = ClosedStreamTracker()
+  @exclusivity(unchecked) var ignoredFrames = IgnoredFrameScanner()
   /// Whether nghttp2 is processing received bytes.
   @exclusivity(unchecked) var isReceiving = false
   /// Streams that were closed while nghttp2 processed the current bytes.
-  @exclusivity(unchecked) var closedNow: [Int32] = []
+  @exclusivity(unchecked) var closedWhileReceiving: [Int32] = []
   /// The length of nghttp2's outbound queue before a SETTINGS frame of the client that is still incomplete; nil if
   /// there is none.
   @exclusivity(unchecked) var waitingBeforeSettings: Int?
@@ -73,7 +73,7 @@ public final class HTTP2ServerSession {
   /// Streams reset since the last call of `endOverdueStreams`, by the client or because they violate HTTP/2.
   @exclusivity(unchecked) var resets = 0
   /// The header block being received.
-  @exclusivity(unchecked) var fields: FieldBlock
+  @exclusivity(unchecked) var fields: FieldBuffer
   /// The bytes of fields in the current header block that exceed the limit.
   @exclusivity(unchecked) var headerExcess = 0
   /// The number of responses whose `apns-…` fields were indexed in the peer's HPACK table, counted up to
@@ -83,7 +83,7 @@ public final class HTTP2ServerSession {
   static let answersWithIndexedIDs = 4
   /// The size of all reported requests in bytes: their header lists, counted as in SETTINGS_MAX_HEADER_LIST_SIZE,
   /// and their bodies.
-  @exclusivity(unchecked) public internal(set) var bytesOfRequests = 0
+  @exclusivity(unchecked) public internal(set) var requestByteCount = 0
   let pool: RequestStreamPool
   private let memory: SessionMemory
 
@@ -108,7 +108,7 @@ public final class HTTP2ServerSession {
       nghttp2_option_del(options)
     }
     Self.install(callbacks)
-    // `MessageCheck` validates the messages.
+    // `MessageValidator` validates the messages.
     nghttp2_option_set_no_http_messaging(options, 1)
     // Otherwise nghttp2 keeps closed streams for a priority tree that is not used.
     nghttp2_option_set_no_closed_streams(options, 1)
@@ -127,7 +127,7 @@ public final class HTTP2ServerSession {
     session = made
     self.memory = memory
     self.pool = pool
-    fields = FieldBlock(memory: pool.fieldBlock)
+    fields = FieldBuffer(memory: pool.fieldBlock)
     nghttp2_session_set_user_data(session, Unmanaged.passUnretained(self).toOpaque())
     var first = settings
     first.maxConcurrentStreams = settings.maxConcurrentStreams ?? maxConcurrentStreams
@@ -154,28 +154,28 @@ public final class HTTP2ServerSession {
   ///   with GOAWAY; `isFinished` becomes true once `drain` has appended it.
   public func receive(_ bytes: UnsafeRawBufferPointer) throws {
     var taken = 0
-    var place = untold.beginning ?? bytes.count
-    while let frame = UntoldFrames.wholeFrame(at: place, in: bytes) {
+    var place = ignoredFrames.beginning ?? bytes.count
+    while let frame = IgnoredFrameScanner.wholeFrame(at: place, in: bytes) {
       if frame[3] == APNS_FRAME_HEADERS, let plain = pool.plainHeaders.frame(for: frame) {
-        if taken < place, try !takeIn(UnsafeRawBufferPointer(rebasing: bytes[taken..<place])) { return }
-        guard try takeIn(plain) else { return }
+        if taken < place, try !passToNghttp2(UnsafeRawBufferPointer(rebasing: bytes[taken..<place])) { return }
+        guard try passToNghttp2(plain) else { return }
         taken = place + frame.count
       }
       place += frame.count
     }
-    if taken < bytes.count { _ = try takeIn(UnsafeRawBufferPointer(rebasing: bytes[taken...])) }
+    if taken < bytes.count { _ = try passToNghttp2(UnsafeRawBufferPointer(rebasing: bytes[taken...])) }
   }
 
   /// Passes bytes to nghttp2.
   ///
   /// - Returns: whether nghttp2 may receive the bytes that follow.
-  private func takeIn(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
+  private func passToNghttp2(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
     if waitingBeforeSettings != nil { beginsSettings() }
     isReceiving = true
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
     isReceiving = false
-    settleFields()
+    flushFields()
     if consumed < 0, let violation {
       nghttp2_session_terminate_session2(session, lastProcessedStream, violation.rawValue)
       return false
@@ -186,10 +186,10 @@ public final class HTTP2ServerSession {
         kind: code == NGHTTP2_ERR_BAD_CLIENT_MAGIC.rawValue ? .badPreface : .fatal,
         description: refusal ?? String(cString: nghttp2_strerror(code)))
     }
-    if let start = untold.took(bytes) { lookAtUntold(in: bytes, from: start) }
-    if !closedNow.isEmpty { closedNow = [] }
+    if let start = ignoredFrames.took(bytes) { checkIgnoredFrames(in: bytes, from: start) }
+    if !closedWhileReceiving.isEmpty { closedWhileReceiving = [] }
     if resets > HTTP2Limits.maxResets {
-      let seconds = HTTP2Limits.lookInterval.components.seconds
+      let seconds = HTTP2Limits.overdueCheckInterval.components.seconds
       throw HTTP2Failure(
         kind: .fatal, description: "more than \(HTTP2Limits.maxResets) streams reset within \(seconds) s")
     }
@@ -222,11 +222,11 @@ public final class HTTP2ServerSession {
     creditConnection()
     guard appendFrames(to: &output, upTo: limit) else { return false }
     // Only after the response: nghttp2 would send RST_STREAM first and then drop the response.
-    while let reset = resetsDue.popLast() {
+    while let reset = pendingResets.popLast() {
       nghttp2_submit_rst_stream(session, 0, reset.stream, reset.code)
       _ = appendFrames(to: &output, upTo: .max)
     }
-    if !goAwaysDue.isEmpty { appendGoAways(to: &output) }
+    if !pendingGoAways.isEmpty { appendGoAways(to: &output) }
     return true
   }
 
@@ -253,11 +253,11 @@ public final class HTTP2ServerSession {
   }
 
   private func appendGoAways(to output: inout [UInt8]) {
-    for due in goAwaysDue {
+    for due in pendingGoAways {
       goAwaySent = GoAway(
         lastStream: due.lastStream, rawCode: due.code, debugData: due.debugData, appendingTo: &output)
     }
-    goAwaysDue = []
+    pendingGoAways = []
   }
 
   /// The last GOAWAY frame that was drained, whether sent by a command or by nghttp2 after a protocol error of the
@@ -275,19 +275,19 @@ public final class HTTP2ServerSession {
 
   /// Whether window updates are withheld for DATA received from now on. They are sent once this is false again. A
   /// client that sends more than its window allows violates the protocol.
-  public var isWindowHeld: Bool {
-    get { windowIsHeld }
+  public var withholdsWindow: Bool {
+    get { isWindowWithheld }
     set {
-      guard newValue != windowIsHeld else { return }
-      windowIsHeld = newValue
+      guard newValue != isWindowWithheld else { return }
+      isWindowWithheld = newValue
       if !newValue { openWindows() }
     }
   }
-  @exclusivity(unchecked) var windowIsHeld = false
+  @exclusivity(unchecked) var isWindowWithheld = false
   /// Body bytes received and not yet credited to the connection's flow-control window.
   @exclusivity(unchecked) var uncredited = 0
   /// Body bytes withheld from the connection's flow-control window.
-  @exclusivity(unchecked) var heldBack = 0
+  @exclusivity(unchecked) var withheldBytes = 0
 
   // MARK: - State
 
@@ -311,7 +311,7 @@ public final class HTTP2ServerSession {
   /// Whether a request is still being received or a submitted response is not fully sent. A closing connection
   /// waits for these; a stream whose request was reported and not answered is delayed on purpose and does not
   /// count.
-  public var owesAnswers: Bool { openStreams.contains { $0.isAnswered || !$0.isReported } }
+  public var hasPendingWork: Bool { openStreams.contains { $0.isAnswered || !$0.isReported } }
 
   var openStreams: some Sequence<RequestStream> { open.lazy.map { $0.takeUnretainedValue() } }
 

@@ -64,10 +64,10 @@ public enum HTTP2Limits {
   /// Streams a connection may open before it has acknowledged our limit. nghttp2 refuses streams above this number.
   public static let hardStreamLimit: UInt32 = 4000
   /// The interval at which `endOverdueStreams` must be called.
-  public static let lookInterval = Duration.seconds(10)
+  public static let overdueCheckInterval = Duration.seconds(10)
   /// The number of `endOverdueStreams` calls that a request may take to be received, and a response to be accepted:
   /// 30 to 40 s. nginx allows 60 s between two reads. A push has about 5 kB.
-  public static let maxLooks: UInt8 = 3
+  public static let maxOverdueChecks: UInt8 = 3
   /// Streams that may be reset between two `endOverdueStreams` calls, by the client or because they violate HTTP/2.
   /// Equals a provider that gives up each of 1000 streams after one second; providers reach that only while a rule
   /// delays pushes.

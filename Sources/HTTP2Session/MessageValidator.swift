@@ -2,7 +2,7 @@ internal import CNghttp2
 internal import HTTPMessage
 
 /// A violation of HTTP/2's message rules by a request (RFC 9113 section 8). The server resets the stream.
-public enum MessageBreach: UInt8, Sendable, CaseIterable {
+public enum MessageViolation: UInt8, Sendable, CaseIterable {
   /// Sections 8.2 and 8.2.1.
   case fieldName, fieldValue
   /// Section 8.2.2.
@@ -38,7 +38,7 @@ public enum MessageBreach: UInt8, Sendable, CaseIterable {
 ///
 /// nghttp2 can validate too, but it checks each byte separately, which takes a tenth of a push's cost, and does not
 /// report the violation. Its functions are used only for unusual names and values.
-struct MessageCheck {
+struct MessageValidator {
   private struct Marks: OptionSet {
     let rawValue: UInt16
 
@@ -73,7 +73,7 @@ struct MessageCheck {
   @inline(__always)
   mutating func take(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isTrailer: Bool
-  ) -> MessageBreach? {
+  ) -> MessageViolation? {
     guard let first = name.first else { return .fieldName }
     if first == UInt8(ascii: ":") { return takeControlData(name, value, isTrailer: isTrailer) }
     marks.insert(.others)
@@ -100,7 +100,7 @@ struct MessageCheck {
 
   private mutating func takeControlData(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isTrailer: Bool
-  ) -> MessageBreach? {
+  ) -> MessageViolation? {
     let mark: Marks
     switch name.count {
     case 5 where name.equals(":path"): mark = .path
@@ -138,7 +138,7 @@ struct MessageCheck {
   /// Validates fields that HTTP/2 forbids or that concern the whole request.
   private mutating func takeSpecial(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer
-  ) -> MessageBreach? {
+  ) -> MessageViolation? {
     if name.equals("content-length") {
       guard length < 0, let number = value.wholeNumber else { return .contentLength }
       length = number
@@ -163,7 +163,7 @@ struct MessageCheck {
   /// Validates the end of a header block.
   ///
   /// - Parameter isTrailer: whether it is the trailer section.
-  mutating func endFields(isTrailer: Bool, endsStream: Bool) -> MessageBreach? {
+  mutating func endFields(isTrailer: Bool, endsStream: Bool) -> MessageViolation? {
     if isTrailer { return endsStream ? nil : .endlessTrailers }
     if marks.contains(.isConnect) {
       length = -1
@@ -183,7 +183,7 @@ struct MessageCheck {
   /// Validates the body size against `content-length`.
   ///
   /// - Parameter isWhole: whether the body is complete.
-  func lookAtBody(ofSize size: Int, isWhole: Bool) -> MessageBreach? {
+  func lookAtBody(ofSize size: Int, isWhole: Bool) -> MessageViolation? {
     let size = Int64(size)
     return length < 0 || size == length || (size < length && !isWhole) ? nil : .contentLength
   }
@@ -230,7 +230,7 @@ extension UnsafeRawBufferPointer {
 ///
 /// The memory is shared by the sessions of one thread (`RequestStreamPool`), so each session settles its block
 /// before the next one runs.
-struct FieldBlock {
+struct FieldBuffer {
   /// The size of the memory in bytes. A header list within the limit has fewer bytes when packed.
   static let capacity = HTTP2Limits.maxHeaderListSize
 

@@ -31,7 +31,7 @@ public final class RequestStream {
   @exclusivity(unchecked) public internal(set) var isRefused = false
 
   /// The violation of HTTP/2 for which the stream was reset.
-  @exclusivity(unchecked) public internal(set) var breach: MessageBreach?
+  @exclusivity(unchecked) public internal(set) var breach: MessageViolation?
 
   /// Whether the stream was reported as an event and must not be reported again.
   @exclusivity(unchecked) public internal(set) var isReported = false
@@ -40,7 +40,7 @@ public final class RequestStream {
   @exclusivity(unchecked) var resetSent: HTTP2ErrorCode?
 
   /// The validation of the request.
-  @exclusivity(unchecked) var check = MessageCheck()
+  @exclusivity(unchecked) var check = MessageValidator()
 
   /// Whether the header block is complete.
   @exclusivity(unchecked) var hasHeaders = false
@@ -52,10 +52,10 @@ public final class RequestStream {
   @exclusivity(unchecked) var index = 0
 
   /// The response's body, if it has one.
-  @exclusivity(unchecked) var answer: AnswerBody?
+  @exclusivity(unchecked) var answer: ResponseBodyParts?
 
   /// Body bytes withheld from the stream's flow-control window.
-  @exclusivity(unchecked) var heldBack = 0
+  @exclusivity(unchecked) var withheldBytes = 0
 
   /// Moves the request out for processing, which avoids retaining its buffers. Call `putBack` afterwards.
   public func takeRequest() -> HTTPRequest {
@@ -77,12 +77,12 @@ public final class RequestStream {
     isOverdue = false
     isRefused = false
     breach = nil
-    check = MessageCheck()
+    check = MessageValidator()
     hasHeaders = false
     looks = 0
     resetSent = nil
     answer = nil
-    heldBack = 0
+    withheldBytes = 0
   }
 }
 
@@ -98,16 +98,16 @@ public final class RequestStreamPool {
   /// The free objects, each retained once.
   @exclusivity(unchecked) private var free: [Unmanaged<RequestStream>] = []
   /// The allocator for nghttp2's small objects.
-  let small = SmallBlocks()
+  let small = FreeListAllocator()
   /// The buffer in which a session assembles a frame (`SessionMemory`).
   let frameBlock = UnsafeMutableRawPointer.allocate(byteCount: SessionMemory.frameSize, alignment: 16)
   /// The stream table of an ended session, kept for the next one to avoid another `mmap`.
   @exclusivity(unchecked) var spareTable: UnsafeMutableRawPointer?
   /// The buffer for the fields of the header block being received.
-  let fieldBlock = UnsafeMutableRawPointer.allocate(byteCount: FieldBlock.capacity, alignment: 16)
+  let fieldBlock = UnsafeMutableRawPointer.allocate(byteCount: FieldBuffer.capacity, alignment: 16)
 
   /// Rewrites HEADERS frames with Huffman-coded strings.
-  let plainHeaders = PlainHeaders()
+  let plainHeaders = HuffmanExpander()
 
   /// Creates an empty pool.
   public init() {}
@@ -132,7 +132,7 @@ public final class RequestStreamPool {
 }
 
 /// The body of a response, sent in one or more parts.
-struct AnswerBody {
+struct ResponseBodyParts {
   /// The next step for nghttp2's data provider.
   enum Step {
     /// The number of bytes to send; the last bytes carry END_STREAM.

@@ -73,8 +73,8 @@ public struct HeaderList: Sendable, Equatable {
   ) {
     let lengths = UInt32(truncatingIfNeeded: name.count | value.count &<< 16).littleEndian
     target.storeBytes(of: lengths, as: UInt32.self)
-    (target + 4).copyText(name)
-    (target + (4 &+ name.count)).copyText(value)
+    (target + 4).copyShortBytes(name)
+    (target + (4 &+ name.count)).copyShortBytes(value)
   }
 
   /// Appends a field given as text.
@@ -170,7 +170,7 @@ extension UnsafeMutableRawPointer {
   /// Copies the bytes of a name or a value. Most have 4 to 32 bytes, which are copied as two possibly overlapping
   /// words without a call.
   @inlinable @inline(__always)
-  func copyText(_ text: UnsafeRawBufferPointer) {
+  func copyShortBytes(_ text: UnsafeRawBufferPointer) {
     guard let source = text.baseAddress else { return }
     switch text.count {
     case 16...32: copyEnds(of: source, text.count, as: SIMD16<UInt8>.self)

@@ -45,15 +45,15 @@ extension UnsafeRawBufferPointer {
     // Most names and values have 4 to 16 bytes, compared as two possibly overlapping words. Those of the literal are
     // known at compile time.
     switch count {
-    case 8...16: return hasWord(UInt64.self, of: other, at: 0, and: count &- 8)
-    case 4..<8: return hasWord(UInt32.self, of: other, at: 0, and: count &- 4)
+    case 8...16: return hasEqualWords(UInt64.self, of: other, at: 0, and: count &- 8)
+    case 4..<8: return hasEqualWords(UInt32.self, of: other, at: 0, and: count &- 4)
     default: return elementsEqual(other)
     }
   }
 
   /// Returns whether the words at two offsets are the same in both buffers.
   @inlinable @inline(__always)
-  func hasWord<Word: FixedWidthInteger & BitwiseCopyable>(
+  func hasEqualWords<Word: FixedWidthInteger & BitwiseCopyable>(
     _: Word.Type, of other: UnsafeRawBufferPointer, at first: Int, and second: Int
   ) -> Bool {
     loadUnaligned(fromByteOffset: first, as: Word.self) == other.loadUnaligned(fromByteOffset: first, as: Word.self)
@@ -101,7 +101,7 @@ extension UInt64 {
 
   /// The bit of each byte that is set in lower-case letters and in digits but not in upper-case letters.
   @inlinable @inline(__always)
-  package static var smallLetters: UInt64 { 0x2020_2020_2020_2020 }
+  package static var lowercaseBits: UInt64 { 0x2020_2020_2020_2020 }
 
   /// Returns the highest bit of each byte that is in a range. All bytes and both bounds must be below 0x80.
   ///

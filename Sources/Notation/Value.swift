@@ -1,5 +1,5 @@
 /// An invalid value of a setting. The code that catches the error knows the setting.
-public struct BadValue: Error, Equatable, Sendable {
+public struct InvalidSettingValue: Error, Equatable, Sendable {
   /// The invalid value.
   public let value: String
   /// A description of the valid values, to follow "it takes".
@@ -12,31 +12,32 @@ public struct BadValue: Error, Equatable, Sendable {
   }
 }
 
-/// Parses the values of settings from text. Each function throws `BadValue` with a description of the valid values.
+/// Parses the values of settings from text. Each function throws `InvalidSettingValue` with a description of the
+/// valid values.
 public enum Value {
   /// Parses an integer.
-  public static func whole(_ text: String, in range: ClosedRange<Int>) throws(BadValue) -> Int {
+  public static func whole(_ text: String, in range: ClosedRange<Int>) throws(InvalidSettingValue) -> Int {
     guard let number = Int(text), range.contains(number) else {
       let limits =
         range.upperBound == .max ? "from \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
-      throw BadValue(value: text, allowed: "a whole number \(limits)")
+      throw InvalidSettingValue(value: text, allowed: "a whole number \(limits)")
     }
     return number
   }
 
   /// Parses a number of bytes above zero.
-  public static func size(_ text: String) throws(BadValue) -> Int {
-    guard let size = WrittenSize.bytes(text), size > 0 else {
-      throw BadValue(value: text, allowed: "a size such as 512KiB, 256MiB or 1GiB")
+  public static func size(_ text: String) throws(InvalidSettingValue) -> Int {
+    guard let size = SizeFormat.bytes(text), size > 0 else {
+      throw InvalidSettingValue(value: text, allowed: "a size such as 512KiB, 256MiB or 1GiB")
     }
     return size
   }
 
   /// Parses a duration of at least zero, or above zero if `isPositive`.
-  public static func duration(_ text: String, isPositive: Bool = false) throws(BadValue) -> Duration {
-    guard let duration = WrittenDuration.duration(text), isPositive ? duration > .zero : duration >= .zero else {
+  public static func duration(_ text: String, isPositive: Bool = false) throws(InvalidSettingValue) -> Duration {
+    guard let duration = DurationFormat.duration(text), isPositive ? duration > .zero : duration >= .zero else {
       let allowed = "a duration such as 500ms, 5s, 2m or 1h"
-      throw BadValue(value: text, allowed: isPositive ? allowed + ", longer than zero" : allowed)
+      throw InvalidSettingValue(value: text, allowed: isPositive ? allowed + ", longer than zero" : allowed)
     }
     return duration
   }
@@ -44,20 +45,20 @@ public enum Value {
   /// Parses the raw value of an enumeration.
   public static func word<Choice: RawRepresentable<String> & CaseIterable>(
     _ text: String, of type: Choice.Type
-  ) throws(BadValue) -> Choice {
+  ) throws(InvalidSettingValue) -> Choice {
     guard let choice = Choice(rawValue: text) else {
-      throw BadValue(value: text, allowed: type.allCases.map(\.rawValue).spokenChoice)
+      throw InvalidSettingValue(value: text, allowed: type.allCases.map(\.rawValue).joinedWithOr)
     }
     return choice
   }
 
   /// Parses a Boolean in every spelling of YAML 1.1, except `y` and `n`: for `throttle_on_4xx: off` some YAML
   /// emitters write a Boolean and others a string.
-  public static func flag(_ text: String) throws(BadValue) -> Bool {
+  public static func flag(_ text: String) throws(InvalidSettingValue) -> Bool {
     switch text.lowercased() {
     case "on", "true", "yes": return true
     case "off", "false", "no": return false
-    default: throw BadValue(value: text, allowed: "on or off")
+    default: throw InvalidSettingValue(value: text, allowed: "on or off")
     }
   }
 
@@ -67,8 +68,8 @@ public enum Value {
   }
 
   /// Returns a text that is not empty.
-  public static func notEmpty(_ text: String, allowed: String) throws(BadValue) -> String {
-    guard !text.isEmpty else { throw BadValue(value: text, allowed: allowed) }
+  public static func notEmpty(_ text: String, allowed: String) throws(InvalidSettingValue) -> String {
+    guard !text.isEmpty else { throw InvalidSettingValue(value: text, allowed: allowed) }
     return text
   }
 }
@@ -87,7 +88,7 @@ extension String {
 }
 
 /// Parses sizes in bytes.
-public enum WrittenSize {
+public enum SizeFormat {
   /// Parses a number, decimals allowed, with one of the units `B K KiB M MiB G GiB` (each 1024 times the previous
   /// one) or without a unit. Nil if the text is invalid, or for 8 EiB or more.
   public static func bytes(_ text: some StringProtocol) -> Int? {
@@ -147,7 +148,7 @@ public enum Spelling {
 
 extension [String] {
   /// The elements as text, such as `a, b or c`.
-  public var spokenChoice: String {
+  public var joinedWithOr: String {
     guard let last, count > 1 else { return first ?? "" }
     return dropLast().joined(separator: ", ") + " or " + last
   }

@@ -59,9 +59,9 @@ public struct CertificateAuthority: Sendable {
   ///   - permitted: the only domains its certificates may contain.
   ///   - valid: the validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
-  public init(commonName: String, permitted: PermittedNames, valid: ClosedRange<Int64>) throws {
+  public init(commonName: String, permitted: NameConstraints, valid: ClosedRange<Int64>) throws {
     key = try ES256PrivateKey()
-    let draft = try CertificateDraft(
+    let draft = try CertificateBuilder(
       key: key.publicKey, subject: [(NID_organizationName, Self.organization), (NID_commonName, commonName)],
       valid: valid)
     try draft.add(NID_basic_constraints, "critical,CA:TRUE,pathlen:0", issuer: nil)
@@ -117,10 +117,10 @@ public struct CertificateAuthority: Sendable {
 
   private func issue(
     subject: [(attribute: Int32, text: String)], purpose: String, valid: ClosedRange<Int64>,
-    extensions: (CertificateDraft) throws -> Void
+    extensions: (CertificateBuilder) throws -> Void
   ) throws -> Issued {
     let leafKey = try ES256PrivateKey()
-    let draft = try CertificateDraft(key: leafKey.publicKey, subject: subject, valid: valid)
+    let draft = try CertificateBuilder(key: leafKey.publicKey, subject: subject, valid: valid)
     try draft.add(NID_basic_constraints, "critical,CA:FALSE", issuer: certificate)
     try draft.add(NID_key_usage, "critical,digitalSignature", issuer: certificate)
     try draft.add(NID_ext_key_usage, purpose, issuer: certificate)
@@ -163,7 +163,7 @@ extension CertificateAuthority {
   /// - Parameter now: milliseconds since 1970, by the clock of the clients.
   /// - Throws: `TLSError` if OpenSSL fails.
   public static func issueUntrustedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
-    var permitted = PermittedNames()
+    var permitted = NameConstraints()
     for name in names { permitted.add(name) }
     let stranger = try CertificateAuthority(
       commonName: "apns-mock untrusted CA", permitted: permitted, valid: present(now))

@@ -8,7 +8,7 @@ public final class TLSConnection {
   public enum Handshake {
     /// More bytes from the peer are needed.
     case waiting
-    /// The ClientHello was received and `stopsAfterGreeting` is set: `proceed` continues. Nothing was sent yet.
+    /// The ClientHello was received and `stopsAfterClientHello` is set: `proceed` continues. Nothing was sent yet.
     case greeted
     /// The handshake is complete.
     case done
@@ -27,9 +27,9 @@ public final class TLSConnection {
   // Freed in deinit together with the BIO, which `SSL_set_bio` transferred to it. `cipherText`, to which the BIO
   // refers, is released afterwards.
   let ssl: OpaquePointer
-  private let cipherText = CipherText()
+  private let cipherText = CiphertextBuffers()
   /// Whether all received bytes were read, so that another read is useless until more arrive.
-  private var isDry = false
+  private var isInputDrained = false
 
   /// Creates the server side of a connection.
   ///
@@ -54,8 +54,8 @@ public final class TLSConnection {
         X509_VERIFY_PARAM_set1_host(parameters, serverName, serverName.utf8.count) == 1
       else { throw TLSError("cannot use \(serverName) as a server name") }
     }
-    if context.takesAnyCertificate {
-      // Only the chain is verified then; `peerBears` checks the name.
+    if context.acceptsAnyCertificate {
+      // Only the chain is verified then; `peerCertificateContains` checks the name.
       X509_VERIFY_PARAM_set1_host(parameters, nil, 0)
       X509_VERIFY_PARAM_set1_ip(parameters, nil, 0)
     }
@@ -77,7 +77,7 @@ public final class TLSConnection {
   /// Receives ciphertext from the peer for `handshake` or `read` to process: from `bytes` itself during `work`, and
   /// afterwards from a copy of the rest.
   public func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
-    isDry = false
+    isInputDrained = false
     return try cipherText.receive(bytes, while: work)
   }
 
@@ -104,7 +104,7 @@ public final class TLSConnection {
   ///
   /// - Throws: `TLSError` if the peer violated the protocol or sent an alert.
   public func read(into buffer: UnsafeMutableRawBufferPointer) throws -> ReadResult {
-    guard !isDry else { return .waiting }
+    guard !isInputDrained else { return .waiting }
     var filled = 0
     while filled < buffer.count {
       forgetErrors()
@@ -114,8 +114,8 @@ public final class TLSConnection {
         filled += Int(count)
         // OpenSSL reads one record per call. Once all received bytes are read, another call would return nothing,
         // and cost a seventh of the time of a small read.
-        isDry = filled < buffer.count && cipherText.isRead
-        if isDry { break }
+        isInputDrained = filled < buffer.count && cipherText.isRead
+        if isInputDrained { break }
         continue
       }
       let error = SSL_get_error(ssl, count)
@@ -165,11 +165,11 @@ public final class TLSConnection {
 
   /// Whether a server's handshake stops after the ClientHello, so that the caller can inspect `serverName` and
   /// `offeredProtocols` before it continues. Must be set before the handshake; false by default.
-  public var stopsAfterGreeting = false {
+  public var stopsAfterClientHello = false {
     didSet {
       guard SSL_is_server(ssl) == 1 else { return }
       // Unretained: OpenSSL calls back only inside calls of this object.
-      let owner = stopsAfterGreeting ? Unmanaged.passUnretained(self).toOpaque() : nil
+      let owner = stopsAfterClientHello ? Unmanaged.passUnretained(self).toOpaque() : nil
       SSL_set_cert_cb(
         ssl,
         owner.map { _ in
@@ -219,8 +219,8 @@ public final class TLSConnection {
   private static let protocolNames: UInt32 = 16
 
   /// Called when OpenSSL has parsed a ClientHello, before it is processed.
-  static func greetingCame(_ ssl: OpaquePointer?) {
-    guard let connection = owner(of: ssl), connection.stopsAfterGreeting else { return }
+  static func didReceiveClientHello(_ ssl: OpaquePointer?) {
+    guard let connection = owner(of: ssl), connection.stopsAfterClientHello else { return }
     var data: UnsafePointer<UInt8>?
     var count = 0
     guard SSL_client_hello_get0_ext(ssl, protocolNames, &data, &count) == 1, count > 2 else { return }
@@ -279,7 +279,7 @@ public final class TLSConnection {
   }
 
   /// Whether the peer's certificate contains a host name or IP address among its subject alternative names.
-  public func peerBears(_ name: String) -> Bool {
+  public func peerCertificateContains(_ name: String) -> Bool {
     guard let certificate = SSL_get1_peer_certificate(ssl) else { return false }
     defer {
       X509_free(certificate)
@@ -291,7 +291,7 @@ public final class TLSConnection {
   }
 
   /// The first error in the peer's certificate chain; nil if there is none, or the peer sent no certificate.
-  public var peerFault: CertificateFault? {
+  public var peerCertificateFault: CertificateFault? {
     let code = SSL_get_verify_result(ssl)
     return code == Int(X509_V_OK) ? nil : CertificateFault(code: Int32(truncatingIfNeeded: code))
   }
@@ -303,6 +303,6 @@ public final class TLSConnection {
   }
 
   private func failure(_ what: String) -> TLSError {
-    TLSError(peerFault.map { "\(what) (the peer's certificate: \($0.text))" } ?? what)
+    TLSError(peerCertificateFault.map { "\(what) (the peer's certificate: \($0.text))" } ?? what)
   }
 }

@@ -24,7 +24,7 @@ public final class TLSContext: Sendable {
   // SSL created from it holds a reference.
   nonisolated(unsafe) let pointer: OpaquePointer
   /// Whether connections accept a peer that is not trusted.
-  let takesAnyCertificate: Bool
+  let acceptsAnyCertificate: Bool
 
   /// Creates a server context with the properties of APNs (Protocol.md, section 1.2): TLS 1.2 and 1.3, only `h2` in
   /// ALPN, client certificates always requested and never required.
@@ -36,7 +36,7 @@ public final class TLSContext: Sendable {
   ///     not sent, so that a client sends any certificate it has, and one of another CA is rejected with a TLS alert.
   /// - Throws: `TLSError` that names the file.
   public init(serverCertificateChain certificateChain: String, privateKey: String, clientAuthorities: [String]) throws {
-    takesAnyCertificate = false
+    acceptsAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
     guard SSL_CTX_use_certificate_chain_file(pointer, certificateChain) == 1 else {
       throw TLSError("cannot use the certificate chain in \(certificateChain)")
@@ -52,7 +52,7 @@ public final class TLSContext: Sendable {
   ///
   /// - Throws: `TLSError` if certificate and key do not match, or a file cannot be read.
   public init(server identity: ServerIdentity, clientAuthorities: [String] = []) throws {
-    takesAnyCertificate = false
+    acceptsAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
     guard let leaf = identity.chain.first, let others = OPENSSL_sk_new_null() else {
       throw TLSError("a server cannot do without a certificate")
@@ -94,7 +94,7 @@ public final class TLSContext: Sendable {
     SSL_CTX_set_client_hello_cb(
       pointer,
       { ssl, _, _ in
-        TLSConnection.greetingCame(ssl)
+        TLSConnection.didReceiveClientHello(ssl)
         return SSL_CLIENT_HELLO_SUCCESS
       }, nil)
     SSL_CTX_set_info_callback(pointer) { ssl, event, _ in
@@ -106,14 +106,14 @@ public final class TLSContext: Sendable {
   ///
   /// - Parameters:
   ///   - certificate: the paths of a client certificate chain and its key, if the provider uses one.
-  ///   - takesAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerFault` and `peerBears`
-  ///     then report whether it is trusted. Send nothing confidential before that.
+  ///   - takesAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
+  ///     `peerCertificateContains` then report whether it is trusted. Send nothing confidential before that.
   /// - Throws: `TLSError` that names the file.
   public init(
     clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil,
-    takesAnyCertificate: Bool = false
+    acceptsAnyCertificate: Bool = false
   ) throws {
-    self.takesAnyCertificate = takesAnyCertificate
+    self.acceptsAnyCertificate = acceptsAnyCertificate
     pointer = try Self.make(TLS_client_method())
     for path in authorities where SSL_CTX_load_verify_locations(pointer, path, nil) != 1 {
       throw TLSError("cannot read certificate authorities from \(path)")
@@ -126,7 +126,7 @@ public final class TLSContext: Sendable {
         throw TLSError("cannot use the private key in \(certificate.key) with the certificate in \(certificate.chain)")
       }
     }
-    SSL_CTX_set_verify(pointer, takesAnyCertificate ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
+    SSL_CTX_set_verify(pointer, acceptsAnyCertificate ? SSL_VERIFY_NONE : SSL_VERIFY_PEER, nil)
     SSL_CTX_set_alpn_protos(pointer, Self.alpn, UInt32(Self.alpn.count))
   }
 

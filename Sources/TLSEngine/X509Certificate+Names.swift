@@ -89,8 +89,8 @@ extension X509Certificate {
   /// extension that would become empty is omitted.
   ///
   /// - Throws: `TLSError` if there are no name constraints, or OpenSSL fails.
-  func draftWithoutAddressConstraints() throws -> CertificateDraft {
-    let draft = try CertificateDraft(copying: self)
+  func draftWithoutAddressConstraints() throws -> CertificateBuilder {
+    let draft = try CertificateBuilder(copying: self)
     let isChanged = try withNameConstraints { constraints in
       Self.removeAddresses(from: &constraints.pointee.permittedSubtrees)
       Self.removeAddresses(from: &constraints.pointee.excludedSubtrees)
@@ -141,7 +141,7 @@ extension X509Certificate {
 /// A client that trusts the authority of a mock server trusts it for these names only, which limits the damage of a
 /// leaked key. Addresses are not constrained: BoringSSL rejects every chain with constraints on IP addresses
 /// ("unsupported name constraint type").
-public struct PermittedNames: Sendable, Equatable {
+public struct NameConstraints: Sendable, Equatable {
   /// The permitted domains; each includes its subdomains.
   public private(set) var domains: [String] = []
 

@@ -117,7 +117,7 @@ public final class X509Certificate: Sendable {
     }
     // OpenSSL checks only whole certificates, so this uses a temporary self-signed one with this name.
     let key = try ES256PrivateKey()
-    let draft = try CertificateDraft(key: key.publicKey, subject: [], valid: 0...0)
+    let draft = try CertificateBuilder(key: key.publicKey, subject: [], valid: 0...0)
     try draft.add(NID_subject_alt_name, name.extensionText, issuer: nil)
     let bearer = try draft.signed(by: key, issuer: nil)
     // Makes OpenSSL parse the certificate's extensions: the check uses only cached values.

@@ -73,7 +73,7 @@ import Notation
   @Test(arguments: refused)
   func aBadValueSaysWhatIsAllowed(_ setting: APNSSetting, _ value: String, allowed: String) {
     var settings = APNSSettings()
-    let error = #expect(throws: BadValue.self) { try settings.set(setting, to: value) }
+    let error = #expect(throws: InvalidSettingValue.self) { try settings.set(setting, to: value) }
     #expect(error?.allowed.contains(allowed) == true, "\(String(describing: error))")
   }
 }

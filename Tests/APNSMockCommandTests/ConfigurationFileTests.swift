@@ -10,7 +10,7 @@ import Testing
     SettingSources(file: ConfigurationFile(path: "mock.yaml", yaml: yaml)).merged()
   }
 
-  @Test func everythingInItIsHeard() {
+  @Test func readsAllSettings() {
     let merged = Self.merged(
       """
       # what this team uses

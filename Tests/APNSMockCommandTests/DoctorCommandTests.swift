@@ -20,7 +20,7 @@ import Notation
     }
   }
 
-  @Test func theExitCodeTellsScripts() async throws {
+  @Test func exitCodesDistinguishFailures() async throws {
     try await RunningMock.run { mock in
       let flags = ["--admin", mock.admin.description, "--certs", mock.certificates.path]
       let client = mock.certificates.clientPath
@@ -42,11 +42,11 @@ import Notation
     ["--token", "a.b.c", "--key", "k.p8"], ["--key", "k.p8", "--cert", "c.pem"], ["--cert-key", "k.pem"],
     ["--server-name", ""], ["--timeout", "soon"], ["--timeout", "0s"],
   ])
-  func whatContradictsItselfIsUsage(arguments: [String]) {
+  func contradictoryOptionsAreUsageErrors(arguments: [String]) {
     #expect(throws: (any Error).self) { try Doctor.parse(arguments) }
   }
 
-  @Test func whatIsSaidIsOnLinesOfItsOwn() {
+  @Test func findingsAreEscapedAndIndented() {
     let failed = DoctorFinding.failed(.name, "bad\nname", repair: "do\u{1B}[2Jthis")
     #expect(failed.text(coloured: false) == "✗ name      bad\\nname\n            → do\\u{1B}[2Jthis")
     #expect(DoctorFinding.passed(.resolve, "ok").text(coloured: true) == "\u{1B}[32m✓\u{1B}[0m DNS       ok")

@@ -14,11 +14,11 @@ import Testing
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String? = nil,
     known: KnownServer? = nil, patience: Duration = .seconds(10)
-  ) async throws -> Diagnosis {
-    let examination = Examination(
+  ) async throws -> DiagnosisReport {
+    let diagnosis = Diagnosis(
       endpoint: endpoint, serverName: name, authority: authority, topic: "com.example.app", known: known,
       patience: patience)
-    return Diagnosis(findings: try await examination.findings())
+    return DiagnosisReport(findings: try await diagnosis.findings())
   }
 
   @Test func allIsWell() async throws {
@@ -102,7 +102,7 @@ import Testing
     ("SSH-2.0-OpenSSH_9.6\r\n", "not TLS and begins with 53 53 48", "another service uses this port"),
   ])
   func plainText(answer: String, seen: String, repair: String) async throws {
-    try await OtherServer.run(.plain(Array(answer.utf8))) { endpoint in
+    try await ForeignServer.run(.plain(Array(answer.utf8))) { endpoint in
       let diagnosis = try await Self.examine(endpoint)
       #expect(diagnosis.failed == [.tls])
       #expect(diagnosis.seen(.tls).contains(seen))
@@ -114,8 +114,8 @@ import Testing
   @Test func aPortThatLeadsNowhere() async throws {
     // Connecting must succeed before the timeout, which the silent server then exhausts: long enough for a busy
     // machine.
-    for (manner, seen) in [(OtherServer.Manner.closing, "accepts and closes"), (.silent, "without a response")] {
-      try await OtherServer.run(manner) { endpoint in
+    for (manner, seen) in [(ForeignServer.Behavior.closing, "accepts and closes"), (.silent, "without a response")] {
+      try await ForeignServer.run(manner) { endpoint in
         let diagnosis = try await Self.examine(endpoint, patience: .seconds(3))
         #expect(diagnosis.failed == [.tls])
         #expect(diagnosis.seen(.tls).contains(seen), "\(diagnosis)")

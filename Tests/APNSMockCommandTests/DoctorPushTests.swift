@@ -104,7 +104,7 @@ import Testing
     }
   }
 
-  @Test func aServersClockThatWasMovedWhereNoAdminAPITells() async throws {
+  @Test func movedClockWithoutAdminAPI() async throws {
     try await RunningMock.run { mock in
       mock.server.state.clock.advance(by: 7_200_000)
       let diagnosis = try await mock.examine(isKnown: false)
@@ -114,7 +114,7 @@ import Testing
     }
   }
 
-  @Test func aClockThatIsALittleOffAndStands() async throws {
+  @Test func frozenClockSlightlyOff() async throws {
     try await RunningMock.run { mock in
       mock.server.state.clock.freeze(at: ServerClock().now + 600_000)
       let diagnosis = try await mock.examine()
@@ -223,7 +223,7 @@ import Testing
     }
   }
 
-  @Test func nothingToPushBy() async throws {
+  @Test func withoutCredentialsThePushIsSkipped() async throws {
     try await RunningMock.run { mock in
       let diagnosis = try await mock.examine { $0.credential = nil }
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")

@@ -15,12 +15,12 @@ import Testing
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String?,
     patience: Duration = .seconds(10)
-  ) async throws -> Diagnosis {
+  ) async throws -> DiagnosisReport {
     let token = try Credential(jwt: "e30.e30.")
-    let examination = Examination(
+    let diagnosis = Diagnosis(
       endpoint: endpoint, serverName: name, authority: authority, credential: token, topic: "com.example.app",
       patience: patience)
-    return Diagnosis(findings: try await examination.findings())
+    return DiagnosisReport(findings: try await diagnosis.findings())
   }
 
   // MARK: - Chain
@@ -49,7 +49,7 @@ import Testing
       subject: "/CN=Apple Public Server RSA CA 12 - G1/O=Apple Inc./C=US", name: "api.sandbox.push.apple.com",
       chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
-    try await OtherServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
+    try await ForeignServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, as: "api.sandbox.push.apple.com", trusting: nil)
       #expect(diagnosis.failed == [.chain], "\(diagnosis)")
       #expect(diagnosis.seen(.chain).contains("this is Apple's own server"))
@@ -58,13 +58,13 @@ import Testing
     }
   }
 
-  @Test func somebodyElsesServer() async throws {
+  @Test func certificateOfAnotherService() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
     try await OpenSSLTool.makeCertificate(
       subject: "/CN=proxy/O=Corporate", name: "localhost", chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
-    try await OtherServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
+    try await ForeignServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, trusting: nil)
       #expect(diagnosis.failed == [.chain], "\(diagnosis)")
       #expect(diagnosis.repair(.chain).contains("another service, or a proxy"))
@@ -75,7 +75,7 @@ import Testing
   @Test(arguments: [(-10 as Int64, -1 as Int64, "expired"), (1, 10, "not yet valid")])
   func aCertificateOutOfItsTime(from: Int64, to: Int64, words: String) async throws {
     let certificate = try ServerCertificate(days: from...to)
-    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+    try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
       #expect(diagnosis.failed == [.chain], "\(diagnosis)")
       #expect(diagnosis.seen(.chain).contains(words))
@@ -85,9 +85,9 @@ import Testing
     }
   }
 
-  @Test func aNameThatItsCAMayNotVouchFor() async throws {
+  @Test func nameOutsideTheCAsConstraints() async throws {
     let certificate = try ServerCertificate(permitted: ["internal"])
-    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+    try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
       #expect(diagnosis.failed == [.chain], "\(diagnosis)")
       #expect(diagnosis.repair(.chain).contains("apns-mock certs --new-ca --san NAME"))
@@ -102,7 +102,7 @@ import Testing
       "-subj", "/O=apns-mock/CN=somebody's CA", "-addext", "keyUsage=critical,keyCertSign",
       "-addext", "nameConstraints=critical,permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0",
     ])
-    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+    try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
       #expect(diagnosis.failed.contains(.chain), "\(diagnosis)")
       #expect(diagnosis.seen(.chain).contains("\(certificate.authority) has IP addresses among its name constraints"))
@@ -153,7 +153,7 @@ import Testing
   @Test func settingsThatAreNotThoseOfAPNs() async throws {
     let certificate = try ServerCertificate()
     let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]
-    try await OtherServer.run(.tls(try certificate.context, settings)) { endpoint in
+    try await ForeignServer.run(.tls(try certificate.context, settings)) { endpoint in
       let diagnosis = try await Self.examine(
         endpoint, trusting: certificate.authority, patience: .seconds(3))
       #expect(diagnosis.failed.first == .settings, "\(diagnosis)")
@@ -164,7 +164,7 @@ import Testing
 
   @Test func noSettings() async throws {
     let certificate = try ServerCertificate()
-    try await OtherServer.run(.tls(try certificate.context, [])) { endpoint in
+    try await ForeignServer.run(.tls(try certificate.context, [])) { endpoint in
       let diagnosis = try await Self.examine(
         endpoint, trusting: certificate.authority, patience: .seconds(3))
       #expect(diagnosis.failed == [.settings], "\(diagnosis)")
@@ -174,7 +174,7 @@ import Testing
 
   @Test func noAnswer() async throws {
     let certificate = try ServerCertificate()
-    try await OtherServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
+    try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(
         endpoint, trusting: certificate.authority, patience: .seconds(3))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")

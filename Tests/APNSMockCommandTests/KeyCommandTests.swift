@@ -58,7 +58,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatWasNeverToldIsNoErrorAtRemoval() async throws {
+  @Test func removingAKeyTheServerLacksSucceeds() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("key.pem", try ES256PrivateKey().publicKey.pem)
     try await RunningMock.run { mock in
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func aServerThatWasNamedAndIsNotThereIsAnErrorAfterTheFileIsWritten() async throws {
+  @Test func unreachableNamedServerFailsAfterWritingTheFile() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("key.pem", try ES256PrivateKey().publicKey.pem)
     let error = try await #require(throws: CommandFailure.self) {
@@ -104,7 +104,7 @@ import Testing
     ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "damaged or encrypted"),
     ("-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n", "the public key is damaged"),
   ])
-  func whatIsNoKeyIsSaidWithItsFile(content: String, words: String) throws {
+  func invalidKeyFilesAreReported(content: String, words: String) throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("key.p8", content)
     let error = try #require(throws: CommandFailure.self) { try AppleKeyFile.publicKey(at: file) }
@@ -162,14 +162,14 @@ import Testing
 
   // MARK: - Running server
 
-  @Test func aServerThatNobodyNamedMayBeAway() async throws {
+  @Test func unreachableServerIsAnErrorOnlyIfNamed() async throws {
     let flags = try ServerFlags.parse([])
     for variables in [["APNS_MOCK_ADMIN": "127.0.0.1:1"], ["APNS_MOCK_PORT_FILE": "/nowhere/ports.json"]] {
-      let neighbour = try NeighbouringServer(flags, environment: variables)
+      let neighbour = try OptionalServer(flags, environment: variables)
       #expect(try await neighbour.request(.GET, "/readyz") == nil)
       #expect(try await neighbour.authorityFingerprint() == nil)
     }
-    let named = try NeighbouringServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
+    let named = try OptionalServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
     await #expect(throws: CommandFailure.self) { try await named.request(.GET, "/readyz") }
   }
 

@@ -6,7 +6,7 @@ import Testing
 
 /// The queue between loggers and standard error.
 @Suite(.timeLimit(.minutes(1))) struct LogPipeTests {
-  @Test func aStreamThatBlocksStopsNobodyWhoLogs() {
+  @Test func blockedStreamDoesNotBlockLogging() {
     let stream = Stream()
     let pipe = LogPipe(capacity: 10) { stream.write($0) }
     // The first lines are being written, or wait in the queue; none of these calls blocks.
@@ -40,7 +40,7 @@ import Testing
     #expect(stream.writes.allSatisfy { $0.hasSuffix("\n") && $0.utf8.count <= 4096 })
   }
 
-  @Test func aFlushEndsThoughNobodyReads() {
+  @Test func flushEndsWithoutAReader() {
     let stream = Stream()
     let pipe = LogPipe { stream.write($0) }
     pipe.write(Array("a\n".utf8), gap: Self.gap)

@@ -64,7 +64,7 @@ import Testing
   }
 
   @Test(arguments: [[], [""], [" ", "\t"]])
-  func whatSaysNothingIsNoFilter(_ words: [String]) throws {
+  func emptyArgumentsAreNoFilter(_ words: [String]) throws {
     #expect(try FilterArguments.parse(words).isEmpty)
     #expect(throws: (any Error).self) { try Remove.parse(words) }
   }
@@ -136,9 +136,9 @@ import Testing
     #expect(CommandFailure(.usage, lines: ["a:1:1: \u{7}\nb"]).lines == [#"a:1:1: \u{07}\nb"#])
   }
 
-  @Test func whatIsNotForeseenEndsWithOne() {
-    struct Surprise: Error {}
-    #expect(Ending(of: Surprise()).status == .failed)
+  @Test func unexpectedErrorsExitWithOne() {
+    struct UnexpectedError: Error {}
+    #expect(Ending(of: UnexpectedError()).status == .failed)
     #expect(Ending(of: ExitCode(3)) == Ending(status: .timedOut))
   }
 }

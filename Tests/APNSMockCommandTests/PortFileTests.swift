@@ -12,7 +12,7 @@ import Testing
     ca: "/c/ca.pem", keyID: "MOCKKEY001", teamID: "MOCKTEAM01", key: "/c/AuthKey_MOCKKEY001.p8", environment: .sandbox,
     seed: 918_273, adminToken: nil)
 
-  @Test func theContentIsTheOneOfTheContract() {
+  @Test func portFileContentIsAsDocumented() {
     #expect(
       String(decoding: Self.example.json, as: UTF8.self) == """
         {"pid":812,"apns":[{"host":"127.0.0.1","port":40123}],"admin":{"host":"127.0.0.1","port":40124},\
@@ -31,7 +31,7 @@ import Testing
     #expect(try PortFile(json: file.json) == file)
   }
 
-  @Test func itIsPrivateAndWholeAndGoesAway() throws {
+  @Test func portFileIsPrivateAtomicAndRemoved() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/ports.json"
     let written = try WrittenPortFile(Self.example, at: path)

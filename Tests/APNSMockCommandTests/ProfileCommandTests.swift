@@ -18,7 +18,7 @@ import Testing
     try await #require(throws: CommandFailure.self) { try await run(arguments, mock) }
   }
 
-  @Test func aProfileIsUsedTurnedAndTakenOff() async throws {
+  @Test func profileIsActivatedAdjustedAndDeactivated() async throws {
     try await RunningMock.run { mock in
       let faults = mock.server.state.faults
       try await Self.run(["profile", "use", "flaky-503?rate=0.5", "--seed", "7", "--ttl", "1h"], mock)
@@ -54,7 +54,7 @@ import Testing
     (["profile", "show", "flaky-503?rate=1"], "without parameters"), (["rule", "rm", "gone"], "gone"),
     (["rule", "explain", "gone"], "gone"), (["rule", "add", "{\"do\": {\"respnd\": {}}}"], "respond"),
   ])
-  func whatCannotBeIsSaid(_ arguments: [String], _ words: String) async throws {
+  func invalidProfileArgumentsAreReported(_ arguments: [String], _ words: String) async throws {
     try await RunningMock.run { mock in
       let failure = try await Self.failure(arguments, mock)
       #expect([.usage, .failed].contains(failure.status))
@@ -87,9 +87,9 @@ import Testing
   func faultsArePausedAndResumed(pause: [String], resume: [String]) async throws {
     try await RunningMock.run { mock in
       try await Self.run(pause, mock)
-      #expect(mock.server.state.faults.selection.isHalted)
+      #expect(mock.server.state.faults.selection.isPaused)
       try await Self.run(resume, mock)
-      #expect(!mock.server.state.faults.selection.isHalted)
+      #expect(!mock.server.state.faults.selection.isPaused)
     }
   }
 

@@ -47,7 +47,7 @@ import Testing
     #expect(settings.configuration.profile?.profile.name == profile)
   }
 
-  @Test func aNameAndATextAreAnError() {
+  @Test func profileNameAndInlineTextAreExclusive() {
     let error = #expect(throws: CommandFailure.self) {
       try Self.settings(["APNS_MOCK_PROFILE": "brownout", "APNS_MOCK_PROFILE_INLINE": Self.good])
     }
@@ -62,7 +62,7 @@ import Testing
     #expect(try Self.settings(["APNS_MOCK_MAGIC_TOKENS": "1"], file: "magic_tokens: no").configuration.magicTokens)
   }
 
-  @Test func knobsAreTurned() throws {
+  @Test func parametersAreSet() throws {
     var settings = try Self.settings(flags: [.profile: ["flaky-503?rate=0.75&streak=2"]])
     _ = try settings.readProfiles()
     let knobs = try #require(settings.configuration.profile?.profile.parameters)
@@ -97,7 +97,7 @@ import Testing
     #expect(error.description == error.lines.joined(separator: "\n"))
   }
 
-  @Test func aBadFileOfTheFolderIsSaidOnceAndAsACompilerDoes() throws {
+  @Test func invalidProfileFileIsReportedOnceWithItsPosition() throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("spoilt.yaml", Self.bad)
     for profile in [nil, "spoilt", "healthy", file] {
@@ -119,7 +119,7 @@ import Testing
     #expect(remarks.warnings.isEmpty && remarks.notices.isEmpty)
   }
 
-  @Test func aFileThatStandsForABuiltInOneIsANoticeAndAnOddOneAWarning() throws {
+  @Test func overridingABuiltInProfileIsANotice() throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("healthy.yaml", "params: {idle: {type: int, default: 1}}\nrules: []\n")
     var settings = try Self.settings(flags: [.profiles: [folder.path]])

@@ -57,19 +57,19 @@ struct RunningMock: Sendable {
 
   /// Returns the diagnosis of `doctor` for this server; `change` modifies the examination.
   func examine(
-    _ credential: Credential? = nil, isKnown: Bool = true, _ change: (inout Examination) -> Void = { _ in }
-  ) async throws -> Diagnosis {
+    _ credential: Credential? = nil, isKnown: Bool = true, _ change: (inout Diagnosis) -> Void = { _ in }
+  ) async throws -> DiagnosisReport {
     let own = try credential ?? self.credential()
-    var examination = Examination(
+    var diagnosis = Diagnosis(
       endpoint: apns, serverName: "localhost", authority: certificates.caPath, credential: own, topic: own.topic,
       known: isKnown ? try await known() : nil)
-    change(&examination)
-    return Diagnosis(findings: try await examination.findings())
+    change(&diagnosis)
+    return DiagnosisReport(findings: try await diagnosis.findings())
   }
 }
 
 /// The findings of one examination, by check.
-struct Diagnosis: CustomStringConvertible {
+struct DiagnosisReport: CustomStringConvertible {
   let findings: [DoctorFinding]
 
   subscript(check: DoctorCheck) -> DoctorFinding? { findings.first { $0.check == check } }

@@ -37,24 +37,24 @@ import Testing
     try RunningServer(ServerFlags.parse(["--admin", admin.description]), environment: environment)
   }
 
-  @Test func theFrontDoorIsFoundByAsking() async throws {
+  @Test func providerAddressComesFromTheServer() async throws {
     try await Self.withServer { server, admin in
       server.state.clock.freeze(at: 1_700_000_000_123)
-      let door = try await FrontDoor(of: Self.running(at: admin), named: nil)
+      let door = try await APNSListenerLocator(of: Self.running(at: admin), named: nil)
       #expect(door.endpoint == server.addresses.first)
       #expect(door.now == 1_700_000_000_123, "provider tokens are dated by the server's clock")
     }
   }
 
-  @Test func aFrontDoorThatIsNamedNeedsNobodyToAsk() async throws {
+  @Test func namedProviderAddressNeedsNoServer() async throws {
     let named = Endpoint(host: "0.0.0.0", port: 9)
     let nobody = try Self.running(at: Endpoint(host: "127.0.0.1", port: 1))
-    let door = try await FrontDoor(of: nobody, named: named)
+    let door = try await APNSListenerLocator(of: nobody, named: named)
     #expect(door.endpoint == Endpoint(host: "127.0.0.1", port: 9))
-    await #expect(throws: CommandFailure.self) { try await FrontDoor(of: nobody, named: nil) }
+    await #expect(throws: CommandFailure.self) { try await APNSListenerLocator(of: nobody, named: nil) }
   }
 
-  @Test func theServersWordsBecomeTheCommands() async throws {
+  @Test func serverErrorsBecomeCommandErrors() async throws {
     try await Self.withServer { _, admin in
       let client = try Self.running(at: admin).client
       let unknownField = try await client.request(.GET, "/api/v1/pushes?statsu=200")
@@ -81,7 +81,7 @@ import Testing
   @Test func aPageOfTheInboxIsUnderstood() async throws {
     try await Self.withServer { server, admin in
       let certificates = server.state.certificates
-      let jwt = try FreshToken(
+      let jwt = try ProviderTokenRequest(
         keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, issuedAt: server.state.clock.now / 1000
       ).signed(withKeyAt: certificates.providerKeyPath)
       let client = PushClient(

@@ -22,7 +22,7 @@ import Testing
     (flags: ["port", "admin"], variables: [], result: 11), (flags: ["admin"], variables: ["admin"], result: 21),
     (flags: [], variables: ["admin"], result: 22), (flags: [], variables: [], result: 8197),
   ])
-  func theOrderIsTheContracts(flags: [String], variables: [String], result: Int) throws {
+  func serverAddressPrecedence(flags: [String], variables: [String], result: Int) throws {
     let folder = try TemporaryFolder()
     var arguments: [String] = []
     if flags.contains("port") { arguments += ["--port-file", try Self.portFile(admin: 11, in: folder)] }
@@ -88,7 +88,7 @@ import Testing
     #expect(error.description.hasPrefix(prefix))
   }
 
-  @Test func nobodyThereIsOneLineThatSaysWhatToDo() async throws {
+  @Test func unreachableServerErrorIsOneLine() async throws {
     // Port 1 is tcpmux, and nothing listens on it here.
     let server = try RunningServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
     let error = try await #require(throws: CommandFailure.self) { try await server.client.request(.GET, "/readyz") }

@@ -84,18 +84,20 @@ import Notation
   @Test(arguments: refused)
   func aBadValueSaysWhatIsAllowed(_ setting: Setting, _ value: String, allowed: String) {
     var settings = ServeSettings()
-    let error = #expect(throws: BadValue.self) { try settings.set(setting, to: [value]) }
+    let error = #expect(throws: InvalidSettingValue.self) { try settings.set(setting, to: [value]) }
     #expect(error?.allowed.contains(allowed) == true, "\(String(describing: error))")
   }
 
   @Test func aSettingThatIsNoListTakesOneValue() {
     var settings = ServeSettings()
-    #expect(throws: BadValue(value: "1, 2", allowed: "one value")) { try settings.set(.seed, to: ["1", "2"]) }
+    #expect(throws: InvalidSettingValue(value: "1, 2", allowed: "one value")) {
+      try settings.set(.seed, to: ["1", "2"])
+    }
   }
 
   @Test func aTokenIsNotRepeatedInTheError() {
     var settings = ServeSettings()
-    let error = #expect(throws: BadValue.self) { try settings.set(.adminToken, to: ["my secret"]) }
+    let error = #expect(throws: InvalidSettingValue.self) { try settings.set(.adminToken, to: ["my secret"]) }
     #expect(error?.value == "…")
   }
 

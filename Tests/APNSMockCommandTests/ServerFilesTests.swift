@@ -38,7 +38,7 @@ import Testing
 
   @Test func aFreshTokenIsAJWTThatTheKeyVerifies() throws {
     let key = try ES256PrivateKey()
-    let jwt = try FreshToken(keyID: "KEY\"1", teamID: "TEAM", issuedAt: 1_700_000_000).signed(with: key)
+    let jwt = try ProviderTokenRequest(keyID: "KEY\"1", teamID: "TEAM", issuedAt: 1_700_000_000).signed(with: key)
     let parts = jwt.split(separator: ".", omittingEmptySubsequences: false)
     #expect(parts.count == 3)
     // {"alg":"ES256","kid":"KEY\"1"} and {"iss":"TEAM","iat":1700000000}
@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test func aKeyFileThatIsNotThereIsNamed() throws {
-    let token = FreshToken(keyID: "K", teamID: "T", issuedAt: 0)
+    let token = ProviderTokenRequest(keyID: "K", teamID: "T", issuedAt: 0)
     let error = try #require(throws: CommandFailure.self) { try token.signed(withKeyAt: "/nowhere/key.p8") }
     #expect(error.status == .usage)
     #expect(error.description.hasPrefix("/nowhere/key.p8: cannot be read: No such file or directory; apns-mock certs"))
@@ -57,7 +57,7 @@ import Testing
   @Test func aKeyFileThatIsNoKeyIsNamed() throws {
     let folder = try TemporaryFolder()
     let path = try folder.file("key.p8", "hello")
-    let token = FreshToken(keyID: "K", teamID: "T", issuedAt: 0)
+    let token = ProviderTokenRequest(keyID: "K", teamID: "T", issuedAt: 0)
     let error = try #require(throws: CommandFailure.self) { try token.signed(withKeyAt: path) }
     #expect(error.status == .usage)
     #expect(error.description.hasPrefix("\(path): "))

@@ -67,7 +67,7 @@ import Testing
     #expect(merged.warnings == ["unknown variable \(name) has no effect: did you mean \(guess)?"])
   }
 
-  @Test func farFromEveryNameThereIsNoGuess() {
+  @Test func noSuggestionForDistantNames() {
     let merged = SettingSources(environment: ["APNS_MOCK_XYZZY": "1"]).merged()
     #expect(merged.warnings == ["unknown variable APNS_MOCK_XYZZY has no effect"])
   }

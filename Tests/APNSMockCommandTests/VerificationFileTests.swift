@@ -52,7 +52,7 @@ import Testing
     (#"{"expect": [], "timeout": "1s", "settle": "2s"}"#, #"{"expect":[],"settle":"2s","timeout":"9s"}"#),
     ("timeout: 1s\nexpect: []", #"{"expect":[],"timeout":"9s"}"#), ("[1]", "[1]"),
   ])
-  func takesAnotherTimeOut(text: String, body: String) throws {
+  func replacesTheTimeout(text: String, body: String) throws {
     let file = try VerificationFile(Array(text.utf8), name: "file")
     #expect(String(decoding: file.body(timeout: "9s"), as: UTF8.self) == body)
     #expect(file.body(timeout: nil) == file.json)
@@ -118,7 +118,7 @@ import Testing
         """)
   }
 
-  @Test func whatNobodyKnowsIsAnError() {
+  @Test func inconclusiveResultIsAnError() {
     let xml = JUnitReport(result: Self.result([], isInconclusive: true), file: "f", time: .zero).xml
     #expect(xml.contains(#"tests="2" failures="0" errors="1""#))
     #expect(xml.contains(#"<error message="3 pushes were dropped"#))

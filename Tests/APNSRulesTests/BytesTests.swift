@@ -69,7 +69,7 @@ import Testing
   }
 
   @Test(arguments: [0, 0x0123_4567, 0x89ab_cdef, 0xa9b8_7f60, .max] as [UInt32])
-  func digitsStandAsTheyAreRead(number: UInt32) {
+  func hexadecimalDigitsAreInTextOrder(number: UInt32) {
     let text = String(number, radix: 16)
     let padded = String(repeating: "0", count: 8 - text.count) + text
     let small = UInt64(digitsOf: number, ten: UInt8(ascii: "a"))

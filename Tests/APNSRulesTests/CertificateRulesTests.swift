@@ -98,14 +98,14 @@ struct CertificateRulesTests {
 
   /// Invalid provider tokens sent with a certificate do not set the latch, and valid ones do not open the stream
   /// allowance.
-  @Test func tokensBesideItLeaveNoTrace() {
+  @Test func tokensSentWithACertificateAreIgnored() {
     var push = TestPush()
     push.useCertificate()
     for age: Int64 in 0..<10 {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - age)")
       expect(push.judge(), nil)
     }
-    #expect(!push.standing.providerTokenAccepted)
+    #expect(!push.authentication.providerTokenAccepted)
   }
 
   /// Without an `apns-topic` header, the facts say that the topic comes from the certificate, and the payload limit
@@ -120,7 +120,7 @@ struct CertificateRulesTests {
     expect(verdict, nil)
     #expect(verdict.facts.topic == nil)
     #expect(verdict.facts.topicIsFromCertificate)
-    #expect(push.standing.certificate?.defaultTopic == "com.example.app.voip")
+    #expect(push.authentication.certificate?.defaultTopic == "com.example.app.voip")
     #expect(verdict.facts.payloadLimit == 5120)
     push["apns-topic"] = "com.example.app.voip"
     #expect(!push.judge().facts.topicIsFromCertificate)
@@ -145,7 +145,7 @@ struct CertificateRulesTests {
     push.useCertificate()
     push["apns-topic"] = nil
     expect(push.judge(), nil)
-    push.standing.certificate = nil
+    push.authentication.certificate = nil
     expect(push.judge(), .missingProviderToken)
   }
 }

@@ -89,7 +89,7 @@ struct CheckOrderTests {
     (
       .topicPermitted, .topicDisallowed,
       {
-        $0.push.standing.certificate?.topics = ["com.example.other", "com.example.third"]
+        $0.push.authentication.certificate?.topics = ["com.example.other", "com.example.third"]
         $0.key.topics = ["com.example.other"]
       }
     ),
@@ -97,7 +97,7 @@ struct CheckOrderTests {
       .topicForType, .invalidPushType,
       {
         $0.push["apns-topic"] = TestPush.topic + ".voip"
-        $0.push.standing.certificate?.topics.append(TestPush.topic + ".voip")
+        $0.push.authentication.certificate?.topics.append(TestPush.topic + ".voip")
       }
     ),
     (

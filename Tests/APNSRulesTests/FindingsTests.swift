@@ -4,11 +4,11 @@ import Testing
 
 /// Findings about single pushes (Findings.md): pushes that APNs accepts and a device drops, and a missing push type.
 struct FindingsTests {
-  private func unshown(_ push: TestPush) -> UnshownPush? {
+  private func displayProblem(_ push: TestPush) -> DisplayProblem? {
     var push = push
     let facts = push.judge().facts
     return push.request.headers.bytes.withUnsafeBytes { headers in
-      push.body.withUnsafeBytes { push.rulebook.unshown(facts, headers: headers, body: $0) }
+      push.body.withUnsafeBytes { push.rulebook.displayProblem(facts, headers: headers, body: $0) }
     }
   }
 
@@ -29,9 +29,9 @@ struct FindingsTests {
       ("alert", #"{"aps":{"alert":"x"},"aps":{}}"#, .nothingToShow), ("alert", #"{"aps":{}}"#, .nothingToShow),
       ("alert", #"{"aps":{"alert":null}}"#, .nothingToShow),
       ("alert", #"{"aps":{"mutable-content":1}}"#, .nothingToShow),
-      ("alert", "{}", .noDictionary), ("alert", #"{"alert":"x"}"#, .noDictionary),
-      ("alert", #"{"aps":null}"#, .noDictionary), ("alert", #"{"aps":"x"}"#, .dictionaryIsNone),
-      ("alert", #"{"aps":[{"alert":"x"}]}"#, .dictionaryIsNone),
+      ("alert", "{}", .missingAPS), ("alert", #"{"alert":"x"}"#, .missingAPS),
+      ("alert", #"{"aps":null}"#, .missingAPS), ("alert", #"{"aps":"x"}"#, .apsIsNotObject),
+      ("alert", #"{"aps":[{"alert":"x"}]}"#, .apsIsNotObject),
       ("alert", #"{"aps":{"alert":""}}"#, .unusable(member: "alert", problem: "is an empty string")),
       ("alert", #"{"aps":{"alert":7}}"#, .unusable(member: "alert", problem: "is neither a string nor an object")),
       (
@@ -49,32 +49,32 @@ struct FindingsTests {
       ("background", #"{"aps":{"content-available":1,"sound":""}}"#, .backgroundShows(member: "sound")),
       ("background", #"{"aps":{}}"#, .backgroundNotSilent),
       ("background", #"{"aps":{"content-available":0}}"#, .backgroundNotSilent),
-      ("background", #"{"aps":{"content-available":"1"}}"#, .backgroundNotSilent), ("background", "{}", .noDictionary),
+      ("background", #"{"aps":{"content-available":"1"}}"#, .backgroundNotSilent), ("background", "{}", .missingAPS),
       ("liveactivity", #"{"aps":{"timestamp":1,"event":"update","content-state":{}}}"#, nil),
       ("liveactivity", #"{"aps":{"timestamp":1769860800,"event":"end","content-state":{}}}"#, nil),
       (
         "liveactivity", #"{"aps":{"event":"update","content-state":{}}}"#,
-        .activityLacks(member: "timestamp (a number of seconds)")
+        .activityMissingMember(member: "timestamp (a number of seconds)")
       ),
       (
         "liveactivity", #"{"aps":{"timestamp":"1","event":"update","content-state":{}}}"#,
-        .activityLacks(member: "timestamp (a number of seconds)")
+        .activityMissingMember(member: "timestamp (a number of seconds)")
       ),
       (
         "liveactivity", #"{"aps":{"timestamp":1,"content-state":{}}}"#,
-        .activityLacks(member: "event (start, update or end)")
+        .activityMissingMember(member: "event (start, update or end)")
       ),
       (
         "liveactivity", #"{"aps":{"timestamp":1,"event":"stop","content-state":{}}}"#,
-        .activityLacks(member: "event (start, update or end)")
+        .activityMissingMember(member: "event (start, update or end)")
       ),
       (
         "liveactivity", #"{"aps":{"timestamp":1,"event":"update"}}"#,
-        .activityLacks(member: "content-state (for event update)")
+        .activityMissingMember(member: "content-state (for event update)")
       ),
       (
         "liveactivity", #"{"aps":{"timestamp":1,"event":"start","content-state":{}}}"#,
-        .activityLacks(member: "attributes-type (for event start)")
+        .activityMissingMember(member: "attributes-type (for event start)")
       ),
       (
         "liveactivity",
@@ -83,16 +83,16 @@ struct FindingsTests {
       ),
       ("widgets", #"{"aps":{"content-changed":true}}"#, nil),
       ("widgets", #"{"aps":{"content-changed":false}}"#, .contentNotChanged),
-      ("controls", #"{"aps":{"content-changed":true}}"#, nil), ("controls", "{}", .noDictionary),
+      ("controls", #"{"aps":{"content-changed":true}}"#, nil), ("controls", "{}", .missingAPS),
       ("controls", #"{"aps":{}}"#, .contentNotChanged), ("voip", "{}", nil), ("complication", "{}", nil),
       ("fileprovider", "{}", nil), ("pushtotalk", "{}", nil), ("location", "{}", nil),
       ("mdm", #"{"mdm":"magic"}"#, nil), ("mdm", "{}", .noPushMagic),
-    ] as [(String, String, UnshownPush?)])
-  func wouldNotShow(_ type: String, _ body: String, _ expected: UnshownPush?) throws {
+    ] as [(String, String, DisplayProblem?)])
+  func wouldNotShow(_ type: String, _ body: String, _ expected: DisplayProblem?) throws {
     var push = TestPush()
     push.use(try #require(type.withBytes { PushType($0) }))
     push.body = Array(body.utf8)
-    #expect(unshown(push) == expected)
+    #expect(displayProblem(push) == expected)
   }
 
   /// Malformed payloads are reported as such, and examining them terminates.
@@ -103,8 +103,8 @@ struct FindingsTests {
   ]) func hostile(_ body: String) {
     var push = TestPush()
     push.body = Array(body.utf8)
-    guard case .notJSON? = unshown(push) else {
-      Issue.record("not seen as something that is no JSON: \(String(describing: unshown(push)))")
+    guard case .notJSON? = displayProblem(push) else {
+      Issue.record("not seen as something that is no JSON: \(String(describing: displayProblem(push)))")
       return
     }
   }
@@ -114,13 +114,13 @@ struct FindingsTests {
     arguments: [
       (#"{"aps":{"alert":"x"}}"#, nil), (#"{"aps":{"content-available":1}}"#, .silentWithoutType(hasType: false)),
       (#"{"mdm":"magic"}"#, nil),
-    ] as [(String, UnshownPush?)])
-  func missingType(_ body: String, _ expected: UnshownPush?) {
+    ] as [(String, DisplayProblem?)])
+  func missingType(_ body: String, _ expected: DisplayProblem?) {
     var push = TestPush()
     push["apns-push-type"] = nil
     push.body = Array(body.utf8)
     #expect(missesType(push))
-    #expect(unshown(push) == expected)
+    #expect(displayProblem(push) == expected)
   }
 
   /// In `strict` these are rejections, and in `lenient` they are not reported: only `apple` has findings.
@@ -129,10 +129,10 @@ struct FindingsTests {
     background.use(.background)
     background["apns-priority"] = nil
     background.body = Array(#"{"aps":{"content-available":1}}"#.utf8)
-    #expect(unshown(background) == (mode == .apple ? .backgroundPriority : nil))
+    #expect(displayProblem(background) == (mode == .apple ? .backgroundPriority : nil))
     var garbage = TestPush(mode: mode)
     garbage.body = [0x78]
-    #expect(unshown(garbage) == (mode == .apple ? .notJSON("no JSON value at byte 0") : nil))
+    #expect(displayProblem(garbage) == (mode == .apple ? .notJSON("no JSON value at byte 0") : nil))
     var untyped = TestPush(mode: mode)
     untyped["apns-push-type"] = nil
     #expect(missesType(untyped) == (mode == .apple))
@@ -143,9 +143,9 @@ struct FindingsTests {
     var push = TestPush()
     push["apns-topic"] = "pass.com.example.card"
     push.body = Array("{}".utf8)
-    #expect(unshown(push) == nil)
+    #expect(displayProblem(push) == nil)
     push["apns-topic"] = nil
     push.useCertificate(subject: "pass.com.example.card", topics: [])
-    #expect(unshown(push) == nil)
+    #expect(displayProblem(push) == nil)
   }
 }

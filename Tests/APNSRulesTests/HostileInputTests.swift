@@ -48,9 +48,9 @@ struct HostileInputTests {
         var headers = HeaderList(push.fields.filter { $0.name != name })
         name.withBytes { name in value.withUnsafeBytes { _ = headers.append(name: name, value: $0) }
         }
-        var standing = ConnectionStanding()
+        var authentication = ConnectionAuthentication()
         let verdict = push.rulebook.judge(
-          HTTPRequest(headers: headers, body: push.body), standing: &standing, keys: push.keys,
+          HTTPRequest(headers: headers, body: push.body), authentication: &authentication, keys: push.keys,
           devices: push.devices,
           now: push.now)
         #expect(verdict.status == 200 || verdict.reason?.status == verdict.status)

@@ -91,7 +91,7 @@ struct KeyBindingTests {
       push.token = Self.token(kid)
       let verdict = push.judge()
       expect(verdict, isGood ? nil : reason)
-      #expect(push.standing.providerTokenAccepted == isGood)
+      #expect(push.authentication.providerTokenAccepted == isGood)
     }
   }
 

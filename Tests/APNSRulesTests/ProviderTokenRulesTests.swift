@@ -193,7 +193,7 @@ struct ProviderTokenRulesTests {
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     _ = push.judge()
     #expect(counter.value == 2)
-    push.standing = ConnectionStanding()
+    push.authentication = ConnectionAuthentication()
     _ = push.judge()
     #expect(counter.value == 3)
   }
@@ -205,14 +205,14 @@ struct ProviderTokenRulesTests {
     push.settings.expiredTokenCloses = false
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     let first = push.judge().token
-    var known = KnownTokens()
-    known.learn(from: push.standing)
-    push.standing = ConnectionStanding(certificate: nil, known: known)
-    #expect(!push.standing.providerTokenAccepted)
+    var known = ProviderTokenCache()
+    known.learn(from: push.authentication)
+    push.authentication = ConnectionAuthentication(certificate: nil, known: known)
+    #expect(!push.authentication.providerTokenAccepted)
     #expect(push.judge().token === first)
-    #expect(push.standing.providerTokenAccepted)
+    #expect(push.authentication.providerTokenAccepted)
     #expect(counter.value == 1)
-    push.standing = ConnectionStanding(certificate: nil, known: known)
+    push.authentication = ConnectionAuthentication(certificate: nil, known: known)
     push.now += 3_601_000
     expect(push.judge(), .expiredProviderToken)
     push.now = TestPush.nowSeconds * 1000
@@ -232,17 +232,17 @@ struct ProviderTokenRulesTests {
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     push.token.signature = FakeSignature.wrong
-    var known = KnownTokens()
+    var known = ProviderTokenCache()
     expect(push.judge(), .invalidProviderToken)
-    known.learn(from: push.standing)
-    push.standing = ConnectionStanding(certificate: nil, known: known)
+    known.learn(from: push.authentication)
+    push.authentication = ConnectionAuthentication(certificate: nil, known: known)
     expect(push.judge(), .invalidProviderToken)
     #expect(counter.value == 2)
     push.token = TestToken()
     expect(push.judge(), nil)
-    known.learn(from: push.standing)
+    known.learn(from: push.authentication)
     push.trustedKeys = []
-    push.standing = ConnectionStanding(certificate: nil, known: known)
+    push.authentication = ConnectionAuthentication(certificate: nil, known: known)
     expect(push.judge(), .invalidProviderToken)
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     expect(push.judge(), nil)
@@ -252,19 +252,19 @@ struct ProviderTokenRulesTests {
   /// Only the most recent tokens are handed on.
   @Test func manyTokensAreHandedOnInABoundedNumber() {
     let counter = Counter()
-    var known = KnownTokens()
+    var known = ProviderTokenCache()
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
     for number in Int64(0)..<100 {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - number)")
-      push.standing = ConnectionStanding(certificate: nil, known: known)
+      push.authentication = ConnectionAuthentication(certificate: nil, known: known)
       expect(push.judge(), nil)
-      known.learn(from: push.standing)
+      known.learn(from: push.authentication)
     }
     #expect(counter.value == 100)
     for number in [Int64(99), 98, 97, 0] {
       push.token = TestToken(iat: "\(TestPush.nowSeconds - number)")
-      push.standing = ConnectionStanding(certificate: nil, known: known)
+      push.authentication = ConnectionAuthentication(certificate: nil, known: known)
       expect(push.judge(), nil)
     }
     #expect(counter.value == 101)

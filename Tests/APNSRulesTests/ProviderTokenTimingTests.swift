@@ -42,7 +42,7 @@ struct ProviderTokenTimingTests {
     push["authorization"] = "bearer a.b.c"
     expect(push.judge(), .expiredProviderToken)
     // Another connection is unaffected.
-    push.standing = ConnectionStanding()
+    push.authentication = ConnectionAuthentication()
     push.token = TestToken(iat: "\(push.now / 1000)")
     expect(push.judge(), nil)
   }
@@ -75,10 +75,10 @@ struct ProviderTokenTimingTests {
     push.trustedKeys = [FakeSignature.key(), FakeSignature.key("OTHERKEY01", team: "OTHERTEAM1")]
     push.token = TestToken(kid: "OTHERKEY01", iss: "OTHERTEAM1", iat: "1699990000")
     expect(push.judge(), .expiredProviderToken)
-    #expect(!push.standing.providerTokenAccepted)
+    #expect(!push.authentication.providerTokenAccepted)
     push.token = TestToken()
     expect(push.judge(), nil)
-    #expect(push.standing.providerTokenAccepted)
+    #expect(push.authentication.providerTokenAccepted)
   }
 
   /// One push on a connection: the second at which it arrives, the `iat` of its token as an offset, and the result.
@@ -213,7 +213,7 @@ struct ProviderTokenTimingTests {
     expect(push.judge(), Self.tooMany)
     push["authorization"] = nil
     expect(push.judge(), .missingProviderToken)
-    push.standing = ConnectionStanding()
+    push.authentication = ConnectionAuthentication()
     push.token = TestToken()
     expect(push.judge(), nil)
   }
@@ -231,7 +231,7 @@ struct ProviderTokenTimingTests {
   }
 
   /// A token counts as used even if a later check rejects the push.
-  @Test func countsWhateverBecomesOfThePush() {
+  @Test func tokenUpdateCountsForRejectedPushes() {
     var push = TestPush()
     push["apns-topic"] = nil
     for iat in ["1700000000", "1699999999"] {

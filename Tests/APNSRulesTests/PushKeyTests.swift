@@ -111,7 +111,7 @@ import Testing
     }
   }
 
-  @Test func partsDoNotTradeTheirBytes() {
+  @Test func partsOfThePushKeyAreDelimited() {
     let all = [
       Self.key(), Self.key(topic: "com.acme.appalert", type: nil), Self.key(topic: nil, type: "com.acme.appalert"),
       Self.key(topic: nil), Self.key(topic: "com.acme.appa", type: "lert"),
@@ -141,7 +141,7 @@ import Testing
 
   /// An empty push type or collapse id equals a missing one; an empty topic differs, because it prevents the use of
   /// the certificate's topic.
-  @Test func whatIsEmptyCountsAsTheRulesHaveIt() {
+  @Test func emptyHeadersInThePushKey() {
     #expect(Self.key(collapse: "") == Self.key())
     #expect(Self.key(type: "", body: [0]) == Self.key(type: nil, body: [0]))
     #expect(Self.key(topic: "") != Self.key(topic: nil))
@@ -161,7 +161,7 @@ import Testing
     #expect(Self.key(defaultTopic: "org.other") == Self.key())
   }
 
-  @Test func theIDTellsThePushWhereThatIsAskedFor() {
+  @Test func apnsIDIdentifiesThePushIfRequested() {
     let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
     func key(id: String?, body: String) -> PushKey { Self.key(id: id, body: Array(body.utf8), usesID: true) }
     #expect(key(id: id, body: "a") == key(id: id.uppercased(), body: "b"))

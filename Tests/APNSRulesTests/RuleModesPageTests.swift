@@ -186,10 +186,10 @@ extension TestPush {
     if let reason = verdict.reason { return "\(verdict.status) `\(reason.text)`" }
     var findings: [String] = []
     if rulebook.misses(pushType: verdict.facts) { findings.append("missing-push-type") }
-    let unshown = request.headers.bytes.withUnsafeBytes { headers in
-      body.withUnsafeBytes { rulebook.unshown(verdict.facts, headers: headers, body: $0) }
+    let displayProblem = request.headers.bytes.withUnsafeBytes { headers in
+      body.withUnsafeBytes { rulebook.displayProblem(verdict.facts, headers: headers, body: $0) }
     }
-    if unshown != nil { findings.append("would-not-show") }
+    if displayProblem != nil { findings.append("would-not-show") }
     if verdict.token?.algorithm == SigningAlgorithm.es512.rawValue { findings.append("jwt-alg") }
     return (["\(verdict.status)"] + findings.map { "finding `\($0)`" }).joined(separator: ", ")
   }

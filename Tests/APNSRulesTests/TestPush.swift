@@ -20,11 +20,11 @@ struct TestPush {
   var mode = RuleMode.apple
   var environment = PushEnvironment.sandbox
   var settings = APNSSettings()
-  var keys = KeyRing(version: 1, keys: [FakeSignature.key()])
+  var keys = TrustedKeySet(version: 1, keys: [FakeSignature.key()])
   var devices = DeviceTable()
   /// The server's time in milliseconds since 1970.
   var now = nowSeconds * 1000
-  var standing = ConnectionStanding()
+  var authentication = ConnectionAuthentication()
   var headersTooLarge = false
 
   init(mode: RuleMode = .apple) { self.mode = mode }
@@ -47,7 +47,7 @@ struct TestPush {
 
   var trustedKeys: [TrustedKey] {
     get { Array(keys.keys.values) }
-    set { keys = KeyRing(version: keys.version + 1, keys: newValue) }
+    set { keys = TrustedKeySet(version: keys.version + 1, keys: newValue) }
   }
 
   /// Replaces the provider token by a client certificate.
@@ -56,7 +56,7 @@ struct TestPush {
     production: Bool = true
   ) {
     self["authorization"] = nil
-    standing.certificate = ProviderCertificate(
+    authentication.certificate = ProviderCertificate(
       subjectUID: subject, topics: topics, development: development, production: production,
       commonName: "Apple Push Services: \(Self.topic)", fingerprint: "00")
   }
@@ -78,7 +78,7 @@ struct TestPush {
 
   /// Returns the verdict of the rules and updates the connection's state.
   mutating func judge() -> Verdict {
-    rulebook.judge(request, standing: &standing, keys: keys, devices: devices, now: now)
+    rulebook.judge(request, authentication: &authentication, keys: keys, devices: devices, now: now)
   }
 
   /// Returns the explanation of the push's verdict.

@@ -29,7 +29,8 @@ import Testing
     second.change(&push)
     let rulebook = push.rulebook
     rulebook.judge(
-      push.request, standing: &push.standing, keys: push.keys, devices: push.devices, now: push.now, into: &verdict)
+      push.request, authentication: &push.authentication, keys: push.keys, devices: push.devices, now: push.now,
+      into: &verdict)
     let alone = second.judge()
     #expect(verdict.isAccepted == alone.isAccepted)
     #expect(verdict.status == alone.status)

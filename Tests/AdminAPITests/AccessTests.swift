@@ -54,7 +54,7 @@ import Testing
     }
   }
 
-  @Test func wantsAHostButForHealth() async throws {
+  @Test func requiresAHostExceptForHealthChecks() async throws {
     try await TestServer.run { server in
       #expect(await server.client.exchange("GET /api/v1/status HTTP/1.1\r\nconnection: close\r\n\r\n").status == 403)
       #expect(await server.client.exchange("GET /readyz HTTP/1.1\r\nconnection: close\r\n\r\n").status == 200)

@@ -3,7 +3,7 @@ import MockAPNS
 import Testing
 
 @Suite struct ActiveProfileRouteTests {
-  @Test func isHealthyUnlessSomebodyChose() async throws {
+  @Test func defaultProfileIsHealthy() async throws {
     try await TestServer.run { server in
       let shown = await server.client.get("/api/v1/profile")
       #expect(shown.status == 200)
@@ -16,7 +16,7 @@ import Testing
     }
   }
 
-  @Test func usesTurnsAndTakesOutOfForce() async throws {
+  @Test func activatesAdjustsAndDeactivatesAProfile() async throws {
     try await TestServer.run { server in
       let client = server.client
       let used = await client.send(
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func knobsThatAreTurnedAtTheSameTimeAllTurn() async throws {
+  @Test func concurrentParameterChangesAllApply() async throws {
     try await TestServer.run { server in
       let client = server.client
       for _ in 0..<10 {
@@ -113,7 +113,7 @@ import Testing
     (#"{"rte":null}"#, 422, "Did you mean \"rate\"?"), (#"{"rate":2}"#, 422, "See problems"),
     (#"{"rate":0.4,"streak":0}"#, 422, "See problems"), (#"{"rate":[0.4]}"#, 400, "one of these"),
   ])
-  func explainsWhatItCannotTurn(body: String, status: Int, hint: String) async throws {
+  func explainsInvalidParameterChanges(body: String, status: Int, hint: String) async throws {
     try await TestServer.run { server in
       let before = await server.client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503?rate=0.3"}"#)
       let answer = await server.client.send("PATCH", "/api/v1/profile/params", body)

@@ -144,7 +144,7 @@ import Testing
     }
   }
 
-  @Test func reachesAllWhenToldSo() async throws {
+  @Test func commandReachesAllConnections() async throws {
     try await Self.run(2) { server, ids, pushes in
       let answer = await server.client.send("POST", "/api/v1/connections/goaway", #"{"all":true,"close_after":"1ms"}"#)
       #expect(answer.object["connections"] as? [String] == ids)

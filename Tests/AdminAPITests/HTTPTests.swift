@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func saysWhatToTypeNext() async throws {
+  @Test func rootPageShowsAddresses() async throws {
     try await TestServer.run { server in
       let answer = await server.client.get("/")
       #expect(answer.headers["content-type"] == "text/plain; charset=utf-8")
@@ -40,7 +40,7 @@ import Testing
     ("/api/v1", "/openapi.json"), ("/favicon.ico", "/openapi.json"), ("/api/v1/pushes/1/payload/x", "/api/v1/pushes"),
     ("/%2e%2e/etc/passwd", "/openapi.json"), ("/readyz/x", "Did you mean /readyz?"),
   ])
-  func saysWhatThereIs(path: String, hint: String) async throws {
+  func suggestsPathsForUnknownOnes(path: String, hint: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get(path)
       #expect(answer.status == 404)

@@ -88,16 +88,16 @@ import Testing
     try await TestServer.run { server in
       let trusted = try #require(server.state.keys.load().keys.values.first)
       server.state.keys.update { ring in
-        let further = (0..<KeyRing.limit - 1).map { index in
+        let further = (0..<TrustedKeySet.limit - 1).map { index in
           TrustedKey(
             keyID: String(format: "KEY%07d", index), teamID: trusted.teamID, verifies: { _, _, _ in false })
         }
-        ring = KeyRing(version: ring.version + 1, keys: ring.keys.values + further)
+        ring = TrustedKeySet(version: ring.version + 1, keys: ring.keys.values + further)
       }
       let body = try KeyRouteTests.body(pem)
       let full = await server.client.send("PUT", "/api/v1/keys/ACMEKEY001", body)
       #expect(full.status == 409)
-      #expect(full.detail.contains("\(KeyRing.limit)"))
+      #expect(full.detail.contains("\(TrustedKeySet.limit)"))
       #expect(await server.client.send("PUT", "/api/v1/keys/KEY0000001", body).status == 200, "one that is there")
       let topics = try KeyRouteTests.body(pem, ["topics": (0...400).map { "com.acme.app\($0)" }])
       let tooMany = await server.client.send("PUT", "/api/v1/keys/KEY0000001", topics)

@@ -116,7 +116,7 @@ import Testing
     }
   }
 
-  @Test func whatIsInForceFollowsWhatIsStored() async throws {
+  @Test func activeProfileFollowsStoredProfile() async throws {
     try await TestServer.run { server in
       let client = server.client
       let base = "rules: [{name: answer, do: {respond: {status: 503}}}]"
@@ -143,7 +143,7 @@ import Testing
     }
   }
 
-  @Test func aKnobThatIsTurnedKeepsTheProfileFromLosingIt() async throws {
+  @Test func parameterInUseCannotBeRemovedFromTheProfile() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.sendYAML("PUT", "/api/v1/profiles/mine", Self.good)

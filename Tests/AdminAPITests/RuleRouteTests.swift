@@ -65,7 +65,7 @@ import Testing
     }
   }
 
-  @Test func leavesTheNamesOfAProfilesRulesAlone() async throws {
+  @Test func addedRulesDoNotReplaceProfileRules() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.sendYAML("PUT", "/api/v1/profiles/mine", "rules: [{do: {close: {}}}]")

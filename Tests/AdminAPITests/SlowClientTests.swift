@@ -10,7 +10,7 @@ import Testing
   private func run(_ body: (TestServer) async throws -> Void) async throws {
     try await TestServer.run { server in
       let admin = try await AdminServer.start(
-        server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1", clientPatience: .milliseconds(300))
+        server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1", clientTimeout: .milliseconds(300))
       do {
         try await body(TestServer(state: server.state, admin: admin))
       } catch {
@@ -27,7 +27,7 @@ import Testing
     "POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 10\r\n\r\n{",
     "POST /livez HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n",
   ])
-  func areNotWaitedFor(beginning: String) async throws {
+  func slowClientsAreDisconnected(beginning: String) async throws {
     try await run { server in
       server.push()
       // Returns when the server closes; the client itself would wait for twenty seconds.
@@ -45,7 +45,7 @@ import Testing
       " "
     ),
   ])
-  func areNotWaitedForHoweverOftenTheySendALittle(beginning: String, more: String) async throws {
+  func tricklingClientsAreDisconnected(beginning: String, more: String) async throws {
     try await run { server in
       let began = ContinuousClock.now
       let sent = await server.client.dribble(beginning, more, every: .milliseconds(50), atMost: 400)
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func patienceIsNotForWaits() async throws {
+  @Test func clientTimeoutDoesNotApplyToWaits() async throws {
     try await run { server in
       async let answer = server.client.get("/api/v1/pushes/wait?timeout=1s")
       #expect(await answer.status == 200)
@@ -89,7 +89,7 @@ import Testing
 }
 
 /// The event of a reset, and responses to HEAD requests.
-@Suite struct ToldTests {
+@Suite struct ResetEventTests {
   @Test(arguments: [
     ("{}", ["inbox", "rules", "profile", "counters", "clock", "devices"]), (#"{"inbox":true}"#, ["inbox"]),
     (#"{"clock":true}"#, ["clock"]),
@@ -98,7 +98,7 @@ import Testing
       ["inbox", "rules", "profile", "counters", "clock", "devices"]
     ), (#"{"inbox":false,"devices":true}"#, ["devices"]),
   ])
-  func aResetSaysOnceWhatIsSetBack(body: String, scopes: [String]) async throws {
+  func resetSendsOneEventWithItsScopes(body: String, scopes: [String]) async throws {
     try await TestServer.run { server in
       async let events = server.client.get("/api/v1/events")
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func aResetOfNothingIsNotTold() async throws {
+  @Test func resetWithoutScopeSendsNoEvent() async throws {
     try await TestServer.run { server in
       async let events = server.client.get("/api/v1/events")
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
@@ -121,7 +121,7 @@ import Testing
   }
 
   @Test(arguments: ["/api/v1/export", "/api/v1/events"])
-  func headOfAStreamSaysNoLength(path: String) async throws {
+  func headResponseOfAStreamHasNoContentLength(path: String) async throws {
     try await TestServer.run { server in
       server.push()
       let request = "host: localhost\r\n"

@@ -51,9 +51,10 @@ struct TestServer {
     var request = HTTPRequest(
       headers: HeaderList(fields + (id.map { [("apns-id", $0)] } ?? [])), body: Array(body.utf8))
     if let bodySize { request.bodySize = bodySize }
-    var standing = ConnectionStanding(certificate: nil)
+    var authentication = ConnectionAuthentication(certificate: nil)
     let verdict = state.rulebook.judge(
-      request, standing: &standing, keys: state.keys.load(), devices: state.devices.load(), now: state.clock.now)
+      request, authentication: &authentication, keys: state.keys.load(), devices: state.devices.load(),
+      now: state.clock.now)
     return state.inbox.append(
       Record(
         request: request, verdict: verdict, generatedID: [],

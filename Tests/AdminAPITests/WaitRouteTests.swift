@@ -28,7 +28,7 @@ import Testing
     ("timeout=0s", 200, false), ("timeout=0s&strict=1", 412, false), ("timeout=0s&strict=0", 200, false),
     ("count=0&strict=1", 200, true), ("count==0&settle=20ms&strict=true", 200, true),
   ])
-  func aTimeOutIsNoErrorUnlessItIsToBe(query: String, status: Int, isSatisfied: Bool) async throws {
+  func timeoutIsAnErrorOnlyOnRequest(query: String, status: Int, isSatisfied: Bool) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get("/api/v1/pushes/wait?\(query)")
       #expect(answer.status == status)
@@ -76,7 +76,7 @@ import Testing
 }
 
 @Suite struct EventRouteTests {
-  @Test func tellsOfEverything() async throws {
+  @Test func streamsAllKindsOfEvents() async throws {
     try await TestServer.run { server in
       async let events = server.client.get("/api/v1/events?topic=a")
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
@@ -127,7 +127,7 @@ import Testing
   @Test(arguments: [
     "/api/v1/events", "/api/v1/export", "/api/v1/events/", "//api/v1/events", "/api/v1/events?topic=a",
   ])
-  func isForItsOwnPagesAlone(path: String) async throws {
+  func refusesForeignOrigins(path: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get(path, [("origin", "https://evil.example")])
       #expect(answer.status == 403 || answer.status == 404)

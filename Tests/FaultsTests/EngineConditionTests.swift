@@ -120,10 +120,11 @@ import Testing
   @Test(arguments: textRows + absentRows + numberRows + oddRows)
   func holds(_ row: Row) {
     let stage = Rule.Stage.beforeValidation
-    let moment: Moment = row.fixture.answer == nil ? .request : .response
+    let injectionPoint: InjectionPoint = row.fixture.answer == nil ? .request : .response
     let rule = Rule(
-      name: "rule", moment: moment, condition: Condition([row.test]), action: .delay(.fixed(.seconds(1))), stage: stage)
-    #expect(FaultPlan([rule]).fires(row.fixture, at: moment) == row.holds)
+      name: "rule", injectionPoint: injectionPoint, condition: Condition([row.test]),
+      action: .delay(.fixed(.seconds(1))), stage: stage)
+    #expect(FaultPlan([rule]).fires(row.fixture, at: injectionPoint) == row.holds)
   }
 
   static let isShop = Condition.Test(.topic, .equals("com.acme.shop"))
@@ -155,7 +156,7 @@ import Testing
     ] as [(Condition.Subject, Condition.Match, Bool)])
   func knowsOnlyTheConnection(subject: Condition.Subject, match: Condition.Match, holds: Bool) {
     let rule = Rule(
-      name: "rule", moment: .accept, condition: Condition([Condition.Test(subject, match)]), action: .refuse)
+      name: "rule", injectionPoint: .accept, condition: Condition([Condition.Test(subject, match)]), action: .refuse)
     #expect(FaultPlan([rule]).fires(at: .accept) == holds)
   }
 }

@@ -24,9 +24,9 @@ import Testing
       (Trigger(times: 1), [(0, 1, 1, true), (0, 2, 1, false)]),
       (Trigger(probability: .fixed(0)), [(0, 1, 1, false), (1, 1, 1, false)]),
     ] as [(Trigger, [(Double, UInt64, Int, Bool)])])
-  func chances(trigger: Trigger, looks: [(at: Double, connection: UInt64, streams: Int, fires: Bool)]) {
-    let plan = FaultPlan([Rule(name: "rule", moment: .connection, trigger: trigger, action: .close)])
-    for look in looks {
+  func chances(trigger: Trigger, evaluations: [(at: Double, connection: UInt64, streams: Int, fires: Bool)]) {
+    let plan = FaultPlan([Rule(name: "rule", injectionPoint: .connection, trigger: trigger, action: .close)])
+    for look in evaluations {
       let fixture = EngineFixture {
         ($0.connection.number, $0.connection.streamsOpened) = (look.connection, look.streams)
       }
@@ -36,12 +36,12 @@ import Testing
 
   /// A rule that is activated again is evaluated again on open connections.
   @Test func chanceAfterActivation() {
-    let tallies = Tallies()
-    let profile = Profile(name: "test", rules: [Rule(name: "rule", moment: .connection, action: .close)])
+    let ruleCounters = RuleCounters()
+    let profile = Profile(name: "test", rules: [Rule(name: "rule", injectionPoint: .connection, action: .close)])
     let connection = EngineFixture().connecting
     for activation in [Int64.seconds(1), .seconds(1), .seconds(5)] {
-      let plan = FaultPlan(profile: profile, seed: 1, activatedAt: activation, tallies: tallies)
-      let isFirst = tallies.explain("rule")?.fired == (activation == .seconds(1) ? 0 : 1)
+      let plan = FaultPlan(profile: profile, seed: 1, activatedAt: activation, ruleCounters: ruleCounters)
+      let isFirst = ruleCounters.explain("rule")?.fired == (activation == .seconds(1) ? 0 : 1)
       #expect(plan.decide(connection, at: .connection, now: .seconds(9)).isEmpty != isFirst)
     }
   }
@@ -50,7 +50,7 @@ import Testing
   @Test func drawsOncePerOpening() {
     let trigger = Trigger(probability: .fixed(0.5), window: Self.blips)
     func fired(looksPerOpening: Int) -> [Bool] {
-      let plan = FaultPlan([Rule(name: "rule", moment: .connection, trigger: trigger, action: .close)])
+      let plan = FaultPlan([Rule(name: "rule", injectionPoint: .connection, trigger: trigger, action: .close)])
       return (1...40).flatMap { opening in
         (1...5 as ClosedRange<UInt64>).map { connection in
           (0..<looksPerOpening).contains { look in
@@ -78,13 +78,13 @@ import Testing
     ] as [([Trigger.Window?], Double, Double?)])
   func nextLook(windows: [Trigger.Window?], after now: Double, expected: Double?) {
     let rules = windows.enumerated().map { number, window in
-      Rule(name: "rule\(number)", moment: .connection, trigger: Trigger(window: window), action: .close)
+      Rule(name: "rule\(number)", injectionPoint: .connection, trigger: Trigger(window: window), action: .close)
     }
     #expect(FaultPlan(rules).nextLook(after: .seconds(now), for: Self.connection) == expected.map { .seconds($0) })
     #expect(FaultPlan(rules, halted: true).nextLook(after: .seconds(now), for: Self.connection) == nil)
     let requests = rules.map { rule in
       var rule = rule
-      rule.moment = .request
+      rule.injectionPoint = .request
       return rule
     }
     #expect(FaultPlan(requests).nextLook(after: .seconds(now), for: Self.connection) == nil)
@@ -114,7 +114,7 @@ import Testing
     tests: [Condition.Test], except: [Condition.Test], age: Double, idle: Double, fires: Bool, again: Double?
   ) {
     let condition = Condition(tests, exceptions: except.isEmpty ? [] : [Condition(except)])
-    let plan = FaultPlan([Rule(name: "x", moment: .connection, condition: condition, action: .close)])
+    let plan = FaultPlan([Rule(name: "x", injectionPoint: .connection, condition: condition, action: .close)])
     let fixture = EngineFixture {
       $0.connection.age = .seconds(age)
       $0.connection.idle = .seconds(idle)
@@ -131,11 +131,12 @@ import Testing
   /// Windows of ad-hoc rules begin with the activation of the rule.
   @Test func activationOfAdHocRules() {
     let rule = Rule(
-      name: "mine", moment: .connection, trigger: Trigger(window: .init(after: .seconds(10), length: .seconds(5))),
+      name: "mine", injectionPoint: .connection,
+      trigger: Trigger(window: .init(after: .seconds(10), length: .seconds(5))),
       action: .close)
     let plan = FaultPlan(
       profile: Profile(name: "healthy"), adHoc: [rule], seed: 1, activatedAt: 0,
-      adHocActivatedAt: ["mine": .seconds(100)], tallies: Tallies())
+      adHocActivatedAt: ["mine": .seconds(100)], ruleCounters: RuleCounters())
     #expect(!plan.fires(at: .connection, now: .seconds(12)))
     #expect(plan.nextLook(after: .seconds(12), for: Self.connection) == .seconds(110))
     #expect(plan.fires(at: .connection, now: .seconds(110)))

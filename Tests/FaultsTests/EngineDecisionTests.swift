@@ -54,22 +54,22 @@ import Testing
     let plan = FaultPlan([.unavailable("a", trigger: Trigger(every: 2)), .unavailable("b", trigger: Trigger(first: 1))])
     let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.rule }
     #expect(fired == ["b", "a", nil, "a"])
-    #expect(plan.tallies.explain("b")?.looks == 2)
+    #expect(plan.ruleCounters.explain("b")?.evaluations == 2)
   }
 
   // MARK: - Injection points
 
-  @Test(arguments: Moment.allCases)
-  func isActiveAtItsMoment(moment: Moment) {
-    let rule = Rule(name: "rule", moment: moment, action: .delay(.fixed(.seconds(1))))
+  @Test(arguments: InjectionPoint.allCases)
+  func isActiveAtItsMoment(injectionPoint: InjectionPoint) {
+    let rule = Rule(name: "rule", injectionPoint: injectionPoint, action: .delay(.fixed(.seconds(1))))
     let plan = FaultPlan([rule])
-    for other in Moment.allCases {
-      #expect(plan.isActive(at: other) == (other == moment))
-      #expect(plan.fires(at: other) == (other == moment))
+    for other in InjectionPoint.allCases {
+      #expect(plan.isActive(at: other) == (other == injectionPoint))
+      #expect(plan.fires(at: other) == (other == injectionPoint))
     }
-    #expect(FaultPlan([], adHoc: [rule]).isActive(at: moment))
+    #expect(FaultPlan([], adHoc: [rule]).isActive(at: injectionPoint))
     let halted = FaultPlan([rule], adHoc: [rule], magicTokens: true, halted: true)
-    for other in Moment.allCases {
+    for other in InjectionPoint.allCases {
       #expect(!halted.isActive(at: other))
       #expect(!halted.fires(at: other))
     }
@@ -77,9 +77,9 @@ import Testing
   }
 
   @Test func nothingIsActiveWithoutRules() {
-    for moment in Moment.allCases {
-      #expect(!FaultPlan([]).isActive(at: moment))
-      #expect(FaultPlan([], magicTokens: true).isActive(at: moment) == (moment == .request))
+    for injectionPoint in InjectionPoint.allCases {
+      #expect(!FaultPlan([]).isActive(at: injectionPoint))
+      #expect(FaultPlan([], magicTokens: true).isActive(at: injectionPoint) == (injectionPoint == .request))
     }
   }
 
@@ -98,13 +98,13 @@ import Testing
       (.response, .delay(.fixed(.seconds(1))), .afterValidation, true), (.response, .splitBody, .afterValidation, true),
       (.response, .choose([.init(weight: 1, action: .splitBody)]), .afterValidation, true),
       (.response, .choose([.init(weight: 1, action: .close)]), .afterValidation, false),
-    ] as [(Moment, Action, Rule.Stage, Bool)])
-  func stage(moment: Moment, action: Action, stage: Rule.Stage, fires: Bool) {
-    let plan = FaultPlan([Rule(name: "rule", moment: moment, action: action, stage: stage)])
+    ] as [(InjectionPoint, Action, Rule.Stage, Bool)])
+  func stage(injectionPoint: InjectionPoint, action: Action, stage: Rule.Stage, fires: Bool) {
+    let plan = FaultPlan([Rule(name: "rule", injectionPoint: injectionPoint, action: action, stage: stage)])
     #expect(!Self.rejected.push.verdict.isAccepted)
-    #expect(plan.fires(Self.rejected, at: moment) == fires)
-    #expect(plan.fires(EngineFixture(), at: moment))
-    #expect(plan.tallies.explain("rule")?.refused == (fires ? 0 : 1))
+    #expect(plan.fires(Self.rejected, at: injectionPoint) == fires)
+    #expect(plan.fires(EngineFixture(), at: injectionPoint))
+    #expect(plan.ruleCounters.explain("rule")?.refused == (fires ? 0 : 1))
   }
 
   /// After an outcome has been injected, only actions that add to it are applied.
@@ -115,7 +115,7 @@ import Testing
     let plan = FaultPlan(
       rules.map { rule in
         var rule = rule
-        rule.moment = .response
+        rule.injectionPoint = .response
         return rule
       })
     let traffic = EngineFixture { $0.answer = Traffic.Answer(status: 503) }.traffic
@@ -196,13 +196,13 @@ import Testing
     let plan = FaultPlan([Rule(name: "hang", trigger: Trigger(maxActive: 2), action: Self.hang)])
     let held = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome }
     #expect(held.map { $0 != nil } == [true, true, false, false])
-    #expect(plan.tallies.held == 2)
-    #expect(plan.tallies.explain("hang")?.active == 2)
-    plan.tallies.release(try #require(held[0]))
-    #expect(plan.tallies.held == 1)
+    #expect(plan.ruleCounters.held == 2)
+    #expect(plan.ruleCounters.explain("hang")?.active == 2)
+    plan.ruleCounters.release(try #require(held[0]))
+    #expect(plan.ruleCounters.held == 1)
     #expect(plan.fires())
     #expect(!plan.fires())
-    #expect(plan.tallies.explain("hang")?.stops == [.init(part: "max_active", count: 3)])
+    #expect(plan.ruleCounters.explain("hang")?.stops == [.init(part: "max_active", count: 3)])
   }
 
   @Test func holdsWithinTheProfilesLimit() throws {
@@ -212,9 +212,9 @@ import Testing
     #expect(Self.names(first) == ["slow", "|", "hang"])
     #expect(Self.names(plan.decide(EngineFixture().traffic, at: .request, now: 0)) == ["slow", "|"])
     #expect(!plan.fires())
-    #expect(plan.tallies.explain("hang")?.stops == [.init(part: "limits.max_active", count: 2)])
+    #expect(plan.ruleCounters.explain("hang")?.stops == [.init(part: "limits.max_active", count: 2)])
     // Releasing any of them frees a place, whichever rule holds it.
-    plan.tallies.release(try #require(first.additions.first))
+    plan.ruleCounters.release(try #require(first.additions.first))
     #expect(plan.fires())
   }
 
@@ -222,8 +222,8 @@ import Testing
   @Test func othersAreNotLimited() throws {
     let plan = FaultPlan([.unavailable(trigger: Trigger(maxActive: 0))], limits: .init(maxActive: 0))
     let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
-    plan.tallies.release(injection)
-    #expect(plan.tallies.held == 0)
+    plan.ruleCounters.release(injection)
+    #expect(plan.ruleCounters.held == 0)
     #expect(plan.fires())
   }
 
@@ -247,7 +247,7 @@ import Testing
     ])
     let first = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
     #expect(Self.answers(plan, to: [1, 1]) == [0, 0])
-    plan.tallies.release(first)
+    plan.ruleCounters.release(first)
     #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.action.name == .hang)
     #expect(Self.answers(plan, to: [1]) == [503])
   }

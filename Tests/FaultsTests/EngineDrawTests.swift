@@ -45,8 +45,8 @@ import Testing
       return await group.reduce(into: Set<Int>()) { $0.formUnion($1) }
     }
     #expect(parts == Self.fired(Self.plan()))
-    #expect(plan.tallies.explain("rule")?.looks == 2000)
-    #expect(plan.tallies.explain("rule")?.fired == parts.count)
+    #expect(plan.ruleCounters.explain("rule")?.evaluations == 2000)
+    #expect(plan.ruleCounters.explain("rule")?.fired == parts.count)
   }
 
   /// Draws with a different seed or rule differ as much as independent ones: in about 2000 × 2 × 0.3 × 0.7 pushes.
@@ -61,7 +61,7 @@ import Testing
     let plans = [
       FaultPlan(
         profile: Profile(name: "other", rules: [rule]), seed: 1, magicTokens: false, activatedAt: 0,
-        tallies: Tallies()),
+        ruleCounters: RuleCounters()),
       FaultPlan([], adHoc: [rule]),
     ]
     for plan in plans {
@@ -201,7 +201,7 @@ import Testing
     let plan = FaultPlan([Rule(name: "slow", action: .delay(delay))], limits: limits)
     return pushes.compactMap { push in
       guard let injection = plan.decide(push, at: .request, now: 0).additions.first else { return nil }
-      plan.tallies.release(injection)
+      plan.ruleCounters.release(injection)
       if case .delay(.fixed(let duration)) = injection.action { return duration }
       return nil
     }

@@ -20,14 +20,14 @@ import Testing
     for (topic, count) in [("com.acme.app.voip", 200), ("com.acme.App", 14)] {
       for _ in 0..<count { #expect(!plan.fires(EngineFixture { $0.fields = [("apns-topic", topic)] })) }
     }
-    let explanation = try #require(plan.tallies.explain("topic-down"))
+    let explanation = try #require(plan.ruleCounters.explain("topic-down"))
     #expect(
       explanation.text == """
         rule "topic-down": 214 pushes looked at, 0 fired
           topic    0 of 214 match   wanted "com.acme.app"   most common seen: "com.acme.app.voip" (200), "com.acme.App" (14, differs by case)
           trigger  not reached
         """)
-    #expect(plan.tallies.explain("other") == nil)
+    #expect(plan.ruleCounters.explain("other") == nil)
   }
 
   @Test func tellsEveryPart() throws {
@@ -49,7 +49,7 @@ import Testing
     }
     #expect(!plan.fires(EngineFixture { $0.fields[1].1 = "background" }))
     #expect(!plan.fires(EngineFixture { $0.fields[0].1 = "" }))
-    let explanation = try #require(plan.tallies.explain("rule"))
+    let explanation = try #require(plan.ruleCounters.explain("rule"))
     #expect(
       explanation.text == """
         rule "rule": 10 pushes looked at, 0 fired
@@ -73,18 +73,18 @@ import Testing
   @Test func tellsOfAFiringRule() throws {
     let plan = FaultPlan([], adHoc: [.unavailable("mine", trigger: Trigger(first: 2))])
     for _ in 0..<3 { _ = plan.fires() }
-    let explanation = try #require(plan.tallies.explain("mine"))
+    let explanation = try #require(plan.ruleCounters.explain("mine"))
     #expect(
       explanation.text
         == "rule \"mine\": 3 pushes looked at, 2 fired\n  trigger  2 of 3 fired   stopped by first, after, every (1)")
     #expect(explanation.profile == nil)
-    #expect(plan.tallies.explanations == [explanation])
+    #expect(plan.ruleCounters.explanations == [explanation])
   }
 
   @Test func tellsOfNothing() throws {
     let plan = Self.plan([Condition.Test(.topic, .equals("a")), Condition.Test(.pushType, .equals("b"))])
     #expect(
-      plan.tallies.explain("topic-down")?.text == """
+      plan.ruleCounters.explain("topic-down")?.text == """
         rule "topic-down": 0 pushes looked at, 0 fired
           topic      not reached
           push_type  not reached
@@ -96,10 +96,10 @@ import Testing
     arguments: [
       (.request, "0 pushes evaluated"), (.response, "0 pushes evaluated"), (.tls, "0 connections evaluated"),
       (.connection, "0 evaluations of connections"),
-    ] as [(Moment, String)])
-  func tellsWhatItLooksAt(moment: Moment, words: String) throws {
-    let plan = FaultPlan([Rule(name: "rule", moment: moment, action: .close)])
-    #expect(try #require(plan.tallies.explain("rule")).text.hasPrefix("rule \"rule\": \(words), 0 fired\n"))
+    ] as [(InjectionPoint, String)])
+  func tellsWhatItLooksAt(injectionPoint: InjectionPoint, words: String) throws {
+    let plan = FaultPlan([Rule(name: "rule", injectionPoint: injectionPoint, action: .close)])
+    #expect(try #require(plan.ruleCounters.explain("rule")).text.hasPrefix("rule \"rule\": \(words), 0 fired\n"))
   }
 
   @Test(
@@ -113,14 +113,14 @@ import Testing
   func wanted(match: Condition.Match, words: String) throws {
     let plan = Self.plan([Condition.Test(.topic, match)])
     _ = plan.fires()
-    #expect(try #require(plan.tallies.explain("topic-down")).text.contains(words))
+    #expect(try #require(plan.ruleCounters.explain("topic-down")).text.contains(words))
   }
 
   @Test func wantedDuration() throws {
     let plan = Self.plan([Condition.Test(.tokenAge, .between(above: 1800, below: nil))])
     _ = plan.fires(EngineFixture { $0.tokenAge = 90 })
     #expect(
-      try #require(plan.tallies.explain("topic-down")).text.contains(
+      try #require(plan.ruleCounters.explain("topic-down")).text.contains(
         #"jwt.age  0 of 1 match   wanted > 30m   most common seen: "1m30s" (1)"#))
   }
 
@@ -144,9 +144,9 @@ import Testing
       let value = "\(number)" + String(repeating: "\u{301}", count: 500)
       _ = plan.fires(EngineFixture { $0.fields.append(("x", value)) })
     }
-    let test = try #require(plan.tallies.explain("topic-down")?.tests.first)
-    #expect(test.seen.count == SeenValues.limit)
-    #expect(test.others == 1000 - SeenValues.limit)
+    let test = try #require(plan.ruleCounters.explain("topic-down")?.tests.first)
+    #expect(test.seen.count == ObservedValues.limit)
+    #expect(test.others == 1000 - ObservedValues.limit)
     #expect(test.seen.allSatisfy { ($0.value?.unicodeScalars.count ?? 0) <= 80 })
   }
 
@@ -159,20 +159,22 @@ import Testing
     let whole = "f" + String(repeating: "f0", count: 31) + "f"
     for token in [EngineFixture.deviceToken, whole] { _ = plan.fires(EngineFixture { $0.deviceToken = token }) }
     _ = other.fires(EngineFixture { $0.fields.append(("x-token", EngineFixture.authorization(age: 0))) })
-    for text in [plan, other].compactMap({ $0.tallies.explain("topic-down") }).flatMap({ [$0.text, Self.json($0)] }) {
+    for text in [plan, other].compactMap({ $0.ruleCounters.explain("topic-down") }).flatMap({
+      [$0.text, Self.json($0)]
+    }) {
       #expect(!text.contains("AAAA"))
       #expect(!text.contains("eyJ"))
       #expect(!text.contains("ab12ab12"))
       #expect(text.contains("not shown"))
     }
-    #expect(try #require(plan.tallies.explain("topic-down")).text.contains("ab12…12"))
+    #expect(try #require(plan.ruleCounters.explain("topic-down")).text.contains("ab12…12"))
   }
 
   /// The text is written to terminals, so control characters are escaped.
   @Test func controlCharactersAreShown() throws {
     let plan = Self.plan([Condition.Test(.payload(pointer: "/n"), .equals("x"))])
     _ = plan.fires(EngineFixture { $0.body = #"{"n":"\u001b[31m\u202e\n\""}"# })
-    let text = try #require(plan.tallies.explain("topic-down")).text
+    let text = try #require(plan.ruleCounters.explain("topic-down")).text
     #expect(text.contains(#""\u{1B}[31m\u{202E}\n\"""#))
   }
 }

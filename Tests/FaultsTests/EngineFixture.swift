@@ -37,10 +37,10 @@ struct EngineFixture: Sendable {
   }
 
   var push: Traffic.Push {
-    var standing = ConnectionStanding(certificate: certificate)
+    var authentication = ConnectionAuthentication(certificate: certificate)
     let request = request
     let verdict = Self.rulebook.judge(
-      request, standing: &standing, keys: Self.keys, devices: DeviceTable(), now: Self.noon)
+      request, authentication: &authentication, keys: Self.keys, devices: DeviceTable(), now: Self.noon)
     return Traffic.Push(
       request: request, verdict: verdict,
       key: PushKey(request, verdict.facts, defaultTopic: certificate?.defaultTopic),
@@ -53,7 +53,7 @@ struct EngineFixture: Sendable {
   var connecting: Traffic { Traffic(connection: connection) }
 
   private static let rulebook = Rulebook()
-  private static let keys = KeyRing(
+  private static let keys = TrustedKeySet(
     version: 1, keys: [TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })])
 
   static func authorization(age: Int64) -> String {
@@ -81,17 +81,22 @@ extension FaultPlan {
   convenience init(
     _ rules: [Rule], adHoc: [Rule] = [], seed: UInt64 = 1, limits: Profile.Limits = Profile.Limits(),
     pushIdentity: Profile.PushIdentity = .content, magicTokens: Bool = false, halted: Bool = false,
-    tallies: Tallies = Tallies()
+    ruleCounters: RuleCounters = RuleCounters()
   ) {
     self.init(
       profile: Profile(name: "test", limits: limits, pushIdentity: pushIdentity, rules: rules), adHoc: adHoc,
-      seed: seed, magicTokens: magicTokens, halted: halted, activatedAt: 0, tallies: tallies)
+      seed: seed, magicTokens: magicTokens, halted: halted, activatedAt: 0, ruleCounters: ruleCounters)
   }
 
   /// Returns whether any fault applies to a push.
-  func fires(_ fixture: EngineFixture = EngineFixture(), at moment: Moment = .request, now: Int64 = 0) -> Bool {
-    !decide(moment == .request || moment == .response ? fixture.traffic : fixture.connecting, at: moment, now: now)
-      .isEmpty
+  func fires(_ fixture: EngineFixture = EngineFixture(), at injectionPoint: InjectionPoint = .request, now: Int64 = 0)
+    -> Bool
+  {
+    !decide(
+      injectionPoint == .request || injectionPoint == .response ? fixture.traffic : fixture.connecting,
+      at: injectionPoint, now: now
+    )
+    .isEmpty
   }
 }
 

@@ -7,7 +7,7 @@ import Testing
     .respond(Action.Answer(status: status, reason: reason, timestamp: .relative(.seconds(-3600 * hoursAgo))))
   }
 
-  static let refused = Action.goAway(Action.GoAwayOrder())
+  static let refused = Action.goAway(Action.GoAwayParameters())
 
   /// The documented table. The last column is the number of attempts to which the token applies; nil for all.
   static let table: [(digits: String, action: Action, first: Int?)] = [
@@ -24,7 +24,7 @@ import Testing
     ("0001 0000", .delay(.fixed(.zero)), nil), ("0001 0025", .delay(.fixed(.milliseconds(2500))), nil),
     ("0001 9999", .delay(.fixed(.seconds(600))), nil), ("0900 0000", .hang(for: .seconds(600), endWith: .nothing), nil),
     ("0901 0000", .resetStream(code: 2), nil), ("0902 0000", refused, nil),
-    ("0903 0000", .resetConnection(afterAccepting: false), nil), ("0904 0000", .loseAnswer(endWith: .nothing), nil),
+    ("0903 0000", .resetConnection(afterAccepting: false), nil), ("0904 0000", .loseResponse(endWith: .nothing), nil),
   ]
 
   static func token(_ digits: String) -> String {
@@ -35,7 +35,7 @@ import Testing
   func outcome(digits: String, action: Action, first: Int?) {
     let plan = FaultPlan([], magicTokens: true)
     for token in [Self.token(digits), Self.token(digits).uppercased()] {
-      plan.tallies.reset()
+      plan.ruleCounters.reset()
       for attempt in 0..<5 {
         let fixture = EngineFixture { $0.deviceToken = token }
         let decision = plan.decide(fixture.traffic, at: .request, now: 0)
@@ -130,7 +130,7 @@ import Testing
     #expect(hang.outcome?.action == .hang(for: .seconds(2), endWith: .nothing))
     let late = EngineFixture { $0.deviceToken = Self.token("0001 0050") }.traffic
     #expect(plan.decide(late, at: .request, now: 0).isEmpty)
-    if let outcome = hang.outcome { plan.tallies.release(outcome) }
+    if let outcome = hang.outcome { plan.ruleCounters.release(outcome) }
     #expect(plan.decide(late, at: .request, now: 0).additions.map { $0.action } == [.delay(.fixed(.seconds(2)))])
   }
 }

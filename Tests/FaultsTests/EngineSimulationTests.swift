@@ -17,8 +17,8 @@ import Testing
     Dictionary(uniqueKeysWithValues: counts.map { ($0.name, $0.count) })
   }
 
-  static func at(_ moment: Moment, _ action: Action, _ trigger: Trigger = Trigger()) -> Rule {
-    Rule(name: "rule", moment: moment, trigger: trigger, action: action)
+  static func at(_ injectionPoint: InjectionPoint, _ action: Action, _ trigger: Trigger = Trigger()) -> Rule {
+    Rule(name: "rule", injectionPoint: injectionPoint, trigger: trigger, action: action)
   }
 
   @Test(
@@ -29,7 +29,7 @@ import Testing
       ([at(.request, .answer(418))], ["418": 500], [:], [:]), ([at(.request, .pass)], ["200": 500], [:], [:]),
       ([at(.request, .delay(.fixed(.seconds(1))))], ["200": 500], ["delay": 500], [:]),
       ([at(.request, .hang(for: nil, endWith: .close))], ["hang": 500], [:], [:]),
-      ([at(.response, .loseAnswer(endWith: .nothing), Trigger(first: 3))], ["200": 497, "lose_answer": 3], [:], [:]),
+      ([at(.response, .loseResponse(endWith: .nothing), Trigger(first: 3))], ["200": 497, "lose_answer": 3], [:], [:]),
       ([at(.response, .splitBody)], ["200": 500], ["split_body": 500], [:]),
       ([at(.request, .goAway(.init()), Trigger(every: 50))], ["200": 490, "goaway": 10], [:], [:]),
       ([at(.accept, .refuse, Trigger(first: 4))], ["200": 496, "refuse": 4], [:], [:]),
@@ -129,7 +129,7 @@ import Testing
   /// One push a minute on one connection, which a rule ends after 30 seconds without a push.
   @Test func idleConnections() {
     let rule = Rule(
-      name: "idle", moment: .connection, condition: Condition([.init(.idle, .between(above: 30, below: nil))]),
+      name: "idle", injectionPoint: .connection, condition: Condition([.init(.idle, .between(above: 30, below: nil))]),
       action: .silence(for: nil))
     var traffic = Simulation.Traffic()
     (traffic.pushes, traffic.connections, traffic.rate) = (10, 1, 1 / 60.0)

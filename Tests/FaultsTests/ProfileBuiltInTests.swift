@@ -52,7 +52,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("tls-bad-certificate", "use", Action.BadCertificate.allCases.map(\.rawValue)),
+    ("tls-bad-certificate", "use", Action.CertificateDefect.allCases.map(\.rawValue)),
     ("wrong-environment-key", "spelling", ["BadEnvironmentKeyInToken", "BadEnvironmentKeyIdInToken"]),
   ])
   func takesEachWord(name: String, knob: String, words: [String]) throws {
@@ -154,7 +154,7 @@ import Testing
           trigger: Trigger(overLimit: .init(limit: 2, per: .seconds(1), burst: 10, key: .deviceToken)),
           action: .respond(.init(status: 429, reason: "TooManyRequests"))),
         Rule(
-          name: "long-tail", moment: .response,
+          name: "long-tail", injectionPoint: .response,
           action: .delay(.lognormal(median: .milliseconds(40), sigma: 0.6, max: .seconds(2))), continues: true),
       ])
   }

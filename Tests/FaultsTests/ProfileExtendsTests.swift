@@ -58,7 +58,7 @@ import Testing
     #expect(profile.rules[2].action == .delay(.fixed(.seconds(1))))
   }
 
-  @Test func whatTheExtendingProfileDoesNotSayIsTheBases() throws {
+  @Test func unsetFieldsComeFromTheBase() throws {
     let library = try Self.library(["base": Self.base])
     let base = try library.profile(named: "base", parameters: ["hold": "3s"]).profile
     var profile = try library.profile(of: ProfileFixture.source("extends: [base]"), parameters: ["hold": "3s"]).profile

@@ -20,15 +20,15 @@ enum ProfileFixture {
   /// Parses a rule whose fields are written as one line of flow style.
   static func rule(_ fields: String) throws -> Rule { try RuleFile.parse("{\(fields)}").rule }
 
-  static func condition(_ fields: String, at moment: Moment = .request) throws -> Condition {
-    let action = moment == .response ? "split_body" : "close"
-    return try rule("at: \(moment.rawValue), when: {\(fields)}, do: {\(action): {}}").condition
+  static func condition(_ fields: String, at injectionPoint: InjectionPoint = .request) throws -> Condition {
+    let action = injectionPoint == .response ? "split_body" : "close"
+    return try rule("at: \(injectionPoint.rawValue), when: {\(fields)}, do: {\(action): {}}").condition
   }
 
   static func trigger(_ fields: String) throws -> Trigger { try rule("trigger: {\(fields)}, do: {close: {}}").trigger }
 
-  static func action(_ fields: String, at moment: Moment = .request) throws -> Action {
-    try rule("at: \(moment.rawValue), do: {\(fields)}").action
+  static func action(_ fields: String, at injectionPoint: InjectionPoint = .request) throws -> Action {
+    try rule("at: \(injectionPoint.rawValue), do: {\(fields)}").action
   }
 
   /// Returns what `write` writes, as JSON text.

@@ -4,7 +4,7 @@ import Testing
 
 /// Hostile texts: they take few resources and result in a problem.
 @Suite struct ProfileHostileTests {
-  private static let most = ProfileText.lengthLimit - 100
+  private static let most = ProfileYAMLReader.lengthLimit - 100
 
   private static func repeated(_ text: String, to length: Int = most) -> String {
     String(repeating: text, count: length / text.utf8.count)
@@ -70,12 +70,12 @@ import Testing
   }
 
   @Test func rulesAreBounded() {
-    let text = "rules:\n" + String(repeating: "  - do: {hang: }\n", count: ProfileAssembly.ruleLimit + 1)
+    let text = "rules:\n" + String(repeating: "  - do: {hang: }\n", count: ProfileBuilder.ruleLimit + 1)
     #expect(ProfileFixture.lint(text).contains("p.yaml:1002:5: rules[1000]: more than 1000 rules"))
   }
 
   @Test func conditionsInConditionsAreBounded() {
-    let depth = ProfileText.depthLimit
+    let depth = ProfileYAMLReader.depthLimit
     func text(_ count: Int) -> String {
       "rules: [{when: " + String(repeating: "{not: ", count: count) + "{topic: x}"
         + String(repeating: "}", count: count)
@@ -88,7 +88,7 @@ import Testing
   @Test func bytesThatAreNotUTF8() {
     for bytes: [UInt8] in [[0xFF], [0x61, 0xC3], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80]] {
       let problems = ProblemList()
-      #expect(ProfileText.text(bytes, file: "p", problems: problems) == nil)
+      #expect(ProfileYAMLReader.text(bytes, file: "p", problems: problems) == nil)
       #expect(problems.problems.map(\.message) == ["this is not UTF-8"])
     }
   }

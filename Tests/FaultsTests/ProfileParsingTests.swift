@@ -121,7 +121,7 @@ import Testing
       ),
       (
         "respond: {reason: TooManyProviderTokenUpdates, latch: true}",
-        .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", latches: true))
+        .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true))
       ),
       (
         "respond: {status: 503, headers: {Retry-After: 5, x: y}}",
@@ -182,8 +182,8 @@ import Testing
 
   @Test(
     arguments: [
-      (.response, "lose_answer: ", .loseAnswer(endWith: .nothing)),
-      (.response, "lose_answer: {end_with: reset_stream}", .loseAnswer(endWith: .resetStream)),
+      (.response, "lose_answer: ", .loseResponse(endWith: .nothing)),
+      (.response, "lose_answer: {end_with: reset_stream}", .loseResponse(endWith: .resetStream)),
       (.response, "dribble: {chunks: 3, over: 2s}", .dribble(chunks: 3, over: .seconds(2))),
       (.response, "split_body: ", .splitBody), (.response, "truncate_body: ", .truncateBody),
       (.response, "garble_body: ", .garbleBody), (.response, "empty_error_body: ", .emptyErrorBody),
@@ -213,9 +213,9 @@ import Testing
       (.tls, "alert: ", .alert(code: 40)), (.tls, "alert: {name: unrecognized_name}", .alert(code: 112)),
       (.tls, "alert: {name: 200}", .alert(code: 200)),
       (.tls, "certificate: {use: wrong_name}", .certificate(.wrongName)),
-    ] as [(Moment, String, Action)])
-  func actionsOfOtherMoments(moment: Moment, fields: String, action: Action) throws {
-    #expect(try ProfileFixture.action(fields, at: moment) == action)
+    ] as [(InjectionPoint, String, Action)])
+  func actionsOfOtherMoments(injectionPoint: InjectionPoint, fields: String, action: Action) throws {
+    #expect(try ProfileFixture.action(fields, at: injectionPoint) == action)
   }
 
   @Test func wordsOfARule() throws {
@@ -224,7 +224,8 @@ import Testing
     #expect(
       rule
         == Rule(
-          name: "x", moment: .response, action: .delay(.fixed(.seconds(1))), continues: false, stage: .beforeValidation)
+          name: "x", injectionPoint: .response, action: .delay(.fixed(.seconds(1))), continues: false,
+          stage: .beforeValidation)
     )
   }
 
@@ -271,7 +272,7 @@ import Testing
   }
 
   @Test func aRuleByItself() throws {
-    let file = try RuleFile.parse("do: {close: }", usualName: "rule-7")
+    let file = try RuleFile.parse("do: {close: }", defaultName: "rule-7")
     #expect(file == RuleFile(rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, warnings: []))
   }
 
@@ -309,8 +310,8 @@ import Testing
           ".", "30-01-2026", "2026-01", "nope", "::1",
         ]
       ),
-    ] as [(PlainKind, [String])])
-  func plainWords(kind: PlainKind, words: [String]) {
-    for word in words { #expect(PlainKind(word) == kind, "\(word)") }
+    ] as [(YAMLScalarKind, [String])])
+  func plainWords(kind: YAMLScalarKind, words: [String]) {
+    for word in words { #expect(YAMLScalarKind(word) == kind, "\(word)") }
   }
 }

@@ -11,8 +11,8 @@ import Testing
     $0.attempt = 2
   }
 
-  static func fires(_ when: String, at moment: Moment = .request) throws -> Bool {
-    let condition = try ProfileFixture.condition(when, at: moment)
+  static func fires(_ when: String, at injectionPoint: InjectionPoint = .request) throws -> Bool {
+    let condition = try ProfileFixture.condition(when, at: injectionPoint)
     return FaultPlan([Rule(name: "x", condition: condition, action: .unavailable)]).fires(push)
   }
 
@@ -92,7 +92,7 @@ import Testing
     let condition = try ProfileFixture.condition("q: 'type:voip type:complication !topic:a'")
     let plan = FaultPlan([Rule(name: "x", condition: condition, action: .unavailable)])
     #expect(!plan.fires(Self.push))
-    let tests = try #require(plan.tallies.explain("x")?.tests)
+    let tests = try #require(plan.ruleCounters.explain("x")?.tests)
     #expect(tests.map(\.name) == ["q type", "q topic"])
     #expect(tests.map(\.wanted) == [#""voip" or "complication""#, #"not "a""#])
     #expect(tests.first?.seen.map(\.value) == ["alert"])

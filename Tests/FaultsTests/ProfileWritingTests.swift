@@ -61,7 +61,7 @@ import Testing
         .request,
         .respond(.init(status: 500, reason: nil, headers: [.init(name: "retry-after", value: "5")], body: "{\"a\":1}"))
       ),
-      (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", latches: true))),
+      (.request, .respond(.init(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true))),
       (.request, .delay(.fixed(.milliseconds(20)))),
       (.request, .delay(.lognormal(median: .milliseconds(40), sigma: 0.6, max: .seconds(2)))),
       (.request, .hang(for: .seconds(45), endWith: .answer)),
@@ -74,7 +74,7 @@ import Testing
         .request,
         .sequence(key: .deviceToken, steps: [.choose([.init(weight: 1, action: .close)]), .pass], onEnd: .cycle)
       ),
-      (.response, .loseAnswer(endWith: .resetStream)), (.response, .dribble(chunks: 3, over: .seconds(1))),
+      (.response, .loseResponse(endWith: .resetStream)), (.response, .dribble(chunks: 3, over: .seconds(1))),
       (.response, .splitBody), (.response, .truncateBody), (.response, .garbleBody), (.response, .emptyErrorBody),
       (.response, .dropHeader(name: "apns-id")), (.response, .changeID(.lowerCase)),
       (.connection, .drain(for: .seconds(5), respond: .init(status: 503, reason: "Shutdown"))),
@@ -89,16 +89,17 @@ import Testing
       (.settings, .settings(.init(delay: .seconds(3)))), (.connection, .silence(for: .seconds(1))),
       (.accept, .refuse), (.accept, .silence(for: nil)), (.tls, .stall(for: .seconds(1), endWith: .answer)),
       (.tls, .alert(code: 112)), (.tls, .alert(code: 250)), (.tls, .certificate(.wrongName)),
-    ] as [(Moment, Action)])
-  func actions(moment: Moment, action: Action) throws {
-    try Self.expectSame(Rule(name: "x", moment: moment, action: action))
+    ] as [(InjectionPoint, Action)])
+  func actions(injectionPoint: InjectionPoint, action: Action) throws {
+    try Self.expectSame(Rule(name: "x", injectionPoint: injectionPoint, action: action))
   }
 
   @Test func wordsOfARule() throws {
     try Self.expectSame(
       Rule(
-        name: "x", moment: .response, action: .delay(.fixed(.zero)), continues: false, stage: .beforeValidation))
-    try Self.expectSame(Rule(name: "x", moment: .response, action: .splitBody, continues: true))
+        name: "x", injectionPoint: .response, action: .delay(.fixed(.zero)), continues: false, stage: .beforeValidation)
+    )
+    try Self.expectSame(Rule(name: "x", injectionPoint: .response, action: .splitBody, continues: true))
   }
 
   @Test func aRuleInWords() throws {

@@ -15,7 +15,7 @@ import Testing
     SequenceKey.self, NoKey.self,
   ]
 
-  private static let root = ProfileText.read(ProfileSchema.text, file: "schema", problems: ProblemList())
+  private static let root = ProfileYAMLReader.read(ProfileSchema.text, file: "schema", problems: ProblemList())
 
   @Test func isJSON() throws {
     var text = ProfileSchema.text

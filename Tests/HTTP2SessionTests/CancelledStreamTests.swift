@@ -21,7 +21,7 @@ import Testing
     #expect(session.openStreamCount == 0)
   }
 
-  @Test func anAnsweredOneIsNot() throws {
+  @Test func cancelledStreamWithResponseIsNotReported() throws {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(try session.requests(Frame.request(1)).first)
     session.respond(to: stream, headers: HeaderList([(":status", "200")]))
@@ -81,13 +81,15 @@ import Testing
       session.respond(to: stream, headers: HeaderList([(":status", "200")]), body: body)
     }
     #expect(session.drained().map(\.type) == [7])
-    let dropped = session.takeEvents().map { if case .answerDropped(let stream) = $0 { stream.id } else { Int32(-1) } }
+    let dropped = session.takeEvents().map {
+      if case .responseDropped(let stream) = $0 { stream.id } else { Int32(-1) }
+    }
     #expect(dropped == [1, 3])
-    #expect(!session.owesAnswers)
+    #expect(!session.hasPendingWork)
     #expect(session.isFinished)
   }
 
-  @Test func whatWasNotHandedOutIsAbortedAsBefore() throws {
+  @Test func undeliveredRequestIsAborted() throws {
     let session = try HTTP2ServerSession.begun()
     let events = try session.feed(Frame.request(1, endStream: false) + Frame.rst(1))
     guard case .aborted? = events.first, events.count == 1 else {
@@ -96,25 +98,25 @@ import Testing
     }
   }
 
-  @Test func unknownStreamsAreNone() throws {
+  @Test func unknownStreamIDsReturnNil() throws {
     let session = try HTTP2ServerSession.begun()
     for id: Int32 in [0, 1, 2, -1, .max, .min] { #expect(session.stream(withID: id) == nil) }
   }
 
-  @Test func aStreamThatIsHeldOnPurposeIsOwedNothing() throws {
+  @Test func delayedStreamIsNoPendingWork() throws {
     let session = try HTTP2ServerSession.begun()
-    #expect(!session.owesAnswers)
+    #expect(!session.hasPendingWork)
     let held = try #require(try session.requests(Frame.request(1)).first)
-    #expect(!session.owesAnswers)
+    #expect(!session.hasPendingWork)
     _ = try session.feed(Frame.request(3, endStream: false))
-    #expect(session.owesAnswers, "a request is coming")
+    #expect(session.hasPendingWork, "a request is coming")
     _ = try session.feed(Frame.rst(3))
-    #expect(!session.owesAnswers)
+    #expect(!session.hasPendingWork)
     session.respond(to: held, headers: HeaderList([(":status", "400")]), parts: [[1]], isHeld: true)
     _ = session.drained()
-    #expect(session.owesAnswers, "an answer is not wholly out")
+    #expect(session.hasPendingWork, "an answer is not wholly out")
     session.releasePart(of: held)
     _ = session.drained()
-    #expect(!session.owesAnswers)
+    #expect(!session.hasPendingWork)
   }
 }

@@ -163,7 +163,7 @@ import Testing
     #expect(code == nil ? !mustEnd : mayEnd && code == 5)
   }
 
-  @Test func whatStandsBehindSuchDataIsTakenInAndGoAwaySaysSo() throws {
+  @Test func requestsAfterInvalidDataCountInGoAway() throws {
     let session = try answered(1)
     #expect(try session.requests(Frame.data(1, count: 2) + Frame.request(3)).map(\.id) == [3])
     let goAway = try #require(session.drained().first { $0.type == 7 })
@@ -207,7 +207,7 @@ import Testing
     #expect(try session.requests(Frame.request(3)).count == 1)
   }
 
-  @Test func whereResetsWereForgottenAllIsIgnored() throws {
+  @Test func framesAreIgnoredAfterForgottenResets() throws {
     let session = try answered(1, 3)
     for id in stride(from: Int32(5), through: 133, by: 2) {
       let stream = try #require(try session.requests(Frame.request(id)).first)

@@ -4,7 +4,7 @@ import Testing
 
 /// GOAWAY frames that are sent without nghttp2's knowledge.
 @Suite struct RawGoAwayTests {
-  @Test func theFrameStandsAsItWasAskedFor() throws {
+  @Test func rawGoAwayIsSentUnchanged() throws {
     let session = try HTTP2ServerSession.begun()
     session.sendGoAway(lastStream: 5, rawCode: 0xABCD_EF01, debugData: Array(#"{"reason":"Shutdown"}"#.utf8))
     #expect(session.goAwaySent == nil, "not before it is drained")
@@ -19,7 +19,7 @@ import Testing
     #expect(session.drained().isEmpty, "once")
   }
 
-  @Test func noWordIsAddedToAnError() throws {
+  @Test func errorGoAwayHasNoDebugData() throws {
     let session = try HTTP2ServerSession.begun()
     session.sendGoAway(lastStream: 0, rawCode: 1)
     #expect(session.drained().map(\.payload) == [[0, 0, 0, 0, 0, 0, 0, 1]])
@@ -31,7 +31,7 @@ import Testing
     #expect(session.drained().first?.number(at: 0) == UInt32(bitPattern: lastStream) & 0x7FFF_FFFF)
   }
 
-  @Test func itComesAfterTheAnswersAndTheSessionGoesOn() throws {
+  @Test func rawGoAwayFollowsResponsesAndKeepsTheSession() throws {
     let session = try HTTP2ServerSession.begun()
     let streams = try session.requests(Frame.request(1) + Frame.request(3))
     try #require(streams.count == 2)

@@ -222,7 +222,7 @@ import Testing
     #expect(Frame.all(in: sent).contains(Frame(type: 6, flags: 1, stream: 0, payload: [1, 2, 3, 4, 5, 6, 7, 8])))
   }
 
-  @Test func shutdownSaysGoodbyeTwice() throws {
+  @Test func shutdownSendsTwoGoAwayFrames() throws {
     let pair = try Pair()
     try pair.push()
     try pair.pump { event in

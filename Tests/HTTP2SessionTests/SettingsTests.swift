@@ -76,7 +76,7 @@ import Testing
     #expect(reset.map { $0.number(at: $0.type == 7 ? 4 : 0) } == [3], "FLOW_CONTROL_ERROR")
   }
 
-  @Test func aSmallWindowIsGivenAgainAndAgain() throws {
+  @Test func smallWindowIsReplenished() throws {
     let pair = try Pair(settings: HTTP2Settings(initialWindowSize: 100))
     try pair.pump()
     let id = try pair.push(body: [UInt8](repeating: 32, count: 4000))
@@ -101,15 +101,15 @@ import Testing
     #expect(session.drained() == [Frame(type: 8, flags: 0, stream: 1, payload: [0, 0, 0x07, 0xD0])])
   }
 
-  @Test func unlessItIsHeld() throws {
+  @Test func shrunkWindowStaysClosedWhileWithheld() throws {
     let session = try HTTP2ServerSession.begun()
-    session.isWindowHeld = true
+    session.withholdsWindow = true
     _ = try session.feed(Frame.request(1, endStream: false) + Frame.data(1, count: 2000))
     session.announce(HTTP2Settings(initialWindowSize: 1000))
     _ = session.drained()
     _ = try session.feed(Frame.settingsAck)
     #expect(session.drained().isEmpty)
-    session.isWindowHeld = false
+    session.withholdsWindow = false
     #expect(session.drained() == [Frame(type: 8, flags: 0, stream: 1, payload: [0, 0, 0x07, 0xD0])])
   }
 
@@ -140,7 +140,7 @@ import Testing
   }
 
   @Test(arguments: 0...15)
-  func aWindowOfTheMostIsNone(cut: Int) throws {
+  func maximumWindowIsNoError(cut: Int) throws {
     let session = try raisedWindows(room: 1, cutAt: cut)
     let types = session.drained().map(\.type)
     #expect(types.filter { $0 == 1 }.count == 3 && !types.contains(3) && !types.contains(7))

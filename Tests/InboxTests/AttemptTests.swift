@@ -121,7 +121,7 @@ import Testing
     }
     let (oldest, newest) = (key(-1), key(-2))
     #expect(counter.count(oldest, accepted: false, now: 1) == 1)
-    var filler = HashFiller()
+    var filler = PushKeyGenerator()
     for _ in 0..<2 * AttemptTable.limit { _ = counter.count(filler.next(), accepted: false, now: 1) }
     #expect(counter.count(newest, accepted: false, now: 1) == 1)
     #expect(counter.count(newest, accepted: false, now: 1) == 2)
@@ -179,7 +179,7 @@ import Testing
     #expect(table.count == 0 && expected.keys.allSatisfy { table.next($0, now: 1) == nil })
   }
 
-  @Test func whatIsMarkedHasAMark() {
+  @Test func insertedKeysAreMarked() {
     let marks = AttemptMarks()
     func key(_ number: Int) -> UInt64 { UInt64(number) &* 0x9E37_79B9_7F4A_7C15 }
     #expect(!marks.mayContain(0))
@@ -193,7 +193,7 @@ import Testing
 
   @Test func theTableIsEmptyAgainAfterSilence() {
     var counter = AttemptCounter()
-    var filler = HashFiller()
+    var filler = PushKeyGenerator()
     _ = counter.count(filler.next(), accepted: false, now: 0)
     #expect(!counter.isEmpty)
     _ = counter.count(filler.next(), accepted: true, now: AttemptCounter.silence)
@@ -205,7 +205,7 @@ import Testing
   @Test(arguments: [10, 20, 30, 40, 50, 60])
   func nothingIsRememberedForWeeks(days: Int64) {
     var counter = AttemptCounter()
-    var filler = HashFiller()
+    var filler = PushKeyGenerator()
     let (push, later) = (filler.next(), days * 86_400 * 1_000_000_000)
     _ = counter.count(push, accepted: false, now: 0)
     #expect(counter.peek(push, now: 1) == 2)
@@ -262,7 +262,7 @@ final class TestClock: Sendable {
 }
 
 /// Generates distinct push keys without a push for each.
-struct HashFiller {
+struct PushKeyGenerator {
   private var state: UInt64 = 4
 
   mutating func next() -> PushKey {

@@ -65,7 +65,7 @@ import Testing
     #expect(ids == Array(ids[0]..<ids[0] + 6))
   }
 
-  @Test func aFilterIsForPushesAlone() async throws {
+  @Test func filtersApplyToPushesOnly() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
     var follower = try #require(Follower(log))
@@ -99,7 +99,7 @@ import Testing
   }
 
   @Test(arguments: [-5, 1000, .max, .min])
-  func tellsThatItCannotGoOn(place: Int) async throws {
+  func reportsAGapForAnUnknownPosition(place: Int) async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
     var other = try #require(Follower(log))
@@ -114,7 +114,7 @@ import Testing
     #expect(follower.lines.count { $0 == "gap" } == 1)
   }
 
-  @Test func forgetsWhenNobodyHasFollowedForLong() async throws {
+  @Test func stopsRecordingWithoutReaders() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(memory: .milliseconds(1)))
     var first: Follower? = Follower(log)
@@ -131,7 +131,7 @@ import Testing
     #expect(second.lines == ["gap", "push 3"])
   }
 
-  @Test func aSlowReaderHasAGapAndTakesNoMemory() async throws {
+  @Test func slowReaderGetsAGapInsteadOfABacklog() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox, limits: EventLog.Limits(events: 10))
     var slow = try #require(Follower(log))
@@ -164,7 +164,7 @@ import Testing
     #expect(slow.lines.count <= 6)
   }
 
-  @Test func whatWasGoneBeforeItWasSeenIsAGap() async throws {
+  @Test func recordsEvictedBeforeReadingAreAGap() async throws {
     let inbox = Inbox(maxRecords: 2)
     let log = EventLog(inbox)
     var follower = try #require(Follower(log))
@@ -203,7 +203,7 @@ import Testing
     #expect(log.follow() == nil)
   }
 
-  @Test func costsNothingWhileNobodyFollows() {
+  @Test func recordsNothingWithoutReaders() {
     let log = EventLog(Inbox())
     log.note(.rule) { _ in Issue.record("nobody reads this") }
   }
@@ -244,7 +244,7 @@ import Testing
     #expect(found == seqs)
   }
 
-  @Test func stepsOverWhatIsGone() {
+  @Test func skipsEvictedRecords() {
     let inbox = Inbox(maxRecords: 3)
     for _ in 0..<50_000 { inbox.append(WaitingTests.record()) }
     var walk = InboxWalk(inbox.snapshot(), Selection())

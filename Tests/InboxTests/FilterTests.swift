@@ -42,7 +42,7 @@ import Testing
     let record = PushFixture {
       $0.outcome = .faulted
       $0.served = Record.Served(status: 503)
-      $0.aftermath = Aftermath(
+      $0.wireOutcome = WireOutcome(
         injections: [
           Injection(
             profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: "Sideways")),

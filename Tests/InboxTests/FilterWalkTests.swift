@@ -41,7 +41,7 @@ import Testing
           $0.attempt = number % 6 == 0 ? 2 : 1
           $0.now += Int64(number) * 1000
           guard number % 10 == 0 else { return }
-          $0.aftermath = Aftermath(injections: [
+          $0.wireOutcome = WireOutcome(injections: [
             Injection(
               profile: number % 20 == 0 ? "flaky" : nil, rule: "r\(number % 30)", action: .delay(.fixed(.seconds(1))),
               continues: true),

@@ -32,7 +32,7 @@ import Testing
         $0.outcome = .faulted
         $0.accepted = true
         $0.served = Record.Served(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_234_567_891)
-        $0.aftermath = Aftermath(
+        $0.wireOutcome = WireOutcome(
           injections: [
             Injection(
               profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: nil)),
@@ -40,7 +40,7 @@ import Testing
             Injection(
               profile: "chaos", rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true, draw: 1e-9,
               probability: 1),
-          ], goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: Int32.max, debugData: #"{"reason":"x\u0000"}"#))
+          ], goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: Int32.max, debugData: #"{"reason":"x\u0000"}"#))
       }.record
     ),
     (
@@ -48,7 +48,7 @@ import Testing
       PushFixture {
         $0.outcome = .faulted
         $0.served = Record.Served()
-        $0.aftermath = Aftermath(
+        $0.wireOutcome = WireOutcome(
           injections: [
             Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: true), continues: false)
           ], reset: "CANCEL", closed: .reset)
@@ -59,8 +59,8 @@ import Testing
       PushFixture {
         $0.outcome = .faulted
         $0.served = Record.Served(status: 418, latencyNanoseconds: 999)
-        $0.aftermath = Aftermath(
-          unusualReason: "Teapot\u{202E}", goAway: Aftermath.GoAway(code: "ENHANCE", lastStream: 0, debugData: ""),
+        $0.wireOutcome = WireOutcome(
+          unusualReason: "Teapot\u{202E}", goAway: WireOutcome.GoAway(code: "ENHANCE", lastStream: 0, debugData: ""),
           closed: .fin)
       }.record
     ),
@@ -155,9 +155,10 @@ import Testing
         field.value.withUnsafeBytes { _ = request.headers.append(name: name, value: $0) }
       }
     }
-    var standing = ConnectionStanding(certificate: nil)
+    var authentication = ConnectionAuthentication(certificate: nil)
     let verdict = PushFixture.rulebook.judge(
-      request, standing: &standing, keys: KeyRing(version: 1, keys: []), devices: DeviceTable(), now: PushFixture.noon)
+      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: []), devices: DeviceTable(),
+      now: PushFixture.noon)
     return Record(
       request: request, verdict: verdict, generatedID: ArraySlice("ABC".utf8),
       connection: PushFixture().connection, receivedAt: PushFixture.noon,

@@ -14,7 +14,7 @@ import Testing
       PushFixture {
         $0.outcome = .faulted
         $0.served = Record.Served(status: 503)
-        $0.aftermath = Aftermath(
+        $0.wireOutcome = WireOutcome(
           injections: [
             Injection(
               profile: "gone-profile", rule: "gone-rule",

@@ -39,7 +39,7 @@ import Testing
       ),
     ] as [Case])
   func retried410(_ name: String, _ steps: [Step], _ earners: [Int]) {
-    #expect(FindingsScene(steps).earners(of: .retried410) == earners)
+    #expect(FindingsScenario(steps).earners(of: .retried410) == earners)
   }
 
   /// Converts minutes to milliseconds.
@@ -68,7 +68,7 @@ import Testing
       ),
     ] as [Case])
   func jwtChurn(_ name: String, _ steps: [Step], _ earners: [Int]) {
-    #expect(FindingsScene(steps).earners(of: .jwtChurn) == earners)
+    #expect(FindingsScenario(steps).earners(of: .jwtChurn) == earners)
   }
 
   @Test(
@@ -92,7 +92,7 @@ import Testing
       ),
     ] as [Case])
   func jwtStale(_ name: String, _ steps: [Step], _ earners: [Int]) {
-    #expect(FindingsScene(steps).earners(of: .jwtStale) == earners)
+    #expect(FindingsScenario(steps).earners(of: .jwtStale) == earners)
   }
 
   /// Returns pushes on `count` connections of one push each, opened `time` milliseconds apart.
@@ -120,12 +120,12 @@ import Testing
       ("of two hosts", singles(every: 10, count: 4) + singles(every: 10, count: 4, host: "x"), []),
     ] as [Case])
   func connectionChurn(_ name: String, _ steps: [Step], _ earners: [Int]) {
-    #expect(FindingsScene(steps).earners(of: .connectionChurn) == earners)
+    #expect(FindingsScenario(steps).earners(of: .connectionChurn) == earners)
   }
 
   /// A connection that ends after its push was examined.
   @Test func aConnectionEndsLater() {
-    let scene = FindingsScene(Self.singles(every: 10, closing: nil))
+    let scene = FindingsScenario(Self.singles(every: 10, closing: nil))
     #expect(scene.earners(of: .connectionChurn) == [])
     for step in Self.singles(every: 10) { scene.end(connection: step.connection) }
     #expect(scene.findings(of: .connectionChurn).map(\.evidence) == [[1, 2, 3, 4, 5]])
@@ -133,20 +133,20 @@ import Testing
 
   @Test func aTokenForEachConnection() {
     let steps = Self.singles(every: 10) { $0.issued = $0.at }
-    #expect(FindingsScene(steps).earners(of: .jwtChurn) == [5])
-    #expect(FindingsScene(Self.singles(every: 10)).earners(of: .jwtChurn) == [])
+    #expect(FindingsScenario(steps).earners(of: .jwtChurn) == [5])
+    #expect(FindingsScenario(Self.singles(every: 10)).earners(of: .jwtChurn) == [])
   }
 
   @Test(arguments: [
-    (Aftermath.Breach.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
+    (WireOutcome.Breach.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
     (.excessStreams(limit: 4), .excessStreams),
-  ]) func breaches(_ breach: Aftermath.Breach, _ kind: Finding.Kind) {
+  ]) func breaches(_ breach: WireOutcome.Breach, _ kind: Finding.Kind) {
     let inbox = Inbox()
     inbox.append(
       PushFixture {
         $0.isComplete = false
         $0.outcome = .aborted
-        $0.aftermath = Aftermath(breach: breach)
+        $0.wireOutcome = WireOutcome(breach: breach)
       }.record)
     inbox.append(PushFixture().record)
     let findings = inbox.findings(by: PushFixture.rulebook, in: Selection()).findings

@@ -7,11 +7,11 @@ import Testing
 @Suite struct PushCountsTests {
   private static func end(
     _ outcome: Record.Outcome, _ status: Int? = nil, _ reason: Reason? = nil, latency: Int64? = nil,
-    aftermath: Aftermath? = nil
+    wireOutcome: WireOutcome? = nil
   ) -> Record.End {
     Record.End(
       outcome: outcome, accepted: outcome == .accepted,
-      served: Record.Served(status: status, reason: reason, latencyNanoseconds: latency), aftermath: aftermath,
+      served: Record.Served(status: status, reason: reason, latencyNanoseconds: latency), wireOutcome: wireOutcome,
       finishedAt: outcome == .pending ? nil : 1)
   }
 
@@ -19,7 +19,7 @@ import Testing
     PushFixture {
       $0.outcome = end.outcome
       $0.served = end.served
-      $0.aftermath = end.aftermath
+      $0.wireOutcome = end.wireOutcome
     }.record
   }
 
@@ -35,8 +35,8 @@ import Testing
     inbox.append(Self.record(Self.end(.rejected, 400, .badTopic)))
     inbox.append(Self.record(Self.end(.rejected, 403, .forbidden)))
     inbox.append(Self.record(Self.end(.aborted)))
-    let odd = Aftermath(unusualReason: "Odd")
-    inbox.append(Self.record(Self.end(.faulted, 503, aftermath: odd)))
+    let odd = WireOutcome(unusualReason: "Odd")
+    inbox.append(Self.record(Self.end(.faulted, 503, wireOutcome: odd)))
     let endings = inbox.counts.endings
     #expect(endings.map(\.count) == [3, 1, 1, 2, 1])
     #expect(endings.first?.ending.outcome == .accepted)

@@ -22,7 +22,7 @@ struct PushFixture {
   var outcome: Record.Outcome?
   var accepted: Bool?
   var served: Record.Served?
-  var aftermath: Aftermath?
+  var wireOutcome: WireOutcome?
   var attempt: Int32 = 1
   var isComplete = true
   var now = PushFixture.noon
@@ -61,10 +61,11 @@ struct PushFixture {
       TrustedKey(
         keyID: keyID, teamID: keyID == "MOCKKEY001" ? "MOCKTEAM01" : "OTHERTEAM2", verifies: { _, _, _ in true })
     }
-    var standing = ConnectionStanding(certificate: connection.certificate)
+    var authentication = ConnectionAuthentication(certificate: connection.certificate)
     let request = request
     let verdict = Self.rulebook.judge(
-      request, standing: &standing, keys: KeyRing(version: 1, keys: keys), devices: DeviceTable(), now: now)
+      request, authentication: &authentication, keys: TrustedKeySet(version: 1, keys: keys), devices: DeviceTable(),
+      now: now)
     let outcome = outcome ?? (verdict.isAccepted ? .accepted : .rejected)
     let isAnswered = outcome != .pending && outcome != .aborted
     let end = Record.End(
@@ -73,7 +74,7 @@ struct PushFixture {
         ?? (isAnswered
           ? Record.Served(status: verdict.status, reason: verdict.reason, latencyNanoseconds: 1_800_000)
           : Record.Served()),
-      aftermath: aftermath, finishedAt: outcome == .pending ? nil : now + 2)
+      wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : now + 2)
     return Record(
       request: request, verdict: verdict, isJudged: isComplete,
       generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now,

@@ -56,13 +56,13 @@ import Testing
     let records = [
       PushFixture {
         $0.outcome = .faulted
-        $0.aftermath = Aftermath(
+        $0.wireOutcome = WireOutcome(
           injections: Injections(
             (1...2).map {
               Injection(
                 profile: "p", rule: "r\($0)", action: .respond(Action.Answer(status: 503, reason: "x")),
                 continues: false)
-            }), goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
+            }), goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 3, debugData: ""))
       }.record,
       PushFixture { $0.body = [0xFF] }.record,
       InboxImportTests.record(adding: [("x-bad", [0xFF])]),

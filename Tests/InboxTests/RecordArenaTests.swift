@@ -77,36 +77,36 @@ struct RecordArenaTests {
   /// The aftermath with which a record begins, and the one with which it ends.
   @Test(
     arguments: [
-      (nil, nil), (nil, Aftermath(injections: [busy])), (nil, Aftermath(reset: "CANCEL")),
-      (Aftermath(injections: [busy]), nil), (Aftermath(injections: [busy]), Aftermath(injections: [busy])),
-      (Aftermath(injections: [busy]), Aftermath(injections: [late])),
-      (Aftermath(injections: [busy]), Aftermath(injections: [busy, late])),
-      (Aftermath(injections: [busy]), Aftermath(injections: [busy], reset: "CANCEL", endedAt: 7)),
-      (Aftermath(injections: [busy, late]), Aftermath(injections: [busy])), (Aftermath(reset: "CANCEL"), nil),
-    ] as [(Aftermath?, Aftermath?)])
-  func anAftermathIsWhatItWasToldLast(first: Aftermath?, last: Aftermath?) {
+      (nil, nil), (nil, WireOutcome(injections: [busy])), (nil, WireOutcome(reset: "CANCEL")),
+      (WireOutcome(injections: [busy]), nil), (WireOutcome(injections: [busy]), WireOutcome(injections: [busy])),
+      (WireOutcome(injections: [busy]), WireOutcome(injections: [late])),
+      (WireOutcome(injections: [busy]), WireOutcome(injections: [busy, late])),
+      (WireOutcome(injections: [busy]), WireOutcome(injections: [busy], reset: "CANCEL", endedAt: 7)),
+      (WireOutcome(injections: [busy, late]), WireOutcome(injections: [busy])), (WireOutcome(reset: "CANCEL"), nil),
+    ] as [(WireOutcome?, WireOutcome?)])
+  func lastAftermathReplacesTheFirst(first: WireOutcome?, last: WireOutcome?) {
     let arena = RecordArena()
-    let push = PushFixture { $0.aftermath = first }
+    let push = PushFixture { $0.wireOutcome = first }
     var record = Record(
       request: push.request, verdict: Verdict(of: push.request), isJudged: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       end: Record.End(
-        outcome: .pending, accepted: false, served: Record.Served(), aftermath: first, finishedAt: nil), in: arena)
+        outcome: .pending, accepted: false, served: Record.Served(), wireOutcome: first, finishedAt: nil), in: arena)
     expect(record, tells: first)
     #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
     record.end(
-      Record.End(outcome: .faulted, accepted: false, served: Record.Served(), aftermath: last, finishedAt: 1))
+      Record.End(outcome: .faulted, accepted: false, served: Record.Served(), wireOutcome: last, finishedAt: 1))
     expect(record, tells: last)
     record.move(to: RecordArena())
     expect(record, tells: last)
     #expect(record.body == push.body && record.request.headers.count == push.request.headers.count)
   }
 
-  private func expect(_ record: Record, tells aftermath: Aftermath?) {
-    let told = record.aftermath
-    #expect((told == nil) == (aftermath == nil))
-    #expect(told.map { Array($0.injections) } == aftermath.map { Array($0.injections) })
-    #expect(told?.reset == aftermath?.reset && told?.endedAt == aftermath?.endedAt)
+  private func expect(_ record: Record, tells wireOutcome: WireOutcome?) {
+    let told = record.wireOutcome
+    #expect((told == nil) == (wireOutcome == nil))
+    #expect(told.map { Array($0.injections) } == wireOutcome.map { Array($0.injections) })
+    #expect(told?.reset == wireOutcome?.reset && told?.endedAt == wireOutcome?.endedAt)
   }
 
   /// The injections of a rule that does the same to each push share their contents; no record takes memory of its own
@@ -121,10 +121,10 @@ struct RecordArenaTests {
         connection: push.connection, receivedAt: 0,
         end: Record.End(
           outcome: .faulted, accepted: false, served: Record.Served(status: 503),
-          aftermath: Aftermath(injections: [Self.busy]), finishedAt: 0), in: arena)
+          wireOutcome: WireOutcome(injections: [Self.busy]), finishedAt: 0), in: arena)
     }
     #expect(slab.referents.count == 2)
-    #expect(records.allSatisfy { $0.aftermath?.injections.first == Self.busy })
+    #expect(records.allSatisfy { $0.wireOutcome?.injections.first == Self.busy })
   }
 
   @Test func aSlabKeepsWhatItsRecordsReferToAndNoLonger() throws {

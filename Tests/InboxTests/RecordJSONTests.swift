@@ -155,13 +155,13 @@ import Testing
     let record = PushFixture {
       $0.outcome = .faulted
       $0.served = Record.Served(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_800_000)
-      $0.aftermath = Aftermath(
+      $0.wireOutcome = WireOutcome(
         injections: [
           Injection(
             profile: "flaky-503", rule: "flaky", action: .respond(Action.Answer(status: 503, reason: nil)),
             continues: false, draw: 0.125, probability: 0.2, ordinal: 2),
           Injection(rule: "long-tail", action: .delay(.fixed(.seconds(1))), continues: true),
-        ], goAway: Aftermath.GoAway(code: "NO_ERROR", lastStream: 37, debugData: "bye"))
+        ], goAway: WireOutcome.GoAway(code: "NO_ERROR", lastStream: 37, debugData: "bye"))
     }.record
     let json = PushFixture.json(record)
     #expect(
@@ -176,7 +176,7 @@ import Testing
     let record = PushFixture {
       $0.outcome = .faulted
       $0.served = Record.Served()
-      $0.aftermath = Aftermath(
+      $0.wireOutcome = WireOutcome(
         injections: [
           Injection(rule: "magic-0903", action: .resetConnection(afterAccepting: false), continues: false)
         ], reset: "CANCEL", closed: .reset)

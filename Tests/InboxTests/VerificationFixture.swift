@@ -11,7 +11,7 @@ enum VerificationFixture {
     try Verification(json: Array(json.replacing("'", with: "\"").utf8), in: context)
   }
 
-  static let scene = VerificationScene(rulebook: PushFixture.rulebook, seed: 918_273, profile: "flaky-503?rate=0.2")
+  static let scene = VerificationContext(rulebook: PushFixture.rulebook, seed: 918_273, profile: "flaky-503?rate=0.2")
 
   /// Returns the report on an inbox's current contents.
   static func report(_ json: String, in inbox: Inbox) async throws -> VerificationReport {

@@ -106,7 +106,7 @@ import Testing
     #expect((criterion.hint == nil) == isMet)
   }
 
-  @Test func aStoryIsOfAllAttemptsWhicheverMatches() async throws {
+  @Test func retriesIncludeNonmatchingAttempts() async throws {
     let inbox = Inbox()
     let (one, two) = (String(repeating: "1", count: 64), String(repeating: "2", count: 64))
     let (first, second) = (
@@ -178,13 +178,13 @@ import Testing
       ([Step(at: 0, answer: "taken")], []), ([Step(at: 0), Step(at: 500, answer: "503")], [2]),
     ] as [([Step], [Int])])
   func nothingIsLost(steps: [Step], lost: [Int]) async throws {
-    let report = try await Fixture.report("{'nothing_lost':true}", in: FindingsScene(steps).inbox)
+    let report = try await Fixture.report("{'nothing_lost':true}", in: FindingsScenario(steps).inbox)
     #expect(report.lost?.seqs == lost && report.isPassed == lost.isEmpty, "\(report.text)")
     #expect(report.text.contains("✗ nothing_lost: wanted none lost, found \(lost.count) lost") == !lost.isEmpty)
   }
 
   @Test func aRetryThatIsWaitedForLosesNothing() async throws {
-    let scene = FindingsScene([Step(at: 0, answer: "503 ServiceUnavailable")])
+    let scene = FindingsScenario([Step(at: 0, answer: "503 ServiceUnavailable")])
     let verification = try Fixture.verification("{'nothing_lost':true,'timeout':'5m','settle':'20ms'}")
     let inbox = scene.inbox
     async let report = inbox.verify(verification, at: Fixture.scene)

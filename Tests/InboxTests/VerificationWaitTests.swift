@@ -53,7 +53,7 @@ import Testing
   }
 
   /// A criterion that can no longer be met ends the verification, and no other unmet criterion does.
-  @Test func endsWhenNothingCanMendIt() async throws {
+  @Test func endsWhenACriterionCannotBeMet() async throws {
     let inbox = Inbox()
     let over = try await Self.begin("{'expect':[{'count':1}],'timeout':'5m'}", in: inbox)
     let other = try await Self.begin(

@@ -9,12 +9,13 @@ import Testing
 @Suite struct FaultTests {
   /// Activates a rule in addition to the profile.
   static func add(
-    _ test: TestServer, _ action: Action, at moment: Moment = .request, _ trigger: Trigger = Trigger(),
+    _ test: TestServer, _ action: Action, at injectionPoint: InjectionPoint = .request, _ trigger: Trigger = Trigger(),
     when condition: Condition = Condition(), stage: Rule.Stage = .afterValidation, name: String = "fault"
   ) {
     test.server.state.faults.add(
       Rule(
-        name: name, moment: moment, condition: condition, trigger: trigger, action: action, stage: stage),
+        name: name, injectionPoint: injectionPoint, condition: condition, trigger: trigger, action: action, stage: stage
+      ),
       timeToLive: nil)
   }
 
@@ -22,13 +23,13 @@ import Testing
   struct Ending: Sendable, CustomTestStringConvertible {
     var testDescription: String
     var action: Action
-    var moment = Moment.request
+    var injectionPoint = InjectionPoint.request
     /// What the client sees: `200`, `503 ServiceUnavailable`, `reset 2`, `disconnected`.
     var seen: String
     var outcome: Record.Outcome
     var accepted = false
     var reset: String?
-    var closed: Aftermath.Closing?
+    var closed: WireOutcome.Closing?
   }
 
   @Test(
@@ -56,7 +57,7 @@ import Testing
         testDescription: "reset_stream", action: .resetStream(code: 7), seen: "reset 7", outcome: .faulted,
         reset: "REFUSED_STREAM"),
       Ending(
-        testDescription: "reset_stream at the response", action: .resetStream(code: 11), moment: .response,
+        testDescription: "reset_stream at the response", action: .resetStream(code: 11), injectionPoint: .response,
         seen: "reset 11", outcome: .faulted, accepted: true, reset: "ENHANCE_YOUR_CALM"),
       Ending(
         testDescription: "reset_connection", action: .resetConnection(afterAccepting: false), seen: "disconnected",
@@ -67,26 +68,27 @@ import Testing
       Ending(
         testDescription: "close", action: .close, seen: "disconnected", outcome: .faulted, closed: .fin),
       Ending(
-        testDescription: "lose_answer with a reset", action: .loseAnswer(endWith: .resetStream), moment: .response,
+        testDescription: "lose_answer with a reset", action: .loseResponse(endWith: .resetStream),
+        injectionPoint: .response,
         seen: "reset 2", outcome: .faulted, accepted: true, reset: "INTERNAL_ERROR"),
       Ending(
-        testDescription: "goaway before this", action: .goAway(Action.GoAwayOrder(closeAfter: .milliseconds(5))),
+        testDescription: "goaway before this", action: .goAway(Action.GoAwayParameters(closeAfter: .milliseconds(5))),
         seen: "disconnected", outcome: .faulted),
       Ending(
-        testDescription: "goaway after this", action: .goAway(Action.GoAwayOrder(lastStream: .this)), seen: "200",
+        testDescription: "goaway after this", action: .goAway(Action.GoAwayParameters(lastStream: .this)), seen: "200",
         outcome: .faulted, accepted: true),
     ] as [Ending])
   func ends(_ ending: Ending) async throws {
     try await TestServer.run { test in
-      Self.add(test, ending.action, at: ending.moment)
+      Self.add(test, ending.action, at: ending.injectionPoint)
       let push = test.push(token: try test.providerToken())
       #expect(Self.words(try await test.client().send([push])[0]) == ending.seen)
       let record = try #require(test.server.state.inbox.record(seq: 1))
       #expect(record.outcome == ending.outcome)
       #expect(record.accepted == ending.accepted)
-      #expect(record.aftermath?.reset == ending.reset)
-      #expect(record.aftermath?.closed == ending.closed)
-      #expect(record.aftermath?.injections.map(\.rule) == ["fault"])
+      #expect(record.wireOutcome?.reset == ending.reset)
+      #expect(record.wireOutcome?.closed == ending.closed)
+      #expect(record.wireOutcome?.injections.map(\.rule) == ["fault"])
       #expect(record.finishedAt != nil)
       #expect(record.verdict?.isAccepted == true, "what APNs would say stays")
     }
@@ -123,7 +125,7 @@ import Testing
       Action.Answer(status: 400, reason: "Sideways"), Action.Answer(status: 200, reason: nil),
       Action.Answer(status: 503, reason: "Shutdown", headers: [Action.Field(name: "retry-after", value: "7")]),
     ], [Rule.Stage.afterValidation, .beforeValidation])
-  func bothWaysOfAnAnswerAreTheSame(answer: Action.Answer, stage: Rule.Stage) async throws {
+  func constantAndFullResponsesAreEqual(answer: Action.Answer, stage: Rule.Stage) async throws {
     var told: [[String]] = []
     for condition in [Condition(), Condition([Condition.Test(.client, .present(true))])] {
       try await TestServer.run { test in
@@ -144,12 +146,12 @@ import Testing
         }
         for seq in 1...4 {
           let record = try #require(test.server.state.inbox.record(seq: seq))
-          let (aftermath, served) = (record.aftermath, record.served)
+          let (wireOutcome, served) = (record.wireOutcome, record.served)
           #expect(served.latencyNanoseconds != nil)
           lines.append(
             """
             \(record.outcome) \(record.accepted) \(record.attempt) \(served.status ?? 0) \(served.reason?.text ?? "") \
-            \(aftermath?.injections.map(\.rule) ?? []) \(aftermath?.unusualReason ?? "")
+            \(wireOutcome?.injections.map(\.rule) ?? []) \(wireOutcome?.unusualReason ?? "")
             """)
         }
         #expect(lines[4].hasPrefix("faulted"))
@@ -198,8 +200,8 @@ import Testing
       let faults = test.server.state.faults
       let library = faults.library.load()
       let source = try #require(library.source(named: "healthy"))
-      let expiring = ChosenProfile(source: source, profile: Profile(name: "expiring"))
-      let newer = ChosenProfile(source: source, profile: Profile(name: "newer"))
+      let expiring = SelectedProfile(source: source, profile: Profile(name: "expiring"))
+      let newer = SelectedProfile(source: source, profile: Profile(name: "newer"))
       for iteration in 0..<300 {
         faults.use(expiring, timeToLive: .nanoseconds(1))
         // A different delay in each iteration, so that the expiry happens at a different point of the activation.
@@ -222,11 +224,11 @@ import Testing
     }
   }
 
-  @Test func goAwayTellsTheTruth() async throws {
+  @Test func goAwayReportsTheLastProcessedStream() async throws {
     try await TestServer.run { test in
       // The fifth push of the connection and all later ones are neither accepted nor answered.
       Self.add(
-        test, .goAway(Action.GoAwayOrder(debugData: "bye", closeAfter: .milliseconds(20))),
+        test, .goAway(Action.GoAwayParameters(debugData: "bye", closeAfter: .milliseconds(20))),
         Trigger(every: 5, countKey: .connection))
       let push = test.push(token: try test.providerToken())
       let outcomes = try await test.client().send(Array(repeating: push, count: 20)).map(Self.words)
@@ -235,9 +237,9 @@ import Testing
       let records = test.server.state.inbox.snapshot().page(PageQuery()).items
       #expect(records.filter(\.accepted).count == 4)
       #expect(records.filter(\.accepted).allSatisfy { $0.stream <= 7 })
-      let told = try #require(records.first { $0.aftermath?.goAway != nil })
+      let told = try #require(records.first { $0.wireOutcome?.goAway != nil })
       #expect(
-        told.aftermath?.goAway == Aftermath.GoAway(code: "NO_ERROR", lastStream: told.stream - 2, debugData: "bye"))
+        told.wireOutcome?.goAway == WireOutcome.GoAway(code: "NO_ERROR", lastStream: told.stream - 2, debugData: "bye"))
     }
   }
 
@@ -245,7 +247,8 @@ import Testing
     try await TestServer.run { test in
       Self.add(
         test,
-        .respond(Action.Answer(status: 429, reason: "TooManyProviderTokenUpdates", latches: true)), Trigger(times: 1))
+        .respond(Action.Answer(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true)),
+        Trigger(times: 1))
       let push = test.push(token: try test.providerToken())
       let outcomes = try await test.client().send([push, push, push]).map(Self.words)
       #expect(outcomes == Array(repeating: "429 TooManyProviderTokenUpdates", count: 3))

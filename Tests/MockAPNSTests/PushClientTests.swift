@@ -51,20 +51,20 @@ import Testing
       misnamed.serverName = "push.example.com"
       for client in [stranger, misnamed] {
         await #expect(throws: PushClientError.self) { try await client.send([push]) }
-        let sighting = try await client.look(sending: push)
-        #expect(!sighting.isTrusted)
-        #expect(sighting.outcomes == [nil])
-        #expect(sighting.settings?.areAsAPNs == true)
-        #expect(sighting.ending == .complete)
+        let probeResult = try await client.look(sending: push)
+        #expect(!probeResult.isTrusted)
+        #expect(probeResult.outcomes == [nil])
+        #expect(probeResult.settings?.areAsAPNs == true)
+        #expect(probeResult.ending == .complete)
       }
       #expect(try await stranger.look(sending: nil).certificateFault?.kind == .unknownAuthority)
-      #expect(try await stranger.look(sending: nil).bearsName)
+      #expect(try await stranger.look(sending: nil).certificateMatchesName)
       #expect(try await misnamed.look(sending: nil).certificateFault == nil)
-      #expect(try await misnamed.look(sending: nil).bearsName == false)
+      #expect(try await misnamed.look(sending: nil).certificateMatchesName == false)
       #expect(test.server.state.inbox.record(seq: 1) == nil, "nobody saw the push")
-      let sighting = try await test.client().look(sending: push)
-      #expect(sighting.isTrusted)
-      #expect(sighting.negotiatedProtocol == "h2")
+      let probeResult = try await test.client().look(sending: push)
+      #expect(probeResult.isTrusted)
+      #expect(probeResult.negotiatedProtocol == "h2")
       #expect(test.server.state.inbox.record(seq: 1)?.accepted == true)
     }
   }

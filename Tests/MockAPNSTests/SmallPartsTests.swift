@@ -15,22 +15,22 @@ import Testing
     if let expected { #expect(Endpoint(expected.description) == expected) }
   }
 
-  @Test func ofEachHostAndKindComplaintsAreToldSoOftenAMinute() {
-    let complaints = Complaints()
+  @Test func clientErrorsAreLoggedAFewTimesAMinute() {
+    let clientErrorLog = ClientErrorLog()
     let began = NIODeadline.now()
-    for _ in 1..<Complaints.limit { #expect(complaints.add(.handshake, of: "a", at: began) == .told) }
-    #expect(complaints.add(.handshake, of: "a", at: began) == .toldLast)
-    #expect(complaints.add(.handshake, of: "a", at: began + .seconds(59)) == .untold)
-    #expect(complaints.add(.beginning, of: "a", at: began) == .told)
-    #expect(complaints.add(.handshake, of: "b", at: began) == .told)
-    #expect(complaints.add(.handshake, of: "a", at: began + .seconds(60)) == .told)
+    for _ in 1..<ClientErrorLog.limit { #expect(clientErrorLog.add(.handshake, of: "a", at: began) == .told) }
+    #expect(clientErrorLog.add(.handshake, of: "a", at: began) == .loggedLast)
+    #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(59)) == .ignoredFrames)
+    #expect(clientErrorLog.add(.beginning, of: "a", at: began) == .told)
+    #expect(clientErrorLog.add(.handshake, of: "b", at: began) == .told)
+    #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(60)) == .told)
   }
 
   @Test func complaintsAboutManyHostsAreForgottenInTheEnd() {
-    let complaints = Complaints()
+    let clientErrorLog = ClientErrorLog()
     for host in 0..<3000 {
-      #expect(complaints.add(.slowness, of: "\(host)") == .told)
-      #expect(complaints.count <= 1024)
+      #expect(clientErrorLog.add(.slowness, of: "\(host)") == .told)
+      #expect(clientErrorLog.count <= 1024)
     }
   }
 
@@ -62,7 +62,7 @@ import Testing
 
   @Test(arguments: [Int64.max, .min, 320_000_000_000_000, -320_000_000_000_000])
   func aClockStaysWithinTheYearsThatCanBeWritten(_ change: Int64) {
-    let edge = change > 0 ? WrittenTime.range.upperBound : WrittenTime.range.lowerBound
+    let edge = change > 0 ? TimestampFormat.range.upperBound : TimestampFormat.range.lowerBound
     let clock = ServerClock()
     for isFrozen in [false, true] {
       if isFrozen { clock.freeze(at: change) }

@@ -12,8 +12,8 @@ import Testing
       (-62_167_219_200_000, "0000-01-01T00:00:00.000Z"), (253_402_300_799_999, "9999-12-31T23:59:59.999Z"),
     ] as [(Int64, String)])
   func writesAndReadsBack(milliseconds: Int64, text: String) {
-    #expect(WrittenTime.text(milliseconds) == text)
-    #expect(WrittenTime.milliseconds(text) == milliseconds)
+    #expect(TimestampFormat.text(milliseconds) == text)
+    #expect(TimestampFormat.milliseconds(text) == milliseconds)
   }
 
   /// From 1583 on: for earlier years, Foundation uses the Julian calendar, which RFC 3339 does not.
@@ -21,13 +21,13 @@ import Testing
     let style = Date.ISO8601FormatStyle()
     for seconds in stride(from: Int64(-12_200_000_000), to: 250_000_000_000, by: 99_991_003) {
       let text = Date(timeIntervalSince1970: Double(seconds)).formatted(style)
-      #expect(WrittenTime.text(seconds * 1000) == text.replacing("Z", with: ".000Z"))
+      #expect(TimestampFormat.text(seconds * 1000) == text.replacing("Z", with: ".000Z"))
     }
   }
 
   @Test(arguments: [Int64.min, -62_167_219_200_001, 253_402_300_800_000, Int64.max])
   func writesNothingOutsideTheYearsThatRFC3339Knows(milliseconds: Int64) {
-    #expect(WrittenTime.text(milliseconds) == nil)
+    #expect(TimestampFormat.text(milliseconds) == nil)
   }
 
   @Test(
@@ -38,7 +38,7 @@ import Testing
       ("2026-01-31T12:00:00.123999999Z", 1_769_860_800_123),
     ] as [(String, Int64)])
   func readsTheFormsOfRFC3339(text: String, milliseconds: Int64) {
-    #expect(WrittenTime.milliseconds(text) == milliseconds)
+    #expect(TimestampFormat.milliseconds(text) == milliseconds)
   }
 
   @Test(arguments: [
@@ -47,7 +47,7 @@ import Testing
     "2026-01-31T12:00:00+1:00", "0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01",
   ])
   func refusesWhatIsNoTime(text: String) {
-    #expect(WrittenTime.milliseconds(text) == nil)
+    #expect(TimestampFormat.milliseconds(text) == nil)
   }
 }
 
@@ -61,7 +61,7 @@ import Testing
       (.seconds(-300), "-5m"), (.seconds(Int64.min), "-2562047788015215h30m7s"),
     ] as [(Duration, String)])
   func writes(duration: Duration, text: String) {
-    #expect(WrittenDuration.text(duration) == text)
+    #expect(DurationFormat.text(duration) == text)
   }
 
   @Test(
@@ -71,14 +71,14 @@ import Testing
       ("7ns", .nanoseconds(7)),
     ] as [(String, Duration)])
   func reads(text: String, duration: Duration) {
-    #expect(WrittenDuration.duration(text) == duration)
+    #expect(DurationFormat.duration(text) == duration)
   }
 
   @Test(arguments: [
     "", "-", "5", "s", "1 h", "1hour", "--5s", "1.2.3s", "1e3s", "nan", "infs", "99999999999999999h", "5m-3s",
   ])
   func refusesWhatIsNoDuration(text: String) {
-    #expect(WrittenDuration.duration(text) == nil)
+    #expect(DurationFormat.duration(text) == nil)
   }
 }
 
@@ -88,11 +88,11 @@ import Testing
     ("1b", 1),
   ])
   func reads(text: String, bytes: Int) {
-    #expect(WrittenSize.bytes(text) == bytes)
+    #expect(SizeFormat.bytes(text) == bytes)
   }
 
   @Test(arguments: ["", "K", "-1", "1KB5", "1TiB", "1e3", "99999999999999999999"])
   func refusesWhatIsNoSize(text: String) {
-    #expect(WrittenSize.bytes(text) == nil)
+    #expect(SizeFormat.bytes(text) == nil)
   }
 }

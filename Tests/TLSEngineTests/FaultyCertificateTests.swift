@@ -18,18 +18,18 @@ import Testing
 
   /// Returns the certificate fault that a client detects.
   private func fault(_ identity: ServerIdentity, _ fixture: TLSFixture) throws -> CertificateFault? {
-    let looking = try TLSContext(clientTrusting: [fixture.path("ca.pem")], takesAnyCertificate: true)
+    let looking = try TLSContext(clientTrusting: [fixture.path("ca.pem")], acceptsAnyCertificate: true)
     let pair = try TLSPair(server: fixture.server, client: looking)
-    pair.server.stopsAfterGreeting = true
+    pair.server.stopsAfterClientHello = true
     #expect(try pair.shakeHands() == .greeted)
     try pair.server.proceed(with: TLSContext(server: identity))
     #expect(try pair.shakeHands() == .done)
-    return pair.client.peerFault
+    return pair.client.peerCertificateFault
   }
 
   private func expectRefusal(of identity: ServerIdentity, _ fixture: TLSFixture, words: String) throws {
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
-    pair.server.stopsAfterGreeting = true
+    pair.server.stopsAfterClientHello = true
     #expect(try pair.shakeHands() == .greeted)
     try pair.server.proceed(with: TLSContext(server: identity))
     pair.carryDown()
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test func theWrongNameIsInvalidWhereThatIsPermitted() throws {
-    var permitted = PermittedNames()
+    var permitted = NameConstraints()
     permitted.add(.domain("invalid"))
     let valid = (now - SampleCertificates.day)...(now + SampleCertificates.day)
     let authority = try CertificateAuthority(commonName: "Wide CA", permitted: permitted, valid: valid)
@@ -75,7 +75,7 @@ import Testing
   }
 
   @Test func anAuthorityForOneAddressHasNoOtherName() throws {
-    var permitted = PermittedNames()
+    var permitted = NameConstraints()
     permitted.add(.address([127, 0, 0, 1]))
     permitted.add(.domain("only.test"))
     let valid = (now - SampleCertificates.day)...(now + SampleCertificates.day)

@@ -16,7 +16,7 @@ struct SampleCertificates {
   init(serverNames: [String] = ["localhost", "127.0.0.1", "::1"], topics: [String] = ["com.example.app"]) throws {
     let now = Self.now
     valid = (now - Self.day)...(now + 100 * Self.day)
-    var permitted = PermittedNames()
+    var permitted = NameConstraints()
     for name in ["localhost", "test"].compactMap({ CertificateName($0) }) { permitted.add(name) }
     authority = try CertificateAuthority(commonName: "Sample CA", permitted: permitted, valid: valid)
     server = try authority.issueServer(names: serverNames.compactMap { CertificateName($0) }, valid: valid)

@@ -90,13 +90,13 @@ struct Healthcheck: AsyncParsableCommand {
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
+    guard let duration = DurationFormat.duration(timeout), duration > .zero else {
       throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 30s or 2m")
     }
   }
 
   func run() async throws {
-    let patience = WrittenDuration.duration(timeout) ?? .seconds(30)
+    let patience = DurationFormat.duration(timeout) ?? .seconds(30)
     let clock = ContinuousClock()
     let end = clock.now + patience
     while true {

@@ -24,7 +24,8 @@ struct AdminFlags: ParsableArguments {
     output.json ? output.print(json: answer.body) : StandardStream.output.line(text)
   }
 
-  /// Prints the elements of a response's array `items`: `table`, or with `--json` each element unchanged on its own line.
+  /// Prints the elements of a response's array `items`: `table`, or with `--json` each element unchanged on its own
+  /// line.
   func print(itemsOf answer: AdminClient.Answer, _ table: Table) {
     guard output.json else { return table.print() }
     for item in JSONLayout.elements(of: "items", in: answer.body) { output.print(json: Array(item)) }
@@ -148,13 +149,13 @@ enum TimeArgument {
 
   /// Returns milliseconds since 1970; nil if `text` is not a time.
   static func milliseconds(_ text: String, now: Int64) -> Int64? {
-    if let time = WrittenTime.milliseconds(text) { return time }
+    if let time = TimestampFormat.milliseconds(text) { return time }
     if let seconds = Int64(text) {
       // RFC 3339 ends with the year 9999; larger numbers have the wrong unit.
       return seconds.magnitude < 253_402_300_800 ? seconds * 1000 : nil
     }
     let sign = text.hasPrefix("+") ? 1 : 0
-    guard let change = WrittenDuration.duration(text.dropFirst(sign)) else { return nil }
+    guard let change = DurationFormat.duration(text.dropFirst(sign)) else { return nil }
     let (seconds, attoseconds) = change.components
     return now + seconds * 1000 + attoseconds / 1_000_000_000_000_000
   }
@@ -162,5 +163,5 @@ enum TimeArgument {
   /// Returns a time in RFC 3339, or as a number if it is out of range.
   ///
   /// - Parameter time: Milliseconds since 1970.
-  static func text(_ time: Int64) -> String { WrittenTime.text(time) ?? "\(time) ms since 1970" }
+  static func text(_ time: Int64) -> String { TimestampFormat.text(time) ?? "\(time) ms since 1970" }
 }

@@ -5,42 +5,43 @@ internal import HTTPMessage
 extension Rulebook {
   /// Returns the kind of credential of a request.
   func credential(
-    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: borrowing ConnectionStanding
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, authentication: borrowing ConnectionAuthentication
   ) -> Verdict.Credential {
-    if standing.certificate != nil { return .certificate }
+    if authentication.certificate != nil { return .certificate }
     guard let authorization = facts.authorization else { return .none }
     return packed.part(authorization.indices).isBareScheme ? .none : .token
   }
 
   /// Makes all checks of these rows.
   func checkCredential(
-    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, standing: inout ConnectionStanding, keys: KeyRing, now: Int64,
+    _ facts: PushFacts, _ packed: UnsafeRawBufferPointer, authentication: inout ConnectionAuthentication,
+    keys: TrustedKeySet, now: Int64,
     verdict: inout Verdict
   ) throws(Rejection) {
-    if let certificate = standing.certificate { return try checkCertificate(certificate) }
+    if let certificate = authentication.certificate { return try checkCertificate(certificate) }
     guard verdict.credential == .token, let range = facts.authorization else {
       throw Self.noCredential
     }
     let authorization = packed.part(range.indices)
-    standing.known.rest(on: KnownTokens.Basis(keys: keys.version, mode: mode, environment: environment))
-    verdict.token = standing.known.find(authorization)
-    if mode != .lenient, let end = standing.updates.latchedUntil(now: now, interval: times.updateInterval) {
+    authentication.known.rest(on: ProviderTokenCache.Basis(keys: keys.version, mode: mode, environment: environment))
+    verdict.token = authentication.known.find(authorization)
+    if mode != .lenient, let end = authentication.updates.latchedUntil(now: now, interval: times.updateInterval) {
       if verdict.token == nil { verdict.token = ProviderTokenVerification.unverified(authorization) }
       throw latched(until: end, now: now)
     }
-    if standing.hasExpiredToken, closesOnExpiredToken {
+    if authentication.hasExpiredToken, closesOnExpiredToken {
       // Applies also to a token accepted on other connections: its own age does not matter here.
       verdict.token = ProviderTokenVerification.unverified(authorization)
       throw Self.connectionHasExpiredToken
     }
     // A token that passed all checks before on this connection can only fail by its age.
-    if let token = verdict.token, token === standing.known.current, let issuedAt = token.issuedAt {
+    if let token = verdict.token, token === authentication.known.current, let issuedAt = token.issuedAt {
       return try checkAge(issuedAt, now: now)
     }
     let token = verdict.token ?? ProviderTokenVerification(mode: mode, keys: keys).verify(authorization)
-    if verdict.token == nil { standing.known.remember(token, authorization) }
+    if verdict.token == nil { authentication.known.remember(token, authorization) }
     verdict.token = token
-    try checkToken(token, standing: &standing, now: now)
+    try checkToken(token, authentication: &authentication, now: now)
   }
 
   /// Rejects a client certificate of the mock's own authority that is no provider certificate (section 13 row 3).
@@ -62,16 +63,16 @@ extension Rulebook {
 
   /// Rows 8 to 13, for a token whose signature was verified.
   private func checkToken(
-    _ token: ProviderToken, standing: inout ConnectionStanding, now: Int64
+    _ token: ProviderToken, authentication: inout ConnectionAuthentication, now: Int64
   ) throws(Rejection) {
     guard let key = token.key, let issuedAt = token.issuedAt else { throw token.invalidity }
     try checkAge(issuedAt, now: now)
     try checkEnvironment(key)
-    try checkBinding(key, to: standing.binding)
-    if standing.binding == nil { standing.binding = key }
-    try noteUpdate(key: key, issuedAt: issuedAt, standing: &standing, now: now)
-    standing.known.accept(token)
-    standing.providerTokenAccepted = true
+    try checkBinding(key, to: authentication.binding)
+    if authentication.binding == nil { authentication.binding = key }
+    try noteUpdate(key: key, issuedAt: issuedAt, authentication: &authentication, now: now)
+    authentication.known.accept(token)
+    authentication.providerTokenAccepted = true
   }
 
   /// Row 9: `iat` is within an hour of `now`, both ends inclusive (section 3.2; for the future, section 13 row 9).
@@ -80,14 +81,14 @@ extension Rulebook {
     let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
       throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge] _, _ in
-        "iat is \(Explanation.time(age)) old (\(Explanation.moment(issuedAt))), at most "
+        "iat is \(Explanation.time(age)) old (\(Explanation.injectionPoint(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: make a new provider token every 20 to 60 minutes"
       }
     }
     if age < -times.future {
       throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.future] _, _ in
         let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
-        return "iat is \(Explanation.time(age)) in the future (\(Explanation.moment(issuedAt))), at most "
+        return "iat is \(Explanation.time(age)) in the future (\(Explanation.injectionPoint(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: \(hint)"
       }
     }
@@ -124,13 +125,13 @@ extension Rulebook {
 
   /// Row 13: the provider token does not change too often (section 3.2). Not checked in `lenient`.
   private func noteUpdate(
-    key: TrustedKey, issuedAt: Int64, standing: inout ConnectionStanding, now: Int64
+    key: TrustedKey, issuedAt: Int64, authentication: inout ConnectionAuthentication, now: Int64
   ) throws(Rejection) {
     guard mode != .lenient else { return }
-    let isInTime = standing.updates.admit(
+    let isInTime = authentication.updates.admit(
       keyID: key.keyID, issuedAt: issuedAt, now: now, interval: times.updateInterval, free: settings.freeTokenUpdates)
     guard isInTime else {
-      let changes = standing.updates.fastChanges + 1
+      let changes = authentication.updates.fastChanges + 1
       throw Rejection(.tokenUpdates, .tooManyProviderTokenUpdates) { [interval = times.updateInterval] _, _ in
         "the connection's provider token changed \(changes) times within less than "
           + "\(Explanation.time(interval)) of the one before: make one every 20 to 60 minutes and share it"
@@ -140,7 +141,7 @@ extension Rulebook {
 
   private func latched(until end: Int64, now: Int64) -> Rejection {
     Rejection(.tokenUpdateLatch, .tooManyProviderTokenUpdates) { _, _ in
-      "the connection changed its provider token too often and is refused until \(Explanation.moment(end)), "
+      "the connection changed its provider token too often and is refused until \(Explanation.injectionPoint(end)), "
         + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes"
     }
   }

@@ -134,27 +134,27 @@ extension Rulebook {
           + "apns-topic is \(Explanation.topic(facts.topic, certificate, packed))"
       }
     }
-    guard let farewell = entry.farewell else { return }
+    guard let closeReason = entry.closeReason else { return }
     if device.state == .unregistered {
       let (start, isNever) = device.since.addingReportingOverflow(times.unregisteredAfter)
       guard !isNever, now >= start else { return }
     }
-    throw farewell
+    throw closeReason
   }
 }
 
 extension Device {
   /// The rejection of pushes to this device; nil while it is online.
-  var farewell: Rejection? {
+  var closeReason: Rejection? {
     switch state {
     case .online: nil
     case .expired:
       Rejection(.deviceExpired, .expiredToken, timestamp: since) { [shown, since] _, _ in
-        "\(shown) expired at \(Explanation.moment(since)): forget it, unless the app registered it again since"
+        "\(shown) expired at \(Explanation.injectionPoint(since)): forget it, unless the app registered it again since"
       }
     case .unregistered:
       Rejection(.deviceUnregistered, .unregistered, timestamp: since) { [shown, since] _, _ in
-        "\(shown) is unregistered since \(Explanation.moment(since)): forget it, unless the app registered it again "
+        "\(shown) is unregistered since \(Explanation.injectionPoint(since)): forget it, unless the app registered it again "
           + "since"
       }
     }

@@ -121,7 +121,7 @@ public struct TrustedKey: Sendable {
 
 /// An immutable set of trusted keys. Each change creates a new ring with another `version`, which invalidates the
 /// verification results that connections have cached.
-public struct KeyRing: Sendable {
+public struct TrustedKeySet: Sendable {
   /// The maximum number of trusted keys.
   public static let limit = 1000
 

@@ -1,8 +1,8 @@
-/// Row 8 of Protocol.md, section 8.2: the checks of a provider token that depend on neither time nor connection.
-/// The result is cached by the token's bytes (`KnownTokens`), so that a JWT is verified only once per connection.
+/// Row 8 of Protocol.md, section 8.2: the checks of a provider token that depend on neither time nor connection. The
+/// result is cached by the token's bytes (`ProviderTokenCache`), so that a JWT is verified only once per connection.
 struct ProviderTokenVerification {
   var mode: RuleMode
-  var keys: KeyRing
+  var keys: TrustedKeySet
 
   /// Verifies the whole value of an `authorization` header.
   func verify(_ authorization: UnsafeRawBufferPointer) -> ProviderToken {
@@ -21,7 +21,7 @@ struct ProviderTokenVerification {
     do throws(Refusal) {
       let (key, algorithm) = try claimedKey(jwt)
       guard issuedAt != nil else { throw Refusal(problem: problemOfIssuedAt(jwt)) }
-      try checkWriting(jwt)
+      try checkEncoding(jwt)
       try checkSignature(jwt, signed: text.part(0..<jwt.signedCount), key: key, algorithm: algorithm)
       return ProviderToken(jwt, identity: identity, issuedAt: issuedAt, signature: .valid, key: key)
     } catch {
@@ -107,7 +107,7 @@ extension ProviderTokenVerification {
   }
 
   /// Checks encoding rules of RFC 7515 and 7518 that APNs was observed not to enforce.
-  private func checkWriting(_ jwt: JSONWebToken) throws(Refusal) {
+  private func checkEncoding(_ jwt: JSONWebToken) throws(Refusal) {
     guard !jwt.signature.isEmpty else { throw Refusal(problem: "the JWT is not signed: sign it with ES256") }
     guard mode == .strict else { return }
     if jwt.isStandardBase64 {

@@ -112,7 +112,7 @@ struct JSONBody {
   /// Returns the time member `name`, in milliseconds since 1970; nil if it is absent or null.
   func time(_ name: String) throws(Problem) -> Int64? {
     guard let text = try text(name) else { return nil }
-    guard let time = WrittenTime.milliseconds(text) else {
+    guard let time = TimestampFormat.milliseconds(text) else {
       throw .badRequest(
         "\(name) cannot be \"\(text)\"", hint: "It must be a time such as 2026-01-31T12:00:00.000Z (RFC 3339).")
     }

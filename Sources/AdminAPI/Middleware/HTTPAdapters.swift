@@ -10,7 +10,7 @@ internal import Notation
 ///
 /// Otherwise the check of the Host field would use a different name than the one the client requested: the next
 /// codec drops the target's authority.
-final class AbsoluteTargets: ChannelInboundHandler, RemovableChannelHandler {
+final class AbsoluteTargetHandler: ChannelInboundHandler, RemovableChannelHandler {
   typealias InboundIn = HTTPServerRequestPart
   typealias InboundOut = HTTPServerRequestPart
 
@@ -36,7 +36,7 @@ final class AbsoluteTargets: ChannelInboundHandler, RemovableChannelHandler {
       do {
         let pipeline = context.pipeline.syncOperations
         let codec = try pipeline.handler(type: HTTP1ToHTTPServerCodec.self)
-        try pipeline.addHandler(AbsoluteTargets(), position: .before(codec))
+        try pipeline.addHandler(AbsoluteTargetHandler(), position: .before(codec))
       } catch {
         // Do not serve a connection whose requests cannot be checked.
         context.close(promise: nil)
@@ -50,7 +50,7 @@ final class AbsoluteTargets: ChannelInboundHandler, RemovableChannelHandler {
 /// A streamed response has no length, so the response to HEAD has `transfer-encoding: chunked`, as that to GET does.
 /// The HTTP encoder would then write the last chunk, which the client would interpret as the beginning of the next
 /// response.
-final class HeadAnswers: ChannelOutboundHandler, RemovableChannelHandler {
+final class HeadResponseHandler: ChannelOutboundHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
@@ -83,7 +83,7 @@ final class HeadAnswers: ChannelOutboundHandler, RemovableChannelHandler {
 }
 
 /// Adds a problem document to the bare 400 that the web framework sends for a malformed request.
-final class UnreadableRequests: ChannelOutboundHandler, RemovableChannelHandler {
+final class MalformedRequestHandler: ChannelOutboundHandler, RemovableChannelHandler {
   typealias OutboundIn = HTTPResponsePart
   typealias OutboundOut = HTTPResponsePart
 
@@ -99,7 +99,7 @@ final class UnreadableRequests: ChannelOutboundHandler, RemovableChannelHandler 
     var writer = JSONWriter()
     Self.problem.write(to: &writer)
     var fields = head.headerFields
-    for field in Surroundings.fields { fields[field.name] = field.value }
+    for field in AdminMiddleware.fields { fields[field.name] = field.value }
     fields[.contentType] = Problem.type
     fields[.contentLength] = String(writer.bytes.count)
     context.write(

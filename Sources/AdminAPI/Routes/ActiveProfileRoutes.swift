@@ -58,13 +58,13 @@ struct ActiveProfileRoutes: Sendable {
       }
       writer.arrayMember("knobs") { profile.parameters.write(to: &$0) }
       writer.member("seed", selection.seed)
-      writer.member("halted", selection.isHalted)
+      writer.member("halted", selection.isPaused)
       writer.member("ends_in", RemainingTime.text(until: selection.endsAt))
       writer.arrayMember("rules") { writer in
         for rule in profile.rules {
           writer.object { writer in
             writer.member("name", rule.name)
-            writer.member("at", rule.moment.rawValue)
+            writer.member("at", rule.injectionPoint.rawValue)
             writer.member("action", rule.action.name.rawValue)
             counts.write(rule.name, of: profile.name, to: &writer)
           }
@@ -85,9 +85,9 @@ struct FaultRoutes: Sendable {
     ]
   }
 
-  private func halt(_ isHalted: Bool, _ request: Request) async throws -> Response {
+  private func halt(_ isPaused: Bool, _ request: Request) async throws -> Response {
     _ = try await JSONBody(request, allowing: [])
-    faults.halt(isHalted)
-    return .json { $0.member("halted", isHalted) }
+    faults.halt(isPaused)
+    return .json { $0.member("halted", isPaused) }
   }
 }

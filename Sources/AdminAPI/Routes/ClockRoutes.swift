@@ -35,7 +35,7 @@ struct ClockRoutes: Sendable {
     let body = try await JSONBody(request, allowing: ["by"])
     let hint = "It must be a duration such as 90s, 20m or 1h30m; a negative one sets the clock back."
     let text = try body.required("by", hint: hint)
-    guard let duration = WrittenDuration.duration(text) else {
+    guard let duration = DurationFormat.duration(text) else {
       throw Problem.badRequest("by cannot be \"\(text)\"", hint: hint)
     }
     let (seconds, attoseconds) = duration.components
@@ -47,7 +47,7 @@ struct ClockRoutes: Sendable {
     let (mode, now) = (clock.mode, clock.now)
     return .json { writer in
       writer.member("mode", mode.rawValue)
-      writer.member("now", WrittenTime.text(now))
+      writer.member("now", TimestampFormat.text(now))
     }
   }
 }

@@ -31,13 +31,15 @@ struct ConnectionRoutes: Sendable {
       throw Problem.badRequest(
         "the query has an unknown parameter \"\(other.name)\"", hint: "The only parameter is state.")
     }
-    let standing: Standing?
+    let authentication: Standing?
     do {
-      standing = try text.map { text throws(BadValue) in try Value.word(text, of: Standing.self) }
+      authentication = try text.map { text throws(InvalidSettingValue) in try Value.word(text, of: Standing.self) }
     } catch {
       throw Problem.badRequest("state cannot be \"\(error.value.prefix(80))\"", hint: "Expected \(error.allowed).")
     }
-    let logs = state.connections.logs.filter { log in standing.map { $0 == (log.isClosed ? .closed : .open) } ?? true }
+    let logs = state.connections.logs.filter { log in
+      authentication.map { $0 == (log.isClosed ? .closed : .open) } ?? true
+    }
     return .json { writer in
       writer.arrayMember("items") { writer in
         for log in logs { writer.object { log.write(to: &$0) } }
@@ -51,12 +53,13 @@ struct ConnectionRoutes: Sendable {
     let id = context.parameters.get("id") ?? ""
     guard let log = state.connections.logs.first(where: { $0.id == id }) else {
       throw Problem.notFound(
-        "there is no connection \(id)", hint: "\(openOnes) Only the last 200 closed connections are available.")
+        "there is no connection \(id)",
+        hint: "\(openConnectionsHint) Only the last 200 closed connections are available.")
     }
     return .json { log.write(to: &$0) }
   }
 
-  private var openOnes: String {
+  private var openConnectionsHint: String {
     let open = state.connections.logs.filter { !$0.isClosed }.map(\.id)
     guard !open.isEmpty else { return "None is open." }
     let more = open.count > 20 ? " and \(open.count - 20) more" : ""
@@ -72,18 +75,18 @@ struct ConnectionRoutes: Sendable {
     return try carryOut(.goAway(try Self.order(body.excerpt(of: fields))), scope)
   }
 
-  private func end(_ order: ConnectionOrder, _ request: Request) async throws -> Response {
+  private func end(_ order: ConnectionCommand, _ request: Request) async throws -> Response {
     let body = try await JSONBody(request, allowing: ConnectionScope.members)
     return try carryOut(order, try ConnectionScope(body, listeners: state.apnsAddresses.count))
   }
 
   /// Parses the fields of the action `goaway` in the same way as in a rule.
-  private static func order(_ fields: String) throws(Problem) -> Action.GoAwayOrder {
+  private static func order(_ fields: String) throws(Problem) -> Action.GoAwayParameters {
     let failure: ProfileFailure
     do {
       let file = try RuleFile.parse(#"{"at":"connection","do":{"goaway":\#(fields)}}"#)
       if case .goAway(let order) = file.rule.action { return order }
-      return Action.GoAwayOrder()
+      return Action.GoAwayParameters()
     } catch {
       failure = error
     }
@@ -95,9 +98,9 @@ struct ConnectionRoutes: Sendable {
       hint: first?.hint ?? "They are those of the action goaway: \(Action.goAwayFields.joined(separator: ", ")).")
   }
 
-  private func carryOut(_ order: ConnectionOrder, _ scope: ConnectionScope) throws(Problem) -> Response {
+  private func carryOut(_ order: ConnectionCommand, _ scope: ConnectionScope) throws(Problem) -> Response {
     if let ids = scope.ids, !state.connections.logs.contains(where: { ids.contains($0.id) && !$0.isClosed }) {
-      throw .notFound("not open: \(ids.sorted().prefix(20).joined(separator: ", "))", hint: openOnes)
+      throw .notFound("not open: \(ids.sorted().prefix(20).joined(separator: ", "))", hint: openConnectionsHint)
     }
     let reached = state.connections.carryOut(order, where: scope.contains)
     return .json { $0.member("connections", reached.map(\.id)) }
@@ -125,7 +128,7 @@ extension ConnectionLog {
     writer.arrayMember("events") { writer in
       for event in events.kept {
         writer.object { writer in
-          writer.member("at", WrittenTime.text(event.at))
+          writer.member("at", TimestampFormat.text(event.at))
           writer.member("event", event.kind.rawValue)
           writer.member("detail", event.detail)
         }

@@ -107,6 +107,6 @@ extension Device {
     writer.member("topic", topic)
     writer.member("environment", environment?.rawValue)
     writer.member("state", state.rawValue)
-    writer.member("since", WrittenTime.text(since))
+    writer.member("since", TimestampFormat.text(since))
   }
 }

@@ -28,7 +28,7 @@ struct EventRoutes: Sendable {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
     }
-    let channel = Departure.channel
+    let channel = DisconnectCancellation.channel
     // Send an id at once, so that a client that disconnects before the first event can resume from here.
     let beginning = ": apns-mock events\n\(lastID == nil ? "id: \(reader.start)\n" : "")\n"
     return Response(
@@ -36,7 +36,7 @@ struct EventRoutes: Sendable {
       body: ResponseBody { writer in
         var body = writer
         // If the client has already disconnected, the observer stops the reader at once.
-        let observer = channel.map { Departure.observe($0) { reader.stop() } }
+        let observer = channel.map { DisconnectCancellation.observe($0) { reader.stop() } }
         defer { withExtendedLifetime(slot) { observer?.end() } }
         try await send(reader, selection, after: beginning, to: &body)
         try await body.finish(nil)

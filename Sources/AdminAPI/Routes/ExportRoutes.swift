@@ -27,7 +27,7 @@ struct ExportRoutes: Sendable {
     try await Problem.describing { try await snapshot.checkWork(of: selection) }
     let rulebook = state.rulebook
     let inbox = state.inbox
-    let eventLoop = Departure.channel?.eventLoop
+    let eventLoop = DisconnectCancellation.channel?.eventLoop
     return Response(
       status: .ok, headers: [.contentType: format.contentType],
       body: ResponseBody { writer in

@@ -30,7 +30,7 @@ struct FindingRoutes: Sendable {
 
   private func explain(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let (record, _) = try await PushRoutes(state: state).find(context)
-    let walk = state.ruleWalk(of: record)
+    let walk = state.evaluateRules(of: record)
     return .json { record.writeExplanation(to: &$0, rulebook: state.rulebook, in: state.inbox, walk: walk) }
   }
 }

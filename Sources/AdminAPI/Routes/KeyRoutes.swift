@@ -6,7 +6,7 @@ internal import Notation
 
 /// Routes for the trusted provider keys, of which the server needs only the public halves.
 struct KeyRoutes: Sendable {
-  let keys: Snapshot<KeyRing>
+  let keys: Snapshot<TrustedKeySet>
 
   var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
 
@@ -35,13 +35,13 @@ struct KeyRoutes: Sendable {
       })
     let isNew = keys.update { ring -> Bool? in
       let isNew = ring.keys[keyID] == nil
-      guard !isNew || ring.keys.count < KeyRing.limit else { return nil }
+      guard !isNew || ring.keys.count < TrustedKeySet.limit else { return nil }
       ring = ring.adding(key)
       return isNew
     }
     guard let isNew else {
       throw Problem(
-        status: .conflict, detail: "\(KeyRing.limit) keys are trusted, which is the limit",
+        status: .conflict, detail: "\(TrustedKeySet.limit) keys are trusted, which is the limit",
         hint: "Remove keys that are no longer needed: DELETE /api/v1/keys/{key_id}.")
     }
     var response = Response.json(status: isNew ? .created : .ok) { key.write(to: &$0) }

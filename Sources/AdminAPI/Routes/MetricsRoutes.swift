@@ -66,7 +66,7 @@ struct MetricsRoutes: Sendable {
       })
     text.family(
       "apns_mock_faults_halted", .gauge, "Whether fault injection is paused (1) or not (0).",
-      state.faults.selection.isHalted ? 1 : 0)
+      state.faults.selection.isPaused ? 1 : 0)
   }
 
   private func writeConnections(to text: inout MetricsText) {

@@ -157,7 +157,7 @@ private struct ProfileEntry {
   /// All problems of the profile, including warnings.
   let problems: [ProfileProblem]
 
-  init(_ source: ProfileSource, _ library: ProfileLibrary, current: ChosenProfile) {
+  init(_ source: ProfileSource, _ library: ProfileLibrary, current: SelectedProfile) {
     self.source = source
     isActive = current.source == source
     do {
@@ -193,7 +193,7 @@ private struct ProfileEntry {
 /// A profile that a request body selects: by its name or a reference such as `flaky-503?rate=0.4`, and parameter
 /// values in `params`.
 struct ProfileChoice {
-  let chosen: ChosenProfile
+  let chosen: SelectedProfile
 
   /// Resolves the selection.
   ///
@@ -218,7 +218,7 @@ struct ProfileChoice {
     // Null resets a parameter to its default.
     for (knob, value) in try body.scalars("params") { values[knob] = value }
     do {
-      chosen = ChosenProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)
+      chosen = SelectedProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)
     } catch {
       throw Problem(error)
     }

@@ -132,7 +132,7 @@ private struct PageBody: Sendable {
     let first = rest.next() ?? ByteBuffer()
     let headers: HTTPFields = [.contentType: "application/json"]
     if rest.isComplete { return Response(status: .ok, headers: headers, body: ResponseBody(byteBuffer: first)) }
-    let eventLoop = Departure.channel?.eventLoop
+    let eventLoop = DisconnectCancellation.channel?.eventLoop
     return Response(
       status: .ok, headers: headers,
       body: ResponseBody { [rest] writer in

@@ -33,8 +33,8 @@ struct RuleRoutes: Sendable {
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request)
-    var file = try Self.read(text, usualName: "rule-1")
-    if !file.isNamed { file = try Self.read(text, usualName: faults.nextRuleName()) }
+    var file = try Self.read(text, defaultName: "rule-1")
+    if !file.isNamed { file = try Self.read(text, defaultName: faults.nextRuleName()) }
     return try put(file)
   }
 
@@ -43,16 +43,16 @@ struct RuleRoutes: Sendable {
     if let problem = ProfileName.problem(with: name) {
       throw Problem.badRequest("\"\(name.prefix(80))\" is not a valid rule name", hint: "In the path, \(problem).")
     }
-    let file = try Self.read(try await DocumentBody.text(of: request), usualName: name)
+    let file = try Self.read(try await DocumentBody.text(of: request), defaultName: name)
     guard file.rule.name == name else {
       throw Problem.badRequest("the body has another rule name than the path", hint: "Omit name in the body.")
     }
     return try put(file)
   }
 
-  private static func read(_ text: String, usualName: String) throws(Problem) -> RuleFile {
+  private static func read(_ text: String, defaultName: String) throws(Problem) -> RuleFile {
     do {
-      return try RuleFile.parse(text, usualName: usualName)
+      return try RuleFile.parse(text, defaultName: defaultName)
     } catch {
       throw Problem(error)
     }
@@ -140,11 +140,13 @@ struct RuleCounts {
     var rule: String
   }
 
-  private let counts: [Key: (looks: Int, fired: Int)]
+  private let counts: [Key: (evaluations: Int, fired: Int)]
 
-  init(_ tallies: Tallies) {
+  init(_ ruleCounters: RuleCounters) {
     counts = Dictionary(
-      tallies.explanations.map { (Key(profile: $0.profile, rule: $0.rule), (looks: $0.looks, fired: $0.fired)) },
+      ruleCounters.explanations.map {
+        (Key(profile: $0.profile, rule: $0.rule), (evaluations: $0.evaluations, fired: $0.fired))
+      },
       uniquingKeysWith: { first, _ in first })
   }
 
@@ -153,7 +155,7 @@ struct RuleCounts {
   /// - Parameter profile: The rule's profile; nil for an added rule.
   func write(_ rule: String, of profile: String?, to writer: inout JSONWriter) {
     let count = counts[Key(profile: profile, rule: rule)]
-    writer.member("looked_at", count?.looks ?? 0)
+    writer.member("looked_at", count?.evaluations ?? 0)
     writer.member("fired", count?.fired ?? 0)
   }
 }
@@ -168,6 +170,6 @@ enum RemainingTime {
     guard let end else { return nil }
     let rest = max(0, end - MachineTime.nanoseconds)
     let unit: Int64 = rest < 1_000_000_000 ? 1_000_000 : 1_000_000_000
-    return WrittenDuration.text(.nanoseconds(rest / unit * unit))
+    return DurationFormat.text(.nanoseconds(rest / unit * unit))
   }
 }

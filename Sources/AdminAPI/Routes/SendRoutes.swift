@@ -74,7 +74,7 @@ struct SendRoutes: Sendable {
   }
 
   private func providerToken() throws -> String {
-    let token = FreshToken(
+    let token = ProviderTokenRequest(
       keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID, issuedAt: state.clock.now / 1000)
     do {
       return try token.signed(with: ES256PrivateKey(pem: WholeFile(path: state.certificates.providerKeyPath).text()))

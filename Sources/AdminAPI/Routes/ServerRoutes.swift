@@ -19,12 +19,12 @@ struct ServerRoutes: Sendable {
     return .json { writer in
       writer.member("version", version)
       writer.member("phase", state.phase.name)
-      writer.member("uptime", WrittenDuration.text(.milliseconds(state.uptime / .milliseconds(1))))
+      writer.member("uptime", DurationFormat.text(.milliseconds(state.uptime / .milliseconds(1))))
       writer.member("seed", state.seed)
       writer.member("environment", configuration.environment.rawValue)
       writer.member("rules", configuration.rules.rawValue)
       writer.member("profile", faults.chosen.reference)
-      writer.member("halted", faults.isHalted)
+      writer.member("halted", faults.isPaused)
       writer.member("added_rules", faults.added.count)
       writer.objectMember("addresses") { writer in
         writer.arrayMember("apns") { writer in
@@ -63,7 +63,7 @@ struct ServerRoutes: Sendable {
       warnings.append(
         "\(inbox.evicted) pushes were evicted because the inbox is full: raise --max-records or --max-bytes")
     }
-    if state.faults.selection.isHalted {
+    if state.faults.selection.isPaused {
       warnings.append("fault injection is paused: the profile, rules and magic device tokens have no effect")
     }
     for problem in state.faults.folderProblems where problem.severity == .error { warnings.append("\(problem)") }

@@ -73,7 +73,7 @@ struct AdminRoutes: Sendable {
       + WaitRoutes(state: state, waits: waits).routes + VerifyRoutes(state: state, waits: waits).routes
       + EventRoutes(state: state, waits: waits).routes + StatsRoutes(state: state).routes
       + ExportRoutes(state: state).routes
-    if let view { return (inbox.filter(ViewRoutes.reads) + view.routes).map(\.underAPI) + outside }
+    if let view { return (inbox.filter(ReadOnlyRoutes.reads) + view.routes).map(\.underAPI) + outside }
     let api =
       inbox + SendRoutes(state: state).routes + ClockRoutes(clock: state.clock).routes
       + DeviceRoutes(state: state).routes + KeyRoutes(keys: state.keys).routes
@@ -85,13 +85,13 @@ struct AdminRoutes: Sendable {
   }
 
   private var outside: [Route] {
-    OutsideRoutes(state: state, version: version).routes + MetricsRoutes(state: state, version: version).routes
+    HealthRoutes(state: state, version: version).routes + MetricsRoutes(state: state, version: version).routes
       + DescriptionRoutes(version: version).routes + PageRoutes.routes
   }
 
   /// The routes of a read-only view of an export; nil for a running server.
-  private var view: ViewRoutes? {
-    state.viewedFile.map { ViewRoutes(state: state, version: version, file: $0) }
+  private var view: ReadOnlyRoutes? {
+    state.viewedFile.map { ReadOnlyRoutes(state: state, version: version, file: $0) }
   }
 
   /// Returns the responder for these routes.
@@ -100,13 +100,13 @@ struct AdminRoutes: Sendable {
     let router = Router(context: AdminContext.self)
     let access = AccessRules(
       allowedHosts: state.configuration.allowedHosts, token: state.configuration.adminToken)
-    router.add(middleware: Surroundings(access: access, routes: routes, view: view))
+    router.add(middleware: AdminMiddleware(access: access, routes: routes, view: view))
     for route in routes {
       // HEAD runs the handler of GET; the middleware removes the body.
       for method in route.method == .get ? [.get, .head] : [route.method] {
         router.on(RouterPath(route.path), method: method) { request, context in
           if route.isStreaming { try access.checkOrigin(of: request) }
-          return try await Departure.$channel.withValue(context.channel) {
+          return try await DisconnectCancellation.$channel.withValue(context.channel) {
             let basic = context.basic
             guard route.isQuery else { return try await route.answer(request, basic) }
             return try await QueryExecutor.runLimited { try await route.answer(request, basic) }
@@ -119,10 +119,10 @@ struct AdminRoutes: Sendable {
 }
 
 /// The middleware of all requests: access control, problem documents for errors, common response header fields.
-struct Surroundings: RouterMiddleware {
+struct AdminMiddleware: RouterMiddleware {
   let access: AccessRules
   let routes: [Route]
-  let view: ViewRoutes?
+  let view: ReadOnlyRoutes?
 
   /// Header fields of every response that does not set them itself.
   static let fields: HTTPFields = [
@@ -157,7 +157,7 @@ struct Surroundings: RouterMiddleware {
     }
     // Keep the fields that a route set itself.
     for field in Self.fields where response.headers[field.name] == nil { response.headers.append(field) }
-    return request.method == .head ? HeadAnswers.answer(for: response) : response
+    return request.method == .head ? HeadResponseHandler.answer(for: response) : response
   }
 
   private func missing(_ request: Request) -> Problem {

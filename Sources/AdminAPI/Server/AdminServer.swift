@@ -30,17 +30,17 @@ public final class AdminServer: Sendable {
   ///     first request must arrive within ten seconds at most.
   /// - Throws: `ListenError` if the address cannot be bound.
   public static func start(
-    _ state: ServerState, at address: Endpoint, version: String, clientPatience: Duration = .seconds(60),
+    _ state: ServerState, at address: Endpoint, version: String, clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections()
     let application = Application(
       responder: AdminRoutes(state: state, version: version).responder(),
-      server: .http1(configuration: Limits.http(patience: TimeAmount(clientPatience), connections: connections)),
+      server: .http1(configuration: Limits.http(patience: TimeAmount(clientTimeout), connections: connections)),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
-        availableConnectionsDelegate: AdminDoor(connections: connections, logger: logger)),
+        availableConnectionsDelegate: AdminConnectionLimit(connections: connections, logger: logger)),
       onServerRunning: { listening.yield($0.localAddress?.port) },
       logger: quieted(logger))
     let services = ServiceGroup(services: [application], logger: quieted(logger))
@@ -105,9 +105,9 @@ enum Limits {
   static func http(patience: TimeAmount, connections: AdminConnections) -> HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
       additionalChannelHandlers: [
-        AbsoluteTargets.Installer(), UnreadableRequests(), HeadAnswers(),
-        SlowRequests(patience: patience, connections: connections),
-        GoneClients(),
+        AbsoluteTargetHandler.Installer(), MalformedRequestHandler(), HeadResponseHandler(),
+        RequestTimeoutHandler(patience: patience, connections: connections),
+        HalfCloseHandler(),
       ],
       idleTimeout: patience,
       httpDecoderConfiguration: .init(

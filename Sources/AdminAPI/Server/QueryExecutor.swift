@@ -27,7 +27,7 @@ final class QueryExecutor: TaskExecutor {
 
   /// Runs `query` on the executor, and cancels it when the client closes its connection.
   static func run<Value: Sendable>(_ query: @escaping @Sendable () async throws -> Value) async throws -> Value {
-    try await Departure.ends {
+    try await DisconnectCancellation.ends {
       try await withTaskExecutorPreference(shared) { try await query() }
     }
   }

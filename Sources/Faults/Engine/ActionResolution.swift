@@ -22,20 +22,21 @@ struct ActionResolution {
   ///   - place: the path to `action` in the rule's action, which gives each sequence its own position.
   ///   - depth: the nesting depth of choices.
   mutating func resolve(
-    _ action: Action, _ positions: KeyedTable<Int>, _ reading: inout Reading, place: [Int] = [], depth: Int = 1
+    _ action: Action, _ positions: BoundedTable<Int>, _ context: inout EvaluationContext, place: [Int] = [],
+    depth: Int = 1
   ) throws(TriggerPart) -> Action {
     switch action {
     case .choose(let choices):
       let number = draw(String(repeating: "#choose", count: depth)).number
       guard let index = Self.pick(choices, number) else { return .pass }
-      return try resolve(choices[index].action, positions, &reading, place: place + [index], depth: depth + 1)
+      return try resolve(choices[index].action, positions, &context, place: place + [index], depth: depth + 1)
     case .sequence(let key, let steps, let onEnd):
       var hasher = Hasher()
-      hasher.combine(reading.hash(of: key))
+      hasher.combine(context.hash(of: key))
       hasher.combine(place)
       let hash = hasher.finalize()
       guard let index = try step(at: positions[hash] ?? 0, of: steps.count, onEnd, key: hash) else { return .pass }
-      return try resolve(steps[index], positions, &reading, place: place + [index], depth: depth)
+      return try resolve(steps[index], positions, &context, place: place + [index], depth: depth)
     case .delay(let delay):
       return .delay(.fixed(held(delay.length { draw("#delay") })))
     case .hang(let duration, let ending):
@@ -109,7 +110,8 @@ extension Action {
   var plainAnswer: PlainAnswer? {
     // A 410 contains the current time, and recording a reason that APNs does not have needs more than a plain
     // response.
-    guard case .respond(let answer) = self, answer.status != 200, answer.status != 410, !answer.latches,
+    guard case .respond(let answer) = self, answer.status != 200, answer.status != 410,
+      !answer.repeatsUntilUpdateInterval,
       answer.headers.isEmpty, answer.reason == nil || answer.knownReason != nil
     else { return nil }
     return PlainAnswer(status: answer.status, reason: answer.knownReason, body: answer.body(now: 0))

@@ -54,7 +54,7 @@ extension Condition.Test {
 
   private func written(_ number: Double) -> String {
     if subject.isDuration, number.magnitude < 1e12 {
-      return WrittenDuration.text(.milliseconds(Int64(number * 1000)))
+      return DurationFormat.text(.milliseconds(Int64(number * 1000)))
     }
     return Int64(exactly: number).map { String($0) } ?? String(number)
   }

@@ -2,7 +2,7 @@
 public struct Injection: Sendable, Equatable {
   /// The effect of a rule. A class, because the inbox keeps injections: those from the quick evaluation of a rule
   /// share one instance.
-  final class Deed: Sendable, Equatable {
+  final class RuleEffect: Sendable, Equatable {
     let profile: String?
     let rule: String
     let action: Action
@@ -29,7 +29,7 @@ public struct Injection: Sendable, Equatable {
         continues: rule.continues ?? action.name.continues ?? false, slot: slot)
     }
 
-    static func == (one: Deed, other: Deed) -> Bool {
+    static func == (one: RuleEffect, other: RuleEffect) -> Bool {
       one === other
         || one.profile == other.profile && one.rule == other.rule && one.action == other.action
           && one.followedBy == other.followedBy && one.continues == other.continues && one.slot == other.slot
@@ -43,11 +43,11 @@ public struct Injection: Sendable, Equatable {
     var ordinal = 0
   }
 
-  let deed: Deed
+  let effect: RuleEffect
   let chance: Chance
 
-  init(_ deed: Deed, _ chance: Chance) {
-    self.deed = deed
+  init(_ effect: RuleEffect, _ chance: Chance) {
+    self.effect = effect
     self.chance = chance
   }
 
@@ -56,28 +56,28 @@ public struct Injection: Sendable, Equatable {
     draw: Double? = nil, probability: Double? = nil, ordinal: Int = 0
   ) {
     self.init(
-      Deed(profile: profile, rule: rule, action: action, followedBy: followedBy, continues: continues, slot: nil),
+      RuleEffect(profile: profile, rule: rule, action: action, followedBy: followedBy, continues: continues, slot: nil),
       Chance(draw: draw, probability: probability, ordinal: ordinal))
   }
 
   /// The profile that the rule belongs to; nil for ad-hoc rules and magic device tokens.
-  public var profile: String? { deed.profile }
+  public var profile: String? { effect.profile }
   /// The rule's name; for a magic device token, `magic-` and its code.
-  public var rule: String { deed.rule }
+  public var rule: String { effect.rule }
   /// The resolved action: never `choose` or `sequence`; delays have a fixed length within the profile's limits.
-  public var action: Action { deed.action }
+  public var action: Action { effect.action }
   /// The action that follows immediately: the GOAWAY after a 503 `Shutdown` of a magic device token.
-  public var followedBy: Action? { deed.followedBy }
+  public var followedBy: Action? { effect.followedBy }
   /// Whether evaluation continued with later rules.
-  public var continues: Bool { deed.continues }
+  public var continues: Bool { effect.continues }
   /// The number drawn, at least 0 and below `probability`; nil if nothing was drawn.
   public var draw: Double? { chance.draw }
   /// The probability; nil for a rule without one.
   public var probability: Double? { chance.probability }
   /// The ordinal of the draw: the attempt number, or 0.
   public var ordinal: Int { chance.ordinal }
-  /// The key of the rule's counters, for `Tallies.release`.
-  var slot: Int? { deed.slot }
+  /// The key of the rule's counters, for `RuleCounters.release`.
+  var slot: Int? { effect.slot }
 
   /// Returns the same injection with another action, for the pushes on a connection that is draining.
   public func doing(_ action: Action) -> Injection {
@@ -86,7 +86,7 @@ public struct Injection: Sendable, Equatable {
       ordinal: ordinal)
   }
 
-  /// Whether the injection holds the push, so that it counts towards `max_active` until `Tallies.release`.
+  /// Whether the injection holds the push, so that it counts towards `max_active` until `RuleCounters.release`.
   public var holds: Bool { action.holds }
 }
 
@@ -121,11 +121,11 @@ public struct Decision: Sendable, Equatable {
 /// usual case, needs no array.
 public struct Injections: Sendable, Equatable, RandomAccessCollection, ExpressibleByArrayLiteral {
   // Stored in parts, because the runtime copies an optional of the whole far more slowly.
-  private var deed: Injection.Deed?
+  private var effect: Injection.RuleEffect?
   private var chance = Injection.Chance()
   private var others: [Injection] = []
 
-  private var one: Injection? { deed.map { Injection($0, chance) } }
+  private var one: Injection? { effect.map { Injection($0, chance) } }
 
   /// Creates a collection of one injection.
   public init(_ injection: Injection) { begin(with: injection) }
@@ -141,7 +141,7 @@ public struct Injections: Sendable, Equatable, RandomAccessCollection, Expressib
   /// 0.
   public var startIndex: Int { 0 }
   /// The number of injections.
-  public var endIndex: Int { deed == nil ? 0 : others.count + 1 }
+  public var endIndex: Int { effect == nil ? 0 : others.count + 1 }
 
   /// The injection at `position`, from 0.
   public subscript(position: Int) -> Injection {
@@ -151,7 +151,7 @@ public struct Injections: Sendable, Equatable, RandomAccessCollection, Expressib
 
   /// Appends an injection.
   public mutating func append(_ injection: Injection) {
-    if deed == nil { begin(with: injection) } else { others.append(injection) }
+    if effect == nil { begin(with: injection) } else { others.append(injection) }
   }
 
   /// Inserts the deciding injection at the front.
@@ -161,7 +161,7 @@ public struct Injections: Sendable, Equatable, RandomAccessCollection, Expressib
   }
 
   private mutating func begin(with injection: Injection) {
-    deed = injection.deed
+    effect = injection.effect
     chance = injection.chance
   }
 }
@@ -207,19 +207,19 @@ struct InjectionCounts: Sendable {
 /// bytes.
 ///
 /// The owner must keep `referent` alive for as long as the value is used.
-package struct KeptInjection: Sendable {
-  private let deed: Unmanaged<Injection.Deed>
+package struct PackedInjection: Sendable {
+  private let effect: Unmanaged<Injection.RuleEffect>
   private let chance: Injection.Chance
 
   /// Packs an injection.
   package init(_ injection: borrowing Injection) {
-    deed = .passUnretained(injection.deed)
+    effect = .passUnretained(injection.effect)
     chance = injection.chance
   }
 
   /// The injection.
-  package var injection: Injection { Injection(deed.takeUnretainedValue(), chance) }
+  package var injection: Injection { Injection(effect.takeUnretainedValue(), chance) }
 
   /// The object that the owner must keep alive.
-  package var referent: Unmanaged<AnyObject> { .fromOpaque(deed.toOpaque()) }
+  package var referent: Unmanaged<AnyObject> { .fromOpaque(effect.toOpaque()) }
 }

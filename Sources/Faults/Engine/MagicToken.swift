@@ -73,7 +73,7 @@ public struct MagicToken: Sendable, Equatable {
     guard deviceToken.count >= 16 else { return false }
     // Compares two words, because every push is checked.
     let (first, second) = markerWords
-    return deviceToken.word(at: 0) | .smallLetters == first && deviceToken.word(at: 8) | .smallLetters == second
+    return deviceToken.word(at: 0) | .lowercaseBits == first && deviceToken.word(at: 8) | .lowercaseBits == second
   }
 
   private static let markerWords = Array(marker.utf8).withUnsafeBytes { ($0.word(at: 0), $0.word(at: 8)) }
@@ -95,7 +95,7 @@ public struct MagicToken: Sendable, Equatable {
     case .shutdown: "503 Shutdown, then GOAWAY"
     case .unavailableAtFirst: "503 ServiceUnavailable on the first \(argument) attempts, then 200"
     case .tooManyAtFirst: "429 TooManyRequests on the first \(argument) attempts, then 200"
-    case .late: "200 after \(WrittenDuration.text(.milliseconds(100 * argument)))"
+    case .late: "200 after \(DurationFormat.text(.milliseconds(100 * argument)))"
     case .unanswered: "never responds"
     case .reset: "RST_STREAM INTERNAL_ERROR"
     case .refused: "GOAWAY, this stream refused"
@@ -118,7 +118,7 @@ public struct MagicToken: Sendable, Equatable {
     let action = action(within: limits)
     var next: Action?
     // The push is answered, so the GOAWAY names its stream as the last one.
-    if code == .shutdown { next = .goAway(Action.GoAwayOrder(lastStream: .this)) }
+    if code == .shutdown { next = .goAway(Action.GoAwayParameters(lastStream: .this)) }
     return Injection(rule: rule, action: action, followedBy: next, continues: action.name.continues ?? false)
   }
 
@@ -132,9 +132,9 @@ public struct MagicToken: Sendable, Equatable {
     case .late: return .delay(.fixed(min(.milliseconds(100 * argument), limits.maxHold)))
     case .unanswered: return .hang(for: limits.maxHold, endWith: .nothing)
     case .reset: return .resetStream(code: 2)
-    case .refused: return .goAway(Action.GoAwayOrder())
+    case .refused: return .goAway(Action.GoAwayParameters())
     case .disconnected: return .resetConnection(afterAccepting: false)
-    case .answerLost: return .loseAnswer(endWith: .nothing)
+    case .answerLost: return .loseResponse(endWith: .nothing)
     default: return .pass
     }
   }

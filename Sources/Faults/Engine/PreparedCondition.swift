@@ -55,16 +55,16 @@ struct PreparedCondition: Sendable {
   }
 
   /// Returns why the condition does not hold; nil if it holds.
-  func miss(_ reading: inout Reading) -> Miss? {
+  func miss(_ context: inout EvaluationContext) -> Miss? {
     for (index, test) in tests.enumerated() {
       if case .query(let query) = test.match {
-        if !reading.meets(query, test) { return .test(index, seen: reading.value(of: test)) }
+        if !context.meets(query, test) { return .test(index, seen: context.value(of: test)) }
         continue
       }
-      let value = reading.value(of: test)
+      let value = context.value(of: test)
       if !test.match.holds(for: value) { return .test(index, seen: value) }
     }
-    for exception in exceptions where exception.miss(&reading) == nil { return .exception }
+    for exception in exceptions where exception.miss(&context) == nil { return .exception }
     return nil
   }
 }
@@ -144,7 +144,7 @@ enum TriggerPart: Int, CaseIterable, Error {
 }
 
 /// The result of evaluating a rule against traffic without counting.
-enum RuleLook {
+enum RuleEvaluation {
   /// APNs rejects the push, and the rule applies only to accepted pushes.
   case refused
   case missed(PreparedCondition.Miss)

@@ -4,10 +4,10 @@ final class PreparedRule: Sendable {
   let condition: PreparedCondition
   /// The profile that the rule belongs to; nil for an ad-hoc rule.
   let profile: String?
-  /// The key of the rule's counters in `Tallies`.
+  /// The key of the rule's counters in `RuleCounters`.
   let slot: Int
   /// The counters of pushes for which the quick evaluation skipped the rule.
-  let dismissals: Dismissals
+  let skipCounters: SkipCounters
   /// The time of activation, in monotonic nanoseconds.
   let activatedAt: Int64
   /// Whether evaluation continues with later rules whichever action is chosen.
@@ -24,17 +24,17 @@ final class PreparedRule: Sendable {
   let isPlain: Bool
   /// Whether the quick evaluation is conclusive for the rule: if it does not skip the rule, the rule fires with a
   /// constant action and ends the evaluation.
-  let firesPlainly: Bool
+  let isQuickEvaluationConclusive: Bool
   /// The effect of the rule in that case.
-  let deed: Injection.Deed
+  let effect: Injection.RuleEffect
 
   init(
-    _ rule: Rule, profile: String?, slot: Int, dismissals: Dismissals, activatedAt: Int64, seed: UInt64
+    _ rule: Rule, profile: String?, slot: Int, skipCounters: SkipCounters, activatedAt: Int64, seed: UInt64
   ) {
     self.rule = rule
     self.profile = profile
     self.slot = slot
-    self.dismissals = dismissals
+    self.skipCounters = skipCounters
     isPlain = Self.isPlain(rule)
     self.activatedAt = activatedAt
     condition = PreparedCondition(rule.condition)
@@ -42,18 +42,18 @@ final class PreparedRule: Sendable {
     alwaysStops = rule.continues.map { !$0 } ?? rule.action.leaves.allSatisfy { $0.name.continues != true }
     draws = Draw.Source(seed: seed, profile: profile ?? "", rule: rule.name)
     drawsForAction = rule.action.draws
-    deed = Injection.Deed(rule, profile: profile, doing: rule.action, slot: slot)
+    effect = Injection.RuleEffect(rule, profile: profile, doing: rule.action, slot: slot)
     let trigger = rule.trigger
-    firesPlainly = isPlain && alwaysStops && trigger.times == nil && rule.action.isResolved
+    isQuickEvaluationConclusive = isPlain && alwaysStops && trigger.times == nil && rule.action.isResolved
     isStateless =
-      rule.moment != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
+      rule.injectionPoint != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
       && rule.action.isStateless
   }
 
   /// Returns whether the rule does not apply because APNs rejects the push. Rejections stay as they are: a fault
   /// never hides a malformed push. Actions that only change how a response is sent apply to any push.
   func refuses(isAccepted: Bool) -> Bool {
-    !isAccepted && rule.stage == .afterValidation && (rule.moment == .request || !alwaysContinues)
+    !isAccepted && rule.stage == .afterValidation && (rule.injectionPoint == .request || !alwaysContinues)
   }
 }
 

@@ -42,9 +42,9 @@ public struct RuleExplanation: Sendable, Equatable {
   /// The profile that the rule belongs to; nil for an ad-hoc rule.
   public let profile: String?
   /// The rule's injection point.
-  public let moment: Moment
+  public let injectionPoint: InjectionPoint
   /// The number of evaluations. Traffic that an earlier rule ended is not included.
-  public let looks: Int
+  public let evaluations: Int
   /// The number of times the rule fired.
   public let fired: Int
   /// The number of pushes that the rule did not apply to because APNs rejects them.
@@ -63,15 +63,15 @@ public struct RuleExplanation: Sendable, Equatable {
   /// The number of times the condition held, so that the trigger was evaluated.
   public var triggered: Int { passedTests - (excepted ?? 0) }
 
-  init(_ rule: Rule, profile: String?, count: RuleTally.Count, active: Int) {
+  init(_ rule: Rule, profile: String?, count: RuleCounter.Count, active: Int) {
     self.rule = rule.name
     self.profile = profile
     self.active = active
-    moment = rule.moment
-    looks = count.looks
+    injectionPoint = rule.injectionPoint
+    evaluations = count.evaluations
     fired = count.fired
     refused = count.refused
-    var reached = count.looks - count.refused
+    var reached = count.evaluations - count.refused
     tests = zip(rule.condition.tests, zip(count.misses, count.seen)).map { test, missed in
       let (misses, seen) = missed
       defer { reached -= misses }
@@ -95,7 +95,10 @@ public struct RuleExplanation: Sendable, Equatable {
     var rows: [(name: String, text: String)] = []
     if refused > 0 {
       rows.append(
-        ("verdict", "\(looks - refused) of \(looks) match   APNs rejects the others: use stage before_validation"))
+        (
+          "verdict",
+          "\(evaluations - refused) of \(evaluations) match   APNs rejects the others: use stage before_validation"
+        ))
     }
     rows += tests.map { ($0.name, $0.text) }
     if let excepted {
@@ -104,16 +107,17 @@ public struct RuleExplanation: Sendable, Equatable {
     }
     rows.append(("trigger", triggerText))
     let width = rows.reduce(0) { max($0, $1.name.count) }
-    return rows.reduce(into: "rule \(Explanation.quoted(rule)): \(looks) \(looked), \(fired) fired") { text, row in
+    return rows.reduce(into: "rule \(Explanation.quoted(rule)): \(evaluations) \(looked), \(fired) fired") {
+      text, row in
       text += "\n  " + row.name + String(repeating: " ", count: width - row.name.count) + "  " + row.text
     }
   }
 
   private var looked: String {
-    switch moment {
-    case .request, .response: looks == 1 ? "push evaluated" : "pushes evaluated"
-    case .accept, .tls, .settings: looks == 1 ? "connection evaluated" : "connections evaluated"
-    case .connection: looks == 1 ? "evaluation of a connection" : "evaluations of connections"
+    switch injectionPoint {
+    case .request, .response: evaluations == 1 ? "push evaluated" : "pushes evaluated"
+    case .accept, .tls, .settings: evaluations == 1 ? "connection evaluated" : "connections evaluated"
+    case .connection: evaluations == 1 ? "evaluation of a connection" : "evaluations of connections"
     }
   }
 
@@ -130,8 +134,8 @@ public struct RuleExplanation: Sendable, Equatable {
     writer.object { writer in
       writer.member("rule", rule)
       writer.member("profile", profile)
-      writer.member("at", moment.rawValue)
-      writer.member("looked_at", looks)
+      writer.member("at", injectionPoint.rawValue)
+      writer.member("looked_at", evaluations)
       writer.member("fired", fired)
       writer.member("active", active)
       writer.member("rejected_by_apns", refused)
@@ -190,7 +194,7 @@ extension RuleExplanation.Test {
 }
 
 /// The result of evaluating a rule without counting: why it may fire, or why it does not.
-public struct RuleStep: Sendable, Equatable {
+public struct RuleEvaluationResult: Sendable, Equatable {
   /// The outcome of the evaluation.
   public enum Result: Sendable, Equatable {
     /// The rule was activated later.
@@ -214,7 +218,7 @@ public struct RuleStep: Sendable, Equatable {
   /// The profile that the rule belongs to; nil for an ad-hoc rule.
   public let profile: String?
   /// The rule's injection point.
-  public let moment: Moment
+  public let injectionPoint: InjectionPoint
   /// The outcome of the evaluation.
   public let result: Result
 }
@@ -224,18 +228,20 @@ extension FaultPlan {
   /// limits are not checked.
   ///
   /// - Parameter now: the time of the traffic, in monotonic nanoseconds.
-  public func walk(_ traffic: Traffic, at moment: Moment, now: Int64) -> [RuleStep] {
-    var reading = Reading(traffic, identity: profile.pushIdentity)
-    return rules(at: moment).map { rule in
+  public func walk(_ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64) -> [RuleEvaluationResult] {
+    var context = EvaluationContext(traffic, identity: profile.pushIdentity)
+    return rules(at: injectionPoint).map { rule in
       let result =
-        now < rule.activatedAt ? .notYet : RuleStep.Result(look(at: rule, &reading, now: now), of: rule.rule)
-      return RuleStep(rule: rule.rule.name, profile: rule.profile, moment: moment, result: result)
+        now < rule.activatedAt
+        ? .notYet : RuleEvaluationResult.Result(look(at: rule, &context, now: now), of: rule.rule)
+      return RuleEvaluationResult(
+        rule: rule.rule.name, profile: rule.profile, injectionPoint: injectionPoint, result: result)
     }
   }
 }
 
-extension RuleStep.Result {
-  fileprivate init(_ look: RuleLook, of rule: Rule) {
+extension RuleEvaluationResult.Result {
+  fileprivate init(_ look: RuleEvaluation, of rule: Rule) {
     switch look {
     case .refused: self = .rejectedByAPNs
     case .missed(.exception): self = .excepted

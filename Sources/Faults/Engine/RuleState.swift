@@ -2,7 +2,7 @@ internal import APNSRules
 
 /// A table that forgets keys not used recently. It has two generations; when the younger is full, the older is
 /// dropped as a whole. The size is bounded however many keys a hostile client creates.
-struct KeyedTable<Value: Sendable>: Sendable {
+struct BoundedTable<Value: Sendable>: Sendable {
   /// The maximum number of keys in each generation.
   static var generationLimit: Int { 32_768 }
 
@@ -28,7 +28,7 @@ struct KeyedTable<Value: Sendable>: Sendable {
 }
 
 /// The values that failed a test, with their counts. Bounded in number and in size.
-struct SeenValues {
+struct ObservedValues {
   /// The maximum number of distinct values counted separately.
   static let limit = 32
   /// The maximum length of a value; longer values are truncated.
@@ -72,7 +72,7 @@ struct SeenValues {
 ///
 /// Each bucket is stored as one number, the time at which it will be full again (generic cell rate algorithm).
 struct RateBuckets {
-  private var fullAt = KeyedTable<Int64>()
+  private var fullAt = BoundedTable<Int64>()
 
   /// The number of buckets in the table.
   var count: Int { fullAt.count }

@@ -57,10 +57,10 @@ private struct SimulationRun {
   private let profile: Profile
   private let traffic: Simulation.Traffic
   private let plan: FaultPlan
-  private let tallies = Tallies()
+  private let ruleCounters = RuleCounters()
   private let rulebook: Rulebook
-  private var buckets: DeviceRateBuckets?
-  private let keys = KeyRing(
+  private var buckets: DeviceRateLimiter?
+  private let keys = TrustedKeySet(
     version: 1, keys: [TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })])
   private var connections: [Connection?]
   private var opened: UInt64 = 0
@@ -71,7 +71,7 @@ private struct SimulationRun {
 
   private struct Connection {
     var traffic: Traffic.Connection
-    var standing = ConnectionStanding()
+    var authentication = ConnectionAuthentication()
     let openedAt: Int64
     var lastPush: Int64
 
@@ -95,13 +95,13 @@ private struct SimulationRun {
   init(profile: Profile, seed: UInt64, traffic: Simulation.Traffic) {
     self.profile = profile
     self.traffic = traffic
-    plan = FaultPlan(profile: profile, seed: seed, activatedAt: 0, tallies: tallies)
-    hasTimedRules = profile.rules.contains { $0.moment == .connection && $0.condition.dependsOnTime }
+    plan = FaultPlan(profile: profile, seed: seed, activatedAt: 0, ruleCounters: ruleCounters)
+    hasTimedRules = profile.rules.contains { $0.injectionPoint == .connection && $0.condition.dependsOnTime }
     var settings = APNSSettings()
     // Invalid settings were rejected when the profile was read.
     for (setting, value) in profile.settings { try? settings.set(setting, to: value) }
     rulebook = Rulebook(settings: settings)
-    buckets = settings.deviceRate.map { DeviceRateBuckets(rate: $0) }
+    buckets = settings.deviceRate.map { DeviceRateLimiter(rate: $0) }
     connections = Array(repeating: nil, count: min(max(traffic.connections, 1), 100_000))
     renewToken(at: 0)
   }
@@ -111,7 +111,7 @@ private struct SimulationRun {
       profile: profile.name, seed: plan.seed, pushes: max(traffic.pushes, 0),
       outcomes: SimulationResult.sorted(outcomes), additions: SimulationResult.sorted(additions),
       connectionEnds: SimulationResult.sorted(ends),
-      rules: tallies.explanations.map { SimulationResult.Count(name: $0.rule, count: $0.fired) })
+      rules: ruleCounters.explanations.map { SimulationResult.Count(name: $0.rule, count: $0.fired) })
   }
 
   mutating func send(_ number: Int) {
@@ -129,9 +129,9 @@ private struct SimulationRun {
     opened += 1
     var connection = Connection(
       traffic: Traffic.Connection(number: opened, client: Self.client), openedAt: now, lastPush: now)
-    for moment in [Moment.accept, .tls, .settings] {
-      if moment == .tls { connection.traffic.serverName = Self.serverName }
-      let decision = plan.decide(Traffic(connection: connection.traffic), at: moment, now: now)
+    for injectionPoint in [InjectionPoint.accept, .tls, .settings] {
+      if injectionPoint == .tls { connection.traffic.serverName = Self.serverName }
+      let decision = plan.decide(Traffic(connection: connection.traffic), at: injectionPoint, now: now)
       note(decision)
       if let outcome = decision.outcome, outcome.action != .pass {
         outcomes[outcome.action.name.rawValue, default: 0] += 1
@@ -180,7 +180,7 @@ private struct SimulationRun {
   /// Counts additions and releases held pushes immediately: each is finished before the next push.
   private mutating func note(_ decision: Decision) {
     for injection in decision.additions { additions[injection.action.name.rawValue, default: 0] += 1 }
-    for injection in decision.additions + (decision.outcome.map { [$0] } ?? []) { tallies.release(injection) }
+    for injection in decision.additions + (decision.outcome.map { [$0] } ?? []) { ruleCounters.release(injection) }
   }
 
   // MARK: - Pushes
@@ -199,7 +199,7 @@ private struct SimulationRun {
       ]), body: Array("{\(traffic.payloadMembers),\"number\":\(number)}".utf8))
     let time = Self.beginning + now / 1_000_000
     var verdict = rulebook.judge(
-      request, standing: &connection.standing, keys: keys, devices: DeviceTable(), now: time)
+      request, authentication: &connection.authentication, keys: keys, devices: DeviceTable(), now: time)
     if verdict.isAccepted, let rate = buckets?.rate {
       let isAdmitted = Array(token.utf8).withUnsafeBytes { buckets?.admit($0, now: now) ?? true }
       if !isAdmitted { verdict.refuse(over: rate) }

@@ -13,13 +13,13 @@ public indirect enum Action: Sendable, Equatable {
   /// Resets the TCP connection; `afterAccepting` says whether the push counts as accepted.
   case resetConnection(afterAccepting: Bool)
   /// Sends GOAWAY.
-  case goAway(GoAwayOrder)
+  case goAway(GoAwayParameters)
   /// Closes the connection without GOAWAY.
   case close
   /// Gives every push on the connection this response for a time, then sends GOAWAY and closes.
   case drain(for: Duration, respond: Answer)
   /// Accepts and records the push, but never sends the response.
-  case loseAnswer(endWith: Ending)
+  case loseResponse(endWith: Ending)
   /// Sends the response body in `chunks` pieces, spread over a time.
   case dribble(chunks: Int, over: Duration)
   /// Sends the response body in two DATA frames.
@@ -37,7 +37,7 @@ public indirect enum Action: Sendable, Equatable {
   /// Sends no WINDOW_UPDATE for a time; nil for the rest of the connection.
   case starveWindow(for: Duration?)
   /// Sends other SETTINGS.
-  case settings(SettingsOrder)
+  case settings(SettingsParameters)
   /// Does not acknowledge PING for a time; nil for the rest of the connection.
   case ignorePings(for: Duration?)
   /// Resets the connection immediately after accepting it.
@@ -49,7 +49,7 @@ public indirect enum Action: Sendable, Equatable {
   /// Sends a TLS alert instead of completing the handshake; the alert's number is that of RFC 8446, section 6.
   case alert(code: UInt8)
   /// Presents a certificate that a verifying client rejects.
-  case certificate(BadCertificate)
+  case certificate(CertificateDefect)
   /// Responds as APNs would and ends rule evaluation.
   case pass
   /// Does one of several actions, chosen by one draw over all weights.
@@ -73,12 +73,12 @@ public indirect enum Action: Sendable, Equatable {
     public var body: [UInt8]?
     /// With 429 `TooManyProviderTokenUpdates`: whether the connection repeats the response until the update interval
     /// has passed, as APNs does.
-    public var latches: Bool
+    public var repeatsUntilUpdateInterval: Bool
 
     /// Creates a response; the default `timestamp` is the current time.
     public init(
       status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil,
-      latches: Bool = false
+      repeatsUntilUpdateInterval: Bool = false
     ) {
       self.status = status
       self.reason = reason
@@ -86,7 +86,7 @@ public indirect enum Action: Sendable, Equatable {
       self.timestamp = timestamp
       self.headers = headers
       self.body = body.map { Array($0.utf8) }
-      self.latches = latches
+      self.repeatsUntilUpdateInterval = repeatsUntilUpdateInterval
     }
   }
 
@@ -145,7 +145,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// A GOAWAY frame to send.
-  public struct GoAwayOrder: Sendable, Equatable {
+  public struct GoAwayParameters: Sendable, Equatable {
     /// Error code of RFC 9113, section 7.
     public var code: UInt32
     /// The last stream that the frame names.
@@ -171,7 +171,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// SETTINGS to send. A nil parameter is left out of the frame.
-  public struct SettingsOrder: Sendable, Equatable {
+  public struct SettingsParameters: Sendable, Equatable {
     /// SETTINGS_MAX_CONCURRENT_STREAMS.
     public var maxConcurrentStreams: UInt32?
     /// SETTINGS_INITIAL_WINDOW_SIZE, in bytes.
@@ -202,7 +202,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// The defect of a certificate that the server presents.
-  public enum BadCertificate: String, CaseIterable, Sendable {
+  public enum CertificateDefect: String, CaseIterable, Sendable {
     /// Its validity period has ended.
     case expired
     /// It is for another host name.
@@ -253,7 +253,7 @@ extension Action {
     case resetConnection = "reset_connection"
     case goAway = "goaway"
     case close, drain
-    case loseAnswer = "lose_answer"
+    case loseResponse = "lose_answer"
     case dribble
     case splitBody = "split_body"
     case truncateBody = "truncate_body"
@@ -268,14 +268,14 @@ extension Action {
 
     /// The injection points at which the action is allowed. `choose` and `sequence` are allowed where all of their
     /// parts are.
-    public var moments: Set<Moment> {
+    public var injectionPoints: Set<InjectionPoint> {
       switch self {
       case .respond, .pass: [.request]
       case .delay, .hang, .resetStream: [.request, .response]
       case .resetConnection: [.request, .connection]
       case .goAway, .close: [.request, .response, .connection]
       case .drain: [.connection]
-      case .loseAnswer, .dribble, .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID:
+      case .loseResponse, .dribble, .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID:
         [.response]
       case .starveWindow: [.request, .connection]
       case .settings: [.settings, .connection]
@@ -283,7 +283,7 @@ extension Action {
       case .refuse: [.accept]
       case .silence: [.accept, .connection]
       case .stall, .alert, .certificate: [.tls]
-      case .choose, .sequence: Set(Moment.allCases)
+      case .choose, .sequence: Set(InjectionPoint.allCases)
       }
     }
 
@@ -311,7 +311,7 @@ extension Action {
     case .goAway: .goAway
     case .close: .close
     case .drain: .drain
-    case .loseAnswer: .loseAnswer
+    case .loseResponse: .loseResponse
     case .dribble: .dribble
     case .splitBody: .splitBody
     case .truncateBody: .truncateBody

@@ -12,7 +12,7 @@ public struct Rule: Sendable, Equatable {
   /// The name, unique within a profile.
   public var name: String
   /// The injection point: `at` in a profile file.
-  public var moment: Moment
+  public var injectionPoint: InjectionPoint
   /// The traffic that the rule applies to: `when` in a profile file. An empty condition holds for all traffic.
   public var condition: Condition
   /// How often the rule fires: `trigger` in a profile file. An empty trigger always fires.
@@ -27,11 +27,12 @@ public struct Rule: Sendable, Equatable {
 
   /// Creates a rule.
   public init(
-    name: String, moment: Moment = .request, condition: Condition = Condition(), trigger: Trigger = Trigger(),
+    name: String, injectionPoint: InjectionPoint = .request, condition: Condition = Condition(),
+    trigger: Trigger = Trigger(),
     action: Action, continues: Bool? = nil, stage: Stage = .afterValidation
   ) {
     self.name = name
-    self.moment = moment
+    self.injectionPoint = injectionPoint
     self.condition = condition
     self.trigger = trigger
     self.action = action
@@ -41,7 +42,7 @@ public struct Rule: Sendable, Equatable {
 }
 
 /// The point in a connection or request at which a rule is evaluated: `at` in a profile file.
-public enum Moment: String, CaseIterable, Sendable {
+public enum InjectionPoint: String, CaseIterable, Sendable {
   /// A connection was accepted and nothing was read from it yet.
   case accept
   /// The ClientHello was received, including the server name (SNI).

@@ -37,14 +37,14 @@ extension ProviderTokenKey {
 
 extension Condition.Subject {
   /// Returns whether traffic at an injection point can have this value.
-  func isKnown(at moment: Moment) -> Bool {
+  func isKnown(at injectionPoint: InjectionPoint) -> Bool {
     switch self {
     case .client, .address, .listener, .connection: true
-    case .age, .idle: moment == .connection
-    case .serverName: moment != .accept
-    case .certificate: moment != .accept && moment != .tls
-    case .status, .reason: moment == .response
-    default: moment == .request || moment == .response
+    case .age, .idle: injectionPoint == .connection
+    case .serverName: injectionPoint != .accept
+    case .certificate: injectionPoint != .accept && injectionPoint != .tls
+    case .status, .reason: injectionPoint == .response
+    default: injectionPoint == .request || injectionPoint == .response
     }
   }
 

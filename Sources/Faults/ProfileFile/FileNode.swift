@@ -38,7 +38,7 @@ struct FileNode: Sendable {
   /// Whether the value is absent, as in `close:`.
   var isEmpty: Bool {
     guard case .scalar(let scalar) = content else { return false }
-    return !scalar.isText && PlainKind(scalar.text) == .null
+    return !scalar.isText && YAMLScalarKind(scalar.text) == .null
   }
 
   /// The type of the value, in words.
@@ -46,7 +46,7 @@ struct FileNode: Sendable {
     switch content {
     case .scalar(let scalar):
       if scalar.isText { return "a string" }
-      return switch PlainKind(scalar.text) {
+      return switch YAMLScalarKind(scalar.text) {
       case .null: "nothing"
       case .boolean: "a truth value"
       case .number: "a number"
@@ -62,7 +62,7 @@ struct FileNode: Sendable {
 /// The type that YAML parsers assign to an unquoted scalar.
 ///
 /// YAML 1.1 and 1.2 disagree, so this is the union: a scalar is a text only if both read it as one.
-enum PlainKind: Equatable {
+enum YAMLScalarKind: Equatable {
   case null, boolean, number, time, text
 
   init(_ word: String) {
@@ -121,7 +121,7 @@ enum PlainKind: Equatable {
 /// No valid profile has such keys, but they must be found before the YAML is parsed: the parser compares the keys of
 /// a map, in time proportional to the size of their contents, and again for each enclosing map; aliases multiply
 /// that. Because a match may be plain text, as in "is it so ?", a few are allowed, which is harmless.
-struct CompoundKeys {
+struct CompoundKeyScanner {
   /// The maximum number of such keys.
   static let limit = 16
   /// The maximum number of aliases in a text that has such keys. Aliases alone are harmless.

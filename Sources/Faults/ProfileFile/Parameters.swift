@@ -1,18 +1,18 @@
 internal import Notation
 
 /// The definition of a parameter in one text. A profile that extends another may override parts of it.
-struct KnobDraft {
+struct ParameterDeclaration {
   /// A field's value and position.
   struct Field {
     let scalar: FileNode.Scalar
-    let place: ProfileReading.Located
-    let reading: ProfileReading
+    let place: ProfileParser.Located
+    let reading: ProfileParser
   }
 
   let name: String
   let position: FilePosition
   let path: String
-  let reading: ProfileReading
+  let reading: ProfileParser
   var kind: Profile.Parameter.Kind?
   var defaultValue: Field?
   var minimum: Field?
@@ -22,7 +22,7 @@ struct KnobDraft {
   var isBroken = false
 
   /// Returns the definition with missing fields taken from the one it overrides.
-  func completed(by base: KnobDraft) -> KnobDraft {
+  func completed(by base: ParameterDeclaration) -> ParameterDeclaration {
     var draft = self
     // Values of another type do not apply.
     guard kind == nil || kind == base.kind else { return self }
@@ -36,7 +36,7 @@ struct KnobDraft {
   }
 
   /// Returns the parameter, marked as broken if it has problems, which are recorded.
-  func knob() -> Knobs.Knob {
+  func knob() -> ParameterSet.Knob {
     var isBroken = isBroken
     func fail(_ field: Field?, _ message: String, hint: String? = nil) {
       isBroken = true
@@ -64,23 +64,23 @@ struct KnobDraft {
         fail(field, problem)
       }
     }
-    return Knobs.Knob(
+    return ParameterSet.Knob(
       parameter: parameter, isBroken: isBroken, file: reading.file, position: position, path: path)
   }
 }
 
-extension ProfileReading {
+extension ProfileParser {
   /// Parses the parameters that one text defines.
-  func knobs(in place: Located) -> [KnobDraft] {
+  func knobs(in place: Located) -> [ParameterDeclaration] {
     (entries(place) ?? []).compactMap { entry in
       let value = place.member(entry)
-      guard Knobs.isName(entry.key) else {
+      guard ParameterSet.isName(entry.key) else {
         fail(
           at: entry.position, value.path.shortened,
           "a parameter name has 1 to 64 lower-case letters, digits and _")
         return nil
       }
-      var draft = KnobDraft(name: entry.key, position: entry.position, path: value.path, reading: self)
+      var draft = ParameterDeclaration(name: entry.key, position: entry.position, path: value.path, reading: self)
       // `rate: 0.5` overrides the default of a base profile's parameter.
       if case .scalar = entry.value.content, !entry.value.isEmpty {
         draft.defaultValue = field(value)
@@ -104,7 +104,7 @@ extension ProfileReading {
   }
 
   /// Parses a literal value; a reference to a parameter is not allowed.
-  private func field(_ place: Located) -> KnobDraft.Field? {
+  private func field(_ place: Located) -> ParameterDeclaration.Field? {
     guard case .scalar(let scalar) = place.node.content, !place.node.isEmpty else {
       fail(place, "expected a single value, not \(place.node.kind)")
       return nil
@@ -113,7 +113,7 @@ extension ProfileReading {
       fail(place, "a parameter cannot be part of another one")
       return nil
     }
-    return KnobDraft.Field(scalar: scalar, place: place, reading: self)
+    return ParameterDeclaration.Field(scalar: scalar, place: place, reading: self)
   }
 }
 
@@ -157,7 +157,7 @@ extension Profile.Parameter {
 }
 
 /// The parameters of a profile and their values while its files are parsed.
-final class Knobs {
+final class ParameterSet {
   /// A parameter.
   struct Knob {
     var parameter: Profile.Parameter

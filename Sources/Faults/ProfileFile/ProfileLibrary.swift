@@ -5,7 +5,7 @@ internal import FaultProfiles
 /// new library.
 public struct ProfileLibrary: Sendable {
   private var builtIn: [String: ProfileSource]
-  private var ofFolder: [String: ProfileSource] = [:]
+  private var folderProfiles: [String: ProfileSource] = [:]
   private var sent: [String: ProfileSource] = [:]
 
   /// Creates a library of the built-in profiles.
@@ -18,11 +18,11 @@ public struct ProfileLibrary: Sendable {
   /// The names of all profiles: the built-in ones in the order of the documentation, then the others sorted by name.
   public var names: [String] {
     let known = BuiltInProfiles.all.map(\.name)
-    return known + Set(ofFolder.keys).union(sent.keys).subtracting(known).sorted()
+    return known + Set(folderProfiles.keys).union(sent.keys).subtracting(known).sorted()
   }
 
   /// Returns the active source of a profile; nil if there is none.
-  public func source(named name: String) -> ProfileSource? { sent[name] ?? ofFolder[name] ?? builtIn[name] }
+  public func source(named name: String) -> ProfileSource? { sent[name] ?? folderProfiles[name] ?? builtIn[name] }
 
   /// Returns a profile's summary, even if the rest of the profile is invalid; nil if there is none.
   public func summary(of name: String) -> String? {
@@ -58,7 +58,7 @@ public struct ProfileLibrary: Sendable {
   public func profile(
     of source: ProfileSource, parameters: [String: String] = [:]
   ) throws(ProfileFailure) -> LoadedProfile {
-    var assembly = ProfileAssembly(names: names) { name in self.source(named: name) }
+    var assembly = ProfileBuilder(names: names) { name in self.source(named: name) }
     guard let profile = assembly.profile(of: source, values: parameters) else {
       throw ProfileFailure(.faulty, assembly.problems.inOrder)
     }
@@ -67,7 +67,7 @@ public struct ProfileLibrary: Sendable {
 
   /// Returns all errors and warnings for a text.
   public func problems(in source: ProfileSource) -> [ProfileProblem] {
-    var assembly = ProfileAssembly(names: names) { name in self.source(named: name) }
+    var assembly = ProfileBuilder(names: names) { name in self.source(named: name) }
     _ = assembly.profile(of: source)
     return assembly.problems.inOrder
   }
@@ -77,10 +77,10 @@ public struct ProfileLibrary: Sendable {
   /// - Throws: `ProfileFailure` if the file cannot be read, is too long, or is not UTF-8.
   public static func file(_ path: String) throws(ProfileFailure) -> ProfileSource {
     let problems = ProblemList()
-    guard let text = ProfileFolder.text(of: path, problems: problems) else {
+    guard let text = ProfileFileReader.text(of: path, problems: problems) else {
       throw ProfileFailure(.faulty, problems.inOrder)
     }
-    return ProfileSource(name: ProfileFolder.baseName(of: path), text: text, origin: .file(path))
+    return ProfileSource(name: ProfileFileReader.baseName(of: path), text: text, origin: .file(path))
   }
 
   private func unknown(_ name: String) -> ProfileFailure {
@@ -89,7 +89,7 @@ public struct ProfileLibrary: Sendable {
       [
         ProfileProblem(
           file: "", "unknown profile \"\(name.shortened)\"",
-          hint: ProfileReading.guess(name, among: names) ?? "the profiles are \(names.joined(separator: ", "))")
+          hint: ProfileParser.guess(name, among: names) ?? "the profiles are \(names.joined(separator: ", "))")
       ])
   }
 
@@ -107,9 +107,9 @@ public struct ProfileLibrary: Sendable {
     }
     let source = ProfileSource(name: name, text: text, origin: .sent)
     let known = sent[name] != nil
-    guard known || sent.count < ProfileFolder.fileLimit else {
+    guard known || sent.count < ProfileFileReader.fileLimit else {
       throw ProfileFailure(
-        .notAllowed, [ProfileProblem(file: name, "\(ProfileFolder.fileLimit) profiles were sent already")])
+        .notAllowed, [ProfileProblem(file: name, "\(ProfileFileReader.fileLimit) profiles were sent already")])
     }
     var library = self
     library.sent[name] = source
@@ -163,24 +163,24 @@ public struct ProfileLibrary: Sendable {
   public func reloading(folder: String) -> Reading {
     let problems = ProblemList()
     var library = self
-    guard let sources = ProfileFolder.sources(in: folder, problems: problems) else {
+    guard let sources = ProfileFileReader.sources(in: folder, problems: problems) else {
       return Reading(library: self, problems: problems.inOrder, notices: [])
     }
-    library.ofFolder = [:]
+    library.folderProfiles = [:]
     for source in sources {
       let name = Self.declaredName(of: source)
-      if let twin = library.ofFolder[name] {
+      if let twin = library.folderProfiles[name] {
         problems.add(
           ProfileProblem(
             file: source.file, "there is a profile \"\(name.shortened)\" in \(twin.file) already",
             hint: "rename it"))
       } else {
-        library.ofFolder[name] = ProfileSource(name: name, text: source.text, origin: source.origin)
+        library.folderProfiles[name] = ProfileSource(name: name, text: source.text, origin: source.origin)
       }
     }
     library.keep(from: self, problems)
     let builtInNames = Set(builtIn.keys)
-    let notices = library.ofFolder.values.filter { builtInNames.contains($0.name) }.map {
+    let notices = library.folderProfiles.values.filter { builtInNames.contains($0.name) }.map {
       "\($0.file) replaces the built-in profile \($0.name)"
     }
     return Reading(library: library, problems: problems.inOrder, notices: notices.sorted())
@@ -190,10 +190,12 @@ public struct ProfileLibrary: Sendable {
   /// errors.
   private mutating func keep(from former: ProfileLibrary, _ list: ProblemList) {
     let new = self
-    for source in new.ofFolder.values.sorted(by: { $0.file < $1.file }) {
+    for source in new.folderProfiles.values.sorted(by: { $0.file < $1.file }) {
       let found = new.problems(in: source).filter { $0.file == source.file || $0.severity == .error }
       for problem in found where !list.problems.contains(problem) { list.add(problem) }
-      if found.contains(where: { $0.severity == .error }) { ofFolder[source.name] = former.ofFolder[source.name] }
+      if found.contains(where: { $0.severity == .error }) {
+        folderProfiles[source.name] = former.folderProfiles[source.name]
+      }
     }
   }
 
@@ -204,7 +206,7 @@ public struct ProfileLibrary: Sendable {
 
   /// Returns a top-level value of a text if that much is readable.
   private static func word(_ key: ProfileKey, of source: ProfileSource) -> String? {
-    guard let root = ProfileText.read(source.text, file: source.file, problems: ProblemList()),
+    guard let root = ProfileYAMLReader.read(source.text, file: source.file, problems: ProblemList()),
       case .map(let entries) = root.content,
       case .scalar(let scalar)? = entries.first(where: { $0.key == key.rawValue })?.value.content
     else { return nil }

@@ -80,15 +80,18 @@ public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
   /// Parses a reference. Names and values of parameters are percent-decoded. The text refers to a file if it
   /// contains a slash or ends with `.yaml` or `.yml`.
   ///
-  /// - Throws: `BadValue`.
-  public init(_ text: String) throws(BadValue) {
-    guard text.utf8.count <= 8192 else { throw BadValue(value: text.shortened, allowed: "at most 8192 bytes") }
+  /// - Throws: `InvalidSettingValue`.
+  public init(_ text: String) throws(InvalidSettingValue) {
+    guard text.utf8.count <= 8192 else {
+      throw InvalidSettingValue(value: text.shortened, allowed: "at most 8192 bytes")
+    }
     let parts = text.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
     let name = String(parts[0])
-    if name.contains("/") || ProfileFolder.endings.contains(where: name.hasSuffix) {
+    if name.contains("/") || ProfileFileReader.endings.contains(where: name.hasSuffix) {
       place = .file(name)
     } else if let problem = ProfileName.problem(with: name) {
-      throw BadValue(value: name.shortened, allowed: "a profile such as flaky-503?rate=0.5, or a file; \(problem)")
+      throw InvalidSettingValue(
+        value: name.shortened, allowed: "a profile such as flaky-503?rate=0.5, or a file; \(problem)")
     } else {
       place = .name(name)
     }
@@ -99,7 +102,7 @@ public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
       guard sides.count == 2, let knob = Self.decoded(sides[0]), let value = Self.decoded(sides[1]), !knob.isEmpty,
         parameters.updateValue(value, forKey: knob) == nil
       else {
-        throw BadValue(
+        throw InvalidSettingValue(
           value: String(pair).shortened, allowed: "distinct parameters with values, such as ?rate=0.5&streak=2")
       }
     }

@@ -18,19 +18,19 @@ public struct RuleFile: Sendable, Equatable {
   ///   - usualName: the name of a rule without one.
   /// - Throws: `ProfileFailure` with all problems.
   public static func parse(
-    _ text: String, file: String = "rule", usualName: String = "rule-1"
+    _ text: String, file: String = "rule", defaultName: String = "rule-1"
   ) throws(ProfileFailure) -> RuleFile {
     let problems = ProblemList()
-    let reading = ProfileReading(
-      file: file, problems: problems, knobs: Knobs(absence: "only profiles have parameters"))
+    let reading = ProfileParser(
+      file: file, problems: problems, knobs: ParameterSet(absence: "only profiles have parameters"))
     var ttl: Duration?
     var isNamed = false
-    guard let root = ProfileText.read(text, file: file, problems: problems) else {
+    guard let root = ProfileYAMLReader.read(text, file: file, problems: problems) else {
       throw ProfileFailure(.faulty, problems.inOrder)
     }
     if case .map(let entries) = root.content { isNamed = entries.contains { $0.key == RuleKey.name.rawValue } }
-    let place = ProfileReading.Located(node: root, path: "")
-    let placed = reading.rule(place, usualName: usualName) { ttl = reading.duration($0, isPositive: true) }
+    let place = ProfileParser.Located(node: root, path: "")
+    let placed = reading.rule(place, defaultName: defaultName) { ttl = reading.duration($0, isPositive: true) }
     guard let placed, !problems.hasErrors else { throw ProfileFailure(.faulty, problems.inOrder) }
     return RuleFile(rule: placed.rule, isNamed: isNamed, ttl: ttl, warnings: problems.inOrder)
   }
@@ -43,8 +43,8 @@ extension Rule {
   /// and ends the evaluation.
   func shadows(_ later: Rule) -> Bool {
     // At `connection`, a rule fires once per connection and then no longer blocks later rules.
-    guard moment == later.moment, moment != .connection, trigger.alwaysFires, endsWalk,
-      stage == .beforeValidation || later.stage == .afterValidation || !moment.hasPush
+    guard injectionPoint == later.injectionPoint, injectionPoint != .connection, trigger.alwaysFires, endsWalk,
+      stage == .beforeValidation || later.stage == .afterValidation || !injectionPoint.hasPush
     else { return false }
     return later.condition.implies(condition)
   }

@@ -5,8 +5,8 @@ package import Notation
 package enum QueryValueTest: Sendable {
   /// Any value.
   case present
-  /// A text or, unless `isTextAlone`, a number.
-  case text(TextPattern, orNumber: QueryNumber?, isTextAlone: Bool)
+  /// A text or, unless `isStringOnly`, a number.
+  case text(TextPattern, orNumber: QueryNumber?, isStringOnly: Bool)
   /// A number within bounds.
   case within(QueryBounds)
   /// This JSON value, of the same type.
@@ -26,7 +26,7 @@ package enum QueryValueTest: Sendable {
       self = .text(
         TextPattern(pieces: value.pieces, foldsCase: false),
         orNumber: value.isQuoted || value.pieces.count > 1 ? nil : QueryNumber(value.text),
-        isTextAlone: value.isQuoted)
+        isStringOnly: value.isQuoted)
     }
   }
 
@@ -35,9 +35,9 @@ package enum QueryValueTest: Sendable {
     switch (self, value) {
     case (.present, _): true
     case (.text(let pattern, _, _), .string(let text)): pattern.matches(text)
-    case (.text(let pattern, nil, isTextAlone: false), .number(let text)): pattern.matches(text)
-    case (.text(_, let number?, isTextAlone: false), .number(let text)): QueryNumber(text) == number
-    case (.text(let pattern, _, isTextAlone: false), .word(let text)): pattern.matches(text)
+    case (.text(let pattern, nil, isStringOnly: false), .number(let text)): pattern.matches(text)
+    case (.text(_, let number?, isStringOnly: false), .number(let text)): QueryNumber(text) == number
+    case (.text(let pattern, _, isStringOnly: false), .word(let text)): pattern.matches(text)
     case (.within(let bounds), .number(let text)): QueryNumber(text).map(bounds.contains) ?? false
     case (.json(let wanted), _): wanted.isSame(as: JSONValue(value))
     case (.text, _), (.within, _): false

@@ -23,7 +23,7 @@ final class SessionMemory {
   private static let arePagesSmall = sysconf(Int32(_SC_PAGESIZE)) == tableSize
 
   private let pool: RequestStreamPool
-  private let small: SmallBlocks
+  private let small: FreeListAllocator
   private let block: UnsafeMutableRawPointer
   /// Whether the session is being created. The shared block is handed out only then, and once: buffers for larger
   /// frames keep their content between calls.
@@ -119,7 +119,7 @@ final class SessionMemory {
 /// A free-list allocator for nghttp2's small objects, of which a push needs six. It avoids the process's allocator.
 ///
 /// The sessions of one event loop share it. Not Sendable: all of them are confined to one thread.
-final class SmallBlocks {
+final class FreeListAllocator {
   /// Block sizes are multiples of this, up to `largest`. Larger and empty blocks come from the process's allocator.
   private static let step = 32
   private static let largest = 1024

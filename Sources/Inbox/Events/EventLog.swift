@@ -61,13 +61,13 @@ public final class EventLog: InboxListener {
     var readersMade = 0
     var isOn = false
     var isClosed = false
-    var forgetting: Task<Void, Never>?
+    var shutoffTask: Task<Void, Never>?
   }
 
   private let inbox: Inbox
   private let limits: Limits
   private let state = NIOLockedValueBox(State())
-  private let isFollowed = Atomic<Bool>(false)
+  private let hasReaders = Atomic<Bool>(false)
 
   /// Creates a log of the changes of an inbox and of other events recorded with `note(_:_:)`.
   public init(_ inbox: Inbox, limits: Limits = Limits()) {
@@ -81,13 +81,13 @@ public final class EventLog: InboxListener {
   ///
   /// - Parameter members: Writes the members of the event's JSON object.
   public func note(_ kind: EventNote.Kind, _ members: (inout JSONWriter) -> Void) {
-    guard isFollowed.load(ordering: .relaxed) else { return }
+    guard hasReaders.load(ordering: .relaxed) else { return }
     var writer = JSONWriter(capacity: 256)
     writer.object(members)
     inbox.watch.note(EventNote(kind: kind, json: writer.bytes), in: inbox)
   }
 
-  func hear(_ news: InboxNews) {
+  func hear(_ news: InboxChanges) {
     let readers = state.withLockedValue { state in
       guard state.isOn else { return [AsyncStream<Void>.Continuation]() }
       let before = state.lastID
@@ -143,9 +143,9 @@ public final class EventLog: InboxListener {
   public func follow(after lastID: Int? = nil) -> EventReader? {
     let (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     return state.withLockedValue { state -> EventReader? in
-      guard turnOn(&state) else { return nil }
-      state.forgetting?.cancel()
-      state.forgetting = nil
+      guard startRecording(&state) else { return nil }
+      state.shutoffTask?.cancel()
+      state.shutoffTask = nil
       state.readersMade += 1
       state.readers[state.readersMade] = signal
       // Events recorded while the reader was away are available immediately.
@@ -155,7 +155,7 @@ public final class EventLog: InboxListener {
     }
   }
 
-  private func turnOn(_ state: inout State) -> Bool {
+  private func startRecording(_ state: inout State) -> Bool {
     guard !state.isClosed else { return false }
     guard !state.isOn else { return true }
     guard inbox.watch.add(self, to: inbox) else { return false }
@@ -163,7 +163,7 @@ public final class EventLog: InboxListener {
     // No reader may resume across the time in which nothing was recorded.
     state.lastID += 1
     state.seen = inbox.snapshot().lastSeq
-    isFollowed.store(true, ordering: .relaxed)
+    hasReaders.store(true, ordering: .relaxed)
     return true
   }
 
@@ -173,14 +173,14 @@ public final class EventLog: InboxListener {
       signal.finish()
       guard state.readers.isEmpty, state.isOn else { return }
       let memory = limits.memory
-      state.forgetting = Task { [weak self] in
+      state.shutoffTask = Task { [weak self] in
         try? await Task.sleep(for: memory)
-        if !Task.isCancelled { self?.turnOff() }
+        if !Task.isCancelled { self?.stopRecording() }
       }
     }
   }
 
-  private func turnOff() {
+  private func stopRecording() {
     state.withLockedValue { state in
       // A reader may have joined in the meantime.
       guard state.readers.isEmpty, state.isOn else { return }
@@ -191,21 +191,21 @@ public final class EventLog: InboxListener {
 
   private func forget(_ state: inout State) {
     state.isOn = false
-    isFollowed.store(false, ordering: .relaxed)
+    hasReaders.store(false, ordering: .relaxed)
     state.ring = []
     state.head = 0
     state.bytes = 0
-    state.forgetting?.cancel()
-    state.forgetting = nil
+    state.shutoffTask?.cancel()
+    state.shutoffTask = nil
   }
 
-  func hearNoMore() {
+  func inboxDidClose() {
     let readers = state.withLockedValue { state in
       state.isClosed = true
       // Keep the recorded events for readers that have not read them yet.
       state.isOn = false
-      isFollowed.store(false, ordering: .relaxed)
-      state.forgetting?.cancel()
+      hasReaders.store(false, ordering: .relaxed)
+      state.shutoffTask?.cancel()
       defer { state.readers = [:] }
       return Array(state.readers.values)
     }

@@ -37,7 +37,7 @@ enum AttemptEnd: Sendable {
     guard record.outcome != .pending else { return nil }
     if let status = record.served.status {
       self.init(status: Int(status), reason: record.served.reason)
-    } else if record.isLeftOut {
+    } else if record.isUnprocessedByHTTP2 {
       self = .unprocessed
     } else {
       self = .lost
@@ -105,9 +105,9 @@ extension AttemptEnd.Remedy {
 
 extension Record {
   /// Whether HTTP/2 signaled that the push was not processed (RFC 9113, section 8.7).
-  fileprivate var isLeftOut: Bool {
-    if aftermath?.reset == "REFUSED_STREAM" { return true }
-    if let goAway = aftermath?.goAway { return goAway.lastStream < stream }
+  fileprivate var isUnprocessedByHTTP2: Bool {
+    if wireOutcome?.reset == "REFUSED_STREAM" { return true }
+    if let goAway = wireOutcome?.goAway { return goAway.lastStream < stream }
     // A request after a GOAWAY is recorded without a verdict.
     return outcome == .faulted && verdict == nil
   }
@@ -122,11 +122,11 @@ extension Record {
   }
 
   /// The time when the client could know the end of the attempt, in monotonic nanoseconds of machine time.
-  var endedAt: Int64 { served.latencyNanoseconds.map { arrivedAt &+ $0 } ?? aftermath?.endedAt ?? arrivedAt }
+  var endedAt: Int64 { served.latencyNanoseconds.map { arrivedAt &+ $0 } ?? wireOutcome?.endedAt ?? arrivedAt }
 
   /// The seconds in the response's `Retry-After` header; nil without the header or if it is a date.
   var retryAfter: Int64? {
-    for injection in aftermath?.injections ?? [] {
+    for injection in wireOutcome?.injections ?? [] {
       guard case .respond(let answer) = injection.action else { continue }
       return answer.headers.first { $0.name == "retry-after" }.flatMap { Int64($0.value) }
     }

@@ -67,17 +67,17 @@ struct ClientHosts: Sendable {
   /// Examines the connections that have ended since the last call.
   ///
   /// - Returns: The findings and the `seq` of the record of each.
-  mutating func settle() -> [(seq: Int, earned: Earned)] {
-    var earned: [(seq: Int, earned: Earned)] = []
+  mutating func settle() -> [(seq: Int, evidence: FindingEvidence)] {
+    var evidence: [(seq: Int, evidence: FindingEvidence)] = []
     for index in hosts.indices where hosts[index].settle() {
-      earned += Self.judge(&hosts[index].singles)
+      evidence += Self.judge(&hosts[index].singles)
       hosts[index].singles.removeFirst(max(0, hosts[index].singles.count - Self.connectionLimit))
     }
-    return earned
+    return evidence
   }
 
-  private static func judge(_ singles: inout [Single]) -> [(seq: Int, earned: Earned)] {
-    var earned: [(seq: Int, earned: Earned)] = []
+  private static func judge(_ singles: inout [Single]) -> [(seq: Int, evidence: FindingEvidence)] {
+    var evidence: [(seq: Int, evidence: FindingEvidence)] = []
     let size = FindingThreshold.churnConnections
     for last in singles.indices.dropFirst(size - 1) where !singles[last].isTold {
       let window = singles[(last - size + 1)...last]
@@ -85,13 +85,13 @@ struct ClientHosts: Sendable {
       guard time <= FindingThreshold.churnTime else { continue }
       singles[last].isTold = true
       let others = window.dropLast().map(\.seq).sorted()
-      earned.append((singles[last].seq, Earned(.connectionChurn, with: others, .connections(within: time))))
+      evidence.append((singles[last].seq, FindingEvidence(.connectionChurn, with: others, .connections(within: time))))
       let tokens = window.compactMap(\.token)
       if tokens.count == size, Set(tokens).count == size {
-        earned.append((singles[last].seq, Earned(.jwtChurn, with: others, .tokenForEachConnection)))
+        evidence.append((singles[last].seq, FindingEvidence(.jwtChurn, with: others, .tokenForEachConnection)))
       }
     }
-    return earned
+    return evidence
   }
 }
 

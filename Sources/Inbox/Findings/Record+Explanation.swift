@@ -9,7 +9,9 @@ extension Record {
   /// - Parameters:
   ///   - inbox: The inbox of the record.
   ///   - walk: The result of evaluating the active rules for the push.
-  public func writeExplanation(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, walk: [RuleStep]) {
+  public func writeExplanation(
+    to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, walk: [RuleEvaluationResult]
+  ) {
     let findings = inbox.findings(on: self, by: rulebook)
     writer.member("seq", seq)
     writer.member("accepted", accepted)
@@ -19,11 +21,11 @@ extension Record {
     writer.name("verdict")
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writer.arrayMember("rules") { writer in
-      var fired = Array(aftermath?.injections ?? [])
+      var fired = Array(wireOutcome?.injections ?? [])
       for step in walk {
         let index = fired.firstIndex { $0.rule == step.rule && $0.profile == step.profile }
         let injection = index.map { fired.remove(at: $0) }
-        writer.object { injection?.writeMembers(to: &$0, at: step.moment) ?? step.writeMembers(to: &$0) }
+        writer.object { injection?.writeMembers(to: &$0, at: step.injectionPoint) ?? step.writeMembers(to: &$0) }
       }
       // Injections of magic device tokens and of rules that were removed.
       for injection in fired { writer.object { injection.writeMembers(to: &$0, at: nil) } }
@@ -52,7 +54,7 @@ extension Record {
       let answer = [String(verdict.status), verdict.reason?.text].compactMap(\.self).joined(separator: " ")
       sentences.append("APNs would respond with \(answer): \(detail(of: verdict)).")
     }
-    for injection in aftermath?.injections ?? [] { sentences.append(injection.sentence) }
+    for injection in wireOutcome?.injections ?? [] { sentences.append(injection.sentence) }
     if served.status != nil {
       sentences.append("The client was answered \(answerText).")
     } else {
@@ -80,10 +82,10 @@ extension Record {
 }
 
 extension Injection {
-  fileprivate func writeMembers(to writer: inout JSONWriter, at moment: Moment?) {
+  fileprivate func writeMembers(to writer: inout JSONWriter, at injectionPoint: InjectionPoint?) {
     writer.member("rule", rule)
     writer.member("profile", profile)
-    writer.member("at", moment?.rawValue)
+    writer.member("at", injectionPoint?.rawValue)
     writer.member("result", "fired")
     writer.member("action", action.name.rawValue)
     writer.member("draw", draw)
@@ -100,11 +102,11 @@ extension Injection {
   }
 }
 
-extension RuleStep {
+extension RuleEvaluationResult {
   fileprivate func writeMembers(to writer: inout JSONWriter) {
     writer.member("rule", rule)
     writer.member("profile", profile)
-    writer.member("at", moment.rawValue)
+    writer.member("at", injectionPoint.rawValue)
     switch result {
     case .notYet:
       writer.member("result", "not-yet")

@@ -6,11 +6,11 @@ extension Record {
   ///
   /// - Parameter inbox: The inbox of the record; nil to omit findings that depend on other records.
   borrowing func findingKinds(by rulebook: Rulebook, in inbox: Inbox?) -> [Finding.Kind] {
-    if let toldFindings { return toldFindings }
-    var kinds = inbox?.earned(by: self, rulebook).map(\.kind) ?? []
+    if let importedFindings { return importedFindings }
+    var kinds = inbox?.evidence(by: self, rulebook).map(\.kind) ?? []
     if isNearLimit { kinds.append(.nearLimit) }
-    if unshown(by: rulebook) != nil { kinds.append(.wouldNotShow) }
-    if isWithoutType(by: rulebook) { kinds.append(.missingPushType) }
+    if displayProblem(by: rulebook) != nil { kinds.append(.wouldNotShow) }
+    if lacksPushType(by: rulebook) { kinds.append(.missingPushType) }
     if hasOtherAlgorithm { kinds.append(.jwtAlgorithm) }
     return kinds
   }
@@ -18,10 +18,11 @@ extension Record {
   /// Returns whether the record has a finding of a kind for which `isMeant` returns true. Other kinds are not
   /// evaluated.
   borrowing func hasFinding(by rulebook: Rulebook, in inbox: Inbox?, where isMeant: (Finding.Kind) -> Bool) -> Bool {
-    if let toldFindings { return toldFindings.contains(where: isMeant) }
-    return inbox?.earned(by: self, rulebook).contains { isMeant($0.kind) } == true || isMeant(.nearLimit) && isNearLimit
-      || isMeant(.missingPushType) && isWithoutType(by: rulebook) || isMeant(.jwtAlgorithm) && hasOtherAlgorithm
-      || isMeant(.wouldNotShow) && unshown(by: rulebook) != nil
+    if let importedFindings { return importedFindings.contains(where: isMeant) }
+    return inbox?.evidence(by: self, rulebook).contains { isMeant($0.kind) } == true
+      || isMeant(.nearLimit) && isNearLimit
+      || isMeant(.missingPushType) && lacksPushType(by: rulebook) || isMeant(.jwtAlgorithm) && hasOtherAlgorithm
+      || isMeant(.wouldNotShow) && displayProblem(by: rulebook) != nil
   }
 
   /// Returns the findings that follow from this record alone.
@@ -37,8 +38,8 @@ extension Record {
         "the payload has \(bodySize) of the \(limit) bytes it may have (\(bodySize * 100 / limit) %): "
           + "\(limit - bodySize) more are left")
     }
-    if let unshown = unshown(by: rulebook) { add(.wouldNotShow, unshown.text) }
-    if isWithoutType(by: rulebook) { add(.missingPushType, missingTypeText) }
+    if let displayProblem = displayProblem(by: rulebook) { add(.wouldNotShow, displayProblem.text) }
+    if lacksPushType(by: rulebook) { add(.missingPushType, missingTypeText) }
     if hasOtherAlgorithm {
       add(
         .jwtAlgorithm,
@@ -62,11 +63,11 @@ extension Record {
     isTaken && head { $0.verdict.token?.algorithm == SigningAlgorithm.es512.rawValue }
   }
 
-  private borrowing func isWithoutType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.misses(pushType: facts) }
+  private borrowing func lacksPushType(by rulebook: Rulebook) -> Bool { isTaken && rulebook.misses(pushType: facts) }
 
-  private borrowing func unshown(by rulebook: Rulebook) -> UnshownPush? {
+  private borrowing func displayProblem(by rulebook: Rulebook) -> DisplayProblem? {
     guard isTaken else { return nil }
-    return withHeaders { headers in withBody { rulebook.unshown(facts, headers: headers, body: $0) } }
+    return withHeaders { headers in withBody { rulebook.displayProblem(facts, headers: headers, body: $0) } }
   }
 
   private var missingTypeText: String {
@@ -79,19 +80,19 @@ extension Record {
 extension Inbox {
   /// Returns all findings on a record.
   public func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
-    if let told = record.toldFindings { return record.findings(told: told, by: rulebook) }
-    return earned(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
+    if let told = record.importedFindings { return record.findings(told: told, by: rulebook) }
+    return evidence(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
   }
 
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
   /// for a million new records and delays no push.
-  public func judge(by rulebook: Rulebook) { conduct.catchUp(with: self, by: rulebook) }
+  public func judge(by rulebook: Rulebook) { analyzer.catchUp(with: self, by: rulebook) }
 
   /// Returns the evidence for findings on a record that depends on other records.
-  func earned(by record: borrowing Record, _ rulebook: Rulebook) -> [Earned] {
-    conduct.catchUp(to: record.seq, with: self, by: rulebook)
+  func evidence(by record: borrowing Record, _ rulebook: Rulebook) -> [FindingEvidence] {
+    analyzer.catchUp(to: record.seq, with: self, by: rulebook)
     let abandonedAfter = rulebook.settings.abandonedAfter.milliseconds
-    return conduct.earned(by: record.seq, abandonedAfter: abandonedAfter, now: now?()).sorted { $0.kind < $1.kind }
+    return analyzer.evidence(by: record.seq, abandonedAfter: abandonedAfter, now: now?()).sorted { $0.kind < $1.kind }
   }
 }
 

@@ -25,7 +25,7 @@ struct TokenUse: Sendable {
   /// Analyzes a push.
   ///
   /// - Parameter interval: The minimum time for which a token should be used, in milliseconds.
-  mutating func take(_ record: borrowing Record, _ token: ProviderToken, interval: Int64) -> Earned? {
+  mutating func take(_ record: borrowing Record, _ token: ProviderToken, interval: Int64) -> FindingEvidence? {
     defer { if record.refusesToken { isRefused = true } }
     if token.identity == current { return nil }
     // Tokens that are not valid are rejected, so they do not become the current token.
@@ -40,10 +40,10 @@ struct TokenUse: Sendable {
     seen.append(Seen(identity: token.identity, keyID: token.keyID, issuedAt: issuedAt, seq: record.seq))
     changedAt = record.receivedAt
     guard let former, !wasRefused else { return nil }
-    if let twin { return Earned(.jwtChurn, with: [twin.seq], .sameClaims) }
+    if let twin { return FindingEvidence(.jwtChurn, with: [twin.seq], .sameClaims) }
     // After the clock was turned back, the elapsed time is unknown.
     guard elapsed >= 0, elapsed < interval else { return nil }
-    return Earned(.jwtChurn, with: [former.seq], .earlyToken(after: elapsed, least: interval))
+    return FindingEvidence(.jwtChurn, with: [former.seq], .earlyToken(after: elapsed, least: interval))
   }
 }
 
@@ -57,7 +57,7 @@ struct StaleTokens: Sendable {
 
   private static let limit = 4096
 
-  private var refusals = TwoGenerations<Int, Refusal>(limit: limit)
+  private var refusals = GenerationalCache<Int, Refusal>(limit: limit)
 
   /// Whether no token was rejected as expired.
   var isEmpty: Bool { refusals.isEmpty }
@@ -68,7 +68,7 @@ struct StaleTokens: Sendable {
   ///   `endedAt`.
   mutating func take(
     _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
-  ) -> Earned? {
+  ) -> FindingEvidence? {
     guard let token = record.verdict?.token?.identity else { return nil }
     guard let refusal = refusals[token] else {
       // A token whose signature was not checked is rejected because an earlier one on its connection had expired.
@@ -79,7 +79,7 @@ struct StaleTokens: Sendable {
     }
     // A retry of the same push shows that the client read its response.
     guard record.arrivedAt >= refusal.endedAt, push == refusal.push || !isUnderWay(refusal.endedAt) else { return nil }
-    return Earned(.jwtStale, with: [refusal.seq], .expired(after: record.arrivedAt &- refusal.endedAt))
+    return FindingEvidence(.jwtStale, with: [refusal.seq], .expired(after: record.arrivedAt &- refusal.endedAt))
   }
 }
 
@@ -91,7 +91,7 @@ extension Record {
 }
 
 /// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
-struct DeadDevices: Sendable {
+struct UnregisteredDevices: Sendable {
   private struct Death: Sendable {
     let seq: Int
     let endedAt: Int64
@@ -104,7 +104,7 @@ struct DeadDevices: Sendable {
 
   private static let limit = 32_768
 
-  private var deaths = TwoGenerations<PushKey, Death>(limit: limit)
+  private var deaths = GenerationalCache<PushKey, Death>(limit: limit)
 
   /// Whether there was no 410 response.
   var isEmpty: Bool { deaths.isEmpty }
@@ -115,7 +115,7 @@ struct DeadDevices: Sendable {
   ///   `endedAt`.
   mutating func take(
     _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
-  ) -> Earned? {
+  ) -> FindingEvidence? {
     let isGone = record.served.status == 410
     guard isGone || !deaths.isEmpty else { return nil }
     let facts = record.facts
@@ -139,7 +139,7 @@ struct DeadDevices: Sendable {
     // A retry of the same push shows that the client read its response.
     guard record.arrivedAt >= death.endedAt, push == death.push || !isUnderWay(death.endedAt) else { return nil }
     if record.served.status == 200 { _ = deaths.remove(device) }
-    return Earned(
+    return FindingEvidence(
       .retried410, with: [death.seq], .gone(answer: death.answer, after: record.arrivedAt &- death.endedAt))
   }
 }
@@ -147,7 +147,7 @@ struct DeadDevices: Sendable {
 /// A bounded dictionary with two generations. When the younger one is full, the older one is dropped as a whole.
 ///
 /// Setting an entry moves it to the younger generation, so at least the last `limit` entries are present.
-struct TwoGenerations<Key: Hashable & Sendable, Value: Sendable>: Sendable {
+struct GenerationalCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
   private var young: [Key: Value] = [:]
   private var old: [Key: Value] = [:]
   private let limit: Int

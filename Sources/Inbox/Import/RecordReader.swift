@@ -32,7 +32,7 @@ struct RecordReader {
   /// - Throws: `JSONText.Problem` if the text is not a valid record.
   mutating func record(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
     var json = JSONReader(text)
-    let told = try ToldRecord(&json)
+    let told = try ImportedRecord(&json)
     func given<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {
       guard let value else { throw json.problem("no record of a push: \(name) is missing") }
       return value
@@ -53,13 +53,13 @@ struct RecordReader {
       verdict: verdict(told, facts), facts: facts, findings: told.findings,
       generatedID: id[...], connection: connection(told, facts), attempt: told.attempt ?? 1, receivedAt: receivedAt,
       end: Record.End(
-        outcome: outcome, accepted: accepted, served: served(told), aftermath: aftermath(told),
+        outcome: outcome, accepted: accepted, served: served(told), wireOutcome: wireOutcome(told),
         finishedAt: told.finishedAt), in: arena)
   }
 
   // MARK: - Request
 
-  private static func request(_ told: ToldRecord) -> HTTPRequest? {
+  private static func request(_ told: ImportedRecord) -> HTTPRequest? {
     let parts = told.request
     var request = HTTPRequest()
     request.stream = told.connection.stream
@@ -76,7 +76,7 @@ struct RecordReader {
     return request
   }
 
-  private static func headers(_ parts: ToldRecord.Request) -> HeaderList? {
+  private static func headers(_ parts: ImportedRecord.Request) -> HeaderList? {
     var headers = HeaderList()
     func append(_ name: [UInt8], _ value: [UInt8]) -> Bool {
       name.withUnsafeBytes { name in value.withUnsafeBytes { headers.append(name: name, value: $0) } }
@@ -102,7 +102,7 @@ struct RecordReader {
 
   // MARK: - Verdict
 
-  private mutating func verdict(_ told: ToldRecord, _ facts: PushFacts) -> Verdict? {
+  private mutating func verdict(_ told: ImportedRecord, _ facts: PushFacts) -> Verdict? {
     guard let verdict = told.verdict else { return nil }
     let credential: Verdict.Credential =
       switch told.auth.kind {
@@ -115,7 +115,7 @@ struct RecordReader {
       failed: verdict.failed.map { ($0.check, verdict.reason, $0.detail) })
   }
 
-  private mutating func token(_ auth: ToldRecord.Auth) -> ProviderToken? {
+  private mutating func token(_ auth: ImportedRecord.Auth) -> ProviderToken? {
     guard let signature = auth.signature else { return nil }
     let key = Token(teamID: auth.teamID, keyID: auth.keyID, issuedAt: auth.issuedAt, signature: signature)
     if let known = tokens[key] { return known }
@@ -128,7 +128,7 @@ struct RecordReader {
 
   // MARK: - Connection
 
-  private mutating func connection(_ told: ToldRecord, _ facts: PushFacts) -> ConnectionFacts {
+  private mutating func connection(_ told: ImportedRecord, _ facts: PushFacts) -> ConnectionFacts {
     let (parts, listener) = (told.connection, told.listener ?? 0)
     var certificate = told.auth.certificate
     if certificate == nil, facts.topic == nil, let topic = told.apns.topic {
@@ -150,20 +150,20 @@ struct RecordReader {
 
   // MARK: - Response
 
-  private func served(_ told: ToldRecord) -> Record.Served {
+  private func served(_ told: ImportedRecord) -> Record.Served {
     Record.Served(
       status: told.served.status.map(Int.init), reason: told.served.reason.flatMap(Reason.init(text:)),
       latencyNanoseconds: told.served.latency)
   }
 
-  private func aftermath(_ told: ToldRecord) -> Aftermath? {
+  private func wireOutcome(_ told: ImportedRecord) -> WireOutcome? {
     let served = told.served
     let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
     guard
       !told.injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
         || served.closed != nil
     else { return nil }
-    return Aftermath(
+    return WireOutcome(
       injections: Injections(told.injections), unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
       closed: served.closed)
   }
@@ -186,7 +186,7 @@ extension JSONReader {
   /// Parses a time, or null.
   mutating func time(_ name: String) throws(JSONText.Problem) -> Int64? {
     guard let text = try text() else { return nil }
-    guard let time = WrittenTime.milliseconds(text) else { throw unknown(name, text) }
+    guard let time = TimestampFormat.milliseconds(text) else { throw unknown(name, text) }
     return time
   }
 
@@ -212,10 +212,10 @@ extension Action.Name {
     case .hang: .hang(for: nil, endWith: .nothing)
     case .resetStream: .resetStream(code: 0)
     case .resetConnection: .resetConnection(afterAccepting: false)
-    case .goAway: .goAway(Action.GoAwayOrder())
+    case .goAway: .goAway(Action.GoAwayParameters())
     case .close: .close
     case .drain: .drain(for: .zero, respond: Action.Answer(status: 0, reason: nil))
-    case .loseAnswer: .loseAnswer(endWith: .nothing)
+    case .loseResponse: .loseResponse(endWith: .nothing)
     case .dribble: .dribble(chunks: 0, over: .zero)
     case .splitBody: .splitBody
     case .truncateBody: .truncateBody
@@ -224,7 +224,7 @@ extension Action.Name {
     case .emptyErrorBody: .emptyErrorBody
     case .changeID: .changeID(.upperCase)
     case .starveWindow: .starveWindow(for: nil)
-    case .settings: .settings(Action.SettingsOrder())
+    case .settings: .settings(Action.SettingsParameters())
     case .ignorePings: .ignorePings(for: nil)
     case .refuse: .refuse
     case .silence: .silence(for: nil)

@@ -16,7 +16,7 @@ public struct Filter: Sendable {
     private(set) var wanted: [FilterTest] = []
     private(set) var unwanted: [FilterTest] = []
     /// The tests compiled for evaluation on many records.
-    private(set) var sieve = FilterSieve.dear
+    private(set) var compiled = CompiledFilter.expensive
     /// The values of `wanted` and of `unwanted` as written.
     private(set) var words: (wanted: [String], unwanted: [String]) = ([], [])
 
@@ -26,7 +26,7 @@ public struct Filter: Sendable {
     }
 
     /// Whether evaluating the field is expensive.
-    var isDear: Bool { if case .dear = sieve { true } else { false } }
+    var isExpensive: Bool { if case .expensive = compiled { true } else { false } }
 
     /// Adds a condition, with its value as written.
     mutating func add(_ test: FilterTest, words text: String, isNegated: Bool) {
@@ -37,7 +37,7 @@ public struct Filter: Sendable {
         wanted.append(test)
         words.wanted.append(text)
       }
-      sieve = FilterSieve(self)
+      compiled = CompiledFilter(self)
     }
 
     /// Returns whether the group holds, given which of its tests hold.
@@ -121,7 +121,7 @@ public struct Filter: Sendable {
   mutating func add(payload pointer: String, equalTo value: JSONValue) throws(FilterError) {
     let name = "payload." + pointer
     let subject = try FilterSubject(pointer: pointer[...], name: name, allowsRoot: true)
-    let words = ShownText.json(value)
+    let words = ReportText.json(value)
     guard words.utf8.count <= Self.maxLength, value.depth <= FilterSubject.maxDepth else {
       throw FilterError(
         name: name, message: "the value is too large to compare",
@@ -196,15 +196,17 @@ public struct Filter: Sendable {
   }
 
   /// The number of conditions that read a whole record: those on its text, its payload or its findings.
-  var dearCount: Int { groups.lazy.filter(\.isDear).reduce(0) { $0 + $1.wanted.count + $1.unwanted.count } }
+  var expensiveConditionCount: Int {
+    groups.lazy.filter(\.isExpensive).reduce(0) { $0 + $1.wanted.count + $1.unwanted.count }
+  }
 
   /// The number of records to read without suspending: fewer, the more conditions read whole records.
-  var sliceSize: Int { max(4, 512 / max(1, dearCount)) }
+  var sliceSize: Int { max(4, 512 / max(1, expensiveConditionCount)) }
 
   /// The filter without the conditions that read whole records.
-  var withoutDear: Filter {
+  var withoutExpensiveConditions: Filter {
     var filter = self
-    filter.groups.removeAll(where: \.isDear)
+    filter.groups.removeAll(where: \.isExpensive)
     return filter
   }
 
@@ -215,7 +217,7 @@ public struct Filter: Sendable {
   /// written.
   func fields(of record: borrowing Record) -> (met: [String], missed: [String]) {
     var fields: (met: [String], missed: [String]) = ([], [])
-    var reading = FilterReading()
+    var reading = FilterEvaluationCache()
     for group in groups {
       if record.satisfies(group, of: self, &reading) {
         fields.met.append(group.name)
@@ -228,7 +230,7 @@ public struct Filter: Sendable {
 
   /// Returns the number of fields whose conditions hold for the record.
   func metCount(_ record: borrowing Record) -> Int {
-    var reading = FilterReading()
+    var reading = FilterEvaluationCache()
     var count = 0
     for group in groups where record.satisfies(group, of: self, &reading) { count += 1 }
     return count
@@ -240,7 +242,7 @@ public struct Filter: Sendable {
     return withUnsafePointer(to: record) { record in
       var batch = RecordBatch(record)
       narrow(&batch)
-      return batch.meant != 0
+      return batch.remaining != 0
     }
   }
 }

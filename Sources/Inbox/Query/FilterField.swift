@@ -223,14 +223,14 @@ enum FilterTest: Sendable {
     _ field: FilterField, name: String, value: QueryValue, words: [String], in context: FilterContext
   ) throws(FilterError) -> FilterTest {
     let pattern = TextPattern(pieces: value.pieces, foldsCase: false)
-    let meant = words.filter(pattern.matches)
-    guard !meant.isEmpty else {
+    let remaining = words.filter(pattern.matches)
+    guard !remaining.isEmpty else {
       let guess = Spelling.nearest(to: value.text, among: words).map { "Did you mean \($0)? " } ?? ""
       throw FilterError(
         field: name, value: value.text, hint: "\(guess)It is one of \(words.joined(separator: ", ")).")
     }
     guard field == .is else { return .text(pattern) }
-    let states = meant.compactMap(FilterState.init)
+    let states = remaining.compactMap(FilterState.init)
     if states == [.duplicate], context.snapshot == nil {
       throw FilterError(
         field: name, value: value.text,
@@ -241,7 +241,7 @@ enum FilterTest: Sendable {
 
   /// Returns milliseconds since 1970; nil if the text is not a valid time.
   private static func time(_ text: String, name: String, in context: FilterContext) throws(FilterError) -> Int64? {
-    if text.hasPrefix("-"), let duration = WrittenDuration.duration(text) {
+    if text.hasPrefix("-"), let duration = DurationFormat.duration(text) {
       guard let now = context.now else {
         throw FilterError(field: name, value: text, hint: "Here it is a time such as 2026-01-31T12:00:00.000Z.")
       }
@@ -250,6 +250,6 @@ enum FilterTest: Sendable {
       return overflow || time == .min ? nil : time
     }
     // A plus sign in a query string decodes to a space, as in the zone +02:00.
-    return WrittenTime.milliseconds(text) ?? WrittenTime.milliseconds(text.replacing(" ", with: "+"))
+    return TimestampFormat.milliseconds(text) ?? TimestampFormat.milliseconds(text.replacing(" ", with: "+"))
   }
 }

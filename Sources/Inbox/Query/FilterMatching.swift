@@ -4,7 +4,7 @@ internal import HTTPMessage
 internal import Notation
 
 /// Values read from a record for one condition that later conditions can reuse.
-struct FilterReading {
+struct FilterEvaluationCache {
   fileprivate var isJSON: Bool?
   fileprivate var unescapedBody: String?
 }
@@ -12,16 +12,16 @@ struct FilterReading {
 extension Filter {
   /// Removes the records that do not match.
   borrowing func narrow(_ batch: inout RecordBatch) {
-    var hasDear = false
-    for group in groups where batch.meant != 0 {
-      group.sieve.narrow(&batch, of: self)
-      if case .dear = group.sieve { hasDear = true }
+    var hasExpensive = false
+    for group in groups where batch.remaining != 0 {
+      group.compiled.narrow(&batch, of: self)
+      if case .expensive = group.compiled { hasExpensive = true }
     }
-    guard hasDear else { return }
-    let (dear, filter) = (groups.filter(\.isDear), copy self)
+    guard hasExpensive else { return }
+    let (expensive, filter) = (groups.filter(\.isExpensive), copy self)
     batch.keep { _, record in
-      var reading = FilterReading()
-      return !dear.holdsSome { !record.satisfies(dear: $0, of: filter, &reading) }
+      var reading = FilterEvaluationCache()
+      return !expensive.holdsSome { !record.satisfies(expensive: $0, of: filter, &reading) }
     }
   }
 }
@@ -31,17 +31,19 @@ extension Record {
   ///
   /// Here and below records are borrowed: a copy retains the record's storage and so loads that memory into the
   /// cache.
-  borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading) -> Bool {
-    if group.isDear { return satisfies(dear: group, of: filter, &reading) }
+  borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterEvaluationCache)
+    -> Bool
+  {
+    if group.isExpensive { return satisfies(expensive: group, of: filter, &reading) }
     return withUnsafePointer(to: self) { record in
       var batch = RecordBatch(record)
-      group.sieve.narrow(&batch, of: filter)
-      return batch.meant != 0
+      group.compiled.narrow(&batch, of: filter)
+      return batch.remaining != 0
     }
   }
 
   fileprivate borrowing func satisfies(
-    dear group: borrowing Filter.Group, of filter: borrowing Filter, _ reading: inout FilterReading
+    expensive group: borrowing Filter.Group, of filter: borrowing Filter, _ reading: inout FilterEvaluationCache
   ) -> Bool {
     if case .payload(let pointer) = group.subject { return satisfies(group, payload: pointer, &reading) }
     for test in group.unwanted where satisfies(test, group.subject, of: filter, &reading) { return false }
@@ -51,7 +53,7 @@ extension Record {
   }
 
   private borrowing func satisfies(
-    _ test: FilterTest, _ subject: FilterSubject, of filter: borrowing Filter, _ reading: inout FilterReading
+    _ test: FilterTest, _ subject: FilterSubject, of filter: borrowing Filter, _ reading: inout FilterEvaluationCache
   ) -> Bool {
     switch (test, subject) {
     case (.text(let pattern), .field(.finding)): hasFinding(pattern, of: filter)
@@ -68,12 +70,14 @@ extension Record {
 
   /// Returns a text of each injection.
   borrowing func injections(_ text: (Injection) -> String?) -> [String] {
-    aftermath?.injections.compactMap(text) ?? []
+    wireOutcome?.injections.compactMap(text) ?? []
   }
 
   // MARK: - Payload and text
 
-  private func satisfies(_ group: Filter.Group, payload pointer: JSONPointer, _ reading: inout FilterReading) -> Bool {
+  private func satisfies(_ group: Filter.Group, payload pointer: JSONPointer, _ reading: inout FilterEvaluationCache)
+    -> Bool
+  {
     let value = withBody { pointer.value(in: $0) }
     let withoutValue = group.wanted.isEmpty
     let withValue = group.holds { test in
@@ -85,7 +89,7 @@ extension Record {
     return withValue == withoutValue || isJSON(&reading) ? withValue : withoutValue
   }
 
-  private func isJSON(_ reading: inout FilterReading) -> Bool {
+  private func isJSON(_ reading: inout FilterEvaluationCache) -> Bool {
     if let known = reading.isJSON { return known }
     let isJSON = !isBodyCut && withBody { JSONText.problem(in: $0) == nil }
     reading.isJSON = isJSON
@@ -93,7 +97,7 @@ extension Record {
   }
 
   /// Returns whether the payload, or the name or value of a header field, contains the pattern.
-  private func contains(_ pattern: TextPattern, _ reading: inout FilterReading) -> Bool {
+  private func contains(_ pattern: TextPattern, _ reading: inout FilterEvaluationCache) -> Bool {
     if withBody(pattern.matches) { return true }
     if withHeaders({ pattern.matchesField(in: $0) }) { return true }
     guard withBody({ $0.contains(UInt8(ascii: "\\")) }) else { return false }

@@ -35,7 +35,7 @@ public struct KnownNames: Sendable {
     let guess = Spelling.nearest(to: String(value.text.prefix(40)), among: sorted).map { "Did you mean \($0)? " } ?? ""
     let list = sorted.count > Self.listed ? "" : "The known names are \(sorted.joined(separator: ", ")). "
     throw FilterError(
-      name: name, message: "unknown \(field.rawValue) \(ShownText.quoted(value.text))",
+      name: name, message: "unknown \(field.rawValue) \(ReportText.quoted(value.text))",
       hint: "\(guess)\(list)A pattern with * is not checked.")
   }
 

@@ -54,7 +54,7 @@ public struct PushCounts: Sendable {
   /// Counts the end of a pending record.
   mutating func add(_ end: Record.End) {
     pending -= 1
-    add(end.outcome, end.served, hasUnusualReason: end.aftermath?.unusualReason != nil)
+    add(end.outcome, end.served, hasUnusualReason: end.wireOutcome?.unusualReason != nil)
   }
 
   /// Counts an evicted record.

@@ -82,7 +82,7 @@ struct PushKeyConditions: Sendable {
   @inline(__always)
   func hold(_ key: PushKey) -> Bool {
     if hasStars { return key.withText { texts.hold($0) } }
-    return (texts.holdForNothing || wanted.contains(key)) && !unwanted.contains(key)
+    return (texts.matchesMissingValue || wanted.contains(key)) && !unwanted.contains(key)
   }
 }
 

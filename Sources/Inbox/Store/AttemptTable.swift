@@ -4,11 +4,11 @@ internal import Synchronization
 /// cache line; a dictionary loads three.
 struct AttemptTable {
   /// The maximum number of keys: half of the slots, so that probe sequences stay short.
-  static let limit = AttemptPlaces.count / 2
+  static let limit = AttemptSlots.count / 2
 
   /// The slots; copies of the table share them.
-  let places = AttemptPlaces()
-  private var entries: UnsafeMutablePointer<AttemptPlaces.Entry> { places.entries }
+  let places = AttemptSlots()
+  private var entries: UnsafeMutablePointer<AttemptSlots.Entry> { places.entries }
   /// Whether the slots were ever written. Most servers never reject a push, and their memory stays untouched.
   private var isBegun = false
   /// The number of pushes in the table.
@@ -25,7 +25,7 @@ struct AttemptTable {
   mutating func count(_ key: UInt64, now: Int64) -> Int32? {
     guard let place = place(of: key) else { return nil }
     let attempts = next(at: place, now: now)
-    entries[place] = AttemptPlaces.Entry(key: key, attempts: attempts, last: Self.ticks(now))
+    entries[place] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
     return attempts
   }
 
@@ -33,7 +33,7 @@ struct AttemptTable {
   mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
     if !isBegun { places.clear() }
     isBegun = true
-    entries[walk(to: key)] = AttemptPlaces.Entry(key: key, attempts: attempts, last: Self.ticks(now))
+    entries[walk(to: key)] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
     count += 1
   }
 
@@ -56,7 +56,7 @@ struct AttemptTable {
       }
       other = places.next(other)
     }
-    entries[gap] = AttemptPlaces.Entry()
+    entries[gap] = AttemptSlots.Entry()
     return attempts
   }
 
@@ -95,7 +95,7 @@ struct AttemptTable {
 }
 
 /// The slots of a table. A class of its own, so that slots can be prefetched while another thread counts.
-final class AttemptPlaces: Sendable {
+final class AttemptSlots: Sendable {
   /// The number of slots.
   static let count = 1 << bits
   private static let bits = 16

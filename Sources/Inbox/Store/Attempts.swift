@@ -8,8 +8,8 @@ internal import Synchronization
 public final class Attempts: Sendable {
   private let counter: NIOLockedValueBox<AttemptCounter>
   private let marks: AttemptMarks
-  private let places: (AttemptPlaces, AttemptPlaces)
-  private let remembersSome = Atomic<Bool>(false)
+  private let places: (AttemptSlots, AttemptSlots)
+  private let hasEntries = Atomic<Bool>(false)
 
   /// Creates attempt counts without pushes.
   public init() {
@@ -20,7 +20,7 @@ public final class Attempts: Sendable {
   }
 
   /// Whether no push waits for a retry.
-  var isEmpty: Bool { !remembersSome.load(ordering: .acquiring) }
+  var isEmpty: Bool { !hasEntries.load(ordering: .acquiring) }
 
   private func mayRemember(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
 
@@ -30,7 +30,7 @@ public final class Attempts: Sendable {
   }
 
   /// Prefetches the memory needed to count an attempt that APNs' rules reject.
-  public func expectRefused(_ push: PushKey) {
+  public func prefetchForRejected(_ push: PushKey) {
     places.0.prefetch(push.number)
     places.1.prefetch(push.number)
   }
@@ -51,7 +51,7 @@ public final class Attempts: Sendable {
     if accepted, !mayRemember(push) { return 1 }
     return counter.withLockedValue { counter in
       let attempt = counter.count(push, accepted: accepted, now: now)
-      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+      hasEntries.store(!counter.isEmpty, ordering: .releasing)
       return attempt
     }
   }
@@ -63,7 +63,7 @@ public final class Attempts: Sendable {
   public func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
     counter.withLockedValue { counter in
       let attempt = counter.countUnprocessed(push, now: now)
-      remembersSome.store(true, ordering: .releasing)
+      hasEntries.store(true, ordering: .releasing)
       return attempt
     }
   }
@@ -78,7 +78,7 @@ public final class Attempts: Sendable {
   public func accept(_ push: PushKey) {
     counter.withLockedValue { counter in
       counter.forget(push)
-      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+      hasEntries.store(!counter.isEmpty, ordering: .releasing)
     }
   }
 
@@ -90,7 +90,7 @@ public final class Attempts: Sendable {
   public func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
     counter.withLockedValue { counter in
       counter.resume(push, after: attempt, now: now)
-      remembersSome.store(!counter.isEmpty, ordering: .releasing)
+      hasEntries.store(!counter.isEmpty, ordering: .releasing)
     }
   }
 
@@ -98,7 +98,7 @@ public final class Attempts: Sendable {
   public func removeAll() {
     counter.withLockedValue { counter in
       counter.removeAll()
-      remembersSome.store(false, ordering: .releasing)
+      hasEntries.store(false, ordering: .releasing)
     }
   }
 }
@@ -122,7 +122,7 @@ struct AttemptCounter {
   /// The number of marks made in this set.
   private var marked = 0
   /// The time when the current `young` generation began.
-  private var bornAt: Int64 = 0
+  private var generationStart: Int64 = 0
 
   /// The number of a push's attempts that were not processed, by push key. No rule was evaluated for them.
   private var unprocessed: [UInt64: Int32] = [:]
@@ -140,8 +140,8 @@ struct AttemptCounter {
   ///
   /// - Parameter now: The machine's time in monotonic nanoseconds.
   mutating func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
-    if now - bornAt >= Self.silence {
-      let isForgotten = now - bornAt >= 2 * Self.silence
+    if now - generationStart >= Self.silence {
+      let isForgotten = now - generationStart >= 2 * Self.silence
       beginGeneration(now: now)
       if isForgotten { dropOld() }
     }
@@ -191,7 +191,7 @@ struct AttemptCounter {
     swap(&young, &old)
     youngSet = 1 - youngSet
     marked = 0
-    bornAt = now
+    generationStart = now
   }
 
   private mutating func dropOld() {
@@ -202,7 +202,7 @@ struct AttemptCounter {
   /// Returns the number that the next attempt will have.
   func peek(_ push: PushKey, now: Int64) -> Int32 {
     // All entries are out of date, and older than the ticks of the tables can represent.
-    if now - bornAt >= 2 * Self.silence { return 1 }
+    if now - generationStart >= 2 * Self.silence { return 1 }
     return young.next(push.number, now: now) ?? old.next(push.number, now: now) ?? 1
   }
 
@@ -215,7 +215,7 @@ struct AttemptCounter {
 
   /// Removes all counts.
   mutating func removeAll() {
-    beginGeneration(now: bornAt)
+    beginGeneration(now: generationStart)
     dropOld()
     unprocessed = [:]
   }

@@ -23,9 +23,9 @@ public final class Inbox: Sendable {
   /// The attempt counts, which distinguish retries from new pushes.
   public let attempts: Attempts
   /// Notifies the listeners of this inbox.
-  let watch = InboxWatch()
+  let watch = InboxNotifier()
   /// Analyzes the provider's behavior for findings, on demand.
-  let conduct = Conduct()
+  let analyzer = FindingsAnalyzer()
   /// The server's clock, in milliseconds since 1970; nil for an imported inbox.
   let now: (@Sendable () -> Int64)?
 
@@ -122,7 +122,7 @@ public final class Inbox: Sendable {
       state.counts = former.counts
       return former
     }
-    conduct.forget(through: former.nextSeq - 1)
+    analyzer.forget(through: former.nextSeq - 1)
     watch.emptied(self, through: former.nextSeq - 1, reset: reset)
     return former.records.count
   }

@@ -86,7 +86,7 @@ public struct InboxWalk: Sendable {
     skipGap()
     guard through < end else { return nil }
     // Conditions that read whole records take long.
-    let span = rest.filter.dearCount == 0 ? Self.span : rest.filter.sliceSize
+    let span = rest.filter.expensiveConditionCount == 0 ? Self.span : rest.filter.sliceSize
     let stop = end - through > span ? through + span : end
     rest.after = through
     rest.before = stop == .max ? .max : stop + 1

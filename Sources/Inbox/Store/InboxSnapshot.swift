@@ -65,12 +65,12 @@ public struct InboxSnapshot: Sendable {
   /// - Parameter limit: The maximum work, in bytes; nil for `workLimit`.
   /// - Throws: `FilterError` if the work is greater; `CancellationError` if the task was cancelled.
   public func checkWork(of selection: Selection, limit: Int? = nil) async throws {
-    let conditions = selection.filter.dearCount
+    let conditions = selection.filter.expensiveConditionCount
     let limit = limit ?? workLimit
     // The usual case: all records together are within the limit.
     guard conditions > 0, bytes > limit / conditions else { return }
     var quick = selection
-    quick.filter = selection.filter.withoutDear
+    quick.filter = selection.filter.withoutExpensiveConditions
     var size = 0
     for slice in records.slices(of: quick) {
       try Task.checkCancellation()

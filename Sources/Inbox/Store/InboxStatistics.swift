@@ -36,7 +36,7 @@ public struct InboxStatistics: Sendable {
     reasons.add(record.servedReason)
     topics.add(record.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
     pushTypes.add(record.text(record.facts.pushTypeText))
-    let injections = record.aftermath?.injections ?? []
+    let injections = record.wireOutcome?.injections ?? []
     if injections.isEmpty { rules.add(nil) }
     for (index, injection) in injections.enumerated()
     where !injections[..<index].contains(where: { $0.rule == injection.rule }) {
@@ -73,7 +73,7 @@ public struct InboxStatistics: Sendable {
     /// Returns the smallest latency that at least `share` percent of the latencies do not exceed.
     func percentile(_ share: Int) -> String? {
       guard !sorted.isEmpty else { return nil }
-      return WrittenDuration.text(.nanoseconds(sorted[max(0, (sorted.count * share + 99) / 100 - 1)]))
+      return DurationFormat.text(.nanoseconds(sorted[max(0, (sorted.count * share + 99) / 100 - 1)]))
     }
     writer.member("answered", sorted.count)
     writer.member("median", percentile(50))

@@ -47,16 +47,16 @@ public struct Record: Sendable {
     /// The response that was sent.
     public var served: Served
     /// Details beyond an ordinary response.
-    public var aftermath: Aftermath?
+    public var wireOutcome: WireOutcome?
     /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
     public var finishedAt: Int64?
 
     /// Creates a result, or a pending one.
-    public init(outcome: Outcome, accepted: Bool, served: Served, aftermath: Aftermath? = nil, finishedAt: Int64?) {
+    public init(outcome: Outcome, accepted: Bool, served: Served, wireOutcome: WireOutcome? = nil, finishedAt: Int64?) {
       self.outcome = outcome
       self.accepted = accepted
       self.served = served
-      self.aftermath = aftermath
+      self.wireOutcome = wireOutcome
       self.finishedAt = finishedAt
     }
   }
@@ -67,7 +67,7 @@ public struct Record: Sendable {
   nonisolated(unsafe) private(set) var content: RecordContent
   /// The aftermath, where it differs from the injection in `content`.
   private var further: Further?
-  private var end: KeptEnd
+  private var end: PackedEnd
   /// The number of this attempt among the attempts of its push, from 1.
   public let attempt: Int32
   /// The key shared by all attempts of the push. It does not depend on `apns-id`, whatever the active profile
@@ -76,19 +76,19 @@ public struct Record: Sendable {
 
   /// A reference, because few records have one.
   private final class Further: Sendable {
-    let aftermath: Aftermath?
+    let wireOutcome: WireOutcome?
 
-    init(_ aftermath: Aftermath?) { self.aftermath = aftermath }
+    init(_ wireOutcome: WireOutcome?) { self.wireOutcome = wireOutcome }
   }
 
   /// Details beyond an ordinary response; nil for most records.
-  public var aftermath: Aftermath? {
-    if let further { return further.aftermath }
-    return content.injection.map { Aftermath(injections: Injections($0)) }
+  public var wireOutcome: WireOutcome? {
+    if let further { return further.wireOutcome }
+    return content.injection.map { WireOutcome(injections: Injections($0)) }
   }
 
   /// Whether the response has a reason that APNs does not define.
-  var hasUnusualReason: Bool { further?.aftermath?.unusualReason != nil }
+  var hasUnusualReason: Bool { further?.wireOutcome?.unusualReason != nil }
 
   /// The response that was sent.
   public var served: Served { end.served }
@@ -123,19 +123,21 @@ public struct Record: Sendable {
   /// Sets the latency of a response that was prepared before the clock was read.
   ///
   /// - Parameter moment: When the response was ready to be sent, in monotonic nanoseconds of machine time.
-  public mutating func wasAnswered(at moment: Int64) { end.wasAnswered(afterNanoseconds: moment - arrivedAt) }
+  public mutating func wasAnswered(at injectionPoint: Int64) {
+    end.wasAnswered(afterNanoseconds: injectionPoint - arrivedAt)
+  }
 
   /// Moves the content to another arena, so that its current slab can be freed.
   mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
 
   /// Replaces the result, for a record that was pending or whose response was not sent.
   public mutating func end(_ end: consuming End) {
-    self.end = KeptEnd(end)
+    self.end = PackedEnd(end)
     let told = content.injection
-    switch end.aftermath {
+    switch end.wireOutcome {
     case nil: further = told == nil ? nil : Further(nil)
     // Store nothing if the outcome equals the injection in `content`.
-    case let aftermath?: further = told != nil && told == aftermath.onlyInjection ? nil : Further(aftermath)
+    case let wireOutcome?: further = told != nil && told == wireOutcome.onlyInjection ? nil : Further(wireOutcome)
     }
   }
 }
@@ -161,13 +163,13 @@ extension Record {
     in arena: borrowing RecordArena = .ofOne()
   ) {
     let pushKey = pushKey ?? PushKey(request, verdict.facts, defaultTopic: connection.defaultTopic(verdict.facts))
-    let injection = end.aftermath?.onlyInjection
+    let injection = end.wireOutcome?.onlyInjection
     // Use the memberwise initializer: a handwritten one copies the whole value at its end.
     self.init(
       content: RecordContent(
         request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
-      further: injection == nil ? end.aftermath.map { Further($0) } : nil, end: KeptEnd(end), attempt: attempt,
+      further: injection == nil ? end.wireOutcome.map { Further($0) } : nil, end: PackedEnd(end), attempt: attempt,
       pushKey: pushKey)
   }
 
@@ -184,21 +186,22 @@ extension Record {
   ) {
     var names = HeaderList()
     for name in findings { names.append(name: name, value: "") }
-    let injection = end.aftermath?.onlyInjection
+    let injection = end.wireOutcome?.onlyInjection
     self.init(
       seq: seq,
       content: RecordContent(
         request, verdict ?? Verdict(facts: facts), isJudged: verdict != nil, generatedID, connection,
-        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, toldFindings: names, in: arena
+        receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, importedFindings: names,
+        in: arena
       ),
-      further: injection == nil ? end.aftermath.map { Further($0) } : nil, end: KeptEnd(end), attempt: attempt,
+      further: injection == nil ? end.wireOutcome.map { Further($0) } : nil, end: PackedEnd(end), attempt: attempt,
       pushKey: PushKey(request, facts, defaultTopic: connection.defaultTopic(facts)))
   }
 }
 
 /// The result of an attempt, packed into twenty bytes; with optionals each record would be eight bytes larger. The
 /// aftermath is stored elsewhere.
-struct KeptEnd: Sendable {
+struct PackedEnd: Sendable {
   /// Milliseconds since 1970; `Int64.min` for nil.
   private let finished: Int64
   /// Nanoseconds; `Int64.min` for nil.

@@ -109,7 +109,7 @@ final class RecordSlab: Sendable {
   /// - Returns: The address of the head.
   @inline(__always)
   func add(
-    _ head: RecordHead, _ injection: KeptInjection?, _ write: (UnsafeMutableRawBufferPointer) -> Void
+    _ head: RecordHead, _ injection: PackedInjection?, _ write: (UnsafeMutableRawBufferPointer) -> Void
   ) -> UnsafeMutablePointer<RecordHead> {
     head.forEachReferent { keep($0) }
     if let injection { keep(injection.referent) }
@@ -117,7 +117,7 @@ final class RecordSlab: Sendable {
     let place = (memory + start).assumingMemoryBound(to: RecordHead.self)
     place.initialize(to: head)
     let rest = UnsafeMutableRawPointer(place + 1)
-    if let injection { rest.initializeMemory(as: KeptInjection.self, to: injection) }
+    if let injection { rest.initializeMemory(as: PackedInjection.self, to: injection) }
     write(UnsafeMutableRawBufferPointer(start: rest + head.injectionSize, count: head.byteCount))
     let end = start + RecordContent.size(bytes: head.size)
     taken.store(end, ordering: .releasing)

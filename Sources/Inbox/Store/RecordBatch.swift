@@ -3,23 +3,23 @@
 /// Each condition is evaluated for all records before the next one, so its setup is done once per batch, and the
 /// memory of the records can be prefetched.
 struct RecordBatch {
-  /// The number of bits of `meant`.
+  /// The number of bits of `remaining`.
   static let size = 64
 
   private let records: UnsafeBufferPointer<Record>
   /// A bit for each record that still matches.
-  private(set) var meant: UInt64
+  private(set) var remaining: UInt64
 
   /// Creates a batch of the records at `indices`, at most `size`.
   init(_ records: UnsafeBufferPointer<Record>, at indices: Range<Int>) {
     self.records = UnsafeBufferPointer(rebasing: records[indices])
-    meant = indices.isEmpty ? 0 : UInt64.max >> UInt64(Self.size - indices.count)
+    remaining = indices.isEmpty ? 0 : UInt64.max >> UInt64(Self.size - indices.count)
   }
 
   /// Creates a batch of one record.
   init(_ record: UnsafePointer<Record>) {
     records = UnsafeBufferPointer(start: record, count: 1)
-    meant = 1
+    remaining = 1
   }
 
   var count: Int { records.count }
@@ -28,14 +28,14 @@ struct RecordBatch {
   var firstSeq: Int { records.borrow(0) { $0.seq } }
 
   /// Removes the records whose bit is not set.
-  mutating func keep(_ bits: UInt64) { meant &= bits }
+  mutating func keep(_ bits: UInt64) { remaining &= bits }
 
   /// Removes the records for which `holds` returns false.
   @inline(__always)
   mutating func keep(_ holds: (_ index: Int, borrowing Record) -> Bool) {
     var kept: UInt64 = 0
     forEach { index, record in kept |= (holds(index, record) ? 1 : 0) << UInt64(index) }
-    meant = kept
+    remaining = kept
   }
 
   /// Removes the records for which `holds` returns false, given a range of the record's bytes.
@@ -53,13 +53,13 @@ struct RecordBatch {
       batch.forEach { index, record in kept |= (holds(record, places[index]) ? 1 : 0) << UInt64(index) }
       return kept
     }
-    meant = kept
+    remaining = kept
   }
 
   /// Calls `body` with each record that still matches and its index.
   @inline(__always)
   private func forEach(_ body: (_ index: Int, borrowing Record) -> Void) {
-    var rest = meant
+    var rest = remaining
     while rest != 0 {
       let index = rest.trailingZeroBitCount
       rest &= rest - 1
@@ -72,7 +72,7 @@ struct RecordBatch {
   /// - Returns: Whether `visit` never returned false.
   @inline(__always)
   func visit(newestFirst: Bool, _ visit: (borrowing Record) -> Bool) -> Bool {
-    var rest = meant
+    var rest = remaining
     while rest != 0 {
       let index = newestFirst ? Self.size - 1 - rest.leadingZeroBitCount : rest.trailingZeroBitCount
       rest &= ~(1 << UInt64(index))

@@ -135,7 +135,7 @@ struct RecordChunk: Sendable {
         rest = newestFirst ? rest.dropLast(size) : rest.dropFirst(size)
         var batch = RecordBatch(records, at: places)
         if let devices { batch.keep(bits(of: places, with: devices)) }
-        if batch.meant == 0 { continue }
+        if batch.remaining == 0 { continue }
         filter.narrow(&batch)
         guard batch.visit(newestFirst: newestFirst, visit) else { return false }
       }

@@ -69,10 +69,10 @@ struct RecordHead: Sendable {
   let idSize: UInt8
   let marks: Marks
   /// The size in bytes of the names of imported findings, packed like header fields.
-  let toldSize: UInt16
+  let importedFindingsSize: UInt16
   /// The verdict with its facts, at the same offset in all records; for an incomplete request only the facts are
   /// valid.
-  let verdict: KeptVerdict
+  let verdict: PackedVerdict
 
   /// The connection of the request.
   var connection: ConnectionFacts { origin.takeUnretainedValue() }
@@ -89,16 +89,16 @@ struct RecordHead: Sendable {
 
   /// The size of the injection in bytes; 0 without one.
   @inline(__always)
-  var injectionSize: Int { marks.contains(.injected) ? MemoryLayout<KeptInjection>.stride : 0 }
+  var injectionSize: Int { marks.contains(.injected) ? MemoryLayout<PackedInjection>.stride : 0 }
 
   /// Returns the injection behind a head, if there is one.
-  static func injection(behind head: UnsafePointer<RecordHead>) -> KeptInjection? {
+  static func injection(behind head: UnsafePointer<RecordHead>) -> PackedInjection? {
     guard head.pointee.marks.contains(.injected) else { return nil }
-    return UnsafeRawPointer(head + 1).load(as: KeptInjection.self)
+    return UnsafeRawPointer(head + 1).load(as: PackedInjection.self)
   }
 
   /// The number of bytes behind the head, without the injection. The ranges below are within these bytes.
-  var byteCount: Int { toldRange.upperBound }
+  var byteCount: Int { importedFindingsRange.upperBound }
 
   /// The range of the body.
   var bodyRange: Range<Int> { Int(headerSize)..<Int(headerSize) + Int(keptBodySize) }
@@ -107,7 +107,7 @@ struct RecordHead: Sendable {
   var idRange: Range<Int> { bodyRange.upperBound..<bodyRange.upperBound + Int(idSize) }
 
   /// The range of the names of imported findings.
-  var toldRange: Range<Int> { idRange.upperBound..<idRange.upperBound + Int(toldSize) }
+  var importedFindingsRange: Range<Int> { idRange.upperBound..<idRange.upperBound + Int(importedFindingsSize) }
 
   /// The range of the push's `apns-id`: the generated one if there is one, else the client's. Nil without an ID.
   var idPlace: Range<Int>? { idSize > 0 ? idRange : place(verdict.facts.apnsID) }
@@ -128,27 +128,28 @@ extension RecordContent {
   init(
     _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool,
     _ generatedID: borrowing ArraySlice<UInt8>, _ connection: borrowing ConnectionFacts, receivedAt: Int64,
-    arrivedAt: Int64, injection: borrowing Injection?, toldFindings: HeaderList? = nil, in arena: borrowing RecordArena
+    arrivedAt: Int64, injection: borrowing Injection?, importedFindings: HeaderList? = nil,
+    in arena: borrowing RecordArena
   ) {
     let headerSize = UInt16(clamping: request.headers.bytes.count)
     let keptBodySize = UInt16(clamping: request.body.count)
     let idSize = UInt8(clamping: generatedID.count)
-    let toldSize = toldFindings.map { UInt16(clamping: $0.bytes.count) } ?? 0
+    let importedFindingsSize = importedFindings.map { UInt16(clamping: $0.bytes.count) } ?? 0
     let bodyEnd = Int(headerSize) + Int(keptBodySize)
     let idEnd = bodyEnd + Int(idSize)
-    let kept = injection.map { KeptInjection($0) }
+    let kept = injection.map { PackedInjection($0) }
     var marks: RecordHead.Marks = []
     if isJudged { marks.insert(.judged) }
-    if toldFindings != nil { marks.insert(.told) }
+    if importedFindings != nil { marks.insert(.told) }
     if kept != nil { marks.insert(.injected) }
-    let size = idEnd + Int(toldSize) + (kept == nil ? 0 : MemoryLayout<KeptInjection>.stride)
+    let size = idEnd + Int(importedFindingsSize) + (kept == nil ? 0 : MemoryLayout<PackedInjection>.stride)
     let slab = arena.slab(withRoomFor: Self.size(bytes: size))
     head = slab._withUnsafeGuaranteedRef { slab in
       let head = RecordHead(
         origin: .passUnretained(connection), receivedAt: receivedAt, arrivedAt: arrivedAt,
         bodySize: UInt32(clamping: request.bodySize), stream: request.stream, headerSize: headerSize,
-        keptBodySize: keptBodySize, idSize: idSize, marks: marks, toldSize: toldSize,
-        verdict: KeptVerdict(verdict))
+        keptBodySize: keptBodySize, idSize: idSize, marks: marks, importedFindingsSize: importedFindingsSize,
+        verdict: PackedVerdict(verdict))
       return slab.add(head, kept) { target in
         let headers = UnsafeMutableRawBufferPointer(rebasing: target[..<Int(headerSize)])
         request.headers.bytes.withUnsafeBytes { headers.fill(from: $0) }
@@ -157,9 +158,9 @@ extension RecordContent {
         request.body.withUnsafeBytes { body.fill(from: $0) }
         let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd..<idEnd])
         generatedID.withUnsafeBytes { id.fill(from: $0) }
-        if let toldFindings {
+        if let importedFindings {
           let told = UnsafeMutableRawBufferPointer(rebasing: target[idEnd...])
-          toldFindings.bytes.withUnsafeBytes { told.fill(from: $0) }
+          importedFindings.bytes.withUnsafeBytes { told.fill(from: $0) }
         }
       }
     }

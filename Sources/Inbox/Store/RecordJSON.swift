@@ -27,8 +27,8 @@ extension Record {
     writer.member("accepted", accepted)
     writer.member("outcome", outcome.rawValue)
     writer.member("listener", connection.listener)
-    writer.member("received_at", WrittenTime.text(receivedAt))
-    writer.member("finished_at", finishedAt.flatMap(WrittenTime.text))
+    writer.member("received_at", TimestampFormat.text(receivedAt))
+    writer.member("finished_at", finishedAt.flatMap(TimestampFormat.text))
     writer.member("push_key", pushKey.text)
     writer.member("attempt", attempt)
     writer.objectMember("connection", writeConnection)
@@ -140,7 +140,7 @@ extension Record {
     writer.member("kind", credential.name)
     writer.member("team_id", token?.teamID)
     writer.member("key_id", token?.keyID)
-    writer.member("issued_at", token?.issuedAt.flatMap(WrittenTime.text))
+    writer.member("issued_at", token?.issuedAt.flatMap(TimestampFormat.text))
     writer.member("age", token?.issuedAt.flatMap(age))
     writer.member("signature", token?.signature.rawValue)
     guard credential == .certificate, let certificate = connection.certificate else { return }
@@ -168,7 +168,7 @@ extension Record {
 
   /// Writes the decisive injection, and under `also` the other injections that contributed.
   private func writeFault(to writer: inout JSONWriter) {
-    guard let injections = aftermath?.injections, let first = injections.first else {
+    guard let injections = wireOutcome?.injections, let first = injections.first else {
       return writer.nullMember("fault")
     }
     writer.objectMember("fault") { writer in
@@ -192,8 +192,8 @@ extension Record {
   func writeServed(_ writer: inout JSONWriter) {
     writer.member("status", served.status)
     writer.member("reason", servedReason)
-    writer.member("reset", aftermath?.reset)
-    if let goAway = aftermath?.goAway {
+    writer.member("reset", wireOutcome?.reset)
+    if let goAway = wireOutcome?.goAway {
       writer.objectMember("goaway") { writer in
         writer.member("code", goAway.code)
         writer.member("last_stream", goAway.lastStream)
@@ -202,8 +202,8 @@ extension Record {
     } else {
       writer.nullMember("goaway")
     }
-    writer.member("closed", aftermath?.closed?.rawValue)
-    writer.member("latency", served.latencyNanoseconds.map { WrittenDuration.text(.nanoseconds($0)) })
+    writer.member("closed", wireOutcome?.closed?.rawValue)
+    writer.member("latency", served.latencyNanoseconds.map { DurationFormat.text(.nanoseconds($0)) })
   }
 }
 
@@ -213,7 +213,7 @@ extension Record {
   public var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
 
   /// The reason in the response that was sent; nil without one.
-  public var servedReason: String? { served.reason?.text ?? aftermath?.unusualReason }
+  public var servedReason: String? { served.reason?.text ?? wireOutcome?.unusualReason }
 
   /// The push's priority, 10 if the request has no `apns-priority`; nil if that header is invalid.
   public var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }
@@ -222,13 +222,13 @@ extension Record {
   private var expiration: String? {
     guard let seconds = facts.expiration else { return nil }
     let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
-    return overflow ? nil : WrittenTime.text(milliseconds)
+    return overflow ? nil : TimestampFormat.text(milliseconds)
   }
 
   /// The age of the provider token when the push arrived.
   private func age(issuedAt: Int64) -> String? {
     let (age, overflow) = receivedAt.subtractingReportingOverflow(issuedAt)
-    return overflow ? nil : WrittenDuration.text(.milliseconds(age))
+    return overflow ? nil : DurationFormat.text(.milliseconds(age))
   }
 
   /// The reason why the body cannot be shown as JSON; nil if it can.

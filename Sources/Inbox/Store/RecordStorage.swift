@@ -24,7 +24,7 @@ struct RecordStorage: Sendable {
   static func cost(_ record: borrowing Record) -> Int { overhead + record.byteCount }
 
   /// How many evictions ahead memory is prefetched: enough for the load to complete in time.
-  private static let foresight = 8
+  private static let prefetchDistance = 8
 
   /// Appends records whose `seq` values ascend and exceed all existing ones. Leaves `records` empty and keeps its
   /// capacity.
@@ -53,8 +53,8 @@ struct RecordStorage: Sendable {
     bytes -= Self.cost(chunks[0].records[head])
     // `cost` reads the record's head, which was last used some hundred thousand pushes ago. Prefetch the heads of
     // the records that are evicted soon.
-    if head + Self.foresight < size {
-      let next = chunks[0].records[head + Self.foresight].content.head
+    if head + Self.prefetchDistance < size {
+      let next = chunks[0].records[head + Self.prefetchDistance].content.head
       CacheLines.prefetch(UnsafeRawBufferPointer(start: next, count: 1))
     }
     count -= 1

@@ -63,7 +63,7 @@ struct NearestPushes {
   }
 
   private func criterion(_ group: Filter.Group, of filter: Filter, _ record: Record) -> Criterion {
-    var reading = FilterReading()
+    var reading = FilterEvaluationCache()
     let isMet = record.satisfies(group, of: filter, &reading)
     let values = record.values(of: group.subject, for: filter)
     var (wanted, found) = (group.wantedWords, group.shown(values, isMet: isMet))
@@ -71,7 +71,7 @@ struct NearestPushes {
     if !isMet, group.wanted.count == 1, let literal = group.literal {
       if case .text(let one) = literal, wanted.hasPrefix("\""), values.count == 1, case .text(let other)? = values.first
       {
-        (wanted, found) = ShownText.quoted(one, other)
+        (wanted, found) = ReportText.quoted(one, other)
       }
       hint = values.lazy.compactMap { ValueDifference.hint(wanted: literal, found: $0) }.first
     }
@@ -102,9 +102,9 @@ extension Filter.Group {
   /// Returns the found values as text. Words of a fixed set and matching values have no quotation marks.
   fileprivate func shown(_ values: [JSONValue], isMet: Bool) -> String {
     values.map { value in
-      guard case .text(let text) = value, case .field(let field) = subject else { return ShownText.value(value) }
-      if case .word = field.kind { return ShownText.shortened(text) }
-      return isMet ? ShownText.shortened(text) : ShownText.quoted(text)
+      guard case .text(let text) = value, case .field(let field) = subject else { return ReportText.value(value) }
+      if case .word = field.kind { return ReportText.shortened(text) }
+      return isMet ? ReportText.shortened(text) : ReportText.quoted(text)
     }.joined(separator: ", ")
   }
 
@@ -130,14 +130,14 @@ extension FilterTest {
 
   private func shown(_ word: String, of subject: FilterSubject) -> String {
     switch (self, subject) {
-    case (.value(.json(let value)), _): return ShownText.value(value)
-    case (.value(.within), _), (.number, _), (.flag, _), (.states, _): return ShownText.shortened(word)
+    case (.value(.json(let value)), _): return ReportText.value(value)
+    case (.value(.within), _), (.number, _), (.flag, _), (.states, _): return ReportText.shortened(word)
     case (.text, .field(let field)):
       switch field.kind {
-      case .word, .number: return ShownText.shortened(word)
-      default: return ShownText.quoted(word)
+      case .word, .number: return ReportText.shortened(word)
+      default: return ReportText.quoted(word)
       }
-    default: return ShownText.quoted(word)
+    default: return ReportText.quoted(word)
     }
   }
 }

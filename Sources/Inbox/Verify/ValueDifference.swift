@@ -60,11 +60,11 @@ enum ValueDifference {
       parent = parent[..<slash]
       guard let value = JSONPointer(String(parent)).flatMap({ pointer in record.withBody { pointer.value(in: $0) } })
       else { continue }
-      let place = parent.isEmpty ? "the payload" : ShownText.shortened(String(parent))
+      let place = parent.isEmpty ? "the payload" : ReportText.shortened(String(parent))
       switch JSONValue(value) {
       case .object(let object):
         let near = Spelling.nearest(to: String(name.prefix(40)), among: object.entries.map(\.name))
-        return near.map { "\(place) has \(ShownText.quoted($0))" }
+        return near.map { "\(place) has \(ReportText.quoted($0))" }
       case .list(let list): return "\(place) is a list of \(list.elements.count)"
       case .text: return "\(place) is a string"
       case .number: return "\(place) is a number"
@@ -103,7 +103,7 @@ extension String {
 }
 
 /// Formats values for reports: short, on one line, with invisible characters escaped.
-enum ShownText {
+enum ReportText {
   /// The maximum length of a value, in Unicode scalars.
   static let limit = 80
 
@@ -194,13 +194,13 @@ extension Record {
     case .collapseID: text(withHeader(facts.collapseID, decoded))
     case .pushKey: text(pushKey.text)
     case .attempt: number(attempt)
-    case .rule: aftermath?.injections.map { .text($0.rule) } ?? []
-    case .profile: aftermath?.injections.compactMap(\.profile).map(JSONValue.text) ?? []
+    case .rule: wireOutcome?.injections.map { .text($0.rule) } ?? []
+    case .profile: wireOutcome?.injections.compactMap(\.profile).map(JSONValue.text) ?? []
     case .connection: text(connection.id)
     case .listener: number(connection.listener)
     case .keyID: text(verdict?.token?.keyID)
     case .teamID: text(verdict?.token?.teamID)
-    case .since, .until: text(WrittenTime.text(receivedAt))
+    case .since, .until: text(TimestampFormat.text(receivedAt))
     case .size, .sizeGreater, .sizeLess: number(bodySize)
     case .finding, .is, .text: []
     }

@@ -14,7 +14,7 @@ public struct Verification: Sendable {
   /// Whether each push must match an expectation.
   var allowsNoOthers = false
   /// Whether the last attempt of each push must be accepted or permanently rejected.
-  var allowsNoLost = false
+  var requiresNothingLost = false
   /// The disallowed findings; nil to allow all.
   var refusedFindings: Set<Finding.Kind>?
 
@@ -113,17 +113,17 @@ extension Inbox {
   /// times are by the machine's clock.
   ///
   /// - Returns: nil if the wait was cut short, because the inbox closed or the task was cancelled.
-  public func verify(_ verification: Verification, at scene: VerificationScene) async -> VerificationReport? {
-    let tally = await VerificationWait(verification, in: self).run { tally in
-      VerificationJudgement(tally: tally).isMet(in: self, by: scene.rulebook)
+  public func verify(_ verification: Verification, at scene: VerificationContext) async -> VerificationReport? {
+    let ruleCounter = await VerificationWait(verification, in: self).run { ruleCounter in
+      VerificationEvaluator(ruleCounter: ruleCounter).isMet(in: self, by: scene.rulebook)
     }
-    guard let tally else { return nil }
+    guard let ruleCounter else { return nil }
     let snapshot = snapshot()
-    let judgement = VerificationJudgement(tally: tally)
+    let judgement = VerificationEvaluator(ruleCounter: ruleCounter)
     var expectations: [VerificationReport.Expected] = []
-    let short = Set(verification.expectations.indices.filter(tally.isShort))
+    let short = Set(verification.expectations.indices.filter(ruleCounter.isShort))
     for (index, expectation) in verification.expectations.enumerated() {
-      let seqs = tally.counts[index].seqs
+      let seqs = ruleCounter.counts[index].seqs
       expectations.append(
         VerificationReport.Expected(
           name: expectation.name, criteria: judgement.criteria(of: index), matched: seqs.count,

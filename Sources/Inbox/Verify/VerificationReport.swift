@@ -83,7 +83,7 @@ public struct VerificationReport: Sendable {
   /// Whether no record of the window was evicted.
   public let isComplete: Bool
   /// The server that was verified.
-  public let scene: VerificationScene
+  public let scene: VerificationContext
 
   /// Whether the result is unknown, because records of the window were evicted.
   public var isInconclusive: Bool { !isComplete }
@@ -99,7 +99,7 @@ public struct VerificationReport: Sendable {
 }
 
 /// The context of a report: the rules for findings, and the state of the server.
-public struct VerificationScene: Sendable {
+public struct VerificationContext: Sendable {
   /// The rules that determine the findings.
   public var rulebook: Rulebook
   /// The seed of all fault draws; nil for an export, which does not contain it.
@@ -227,7 +227,7 @@ extension VerificationReport {
     if isInconclusive { parts.append("? \(inconclusiveness)") }
     let circumstances = [
       "window complete: \(isComplete ? "yes" : "no") (\(evicted) evicted)", scene.seed.map { "seed \($0)" },
-      scene.profile.map { "profile \(ShownText.line($0))" },
+      scene.profile.map { "profile \(ReportText.line($0))" },
     ]
     parts.append("  " + circumstances.compactMap(\.self).joined(separator: "   "))
     return parts.joined(separator: "\n")
@@ -248,7 +248,7 @@ extension VerificationReport.Findings {
   /// The result as text.
   var text: String {
     let lines = findings.prefix(5).map { finding in
-      "    \(finding.kind.rawValue)  seq \(finding.seq)  \(ShownText.line(finding.explanation))"
+      "    \(finding.kind.rawValue)  seq \(finding.seq)  \(ReportText.line(finding.explanation))"
     }
     return ([criterion.text] + lines).joined(separator: "\n")
   }
@@ -262,20 +262,20 @@ extension VerificationReport.Expected {
   var text: String { lines.joined(separator: "\n") }
 
   private var lines: [String] {
-    var lines = ["\(isMet ? "✓" : "✗") \(ShownText.shortened(name)): \(summary)"]
+    var lines = ["\(isMet ? "✓" : "✗") \(ReportText.shortened(name)): \(summary)"]
     // A single count is already part of the first line.
     if criteria.count > 1 || criteria.first?.name != "count" {
       lines += Self.rows(criteria.map { ($0, $0.bothValues) }, indent: "  ")
     }
     guard !isMet else { return lines }
     for push in nearest {
-      let id = push.apnsID.map { ", apns-id \(ShownText.shortened($0))" } ?? ""
+      let id = push.apnsID.map { ", apns-id \(ReportText.shortened($0))" } ?? ""
       lines.append("  nearest: seq \(push.seq), \(push.met) of \(push.criteria.count) criteria\(id)")
       lines += Self.rows(
         push.criteria.prefix(Self.rowLimit).map { ($0, $0.isMet ? $0.found : $0.bothValues) }, indent: "    ")
       if push.criteria.count > Self.rowLimit { lines.append("    and \(push.criteria.count - Self.rowLimit) more") }
     }
-    if nearest.isEmpty, matched > 0 { lines.append("  found: \(ShownText.seqs(seqs, of: matched))") }
+    if nearest.isEmpty, matched > 0 { lines.append("  found: \(ReportText.seqs(seqs, of: matched))") }
     return lines
   }
 
@@ -289,7 +289,7 @@ extension VerificationReport.Expected {
   private static func rows(_ rows: [(criterion: VerificationReport.Criterion, text: String)], indent: String)
     -> [String]
   {
-    let names = rows.map { ShownText.shortened($0.criterion.name) }
+    let names = rows.map { ReportText.shortened($0.criterion.name) }
     let width = names.map(\.count).max() ?? 0
     return zip(rows, names).map { row, name in
       let padding = String(repeating: " ", count: width - name.count)

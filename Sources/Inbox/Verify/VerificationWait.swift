@@ -23,7 +23,7 @@ final class VerificationWait: InboxListener {
     (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
-  func hear(_ news: InboxNews) {
+  func hear(_ news: InboxChanges) {
     heard.withLockedValue { heard in
       heard.finished += news.finished.map(\.seq)
       if news.emptiedThrough != nil {
@@ -34,17 +34,17 @@ final class VerificationWait: InboxListener {
     signal.yield()
   }
 
-  func hearNoMore() { signal.finish() }
+  func inboxDidClose() { signal.finish() }
 
   /// Runs the verification to its end.
   ///
   /// - Parameter isMet: Returns whether all expectations are met. Called only when the counts are right and the
   ///   settle time has passed.
   /// - Returns: The counts; nil if the server stopped or the client disconnected.
-  func run(isMet: (VerificationTally) -> Bool) async -> VerificationTally? {
+  func run(isMet: (VerificationCounts) -> Bool) async -> VerificationCounts? {
     var rounds = Rounds(verification)
     // Without a timeout only the existing records count, so no listener is needed.
-    guard verification.timeout > .zero else { return await look(&rounds) ? rounds.tally : nil }
+    guard verification.timeout > .zero else { return await look(&rounds) ? rounds.ruleCounter : nil }
     guard inbox.watch.add(self, to: inbox) else { return nil }
     var alarm: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
     defer {
@@ -55,7 +55,7 @@ final class VerificationWait: InboxListener {
     repeat {
       guard await look(&rounds) else { return nil }
       let now = ContinuousClock.now
-      guard let time = rounds.nextLook(at: now, isMet: isMet) else { return rounds.tally }
+      guard let time = rounds.nextLook(at: now, isMet: isMet) else { return rounds.ruleCounter }
       // Keep an earlier alarm: it causes one additional round at most.
       if alarm.map({ $0.time <= now || $0.time > time }) ?? true {
         alarm?.task.cancel()
@@ -84,7 +84,7 @@ final class VerificationWait: InboxListener {
       return heard
     }
     if heard.isEmptied { rounds.beginAnew() }
-    for seq in heard.finished where rounds.tally.isWaiting(for: seq) {
+    for seq in heard.finished where rounds.ruleCounter.isWaiting(for: seq) {
       if let record = inbox.record(seq: seq) { rounds.take(record) }
     }
     let snapshot = inbox.snapshot()
@@ -103,7 +103,7 @@ final class VerificationWait: InboxListener {
 
 /// The counts so far, and the time of the next round.
 private struct Rounds {
-  private(set) var tally: VerificationTally
+  private(set) var ruleCounter: VerificationCounts
   /// All records up to this `seq` were counted.
   var seen: Int
   private let deadline: ContinuousClock.Instant
@@ -113,20 +113,20 @@ private struct Rounds {
   private var isMet: Bool?
 
   init(_ verification: Verification) {
-    tally = VerificationTally(verification)
+    ruleCounter = VerificationCounts(verification)
     seen = verification.after
     quietSince = .now
     deadline = quietSince + verification.timeout
   }
 
   mutating func beginAnew() {
-    tally = VerificationTally(tally.verification)
-    seen = tally.verification.after
+    ruleCounter = VerificationCounts(ruleCounter.verification)
+    seen = ruleCounter.verification.after
     change()
   }
 
   mutating func take(_ record: borrowing Record) {
-    if tally.take(record) { change() }
+    if ruleCounter.take(record) { change() }
   }
 
   private mutating func change() {
@@ -136,17 +136,17 @@ private struct Rounds {
 
   /// Returns the time of the next round if nothing arrives before; nil if there is nothing to wait for.
   mutating func nextLook(
-    at now: ContinuousClock.Instant, isMet ask: (VerificationTally) -> Bool
+    at now: ContinuousClock.Instant, isMet ask: (VerificationCounts) -> Bool
   ) -> ContinuousClock.Instant? {
-    let verification = tally.verification
+    let verification = ruleCounter.verification
     if now >= deadline { return nil }
-    if tally.isShort { return deadline }
-    guard verification.canBreak else { return nil }
-    if tally.isBroken, !verification.asksForCourse { return nil }
+    if ruleCounter.isShort { return deadline }
+    guard verification.canBeViolated else { return nil }
+    if ruleCounter.isBroken, !verification.hasCriteriaBeyondCounts { return nil }
     guard verification.settle > .zero else { return deadline }
     let quiet = quietSince + verification.settle
     guard now >= quiet else { return min(quiet, deadline) }
-    let isMet = isMet ?? ask(tally)
+    let isMet = isMet ?? ask(ruleCounter)
     self.isMet = isMet
     return isMet ? nil : deadline
   }

@@ -61,8 +61,8 @@ public struct WaitQuery: Sendable {
     timeout = givenTimeout ?? max(Self.defaultTimeout, settle)
     guard settle <= timeout else {
       throw FilterError(
-        field: "settle", value: WrittenDuration.text(settle),
-        hint: "It is at most the timeout, which is \(WrittenDuration.text(timeout)).")
+        field: "settle", value: DurationFormat.text(settle),
+        hint: "It is at most the timeout, which is \(DurationFormat.text(timeout)).")
     }
   }
 
@@ -76,23 +76,23 @@ public struct WaitQuery: Sendable {
   }
 
   private static func duration(_ name: String, _ text: String) throws(FilterError) -> Duration {
-    guard let duration = WrittenDuration.duration(text), duration >= .zero, duration <= maxTimeout else {
+    guard let duration = DurationFormat.duration(text), duration >= .zero, duration <= maxTimeout else {
       throw FilterError(
         field: name, value: text,
-        hint: "It is a duration such as 500ms or 10s, at most \(WrittenDuration.text(maxTimeout)).")
+        hint: "It is a duration such as 500ms or 10s, at most \(DurationFormat.text(maxTimeout)).")
     }
     return duration
   }
 }
 
 /// The counts of a wait, and whether they meet its condition.
-struct WaitTally: Sendable {
+struct WaitCounts: Sendable {
   /// The state of the condition.
   enum Verdict: Equatable, Sendable {
     /// The condition is met.
     case satisfied
     /// The condition can no longer be met.
-    case hopeless
+    case unsatisfiable
     /// The condition may be met later; at the given time, if any, even without a new record.
     case open(until: ContinuousClock.Instant?)
   }
@@ -142,7 +142,9 @@ struct WaitTally: Sendable {
 
   /// Returns the state of the condition.
   func verdict(at now: ContinuousClock.Instant) -> Verdict {
-    if case .exactly(let wanted) = count, !isComplete || matched.count - pending.count > wanted { return .hopeless }
+    if case .exactly(let wanted) = count, !isComplete || matched.count - pending.count > wanted {
+      return .unsatisfiable
+    }
     return isWanted ? afterQuiet(now) : .open(until: nil)
   }
 

@@ -5,13 +5,13 @@ internal import NIOConcurrencyHelpers
 final class Waiter: InboxListener {
   /// The reason why a wait ended.
   enum Ending: Sendable {
-    case satisfied, hopeless, timedOut
+    case satisfied, unsatisfiable, timedOut
     /// The server stopped, or the waiting client disconnected.
     case abandoned
   }
 
   private struct State {
-    var tally: WaitTally
+    var ruleCounter: WaitCounts
     /// All records up to this `seq` were counted.
     var seen = 0
     /// Changes received during the first pass over the inbox; nil after it.
@@ -37,15 +37,15 @@ final class Waiter: InboxListener {
     let began = ContinuousClock.now
     self.inbox = inbox
     deadline = began + query.timeout
-    state = NIOLockedValueBox(State(tally: WaitTally(query, began: began)))
+    state = NIOLockedValueBox(State(ruleCounter: WaitCounts(query, began: began)))
   }
 
   /// Runs the wait to its end.
   ///
   /// - Returns: The reason for the end, the counts, and the `seq` up to which records were examined.
-  func run() async -> (ending: Ending, tally: WaitTally, seen: Int) {
+  func run() async -> (ending: Ending, ruleCounter: WaitCounts, seen: Int) {
     if inbox.watch.add(self, to: inbox) {
-      await countWhatIsThere()
+      await countExistingRecords()
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
           let isOver = state.withLockedValue { state in
@@ -55,13 +55,13 @@ final class Waiter: InboxListener {
           if isOver { continuation.resume() }
         }
       } onCancel: {
-        hearNoMore()
+        inboxDidClose()
       }
       inbox.watch.remove(self)
     }
     return state.withLockedValue { state in
       state.alarm?.cancel()
-      return (state.ending ?? .abandoned, state.tally, state.seen)
+      return (state.ending ?? .abandoned, state.ruleCounter, state.seen)
     }
   }
 
@@ -69,19 +69,19 @@ final class Waiter: InboxListener {
 
   /// Counts the records that are in the inbox. Because this may take long, changes received during the pass are only
   /// noted and looked up at its end.
-  private func countWhatIsThere() async {
+  private func countExistingRecords() async {
     var snapshot = inbox.snapshot()
-    var tally = state.withLockedValue { $0.tally }
-    tally.isComplete = snapshot.isComplete(after: tally.selection.after)
+    var ruleCounter = state.withLockedValue { $0.ruleCounter }
+    ruleCounter.isComplete = snapshot.isComplete(after: ruleCounter.selection.after)
     var seen = 0
     while true {
-      var rest = tally.selection
+      var rest = ruleCounter.selection
       rest.after = max(rest.after, seen)
       var walk = InboxWalk(snapshot, rest)
       while let records = walk.next() {
         let now = ContinuousClock.now
         for record in records {
-          if seen == 0 { tally.find(record) } else { tally.take(record, at: now) }
+          if seen == 0 { ruleCounter.find(record) } else { ruleCounter.take(record, at: now) }
         }
         if Task.isCancelled { return }
         await Task.yield()
@@ -89,14 +89,14 @@ final class Waiter: InboxListener {
       seen = snapshot.lastSeq
       let newer = inbox.snapshot()
       if newer.lastSeq - seen < 1000 { break }
-      tally.isComplete = tally.isComplete && newer.isComplete(after: seen)
+      ruleCounter.isComplete = ruleCounter.isComplete && newer.isComplete(after: seen)
       snapshot = newer
     }
-    let (counted, reached) = (tally, seen)
+    let (counted, reached) = (ruleCounter, seen)
     state.withLockedValue { state in
       let heard = state.heard ?? Heard()
       state.heard = nil
-      state.tally = counted
+      state.ruleCounter = counted
       state.seen = reached
       guard state.ending == nil else { return }
       catchUp(&state, with: heard)
@@ -110,22 +110,22 @@ final class Waiter: InboxListener {
     let snapshot = inbox.snapshot()
     if let through = heard.emptiedThrough { empty(&state, through: through, at: now) }
     for seq in heard.finished where seq <= state.seen {
-      if let record = inbox.record(seq: seq) { state.tally.take(record, at: now) }
+      if let record = inbox.record(seq: seq) { state.ruleCounter.take(record, at: now) }
     }
     guard heard.through > state.seen else { return }
-    state.tally.isComplete = state.tally.isComplete && snapshot.isComplete(after: state.seen)
+    state.ruleCounter.isComplete = state.ruleCounter.isComplete && snapshot.isComplete(after: state.seen)
     var rest = Selection()
     rest.after = state.seen
     var walk = InboxWalk(snapshot, rest)
     while let records = walk.next() {
-      for record in records { state.tally.take(record, at: now) }
+      for record in records { state.ruleCounter.take(record, at: now) }
     }
     state.seen = max(state.seen, snapshot.lastSeq)
   }
 
   // MARK: - New records
 
-  func hear(_ news: InboxNews) {
+  func hear(_ news: InboxChanges) {
     let isNew = state.withLockedValue { state in
       if var heard = state.heard {
         heard.through = max(heard.through, news.through)
@@ -137,9 +137,9 @@ final class Waiter: InboxListener {
       guard state.ending == nil else { return false }
       let now = ContinuousClock.now
       if let through = news.emptiedThrough { empty(&state, through: through, at: now) }
-      if news.missed > 0, news.evictedThrough > state.seen { state.tally.isComplete = false }
-      for record in news.records where record.seq > state.seen { state.tally.take(record, at: now) }
-      for record in news.finished { state.tally.take(record, at: now) }
+      if news.missed > 0, news.evictedThrough > state.seen { state.ruleCounter.isComplete = false }
+      for record in news.records where record.seq > state.seen { state.ruleCounter.take(record, at: now) }
+      for record in news.finished { state.ruleCounter.take(record, at: now) }
       state.seen = max(state.seen, news.through)
       return true
     }
@@ -147,12 +147,12 @@ final class Waiter: InboxListener {
   }
 
   private func empty(_ state: inout State, through seq: Int, at now: ContinuousClock.Instant) {
-    state.tally.empty(through: seq, at: now)
+    state.ruleCounter.empty(through: seq, at: now)
     // Earlier evictions no longer matter once everything counted so far is gone.
-    if seq >= state.seen { state.tally.isComplete = true }
+    if seq >= state.seen { state.ruleCounter.isComplete = true }
   }
 
-  func hearNoMore() {
+  func inboxDidClose() {
     end { state in state.ending = state.ending ?? .abandoned }
   }
 
@@ -163,9 +163,9 @@ final class Waiter: InboxListener {
     end { state in
       guard state.ending == nil, state.heard == nil else { return }
       let now = ContinuousClock.now
-      switch state.tally.verdict(at: now) {
+      switch state.ruleCounter.verdict(at: now) {
       case .satisfied: state.ending = .satisfied
-      case .hopeless: state.ending = .hopeless
+      case .unsatisfiable: state.ending = .unsatisfiable
       case .open where now >= deadline: state.ending = .timedOut
       case .open(let until): setAlarm(&state, at: min(until ?? deadline, deadline))
       }

@@ -40,13 +40,13 @@ extension Inbox {
   ///
   /// The timeout uses the machine's clock. A cancelled task returns at once.
   public func wait(for query: WaitQuery) async -> WaitAnswer {
-    let (ending, tally, seen) = await Waiter(query, in: self).run()
+    let (ending, ruleCounter, seen) = await Waiter(query, in: self).run()
     let snapshot = snapshot()
     return WaitAnswer(
-      isSatisfied: ending == .satisfied, isAbandoned: ending == .abandoned, matched: tally.matched.count,
-      items: tally.matched.prefix(PageQuery.maxLimit).compactMap(record), seq: seen,
-      message: query.message(ending, tally), nearest: ending == .timedOut ? query.nearMisses(in: snapshot) : [],
-      evicted: snapshot.evicted, isComplete: tally.isComplete)
+      isSatisfied: ending == .satisfied, isAbandoned: ending == .abandoned, matched: ruleCounter.matched.count,
+      items: ruleCounter.matched.prefix(PageQuery.maxLimit).compactMap(record), seq: seen,
+      message: query.message(ending, ruleCounter), nearest: ending == .timedOut ? query.nearMisses(in: snapshot) : [],
+      evicted: snapshot.evicted, isComplete: ruleCounter.isComplete)
   }
 
   /// The number of listeners for changes: waits, and the event log while it has readers.
@@ -61,19 +61,19 @@ extension Inbox {
 
 extension WaitQuery {
   /// Returns the wanted and the found count as text.
-  fileprivate func message(_ ending: Waiter.Ending, _ tally: WaitTally) -> String {
-    let found = tally.matched.isEmpty ? "no push matches" : Self.counted(tally.matched.count)
+  fileprivate func message(_ ending: Waiter.Ending, _ ruleCounter: WaitCounts) -> String {
+    let found = ruleCounter.matched.isEmpty ? "no push matches" : Self.counted(ruleCounter.matched.count)
     switch ending {
     case .satisfied:
-      return settle > .zero ? "\(found), and nothing changed for \(WrittenDuration.text(settle))" : found
+      return settle > .zero ? "\(found), and nothing changed for \(DurationFormat.text(settle))" : found
     case .abandoned: return "the wait was cut short when \(found)"
-    case .hopeless, .timedOut:
-      let time = ending == .timedOut ? " after \(WrittenDuration.text(timeout))" : ""
+    case .unsatisfiable, .timedOut:
+      let time = ending == .timedOut ? " after \(DurationFormat.text(timeout))" : ""
       var message = "wanted \(count), and \(found)\(time)"
-      if ending == .timedOut, tally.isWanted {
-        message += ", but it was never quiet for \(WrittenDuration.text(settle))"
+      if ending == .timedOut, ruleCounter.isWanted {
+        message += ", but it was never quiet for \(DurationFormat.text(settle))"
       }
-      if !tally.isComplete {
+      if !ruleCounter.isComplete {
         message += "; inconclusive: older pushes were evicted before they were checked"
         message += " (specify after, clear the inbox first, or raise --max-records or --max-bytes)"
       }

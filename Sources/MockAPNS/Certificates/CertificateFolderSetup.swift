@@ -221,7 +221,7 @@ extension CertificateFolderSetup {
 final class BadCertificates: Sendable {
   private let folder: CertificateFolder
   private let extraNames: [String]
-  private let made = NIOLockedValueBox<[Action.BadCertificate: TLSContext]>([:])
+  private let made = NIOLockedValueBox<[Action.CertificateDefect: TLSContext]>([:])
 
   /// - Parameter extraNames: The server's names in addition to the usual ones.
   init(folder: CertificateFolder, extraNames: [String]) {
@@ -232,7 +232,7 @@ final class BadCertificates: Sendable {
   /// Returns a TLS context with a certificate that is invalid in this way.
   ///
   /// - Throws: `CertificateFolderError` or `TLSError`, also if the folder contains no CA key.
-  func context(for kind: Action.BadCertificate) throws -> TLSContext {
+  func context(for kind: Action.CertificateDefect) throws -> TLSContext {
     try made.withLockedValue { made in
       if let known = made[kind] { return known }
       let context = try TLSContext(server: try folder.badIdentity(kind, extraNames: extraNames))
@@ -243,7 +243,7 @@ final class BadCertificates: Sendable {
 }
 
 extension CertificateFolder {
-  fileprivate func badIdentity(_ kind: Action.BadCertificate, extraNames: [String]) throws -> ServerIdentity {
+  fileprivate func badIdentity(_ kind: Action.CertificateDefect, extraNames: [String]) throws -> ServerIdentity {
     let now = Self.currentTime
     var setup = CertificateFolderSetup(
       path: path, now: now, names: try ServerNames(extra: extraNames, host: Self.currentHostName))

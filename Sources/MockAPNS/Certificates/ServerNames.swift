@@ -40,8 +40,8 @@ struct ServerNames {
   }
 
   /// The names that a new CA's name constraints permit.
-  var permitted: PermittedNames {
-    var permitted = PermittedNames()
+  var permitted: NameConstraints {
+    var permitted = NameConstraints()
     for name in Self.domains.compactMap({ CertificateName($0) }) { permitted.add(name) }
     if let host { permitted.add(host) }
     for name in extra { permitted.add(name) }
@@ -58,7 +58,7 @@ extension ProviderCertificate {
   }
 
   /// Returns whether APNs of this environment accepts a connection with the certificate. One without any push
-  /// extension is accepted, but its pushes are rejected with 403 `BadCertificate` (Protocol.md, section 4.2).
+  /// extension is accepted, but its pushes are rejected with 403 `CertificateDefect` (Protocol.md, section 4.2).
   func isUsable(in environment: PushEnvironment) -> Bool {
     guard development || production else { return true }
     return environment == .sandbox ? development : production
@@ -88,14 +88,14 @@ extension TrustedKey {
   }
 }
 
-extension KeyRing {
+extension TrustedKeySet {
   /// Returns the key ring with `key` added, replacing a key with the same id.
-  public func adding(_ key: TrustedKey) -> KeyRing {
-    KeyRing(version: version + 1, keys: keys.values.filter { $0.keyID != key.keyID } + [key])
+  public func adding(_ key: TrustedKey) -> TrustedKeySet {
+    TrustedKeySet(version: version + 1, keys: keys.values.filter { $0.keyID != key.keyID } + [key])
   }
 
   /// Returns the key ring without the key that has this id.
-  public func removing(_ keyID: String) -> KeyRing {
-    KeyRing(version: version + 1, keys: keys.values.filter { $0.keyID != keyID })
+  public func removing(_ keyID: String) -> TrustedKeySet {
+    TrustedKeySet(version: version + 1, keys: keys.values.filter { $0.keyID != keyID })
   }
 }

@@ -67,16 +67,17 @@ public struct PushClient: Sendable {
   /// - Throws: `TLSError` for unusable certificate files, `PushClientError` if no connection could be established.
   public func send(_ pushes: [Push]) async throws -> [Outcome] {
     let context = try TLSContext(clientTrusting: authorities, certificate: certificate)
-    let sighting: ServerSighting
+    let probeResult: ProbeResult
     do {
-      sighting = try await connection(context, pushes)
+      probeResult = try await connection(context, pushes)
     } catch {
       throw PushClientError(description: "cannot connect to \(endpoint): \(error)", wasConnected: false)
     }
-    switch sighting.ending {
+    switch probeResult.ending {
     case .failed(let reason): throw PushClientError(description: reason)
     case .timedOut: throw PushClientError(description: "no response from \(endpoint) within \(timeout)")
-    case .complete, .closed: return sighting.outcomes.map { $0 ?? .disconnected(reason: sighting.lastWords) }
+    case .complete, .closed:
+      return probeResult.outcomes.map { $0 ?? .disconnected(reason: probeResult.disconnectReason) }
     }
   }
 
@@ -84,15 +85,15 @@ public struct PushClient: Sendable {
   /// but receives no push.
   ///
   /// - Throws: `TLSError` for unusable certificate files, or NIO's error if no connection could be established.
-  package func look(sending push: Push?) async throws -> ServerSighting {
+  package func look(sending push: Push?) async throws -> ProbeResult {
     let context = try TLSContext(
-      clientTrusting: authorities, certificate: certificate, takesAnyCertificate: true)
+      clientTrusting: authorities, certificate: certificate, acceptsAnyCertificate: true)
     return try await connection(context, push.map { [$0] } ?? [])
   }
 
-  private func connection(_ context: TLSContext, _ pushes: [Push]) async throws -> ServerSighting {
+  private func connection(_ context: TLSContext, _ pushes: [Push]) async throws -> ProbeResult {
     let group = MultiThreadedEventLoopGroup.singleton
-    let promise = group.any().makePromise(of: ServerSighting.self)
+    let promise = group.any().makePromise(of: ProbeResult.self)
     let requests = pushes.map(request)
     let channel: any Channel
     do {
@@ -140,7 +141,7 @@ public struct PushClientError: Error, CustomStringConvertible, Sendable {
 }
 
 /// A provider token to be signed (Protocol.md, section 3).
-package struct FreshToken: Sendable {
+package struct ProviderTokenRequest: Sendable {
   /// The key id, in the header field `kid`.
   package var keyID: String
   /// The team id, in the claim `iss`.

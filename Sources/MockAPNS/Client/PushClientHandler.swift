@@ -14,28 +14,28 @@ final class PushClientHandler: ChannelInboundHandler {
   private let tls: TLSConnection
   private let serverName: String
   private let requests: [(HeaderList, [UInt8])]
-  private let promise: EventLoopPromise<ServerSighting>
+  private let promise: EventLoopPromise<ProbeResult>
   private var session: HTTP2ClientSession?
   private var places: [Int32: Int] = [:]
-  private var sighting: ServerSighting
+  private var probeResult: ProbeResult
 
   /// - Parameter promise: Receives the result when every request has its outcome or the connection has ended.
   init(
     tls: TLSConnection, serverName: String, requests: [(HeaderList, [UInt8])],
-    promise: EventLoopPromise<ServerSighting>
+    promise: EventLoopPromise<ProbeResult>
   ) {
     self.tls = tls
     self.serverName = serverName
     self.requests = requests
     self.promise = promise
-    sighting = ServerSighting(pushes: requests.count)
+    probeResult = ProbeResult(pushes: requests.count)
   }
 
   func channelActive(context: ChannelHandlerContext) { process(context) }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     let buffer = unwrapInboundIn(data)
-    if sighting.firstBytes.isEmpty { sighting.firstBytes = Array(buffer.readableBytesView.prefix(64)) }
+    if probeResult.firstBytes.isEmpty { probeResult.firstBytes = Array(buffer.readableBytesView.prefix(64)) }
     buffer.withUnsafeReadableBytes { tls.receive($0) }
     process(context)
   }
@@ -57,7 +57,7 @@ final class PushClientHandler: ChannelInboundHandler {
       if session == nil {
         defer { lookAtServer() }
         guard try tls.handshake() == .done else { return write(context) }
-        sighting.tls = tls.protocolVersion
+        probeResult.tls = tls.protocolVersion
       }
       if session == nil { try open() }
       try exchange(context)
@@ -68,11 +68,11 @@ final class PushClientHandler: ChannelInboundHandler {
   }
 
   private func lookAtServer() {
-    guard sighting.certificate == nil, let certificate = tls.peerCertificate else { return }
-    sighting.certificate = certificate
-    sighting.certificateFault = tls.peerFault
-    sighting.bearsName = tls.peerBears(serverName)
-    sighting.negotiatedProtocol = tls.negotiatedProtocol
+    guard probeResult.certificate == nil, let certificate = tls.peerCertificate else { return }
+    probeResult.certificate = certificate
+    probeResult.certificateFault = tls.peerCertificateFault
+    probeResult.certificateMatchesName = tls.peerCertificateContains(serverName)
+    probeResult.negotiatedProtocol = tls.negotiatedProtocol
   }
 
   private func open() throws {
@@ -82,7 +82,7 @@ final class PushClientHandler: ChannelInboundHandler {
     let session = try HTTP2ClientSession()
     self.session = session
     // Do not send the provider token to an untrusted server.
-    guard sighting.isTrusted else { return }
+    guard probeResult.isTrusted else { return }
     for (place, request) in requests.enumerated() {
       places[try session.request(headers: request.0, body: request.1)] = place
     }
@@ -103,32 +103,32 @@ final class PushClientHandler: ChannelInboundHandler {
     session.drain(into: &frames)
     try frames.withUnsafeBytes { try tls.write($0) }
     write(context)
-    let isAllKnown = sighting.isTrusted ? !sighting.outcomes.contains { $0 == nil } : true
-    if isAllKnown, sighting.settings != nil { finish(.complete, context) }
+    let isAllKnown = probeResult.isTrusted ? !probeResult.outcomes.contains { $0 == nil } : true
+    if isAllKnown, probeResult.settings != nil { finish(.complete, context) }
   }
 
   private func note(_ event: HTTP2ClientSession.Event) {
     switch event {
     case .response(let stream, let response):
-      if let place = places[stream] { sighting.outcomes[place] = .answered(response) }
+      if let place = places[stream] { probeResult.outcomes[place] = .answered(response) }
     case .reset(let stream, let code):
       guard let place = places[stream] else { return }
       // nghttp2 resets streams that a GOAWAY excluded; the GOAWAY describes the cause better.
-      sighting.outcomes[place] =
-        code == HTTP2ErrorCode.refusedStream.rawValue && sighting.goAway != nil
-        ? .disconnected(reason: sighting.lastWords) : .reset(errorCode: code)
+      probeResult.outcomes[place] =
+        code == HTTP2ErrorCode.refusedStream.rawValue && probeResult.goAway != nil
+        ? .disconnected(reason: probeResult.disconnectReason) : .reset(errorCode: code)
     case .goAway(_, let code, let debug):
-      sighting.goAway = .init(errorCode: code, text: String(decoding: debug, as: UTF8.self))
+      probeResult.goAway = .init(errorCode: code, text: String(decoding: debug, as: UTF8.self))
     case .settings(let streams, let listSize):
-      guard sighting.settings == nil else { return }
-      sighting.settings = .init(maxConcurrentStreams: streams, maxHeaderListSize: listSize)
+      guard probeResult.settings == nil else { return }
+      probeResult.settings = .init(maxConcurrentStreams: streams, maxHeaderListSize: listSize)
     }
   }
 
-  private func finish(_ ending: ServerSighting.Ending, _ context: ChannelHandlerContext) {
-    sighting.ending = ending
+  private func finish(_ ending: ProbeResult.Ending, _ context: ChannelHandlerContext) {
+    probeResult.ending = ending
     // Later calls have no effect: the promise is already completed.
-    promise.succeed(sighting)
+    promise.succeed(probeResult)
     context.close(promise: nil)
   }
 

@@ -19,14 +19,14 @@ extension ConnectionHandler {
   }
 
   func refusePlainText(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
-    let farewell = Farewell.plainText(Array(bytes.prefix(Farewell.beginningSize)))
-    if let (kind, words) = farewell.complaint { complain(kind, words) }
+    let closeReason = ConnectionCloseReason.plainText(Array(bytes.prefix(ConnectionCloseReason.beginningSize)))
+    if let (kind, words) = closeReason.logMessage { logClientError(kind, words) }
     phase = .closing
     let streams = UInt32(clamping: settings.firstStreams)
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: streams) else {
       return context.close(promise: nil)
     }
-    session.goAway(farewell, lastStream: 0)
+    session.goAway(closeReason, lastStream: 0)
     var frames: [UInt8] = []
     session.drain(into: &frames)
     frames.withUnsafeBytes { put($0, context) }
@@ -44,36 +44,37 @@ extension ConnectionHandler {
   // MARK: - GOAWAY
 
   /// Sends GOAWAY. The connection closes when no stream is open any more, at the latest after the shutdown timeout.
-  func leave(_ context: ChannelHandlerContext, _ farewell: Farewell) {
-    guard phase == .open, !isLeaving, let session else { return }
-    if let (kind, words) = farewell.complaint { complain(kind, words) }
-    sayGoodbye(farewell, session)
-    isLeaving = true
-    if farewell.closesAtOnce { isCut = true }
-    log.add(.goAway, "\(farewell.errorCode.name) \(farewell.debugData)", at: state.clock.now)
+  func leave(_ context: ChannelHandlerContext, _ closeReason: ConnectionCloseReason) {
+    guard phase == .open, !isDraining, let session else { return }
+    if let (kind, words) = closeReason.logMessage { logClientError(kind, words) }
+    sendClosingGoAway(closeReason, session)
+    isDraining = true
+    if closeReason.closesAtOnce { isCut = true }
+    log.add(.goAway, "\(closeReason.errorCode.name) \(closeReason.debugData)", at: state.clock.now)
     flush(context)
-    if farewell.closesAtOnce { return close(context) }
+    if closeReason.closesAtOnce { return close(context) }
     guard phase == .open else { return }
     schedule(.drain, after: TimeAmount(state.configuration.shutdownTimeout), context) { handler, context in
       handler.close(context)
     }
   }
 
-  private func sayGoodbye(_ farewell: Farewell, _ session: HTTP2ServerSession) {
-    guard !farewell.closesAtOnce, let path else {
+  private func sendClosingGoAway(_ closeReason: ConnectionCloseReason, _ session: HTTP2ServerSession) {
+    guard !closeReason.closesAtOnce, let path else {
       // Pushes not evaluated by now never will be: a client may send them again (RFC 9113 section 6.8).
-      return session.goAway(farewell, lastStream: path.map { min($0.highestTaken, $0.lastServedStream) } ?? 0)
+      return session.goAway(
+        closeReason, lastStream: path.map { min($0.highestProcessedStream, $0.lastServedStream) } ?? 0)
     }
     // Bypasses nghttp2, which would silently drop streams opened after its GOAWAY: those must be recorded.
     let lastStream = min(session.lastProcessedStream, path.lastServedStream)
     session.sendGoAway(
-      lastStream: lastStream, rawCode: farewell.errorCode.rawValue, debugData: Array(farewell.debugData.utf8))
-    self.path?.serveNoMore(after: lastStream)
+      lastStream: lastStream, rawCode: closeReason.errorCode.rawValue, debugData: Array(closeReason.debugData.utf8))
+    self.path?.excludeStreams(after: lastStream)
   }
 
   /// Records who ended the connection, unless that is already recorded.
   func noteEnd(byClient: Bool) {
-    let isOwnWill = byClient && !isLeaving && !isCut && path?.lastServedStream == .max
+    let isOwnWill = byClient && !isDraining && !isCut && path?.lastServedStream == .max
     path?.connection.ended(isOwnWill ? .byClient : .byServer)
   }
 
@@ -97,7 +98,7 @@ extension ConnectionHandler {
 }
 
 extension HTTP2ServerSession {
-  fileprivate func goAway(_ farewell: Farewell, lastStream: Int32) {
-    goAway(lastStream: lastStream, code: farewell.errorCode, debugData: Array(farewell.debugData.utf8))
+  fileprivate func goAway(_ closeReason: ConnectionCloseReason, lastStream: Int32) {
+    goAway(lastStream: lastStream, code: closeReason.errorCode, debugData: Array(closeReason.debugData.utf8))
   }
 }

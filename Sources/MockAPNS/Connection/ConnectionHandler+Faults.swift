@@ -15,12 +15,12 @@ import TLSEngine
 
 /// Application of fault decisions to whole connections: handshakes, SETTINGS, GOAWAY, resets, silence.
 extension ConnectionHandler {
-  private var plan: FaultPlan { state.behaviour.load().plan }
+  private var plan: FaultPlan { state.activePolicy.load().plan }
 
   // MARK: - Before HTTP/2
 
   /// Applies the fault rules of the injection point `accept`.
-  func meetFaultsOfAccept(_ context: ChannelHandlerContext) {
+  func applyAcceptFaults(_ context: ChannelHandlerContext) {
     let plan = plan
     guard plan.isActive(at: .accept) else { return }
     let decision = plan.decide(Traffic(connection: beginning()), at: .accept, now: MachineTime.nanoseconds)
@@ -28,7 +28,7 @@ extension ConnectionHandler {
     note(outcome)
     switch outcome.action {
     case .refuse: reset(context)
-    case .silence(let time): stayMute(for: time, thenCloses: true, context)
+    case .silence(let time): silenceConnection(for: time, thenCloses: true, context)
     default: break
     }
   }
@@ -36,10 +36,10 @@ extension ConnectionHandler {
   /// Applies the fault rules of the injection point `tls`, once the ClientHello was received.
   ///
   /// - Returns: Whether the handshake continues.
-  func meetFaultsOfTLS(_ context: ChannelHandlerContext) throws -> Bool {
+  func applyTLSFaults(_ context: ChannelHandlerContext) throws -> Bool {
     let traffic = Traffic(connection: beginning())
     let decision = plan.decide(traffic, at: .tls, now: MachineTime.nanoseconds)
-    var badCertificate: Action.BadCertificate?
+    var badCertificate: Action.CertificateDefect?
     for injection in decision.additions {
       note(injection)
       if case .certificate(let kind) = injection.action { badCertificate = kind }
@@ -48,10 +48,10 @@ extension ConnectionHandler {
       note(outcome)
       switch outcome.action {
       case .stall(let time, .answer):
-        goOnLater(time, badCertificate, context)
+        delayHandshake(time, badCertificate, context)
         return false
       case .stall(let time, let ending):
-        stayMute(for: time, thenCloses: ending == .close, context)
+        silenceConnection(for: time, thenCloses: ending == .close, context)
         return false
       case .alert(let code):
         phase = .closing
@@ -65,14 +65,14 @@ extension ConnectionHandler {
     return true
   }
 
-  private func proceed(showing badCertificate: Action.BadCertificate?) throws {
+  private func proceed(showing badCertificate: Action.CertificateDefect?) throws {
     try tls.proceed(with: badCertificate.map { try state.badCertificates.context(for: $0) })
   }
 
   /// Delays the rest of the handshake, or suspends it for ever if `time` is nil. Nothing is read during a delay, so
   /// that no input accumulates.
-  private func goOnLater(
-    _ time: Duration?, _ badCertificate: Action.BadCertificate?, _ context: ChannelHandlerContext
+  private func delayHandshake(
+    _ time: Duration?, _ badCertificate: Action.CertificateDefect?, _ context: ChannelHandlerContext
   ) {
     phase = .mute
     cancelDeadlines(upTo: .handshake)
@@ -87,17 +87,18 @@ extension ConnectionHandler {
         try handler.proceed(showing: badCertificate)
         handler.process(context)
       } catch {
-        handler.complain(.handshake, "\(error)")
+        handler.logClientError(.handshake, "\(error)")
         context.close(promise: nil)
       }
     }
   }
 
   /// Returns the values of the first SETTINGS frame that fault rules determine; nil if no rule does.
-  func settingsByFaults(_ connection: Traffic.Connection, _ context: ChannelHandlerContext) -> Action.SettingsOrder? {
+  func faultedSettings(_ connection: Traffic.Connection, _ context: ChannelHandlerContext) -> Action.SettingsParameters?
+  {
     let plan = plan
     guard plan.isActive(at: .settings) else { return nil }
-    var first: Action.SettingsOrder?
+    var first: Action.SettingsParameters?
     var delay = Duration.zero
     let decision = plan.decide(Traffic(connection: connection), at: .settings, now: MachineTime.nanoseconds)
     for injection in decision.additions {
@@ -112,7 +113,7 @@ extension ConnectionHandler {
       }
     }
     if delay > .zero {
-      first = first ?? Action.SettingsOrder()
+      first = first ?? Action.SettingsParameters()
       first?.delay = delay
     }
     return first
@@ -148,7 +149,7 @@ extension ConnectionHandler {
   // MARK: - On an open connection
 
   /// Evaluates the rules of the injection point `connection`, now and again whenever one of them could fire.
-  func lookAtConnectionRules(_ context: ChannelHandlerContext) {
+  func evaluateConnectionRules(_ context: ChannelHandlerContext) {
     nextLook?.cancel()
     nextLook = nil
     guard phase == .open, let path else { return }
@@ -163,16 +164,16 @@ extension ConnectionHandler {
       note(injection)
       self.path?.effects += effects(of: injection)
     }
-    carryOutEffects(context)
+    performPendingActions(context)
     flush(context)
     guard phase == .open, let next = plan.nextLook(after: now, for: connection) else { return }
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     nextLook = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
-      bound.value.0.lookAtConnectionRules(bound.value.1)
+      bound.value.0.evaluateConnectionRules(bound.value.1)
     }
   }
 
-  private func effects(of injection: Injection) -> [ConnectionEffect] {
+  private func effects(of injection: Injection) -> [ConnectionAction] {
     switch injection.action {
     case .goAway(let order): [.goAway(order, lastStream: lastStream(of: order))]
     case .resetConnection: [.reset]
@@ -187,35 +188,35 @@ extension ConnectionHandler {
   }
 
   /// Performs an action that was requested over the admin API.
-  func carryOut(_ order: ConnectionOrder, _ context: ChannelHandlerContext) {
+  func carryOut(_ order: ConnectionCommand, _ context: ChannelHandlerContext) {
     switch order {
     case .reset: reset(context)
     case .close: close(context)
     case .goAway(let order):
       guard phase == .open else { return close(context) }
       path?.effects.append(.goAway(order, lastStream: lastStream(of: order)))
-      carryOutEffects(context)
+      performPendingActions(context)
       flush(context)
     }
   }
 
   /// Returns the last stream for a GOAWAY that no push triggered: the last stream received, or the maximum for
   /// `all`.
-  private func lastStream(of order: Action.GoAwayOrder) -> Int32 {
+  private func lastStream(of order: Action.GoAwayParameters) -> Int32 {
     // A later GOAWAY never names a higher stream (RFC 9113 section 6.8).
     min(order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0, path?.lastServedStream ?? .max)
   }
 
   /// Performs the pending actions that pushes and rules requested for the connection.
-  func carryOutEffects(_ context: ChannelHandlerContext) {
+  func performPendingActions(_ context: ChannelHandlerContext) {
     guard let effects = path?.effects, !effects.isEmpty else { return }
     path?.effects = []
     for effect in effects where phase == .open { carryOut(effect, context) }
   }
 
-  private func carryOut(_ effect: ConnectionEffect, _ context: ChannelHandlerContext) {
+  private func carryOut(_ effect: ConnectionAction, _ context: ChannelHandlerContext) {
     switch effect {
-    case .leave(let farewell): leave(context, farewell)
+    case .leave(let closeReason): leave(context, closeReason)
     case .goAway(let order, let lastStream): sendGoAway(order, lastStream: lastStream, context)
     case .close:
       log.add(.fault, "closed without GOAWAY", at: state.clock.now)
@@ -227,10 +228,10 @@ extension ConnectionHandler {
       flush(context)
       reset(context)
     case .starveWindow(let time):
-      session?.isWindowHeld = true
+      session?.withholdsWindow = true
       guard let time else { return }
       later(time, context) { handler, context in
-        handler.session?.isWindowHeld = false
+        handler.session?.withholdsWindow = false
         handler.flush(context)
       }
     case .ignorePings(let time):
@@ -241,7 +242,7 @@ extension ConnectionHandler {
       flush(context)
       guard phase == .open else { return }
       tls.releaseBuffers()
-      stayMute(for: time, thenCloses: true, context)
+      silenceConnection(for: time, thenCloses: true, context)
     case .announce(let order):
       if order.after > .zero {
         later(order.after, context) { handler, context in handler.announce(order, context) }
@@ -253,23 +254,23 @@ extension ConnectionHandler {
       path?.drain(by: injection, answer)
       later(time, context) { handler, context in handler.leave(context, .shutdown) }
     case .wake(let stream, let time):
-      wakings[stream] = later(time, context) { handler, context in
-        handler.wakings[stream] = nil
+      delayedPushTasks[stream] = later(time, context) { handler, context in
+        handler.delayedPushTasks[stream] = nil
         guard let session = handler.session, handler.phase == .open else { return }
         handler.path?.wake(stream, session: session)
-        handler.carryOutEffects(context)
+        handler.performPendingActions(context)
         handler.flush(context)
       }
     }
   }
 
-  private func sendGoAway(_ order: Action.GoAwayOrder, lastStream: Int32, _ context: ChannelHandlerContext) {
+  private func sendGoAway(_ order: Action.GoAwayParameters, lastStream: Int32, _ context: ChannelHandlerContext) {
     let debugData = Array(order.debugData.utf8)
     if order.twice, lastStream != .max, path?.lastServedStream == .max {
       session?.sendGoAway(lastStream: .max, rawCode: order.code, debugData: debugData)
     }
     session?.sendGoAway(lastStream: lastStream, rawCode: order.code, debugData: debugData)
-    path?.serveNoMore(after: lastStream)
+    path?.excludeStreams(after: lastStream)
     log.add(
       .goAway, "\(HTTP2ErrorCode.name(of: order.code)) last_stream=\(lastStream) \(order.debugData)",
       at: state.clock.now)
@@ -277,7 +278,7 @@ extension ConnectionHandler {
     later(time, context) { handler, context in handler.close(context) }
   }
 
-  private func announce(_ order: Action.SettingsOrder, _ context: ChannelHandlerContext) {
+  private func announce(_ order: Action.SettingsParameters, _ context: ChannelHandlerContext) {
     guard let session, phase == .open else { return }
     session.acknowledgesSettings = order.acknowledgesClient
     session.announce(HTTP2Settings(order))
@@ -299,7 +300,7 @@ extension ConnectionHandler {
   }
 
   /// Silences the connection for a time, for ever if nil: nothing is sent and received bytes are discarded.
-  private func stayMute(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
+  private func silenceConnection(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
     phase = .mute
     // A shutdown in progress still ends the connection.
     cancelDeadlines(upTo: .watch)
@@ -338,31 +339,31 @@ extension ConnectionHandler {
 
   /// Cancels the task of a delayed push whose client gave up: with a rule that delays for an hour such tasks would
   /// accumulate.
-  func cancelWaking(of stream: Int32) {
-    guard let number = wakings.removeValue(forKey: stream) else { return }
+  func cancelDelayedPush(of stream: Int32) {
+    guard let number = delayedPushTasks.removeValue(forKey: stream) else { return }
     plannedFaults.removeValue(forKey: number)?.cancel()
   }
 
   /// Cancels all tasks that faults scheduled, because the connection ended.
-  func forgetFaults() {
+  func cancelFaultTasks() {
     nextLook?.cancel()
     nextLook = nil
     for task in plannedFaults.values { task.cancel() }
     plannedFaults = [:]
-    wakings = [:]
+    delayedPushTasks = [:]
   }
 }
 
 extension HTTP2Settings {
   /// Creates the SETTINGS values of a fault action.
-  init(_ order: Action.SettingsOrder?) {
+  init(_ order: Action.SettingsParameters?) {
     self.init(
       maxConcurrentStreams: order?.maxConcurrentStreams, initialWindowSize: order?.initialWindowSize,
       maxHeaderListSize: order?.maxHeaderListSize)
   }
 }
 
-extension Action.SettingsOrder {
+extension Action.SettingsParameters {
   /// A description for the connection's timeline.
   fileprivate var words: String {
     let parts: [(String, UInt32?)] = [

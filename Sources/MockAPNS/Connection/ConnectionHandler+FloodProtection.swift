@@ -16,7 +16,7 @@ extension ConnectionHandler {
   /// Returns whether the connection sends mostly something other than requests: PING, PRIORITY, empty DATA, unknown
   /// frames, key updates.
   func isFlood(ofBytes count: Int, _ session: HTTP2ServerSession) -> Bool {
-    count / Self.bytesPerRequestByte > session.bytesOfRequests + Self.freeBytes
+    count / Self.bytesPerRequestByte > session.requestByteCount + Self.freeBytes
   }
 
   /// Returns whether the client updates its TLS keys far more often than necessary. AES-GCM needs a new key after
@@ -26,27 +26,27 @@ extension ConnectionHandler {
   }
 
   /// Schedules the next check of the connection: in ten seconds, or when the idle timeout expires if that is sooner.
-  func keepWatch(_ context: ChannelHandlerContext) {
+  func scheduleIdleCheck(_ context: ChannelHandlerContext) {
     let limit = TimeAmount(settings.idleTimeout)
     let quiet = NIODeadline.now() - lastActivity
-    let interval = TimeAmount(HTTP2Limits.lookInterval)
+    let interval = TimeAmount(HTTP2Limits.overdueCheckInterval)
     schedule(.watch, after: min(interval, quiet < limit ? limit - quiet : limit), context) { handler, context in
-      guard handler.phase == .open, !handler.isLeaving else { return }
+      guard handler.phase == .open, !handler.isDraining else { return }
       if NIODeadline.now() - handler.lastActivity >= limit {
         return handler.leave(context, .idle)
       }
-      if NIODeadline.now() - handler.lastLook >= interval { handler.endWhatIsOverdue(context) }
-      if handler.phase == .open, !handler.isLeaving { handler.keepWatch(context) }
+      if NIODeadline.now() - handler.lastCheck >= interval { handler.resetOverdueStreams(context) }
+      if handler.phase == .open, !handler.isDraining { handler.scheduleIdleCheck(context) }
     }
   }
 
-  private func endWhatIsOverdue(_ context: ChannelHandlerContext) {
+  private func resetOverdueStreams(_ context: ChannelHandlerContext) {
     guard let session else { return }
-    if lastActivity < lastLook { tls.releaseBuffers() }
-    lastLook = .now()
-    unreadLooks = context.channel.isWritable ? 0 : unreadLooks + 1
-    if unreadLooks > HTTP2Limits.maxLooks {
-      complain(.slowness, "does not read its responses, closed")
+    if lastActivity < lastCheck { tls.releaseBuffers() }
+    lastCheck = .now()
+    stalledChecks = context.channel.isWritable ? 0 : stalledChecks + 1
+    if stalledChecks > HTTP2Limits.maxOverdueChecks {
+      logClientError(.slowness, "does not read its responses, closed")
       return context.close(promise: nil)
     }
     // While the channel is not writable, all responses wait for the client, so no single stream is overdue.
@@ -54,7 +54,7 @@ extension ConnectionHandler {
     do {
       let overdue = try session.endOverdueStreams()
       guard !overdue.isEmpty else { return }
-      for stream in overdue where stream.isAnswered { tellOfReset(stream, .cancel) }
+      for stream in overdue where stream.isAnswered { logReset(stream, .cancel) }
       flush(context)
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
@@ -64,31 +64,31 @@ extension ConnectionHandler {
   }
 
   /// Logs that a stream was reset: the first one of a connection as a client error, further ones at the level debug.
-  func tellOfReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
+  func logReset(_ stream: RequestStream, _ code: HTTP2ErrorCode) {
     let cause =
       !stream.isOverdue
       ? "its request is not valid HTTP/2" + (stream.breach.map { ": \($0.words)" } ?? "")
       : stream.isAnswered ? "its response is not read" : "its request is incomplete"
     let words = "stream \(stream.id) reset with \(code.name): \(cause)"
-    if hasToldOfReset {
+    if hasLoggedReset {
       logger.debug("\(client): \(words)")
     } else {
-      complain(
+      logClientError(
         stream.isOverdue ? .slowness : .protocolError,
         "\(words); further ones on this connection are logged at level debug")
     }
-    hasToldOfReset = true
+    hasLoggedReset = true
   }
 
   /// Logs a client error. Recurring errors of one client address are logged at the level debug.
-  func complain(_ kind: Complaints.Kind, _ words: String) {
-    switch state.complaints.add(kind, of: log.clientAddress) {
+  func logClientError(_ kind: ClientErrorLog.Kind, _ words: String) {
+    switch state.clientErrorLog.add(kind, of: log.clientAddress) {
     case .told: logger.notice("\(client): \(words)")
-    case .toldLast:
+    case .loggedLast:
       logger.notice(
         "\(client): \(words) (repeated; further messages about \(log.clientAddress) are logged at level debug for a while)"
       )
-    case .untold: logger.debug("\(client): \(words)")
+    case .ignoredFrames: logger.debug("\(client): \(words)")
     }
   }
 }

@@ -50,7 +50,7 @@ extension ConnectionHandler {
     if phase == .firstByte, let first = bytes.first {
       if Self.looksLikePlainText(first) { return refusePlainText(bytes, context) }
       phase = .handshake
-      tls.stopsAfterGreeting = state.behaviour.load().plan.isActive(at: .tls)
+      tls.stopsAfterClientHello = state.activePolicy.load().plan.isActive(at: .tls)
     }
     tls.receive(bytes) { process(context) }
   }
@@ -87,12 +87,12 @@ extension ConnectionHandler {
     // For a client that does not read: its pushes are recorded although no response is written yet.
     path?.commit()
     guard phase == .open else { return }
-    if session.isFinished, !isLeaving, let goAway = session.goAwaySent, goAway.errorCode != 0 {
+    if session.isFinished, !isDraining, let goAway = session.goAwaySent, goAway.errorCode != 0 {
       let name = HTTP2ErrorCode.name(of: goAway.errorCode)
-      complain(.protocolError, "HTTP/2 error \(goAway.errorCode) (\(name)), connection ended: \(goAway.text)")
+      logClientError(.protocolError, "HTTP/2 error \(goAway.errorCode) (\(name)), connection ended: \(goAway.text)")
       log.add(.goAway, "\(name) \(goAway.text)", at: state.clock.now)
     }
-    if session.isFinished || (isLeaving && !session.owesAnswers) { close(context) }
+    if session.isFinished || (isDraining && !session.hasPendingWork) { close(context) }
   }
 
   /// Writes pending frames of the session to the socket, after committing the records that belong to them.

@@ -7,7 +7,7 @@ import Logging
 import NIOCore
 import TLSEngine
 
-/// Channel handler of one provider connection: decrypts TLS, parses HTTP/2, passes requests to a `PushPath` and
+/// Channel handler of one provider connection: decrypts TLS, parses HTTP/2, passes requests to a `PushProcessor` and
 /// writes the responses.
 ///
 /// Confined to the connection's event loop. Each batch of bytes read from the socket is decrypted, evaluated,
@@ -69,18 +69,18 @@ final class ConnectionHandler: ChannelInboundHandler {
   // accesses one of these properties while it calls another method that modifies it.
   @exclusivity(unchecked) var phase = Phase.firstByte
   @exclusivity(unchecked) var session: HTTP2ServerSession?
-  @exclusivity(unchecked) var path: PushPath?
+  @exclusivity(unchecked) var path: PushProcessor?
   @exclusivity(unchecked) var lastActivity = NIODeadline.now()
   /// When the connection was accepted.
   let openedAt = NIODeadline.now()
   /// The number of bytes received on the socket.
   @exclusivity(unchecked) var bytesReceived = 0
-  /// When `keepWatch` last checked for overdue streams and a stalled client.
-  @exclusivity(unchecked) var lastLook = NIODeadline.now()
+  /// When `scheduleIdleCheck` last checked for overdue streams and a stalled client.
+  @exclusivity(unchecked) var lastCheck = NIODeadline.now()
   /// The number of consecutive checks at which the client was not reading.
-  var unreadLooks: UInt8 = 0
+  var stalledChecks: UInt8 = 0
   /// Whether a stream reset on this connection has been logged.
-  var hasToldOfReset = false
+  var hasLoggedReset = false
   /// The purpose of `timer`; nil if nothing is scheduled.
   private var deadline: Deadline?
   private var timer: Scheduled<Void>?
@@ -96,11 +96,11 @@ final class ConnectionHandler: ChannelInboundHandler {
   var plannedFaults: [Int: Scheduled<Void>] = [:]
   var faultsPlanned = 0
   /// The numbers in `plannedFaults` of the tasks that continue delayed pushes, by stream.
-  var wakings: [Int32: Int] = [:]
+  var delayedPushTasks: [Int32: Int] = [:]
   /// The next scheduled evaluation of the rules of the injection point `connection`.
   var nextLook: Scheduled<Void>?
   /// Whether GOAWAY was sent: the connection closes after its last open stream.
-  @exclusivity(unchecked) var isLeaving = false
+  @exclusivity(unchecked) var isDraining = false
   @exclusivity(unchecked) var firstBytes: [UInt8] = []
 
   /// The client's address, for the log.
@@ -121,7 +121,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     log.add(.accepted, "listener=\(log.listener)", at: state.clock.now)
     socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 }
     expectHandshake(context)
-    meetFaultsOfAccept(context)
+    applyAcceptFaults(context)
     context.fireChannelActive()
   }
 
@@ -138,7 +138,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     let isWritable = context.channel.isWritable
     _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && phase != .settingsDelayed)
     if isWritable {
-      unreadLooks = 0
+      stalledChecks = 0
       flush(context)
     }
     context.fireChannelWritabilityChanged()
@@ -147,7 +147,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelInactive(context: ChannelHandlerContext) {
     cancelDeadlines(upTo: .linger)
     if phase == .handshake { state.connections.countHandshake(isDone: false) }
-    forgetFaults()
+    cancelFaultTasks()
     if let session {
       path?.beginBatch()
       path?.abandonAll()
@@ -168,12 +168,12 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if let order = event as? ConnectionOrder { return carryOut(order, context) }
-    if event is Connections.RulesChanged { return lookAtConnectionRules(context) }
-    guard event is Connections.Goodbye else { return context.fireUserInboundEventTriggered(event) }
+    if let order = event as? ConnectionCommand { return carryOut(order, context) }
+    if event is Connections.RulesChanged { return evaluateConnectionRules(context) }
+    guard event is Connections.ShutdownRequested else { return context.fireUserInboundEventTriggered(event) }
     guard phase == .open, let session else { return close(context) }
     // Already draining: the connection closes after its last open stream.
-    guard !isLeaving else { return }
+    guard !isDraining else { return }
     // Not after a fault's GOAWAY, which named a lower stream.
     if path?.lastServedStream == .max { session.announceShutdown() }
     flush(context)
@@ -192,7 +192,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         switch try tls.handshake() {
         case .waiting: return writeCipherText(context)
         case .greeted:
-          guard try meetFaultsOfTLS(context) else { return }
+          guard try applyTLSFaults(context) else { return }
           return process(context)
         case .done: try open(context)
         }
@@ -202,7 +202,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
     } catch {
-      complain(phase == .handshake ? .handshake : .protocolError, "\(error)\(handshakeAdvice(for: "\(error)"))")
+      logClientError(phase == .handshake ? .handshake : .protocolError, "\(error)\(handshakeAdvice(for: "\(error)"))")
       if phase == .handshake {
         log.add(.handshake, "\(error)", at: state.clock.now)
         state.connections.countHandshake(isDone: false)
@@ -218,17 +218,17 @@ final class ConnectionHandler: ChannelInboundHandler {
       switch try tls.read(into: scratch.input) {
       case .bytes(let count):
         let bytes = UnsafeRawBufferPointer(rebasing: scratch.input[..<count])
-        if firstBytes.isEmpty { firstBytes = Array(bytes.prefix(Farewell.beginningSize)) }
+        if firstBytes.isEmpty { firstBytes = Array(bytes.prefix(ConnectionCloseReason.beginningSize)) }
         try session.receive(bytes)
         handleEvents(of: session, context)
-        if path?.hasConnectionRules == true { lookAtConnectionRules(context) }
+        if path?.hasConnectionRules == true { evaluateConnectionRules(context) }
       case .waiting:
         if isFloodOfKeyUpdates(ofBytes: bytesReceived) {
           leave(context, .keyUpdates(tls.keyUpdates))
           return close(context)
         }
         if isFlood(ofBytes: bytesReceived, session) {
-          leave(context, .flood(bytes: bytesReceived, ofRequests: session.bytesOfRequests))
+          leave(context, .flood(bytes: bytesReceived, ofRequests: session.requestByteCount))
           return close(context)
         }
         break reading
@@ -248,20 +248,20 @@ final class ConnectionHandler: ChannelInboundHandler {
       switch event {
       case .request(let stream) where phase != .open || isCut:
         // An earlier push in the same read ended the connection.
-        path.recordUnprocessed(stream, isCutByFault: isCut && !isLeaving)
+        path.recordUnprocessed(stream, isCutByFault: isCut && !isDraining)
       case .request(let stream):
         path.take(stream, on: terms, session: session)
-        if !path.effects.isEmpty { carryOutEffects(context) }
+        if !path.effects.isEmpty { performPendingActions(context) }
       case .aborted(let stream):
         path.recordUnfinished(stream)
       case .cancelled(let stream):
         path.abandon(stream.request.stream)
-        cancelWaking(of: stream.request.stream)
+        cancelDelayedPush(of: stream.request.stream)
       case .reset(let stream, let code):
-        if !stream.isRefused { tellOfReset(stream, code) }
+        if !stream.isRefused { logReset(stream, code) }
         path.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
-      case .answerDropped(let stream):
+      case .responseDropped(let stream):
         path.answerWasDropped(on: stream, by: session.goAwaySent)
       case .excessStreams(let stream, let limit):
         path.excess = (stream, limit)
@@ -281,8 +281,8 @@ final class ConnectionHandler: ChannelInboundHandler {
       id: log.id, listener: log.listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
       certificate: certificate)
     let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
-    let path = PushPath(state: state, facts: facts, log: log, certificate: certificate)
-    let order = settingsByFaults(path.traffic, context)
+    let path = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
+    let order = faultedSettings(path.traffic, context)
     if let limit = order?.maxConcurrentStreams { path.streams.fix(limit) }
     let session = try HTTP2ServerSession(
       maxConcurrentStreams: order?.maxConcurrentStreams ?? UInt32(clamping: streams), settings: HTTP2Settings(order),
@@ -312,17 +312,17 @@ final class ConnectionHandler: ChannelInboundHandler {
     // The first SETTINGS are sent immediately, before anything from the client was read (Protocol.md, section 1.3).
     flush(context)
     guard isUsable else { return leave(context, .wrongEnvironment(state.configuration.environment)) }
-    keepWatch(context)
-    lookAtConnectionRules(context)
+    scheduleIdleCheck(context)
+    evaluateConnectionRules(context)
   }
 
   /// The active APNs settings.
-  var settings: APNSSettings { state.behaviour.load().settings }
+  var settings: APNSSettings { state.activePolicy.load().settings }
 
   /// Starts the timer that closes the connection if the TLS handshake is not complete in time.
   func expectHandshake(_ context: ChannelHandlerContext) {
     schedule(.handshake, after: Self.handshakeTimeout, context) { handler, context in
-      handler.complain(.handshake, "no TLS handshake within 10 s, closed")
+      handler.logClientError(.handshake, "no TLS handshake within 10 s, closed")
       context.close(promise: nil)
     }
   }

@@ -97,7 +97,7 @@ public final class ConnectionLog: Sendable {
       writer.member("id", id)
       writer.member("event", kind.rawValue)
       writer.member("detail", detail)
-      writer.member("at", WrittenTime.text(time))
+      writer.member("at", TimestampFormat.text(time))
       writer.member("listener", listener)
       writer.member("client", client)
     }
@@ -115,12 +115,12 @@ public final class ConnectionLog: Sendable {
 extension EventLog {
   /// Adds events for the differences between two fault selections.
   func note(changesFrom before: FaultControl.Selection, to after: FaultControl.Selection) {
-    if before.chosen != after.chosen || before.seed != after.seed || before.isHalted != after.isHalted {
+    if before.chosen != after.chosen || before.seed != after.seed || before.isPaused != after.isPaused {
       note(.profile) { writer in
         writer.member("name", after.profile.name)
         writer.member("reference", after.chosen.reference)
         writer.member("seed", after.seed)
-        writer.member("halted", after.isHalted)
+        writer.member("halted", after.isPaused)
       }
     }
     let (old, new) = (before.rulesByName, after.rulesByName)

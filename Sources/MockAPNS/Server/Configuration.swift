@@ -56,7 +56,7 @@ extension Endpoint {
 }
 
 /// A selected fault profile: ready to run, with its source, so that its parameters can be changed.
-public struct ChosenProfile: Sendable, Equatable {
+public struct SelectedProfile: Sendable, Equatable {
   /// The source of the profile.
   public let source: ProfileSource
   /// The profile with the current values of its parameters.
@@ -70,7 +70,7 @@ public struct ChosenProfile: Sendable, Equatable {
 
   /// The profile's name with all parameters that differ from their defaults, such as `flaky-503?rate=0.4`.
   public var reference: String {
-    ProfileReference(.name(profile.name), parameters: profile.turnedKnobs).description
+    ProfileReference(.name(profile.name), parameters: profile.changedParameters).description
   }
 }
 
@@ -105,7 +105,7 @@ public struct Configuration: Sendable {
   /// The folder of the user's profiles, which can be reloaded; nil for none.
   public var profilesFolder: String?
   /// The fault profile that is active from the start; nil for `healthy`.
-  public var profile: ChosenProfile?
+  public var profile: SelectedProfile?
   /// Whether magic device tokens, which request an outcome, are enabled.
   public var magicTokens = true
   /// The bearer token that the admin API requires; nil for none.

@@ -11,9 +11,9 @@ import NIOCore
 #endif
 
 /// A command to a connection that takes effect immediately.
-public enum ConnectionOrder: Sendable {
+public enum ConnectionCommand: Sendable {
   /// GOAWAY. No push triggered it, so `before_this` and `this` both name the last stream received.
-  case goAway(Action.GoAwayOrder)
+  case goAway(Action.GoAwayParameters)
   /// TCP RST.
   case reset
   /// FIN without GOAWAY.
@@ -23,7 +23,7 @@ public enum ConnectionOrder: Sendable {
 /// The open connections, so that a shutdown or a command reaches each, and the logs of recently closed ones.
 public final class Connections: Sendable {
   /// Requests a connection's handler to shut down: send GOAWAY, finish the open streams, close.
-  struct Goodbye: Sendable {}
+  struct ShutdownRequested: Sendable {}
 
   /// Notifies a connection's handler that the active rules changed.
   struct RulesChanged: Sendable {}
@@ -43,7 +43,7 @@ public final class Connections: Sendable {
     var open: [UInt64: (channel: any Channel, log: ConnectionLog)] = [:]
     /// Oldest first.
     var closed: [ConnectionLog] = []
-    var refusals = SeldomNews()
+    var refusals = LogThrottle()
   }
 
   /// The number of closed connections whose logs are kept.
@@ -75,7 +75,7 @@ public final class Connections: Sendable {
   }
 
   /// Returns whether to log this time that a connection was refused: at most once a minute.
-  func isRefusalNews() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
+  func shouldLogRefusal() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
 
   /// The logs of the open and the most recently closed connections, by number.
   public var logs: [ConnectionLog] {
@@ -98,14 +98,14 @@ public final class Connections: Sendable {
   /// Sends a command to the open connections that match.
   ///
   /// - Returns: The logs of these connections, by number.
-  public func carryOut(_ order: ConnectionOrder, where isMeant: (ConnectionLog) -> Bool) -> [ConnectionLog] {
-    let meant = state.withLockedValue { Array($0.open.values) }.filter { isMeant($0.log) }
-    for (channel, _) in meant { channel.pipeline.fireUserInboundEventTriggered(order) }
-    return meant.map(\.log).sorted { $0.number < $1.number }
+  public func carryOut(_ order: ConnectionCommand, where isMeant: (ConnectionLog) -> Bool) -> [ConnectionLog] {
+    let remaining = state.withLockedValue { Array($0.open.values) }.filter { isMeant($0.log) }
+    for (channel, _) in remaining { channel.pipeline.fireUserInboundEventTriggered(order) }
+    return remaining.map(\.log).sorted { $0.number < $1.number }
   }
 
   /// Makes every connection evaluate the active rules.
-  func lookAtRules() {
+  func notifyRulesChanged() {
     let open = state.withLockedValue { $0.open.values.map(\.channel) }
     for channel in open { channel.pipeline.fireUserInboundEventTriggered(RulesChanged()) }
   }
@@ -114,7 +114,7 @@ public final class Connections: Sendable {
   /// `patience` are closed immediately.
   func shutDown(patience: Duration) async {
     let open = state.withLockedValue { $0.open.values.map(\.channel) }
-    for channel in open { channel.pipeline.fireUserInboundEventTriggered(Goodbye()) }
+    for channel in open { channel.pipeline.fireUserInboundEventTriggered(ShutdownRequested()) }
     await withTaskGroup(of: Bool.self) { group in
       group.addTask {
         for channel in open { try? await channel.closeFuture.get() }

@@ -7,7 +7,7 @@ import Synchronization
 
 /// The active fault profile and rules, which can be changed while the server runs.
 ///
-/// Each change publishes a new `Behaviour`, which applies to all connections from their next push on.
+/// Each change publishes a new `ActivePolicy`, which applies to all connections from their next push on.
 public final class FaultControl: Sendable {
   /// A rule that was added to those of the profile.
   public struct AddedRule: Sendable {
@@ -22,7 +22,7 @@ public final class FaultControl: Sendable {
   /// The active profile and rules.
   public struct Selection: Sendable {
     /// The profile with its source.
-    public internal(set) var chosen: ChosenProfile
+    public internal(set) var chosen: SelectedProfile
     /// The seed of the fault draws.
     public internal(set) var seed: UInt64
     /// When the profile was activated, in monotonic nanoseconds.
@@ -32,7 +32,7 @@ public final class FaultControl: Sendable {
     /// The rules added to those of the profile, newest first.
     public internal(set) var added: [AddedRule] = []
     /// Whether fault injection is paused.
-    public internal(set) var isHalted = false
+    public internal(set) var isPaused = false
 
     /// The profile with the current values of its parameters.
     public var profile: Profile { chosen.profile }
@@ -41,7 +41,7 @@ public final class FaultControl: Sendable {
   /// The available profiles.
   public let library: Snapshot<ProfileLibrary>
   /// The published APNs rules and faults, read by the connections.
-  let behaviour: Snapshot<Behaviour>
+  let activePolicy: Snapshot<ActivePolicy>
 
   private struct State {
     var selection: Selection
@@ -54,8 +54,8 @@ public final class FaultControl: Sendable {
 
   private let state: NIOLockedValueBox<State>
   /// The profile, with its parameters, and the seed that the server started with.
-  private let start: (chosen: ChosenProfile, seed: UInt64)
-  private let tallies = Tallies()
+  private let start: (chosen: SelectedProfile, seed: UInt64)
+  private let ruleCounters = RuleCounters()
   private let namesGiven = Atomic<Int>(0)
   private let configuration: Configuration
   private let seed: UInt64
@@ -74,8 +74,8 @@ public final class FaultControl: Sendable {
     start = (chosen, configuration.seed ?? chosen.profile.seed ?? seed)
     let selection = Selection(chosen: start.chosen, seed: start.seed, activatedAt: MachineTime.nanoseconds)
     state = NIOLockedValueBox(State(selection: selection))
-    behaviour = Snapshot(
-      Self.behaviour(selection, configuration: configuration, tallies: tallies, before: nil))
+    activePolicy = Snapshot(
+      Self.activePolicy(selection, configuration: configuration, ruleCounters: ruleCounters, before: nil))
     change { $0.endsAt = selection.profile.stopAfter.map { selection.activatedAt + $0.nanoseconds } }
   }
 
@@ -100,17 +100,17 @@ public final class FaultControl: Sendable {
 
   /// Returns the profile without faults: the library's `healthy`, or an empty one if a user's file of that name is
   /// invalid.
-  private static func healthy(in library: ProfileLibrary) -> ChosenProfile {
+  private static func healthy(in library: ProfileLibrary) -> SelectedProfile {
     let source = library.source(named: "healthy") ?? ProfileSource(name: "healthy", text: "", origin: .builtIn)
     let profile = try? library.profile(of: source).profile
-    return ChosenProfile(source: source, profile: profile ?? Profile(name: source.name))
+    return SelectedProfile(source: source, profile: profile ?? Profile(name: source.name))
   }
 
   /// The current selection.
   public var selection: Selection { state.withLockedValue { $0.selection } }
 
   /// The counters of the rules.
-  public var counters: Tallies { tallies }
+  public var counters: RuleCounters { ruleCounters }
 
   // MARK: - Profile
 
@@ -120,7 +120,7 @@ public final class FaultControl: Sendable {
   ///   - seed: The seed of the draws; nil for the configured one, otherwise the profile's, otherwise the server's.
   ///   - timeToLive: The time after which `healthy` is active again; nil for never, or for as long as the profile
   ///     specifies. The shorter of the two applies.
-  public func use(_ chosen: ChosenProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
+  public func use(_ chosen: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
     let activeSeed = change { selection in
       activate(chosen, seed: seed, timeToLive: timeToLive, in: &selection)
       return selection.seed
@@ -130,7 +130,7 @@ public final class FaultControl: Sendable {
 
   /// Makes a profile the active one of a selection, from now on.
   private func activate(
-    _ chosen: ChosenProfile, seed: UInt64? = nil, timeToLive: Duration? = nil, in selection: inout Selection
+    _ chosen: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil, in selection: inout Selection
   ) {
     let profile = chosen.profile
     selection.chosen = chosen
@@ -149,12 +149,12 @@ public final class FaultControl: Sendable {
   /// that were added stay.
   public func restoreProfile() {
     let isChanged = change { selection in
-      let isChanged = selection.chosen != start.chosen || selection.seed != start.seed || selection.isHalted
+      let isChanged = selection.chosen != start.chosen || selection.seed != start.seed || selection.isPaused
       selection.chosen = start.chosen
       selection.seed = start.seed
       selection.activatedAt = MachineTime.nanoseconds
       selection.endsAt = start.chosen.profile.stopAfter.map { selection.activatedAt.addingClamped($0.nanoseconds) }
-      selection.isHalted = false
+      selection.isPaused = false
       return isChanged
     }
     if isChanged { logger.notice("profile \(start.chosen.reference) restored, seed \(start.seed)") }
@@ -164,10 +164,10 @@ public final class FaultControl: Sendable {
   ///
   /// - Throws: `ProfileFailure` for a parameter that does not exist or an invalid value.
   public func turn(_ knobs: [String: String]) throws(ProfileFailure) {
-    let turned = try changeChosen { current throws(ProfileFailure) in
-      let values = current.profile.turnedKnobs.merging(knobs) { $1 }
+    let turned = try updateSelectedProfile { current throws(ProfileFailure) in
+      let values = current.profile.changedParameters.merging(knobs) { $1 }
       let loaded = try library.load().profile(of: current.source, parameters: values)
-      return ChosenProfile(source: current.source, profile: loaded.profile)
+      return SelectedProfile(source: current.source, profile: loaded.profile)
     }
     let words = knobs.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", ")
     logger.notice("profile \(turned.profile.name): \(words)")
@@ -242,7 +242,7 @@ public final class FaultControl: Sendable {
   private func follow(
     from old: ProfileLibrary, to new: ProfileLibrary, readingFileAgain: Bool = false
   ) throws(ProfileFailure) {
-    try changeChosen { current throws(ProfileFailure) in
+    try updateSelectedProfile { current throws(ProfileFailure) in
       var source = current.source
       // A profile given as a text or a file only shares its name with one of the library.
       if old.source(named: source.name) == source {
@@ -250,17 +250,17 @@ public final class FaultControl: Sendable {
       } else if readingFileAgain, case .file(let path) = source.origin {
         source = try ProfileLibrary.file(path)
       }
-      let loaded = try new.profile(of: source, parameters: current.profile.turnedKnobs)
-      return ChosenProfile(source: source, profile: loaded.profile)
+      let loaded = try new.profile(of: source, parameters: current.profile.changedParameters)
+      return SelectedProfile(source: source, profile: loaded.profile)
     }
   }
 
   /// Replaces the active profile by one made from it. Making it can take long, so it happens without the lock; if
   /// the active profile changes concurrently, it is made again.
   @discardableResult
-  private func changeChosen(
-    _ make: (ChosenProfile) throws(ProfileFailure) -> ChosenProfile
-  ) throws(ProfileFailure) -> ChosenProfile {
+  private func updateSelectedProfile(
+    _ make: (SelectedProfile) throws(ProfileFailure) -> SelectedProfile
+  ) throws(ProfileFailure) -> SelectedProfile {
     while true {
       let current = selection.chosen
       let made = try make(current)
@@ -322,14 +322,14 @@ public final class FaultControl: Sendable {
   // MARK: - Profile and rules together
 
   /// Pauses or resumes fault injection; the active profile and rules are kept.
-  public func halt(_ isHalted: Bool) {
-    change { $0.isHalted = isHalted }
-    logger.notice(isHalted ? "fault injection paused" : "fault injection resumed")
+  public func halt(_ isPaused: Bool) {
+    change { $0.isPaused = isPaused }
+    logger.notice(isPaused ? "fault injection paused" : "fault injection resumed")
   }
 
   /// Resets the counters of all rules, including those that draws by attempt use.
   public func resetCounters() {
-    tallies.reset()
+    ruleCounters.reset()
     // Restart the windows and ramps of the profile's rules.
     change { $0.activatedAt = MachineTime.nanoseconds }
   }
@@ -342,14 +342,15 @@ public final class FaultControl: Sendable {
       let selection = state.selection
       state.usedNames.add(selection.profile)
       for added in selection.added { state.usedNames.add(added.rule) }
-      behaviour.update { current in
-        current = Self.behaviour(selection, configuration: configuration, tallies: tallies, before: current)
+      activePolicy.update { current in
+        current = Self.activePolicy(
+          selection, configuration: configuration, ruleCounters: ruleCounters, before: current)
       }
       state.expiry?.cancel()
       state.expiry = expiry(of: selection)
       return (result, before, selection)
     }
-    connections.lookAtRules()
+    connections.notifyRulesChanged()
     events.note(changesFrom: before, to: after)
     return result
   }
@@ -381,30 +382,30 @@ public final class FaultControl: Sendable {
     if let expired { logger.notice("profile \(expired) expired; profile healthy is active") }
   }
 
-  private static func behaviour(
-    _ selection: Selection, configuration: Configuration, tallies: Tallies, before: Behaviour?
-  ) -> Behaviour {
+  private static func activePolicy(
+    _ selection: Selection, configuration: Configuration, ruleCounters: RuleCounters, before: ActivePolicy?
+  ) -> ActivePolicy {
     var settings = configuration.settings
     // The profile's settings were validated when it was read.
     for (setting, value) in selection.profile.settings { try? settings.set(setting, to: value) }
     let rate =
       before?.deviceRate?.rate == settings.deviceRate
       ? before?.deviceRate : settings.deviceRate.map(SharedDeviceRate.init)
-    return Behaviour(
+    return ActivePolicy(
       rulebook: Rulebook(mode: configuration.rules, environment: configuration.environment, settings: settings),
       plan: FaultPlan(
         profile: selection.profile, adHoc: selection.added.map(\.rule), seed: selection.seed,
-        magicTokens: configuration.magicTokens, halted: selection.isHalted, activatedAt: selection.activatedAt,
+        magicTokens: configuration.magicTokens, halted: selection.isPaused, activatedAt: selection.activatedAt,
         adHocActivatedAt: Dictionary(
           selection.added.map { ($0.rule.name, $0.addedAt) }, uniquingKeysWith: { first, _ in first }),
-        tallies: tallies),
+        ruleCounters: ruleCounters),
       deviceRate: rate)
   }
 }
 
 extension Profile {
   /// The parameters that differ from their defaults, by name, in their text form.
-  var turnedKnobs: [String: String] {
+  var changedParameters: [String: String] {
     parameters.reduce(into: [:]) { if $1.value != $1.defaultValue { $0[$1.name] = $1.value } }
   }
 }

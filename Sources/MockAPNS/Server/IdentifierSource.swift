@@ -59,11 +59,11 @@ struct IdentifierSource {
 /// because the setting is off.
 final class SharedDeviceRate: Sendable {
   let rate: DeviceRate
-  private let buckets: NIOLockedValueBox<DeviceRateBuckets>
+  private let buckets: NIOLockedValueBox<DeviceRateLimiter>
 
   init(_ rate: DeviceRate) {
     self.rate = rate
-    buckets = NIOLockedValueBox(DeviceRateBuckets(rate: rate))
+    buckets = NIOLockedValueBox(DeviceRateLimiter(rate: rate))
   }
 
   /// Counts a push to this device token and returns whether it is within the rate.

@@ -87,7 +87,7 @@ public final class MockServer: Sendable {
         .serverChannelOption(ChannelOptions.socketOption(.so_reuseaddr), value: 1)
         .serverChannelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
-            try channel.pipeline.syncOperations.addHandler(AcceptTroubles(logger: logger))
+            try channel.pipeline.syncOperations.addHandler(AcceptErrorHandler(logger: logger))
           }
         }
         .childChannelInitializer { channel in
@@ -122,7 +122,7 @@ public final class MockServer: Sendable {
       try channel.pipeline.syncOperations.addHandler(
         ConnectionHandler(log: log, tls: try TLSConnection(server: tls), state: state, logger: logger))
     } catch {
-      if state.connections.isRefusalNews() {
+      if state.connections.shouldLogRefusal() {
         logger.warning("\(log.client): not accepted, \(error) (logged at most once a minute)")
       }
       throw error

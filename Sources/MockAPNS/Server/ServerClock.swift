@@ -69,7 +69,7 @@ public final class ServerClock: Sendable {
 
   private static func adding(_ time: Int64, _ change: Int64) -> Int64 {
     let (sum, overflow) = time.addingReportingOverflow(change)
-    let range = WrittenTime.range
+    let range = TimestampFormat.range
     return overflow
       ? (change > 0 ? range.upperBound : range.lowerBound) : min(max(sum, range.lowerBound), range.upperBound)
   }

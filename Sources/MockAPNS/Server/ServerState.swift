@@ -17,7 +17,7 @@ public final class ServerState: Sendable {
   /// The server clock, which tests can freeze and advance.
   public let clock: ServerClock
   /// The trusted provider keys.
-  public let keys: Snapshot<KeyRing>
+  public let keys: Snapshot<TrustedKeySet>
   /// The device tokens with a registered status.
   public let devices: Snapshot<DeviceTable>
   /// All received pushes.
@@ -35,7 +35,7 @@ public final class ServerState: Sendable {
   /// The open connections and the most recently closed ones.
   public let connections = Connections()
   /// Limits how often client errors are logged.
-  let complaints = Complaints()
+  let clientErrorLog = ClientErrorLog()
   /// Certificates for faults of the TLS handshake, created on demand.
   let badCertificates: BadCertificates
   /// The start time by the machine's clock, in milliseconds since 1970.
@@ -60,7 +60,7 @@ public final class ServerState: Sendable {
     let clock = ServerClock()
     self.clock = clock
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
-    keys = Snapshot(KeyRing(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
+    keys = Snapshot(TrustedKeySet(version: 1, keys: certificates.providerKeys.map(TrustedKey.init)))
     devices = Snapshot(DeviceTable())
     inbox = Inbox(maxRecords: configuration.maxRecords, maxBytes: configuration.maxBytes, now: { clock.now })
     events = EventLog(inbox)
@@ -82,7 +82,7 @@ public final class ServerState: Sendable {
     badCertificates = BadCertificates(folder: certificates, extraNames: [])
     clock = ServerClock()
     seed = 0
-    keys = Snapshot(KeyRing(version: 1, keys: []))
+    keys = Snapshot(TrustedKeySet(version: 1, keys: []))
     devices = Snapshot(DeviceTable())
     events = EventLog(inbox)
     faults = FaultControl(
@@ -90,10 +90,10 @@ public final class ServerState: Sendable {
   }
 
   /// The active APNs rules and faults.
-  var behaviour: Snapshot<Behaviour> { faults.behaviour }
+  var activePolicy: Snapshot<ActivePolicy> { faults.activePolicy }
 
   /// The APNs rules that requests are validated by, with the active settings.
-  public var rulebook: Rulebook { behaviour.load().rulebook }
+  public var rulebook: Rulebook { activePolicy.load().rulebook }
 
   /// The profile and rule names that filters may refer to; nil when viewing an export, which may contain names of
   /// any server.
@@ -138,9 +138,9 @@ public final class ServerState: Sendable {
 extension ServerState {
   /// Returns how the active rules evaluate a recorded push as it was received: first the rules of the injection
   /// point `request`, then those of `response`. Rules that are no longer active are not included.
-  public func ruleWalk(of record: Record) -> [RuleStep] {
+  public func evaluateRules(of record: Record) -> [RuleEvaluationResult] {
     guard let verdict = record.verdict else { return [] }
-    let plan = behaviour.load().plan
+    let plan = activePolicy.load().plan
     let facts = record.connection
     let connection = Traffic.Connection(
       number: UInt64(facts.id.dropFirst()) ?? 0, client: Endpoint(facts.client)?.host ?? facts.client,
@@ -167,13 +167,13 @@ extension ServerState {
     let selection = viewedFile == nil ? faults.selection : nil
     return await inbox.verify(
       verification,
-      at: VerificationScene(rulebook: rulebook, seed: selection?.seed, profile: selection?.chosen.reference))
+      at: VerificationContext(rulebook: rulebook, seed: selection?.seed, profile: selection?.chosen.reference))
   }
 }
 
 /// The active APNs rules, with their settings, and the active faults. Replaced as a whole when the profile, one of
 /// its parameters or a rule changes.
-public struct Behaviour: Sendable {
+public struct ActivePolicy: Sendable {
   /// The APNs rules that requests are validated by.
   public let rulebook: Rulebook
   /// The active fault profile and rules.

@@ -52,7 +52,7 @@ public struct JSONReader {
   // MARK: - Values
 
   /// Reads `null` if it is the next value; returns whether it was.
-  public mutating func takesNull() -> Bool { takesWord("null") }
+  public mutating func readNullIfPresent() -> Bool { takesWord("null") }
 
   /// Reads `true` or `false`.
   ///
@@ -129,7 +129,7 @@ public struct JSONReader {
         depth -= 1
         position += 1
       case UInt8(ascii: ","), UInt8(ascii: ":"), 0...0x20: position += 1
-      default: passWord()
+      default: skipKeyword()
       }
     } while depth > 0
     guard depth == 0, position > start, bytes[start] != UInt8(ascii: ","), bytes[start] != UInt8(ascii: ":") else {
@@ -164,12 +164,12 @@ public struct JSONReader {
   private mutating func numberText() -> Substring {
     skipSpace()
     let start = position
-    passWord()
+    skipKeyword()
     return String(decoding: bytes[start..<position], as: UTF8.self)[...]
   }
 
   /// Skips a number, a word, or any other characters up to the next delimiter.
-  private mutating func passWord() {
+  private mutating func skipKeyword() {
     while position < bytes.count {
       switch bytes[position] {
       case 0...0x20, UInt8(ascii: ","), UInt8(ascii: ":"), UInt8(ascii: "\""), UInt8(ascii: "{"), UInt8(ascii: "}"),
@@ -241,12 +241,12 @@ extension JSONReader {
   public mutating func unlessNull<Value>(
     _ read: (inout JSONReader) throws(JSONText.Problem) -> Value
   ) throws(JSONText.Problem) -> Value? {
-    if takesNull() { return nil }
+    if readNullIfPresent() { return nil }
     return try read(&self)
   }
 
   /// Reads a string, or null.
   ///
   /// - Throws: `JSONText.Problem` for any other value.
-  public mutating func text() throws(JSONText.Problem) -> String? { try takesNull() ? nil : string() }
+  public mutating func text() throws(JSONText.Problem) -> String? { try readNullIfPresent() ? nil : string() }
 }

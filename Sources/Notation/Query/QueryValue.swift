@@ -105,7 +105,7 @@ extension QueryValue {
   /// - Parameter comparison: `above` or `below` for a field whose name implies the comparison; nil if the value may
   ///   include one.
   package func sizes(_ comparison: Comparison? = nil) -> ClosedRange<Int64>? {
-    let bytes = { (text: Substring) in WrittenSize.bytes(text).map(Int64.init) }
+    let bytes = { (text: Substring) in SizeFormat.bytes(text).map(Int64.init) }
     return switch comparison {
     case .above: bytes(text[...]).map { min($0, .max - 1) + 1...Int64.max }
     case .below: bytes(text[...]).map { Int64.min...($0 - 1) }

@@ -60,7 +60,7 @@ struct ClockFreeze: AsyncParsableCommand {
   @OptionGroup var flags: ClockFlags
 
   func validate() throws {
-    if let time, WrittenTime.milliseconds(time) == nil {
+    if let time, TimestampFormat.milliseconds(time) == nil {
       throw ValidationError("\"\(time)\" is not a time such as 2026-01-31T12:00:00Z (RFC 3339)")
     }
   }
@@ -88,7 +88,7 @@ struct ClockAdvance: AsyncParsableCommand {
   @OptionGroup var flags: ClockFlags
 
   func validate() throws {
-    if let word = durations.first(where: { WrittenDuration.duration($0) == nil }) {
+    if let word = durations.first(where: { DurationFormat.duration($0) == nil }) {
       throw ValidationError("\"\(word)\" is not a duration such as 90s, 20m, 1h30m or -5m")
     }
     guard durations.count == 1 else { throw ValidationError("Specify one duration, not \(durations.count)") }

@@ -32,7 +32,7 @@ enum Credential: Sendable {
   ///
   /// - Parameter now: Milliseconds since 1970.
   init(keyAt path: String, keyID: String, teamID: String, now: Int64) throws {
-    let token = FreshToken(keyID: keyID, teamID: teamID, issuedAt: now / 1000)
+    let token = ProviderTokenRequest(keyID: keyID, teamID: teamID, issuedAt: now / 1000)
     self = .token(
       try token.signed(withKeyAt: path), ReadToken(keyID: keyID, teamID: teamID, issuedAt: Double(token.issuedAt)))
   }

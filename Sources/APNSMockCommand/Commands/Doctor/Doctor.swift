@@ -36,7 +36,7 @@ struct Doctor: AsyncParsableCommand {
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    guard let duration = WrittenDuration.duration(timeout), duration > .zero else {
+    guard let duration = DurationFormat.duration(timeout), duration > .zero else {
       throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 5s or 1m")
     }
     // The limit for names in certificates and SNI.
@@ -45,17 +45,17 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  private var patience: Duration { WrittenDuration.duration(timeout) ?? .seconds(5) }
+  private var patience: Duration { DurationFormat.duration(timeout) ?? .seconds(5) }
 
   func run() async throws {
-    let examination = try await examination(Environment.variables)
+    let diagnosis = try await diagnosis(Environment.variables)
     let findings: [DoctorFinding]
     do {
-      findings = try await examination.findings()
+      findings = try await diagnosis.findings()
     } catch let error as TLSError {
       throw CommandFailure(.usage, "\(error)")
     }
-    report(findings, of: examination)
+    report(findings, of: diagnosis)
     let failed = findings.first { $0.result == .failed }?.check
     switch failed {
     case nil: return
@@ -65,14 +65,14 @@ struct Doctor: AsyncParsableCommand {
   }
 
   /// Returns the examination that flags, variables and the running server's admin API describe.
-  private func examination(_ environment: [String: String]) async throws -> Examination {
+  private func diagnosis(_ environment: [String: String]) async throws -> Diagnosis {
     let named = try Endpoint.named(byFlag: apns, environment)
     let (running, known) = try await runningServer(environment)
     let files = ServerFiles(certs: folder.certs, portFile: running?.portFile, environment: environment)
     let usual = Endpoint(host: "127.0.0.1", port: 2197)
     let endpoint = (named ?? running?.portFile?.apns.first ?? known?.apns.first ?? usual).reachable
     let own = try credential.chosen(files)
-    return Examination(
+    return Diagnosis(
       endpoint: endpoint, serverName: serverName ?? endpoint.host, authority: try authority(files), credential: own,
       topic: topic ?? own?.topic ?? CertificateFolder.topic, known: known?.listens(on: endpoint) == true ? known : nil,
       patience: patience)
@@ -110,17 +110,17 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  private func report(_ findings: [DoctorFinding], of examination: Examination) {
+  private func report(_ findings: [DoctorFinding], of diagnosis: Diagnosis) {
     let isWell = !findings.contains { $0.result == .failed }
-    let authority = examination.authority ?? "no CA"
-    let head = "\(examination.endpoint) as \(examination.serverName), trusting \(authority)"
+    let authority = diagnosis.authority ?? "no CA"
+    let head = "\(diagnosis.endpoint) as \(diagnosis.serverName), trusting \(authority)"
     let isColoured = StandardStream.output.takesColours
     let text = [head] + findings.map { $0.text(coloured: isColoured) }
     output.print(text: text.joined(separator: "\n")) { writer in
       writer.member("ok", isWell)
-      writer.member("apns", examination.endpoint.description)
-      writer.member("server_name", examination.serverName)
-      writer.member("ca", examination.authority)
+      writer.member("apns", diagnosis.endpoint.description)
+      writer.member("server_name", diagnosis.serverName)
+      writer.member("ca", diagnosis.authority)
       writer.arrayMember("checks") { writer in
         for finding in findings { writer.object(finding.write) }
       }

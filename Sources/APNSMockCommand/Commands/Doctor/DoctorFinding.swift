@@ -158,7 +158,7 @@ struct ClockFinding {
   /// Returns an absolute duration: to the millisecond below one minute, else to the nearest second.
   private static func text(_ milliseconds: Int64) -> String {
     let distance = abs(milliseconds)
-    return WrittenDuration.text(.milliseconds(distance < 60_000 ? distance : (distance + 500) / 1000 * 1000))
+    return DurationFormat.text(.milliseconds(distance < 60_000 ? distance : (distance + 500) / 1000 * 1000))
   }
 }
 

@@ -71,7 +71,7 @@ extension KnownServer {
     let pem = try await client.request(.GET, "/ca.pem").body
     self.init(
       admin: client.endpoint, apns: status.addresses.apns.map(\.endpoint.reachable), environment: status.environment,
-      clockAhead: (WrittenTime.milliseconds(clock.now) ?? after) - (before + after) / 2,
+      clockAhead: (TimestampFormat.milliseconds(clock.now) ?? after) - (before + after) / 2,
       isFrozen: clock.mode == "frozen", keys: keys,
       authority: try? X509Certificate.chain(pem: String(decoding: pem, as: UTF8.self)).first, isNamed: isNamed)
   }

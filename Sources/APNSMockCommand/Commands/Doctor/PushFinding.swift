@@ -13,19 +13,19 @@ import Notation
 
 /// Checks the result of the push.
 struct PushFinding {
-  let sighting: ServerSighting
-  let examination: Examination
+  let probeResult: ProbeResult
+  let diagnosis: Diagnosis
   /// The result of the clock check.
   let clock: DoctorFinding
 
-  private var known: KnownServer? { examination.known }
+  private var known: KnownServer? { diagnosis.known }
 
   var finding: DoctorFinding {
-    guard let credential = examination.credential else {
+    guard let credential = diagnosis.credential else {
       return .skipped(
         .push, "no credential: specify --key FILE.p8 --key-id K --team-id T, --token JWT or --cert FILE")
     }
-    switch sighting.outcomes.first ?? nil {
+    switch probeResult.outcomes.first ?? nil {
     case .answered(let answer)?: return answered(answer, credential)
     case .reset(let code)?:
       return .failed(
@@ -49,7 +49,7 @@ struct PushFinding {
 
   private func answered(_ answer: HTTPResponse, _ credential: Credential) -> DoctorFinding {
     let id = answer.headers["apns-id"].map { ", apns-id \($0)" } ?? ""
-    if answer.status == 200 { return .passed(.push, "200 for the topic \(examination.topic)\(id)") }
+    if answer.status == 200 { return .passed(.push, "200 for the topic \(diagnosis.topic)\(id)") }
     guard let text = Rejection(answer.body)?.reason else {
       return .failed(
         .push, "\(answer.status) without a reason",
@@ -71,11 +71,11 @@ struct PushFinding {
     case (.missingProviderToken, .certificate):
       return "the server did not receive the certificate: a proxy in between must forward TCP and not terminate TLS"
     case (.badCertificate, _):
-      return "this is not a provider certificate: create one with apns-mock certs client --topic \(examination.topic)"
+      return "this is not a provider certificate: create one with apns-mock certs client --topic \(diagnosis.topic)"
     case (.topicDisallowed, .certificate(_, _, let certificate)):
       return
         "the certificate allows \(certificate.topics.joined(separator: ", ")): push to one of these (--topic), or create "
-        + "another one with apns-mock certs client --topic \(examination.topic)"
+        + "another one with apns-mock certs client --topic \(diagnosis.topic)"
     case (.topicDisallowed, .token):
       return
         "the key is restricted to other topics, or the topic has the wrong suffix: apns-mock key ls lists the topics"
@@ -88,24 +88,24 @@ struct PushFinding {
   // MARK: - No response
 
   private func unanswered(_ credential: Credential) -> DoctorFinding {
-    if let goAway = sighting.goAway { return dismissed(goAway, credential) }
-    if sighting.tls != nil, !sighting.isTrusted {
+    if let goAway = probeResult.goAway { return dismissed(goAway, credential) }
+    if probeResult.tls != nil, !probeResult.isTrusted {
       return .skipped(.push, "no push is sent to an untrusted server")
     }
-    switch sighting.ending {
-    case _ where sighting.negotiatedProtocol != "h2": return .skipped(.push, "no HTTP/2")
+    switch probeResult.ending {
+    case _ where probeResult.negotiatedProtocol != "h2": return .skipped(.push, "no HTTP/2")
     case .failed(let text): return refused(text, credential)
-    case .timedOut where sighting.settings != nil:
+    case .timedOut where probeResult.settings != nil:
       return .failed(
-        .push, "no response within \(WrittenDuration.text(examination.patience))",
+        .push, "no response within \(DurationFormat.text(diagnosis.patience))",
         repair: "check the server's log, or wait longer with --timeout")
-    case .closed where sighting.settings != nil:
+    case .closed where probeResult.settings != nil:
       return .failed(.push, "the server closed the connection", repair: "check the server's log")
     default: return .skipped(.push, "the connection ended before the push")
     }
   }
 
-  private func dismissed(_ goAway: ServerSighting.GoAway, _ credential: Credential) -> DoctorFinding {
+  private func dismissed(_ goAway: ProbeResult.GoAway, _ credential: Credential) -> DoctorFinding {
     let seen = "GOAWAY instead of a response: code \(goAway.errorCode) \(goAway.text)"
     guard Rejection(Array(goAway.text.utf8))?.reason == Reason.badCertificateEnvironment.text,
       case .certificate(_, _, let certificate) = credential
@@ -115,7 +115,7 @@ struct PushFinding {
     return .failed(
       .push, "\(seen): the certificate is for \(own), the server's environment is \(known?.environment ?? other)",
       repair: "start the server with --environment \(own), or create a certificate for both: apns-mock certs client "
-        + "--topic \(examination.topic)")
+        + "--topic \(diagnosis.topic)")
   }
 
   /// Returns the failure for the server's TLS alert about a client certificate (Protocol.md, section 4.2, observed).
@@ -127,14 +127,14 @@ struct PushFinding {
     if text.contains("expired") {
       repair =
         "\(chain) expired at \(TimeArgument.text(certificate.notAfter)): create one with apns-mock certs client --topic "
-        + examination.topic
+        + diagnosis.topic
     } else if text.contains("unknown ca") {
       repair =
         "the server does not trust the CA of \(chain): start it with --client-ca FILE, or create a certificate in its "
         + "folder with apns-mock certs client"
     } else {
       repair =
-        "the server rejected \(chain): create a new one with apns-mock certs client --topic \(examination.topic)"
+        "the server rejected \(chain): create a new one with apns-mock certs client --topic \(diagnosis.topic)"
     }
     return .failed(.push, "the server rejected the client certificate: \(text)", repair: repair)
   }

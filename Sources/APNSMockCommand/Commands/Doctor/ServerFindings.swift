@@ -3,13 +3,13 @@ import TLSEngine
 
 /// Checks the server's TLS, certificate and HTTP/2.
 struct ServerFindings {
-  let sighting: ServerSighting
-  let examination: Examination
+  let probeResult: ProbeResult
+  let diagnosis: Diagnosis
 
-  private var certificate: X509Certificate? { sighting.certificate.flatMap { try? X509Certificate(der: $0) } }
+  private var certificate: X509Certificate? { probeResult.certificate.flatMap { try? X509Certificate(der: $0) } }
 
   private var failure: String? {
-    guard case .failed(let text) = sighting.ending else { return nil }
+    guard case .failed(let text) = probeResult.ending else { return nil }
     return text
   }
 
@@ -22,11 +22,11 @@ struct ServerFindings {
   ///
   /// - Parameter plain: The server's response to plain HTTP.
   func tls(plain: AdminClient.Answer?) -> DoctorFinding {
-    if let version = sighting.tls { return .passed(.tls, version) }
+    if let version = probeResult.tls { return .passed(.tls, version) }
     if refusesHTTP2 || certificate != nil {
       return .passed(.tls, "yes, but the handshake failed: \(failure ?? "closed")")
     }
-    let first = sighting.firstBytes
+    let first = probeResult.firstBytes
     if let plain { return plainHTTP(plain) }
     if first.count > 8, first[3] == 4, first[5...8].allSatisfy({ $0 == 0 }) {
       return .failed(
@@ -44,7 +44,7 @@ struct ServerFindings {
         repair: "another service uses this port: connect to the address that apns-mock prints at its start (--apns)")
     }
     let seen =
-      sighting.ending == .timedOut ? "accepts connections without a response" : "accepts and closes connections"
+      probeResult.ending == .timedOut ? "accepts connections without a response" : "accepts and closes connections"
     return .failed(
       .tls, seen,
       repair:
@@ -59,7 +59,7 @@ struct ServerFindings {
         repair: "APNs requires TLS: connect to a port with TLS, or configure the proxy there to forward TCP"
       )
     }
-    let apns = (examination.known?.apns ?? Configuration().apns).map(\.description).joined(separator: ", ")
+    let apns = (diagnosis.known?.apns ?? Configuration().apns).map(\.description).joined(separator: ", ")
     return .failed(
       .tls, "plain HTTP: this is the admin listener of apns-mock", repair: "connect to \(apns) (--apns)")
   }
@@ -73,7 +73,7 @@ struct ServerFindings {
   /// The result of the check of the certificate chain and validity period.
   var chain: DoctorFinding {
     guard let certificate else { return .skipped(.chain, "the handshake ended before the certificate") }
-    guard let fault = sighting.certificateFault else {
+    guard let fault = probeResult.certificateFault else {
       let end = TimeArgument.text(certificate.notAfter)
       return constrainedAddresses ?? .passed(.chain, "issued by \(certificate.issuer), valid until \(end)")
     }
@@ -101,7 +101,7 @@ struct ServerFindings {
   private var constrainedAddresses: DoctorFinding? {
     let problem =
       "has IP addresses in its name constraints: clients built on BoringSSL (NIOSSL, curl_cffi, Chrome) reject it"
-    let served = examination.known?.authority
+    let served = diagnosis.known?.authority
     if served?.constrainsAddresses == true {
       return .failed(
         .chain, "the server's CA \(problem)",
@@ -109,10 +109,10 @@ struct ServerFindings {
           "restart apns-mock serve, which re-issues the CA with the same key; if ca-key.pem is missing, create a new CA: "
           + "apns-mock certs --new-ca")
     }
-    guard let path = examination.authority, let text = try? Files.text(of: path),
+    guard let path = diagnosis.authority, let text = try? Files.text(of: path),
       let trusted = try? X509Certificate.chain(pem: text), trusted.contains(where: \.constrainsAddresses)
     else { return nil }
-    let current = examination.known.map {
+    let current = diagnosis.known.map {
       "; the running server has a current one: curl http://\($0.admin)/ca.pem -o ca.pem"
     }
     return .failed(
@@ -123,14 +123,14 @@ struct ServerFindings {
   }
 
   private func strange(_ certificate: X509Certificate) -> DoctorFinding {
-    let trusted = examination.authority.map { "which is not in \($0)" } ?? "and no trusted CA is specified"
+    let trusted = diagnosis.authority.map { "which is not in \($0)" } ?? "and no trusted CA is specified"
     let seen = "issued by \(certificate.issuer), \(trusted)"
     if certificate.issuerOrganization?.hasPrefix("Apple") == true {
       return .failed(
         .chain, "\(seen): this is Apple's own server",
-        repair: "map \(examination.serverName) to the mock in the hosts file or by a container's alias")
+        repair: "map \(diagnosis.serverName) to the mock in the hosts file or by a container's alias")
     }
-    if let known = examination.known, known.authority.map(certificate.isIssued(by:)) == true {
+    if let known = diagnosis.known, known.authority.map(certificate.isIssued(by:)) == true {
       return .failed(
         .chain, seen,
         repair: "download the server's CA and trust it: curl http://\(known.admin)/ca.pem -o ca.pem; --ca ca.pem"
@@ -151,8 +151,8 @@ struct ServerFindings {
   /// The result of the check of the server's name.
   var name: DoctorFinding {
     guard let certificate else { return .skipped(.name, "the handshake ended before the certificate") }
-    let name = examination.serverName
-    if sighting.bearsName { return .passed(.name, "the certificate contains \(name)") }
+    let name = diagnosis.serverName
+    if probeResult.certificateMatchesName { return .passed(.name, "the certificate contains \(name)") }
     let names = certificate.names.map(\.description).joined(separator: ", ")
     return .failed(
       .name, "the certificate contains \(names.isEmpty ? "no names" : names), not \(name)",
@@ -164,12 +164,12 @@ struct ServerFindings {
 
   /// The result of the check of the negotiated protocol.
   var alpn: DoctorFinding {
-    if sighting.negotiatedProtocol == "h2" { return .passed(.alpn, "h2") }
-    guard sighting.tls != nil || refusesHTTP2 else { return .skipped(.alpn, "the handshake failed") }
+    if probeResult.negotiatedProtocol == "h2" { return .passed(.alpn, "h2") }
+    guard probeResult.tls != nil || refusesHTTP2 else { return .skipped(.alpn, "the handshake failed") }
     let seen =
       refusesHTTP2
       ? "the server rejected h2"
-      : sighting.negotiatedProtocol.map { "the server selected \($0)" } ?? "the server selected no protocol"
+      : probeResult.negotiatedProtocol.map { "the server selected \($0)" } ?? "the server selected no protocol"
     return .failed(
       .alpn, seen,
       repair: "enable HTTP/2 on the server; a proxy in front of apns-mock must forward TCP, or offer h2 by ALPN")
@@ -178,13 +178,13 @@ struct ServerFindings {
   /// The result of the comparison of the first SETTINGS with those of APNs (Protocol.md, section 9.1, observed).
   var settings: DoctorFinding {
     guard alpn.result == .passed else { return .skipped(.settings, "no HTTP/2") }
-    guard let settings = sighting.settings else {
+    guard let settings = probeResult.settings else {
       // With TLS 1.3, a server rejects a client certificate only after the handshake.
-      if examination.credential?.certificateFiles != nil, failure != nil {
+      if diagnosis.credential?.certificateFiles != nil, failure != nil {
         return .skipped(.settings, "the server ended the connection first: \(failure ?? "")")
       }
       return .failed(
-        .settings, failure ?? (sighting.ending == .timedOut ? "none received" : "the server closed the connection"),
+        .settings, failure ?? (probeResult.ending == .timedOut ? "none received" : "the server closed the connection"),
         repair: "another service responds, or the server is stuck: check its log")
     }
     let streams = settings.maxConcurrentStreams.map(String.init) ?? "unlimited"
@@ -193,7 +193,7 @@ struct ServerFindings {
     guard settings.areAsAPNs else {
       return .failed(
         .settings,
-        "\(seen): APNs sends a limit of streams and MAX_HEADER_LIST_SIZE \(ServerSighting.Settings.headerListSizeOfAPNs)",
+        "\(seen): APNs sends a limit of streams and MAX_HEADER_LIST_SIZE \(ProbeResult.Settings.headerListSizeOfAPNs)",
         repair: "another HTTP/2 server or a proxy responds: connect directly to apns-mock")
     }
     return .passed(.settings, seen)

@@ -85,7 +85,7 @@ struct Exec: AsyncParsableCommand, ServerCommand {
   private func checks() throws -> ExecChecks {
     var checks = ExecChecks(expectations: try verify.map(VerificationFile.init(path:)))
     checks.allowsNoPushes = allowNoPushes
-    do throws(BadValue) {
+    do throws(InvalidSettingValue) {
       if let failOnFindings { checks.refused = try ExecChecks.kinds(failOnFindings) }
     } catch {
       throw CommandFailure(.usage, SettingError(error, from: "--fail-on-findings").description)

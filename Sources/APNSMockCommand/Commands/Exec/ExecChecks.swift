@@ -24,14 +24,14 @@ struct ExecChecks: Sendable {
   private static let shown = 20
 
   /// Parses names of findings separated by commas, or `all`.
-  static func kinds(_ text: String) throws(BadValue) -> Set<Finding.Kind> {
+  static func kinds(_ text: String) throws(InvalidSettingValue) -> Set<Finding.Kind> {
     if text == "all" { return Set(Finding.Kind.allCases) }
     var kinds: Set<Finding.Kind> = []
     for name in text.split(separator: ",", omittingEmptySubsequences: false).map({ String($0).trimmed }) {
       guard let kind = Finding.Kind(rawValue: name) else {
         let names = Finding.Kind.allCases.map(\.rawValue)
         let guess = Spelling.nearest(to: name, among: names).map { " (did you mean \($0)?)" } ?? ""
-        throw BadValue(value: name, allowed: "all, or any of \(names.joined(separator: ", "))\(guess)")
+        throw InvalidSettingValue(value: name, allowed: "all, or any of \(names.joined(separator: ", "))\(guess)")
       }
       kinds.insert(kind)
     }

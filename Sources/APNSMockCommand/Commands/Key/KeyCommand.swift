@@ -22,12 +22,12 @@ struct KeyFlags: ParsableArguments {
   @OptionGroup var output: OutputFlags
 
   /// Returns the running server, if any.
-  func neighbour() throws -> NeighbouringServer {
-    try NeighbouringServer(server, environment: Environment.variables)
+  func neighbour() throws -> OptionalServer {
+    try OptionalServer(server, environment: Environment.variables)
   }
 
   /// Returns the file with the trusted keys, which may not exist yet.
-  func list(beside neighbour: NeighbouringServer) -> ProviderKeysFile {
+  func list(beside neighbour: OptionalServer) -> ProviderKeysFile {
     ProviderKeysFile(folder: folder.path(of: neighbour.portFile))
   }
 }

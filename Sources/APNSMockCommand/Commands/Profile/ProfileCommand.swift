@@ -81,7 +81,7 @@ struct ProfileShow: AsyncParsableCommand {
   /// Returns the server's description of a profile; nil for a file, and if no server is running.
   private func told(_ reference: ProfileReference) async throws -> AdminClient.Answer? {
     guard case .name(let name) = reference.place, library.profiles == nil else { return nil }
-    return try await NeighbouringServer(flags.server, environment: Environment.variables)
+    return try await OptionalServer(flags.server, environment: Environment.variables)
       .request(.GET, "/api/v1/profiles/\(name.percentEncoded)")
   }
 
@@ -117,7 +117,7 @@ extension ProfileReference {
   ///
   /// - Throws: `CommandFailure`.
   init(argument: String) throws {
-    do throws(BadValue) {
+    do throws(InvalidSettingValue) {
       try self.init(argument)
     } catch {
       throw CommandFailure(.usage, SettingError(error, from: "PROFILE").description)

@@ -108,7 +108,7 @@ enum TimeToLive {
   /// - Throws: `ValidationError` if it is not a positive duration.
   static func check(_ text: String?) throws {
     guard let text else { return }
-    do throws(BadValue) {
+    do throws(InvalidSettingValue) {
       _ = try Value.duration(text, isPositive: true)
     } catch {
       throw ValidationError("--ttl: \"\(text)\" is invalid: expected \(error.allowed)")

@@ -57,11 +57,11 @@ struct Send: AsyncParsableCommand {
     let environment = Environment.variables
     let running = try RunningServer(server, environment: environment)
     let files = ServerFiles(certs: folder.certs, portFile: running.portFile, environment: environment)
-    let door = try await FrontDoor(of: running, named: try Endpoint.named(byFlag: apns, environment))
+    let door = try await APNSListenerLocator(of: running, named: try Endpoint.named(byFlag: apns, environment))
     let certificate = try providerCertificate.files()
     var headers = try pushHeaders(certificate)
     if certificate == nil {
-      let jwt = FreshToken(keyID: files.keyID, teamID: files.teamID, issuedAt: door.now / 1000)
+      let jwt = ProviderTokenRequest(keyID: files.keyID, teamID: files.teamID, issuedAt: door.now / 1000)
       headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: files.key))), at: 0)
     }
     let push = PushClient.Push(deviceToken: token, headers: headers, payload: try body())

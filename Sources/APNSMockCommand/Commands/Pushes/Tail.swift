@@ -32,13 +32,13 @@ struct Tail: AsyncParsableCommand {
   private static let pauses = (first: Duration.milliseconds(100), longest: Duration.seconds(2))
 
   func validate() throws {
-    guard let patience = WrittenDuration.duration(retry), patience >= .zero else {
+    guard let patience = DurationFormat.duration(retry), patience >= .zero else {
       throw ValidationError("--retry: \"\(retry)\" is not a duration such as 500ms, 30s or 2m")
     }
   }
 
   func run() async throws {
-    let patience = WrittenDuration.duration(retry) ?? .zero
+    let patience = DurationFormat.duration(retry) ?? .zero
     var text = EventStreamText()
     var pause = Self.pauses.first
     var givesUpAt: ContinuousClock.Instant?

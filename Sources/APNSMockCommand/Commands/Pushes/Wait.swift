@@ -47,7 +47,7 @@ struct Wait: AsyncParsableCommand {
   func validate() throws {
     for (flag, text) in [("--timeout", timeout), ("--settle", settle)] {
       guard let text else { continue }
-      guard let duration = WrittenDuration.duration(text), duration >= .zero, duration <= WaitQuery.maxTimeout else {
+      guard let duration = DurationFormat.duration(text), duration >= .zero, duration <= WaitQuery.maxTimeout else {
         throw ValidationError("\(flag): \"\(text)\" is not a duration up to 5m such as 500ms, 30s or 2m")
       }
     }

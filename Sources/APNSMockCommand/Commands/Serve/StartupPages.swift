@@ -8,8 +8,8 @@ import MockAPNS
   import Glibc
 #endif
 
-/// The memory pages of the program and its libraries that only startup needs: loading, relocation, certificates, profiles.
-/// On Linux, with the Swift runtime as shared libraries, they are two thirds of an idle server's memory.
+/// The memory pages of the program and its libraries that only startup needs: loading, relocation, certificates,
+/// profiles. On Linux, with the Swift runtime as shared libraries, they are two thirds of an idle server's memory.
 enum StartupPages {
   /// Returns the pages to the system. Pages that are used again are read from the file, 16 at a time.
   static func release() {
@@ -22,7 +22,8 @@ enum StartupPages {
   }
 
   /// Returns the addresses of read-only file mappings without modified pages, from text such as `/proc/self/smaps`
-  /// (proc_pid_smaps(5)). Releasing a modified page would lose a debugger's breakpoint or an address written by the loader.
+  /// (proc_pid_smaps(5)). Releasing a modified page would lose a debugger's breakpoint or an address written by the
+  /// loader.
   static func unchanged(in mappings: String) -> [Range<UInt>] {
     var found: [Range<UInt>] = []
     var candidate: Range<UInt>?

@@ -62,7 +62,7 @@ struct View: AsyncParsableCommand {
   private var name: String { file == "-" ? "standard input" : file }
 
   private func memory() throws -> Int {
-    do throws(BadValue) {
+    do throws(InvalidSettingValue) {
       return try Value.size(maxBytes)
     } catch {
       throw CommandFailure(.usage, SettingError(error, from: Setting.maxBytes.flag).description)

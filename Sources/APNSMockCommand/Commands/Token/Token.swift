@@ -49,14 +49,14 @@ struct TokenProvider: ParsableCommand {
       }
       return time
     }
-    let token = FreshToken(
+    let token = ProviderTokenRequest(
       keyID: try chosenKeyID(files), teamID: teamID ?? files.teamID, issuedAt: (issued ?? now) / 1000)
     let text = try token.signed(withKeyAt: key ?? files.key)
     output.print(text: text) { writer in
       writer.member("token", text)
       writer.member("key_id", token.keyID)
       writer.member("team_id", token.teamID)
-      writer.member("issued_at", WrittenTime.text(token.issuedAt * 1000))
+      writer.member("issued_at", TimestampFormat.text(token.issuedAt * 1000))
     }
   }
 
@@ -130,7 +130,7 @@ struct TokenDevice: ParsableCommand {
     }
     // A code that requires an argument defaults to the one in the list.
     guard parts.count == 2 else { return MagicToken.list.first { $0.code == code } ?? .make(code: code) }
-    do throws(BadValue) {
+    do throws(InvalidSettingValue) {
       return .make(code: code, argument: try Value.whole(String(parts[1]), in: 0...9999))
     } catch {
       throw CommandFailure(.usage, SettingError(error, from: "--magic").description.onOneLine)
@@ -147,7 +147,7 @@ extension MagicToken {
   }
 }
 
-extension FreshToken {
+extension ProviderTokenRequest {
   /// Returns the JWT, signed with the key in the file `keyPath`.
   ///
   /// - Throws: `CommandFailure` that names the file.

@@ -44,8 +44,8 @@ struct JUnitReport {
     ]
   }
 
-  /// Returns an attribute value in quotation marks. Line breaks and tabs become character references, because XML parsers
-  /// replace literal ones by spaces.
+  /// Returns an attribute value in quotation marks. Line breaks and tabs become character references, because XML
+  /// parsers replace literal ones by spaces.
   private func attribute(_ text: String) -> String {
     let value = ["\n", "\t"].reduce(Self.escaped(text)) { text, space in
       text.replacing(space, with: "&#\(space.unicodeScalars.first?.value ?? 32);")

@@ -71,8 +71,8 @@ struct VerificationFile {
       })
   }
 
-  /// Returns the location of the value at a JSON pointer: its key in a map, the value itself in a list. If the value does
-  /// not exist, returns the location of the nearest enclosing one.
+  /// Returns the location of the value at a JSON pointer: its key in a map, the value itself in a list. If the value
+  /// does not exist, returns the location of the nearest enclosing one.
   private static func mark(of pointer: String, in root: Node) -> Mark? {
     var node = root
     var mark = root.mark
@@ -92,8 +92,8 @@ struct VerificationFile {
   }
 }
 
-/// Converts YAML to JSON. Plain scalars have the types of JSON: numbers, `true`, `false`, `null`, else strings. So `no` and
-/// `0123` stay strings, which YAML 1.1 parsers would convert.
+/// Converts YAML to JSON. Plain scalars have the types of JSON: numbers, `true`, `false`, `null`, else strings. So
+/// `no` and `0123` stay strings, which YAML 1.1 parsers would convert.
 private struct YAMLAsJSON {
   /// The largest number of values, including those that aliases expand to.
   private static let limit = 100_000

@@ -35,7 +35,7 @@ struct Verify: AsyncParsableCommand {
 
   func validate() throws {
     guard let timeout else { return }
-    guard let duration = WrittenDuration.duration(timeout), duration >= .zero, duration <= WaitQuery.maxTimeout else {
+    guard let duration = DurationFormat.duration(timeout), duration >= .zero, duration <= WaitQuery.maxTimeout else {
       throw ValidationError("--timeout: \"\(timeout)\" is not a duration up to 5m such as 500ms, 30s or 2m")
     }
   }

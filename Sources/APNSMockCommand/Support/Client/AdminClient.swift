@@ -127,11 +127,11 @@ extension AdminClient {
   ///
   /// - Parameters:
   ///   - path: The percent-encoded path with its query.
-  ///   - take: Receives each part of a successful response's body. The next part is read after it returns; `false` stops
-  ///     reading.
+  ///   - take: Receives each part of a successful response's body. The next part is read after it returns; `false`
+  ///     stops reading.
   /// - Returns: Whether the response was read to its end.
-  /// - Throws: `CommandFailure` with status `unreachable` if there is no complete response, or with the server's message if
-  ///   it reports an error.
+  /// - Throws: `CommandFailure` with status `unreachable` if there is no complete response, or with the server's
+  ///   message if it reports an error.
   @discardableResult
   func stream(_ path: String, _ take: ([UInt8]) throws -> Bool) async throws -> Bool {
     let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>

@@ -17,8 +17,8 @@ struct ServerFlags: ParsableArguments {
   var adminToken: String?
 }
 
-/// The location of a running server: `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or `APNS_MOCK_ADMIN`, else
-/// the default address of `serve`.
+/// The location of a running server: `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or `APNS_MOCK_ADMIN`,
+/// else the default address of `serve`.
 struct RunningServer: Sendable {
   /// The server's port file, if it was located by one.
   let portFile: PortFile?
@@ -53,7 +53,7 @@ struct RunningServer: Sendable {
       (flag, Setting.admin.flag), (environment.given(Setting.admin.variable), Setting.admin.variable),
     ]
     for case (let text?, let source) in given {
-      do throws(BadValue) {
+      do throws(InvalidSettingValue) {
         return try Value.endpoint(text)
       } catch {
         throw CommandFailure(.usage, SettingError(error, from: source).description)

@@ -31,8 +31,8 @@ enum JSONLayout {
     return elements
   }
 
-  /// Returns the JSON with one member per line, indented by two spaces. Short objects and arrays without nested ones stay
-  /// on one line.
+  /// Returns the JSON with one member per line, indented by two spaces. Short objects and arrays without nested ones
+  /// stay on one line.
   static func indented(_ json: [UInt8]) -> [UInt8] {
     var text: [UInt8] = []
     var walk = Walk(json)

@@ -72,7 +72,7 @@ struct LogLine {
 
   /// Returns a line such as `06:42:06.123 info    a push was rejected connection=c17 reason=BadTopic`, in UTC.
   func text(coloured: Bool) -> String {
-    let clock = (WrittenTime.text(time) ?? "").dropFirst(11).dropLast()
+    let clock = (TimestampFormat.text(time) ?? "").dropFirst(11).dropLast()
     let level = event.level.rawValue
     let padding = String(repeating: " ", count: max(0, 8 - level.utf8.count))
     var line = "\(clock) \(coloured ? Self.coloured(event.level) : level)\(padding) \("\(event.message)".onOneLine)"
@@ -84,7 +84,7 @@ struct LogLine {
   var json: [UInt8] {
     var writer = JSONWriter(capacity: 256)
     writer.object { writer in
-      writer.member("time", WrittenTime.text(time))
+      writer.member("time", TimestampFormat.text(time))
       writer.member("level", event.level.rawValue)
       writer.member("message", "\(event.message)")
       for (key, value) in sorted where !Self.ownMembers.contains(key) {

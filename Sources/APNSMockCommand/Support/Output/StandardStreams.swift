@@ -11,7 +11,8 @@ import Synchronization
 
 /// The program's output streams: data goes to standard output, diagnostics to standard error.
 ///
-/// Diagnostics that cannot be written are dropped. Lost data is reported at the end of the program and by its exit code.
+/// Diagnostics that cannot be written are dropped. Lost data is reported at the end of the program and by its exit
+/// code.
 ///
 /// Each call is one `write`, so that lines of several threads do not mix and no buffer must be flushed at exit.
 enum StandardStream: Int32 {
@@ -74,8 +75,8 @@ enum StandardStream: Int32 {
     return number == 0 ? nil : String(cString: strerror(number))
   }
 
-  /// Opens `/dev/null` for standard streams that the parent process closed (`>&-`), so that no connection gets such a file
-  /// descriptor and, with it, the program's output. Reading and writing fail as before.
+  /// Opens `/dev/null` for standard streams that the parent process closed (`>&-`), so that no connection gets such a
+  /// file descriptor and, with it, the program's output. Reading and writing fail as before.
   static func fillGaps() {
     for (number, mode) in [(0, O_WRONLY), (output.rawValue, O_RDONLY), (error.rawValue, O_RDONLY)] {
       // `open` returns the lowest free descriptor, which is this one.

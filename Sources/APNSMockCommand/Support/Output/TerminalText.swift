@@ -1,8 +1,8 @@
 /// Escapes characters that change how a terminal shows other text: control characters, bidirectional formatting and
 /// zero-width characters.
 ///
-/// The escapes are those of JSON (`\u202E`), so JSON stays valid: it has no such character outside of strings. Line breaks,
-/// tabs and color sequences are not escaped.
+/// The escapes are those of JSON (`\u202E`), so JSON stays valid: it has no such character outside of strings. Line
+/// breaks, tabs and color sequences are not escaped.
 struct TerminalText {
   /// The first bytes of an incomplete UTF-8 sequence.
   private var partial: [UInt8] = []

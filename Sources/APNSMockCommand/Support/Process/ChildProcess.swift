@@ -109,8 +109,8 @@ struct ChildProcess: Sendable {
   func send(_ signal: Int32) { kill(id, signal) }
 }
 
-/// The file descriptors that were open when this program started. Only those are passed to a child: not every library sets
-/// `FD_CLOEXEC`, and a child that outlives this program would keep its ports.
+/// The file descriptors that were open when this program started. Only those are passed to a child: not every library
+/// sets `FD_CLOEXEC`, and a child that outlives this program would keep its ports.
 struct InheritedFiles: Sendable {
   private let numbers: Set<Int32>
 

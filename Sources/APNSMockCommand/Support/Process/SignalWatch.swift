@@ -28,8 +28,8 @@ struct SignalWatch: Sendable {
   /// The signals that the parent process did not ignore (as `nohup` ignores SIGHUP). A child gets their default action.
   let untouched: [Int32]
 
-  /// Starts the watch. From now on the termination signals that are not ignored, and SIGCHLD, are only reported. A process
-  /// can have one watch.
+  /// Starts the watch. From now on the termination signals that are not ignored, and SIGCHLD, are only reported. A
+  /// process can have one watch.
   ///
   /// - Throws: `CommandFailure` if no pipe can be created.
   init() throws {

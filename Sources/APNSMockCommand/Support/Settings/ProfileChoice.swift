@@ -20,7 +20,7 @@ struct ProfileChoice: Sendable, Equatable {
   static let allowed = "a profile such as flaky-503?rate=0.5, or a file"
 
   /// Creates a choice from a name or path.
-  init(_ reference: String, from source: String) throws(BadValue) {
+  init(_ reference: String, from source: String) throws(InvalidSettingValue) {
     place = .reference(try ProfileReference(reference))
     self.source = source
   }
@@ -39,7 +39,7 @@ struct ProfileChoice: Sendable, Equatable {
   /// Loads the profile and returns it with its warnings.
   ///
   /// - Throws: `ProfileFailure`.
-  func loaded(from library: ProfileLibrary) throws(ProfileFailure) -> (ChosenProfile, warnings: [ProfileProblem]) {
+  func loaded(from library: ProfileLibrary) throws(ProfileFailure) -> (SelectedProfile, warnings: [ProfileProblem]) {
     let source: ProfileSource
     let loaded: LoadedProfile
     switch place {
@@ -48,7 +48,7 @@ struct ProfileChoice: Sendable, Equatable {
       source = ProfileSource(name: Self.inlineName, text: yaml, origin: .inline)
       loaded = try library.profile(of: source)
     }
-    return (ChosenProfile(source: source, profile: loaded.profile), loaded.warnings)
+    return (SelectedProfile(source: source, profile: loaded.profile), loaded.warnings)
   }
 
   /// Returns a problem as a line: `file:12:7: …`, or prefixed by the source if it has no line number.
@@ -83,8 +83,8 @@ extension ProfileLibrary {
 }
 
 extension ProfileProblem {
-  /// Returns a line for standard error. It begins with the location, if known, as in compilers' messages; otherwise with
-  /// `error: ` like other errors of this program.
+  /// Returns a line for standard error. It begins with the location, if known, as in compilers' messages; otherwise
+  /// with `error: ` like other errors of this program.
   ///
   /// - Parameter source: The flag, variable or config file line that specified the profile.
   func words(from source: String? = nil) -> String {

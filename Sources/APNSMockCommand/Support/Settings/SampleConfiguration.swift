@@ -79,7 +79,7 @@ enum SampleConfiguration {
       ("Host names the admin listener accepts in addition to loopback, addresses and apns-mock.", .active("[]"))
     case .clientCA: ("PEM files with additional CAs of client certificates.", .active("[]"))
     case .shutdownTimeout:
-      ("How long a shutdown waits for open streams.", .active(WrittenDuration.text(configuration.shutdownTimeout)))
+      ("How long a shutdown waits for open streams.", .active(DurationFormat.text(configuration.shutdownTimeout)))
     case .logFormat: ("The format of log lines: text or json.", .active(settings.logFormat.rawValue))
     case .logLevel:
       ("The minimum log level: trace, debug, info, notice, warning or error.", .active("\(settings.logLevel)"))
@@ -92,16 +92,16 @@ enum SampleConfiguration {
   private static func entry(_ setting: APNSSetting) -> (String, Value) {
     let settings = APNSSettings()
     return switch setting {
-    case .tokenMaxAge: ("The maximum age of a provider token.", .active(WrittenDuration.text(settings.tokenMaxAge)))
+    case .tokenMaxAge: ("The maximum age of a provider token.", .active(DurationFormat.text(settings.tokenMaxAge)))
     case .tokenFuture:
       (
         "How far in the future `iat` may be. Default by mode: apple 1h, strict 5m, lenient any.",
-        settings.tokenFuture.map { .active(WrittenDuration.text($0)) } ?? .example("1h")
+        settings.tokenFuture.map { .active(DurationFormat.text($0)) } ?? .example("1h")
       )
     case .tokenUpdateInterval:
       (
         "The minimum time between two provider tokens.",
-        .active(WrittenDuration.text(settings.tokenUpdateInterval))
+        .active(DurationFormat.text(settings.tokenUpdateInterval))
       )
     case .freeTokenUpdates:
       (
@@ -109,7 +109,7 @@ enum SampleConfiguration {
         .active("\(settings.freeTokenUpdates)")
       )
     case .idleTimeout:
-      ("How long a connection may be idle before GOAWAY.", .active(WrittenDuration.text(settings.idleTimeout)))
+      ("How long a connection may be idle before GOAWAY.", .active(DurationFormat.text(settings.idleTimeout)))
     case .firstStreams:
       ("MAX_CONCURRENT_STREAMS of the first SETTINGS in token mode.", .active("\(settings.firstStreams)"))
     case .maxStreams:
@@ -122,7 +122,7 @@ enum SampleConfiguration {
     case .abandonedAfter:
       (
         "How long a retryable push can remain without another attempt before the finding abandoned.",
-        .active(WrittenDuration.text(settings.abandonedAfter))
+        .active(DurationFormat.text(settings.abandonedAfter))
       )
     case .throttleOn4xx:
       ("Whether a rejection reduces MAX_CONCURRENT_STREAMS to 1.", .active("\(settings.throttleOn4xx)"))
@@ -133,7 +133,7 @@ enum SampleConfiguration {
     case .deviceRate:
       (
         "The rate limit per device token, such as 5/1s, or off.",
-        .active(settings.deviceRate.map { "\($0.count)/\(WrittenDuration.text($0.per))" } ?? "off")
+        .active(settings.deviceRate.map { "\($0.count)/\(DurationFormat.text($0.per))" } ?? "off")
       )
     case .errorsBeforeGoaway:
       (
@@ -143,7 +143,7 @@ enum SampleConfiguration {
     case .unregisteredAfter:
       (
         "How long pushes to an unregistered device are still accepted.",
-        .active(WrittenDuration.text(settings.unregisteredAfter))
+        .active(DurationFormat.text(settings.unregisteredAfter))
       )
     }
   }

@@ -37,10 +37,10 @@ extension ServeSettings {
   /// Sets one setting.
   ///
   /// - Parameter values: Exactly one value, except for settings that are lists.
-  mutating func set(_ setting: Setting, to values: [String]) throws(BadValue) {
+  mutating func set(_ setting: Setting, to values: [String]) throws(InvalidSettingValue) {
     let value = values.first ?? ""
     if values.count != 1, !setting.isList {
-      throw BadValue(value: values.joined(separator: ", "), allowed: "one value")
+      throw InvalidSettingValue(value: values.joined(separator: ", "), allowed: "one value")
     }
     switch setting {
     case .apns: configuration.apns = try Self.endpoints(values)
@@ -70,23 +70,24 @@ extension ServeSettings {
     }
   }
 
-  private static func endpoints(_ values: [String]) throws(BadValue) -> [Endpoint] {
-    guard !values.isEmpty else { throw BadValue(value: "", allowed: "at least one HOST:PORT") }
+  private static func endpoints(_ values: [String]) throws(InvalidSettingValue) -> [Endpoint] {
+    guard !values.isEmpty else { throw InvalidSettingValue(value: "", allowed: "at least one HOST:PORT") }
     var endpoints: [Endpoint] = []
     for value in values { endpoints.append(try Value.endpoint(value)) }
     return endpoints
   }
 
-  private static func texts(_ values: [String], allowed: String) throws(BadValue) -> [String] {
+  private static func texts(_ values: [String], allowed: String) throws(InvalidSettingValue) -> [String] {
     for value in values { _ = try Value.notEmpty(value, allowed: allowed) }
     return values
   }
 
   /// Validates an admin token: it is sent in an HTTP header, so it must consist of visible ASCII characters (RFC 6750
   /// section 2.1). The error message does not contain it.
-  private static func token(_ text: String) throws(BadValue) -> String {
+  private static func token(_ text: String) throws(InvalidSettingValue) -> String {
     guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
-      throw BadValue(value: text.isEmpty ? "" : "…", allowed: "auto, or visible ASCII characters without spaces")
+      throw InvalidSettingValue(
+        value: text.isEmpty ? "" : "…", allowed: "auto, or visible ASCII characters without spaces")
     }
     return text
   }

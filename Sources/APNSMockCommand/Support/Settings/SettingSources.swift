@@ -81,7 +81,7 @@ struct SettingSources {
 
 extension SettingSources.Result {
   fileprivate mutating func apply(_ target: ConfigurationFile.Target, _ values: [String], from source: String) {
-    do throws(BadValue) {
+    do throws(InvalidSettingValue) {
       switch target {
       case .setting(let setting):
         try settings.set(setting, to: values)
@@ -147,34 +147,34 @@ struct SettingError: Error, Equatable, CustomStringConvertible {
   /// Creates an error for an invalid value.
   ///
   /// - Parameter source: The flag, the variable, or the config file line.
-  init(_ bad: BadValue, from source: String) {
+  init(_ bad: InvalidSettingValue, from source: String) {
     description = "\(source): \"\(bad.value)\" is invalid: expected \(bad.allowed)"
   }
 }
 
 /// Parsers of values that only the command line has.
 extension Value {
-  static func endpoint(_ text: String) throws(BadValue) -> Endpoint {
+  static func endpoint(_ text: String) throws(InvalidSettingValue) -> Endpoint {
     guard let endpoint = Endpoint(text) else {
-      throw BadValue(value: text, allowed: "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
+      throw InvalidSettingValue(value: text, allowed: "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
     }
     return endpoint
   }
 
-  static func seed(_ text: String) throws(BadValue) -> UInt64 {
+  static func seed(_ text: String) throws(InvalidSettingValue) -> UInt64 {
     guard let seed = UInt64(text) else {
-      throw BadValue(value: text, allowed: "a whole number from 0 to \(UInt64.max)")
+      throw InvalidSettingValue(value: text, allowed: "a whole number from 0 to \(UInt64.max)")
     }
     return seed
   }
 
   /// Parses a switch, including 0 and 1, which are common in environment variables.
-  static func onOrOff(_ text: String) throws(BadValue) -> Bool {
+  static func onOrOff(_ text: String) throws(InvalidSettingValue) -> Bool {
     switch text {
     case "0": return false
     case "1": return true
     default:
-      guard let isOn = try? flag(text) else { throw BadValue(value: text, allowed: "0 or 1, off or on") }
+      guard let isOn = try? flag(text) else { throw InvalidSettingValue(value: text, allowed: "0 or 1, off or on") }
       return isOn
     }
   }

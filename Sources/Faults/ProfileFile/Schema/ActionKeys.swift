@@ -7,7 +7,7 @@ enum AnswerKey: String, FileKey {
 
   static let schemaName = "answer"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .status: .whole(200...599)
     case .reason: .text
@@ -38,7 +38,7 @@ enum AgoKey: String, FileKey {
   static let schemaName = "ago"
   static let required = [ago]
 
-  var shape: FileShape { .duration }
+  var shape: ValueSyntax { .duration }
 
   var about: String { "How long before the push arrived." }
 }
@@ -49,7 +49,7 @@ enum DelayKey: String, FileKey {
 
   static let schemaName = "delay"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .fixed: .duration
     case .uniform: .map(UniformKey.self)
@@ -73,7 +73,7 @@ enum UniformKey: String, FileKey {
   static let schemaName = "uniform"
   static let required = [min, max]
 
-  var shape: FileShape { .duration }
+  var shape: ValueSyntax { .duration }
 
   var about: String {
     switch self {
@@ -90,7 +90,7 @@ enum LognormalKey: String, FileKey {
   static let schemaName = "lognormal"
   static let required = [median, sigma, max]
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .median, .max: .duration
     case .sigma: .number
@@ -113,7 +113,7 @@ enum HoldKey: String, FileKey {
 
   static let schemaName = "hold"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .length: .duration
     case .endWith: .word(Action.Ending.allCases.map(\.rawValue))
@@ -134,7 +134,7 @@ enum LossKey: String, FileKey {
 
   static let schemaName = "loss"
 
-  var shape: FileShape { .word(endings.map(\.rawValue)) }
+  var shape: ValueSyntax { .word(endings.map(\.rawValue)) }
 
   var about: String { "How the stream ends for the client. Default: it stays open." }
 
@@ -154,7 +154,7 @@ enum ResetKey: String, FileKey {
 
   static let schemaName = "reset"
 
-  var shape: FileShape { .either(.word(HTTP2ErrorCode.names), .whole(0...Int(UInt32.max))) }
+  var shape: ValueSyntax { .either(.word(HTTP2ErrorCode.names), .whole(0...Int(UInt32.max))) }
 
   var about: String { "Error code of RFC 9113; INTERNAL_ERROR, if absent." }
 }
@@ -165,7 +165,7 @@ enum ConnectionResetKey: String, FileKey {
 
   static let schemaName = "connection_reset"
 
-  var shape: FileShape { .flag }
+  var shape: ValueSyntax { .flag }
 
   var about: String { "Whether the push is accepted first; false, if absent." }
 }
@@ -179,7 +179,7 @@ enum GoAwayKey: String, FileKey {
 
   static let schemaName = "goaway"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .code: ResetKey.code.shape
     case .lastStream: .word(Action.LastStream.allCases.map(\.rawValue))
@@ -208,7 +208,7 @@ enum DrainKey: String, FileKey {
   static let schemaName = "drain"
   static let required = [length]
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .length: .duration
     case .respond: .map(AnswerKey.self)
@@ -230,7 +230,7 @@ enum DribbleKey: String, FileKey {
   static let schemaName = "dribble"
   static let required = [chunks, over]
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .chunks: .whole(2...1000)
     case .over: .duration
@@ -252,7 +252,7 @@ enum DropHeaderKey: String, FileKey {
   static let schemaName = "drop_header"
   static let required = [name]
 
-  var shape: FileShape { .text }
+  var shape: ValueSyntax { .text }
 
   var about: String { "The header field to remove from the response." }
 }
@@ -264,7 +264,7 @@ enum ChangeIDKey: String, FileKey {
   static let schemaName = "change_id"
   static let required = [to]
 
-  var shape: FileShape { .word(Action.IDChange.allCases.map(\.rawValue)) }
+  var shape: ValueSyntax { .word(Action.IDChange.allCases.map(\.rawValue)) }
 
   var about: String { "How to change apns-id in the response." }
 }
@@ -275,7 +275,7 @@ enum TimeKey: String, FileKey {
 
   static let schemaName = "time"
 
-  var shape: FileShape { .duration }
+  var shape: ValueSyntax { .duration }
 
   var about: String { "How long; for ever, if absent." }
 }
@@ -290,7 +290,7 @@ enum SettingsKey: String, FileKey {
 
   static let schemaName = "settings"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .maxConcurrentStreams, .maxHeaderListSize: .whole(0...Int(UInt32.max))
     case .initialWindowSize: .whole(0...Int(Int32.max))
@@ -317,7 +317,7 @@ enum AlertKey: String, FileKey {
 
   static let schemaName = "alert"
 
-  var shape: FileShape { .either(.word(TLSAlert.names), .whole(0...255)) }
+  var shape: ValueSyntax { .either(.word(TLSAlert.names), .whole(0...255)) }
 
   var about: String { "The name of the alert in RFC 8446. Default: handshake_failure." }
 }
@@ -329,7 +329,7 @@ enum CertificateKey: String, FileKey {
   static let schemaName = "certificate"
   static let required = [use]
 
-  var shape: FileShape { .word(Action.BadCertificate.allCases.map(\.rawValue)) }
+  var shape: ValueSyntax { .word(Action.CertificateDefect.allCases.map(\.rawValue)) }
 
   var about: String { "What is wrong with it." }
 }
@@ -342,7 +342,7 @@ enum SequenceKey: String, FileKey {
   static let schemaName = "sequence"
   static let required = [steps]
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .key: .word(Trigger.Key.counting.map(\.rawValue))
     case .steps: .list(.action)
@@ -367,7 +367,7 @@ enum NoKey: String, FileKey {
   static let schemaName = "nothing"
   static let allCases: [NoKey] = []
 
-  var shape: FileShape { .text }
+  var shape: ValueSyntax { .text }
 
   var about: String { "" }
 }
@@ -383,7 +383,7 @@ extension Action.Name {
     case .resetConnection: ConnectionResetKey.self
     case .goAway: GoAwayKey.self
     case .drain: DrainKey.self
-    case .loseAnswer: LossKey.self
+    case .loseResponse: LossKey.self
     case .dribble: DribbleKey.self
     case .dropHeader: DropHeaderKey.self
     case .changeID: ChangeIDKey.self
@@ -408,7 +408,7 @@ extension Action.Name {
     case .goAway: "GOAWAY."
     case .close: "FIN without GOAWAY."
     case .drain: "Reject all pushes of the connection for a time, then send GOAWAY and close."
-    case .loseAnswer: "Accept the push, but never send the response."
+    case .loseResponse: "Accept the push, but never send the response."
     case .dribble: "Send the response body in parts over a time."
     case .splitBody: "The body in two DATA frames."
     case .truncateBody: "The body cut in its middle."

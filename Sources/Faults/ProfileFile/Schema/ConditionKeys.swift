@@ -18,7 +18,7 @@ enum ConditionKey: String, FileKey {
 
   static let schemaName = "condition"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .deviceToken, .topic, .collapseID, .apnsID, .client, .address, .serverName, .certificate: .match(.text([]))
     case .pushType: .match(.text(PushType.allCases.map(\.text)))
@@ -69,7 +69,7 @@ enum ProviderTokenKey: String, FileKey {
 
   static let schemaName = "provider_token"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .age: .match(.duration)
     case .teamID, .keyID: .match(.text([]))
@@ -95,7 +95,7 @@ enum MatchKey: String, FileKey {
 
   static let schemaName = "match"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .equals, .above, .below: .scalar
     case .prefix, .glob: .text

@@ -8,7 +8,7 @@ enum ProfileKey: String, FileKey {
 
   static let schemaName = "profile"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .name: .name
     case .summary: .text
@@ -47,7 +47,7 @@ enum ParameterKey: String, FileKey {
 
   static let schemaName = "parameter"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .type: .word(Profile.Parameter.Kind.allCases.map(\.rawValue))
     case .defaultValue, .min, .max: .scalar
@@ -73,7 +73,7 @@ enum LimitsKey: String, FileKey {
 
   static let schemaName = "limits"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .maxActive: .whole(1...Int.max)
     case .maxHold: .duration
@@ -95,7 +95,7 @@ enum StopKey: String, FileKey {
   static let schemaName = "stop"
   static let required = [after]
 
-  var shape: FileShape { .duration }
+  var shape: ValueSyntax { .duration }
 
   var about: String { "How long after its activation." }
 }
@@ -109,10 +109,10 @@ enum RuleKey: String, FileKey {
   static let schemaName = "rule"
   static let required = [action]
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .name: .name
-    case .at: .word(Moment.allCases.map(\.rawValue))
+    case .at: .word(InjectionPoint.allCases.map(\.rawValue))
     case .when: .map(ConditionKey.self)
     case .trigger: .map(TriggerKey.self)
     case .action: .action
@@ -138,6 +138,6 @@ enum RuleKey: String, FileKey {
 
 /// The values of `then`.
 enum Continuation: String, CaseIterable {
-  case goOn = "continue"
+  case continueEvaluation = "continue"
   case stop
 }

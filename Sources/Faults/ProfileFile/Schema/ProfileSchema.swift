@@ -45,7 +45,7 @@ public enum ProfileSchema {
 
 /// The syntax of a value in a profile file. Only the JSON Schema for editors uses it; the parser has its own, more
 /// precise checks.
-indirect enum FileShape: Sendable {
+indirect enum ValueSyntax: Sendable {
   /// Any text.
   case text
   /// A name of lower-case letters, digits and hyphens.
@@ -69,11 +69,11 @@ indirect enum FileShape: Sendable {
   /// A map or list, sent as JSON.
   case json
   /// A list.
-  case list(FileShape)
+  case list(ValueSyntax)
   /// A map with these keys.
   case map(any FileKey.Type)
   /// A map with arbitrary keys.
-  case named(FileShape)
+  case named(ValueSyntax)
   /// A map whose keys are APNs settings.
   case settings
   /// A requirement on a value of the traffic.
@@ -81,7 +81,7 @@ indirect enum FileShape: Sendable {
   /// A map with one action.
   case action
   /// Either of two shapes.
-  case either(FileShape, FileShape)
+  case either(ValueSyntax, ValueSyntax)
 
   /// The kinds of match for a value of the traffic.
   enum Matcher: Hashable, Sendable {
@@ -103,7 +103,7 @@ protocol FileKey: RawRepresentable<String>, CaseIterable, Hashable, Sendable {
   /// The required keys.
   static var required: [Self] { get }
   /// The syntax of the key's value.
-  var shape: FileShape { get }
+  var shape: ValueSyntax { get }
   /// A description of the key in one line.
   var about: String { get }
 }

@@ -53,12 +53,12 @@ struct SchemaWriter {
 
   // MARK: - Shapes
 
-  private mutating func write(_ shape: FileShape, to writer: inout JSONWriter) {
+  private mutating func write(_ shape: ValueSyntax, to writer: inout JSONWriter) {
     writer.object { writeMembers(of: shape, to: &$0) }
   }
 
   /// Writes the members that describe a value into an object that may have other members.
-  private mutating func writeMembers(of shape: FileShape, to writer: inout JSONWriter) {
+  private mutating func writeMembers(of shape: ValueSyntax, to writer: inout JSONWriter) {
     switch shape {
     case .text, .name, .probability, .duration, .flag, .scalar, .time, .number:
       writer.member("$ref", Self.reference(shape.scalarName))
@@ -91,7 +91,7 @@ struct SchemaWriter {
     case .settings: writer.member("$ref", Self.reference("apns"))
     case .match(.text(let words)) where !words.isEmpty:
       writer.member("examples", words)
-      writer.member("$ref", Self.reference(FileShape.Matcher.text([]).name))
+      writer.member("$ref", Self.reference(ValueSyntax.Matcher.text([]).name))
     case .match(let matcher): writer.member("$ref", Self.reference(matcher.name))
     case .action: writer.member("$ref", Self.reference("action"))
     case .either(let one, let other):
@@ -131,9 +131,9 @@ struct SchemaWriter {
             }
           }
           if hasWeight {
-            writer.objectMember(ProfileReading.weight) { writer in
+            writer.objectMember(ProfileParser.weight) { writer in
               writer.member("description", "How likely, in relation to the other weights; 1, if absent.")
-              writer.member("$ref", Self.reference(FileShape.number.scalarName))
+              writer.member("$ref", Self.reference(ValueSyntax.number.scalarName))
             }
           }
         }
@@ -146,7 +146,7 @@ struct SchemaWriter {
 
   /// Writes the definitions of requirements on values.
   func writeMatchers(to writer: inout JSONWriter) {
-    let matchers: [(FileShape.Matcher, forms: [MatchKey])] = [
+    let matchers: [(ValueSyntax.Matcher, forms: [MatchKey])] = [
       (.text([]), Condition.Subject.topic.forms), (.number, Condition.Subject.size.forms),
       (.duration, Condition.Subject.tokenAge.forms), (.json, MatchKey.allCases),
     ]
@@ -182,7 +182,7 @@ struct SchemaWriter {
       writer.member("additionalProperties", false)
       writer.objectMember("properties") { writer in
         for setting in APNSSetting.allCases {
-          writer.objectMember(setting.rawValue) { $0.member("$ref", reference(FileShape.scalar.scalarName)) }
+          writer.objectMember(setting.rawValue) { $0.member("$ref", reference(ValueSyntax.scalar.scalarName)) }
         }
       }
     }
@@ -197,17 +197,17 @@ struct SchemaWriter {
       writer.member("type", "string")
       writer.member("pattern", #"^\$\{[a-z0-9_]{1,64}\}$"#)
     }
-    define(FileShape.text.scalarName) { $0.member("type", "string") }
-    define(FileShape.name.scalarName) { writer in
+    define(ValueSyntax.text.scalarName) { $0.member("type", "string") }
+    define(ValueSyntax.name.scalarName) { writer in
       writer.member("type", "string")
       writer.member("pattern", "^[a-z0-9][a-z0-9-]{0,63}$")
     }
-    define(FileShape.duration.scalarName) { writer in
+    define(ValueSyntax.duration.scalarName) { writer in
       writer.member("type", "string")
       writer.member("pattern", #"^(-?([0-9.]+(ns|us|µs|ms|s|m|h|d))+|\$\{[a-z0-9_]{1,64}\})$"#)
       writer.member("examples", ["500ms", "5s", "1h30m"])
     }
-    define(FileShape.time.scalarName) { writer in
+    define(ValueSyntax.time.scalarName) { writer in
       writer.arrayMember("anyOf") { writer in
         writer.object { writer in
           writer.member("type", "string")
@@ -216,8 +216,8 @@ struct SchemaWriter {
         writer.object { $0.member("$ref", reference(AgoKey.schemaName)) }
       }
     }
-    define(FileShape.scalar.scalarName) { $0.member("type", ["string", "number", "boolean"]) }
-    for (shape, bounds) in [(FileShape.number, nil), (.probability, (0, 1))] as [(FileShape, (Int, Int)?)] {
+    define(ValueSyntax.scalar.scalarName) { $0.member("type", ["string", "number", "boolean"]) }
+    for (shape, bounds) in [(ValueSyntax.number, nil), (.probability, (0, 1))] as [(ValueSyntax, (Int, Int)?)] {
       define(shape.scalarName) { writer in
         writer.arrayMember("anyOf") { writer in
           writer.object { writer in
@@ -229,7 +229,7 @@ struct SchemaWriter {
         }
       }
     }
-    define(FileShape.flag.scalarName) { writer in
+    define(ValueSyntax.flag.scalarName) { writer in
       writer.arrayMember("anyOf") { writer in
         writer.object { $0.member("type", "boolean") }
         writer.object { $0.member("$ref", reference("knob")) }
@@ -238,7 +238,7 @@ struct SchemaWriter {
   }
 }
 
-extension FileShape {
+extension ValueSyntax {
   /// The name of the scalar's definition in the schema.
   fileprivate var scalarName: String {
     switch self {
@@ -254,7 +254,7 @@ extension FileShape {
   }
 }
 
-extension FileShape.Matcher {
+extension ValueSyntax.Matcher {
   /// The name of the definition in the schema.
   fileprivate var name: String {
     switch self {

@@ -11,7 +11,7 @@ enum TriggerKey: String, FileKey {
 
   static let schemaName = "trigger"
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .probability: .either(.probability, .map(ProbabilityKey.self))
     case .drawPer: .word(Trigger.Key.allCases.map(\.rawValue))
@@ -60,7 +60,7 @@ enum ProbabilityKey: String, FileKey {
   static let schemaName = "probability"
   static let required = [ramp]
 
-  var shape: FileShape { .map(RampKey.self) }
+  var shape: ValueSyntax { .map(RampKey.self) }
 
   var about: String { "From one probability to another." }
 }
@@ -72,7 +72,7 @@ enum RampKey: String, FileKey {
   static let schemaName = "ramp"
   static let required = [to, over]
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .from, .to: .probability
     case .over: .duration
@@ -95,7 +95,7 @@ enum RateKey: String, FileKey {
   static let schemaName = "rate"
   static let required = [limit]
 
-  var shape: FileShape {
+  var shape: ValueSyntax {
     switch self {
     case .limit, .burst: .number
     case .per: .duration
@@ -121,7 +121,7 @@ enum WindowKey: String, FileKey {
 
   static let schemaName = "window"
 
-  var shape: FileShape { .duration }
+  var shape: ValueSyntax { .duration }
 
   var about: String {
     switch self {

@@ -16,7 +16,7 @@ extension Action {
       writer.array { writer in
         for choice in choices {
           writer.object { writer in
-            writer.numberMember(ProfileReading.weight, choice.weight)
+            writer.numberMember(ProfileParser.weight, choice.weight)
             choice.action.writeMember(to: &writer)
           }
         }
@@ -39,7 +39,7 @@ extension Action {
     case .drain(let length, let answer):
       writer.member(DrainKey.length.rawValue, length)
       writer.objectMember(DrainKey.respond.rawValue, answer.writeFields)
-    case .loseAnswer(let ending): writer.member(LossKey.endWith.rawValue, ending.rawValue)
+    case .loseResponse(let ending): writer.member(LossKey.endWith.rawValue, ending.rawValue)
     case .dribble(let chunks, let over):
       writer.member(DribbleKey.chunks.rawValue, chunks)
       writer.member(DribbleKey.over.rawValue, over)
@@ -69,13 +69,13 @@ extension Action {
 extension Action.Answer {
   fileprivate func writeFields(to writer: inout JSONWriter) {
     writer.member(AnswerKey.status.rawValue, status)
-    if reason != nil || body == nil && Self.usualReason(of: status) != nil {
+    if reason != nil || body == nil && Self.defaultReason(of: status) != nil {
       writer.member(AnswerKey.reason.rawValue, reason)
     }
     switch timestamp {
     case .relative(.zero): break
     case .relative(let duration): writer.member(AnswerKey.timestamp.rawValue, duration)
-    case .absolute(let time): writer.member(AnswerKey.timestamp.rawValue, WrittenTime.text(time) ?? "now")
+    case .absolute(let time): writer.member(AnswerKey.timestamp.rawValue, TimestampFormat.text(time) ?? "now")
     }
     if !headers.isEmpty {
       writer.objectMember(AnswerKey.headers.rawValue) { writer in
@@ -83,7 +83,7 @@ extension Action.Answer {
       }
     }
     if let body { writer.member(AnswerKey.body.rawValue, String(decoding: body, as: UTF8.self)) }
-    if latches { writer.member(AnswerKey.latch.rawValue, true) }
+    if repeatsUntilUpdateInterval { writer.member(AnswerKey.latch.rawValue, true) }
     if reality != .real { writer.member(AnswerKey.unreal.rawValue, true) }
   }
 }
@@ -107,17 +107,17 @@ extension Action.Delay {
   }
 }
 
-extension Action.GoAwayOrder {
+extension Action.GoAwayParameters {
   fileprivate func writeFields(to writer: inout JSONWriter) {
     writer.errorCodeMember(GoAwayKey.code.rawValue, code)
     writer.member(GoAwayKey.lastStream.rawValue, lastStream.rawValue)
     if !debugData.isEmpty { writer.member(GoAwayKey.debug.rawValue, debugData) }
     if twice { writer.member(GoAwayKey.twice.rawValue, true) }
-    writer.member(GoAwayKey.closeAfter.rawValue, closeAfter.map(WrittenDuration.text) ?? Action.Standard.never)
+    writer.member(GoAwayKey.closeAfter.rawValue, closeAfter.map(DurationFormat.text) ?? Action.Standard.never)
   }
 }
 
-extension Action.SettingsOrder {
+extension Action.SettingsParameters {
   fileprivate func writeFields(to writer: inout JSONWriter) {
     let values: [(SettingsKey, UInt32?)] = [
       (.maxConcurrentStreams, maxConcurrentStreams), (.initialWindowSize, initialWindowSize),

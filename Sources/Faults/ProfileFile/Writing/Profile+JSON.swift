@@ -77,7 +77,7 @@ extension Rule {
   public func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
     writer.object { writer in
       writer.member(RuleKey.name.rawValue, name)
-      writer.member(RuleKey.at.rawValue, moment.rawValue)
+      writer.member(RuleKey.at.rawValue, injectionPoint.rawValue)
       if condition != Condition() {
         writer.name(RuleKey.when.rawValue)
         condition.write(to: &writer)
@@ -89,7 +89,7 @@ extension Rule {
       writer.name(RuleKey.action.rawValue)
       action.write(to: &writer)
       if let continues {
-        writer.member(RuleKey.then.rawValue, (continues ? Continuation.goOn : .stop).rawValue)
+        writer.member(RuleKey.then.rawValue, (continues ? Continuation.continueEvaluation : .stop).rawValue)
       }
       if stage != .afterValidation { writer.member(RuleKey.stage.rawValue, stage.rawValue) }
       members(&writer)
@@ -99,7 +99,7 @@ extension Rule {
 
 extension JSONWriter {
   /// Writes a member with a duration.
-  mutating func member(_ name: String, _ duration: Duration) { member(name, WrittenDuration.text(duration)) }
+  mutating func member(_ name: String, _ duration: Duration) { member(name, DurationFormat.text(duration)) }
 
   /// Writes a member with a number, without a fraction if it is whole.
   mutating func numberMember(_ name: String, _ value: Double) {

@@ -1,0 +1,161 @@
+internal import HTTPMessage
+
+/// A cache of one connection's latest provider tokens and their verification results, keyed by their exact bytes.
+/// Valid tokens are cached so that a push needs no signature check, invalid ones so that a flood of them does not
+/// cause any either.
+///
+/// A connection may begin with tokens that were accepted on other connections; `learn(from:)` collects them.
+package struct ProviderTokenCache: Sendable {
+  /// The inputs of the verification other than the token. A change discards all entries.
+  struct Basis: Sendable, Equatable {
+    var keys: UInt64
+    var mode: RuleMode
+    var environment: PushEnvironment
+  }
+
+  private struct Entry {
+    var authorization: [UInt8]
+    var token: ProviderToken
+
+    func matches(_ bytes: UnsafeRawBufferPointer) -> Bool {
+      authorization.withUnsafeBytes { $0.equals(bytes) }
+    }
+  }
+
+  private var entries: [Entry] = []
+  private var basis: Basis?
+  // The index of the entry added or found last.
+  private var latest = 0
+  /// The token that last passed all checks of the credential. If it is used again, only its age and the update
+  /// latch can change the result.
+  private(set) var current: ProviderToken?
+
+  /// The maximum number of entries, and the maximum size of one in bytes: 33 KiB in total.
+  private static let capacity = 8
+  private static let sizeLimit = JSONWebToken.sizeLimit + 16
+
+  /// Creates an empty cache.
+  package init() {}
+
+  /// Discards all entries if they were verified on another basis.
+  mutating func rest(on basis: Basis) {
+    if self.basis == basis { return }
+    self = ProviderTokenCache()
+    self.basis = basis
+  }
+
+  /// Returns the cached result for a value of `authorization`.
+  mutating func find(_ authorization: UnsafeRawBufferPointer) -> ProviderToken? {
+    if latest < entries.count, entries[latest].matches(authorization) { return entries[latest].token }
+    for index in entries.indices where entries[index].matches(authorization) {
+      latest = index
+      return entries[index].token
+    }
+    return nil
+  }
+
+  /// Adds a token, replacing the oldest one that is not current.
+  mutating func remember(_ token: ProviderToken, _ authorization: UnsafeRawBufferPointer) {
+    // A longer token was rejected by its length alone, which is cheap to repeat.
+    guard authorization.count <= Self.sizeLimit else { return }
+    take(Entry(authorization: Array(authorization), token: token))
+  }
+
+  private mutating func take(_ entry: Entry) {
+    if entries.count < Self.capacity {
+      latest = entries.count
+      entries.append(entry)
+    } else {
+      latest = (latest + 1) % Self.capacity
+      if entries[latest].token === current { latest = (latest + 1) % Self.capacity }
+      entries[latest] = entry
+    }
+  }
+
+  /// Records that a token passed all checks of the credential.
+  mutating func accept(_ token: ProviderToken) { current = token }
+
+  /// Adds the token last accepted on a connection, for connections that begin later. Checks that depend on time or
+  /// connection are made again there; only the signature check is skipped.
+  package mutating func learn(from connection: borrowing ConnectionAuthentication) {
+    guard let token = connection.known.current, let basis = connection.known.basis else { return }
+    rest(on: basis)
+    if latest < entries.count, entries[latest].token === token { return }
+    if let known = entries.firstIndex(where: { $0.token === token }) {
+      latest = known
+    } else if let entry = connection.known.entries.first(where: { $0.token === token }) {
+      take(entry)
+    }
+  }
+}
+
+/// Counts the changes of one connection's provider token and latches after too many: rows 7 and 13 of Protocol.md,
+/// section 8.2, with the timing of section 3.2.
+struct TokenUpdates: Sendable {
+  private struct Seen: Equatable {
+    var keyID: String
+    var issuedAt: Int64
+  }
+
+  /// The tokens used on this connection, at most `memory`; the oldest one is replaced.
+  private var seen: [Seen] = []
+  private var oldest = 0
+  /// When a token was last accepted that was not in `seen`.
+  private var lastChange: Int64?
+  /// The number of consecutive changes that were too fast.
+  private(set) var fastChanges = 0
+  private var isLatched = false
+
+  /// Enough for a day with a change every 20 minutes.
+  private static let memory = 72
+
+  /// Returns when the latch opens if it is closed at `now`; otherwise nil.
+  mutating func latchedUntil(now: Int64, interval: Int64) -> Int64? {
+    guard isLatched, let change = lastChangeNotAfter(now) else { return nil }
+    if now &- change < interval { return change.addingReportingOverflow(interval).partialValue }
+    isLatched = false
+    return nil
+  }
+
+  /// Records the token in use.
+  ///
+  /// - Returns: false, with the latch closed, if it is one change too many within `interval`.
+  mutating func admit(keyID: String, issuedAt: Int64, now: Int64, interval: Int64, free: Int) -> Bool {
+    let token = Seen(keyID: keyID, issuedAt: issuedAt)
+    if seen.contains(token) { return true }
+    if let change = lastChangeNotAfter(now), now &- change < interval {
+      guard fastChanges < free else {
+        isLatched = true
+        return false
+      }
+      fastChanges += 1
+    } else {
+      fastChanges = 0
+    }
+    remember(token)
+    lastChange = now
+    return true
+  }
+
+  /// Closes the latch as if a change had been too fast.
+  mutating func latch(now: Int64) {
+    lastChange = now
+    isLatched = true
+  }
+
+  /// Moves a change that is in the future to `now`: a clock that was set back must not block a connection for
+  /// longer than the interval.
+  private mutating func lastChangeNotAfter(_ now: Int64) -> Int64? {
+    if let change = lastChange, change > now { lastChange = now }
+    return lastChange
+  }
+
+  private mutating func remember(_ token: Seen) {
+    if seen.count < Self.memory {
+      seen.append(token)
+    } else {
+      seen[oldest] = token
+      oldest = (oldest + 1) % Self.memory
+    }
+  }
+}

@@ -1,0 +1,97 @@
+internal import Hummingbird
+internal import NIOCore
+internal import NIOHTTPTypes
+
+/// Closes a connection whose client is too slow to send its first request or any request's body, even if it keeps
+/// sending small pieces. For later request heads, the listener's idle timeout applies, which pieces of a head do not
+/// extend.
+final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler {
+  typealias InboundIn = HTTPRequestPart
+  typealias InboundOut = HTTPRequestPart
+  typealias OutboundIn = HTTPResponsePart
+  typealias OutboundOut = HTTPResponsePart
+
+  /// The time limit for the first request. Silent connections would otherwise exclude other clients.
+  private static let beginning = TimeAmount.seconds(10)
+  /// The time limit for the rest of a body whose request is already answered: enough for the client to read the
+  /// response, without accepting unused data for ever.
+  private static let afterAnswer = TimeAmount.seconds(1)
+
+  private let patience: TimeAmount
+  private var deadline: Scheduled<Void>?
+  private var isReceiving = false
+  /// The number of requests whose response is not complete.
+  private var unanswered = 0
+
+  private let connections: AdminConnections
+
+  init(patience: TimeAmount, connections: AdminConnections) {
+    self.patience = patience
+    self.connections = connections
+  }
+
+  func channelActive(context: ChannelHandlerContext) {
+    expect(in: min(patience, Self.beginning), context)
+    context.fireChannelActive()
+  }
+
+  func channelRead(context: ChannelHandlerContext, data: NIOAny) {
+    switch unwrapInboundIn(data) {
+    case .head:
+      if isIdle { connections.removeIdle(context.channel) }
+      unanswered += 1
+      isReceiving = true
+      expect(in: patience, context)
+    case .body: break
+    case .end:
+      isReceiving = false
+      forget()
+      if isIdle { connections.addIdle(context.channel) }
+    }
+    context.fireChannelRead(data)
+  }
+
+  func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
+    if case .end = unwrapOutboundIn(data) {
+      unanswered -= 1
+      if isReceiving, unanswered == 0 { expect(in: Self.afterAnswer, context) }
+    }
+    guard isIdle, case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
+    // The connection is idle only after the response was written: closing it earlier would lose the response.
+    let isWritten = promise ?? context.eventLoop.makePromise()
+    let channel = context.channel
+    isWritten.futureResult.assumeIsolated().whenSuccess { [self] in
+      if isIdle { connections.addIdle(channel) }
+    }
+    context.write(data, promise: isWritten)
+  }
+
+  func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
+    guard event is AdminConnections.CloseIfIdle else { return context.fireUserInboundEventTriggered(event) }
+    if isIdle { context.close(promise: nil) }
+  }
+
+  func channelInactive(context: ChannelHandlerContext) {
+    forget()
+    connections.removeIdle(context.channel)
+    context.fireChannelInactive()
+  }
+
+  func handlerRemoved(context: ChannelHandlerContext) {
+    forget()
+    connections.removeIdle(context.channel)
+  }
+
+  private var isIdle: Bool { unanswered == 0 && !isReceiving }
+
+  private func expect(in time: TimeAmount, _ context: ChannelHandlerContext) {
+    forget()
+    let channel = context.channel
+    deadline = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+  }
+
+  private func forget() {
+    deadline?.cancel()
+    deadline = nil
+  }
+}

@@ -1,0 +1,131 @@
+public import APNSRules
+internal import Synchronization
+
+extension Traffic {
+  /// The facts about a push that the quick evaluation uses, which does not examine its fields.
+  public struct PushSummary: Sendable {
+    /// The key that identifies the push by its content.
+    public let key: PushKey
+    /// Whether APNs would accept the push.
+    public let isAccepted: Bool
+
+    /// Creates a summary of a push.
+    public init(key: PushKey, isAccepted: Bool) {
+      self.key = key
+      self.isAccepted = isAccepted
+    }
+
+    init(_ push: Push) { self.init(key: push.key, isAccepted: push.verdict.isAccepted) }
+  }
+}
+
+/// The reason why the quick evaluation skips a rule.
+enum SkipReason {
+  /// APNs rejects the push, and the rule applies only to accepted pushes.
+  case refused
+  case count
+  case probability
+}
+
+/// Counters of how often a rule was skipped. Atomic, because event loops update them without a lock for nearly every
+/// push.
+final class SkipCounters: Sendable {
+  private let refused = Atomic<Int>(0)
+  private let count = Atomic<Int>(0)
+  private let probability = Atomic<Int>(0)
+
+  func add(_ dismissal: SkipReason) {
+    switch dismissal {
+    case .refused: refused.add(1, ordering: .relaxed)
+    case .count: count.add(1, ordering: .relaxed)
+    case .probability: probability.add(1, ordering: .relaxed)
+    }
+  }
+
+  func reset() {
+    refused.store(0, ordering: .relaxed)
+    count.store(0, ordering: .relaxed)
+    probability.store(0, ordering: .relaxed)
+  }
+
+  /// Returns `told` plus these counts.
+  func added(to told: RuleCounter.Count) -> RuleCounter.Count {
+    var told = told
+    let refused = refused.load(ordering: .relaxed)
+    told.refused += refused
+    told.evaluations += refused
+    for (part, number) in [
+      (TriggerPart.count, count.load(ordering: .relaxed)), (.probability, probability.load(ordering: .relaxed)),
+    ] {
+      told.stops[part.rawValue] += number
+      told.evaluations += number
+    }
+    return told
+  }
+}
+
+extension PreparedRule {
+  /// The result of a rule's quick evaluation.
+  enum QuickEvaluation {
+    case dismissed(SkipReason)
+    /// The rule fires and ends the evaluation.
+    case fires(Injection.Chance)
+    /// The rule needs full evaluation.
+    case unclear
+  }
+
+  /// Returns whether the quick evaluation can skip the rule: it has no condition, and no part of its trigger before
+  /// the probability needs more than the push key and the attempt.
+  static func isPlain(_ rule: Rule) -> Bool {
+    let trigger = rule.trigger
+    return (rule.injectionPoint == .request || rule.injectionPoint == .response) && rule.condition == Condition()
+      && trigger.afterStreams == nil && trigger.window == nil && trigger.overLimit == nil
+      && (!trigger.counts || trigger.countKey == .push)
+  }
+
+  /// Runs the quick evaluation of the rule.
+  ///
+  /// - Parameter attempt: the attempt number of the push, from 1.
+  func impression(
+    _ summary: Traffic.PushSummary, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
+  ) -> QuickEvaluation {
+    guard isPlain else { return .unclear }
+    if refuses(isAccepted: summary.isAccepted) { return .dismissed(.refused) }
+    let probability = rule.trigger.probability?.value(at: now &- activatedAt)
+    var (draw, ordinal) = (Double?.none, 0)
+    if let probability, probability > 0, probability < 1 {
+      guard let key = rule.trigger.drawKey.ofContent(summary.key, identity) else { return .unclear }
+      ordinal = rule.trigger.drawKey == .attempt ? attempt() : 0
+      draw = Draw(draws, key: key, ordinal: ordinal).number
+    }
+    if let probability, draw ?? 0 >= probability { return .dismissed(.probability) }
+    if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .dismissed(.count) }
+    return isQuickEvaluationConclusive
+      ? .fires(Injection.Chance(draw: draw, probability: probability, ordinal: ordinal)) : .unclear
+  }
+}
+
+extension Trigger.Key {
+  /// Returns the key of a draw if it follows from the push key alone; otherwise nil.
+  func ofContent(_ push: PushKey, _ identity: Profile.PushIdentity) -> Draw.Key? {
+    switch self {
+    case .rule: .text("")
+    case .attempt where identity == .content, .push where identity == .content: .push(push)
+    default: nil
+    }
+  }
+}
+
+/// The rules at an injection point that remain after the quick evaluation skipped those before them. It holds no
+/// references, because it is created for every push.
+public struct CandidateRules: Sendable {
+  /// The index of the first remaining rule in the plan.
+  var first = 0
+  /// The number of remaining rules.
+  var count = 0
+  /// The draw with which the first remaining rule fires, if the quick evaluation was conclusive.
+  var chance: Injection.Chance?
+
+  /// Whether no rule does anything.
+  public var isEmpty: Bool { count == 0 }
+}

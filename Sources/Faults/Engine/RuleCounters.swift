@@ -1,0 +1,351 @@
+internal import NIOConcurrencyHelpers
+
+/// The counters of all rules. Thread-safe: one lock, acquired once per decision.
+public final class RuleCounters: Sendable {
+  fileprivate struct State: Sendable {
+    var ruleCounters: [Int: RuleCounter] = [:]
+    /// The keys of the active rules' counters; `order` has them in the order of the plan, ad-hoc rules first.
+    var slots: [Identity: Int] = [:]
+    var order: [Int] = []
+    var nextSlot = 0
+    /// The number of pushes held.
+    var held = 0
+    /// The number of pushes for each magic device token that acts only on the first attempts.
+    var magic = BoundedTable<Int>()
+    /// The counters of each kind of magic device token.
+    var magicTallies: [MagicToken.Code: RuleCounter.Count] = [:]
+    var injections = InjectionCounts()
+  }
+
+  fileprivate struct Identity: Hashable {
+    var profile: String?
+    var name: String
+    /// The index among rules with the same name.
+    var occurrence: Int
+  }
+
+  private let state = NIOLockedValueBox(State())
+
+  /// Creates counters at zero.
+  public init() {}
+
+  // MARK: - Active rules
+
+  /// Keeps the counters of unchanged rules, creates counters for new and changed rules and drops all others.
+  ///
+  /// - Returns: the key of each rule's counters and its skip counters, in the order of `rules`.
+  func activate(_ rules: [(rule: Rule, profile: String?)]) -> [(slot: Int, skipCounters: SkipCounters)] {
+    state.withLockedValue { state in
+      let earlier = state
+      state.ruleCounters = [:]
+      state.slots = [:]
+      let counters = rules.map { rule, profile in
+        var identity = Identity(profile: profile, name: rule.name, occurrence: 0)
+        while state.slots[identity] != nil { identity.occurrence += 1 }
+        let ruleCounter: RuleCounter
+        let slot: Int
+        if let known = earlier.slots[identity], let same = earlier.ruleCounters[known], same.rule == rule {
+          (slot, ruleCounter) = (known, same)
+        } else {
+          (slot, ruleCounter) = (state.nextSlot, RuleCounter(rule, profile: profile))
+          state.nextSlot += 1
+        }
+        state.ruleCounters[slot] = ruleCounter
+        state.slots[identity] = slot
+        return (slot: slot, skipCounters: ruleCounter.skipCounters)
+      }
+      state.order = counters.map(\.slot)
+      return counters
+    }
+  }
+
+  /// Resets all counters except those of the pushes currently held.
+  public func reset() {
+    state.withLockedValue { state in
+      for slot in state.order { state.ruleCounters[slot]?.reset() }
+      state.magic = BoundedTable()
+      state.magicTallies = [:]
+    }
+  }
+
+  /// Releases a push that an injection held. Call this once for each injection with `holds`.
+  public func release(_ injection: Injection) {
+    guard injection.holds else { return }
+    state.withLockedValue { state in
+      state.held = max(0, state.held - 1)
+      guard let slot = injection.slot, let active = state.ruleCounters[slot]?.active else { return }
+      state.ruleCounters[slot]?.active = max(0, active - 1)
+    }
+  }
+
+  /// The number of pushes currently held.
+  public var held: Int { state.withLockedValue { $0.held } }
+
+  // MARK: - Deciding
+
+  /// Counts the firing of a rule that the quick evaluation found to fire.
+  ///
+  /// - Returns: false if a newer plan has removed the rule.
+  func fire(_ injection: Injection) -> Bool {
+    state.withLockedValue { state in
+      guard let slot = injection.slot, let place = state.ruleCounters.index(forKey: slot) else { return false }
+      state.ruleCounters.values[place].countFiring()
+      state.note(injection, at: place)
+      return true
+    }
+  }
+
+  /// Settles evaluated rules in order until one of them ends the evaluation; then applies the magic device token.
+  func settle(
+    _ evaluations: [(rule: PreparedRule, look: RuleEvaluation)], magic: MagicToken?, in plan: FaultPlan,
+    _ context: inout EvaluationContext
+  ) -> Decision {
+    state.withLockedValue { state in
+      var decision = Decision()
+      for (rule, look) in evaluations {
+        // Without counters, the rule was removed by a newer plan.
+        guard let place = state.ruleCounters.index(forKey: rule.slot),
+          let injection = state.ruleCounters.values[place].settle(look, of: rule, in: plan, &context, held: state.held)
+        else { continue }
+        if injection.holds { state.held += 1 }
+        state.note(injection, at: place)
+        decision.take(injection)
+        if decision.outcome != nil { return decision }
+      }
+      if let magic, let injection = state.fire(magic, in: plan, &context) {
+        if injection.holds { state.held += 1 }
+        _ = state.injections.add(injection)
+        decision.take(injection)
+      }
+      return decision
+    }
+  }
+
+  // MARK: - Explanations
+
+  /// Returns what happened to a rule's traffic; nil if no such rule is active. Ad-hoc rules take precedence over
+  /// those of the profile. The rules of magic device tokens, such as `magic-4100`, are always found.
+  public func explain(_ rule: String) -> RuleExplanation? {
+    if let code = MagicToken.Code.allCases.first(where: { MagicToken.make(code: $0).rule == rule }) {
+      let count = state.withLockedValue { $0.magicTallies[code] } ?? RuleCounter.Count()
+      return RuleExplanation(Rule(code), profile: nil, count: count, active: 0)
+    }
+    return explanations { $0.rule.name == rule }.first
+  }
+
+  /// What happened to the traffic of each rule, ad-hoc rules first, each kind in evaluation order.
+  public var explanations: [RuleExplanation] { explanations { _ in true } }
+
+  private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {
+    // Copy only the counts out of the lock: copying a whole `RuleCounter` would make the next decision copy its tables.
+    let told = state.withLockedValue { state in
+      state.order.compactMap { state.ruleCounters[$0] }.filter(isWanted).map {
+        ($0.rule, $0.profile, $0.told, $0.active)
+      }
+    }
+    return told.map(RuleExplanation.init)
+  }
+
+  /// The number of injections per rule and action since the server started, unaffected by resets and profile
+  /// changes. The first 200 combinations are counted separately, all others under the name `other`.
+  public var injections: [(rule: String, action: Action.Name, count: Int)] {
+    state.withLockedValue { $0.injections.all }
+      .map { (rule: $0.key.rule, action: $0.key.action, count: $0.count) }
+      .sorted { ($0.rule, $0.action.rawValue) < ($1.rule, $1.action.rawValue) }
+  }
+
+  /// The number of keys that all tables keep.
+  var remembered: Int {
+    state.withLockedValue { state in state.ruleCounters.values.reduce(state.magic.count) { $0 + $1.remembered } }
+  }
+}
+
+extension RuleCounters.State {
+  /// Counts an injection in the totals since the server started.
+  ///
+  /// - Parameter place: the index of the rule's tally.
+  fileprivate mutating func note(_ injection: Injection, at place: Dictionary<Int, RuleCounter>.Index) {
+    ruleCounters.values[place].note(injection, among: &injections)
+  }
+
+  fileprivate mutating func fire(
+    _ token: MagicToken, in plan: FaultPlan, _ context: inout EvaluationContext
+  ) -> Injection? {
+    magicTallies[token.code, default: RuleCounter.Count()].evaluations &+= 1
+    if let first = token.firstAttempts {
+      let key = context.hash(of: .deviceToken)
+      let count = (magic[key] ?? 0) &+ 1
+      magic[key] = count
+      if count > first { return stop(token, by: .count) }
+    }
+    let injection = token.injection(within: plan.profile.limits)
+    if injection.holds, held >= plan.profile.limits.maxActive { return stop(token, by: .profileMaxActive) }
+    magicTallies[token.code]?.fired &+= 1
+    return injection
+  }
+
+  private mutating func stop(_ token: MagicToken, by part: TriggerPart) -> Injection? {
+    magicTallies[token.code]?.stops[part.rawValue] &+= 1
+    return nil
+  }
+}
+
+extension Decision {
+  fileprivate mutating func take(_ injection: Injection) {
+    if injection.continues { additions.append(injection) } else { outcome = injection }
+  }
+}
+
+extension Rule {
+  /// Creates the rule for one kind of magic device token, with only what an explanation needs.
+  fileprivate init(_ code: MagicToken.Code) {
+    self.init(name: MagicToken.make(code: code).rule, action: .pass)
+  }
+}
+
+/// The counters of one rule. Protected by the lock of `RuleCounters`.
+struct RuleCounter {
+  let rule: Rule
+  let profile: String?
+  private var count = Count()
+  /// The last action and its index in `InjectionCounts`, which saves a lookup by name.
+  private var countedAt: (action: Action.Name, place: Int)?
+  /// The counters that event loops update without the lock.
+  let skipCounters: SkipCounters
+  /// The number of pushes that the rule currently holds.
+  var active = 0
+
+  private var matched = BoundedTable<Int>()
+  private var injected = BoundedTable<Int>()
+  private var buckets = RateBuckets()
+  private var positions = BoundedTable<Int>()
+  private var openings = BoundedTable<Int64>()
+
+  /// The counts that an explanation shows.
+  struct Count {
+    var evaluations = 0
+    var fired = 0
+    var refused = 0
+    /// For each test, the number of times it was the first to fail.
+    var misses: [Int] = []
+    var seen: [ObservedValues] = []
+    var excepted = 0
+    /// For each part of the trigger, the number of times it prevented firing.
+    var stops = [Int](repeating: 0, count: TriggerPart.allCases.count)
+  }
+
+  init(_ rule: Rule, profile: String?, skipCounters: SkipCounters = SkipCounters()) {
+    self.rule = rule
+    self.profile = profile
+    self.skipCounters = skipCounters
+    count.misses = [Int](repeating: 0, count: rule.condition.tests.count)
+    count.seen = [ObservedValues](repeating: ObservedValues(), count: rule.condition.tests.count)
+  }
+
+  /// Resets all counters except the number of held pushes.
+  mutating func reset() {
+    let active = active
+    skipCounters.reset()
+    self = RuleCounter(rule, profile: profile, skipCounters: skipCounters)
+    self.active = active
+  }
+
+  /// All counts, including those of `skipCounters`.
+  var told: Count { skipCounters.added(to: count) }
+
+  /// The number of keys that all tables keep.
+  var remembered: Int {
+    matched.count + injected.count + buckets.count + positions.count + openings.count
+  }
+
+  /// Counts an injection of the rule in the totals.
+  mutating func note(_ injection: Injection, among injections: inout InjectionCounts) {
+    if let countedAt, countedAt.action == injection.action.name {
+      injections.add(at: countedAt.place)
+    } else {
+      countedAt = (injection.action.name, injections.add(injection))
+    }
+  }
+
+  /// Counts that the rule fired.
+  mutating func countFiring() {
+    count.evaluations &+= 1
+    count.fired &+= 1
+  }
+
+  /// Counts the result of an evaluation and returns the injection; nil if the rule does not fire.
+  mutating func settle(
+    _ look: RuleEvaluation, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext, held: Int
+  ) -> Injection? {
+    count.evaluations &+= 1
+    switch look {
+    case .refused: count.refused &+= 1
+    case .missed(.exception): count.excepted &+= 1
+    case .missed(.test(let index, let seen)):
+      count.misses[index] &+= 1
+      count.seen[index].add(seen, of: rule.condition.tests[index].subject)
+    case .stopped(let part): count.stops[part.rawValue] &+= 1
+    case .met(let candidate):
+      do throws(TriggerPart) {
+        let injection = try fire(candidate, of: prepared, in: plan, &context, held: held)
+        count.fired &+= 1
+        return injection
+      } catch {
+        count.stops[error.rawValue] &+= 1
+      }
+    }
+    return nil
+  }
+
+  private mutating func fire(
+    _ candidate: Candidate, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext, held: Int
+  ) throws(TriggerPart) -> Injection {
+    let trigger = rule.trigger
+    if rule.injectionPoint == .connection {
+      try checkOncePerConnection(on: context.traffic.connection.number, opening: candidate.opening)
+    }
+    // Check the draw before the attempt number, which is counted elsewhere: most pushes end here.
+    if trigger.countKey == .push, trigger.overLimit == nil, context.traffic.push != nil, !candidate.isDrawn {
+      throw .probability
+    }
+    if trigger.counts { try checkCount(candidate, attempt: context.traffic.push?.attempt) }
+    if let rate = trigger.overLimit, buckets.admit(candidate.rateKey, rate: rate, now: candidate.now) {
+      throw .overLimit
+    }
+    if !candidate.isDrawn { throw .probability }
+    let before = trigger.times == nil ? 0 : injected[candidate.countKey] ?? 0
+    if let times = trigger.times, before >= times { throw .times }
+    var resolution = ActionResolution(candidate: candidate, rule: prepared, plan: plan)
+    let action = try resolution.resolve(rule.action, positions, &context)
+    if action.holds {
+      if let limit = trigger.maxActive, active >= limit { throw .maxActive }
+      if held >= plan.profile.limits.maxActive { throw .profileMaxActive }
+      active += 1
+    }
+    for (key, position) in resolution.next { positions[key] = position }
+    if trigger.times != nil { injected[candidate.countKey] = before &+ 1 }
+    return Injection(
+      Injection.RuleEffect(prepared.rule, profile: prepared.profile, doing: action, slot: prepared.slot),
+      Injection.Chance(draw: candidate.draw, probability: candidate.probability, ordinal: candidate.ordinal))
+  }
+
+  private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {
+    let key = connection.hashValue
+    let taken = openings[key]
+    // Set even if unchanged, which marks the connection as recently used.
+    openings[key] = opening
+    if taken == opening { throw .once }
+  }
+
+  private mutating func checkCount(_ candidate: Candidate, attempt: Int?) throws(TriggerPart) {
+    let trigger = rule.trigger
+    let number: Int
+    if trigger.countKey == .push, let attempt {
+      number = attempt
+    } else {
+      number = (matched[candidate.countKey] ?? 0) &+ 1
+      matched[candidate.countKey] = number
+    }
+    if !trigger.lets(number) { throw .count }
+  }
+}

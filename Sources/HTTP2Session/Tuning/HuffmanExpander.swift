@@ -1,0 +1,168 @@
+private import CNghttp2
+private import HTTPMessage
+
+/// Rewrites HEADERS frames so that their Huffman-coded strings become plain literals.
+///
+/// nghttp2 decodes Huffman code four bits at a time, which was a fifth of a push's total cost: for the path, which
+/// differs in each request, and for the provider token, which curl and other clients built on nghttp2 send with
+/// each request. A header block means the same whether its strings are Huffman-coded or not, and produces the same
+/// dynamic table (RFC 7541 sections 4.1 and 5.2). nghttp2 still parses and validates each block.
+///
+/// Unusual frames are passed on unchanged: padded frames, blocks of several frames, and blocks that are invalid or
+/// would become too large.
+///
+/// The sessions of one event loop share an instance. Not Sendable: it is confined to that thread.
+final class HuffmanExpander {
+  private static let maxFrame = IgnoredFrameScanner.headerSize + Int(HTTP2Limits.maxFrameSize)
+  /// The coded sizes of strings that are cached: provider tokens, but not paths, which have 55 bytes.
+  private static let keptSizes = 100...1000
+
+  /// A coded string, and its plain literal including the length prefix.
+  private struct Known {
+    var coded: [UInt8] = []
+    var plain: [UInt8] = []
+  }
+
+  private let code = HuffmanCode.hpack
+  /// The buffer for the rewritten frame. It has capacity for a frame of maximum size plus a copy of another one and
+  /// a string.
+  private let output = UnsafeMutableRawPointer.allocate(
+    byteCount: 2 * maxFrame + HuffmanCode.room(for: maxFrame) + 3, alignment: 16)
+  /// The cache of long strings, indexed by three bits that are random in a signature.
+  @exclusivity(unchecked) private var known = [Known](repeating: Known(), count: 8)
+
+  deinit { output.deallocate() }
+
+  /// Rewrites a frame.
+  ///
+  /// - Parameter frame: a whole HEADERS frame including its frame header.
+  /// - Returns: the replacement, valid until the next call; nil if the frame is to be passed on unchanged.
+  func frame(for frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
+    let flags = frame[4]
+    guard frame.count <= Self.maxFrame, flags & (APNS_FLAG_END_HEADERS | APNS_FLAG_PADDED) == APNS_FLAG_END_HEADERS
+    else { return nil }
+    var block = HeaderBlock(
+      bytes: frame, place: IgnoredFrameScanner.headerSize + (flags & APNS_FLAG_PRIORITY == 0 ? 0 : 5))
+    var copied = 0
+    var written = 0
+    while block.place < frame.count {
+      guard let strings = block.skipNumber() else { return nil }
+      for _ in 0..<strings {
+        let start = block.place
+        guard let string = block.string() else { return nil }
+        guard string.isCoded else { continue }
+        written = copy(frame, copied..<start, to: written)
+        guard let end = write(string.bytes, at: written), end <= Self.maxFrame else { return nil }
+        written = end
+        copied = block.place
+      }
+    }
+    if copied == 0 { return nil }
+    written = copy(frame, copied..<frame.count, to: written)
+    guard written <= Self.maxFrame else { return nil }
+    let length = written - IgnoredFrameScanner.headerSize
+    for place in 0..<3 {
+      output.storeBytes(of: UInt8(truncatingIfNeeded: length >> (16 - 8 * place)), toByteOffset: place, as: UInt8.self)
+    }
+    return UnsafeRawBufferPointer(start: output, count: written)
+  }
+
+  /// - Returns: the end of the copied bytes.
+  private func copy(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to place: Int) -> Int {
+    if let start = bytes.baseAddress {
+      (output + place).copyMemory(from: start + range.lowerBound, byteCount: range.count)
+    }
+    return place + range.count
+  }
+
+  /// Writes a string as a plain literal.
+  ///
+  /// - Returns: the end of the string; nil if it is invalid.
+  private func write(_ coded: UnsafeRawBufferPointer, at place: Int) -> Int? {
+    guard Self.keptSizes.contains(coded.count) else { return decode(coded, at: place) }
+    // The second to last byte, because the last one is padded with ones.
+    let slot = Int(coded[coded.count - 2] & 7)
+    if known[slot].coded.withUnsafeBytes({ $0.equals(coded) }) {
+      return known[slot].plain.withUnsafeBytes { copy($0, 0..<$0.count, to: place) }
+    }
+    guard let end = decode(coded, at: place) else { return nil }
+    let plain = UnsafeRawBufferPointer(start: output + place, count: end - place)
+    known[slot] = Known(coded: Array(coded), plain: Array(plain))
+    return end
+  }
+
+  private func decode(_ coded: UnsafeRawBufferPointer, at place: Int) -> Int? {
+    let start = output + place
+    // The size of the length prefix depends on the decoded length. This estimate is mostly right.
+    let likely = HuffmanCode.room(for: coded.count) < 127 ? 1 : 2
+    guard let count = code.decode(coded, to: start + likely), count <= Int(HTTP2Limits.maxFrameSize) else { return nil }
+    let lengthSize = count < 127 ? 1 : count < 127 + 128 ? 2 : 3
+    if lengthSize != likely { (start + lengthSize).copyMemory(from: start + likely, byteCount: count) }
+    // A prefix of seven bits; if all are set, the rest follows in groups of seven bits, with the eighth bit set in
+    // all but the last (section 5.1).
+    start.storeBytes(of: UInt8(min(count, 127)), as: UInt8.self)
+    let rest = max(0, count - 127)
+    if lengthSize > 1 {
+      let mark: UInt8 = lengthSize == 3 ? 0x80 : 0
+      start.storeBytes(of: UInt8(rest & 0x7f) | mark, toByteOffset: 1, as: UInt8.self)
+    }
+    if lengthSize == 3 { start.storeBytes(of: UInt8(rest >> 7), toByteOffset: 2, as: UInt8.self) }
+    return place + lengthSize + count
+  }
+}
+
+/// Parses the structure of a header block (RFC 7541 section 6) without interpreting it.
+private struct HeaderBlock {
+  let bytes: UnsafeRawBufferPointer
+  /// The position of the next unread byte.
+  var place: Int
+
+  /// Skips the integer that begins a field representation or a table size update.
+  ///
+  /// - Returns: the number of strings that follow; nil if the integer is truncated.
+  mutating func skipNumber() -> Int? {
+    let first = bytes[place]
+    place += 1
+    // An indexed field or a table size update.
+    if first & 0x80 != 0 { return skipRest(of: first, 0x7f) ? 0 : nil }
+    if first & 0xe0 == 0x20 { return skipRest(of: first, 0x1f) ? 0 : nil }
+    let mask: UInt8 = first & 0x40 != 0 ? 0x3f : 0x0f
+    guard skipRest(of: first, mask) else { return nil }
+    // Without an index, the name precedes the value.
+    return first & mask == 0 ? 2 : 1
+  }
+
+  private mutating func skipRest(of first: UInt8, _ mask: UInt8) -> Bool {
+    guard first & mask == mask else { return true }
+    while place < bytes.count {
+      place += 1
+      if bytes[place - 1] & 0x80 == 0 { return true }
+    }
+    return false
+  }
+
+  /// Reads a string.
+  ///
+  /// - Returns: nil if the string extends beyond the end of the block.
+  mutating func string() -> (bytes: UnsafeRawBufferPointer, isCoded: Bool)? {
+    guard place < bytes.count else { return nil }
+    let first = bytes[place]
+    place += 1
+    var length = Int(first & 0x7f)
+    if length == 0x7f {
+      var shift = 0
+      var isLast = false
+      while !isLast {
+        // A longer string does not fit into a frame.
+        guard place < bytes.count, shift <= 14 else { return nil }
+        length += Int(bytes[place] & 0x7f) << shift
+        isLast = bytes[place] & 0x80 == 0
+        shift += 7
+        place += 1
+      }
+    }
+    guard length <= bytes.count - place else { return nil }
+    defer { place += length }
+    return (UnsafeRawBufferPointer(rebasing: bytes[place..<place + length]), first & 0x80 != 0)
+  }
+}

@@ -1,0 +1,223 @@
+internal import NIOConcurrencyHelpers
+internal import Synchronization
+
+/// The changes of an inbox since its listeners were last notified.
+struct InboxChanges: Sendable {
+  /// New records in their current state, in ascending order.
+  var records: [Record] = []
+  /// All records up to this `seq` are in these or earlier changes.
+  var through = 0
+  /// The number of records that arrived and were removed before they could be reported.
+  var missed = 0
+  /// Records up to this `seq` were evicted because of the inbox's limits. Other missed records were removed by
+  /// request.
+  var evictedThrough = 0
+  /// Records that were pending and have ended.
+  var finished: [Record] = []
+  /// Set if the inbox was emptied: no record up to this `seq` is in it any more.
+  var emptiedThrough: Int?
+  /// The names of what was reset together with the inbox.
+  var reset: [String] = []
+  /// Events other than pushes.
+  var notes: [EventNote] = []
+  /// The number of further notes that were dropped because of `noteLimit`.
+  var droppedNotes = 0
+}
+
+/// A receiver of the changes of an inbox.
+protocol InboxListener: AnyObject, Sendable {
+  /// Receives the next changes. Called for one listener after the other, so it must return quickly.
+  func hear(_ news: InboxChanges)
+  /// Called once after the last changes.
+  func inboxDidClose()
+}
+
+/// Notifies listeners of the changes of an inbox, without polling.
+///
+/// Appending a record only signals that there is something new. One task at a time then reads the new records from
+/// the inbox, outside of every lock that a push waits for, and notifies all listeners. Changes that accumulate in
+/// between are reported together, so a burst costs each listener one visit of each new record. Without listeners, a
+/// push costs one relaxed load.
+final class InboxNotifier: Sendable {
+  /// The maximum number of notes that accumulate between two rounds.
+  private static let noteLimit = 4096
+
+  private struct State {
+    var listeners: [ObjectIdentifier: any InboxListener] = [:]
+    /// Every listener was notified of the records up to this `seq`, or was added later.
+    var told = 0
+    var pending = Pending()
+    var isDue = false
+    var isRunning = false
+    var isClosed = false
+  }
+
+  private struct Pending {
+    var finished: [Int] = []
+    var emptiedThrough: Int?
+    var reset: [String] = []
+    var notes: [EventNote] = []
+    var droppedNotes = 0
+  }
+
+  private let state = NIOLockedValueBox(State())
+  private let hasListeners = Atomic<Bool>(false)
+
+  // MARK: - Listeners
+
+  /// Adds a listener. It is notified of all changes that a snapshot taken after this call does not contain, and
+  /// possibly of some that the snapshot contains.
+  ///
+  /// - Returns: false, without adding the listener, after `close`.
+  func add(_ listener: any InboxListener, to inbox: Inbox) -> Bool {
+    state.withLockedValue { state in
+      guard !state.isClosed else { return false }
+      if state.listeners.isEmpty {
+        // An append that does not see this store in time precedes the snapshot, because both take the inbox's lock.
+        hasListeners.store(true, ordering: .relaxed)
+        state.pending = Pending()
+        state.told = max(state.told, inbox.snapshot().lastSeq)
+      }
+      state.listeners[ObjectIdentifier(listener)] = listener
+      return true
+    }
+  }
+
+  /// Removes a listener. A notification that is already under way may still reach it.
+  func remove(_ listener: any InboxListener) {
+    state.withLockedValue { state in
+      state.listeners[ObjectIdentifier(listener)] = nil
+      if state.listeners.isEmpty { hasListeners.store(false, ordering: .relaxed) }
+    }
+  }
+
+  /// Notifies all listeners of the remaining changes, removes them and accepts no new ones.
+  func close(_ inbox: Inbox) {
+    wake(inbox) { state in
+      state.isClosed = true
+      hasListeners.store(false, ordering: .relaxed)
+    }
+  }
+
+  /// The number of listeners.
+  var listenerCount: Int { state.withLockedValue { $0.listeners.count } }
+
+  /// The number of listeners that are waits.
+  var waiterCount: Int { state.withLockedValue { state in state.listeners.values.count { $0 is Waiter } } }
+
+  // MARK: - Notifications
+
+  /// Signals that records were appended.
+  func appended(to inbox: Inbox) {
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    wake(inbox) { _ in }
+  }
+
+  /// Signals that a pending record has ended.
+  func finished(_ seq: Int, in inbox: Inbox) {
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    wake(inbox) { $0.pending.finished.append(seq) }
+  }
+
+  /// Signals that the inbox was emptied.
+  func emptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    wake(inbox) { state in
+      state.pending.emptiedThrough = max(seq, state.pending.emptiedThrough ?? 0)
+      state.pending.finished = []
+      // Merge the scopes of several resets that were not reported yet.
+      for scope in reset where !state.pending.reset.contains(scope) { state.pending.reset.append(scope) }
+    }
+  }
+
+  /// Adds a note, which is reported after the records that arrived before it.
+  func note(_ note: EventNote, in inbox: Inbox) {
+    guard hasListeners.load(ordering: .relaxed) else { return }
+    wake(inbox) { state in
+      if state.pending.notes.count < Self.noteLimit {
+        state.pending.notes.append(note)
+      } else {
+        state.pending.droppedNotes += 1
+      }
+    }
+  }
+
+  private func wake(_ inbox: Inbox, _ change: (inout State) -> Void) {
+    let isAsleep = state.withLockedValue { state in
+      change(&state)
+      state.isDue = true
+      defer { state.isRunning = true }
+      return !state.isRunning
+    }
+    if isAsleep { Task(priority: .high) { await run(inbox) } }
+  }
+
+  private func run(_ inbox: Inbox) async {
+    while let (told, pending) = nextRound() {
+      tell(pending, of: inbox, after: told)
+      await Task.yield()
+    }
+    let left = state.withLockedValue { state in
+      guard state.isClosed else { return [any InboxListener]() }
+      defer { state.listeners = [:] }
+      return Array(state.listeners.values)
+    }
+    for listener in left { listener.inboxDidClose() }
+  }
+
+  private func nextRound() -> (told: Int, Pending)? {
+    state.withLockedValue { state in
+      guard state.isDue else {
+        state.isRunning = false
+        return nil
+      }
+      state.isDue = false
+      defer { state.pending = Pending() }
+      return (state.told, state.pending)
+    }
+  }
+
+  private func tell(_ pending: Pending, of inbox: Inbox, after told: Int) {
+    var told = told
+    if let through = pending.emptiedThrough {
+      tell(InboxChanges(through: told, missed: max(0, through - told), emptiedThrough: through, reset: pending.reset))
+      told = max(told, through)
+    }
+    let end = inbox.snapshot().lastSeq
+    while true {
+      var news = Self.news(of: inbox, after: told)
+      told = news.through
+      if told < end {
+        tell(news)
+        continue
+      }
+      news.finished = pending.finished.compactMap(inbox.record)
+      news.notes = pending.notes
+      news.droppedNotes = pending.droppedNotes
+      return tell(news)
+    }
+  }
+
+  /// Returns some of the records after `seq`. The snapshot is released on return, so that appending rarely has to
+  /// copy the chunk it shares.
+  private static func news(of inbox: Inbox, after seq: Int) -> InboxChanges {
+    let snapshot = inbox.snapshot()
+    var selection = Selection()
+    selection.after = seq
+    var walk = InboxWalk(snapshot, selection)
+    let records = walk.next() ?? []
+    return InboxChanges(
+      records: records, through: max(seq, walk.through), missed: max(0, walk.through - seq - records.count),
+      evictedThrough: snapshot.lastEvicted)
+  }
+
+  /// Notifies all listeners. They are read after the changes, because a listener added later takes a snapshot that
+  /// contains these changes.
+  private func tell(_ news: InboxChanges) {
+    let listeners = state.withLockedValue { state in
+      state.told = max(state.told, news.through, news.emptiedThrough ?? 0)
+      return Array(state.listeners.values)
+    }
+    for listener in listeners { listener.hear(news) }
+  }
+}

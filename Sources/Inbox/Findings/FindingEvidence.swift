@@ -1,0 +1,111 @@
+internal import Notation
+
+/// The evidence for a finding on a record that follows from other records, in compact form. The text is made on
+/// demand.
+struct FindingEvidence: Sendable {
+  /// The facts that prove the finding.
+  enum Proof: Sendable {
+    /// The permanent error.
+    case permanent(answer: String)
+    /// The 410 response, and the nanoseconds since then.
+    case gone(answer: String, after: Int64)
+    /// The temporary error, the nanoseconds until the retry, and the seconds that `retry-after` asked for.
+    case hot(answer: String, after: Int64, asked: Int64?)
+    /// The nanoseconds between the attempts.
+    case steady([Int64])
+    /// The milliseconds since the previous token, and the minimum.
+    case earlyToken(after: Int64, least: Int64)
+    /// The token has the key ID and issue time of another JWT.
+    case sameClaims
+    /// Each of several connections used a token of its own.
+    case tokenForEachConnection
+    /// The nanoseconds since the `ExpiredProviderToken` response.
+    case expired(after: Int64)
+    /// The last stream of the GOAWAY, and the nanoseconds since then.
+    case goAway(lastStream: Int32, after: Int64)
+    /// The value of MAX_CONCURRENT_STREAMS.
+    case excess(limit: UInt32)
+    /// The nanoseconds from the first connection to the last.
+    case connections(within: Int64)
+    /// The push was accepted before.
+    case twice
+    /// No further attempt followed within these milliseconds of the server's clock.
+    case abandoned(after: Int64)
+  }
+
+  let kind: Finding.Kind
+  /// The `seq` of each other record that proves the finding, ascending.
+  let others: [Int]
+  let proof: Proof
+
+  init(_ kind: Finding.Kind, with others: [Int], _ proof: Proof) {
+    self.kind = kind
+    self.others = others
+    self.proof = proof
+  }
+
+  /// Returns the finding on the record that the evidence belongs to.
+  func finding(on record: borrowing Record) -> Finding {
+    Finding(
+      kind, seq: record.seq, evidence: (others + [record.seq]).sorted(), explanation: explanation(record))
+  }
+
+  private func explanation(_ record: borrowing Record) -> String {
+    let first = others.first ?? record.seq
+    switch proof {
+    case .permanent(let answer):
+      return "push \(first) was answered \(answer), and nothing relevant to this response has changed since"
+    case .gone(let answer, let after):
+      return
+        "APNs responded with \(answer) for this device token and topic \(Self.time(after)) earlier, to push \(first)"
+    case .hot(let answer, let after, let asked):
+      let asked = asked.map { ", although retry-after requires \(DurationFormat.text(.seconds($0)))" } ?? ""
+      return "retried \(Self.time(after)) after push \(first) was answered \(answer)\(asked)"
+    case .steady(let delays):
+      let list = delays.map(Self.time).joined(separator: ", ")
+      return "attempt \(others.count + 1) of this push, and the delays between the attempts do not grow: \(list)"
+    case .earlyToken(let after, let least):
+      return
+        "another provider token on this connection \(Self.time(after &* 1_000_000)) after push \(first) had sent the "
+        + "previous one; the minimum is \(DurationFormat.text(.milliseconds(least)))"
+    case .sameClaims:
+      return "another JWT with the kid and iat of the one in push \(first): tokens are generated repeatedly instead of "
+        + "being reused"
+    case .tokenForEachConnection:
+      return "\(others.count + 1) consecutive connections each sent one push with a new provider token"
+    case .expired(let after):
+      return "the provider token that was answered 403 ExpiredProviderToken in push \(first) was used again "
+        + "\(Self.time(after)) later"
+    case .goAway(let lastStream, let after):
+      return
+        "stream \(record.stream) was opened \(Self.time(after)) after a GOAWAY with last stream \(lastStream): "
+        + "it gets no response"
+    case .excess(let limit):
+      return
+        "stream \(record.stream) was one more than the \(limit) open at once that MAX_CONCURRENT_STREAMS allows and the "
+        + "client had acknowledged"
+    case .connections(let within):
+      let host = record.connection.clientHost
+      return "the \(others.count + 1)th connection within \(Self.time(within)) that \(host) closed after one push"
+    case .twice:
+      return
+        "APNs had accepted this push as push \(first), whose response did not arrive; with another apns-id it is a second "
+        + "notification"
+    case .abandoned(let after):
+      let end = record.served.status == nil ? "got no response" : "was answered \(record.answerText)"
+      return "attempt \(record.attempt) \(end), and no further attempt followed within "
+        + DurationFormat.text(.milliseconds(after))
+    }
+  }
+
+  /// Returns a duration in nanoseconds as text, in whole milliseconds if it is at least one.
+  private static func time(_ nanoseconds: Int64) -> String {
+    let milliseconds = nanoseconds / 1_000_000
+    return DurationFormat.text(milliseconds > 0 ? .milliseconds(milliseconds) : .nanoseconds(nanoseconds))
+  }
+}
+
+extension ConnectionFacts {
+  /// The provider's address without its port.
+  var clientHost: String { client.lastIndex(of: ":").map { String(client[..<$0]) } ?? client }
+}

@@ -1,0 +1,114 @@
+internal import APNSRules
+internal import NIOConcurrencyHelpers
+
+/// Analyzes an inbox for findings that depend on several records.
+///
+/// Nothing is analyzed while pushes arrive. On demand, the analysis continues after the last analyzed record, some
+/// thousand records at a time, with a lock of its own that no push waits for. A pending record is analyzed after it
+/// has ended: a retry follows the end of the previous attempt, so the order is then correct.
+final class FindingsAnalyzer: Sendable {
+  fileprivate struct State: Sendable {
+    var findingsState = FindingsState()
+    /// All records up to this `seq` were analyzed or are in `pending`.
+    var through = 0
+    var pending: [(seq: Int, push: PushKey)] = []
+  }
+
+  /// The number of records analyzed in one step.
+  private static let span = 16_384
+
+  private let state = NIOLockedValueBox(State())
+
+  /// Analyzes all new records.
+  func catchUp(with inbox: Inbox, by rulebook: Rulebook) {
+    let interval = rulebook.settings.tokenUpdateInterval.milliseconds
+    while state.withLockedValue({ !$0.takeSome(of: inbox.snapshot(), at: Self.span, interval: interval) }) {}
+  }
+
+  /// Analyzes all new records, unless the record with this `seq` was analyzed already.
+  func catchUp(to seq: Int, with inbox: Inbox, by rulebook: Rulebook) {
+    if state.withLockedValue({ $0.through < seq }) { catchUp(with: inbox, by: rulebook) }
+  }
+
+  /// Returns the evidence for findings on a record, as far as it was analyzed.
+  ///
+  /// - Parameters:
+  ///   - abandonedAfter: The milliseconds without a further attempt after which a push counts as abandoned.
+  ///   - now: The server's clock in milliseconds since 1970; nil without a clock, so that no push counts as
+  ///     abandoned.
+  func evidence(by seq: Int, abandonedAfter: Int64, now: Int64?) -> [FindingEvidence] {
+    state.withLockedValue { state in
+      let evidence = state.findingsState.evidence[seq] ?? []
+      guard let now, let last = state.findingsState.unsettled.attempts[seq], let finishedAt = last.finishedAt,
+        !last.isByOwnClient, now &- finishedAt >= abandonedAfter
+      else { return evidence }
+      return evidence + [FindingEvidence(.abandoned, with: [], .abandoned(after: abandonedAfter))]
+    }
+  }
+
+  /// Returns the `seq` of the last attempt of each push that was neither accepted nor permanently rejected, after
+  /// `seq`, ascending.
+  func unsettled(after seq: Int) -> [Int] {
+    state.withLockedValue { $0.findingsState.unsettled.attempts.keys.filter { $0 > seq } }.sorted()
+  }
+
+  /// The `seq` of each record with evidence, in no order.
+  var seqs: [Int] { state.withLockedValue { Array($0.findingsState.evidence.keys) } }
+
+  /// Resets the analysis after the inbox was emptied through `seq`.
+  func forget(through seq: Int) {
+    state.withLockedValue { state in
+      state = State()
+      state.through = seq
+    }
+  }
+}
+
+extension FindingsAnalyzer.State {
+  /// Analyzes the next records.
+  ///
+  /// - Returns: Whether no records are left.
+  fileprivate mutating func takeSome(of snapshot: InboxSnapshot, at span: Int, interval: Int64) -> Bool {
+    takePending(of: snapshot, interval: interval)
+    // Records evicted before they were analyzed are skipped.
+    through = max(through, snapshot.lastEvicted)
+    var selection = Selection()
+    selection.after = through
+    var taken = 0
+    snapshot.records.forEach(in: selection) { record in
+      if record.outcome == .pending {
+        let push = record.pushKey
+        pending.append((record.seq, push))
+        findingsState.await(record.seq, push)
+      } else {
+        findingsState.take(record, interval: interval)
+      }
+      through = record.seq
+      taken += 1
+      return taken < span
+    }
+    guard taken < span else { return false }
+    through = max(through, snapshot.lastSeq)
+    findingsState.settle()
+    findingsState.prune { snapshot.records.record($0) != nil }
+    return true
+  }
+
+  private mutating func takePending(of snapshot: InboxSnapshot, interval: Int64) {
+    guard !pending.isEmpty else { return }
+    let former = pending
+    pending = []
+    for (seq, push) in former {
+      guard let record = snapshot.records.record(seq) else {
+        findingsState.forget(seq, push)
+        continue
+      }
+      if record.outcome == .pending {
+        pending.append((seq, push))
+      } else {
+        findingsState.endPending(push)
+        findingsState.take(record, interval: interval, wasPending: true)
+      }
+    }
+  }
+}

@@ -1,0 +1,162 @@
+internal import APNSRules
+
+/// The sequence of attempts of each undelivered push, for the findings `retried-permanent`, `hot-retry`,
+/// `no-backoff` and `duplicate`.
+struct PushAttemptHistory: Sendable {
+  private struct Story: Sendable {
+    var last: Attempt
+    /// The `seq` of each attempt that ended; of many, the last ones.
+    var seqs: [Int] = []
+    /// Nanoseconds from each failure that calls for a back-off to the next attempt.
+    var delays: [Int64] = []
+    /// The first attempt that was accepted.
+    var taken: Taken?
+  }
+
+  fileprivate struct Attempt: Sendable {
+    let seq: Int
+    let end: AttemptEnd
+    let endedAt: Int64
+    let answer: String
+    let remedy: Int
+    let retryAfter: Int64?
+    let connection: ObjectIdentifier
+  }
+
+  private struct Taken: Sendable {
+    let seq: Int
+    let id: Int
+  }
+
+  /// The number of pushes in each of two generations, as in the attempt table.
+  private static let limit = AttemptTable.limit
+  /// The maximum number of a push's attempts that are kept as evidence.
+  private static let attemptLimit = 10
+
+  private var stories = GenerationalCache<PushKey, Story>(limit: limit)
+  /// The number of pending attempts of each push that has any.
+  private var pending: [PushKey: Int] = [:]
+
+  /// Whether no push is tracked, so that a push delivered at once need not be looked up.
+  var isEmpty: Bool { stories.isEmpty && pending.isEmpty }
+
+  /// Counts an attempt that is pending and will be passed to `take(_:_:)` when it ends.
+  mutating func await(_ push: PushKey) { pending[push, default: 0] += 1 }
+
+  /// Undoes `await(_:)` for an attempt that has ended or was removed.
+  mutating func endPending(_ push: PushKey) {
+    guard let count = pending[push] else { return }
+    pending[push] = count > 1 ? count - 1 : nil
+  }
+
+  /// Analyzes an attempt that has ended.
+  ///
+  /// - Returns: The findings and the `seq` of the record of each, which may be a later record that was analyzed
+  ///   before.
+  mutating func take(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
+    guard let end = AttemptEnd(record) else { return [] }
+    let former = stories.remove(push).flatMap { story in
+      record.arrivedAt &- story.last.endedAt < FindingThreshold.silence ? story : nil
+    }
+    if let former, record.seq < former.last.seq {
+      // The attempt was pending for so long that the next attempt ended before it.
+      stories.set(push, former)
+      return lateDuplicate(record, former)
+    }
+    var evidence: [(seq: Int, evidence: FindingEvidence)] = []
+    var story = former ?? Story(last: Attempt(record, end))
+    if former != nil, record.arrivedAt >= story.last.endedAt {
+      evidence = judge(record, after: &story).map { (record.seq, $0) }
+    }
+    let id = record.idIdentity
+    if record.accepted {
+      if let taken = story.taken, taken.id != id, !record.isCollapsible {
+        evidence.append((record.seq, FindingEvidence(.duplicate, with: [taken.seq], .twice)))
+      }
+      story.taken = story.taken ?? Taken(seq: record.seq, id: id)
+    }
+    // After delivery, the same push is a new one.
+    if case .delivered = end, pending[push] == nil { return evidence }
+    story.last = Attempt(record, end)
+    story.seqs = story.seqs.suffix(Self.attemptLimit - 1) + [record.seq]
+    stories.set(push, story)
+    return evidence
+  }
+
+  private func lateDuplicate(_ record: borrowing Record, _ story: Story) -> [(seq: Int, evidence: FindingEvidence)] {
+    guard record.accepted, let taken = story.taken, taken.seq > record.seq, taken.id != record.idIdentity,
+      !record.isCollapsible
+    else { return [] }
+    return [(taken.seq, FindingEvidence(.duplicate, with: [record.seq], .twice))]
+  }
+
+  private func judge(_ record: borrowing Record, after story: inout Story) -> [FindingEvidence] {
+    let last = story.last
+    let delay = record.arrivedAt &- last.endedAt
+    var evidence: [FindingEvidence] = []
+    switch last.end {
+    case .delivered, .gone, .unprocessed: return []
+    case .permanent(let remedy):
+      guard remedy.value(of: record) == last.remedy else { return [] }
+      return [FindingEvidence(.retriedPermanent, with: [last.seq], .permanent(answer: last.answer))]
+    case .later:
+      if let asked = last.retryAfter, delay < asked.multipliedReportingOverflow(by: 1_000_000_000).partialValue {
+        evidence.append(
+          FindingEvidence(.hotRetry, with: [last.seq], .hot(answer: last.answer, after: delay, asked: asked)))
+      } else if delay < FindingThreshold.instant, !last.isRetriedOnNewConnection(by: record) {
+        evidence.append(
+          FindingEvidence(.hotRetry, with: [last.seq], .hot(answer: last.answer, after: delay, asked: nil)))
+      }
+    case .lost: break
+    }
+    story.delays = story.delays.suffix(Self.attemptLimit - 1) + [delay]
+    if Self.areSteady(story.delays) {
+      evidence.append(FindingEvidence(.noBackoff, with: story.seqs, .steady(story.delays)))
+    }
+    return evidence
+  }
+
+  /// Returns whether delays do not grow. All delays below `FindingThreshold.instant` count as equal.
+  private static func areSteady(_ delays: [Int64]) -> Bool {
+    let lengths = delays.map { Double(max($0, FindingThreshold.instant)) }
+    guard lengths.count > 1, let first = lengths.first else { return false }
+    if lengths.count < FindingThreshold.manyDelays {
+      let ratio = lengths[1] / first
+      return ratio <= FindingThreshold.sameDelay && ratio >= 1 / FindingThreshold.sameDelay
+    }
+    return !lengths.dropFirst().contains { $0 >= first * FindingThreshold.grownDelay }
+  }
+}
+
+extension PushAttemptHistory.Attempt {
+  fileprivate init(_ record: borrowing Record, _ end: AttemptEnd) {
+    seq = record.seq
+    self.end = end
+    endedAt = record.endedAt
+    answer = record.answerText
+    remedy = if case .permanent(let remedy) = end { remedy.value(of: record) } else { 0 }
+    retryAfter = record.retryAfter
+    connection = ObjectIdentifier(record.connection)
+  }
+
+  /// Whether the provider sent the attempt on another connection, as these two responses require, instead of
+  /// waiting.
+  fileprivate func isRetriedOnNewConnection(by record: borrowing Record) -> Bool {
+    guard ObjectIdentifier(record.connection) != connection else { return false }
+    return answer == "503 Shutdown" || answer == "429 TooManyProviderTokenUpdates"
+  }
+}
+
+extension Record {
+  /// A hash of the push's `apns-id`, compared without case.
+  fileprivate var idIdentity: Int {
+    withID { bytes in
+      var hasher = Hasher()
+      for byte in bytes ?? UnsafeRawBufferPointer(start: nil, count: 0) { hasher.combine(byte | 0x20) }
+      return hasher.finalize()
+    }
+  }
+
+  /// Whether the device replaces an earlier notification with this one (Protocol.md, section 11).
+  fileprivate var isCollapsible: Bool { facts.collapseID != nil }
+}

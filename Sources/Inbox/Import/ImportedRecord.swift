@@ -1,0 +1,326 @@
+internal import APNSRules
+internal import Faults
+internal import HTTPMessage
+internal import Notation
+
+/// The members of a record's JSON; nil for a member that is absent or null.
+///
+/// Members derived from others (`push_key`, `auth.age`, `apns.priority` …) are computed again and not read.
+struct ImportedRecord {
+  var seq: Int?
+  var accepted: Bool?
+  var outcome: Record.Outcome?
+  var listener: Int?
+  var receivedAt: Int64?
+  var finishedAt: Int64?
+  var attempt: Int32?
+  var connection = Connection()
+  var request = Request()
+  var apns = Identity()
+  var auth = Auth()
+  var verdict: Verdict?
+  /// The injection in `fault`, followed by those in its `also`.
+  var injections: [Injection] = []
+  var served = Served()
+  var findings: [String] = []
+
+  struct Connection {
+    var id = ""
+    var stream: Int32 = 0
+    var client = ""
+    var sni: String?
+    var tls = ""
+  }
+
+  struct Request {
+    var method: String?
+    var path: String?
+    var fields: [(name: String, value: String)] = []
+    /// All fields in Base64; nil if `fields` is exact.
+    var fieldBytes: [(name: String, value: String)]?
+    /// The JSON text of the payload.
+    var payload: UnsafeRawBufferPointer?
+    var payloadError: String?
+    /// The body in Base64; nil if `payload` is exact.
+    var bodyBytes: String?
+    var size: Int?
+  }
+
+  struct Identity {
+    var id: String?
+    var origin: String?
+    var topic: String?
+  }
+
+  struct Auth {
+    var kind: String?
+    var teamID: String?
+    var keyID: String?
+    var issuedAt: Int64?
+    var signature: ProviderToken.Signature?
+    var certificate: ProviderCertificate?
+  }
+
+  struct Verdict {
+    var reason: Reason?
+    var passed: [Check] = []
+    var failed: (check: Check, detail: String)?
+  }
+
+  struct Served {
+    var status: Int16?
+    var reason: String?
+    var reset: String?
+    var goAway: WireOutcome.GoAway?
+    var closed: WireOutcome.Closing?
+    var latency: Int64?
+  }
+}
+
+extension ImportedRecord {
+  /// Reads the JSON of a record. Unknown members are ignored.
+  init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "seq": seq = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "accepted": accepted = try json.unlessNull { json throws(JSONText.Problem) in try json.flag() }
+      case "outcome": outcome = try json.word(name)
+      case "listener": listener = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "received_at": receivedAt = try json.time(name)
+      case "finished_at": finishedAt = try json.time(name)
+      case "attempt": attempt = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "connection": connection = try Connection(&json)
+      case "request": request = try Request(&json)
+      case "apns": apns = try Identity(&json)
+      case "auth": auth = try Auth(&json)
+      case "verdict": verdict = try json.unlessNull { json throws(JSONText.Problem) in try Verdict(&json) }
+      case "fault": if !json.readNullIfPresent() { injections = try Injection.told(&json) }
+      case "served": served = try Served(&json)
+      case "findings":
+        try json.list { json throws(JSONText.Problem) in findings.append(try json.string()) }
+      default: break
+      }
+    }
+  }
+}
+
+extension ImportedRecord.Connection {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "id": id = try json.string()
+      case "stream": stream = try json.whole()
+      case "client": client = try json.string()
+      case "sni": sni = try json.text()
+      case "tls": tls = try json.string()
+      default: break
+      }
+    }
+  }
+}
+
+extension ImportedRecord.Request {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "method": method = try json.text()
+      case "path": path = try json.text()
+      case "headers": fields = try json.pairs()
+      case "headers_base64": fieldBytes = try json.pairs()
+      case "payload": payload = try json.verbatim()
+      case "payload_error": payloadError = try json.text()
+      case "body_base64": bodyBytes = try json.text()
+      case "size":
+        try json.object { name, json throws(JSONText.Problem) in
+          if name == "bytes" { size = try json.whole() }
+        }
+      default: break
+      }
+    }
+  }
+}
+
+extension ImportedRecord.Identity {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "id": id = try json.text()
+      case "id_origin": origin = try json.text()
+      case "topic": topic = try json.text()
+      default: break
+      }
+    }
+  }
+}
+
+extension ImportedRecord.Auth {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "kind": kind = try json.text()
+      case "team_id": teamID = try json.text()
+      case "key_id": keyID = try json.text()
+      case "issued_at": issuedAt = try json.time(name)
+      case "signature": signature = try json.word(name)
+      case "certificate": certificate = try ProviderCertificate(&json)
+      default: break
+      }
+    }
+  }
+}
+
+extension ProviderCertificate {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    self.init(
+      subjectUID: nil, topics: [], development: false, production: false, commonName: nil, fingerprint: "")
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "subject_uid": subjectUID = try json.text()
+      case "common_name": commonName = try json.text()
+      case "fingerprint": fingerprint = try json.string()
+      case "topics": try json.list { json throws(JSONText.Problem) in topics.append(try json.string()) }
+      default: break
+      }
+    }
+  }
+}
+
+extension ImportedRecord.Verdict {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "reason":
+        guard let text = try json.text() else { return }
+        reason = Reason(text: text)
+        if reason == nil { throw json.unknown(name, text) }
+      case "checks":
+        try json.list { json throws(JSONText.Problem) in try readCheck(&json) }
+      default: break
+      }
+    }
+  }
+
+  private mutating func readCheck(_ json: inout JSONReader) throws(JSONText.Problem) {
+    var check: Check?
+    var ok = true
+    var detail = ""
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "check":
+        let text = try json.string()
+        check = Check(named: text)
+        if check == nil { throw json.unknown(name, text) }
+      case "ok": ok = try json.flag()
+      case "detail": detail = try json.string()
+      default: break
+      }
+    }
+    guard let check else { throw json.problem("a check without a name") }
+    if ok { passed.append(check) } else { failed = (check, detail) }
+  }
+}
+
+extension Injection {
+  fileprivate static func told(_ json: inout JSONReader) throws(JSONText.Problem) -> [Injection] {
+    var profile: String?
+    var rule = ""
+    var action: Action.Name?
+    var draw: Double?
+    var probability: Double?
+    var ordinal = 0
+    var further: [Injection] = []
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "profile": profile = try json.text()
+      case "rule": rule = try json.string()
+      case "action": action = try json.word(name)
+      case "draw": draw = try json.unlessNull { json throws(JSONText.Problem) in try json.number() }
+      case "p": probability = try json.unlessNull { json throws(JSONText.Problem) in try json.number() }
+      case "ordinal": ordinal = try json.whole()
+      case "also":
+        try json.list { json throws(JSONText.Problem) in further += try Injection.told(&json) }
+      default: break
+      }
+    }
+    guard let action else { throw json.problem("a fault without an action") }
+    let first = Injection(
+      profile: profile, rule: rule, action: action.bare, continues: false, draw: draw, probability: probability,
+      ordinal: ordinal)
+    return [first] + further
+  }
+}
+
+extension ImportedRecord.Served {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "status": status = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
+      case "reason": reason = try json.text()
+      case "reset": reset = try json.text()
+      case "goaway": goAway = try json.unlessNull { json throws(JSONText.Problem) in try WireOutcome.GoAway(&json) }
+      case "closed": closed = try json.word(name)
+      case "latency":
+        guard let text = try json.text() else { return }
+        guard let duration = DurationFormat.duration(text) else { throw json.unknown(name, text) }
+        latency = duration.nanoseconds
+      default: break
+      }
+    }
+  }
+}
+
+extension WireOutcome.GoAway {
+  fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
+    var code = ""
+    var lastStream: Int32 = 0
+    var debugData = ""
+    try json.object { name, json throws(JSONText.Problem) in
+      switch name {
+      case "code": code = try json.string()
+      case "last_stream": lastStream = try json.whole()
+      case "debug": debugData = try json.string()
+      default: break
+      }
+    }
+    self.init(code: code, lastStream: lastStream, debugData: debugData)
+  }
+}
+
+/// The findings of an imported record. They are not computed again, because they depend on data that the export
+/// lacks: machine times, and the identity of provider tokens.
+extension Record {
+  /// Returns the names of the findings as in the record's JSON.
+  func findingNames(by rulebook: Rulebook, in inbox: Inbox?) -> [String] {
+    importedFindingNames ?? findingKinds(by: rulebook, in: inbox).map(\.rawValue)
+  }
+
+  /// The exported findings that this version knows; nil for a record that was not imported.
+  var importedFindings: [Finding.Kind]? { importedFindingNames?.compactMap(Finding.Kind.init) }
+
+  private var importedFindingNames: [String]? {
+    guard head({ $0.marks }).contains(.told) else { return nil }
+    return withBytes(head { $0.importedFindingsRange }) { packed in
+      var names: [String] = []
+      HeaderList.forEachField(in: packed) { name, _ in
+        names.append(String(decoding: packed[name.indices], as: UTF8.self))
+      }
+      return names
+    }
+  }
+
+  /// Returns the exported findings with explanations: specific ones if the finding follows from the record alone,
+  /// else the meaning of the kind.
+  borrowing func findings(told kinds: [Finding.Kind], by rulebook: Rulebook) -> [Finding] {
+    let own = ownFindings(by: rulebook)
+    var findings: [Finding] = []
+    for kind in kinds {
+      let known = own.first { $0.kind == kind }
+      findings.append(
+        known
+          ?? Finding(
+            kind, seq: seq, evidence: [seq],
+            explanation: "\(kind.summary) The export does not contain the evidence."))
+    }
+    return findings
+  }
+}

@@ -1,0 +1,173 @@
+internal import APNSRules
+internal import Notation
+
+/// The attempts of each push, grouped into sequences. A sequence begins with a first attempt and continues while the
+/// same push is sent again, until it is accepted.
+struct RetrySequences: Sendable {
+  /// A single attempt.
+  struct Attempt: Sendable {
+    let seq: Int
+    /// The times when the attempt arrived and when the client could know its end, in monotonic nanoseconds of
+    /// machine time.
+    let arrivedAt: Int64
+    let endedAt: Int64
+    let outcome: Record.Outcome
+
+    init(_ record: borrowing Record) {
+      seq = record.seq
+      arrivedAt = record.arrivedAt
+      endedAt = record.endedAt
+      outcome = record.outcome
+    }
+  }
+
+  /// The attempts of one push in order, at least one.
+  struct Story: Sendable {
+    var attempts: [Attempt]
+
+    /// The time before each retry: from the end of one attempt to the arrival of the next, at least zero.
+    var delays: [Duration] {
+      zip(attempts, attempts.dropFirst()).map { earlier, later in
+        .nanoseconds(max(0, later.arrivedAt &- earlier.endedAt))
+      }
+    }
+  }
+
+  /// All attempts, in order of arrival. Each sequence is a chain through this array; an array per sequence takes
+  /// twice the memory.
+  private var attempts: [Attempt] = []
+  /// For each attempt the position of the previous one in its sequence; -1 for a first attempt.
+  private var earlier: [Int32] = []
+  /// The position of the newest attempt of each sequence, in the order in which the sequences began.
+  private var latest: [Int32] = []
+  /// The newest sequence of each push.
+  private var newest: [PushKey: Int32] = [:]
+  /// The pending attempts by the `seq` of their records: the positions of the attempt and of its sequence.
+  private var pending: [Int: (attempt: Int, story: Int)] = [:]
+
+  /// The sequence at a position returned by `take(_:)`.
+  subscript(position: Int) -> Story {
+    var found: [Attempt] = []
+    var index = latest[position]
+    while index >= 0 {
+      found.append(attempts[Int(index)])
+      index = earlier[Int(index)]
+    }
+    found.reverse()
+    return Story(attempts: found)
+  }
+
+  /// Adds an attempt, or replaces a pending one that has ended.
+  ///
+  /// - Returns: The position of its sequence.
+  mutating func take(_ record: borrowing Record) -> Int {
+    let attempt = Attempt(record)
+    if let known = pending[record.seq] {
+      attempts[known.attempt] = attempt
+      if attempt.outcome != .pending { pending[record.seq] = nil }
+      return known.story
+    }
+    let push = record.pushKey
+    // An inbox in memory has far fewer than 2³¹ records.
+    let index = Int32(truncatingIfNeeded: attempts.count)
+    attempts.append(attempt)
+    let story: Int
+    if record.attempt > 1, let begun = newest[push] {
+      story = Int(begun)
+      earlier.append(latest[story])
+      latest[story] = index
+    } else {
+      story = latest.count
+      earlier.append(-1)
+      latest.append(index)
+      newest[push] = Int32(truncatingIfNeeded: story)
+    }
+    if attempt.outcome == .pending { pending[record.seq] = (Int(index), story) }
+    return story
+  }
+}
+
+/// Evaluates a retry policy.
+struct RetryPolicyEvaluator {
+  typealias Criterion = VerificationReport.Criterion
+  typealias Story = RetrySequences.Story
+
+  let policy: RetryPolicy
+  /// The retry sequences of the pushes concerned, in the order in which they began.
+  let stories: [Story]
+
+  var criteria: [Criterion] {
+    var criteria: [Criterion] = []
+    if let min = policy.min {
+      let worst = stories.min { $0.attempts.count < $1.attempts.count }
+      criteria.append(number("min", "at least \(Self.retries(min))", worst) { $0 >= min })
+    }
+    if let max = policy.max {
+      let worst = stories.max { $0.attempts.count < $1.attempts.count }
+      criteria.append(number("max", "at most \(Self.retries(max))", worst) { $0 <= max })
+    }
+    if let least = policy.minFirstDelay {
+      let worst = retried.min { $0.delays[0] < $1.delays[0] }
+      criteria.append(firstDelay("min_first_delay", "at least \(DurationFormat.text(least))", worst) { $0 >= least })
+    }
+    if let most = policy.maxFirstDelay {
+      let worst = retried.max { $0.delays[0] < $1.delays[0] }
+      criteria.append(firstDelay("max_first_delay", "at most \(DurationFormat.text(most))", worst) { $0 <= most })
+    }
+    if policy.isGrowing { criteria.append(growing) }
+    if let endings = policy.endings { criteria.append(ending(endings)) }
+    return criteria
+  }
+
+  private var retried: [Story] { stories.filter { $0.attempts.count > 1 } }
+
+  private static func retries(_ count: Int) -> String { count == 1 ? "1 retry" : "\(count) retries" }
+
+  private func criterion(_ name: String, _ wanted: String, _ found: String?, _ isMet: Bool, _ hint: String?)
+    -> Criterion
+  {
+    Criterion(
+      name: "retries.\(name)", wanted: wanted, found: stories.isEmpty ? "no push" : found ?? "no retry", isMet: isMet,
+      hint: isMet ? nil : hint)
+  }
+
+  private func number(_ name: String, _ wanted: String, _ worst: Story?, _ isMet: (Int) -> Bool) -> Criterion {
+    let count = worst.map { $0.attempts.count - 1 }
+    return criterion(
+      name, wanted, count.map(Self.retries), count.map(isMet) ?? true,
+      worst.map { ReportText.seqs($0.attempts.map(\.seq)) })
+  }
+
+  private func firstDelay(_ name: String, _ wanted: String, _ worst: Story?, _ isMet: (Duration) -> Bool) -> Criterion {
+    let delay = worst?.delays[0]
+    return criterion(
+      name, wanted, delay.map(DurationFormat.text), delay.map(isMet) ?? true,
+      worst.map { "seq \($0.attempts[1].seq) after seq \($0.attempts[0].seq)" })
+  }
+
+  /// Returns whether each delay is at least a tenth longer than the previous one. Delays that are meant to be equal
+  /// differ by less.
+  private static func grows(_ delays: [Duration]) -> Bool {
+    zip(delays, delays.dropFirst()).allSatisfy { $1 > $0 && $1 * 10 >= $0 * 11 }
+  }
+
+  private var growing: Criterion {
+    let worst = stories.first { !Self.grows($0.delays) }
+    let shown = worst ?? retried.max { $0.attempts.count < $1.attempts.count }
+    let delays = shown.map { story in
+      story.delays.prefix(8).map(DurationFormat.text).joined(separator: ", ") + (story.delays.count > 8 ? ", …" : "")
+    }
+    return criterion(
+      "growing", "each delay a tenth longer than the one before", delays, worst == nil,
+      worst.map { ReportText.seqs($0.attempts.map(\.seq)) })
+  }
+
+  private func ending(_ endings: [Record.Outcome]) -> Criterion {
+    let wrong = stories.compactMap(\.attempts.last).filter { !endings.contains($0.outcome) }
+    let last = wrong.first ?? stories.last?.attempts.last
+    var found = last?.outcome.rawValue
+    if wrong.count > 1 { found = found.map { "\($0), and \(wrong.count - 1) more that are not" } }
+    return criterion(
+      "finally", endings.map(\.rawValue).joinedWithOr, found, wrong.isEmpty, ReportText.seqs(wrong.map(\.seq)))
+  }
+}

@@ -1,0 +1,119 @@
+internal import APNSRules
+internal import Notation
+
+/// Evaluates the counts of a verification: one criterion for each requirement, with the wanted and the found value.
+struct VerificationEvaluator {
+  typealias Criterion = VerificationReport.Criterion
+
+  let ruleCounter: VerificationCounts
+
+  private var verification: Verification { ruleCounter.verification }
+
+  /// Returns the criteria of one expectation.
+  func criteria(of index: Int) -> [Criterion] {
+    let expectation = verification.expectations[index]
+    let count = ruleCounter.counts[index]
+    var criteria: [Criterion] = []
+    if let bounds = expectation.count {
+      criteria.append(
+        Criterion(
+          name: "count",
+          wanted: ([bounds.description] + [expectation.endingWords.joined(separator: ", ")])
+            .filter { !$0.isEmpty }.joined(separator: " ") + (expectation.allowsNone ? ", or none" : ""),
+          found: String(count.seqs.count), isMet: expectation.permits(count.seqs.count)))
+    }
+    if let policy = expectation.retries {
+      let stories = count.stories.map { ruleCounter.retries[$0] }
+      if stories.isEmpty, expectation.needsPush {
+        criteria.append(
+          Criterion(
+            name: "retries", wanted: "at least 1 push", found: "none", isMet: false,
+            hint: "no push matched; set allow_none: true if none are required"))
+      } else {
+        criteria += RetryPolicyEvaluator(policy: policy, stories: stories).criteria
+      }
+    }
+    return criteria
+  }
+
+  /// The criterion that the first pushes arrived in the expected order; nil if no order is expected.
+  var order: Criterion? {
+    guard let order = verification.order else { return nil }
+    let firsts = order.filter { !verification.expectations[$0].allowsNone || !ruleCounter.counts[$0].seqs.isEmpty }
+      .map { (name: verification.expectations[$0].name, seq: ruleCounter.counts[$0].seqs.first) }
+    let isInOrder = zip(firsts, firsts.dropFirst()).allSatisfy { one, other in
+      one.seq.flatMap { first in other.seq.map { first < $0 } } ?? false
+    }
+    let isWhole = firsts.allSatisfy { $0.seq != nil }
+    let came = firsts.filter { $0.seq != nil }.sorted { ($0.seq ?? 0, $0.name) < ($1.seq ?? 0, $1.name) }
+    var found = came.map { "\(ReportText.shortened($0.name)) (seq \($0.seq ?? 0))" }.joined(separator: ", then ")
+    if !isWhole {
+      let missing = firsts.filter { $0.seq == nil }.map { ReportText.shortened($0.name) }.joined(separator: ", ")
+      found += (found.isEmpty ? "" : "; ") + "no \(missing)"
+    }
+    if firsts.isEmpty { found = "no push" }
+    let isShared = Set(came.map(\.seq)).count < came.count
+    return Criterion(
+      name: "order",
+      wanted: order.map { ReportText.shortened(verification.expectations[$0].name) }.joined(separator: ", then "),
+      found: found,
+      isMet: isWhole && isInOrder, hint: isShared ? "one push is the first of two expectations" : nil)
+  }
+
+  /// Returns the criterion that each push matches an expectation; nil if other pushes are allowed.
+  func others(in inbox: Inbox) -> VerificationReport.Others? {
+    guard verification.allowsNoOthers else { return nil }
+    let seqs = ruleCounter.others
+    return VerificationReport.Others(
+      criterion: Criterion(
+        name: "no_others", wanted: "none", found: seqs.isEmpty ? "none" : String(seqs.count), isMet: seqs.isEmpty),
+      seqs: seqs.prefix(VerificationReport.listLimit),
+      lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.oneLineDescription ?? "seq \(seq)" })
+  }
+
+  /// Returns the criterion that the last attempt of each push was accepted or permanently rejected; nil if not
+  /// required.
+  func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
+    guard verification.requiresNothingLost else { return nil }
+    inbox.judge(by: rulebook)
+    let seqs = inbox.analyzer.unsettled(after: verification.after)
+    return VerificationReport.Others(
+      criterion: Criterion(
+        name: "nothing_lost", wanted: "none lost", found: seqs.isEmpty ? "none" : "\(seqs.count) lost",
+        isMet: seqs.isEmpty),
+      seqs: Array(seqs.prefix(VerificationReport.listLimit)),
+      lines: seqs.prefix(3).map { seq in inbox.record(seq: seq)?.oneLineDescription ?? "seq \(seq)" })
+  }
+
+  /// Returns the criterion that there are no refused findings; nil if not required.
+  func findings(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Findings? {
+    guard let refused = verification.refusedFindings else { return nil }
+    var window = Selection()
+    window.after = verification.after
+    let findings = inbox.findings(by: rulebook, in: window).findings.filter { refused.contains($0.kind) }
+    let names = Finding.Kind.allCases.filter(refused.contains).map(\.rawValue)
+    let isAny = refused.count == Finding.Kind.allCases.count
+    return VerificationReport.Findings(
+      criterion: Criterion(
+        name: "no_findings", wanted: isAny ? "none" : "no \(names.joinedWithOr)",
+        found: findings.isEmpty ? "none" : String(findings.count), isMet: findings.isEmpty),
+      findings: Array(findings.prefix(VerificationReport.listLimit)))
+  }
+
+  /// Returns whether all criteria are met.
+  func isMet(in inbox: Inbox, by rulebook: Rulebook) -> Bool {
+    verification.expectations.indices.allSatisfy { criteria(of: $0).allSatisfy(\.isMet) } && order?.isMet != false
+      && others(in: inbox)?.criterion.isMet != false && lost(in: inbox, by: rulebook)?.criterion.isMet != false
+      && findings(in: inbox, by: rulebook)?.criterion.isMet != false
+  }
+}
+
+extension Record {
+  /// A one-line description of the record.
+  fileprivate var oneLineDescription: String {
+    let topic = withTopic { $0.map { String(decoding: $0, as: UTF8.self) } }
+    let answer = served.status.map { String($0) } ?? outcome.rawValue
+    let parts = [topic, text(facts.pushTypeText), deviceToken.map { "to " + $0 }].compactMap(\.self)
+    return "seq \(seq): " + parts.map(ReportText.shortened).joined(separator: " ") + ", \(answer)"
+  }
+}

@@ -1,0 +1,194 @@
+internal import Faults
+internal import Notation
+
+/// The members of an expectation.
+private enum ExpectationKey: String, CaseIterable {
+  case name, match, count, outcome, accepted, status, reason, retries
+  case allowsNone = "allow_none"
+
+  /// The keys that state how a push must end to count.
+  static let endings = [outcome, accepted, status, reason]
+}
+
+/// The members of `count`.
+private enum CountKey: String, CaseIterable {
+  case exactly
+  case least = "at_least"
+  case most = "at_most"
+}
+
+/// The members of `retries`.
+private enum RetriesKey: String, CaseIterable {
+  case min, max
+  case minFirstDelay = "min_first_delay"
+  case maxFirstDelay = "max_first_delay"
+  case growing, finally
+}
+
+extension VerificationParser {
+  /// The largest count that an expectation may state.
+  private static let maxCount = 1_000_000
+
+  /// Parses one expectation.
+  ///
+  /// - Parameter number: The position of the expectation in the list, from 1.
+  mutating func expectation(_ place: Located, number: Int) -> Expectation {
+    var expectation = Expectation(name: "expectation \(number)")
+    guard let members = members(place, what: "an expectation", of: ExpectationKey.self) else { return expectation }
+    if let place = members[.name] { expectation.name = text(place, what: "a name") ?? expectation.name }
+    if let place = members[.match] { match(place, &expectation.selection) }
+    for key in ExpectationKey.endings {
+      guard let place = members[key] else { continue }
+      let words = ending(place, key, &expectation.ending)
+      if !words.isEmpty { expectation.endingWords.append(words.joinedWithOr) }
+    }
+    if let place = members[.allowsNone] { expectation.allowsNone = flag(place) ?? false }
+    if let place = members[.count] {
+      expectation.count = count(place)
+    } else if members[.retries] == nil {
+      expectation.count = CountBounds(least: 1)
+    }
+    if let place = members[.retries] { expectation.retries = retries(place) }
+    return expectation
+  }
+
+  // MARK: - Outcome
+
+  /// Adds conditions on one field.
+  ///
+  /// - Returns: The wanted values as text.
+  private mutating func ending(_ place: Located, _ key: ExpectationKey, _ filter: inout Filter) -> [String] {
+    var words: [String] = []
+    for element in listOrOne(place) where !isFull {
+      guard let word = word(element) else { continue }
+      let term = QueryTerm(name: key.rawValue, value: word)
+      do throws(FilterError) {
+        try filter.add(term, in: context)
+      } catch {
+        fail(element, error)
+      }
+      let value = ReportText.shortened(term.value.text)
+      words.append((term.isNegated ? "not " : "") + (key == .outcome ? value : "\(key.rawValue) \(value)"))
+    }
+    return words
+  }
+
+  /// Returns a scalar in the form used in a query.
+  private mutating func word(_ place: Located) -> String? {
+    switch place.value {
+    case .text(let text), .number(let text): return text
+    case .flag(let flag): return String(flag)
+    case .null:
+      fail(
+        place, "null is not a valid value",
+        hint: "To match pushes without the field, write ! before the name and the value *.")
+    case .list, .object: wrong(place, "a string, a number, true or false")
+    }
+    return nil
+  }
+
+  // MARK: - Match
+
+  private mutating func match(_ place: Located, _ selection: inout Selection) {
+    if case .text(let query) = place.value {
+      do throws(FilterError) {
+        try selection.add(name: "q", value: query, in: context)
+      } catch {
+        fail(place, error)
+      }
+      return
+    }
+    for (name, member) in entries(place, what: "an object of fields, or a query") ?? [] where !isFull {
+      switch name {
+      case "payload":
+        for (pointer, value) in entries(member, what: "an object of JSON pointers and values") ?? []
+        where !isFull {
+          do throws(FilterError) {
+            try selection.filter.add(payload: pointer, equalTo: value.value)
+          } catch {
+            fail(value, error)
+          }
+        }
+      case "headers":
+        for (header, value) in entries(member, what: "an object of header names and values") ?? []
+        where !isFull {
+          add("header." + header, value, &selection)
+        }
+      default: add(name, member, &selection)
+      }
+    }
+  }
+
+  private mutating func add(_ name: String, _ place: Located, _ selection: inout Selection) {
+    let further = ["payload", "headers"]
+    do throws(FilterError) {
+      // Report a misspelt name whatever its value is.
+      let field = name.hasPrefix("!") ? String(name.dropFirst()) : name
+      if !["q", "after", "before"].contains(field) { _ = try FilterSubject(field, further: ["q"] + further) }
+    } catch {
+      return fail(place, error)
+    }
+    for element in listOrOne(place) where !isFull {
+      guard let value = word(element) else { continue }
+      do throws(FilterError) {
+        try selection.add(name: name, value: value, further: further, in: context)
+      } catch {
+        fail(element, error)
+      }
+    }
+  }
+
+  // MARK: - Count
+
+  private mutating func count(_ place: Located) -> CountBounds? {
+    switch place.value {
+    case .object: break
+    case .number: return whole(place, in: 0...Self.maxCount).map { CountBounds(least: $0, most: $0) }
+    default:
+      wrong(place, "a whole number, or an object such as {\"at_least\": 2}")
+      return nil
+    }
+    let before = problems.count
+    guard let members = members(place, what: "a count", of: CountKey.self) else { return nil }
+    func range(_ key: CountKey) -> Int? { members[key].flatMap { whole($0, in: 0...Self.maxCount) } }
+    let (exactly, least, most) = (range(.exactly), range(.least), range(.most))
+    if let place = members[.exactly], members.count > 1 {
+      fail(place, "exactly excludes other bounds", hint: "Omit at_least and at_most.")
+    }
+    if let least, let most, least > most {
+      fail(place, "at_least is larger than at_most", hint: "Swap them, or use exactly.")
+    }
+    if members.isEmpty, problems.count == before {
+      fail(place, "the number is missing", hint: "Specify exactly, at_least or at_most, as in {\"exactly\": 1}.")
+    }
+    return exactly.map { CountBounds(least: $0, most: $0) } ?? CountBounds(least: least ?? 0, most: most)
+  }
+
+  // MARK: - Retries
+
+  private mutating func retries(_ place: Located) -> RetryPolicy? {
+    let before = problems.count
+    guard let members = members(place, what: "a retry policy", of: RetriesKey.self) else { return nil }
+    var policy = RetryPolicy()
+    if let place = members[.min] { policy.min = whole(place, in: 0...Self.maxCount) }
+    if let place = members[.max] { policy.max = whole(place, in: 0...Self.maxCount) }
+    if let place = members[.minFirstDelay] { policy.minFirstDelay = duration(place, most: .seconds(86_400)) }
+    if let place = members[.maxFirstDelay] { policy.maxFirstDelay = duration(place, most: .seconds(86_400)) }
+    if let place = members[.growing] { policy.isGrowing = flag(place) ?? false }
+    if let place = members[.finally] {
+      policy.endings = words(place, of: Record.Outcome.self, what: "outcome")
+    }
+    if let least = policy.min, let most = policy.max, least > most {
+      fail(place, "min is larger than max", hint: "Exchange them.")
+    }
+    if let least = policy.minFirstDelay, let most = policy.maxFirstDelay, least > most {
+      fail(place, "min_first_delay is longer than max_first_delay", hint: "Exchange them.")
+    }
+    if members.isEmpty, problems.count == before {
+      fail(
+        place, "the policy is missing",
+        hint: "Specify one of \(RetriesKey.allCases.map(\.rawValue).joined(separator: ", ")).")
+    }
+    return policy
+  }
+}

@@ -1,0 +1,308 @@
+internal import Faults
+internal import Notation
+
+/// Parses the values of a verification document and collects all problems.
+///
+/// Each method returns nil for an invalid value after adding a problem; the caller continues with the next value, so
+/// that one pass finds all problems.
+struct VerificationParser {
+  /// A value and its position in the document.
+  struct Located {
+    let value: JSONValue
+    /// A JSON pointer.
+    let pointer: String
+
+    /// Returns a value below this one.
+    func member(_ name: String, _ value: JSONValue) -> Located {
+      let name = name.replacing("~", with: "~0").replacing("/", with: "~1")
+      return Located(value: value, pointer: "\(pointer)/\(name)")
+    }
+
+    /// A description of the value's type, for messages.
+    var kind: String {
+      switch value {
+      case .null: "null"
+      case .flag(let flag): String(flag)
+      case .number(let text): "the number \(ReportText.shortened(text))"
+      case .text(let text): "the string \(ReportText.quoted(text))"
+      case .list: "a list"
+      case .object: "an object"
+      }
+    }
+  }
+
+  /// The maximum number of problems that are reported.
+  private static let limit = 50
+
+  var context: FilterContext
+  private(set) var problems: [VerificationProblem] = []
+
+  /// Whether the maximum number of problems is reached. Callers then stop, because each misspelt word is compared
+  /// with all known names.
+  var isFull: Bool { problems.count >= Self.limit }
+
+  init(_ context: FilterContext) { self.context = context }
+
+  // MARK: - Problems
+
+  mutating func fail(_ place: Located, _ message: String, hint: String) { fail(at: place.pointer, message, hint: hint) }
+
+  mutating func fail(at pointer: String, _ message: String, hint: String) {
+    guard !isFull else { return }
+    problems.append(VerificationProblem(pointer: pointer, message: message, hint: hint))
+  }
+
+  mutating func fail(_ place: Located, _ error: FilterError) { fail(place, error.message, hint: error.hint) }
+
+  /// Adds a problem that states the expected value.
+  mutating func wrong(_ place: Located, _ wanted: String) {
+    fail(place, "expected \(wanted), not \(place.kind)", hint: "Change it to \(wanted), or omit it.")
+  }
+
+  // MARK: - Structure
+
+  /// Returns the members of an object. A duplicate name is a problem.
+  mutating func entries(_ place: Located, what: String) -> [(name: String, place: Located)]? {
+    guard case .object(let object) = place.value else {
+      wrong(place, what)
+      return nil
+    }
+    var names: Set<String> = []
+    var entries: [(name: String, place: Located)] = []
+    for (name, value) in object.entries {
+      let member = place.member(name, value)
+      guard names.insert(name).inserted else {
+        fail(member, "\(ReportText.quoted(name)) is specified twice", hint: "Remove one of them.")
+        continue
+      }
+      entries.append((name, member))
+    }
+    return entries
+  }
+
+  /// Returns the members of an object that has known names only; null counts as absent.
+  mutating func members<Key: RawRepresentable<String> & CaseIterable & Hashable>(
+    _ place: Located, what: String, of type: Key.Type = Key.self
+  ) -> [Key: Located]? {
+    guard let entries = entries(place, what: "an object") else { return nil }
+    let names = Key.allCases.map(\.rawValue)
+    var members: [Key: Located] = [:]
+    for (name, member) in entries where !isFull {
+      if let key = Key(rawValue: name) {
+        if member.value != .null { members[key] = member }
+      } else {
+        let guess = Self.guess(name, among: names)
+        fail(
+          member, "\(what) has no \(ReportText.quoted(name))",
+          hint: "\(guess)What there is: \(names.joined(separator: ", ")).")
+      }
+    }
+    return members
+  }
+
+  /// Returns a hint such as `Did you mean topic? `, or an empty string if no name is similar enough.
+  static func guess(_ word: String, among names: [String]) -> String {
+    // Limit the length: a longer word is not a typo, and the comparison takes time.
+    Spelling.nearest(to: String(word.prefix(40)), among: names).map { "Did you mean \($0)? " } ?? ""
+  }
+
+  /// Returns the elements of a list.
+  mutating func list(_ place: Located, what: String) -> [Located]? {
+    guard case .list(let list) = place.value else {
+      wrong(place, what)
+      return nil
+    }
+    return list.elements.enumerated().map { place.member(String($0), $1) }
+  }
+
+  /// Returns the elements of a list, or the single value given instead of a list.
+  mutating func listOrOne(_ place: Located) -> [Located] {
+    guard case .list = place.value else { return [place] }
+    return list(place, what: "a list") ?? []
+  }
+
+  // MARK: - Values
+
+  mutating func text(_ place: Located, what: String) -> String? {
+    guard case .text(let text) = place.value, !text.isEmpty else {
+      wrong(place, what)
+      return nil
+    }
+    return text
+  }
+
+  mutating func flag(_ place: Located) -> Bool? {
+    guard case .flag(let flag) = place.value else {
+      wrong(place, "true or false")
+      return nil
+    }
+    return flag
+  }
+
+  mutating func whole(_ place: Located, in range: ClosedRange<Int>) -> Int? {
+    if case .number(let text) = place.value, let number = Int(text), range.contains(number) { return number }
+    let limits = range.upperBound == .max ? "" : " to \(range.upperBound)"
+    wrong(place, "a whole number from \(range.lowerBound)\(limits)")
+    return nil
+  }
+
+  /// Parses a duration from zero to `most`. The number 0 is allowed; other numbers lack a unit.
+  mutating func duration(_ place: Located, most: Duration) -> Duration? {
+    switch place.value {
+    case .number("0"): return .zero
+    case .number(let text):
+      fail(
+        place, "\(ReportText.shortened(text)) has no unit",
+        hint: "Durations are strings such as \"500ms\" or \"\(ReportText.shortened(text))s\".")
+    case .text(let text):
+      if let duration = DurationFormat.duration(text), duration >= .zero, duration <= most { return duration }
+      fail(
+        place, "\(ReportText.quoted(text)) is not a duration up to \(DurationFormat.text(most))",
+        hint: "It is one such as 500ms, 5s or 2m, at most \(DurationFormat.text(most)).")
+    default: wrong(place, "a duration such as \"5s\"")
+    }
+    return nil
+  }
+
+  /// Parses one of the words of an enumeration, or a list of them.
+  mutating func words<Word: RawRepresentable<String> & CaseIterable & Hashable>(
+    _ place: Located, of type: Word.Type, what: String
+  ) -> [Word]? {
+    let elements = listOrOne(place)
+    let words = elements.compactMap { isFull ? nil : word($0, of: type, what: what) }
+    if elements.isEmpty { fail(place, "the list is empty", hint: "Add at least one, or omit it.") }
+    return words.count == elements.count && !words.isEmpty ? words : nil
+  }
+
+  private mutating func word<Word: RawRepresentable<String> & CaseIterable & Hashable>(
+    _ place: Located, of type: Word.Type, what: String
+  ) -> Word? {
+    let names = Word.allCases.map(\.rawValue)
+    guard case .text(let text) = place.value, let word = Word(rawValue: text) else {
+      var guess = ""
+      if case .text(let text) = place.value { guess = Self.guess(text, among: names) }
+      fail(
+        place, "\(place.kind) is not a \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", ")).")
+      return nil
+    }
+    return word
+  }
+}
+
+extension Verification {
+  /// The maximum number of expectations.
+  static let maxExpectations = 100
+
+  /// Parses a verification document.
+  ///
+  /// - Parameter json: A JSON object; see the documentation of `POST /api/v1/verify`.
+  /// - Throws: `VerificationFailure` with all problems of the document.
+  public init(json: [UInt8], in context: FilterContext = FilterContext()) throws(VerificationFailure) {
+    if let problem = json.withUnsafeBytes({ JSONText.problem(in: $0) }) {
+      throw VerificationFailure(problems: [
+        VerificationProblem(pointer: "", message: "the document is not JSON: \(problem)", hint: "Send an object.")
+      ])
+    }
+    var reading = VerificationParser(context)
+    let verification = reading.verification(VerificationParser.Located(value: JSONValue(json[...]), pointer: ""))
+    guard reading.problems.isEmpty else { throw VerificationFailure(problems: reading.problems) }
+    self = verification
+  }
+}
+
+/// The members of a document.
+private enum DocumentKey: String, CaseIterable {
+  case expect, order
+  case allowsNoOthers = "no_others"
+  case requiresNothingLost = "nothing_lost"
+  case refusedFindings = "no_findings"
+  case timeout, settle, after
+}
+
+extension VerificationParser {
+  /// Parses the whole document. The result is valid only if there are no problems.
+  mutating func verification(_ place: Located) -> Verification {
+    var verification = Verification()
+    guard let members = members(place, what: "a verification", of: DocumentKey.self) else { return verification }
+    if let place = members[.timeout] {
+      verification.timeout = duration(place, most: WaitQuery.maxTimeout) ?? .zero
+    }
+    if let place = members[.settle] { verification.settle = duration(place, most: WaitQuery.maxTimeout) ?? .zero }
+    if let place = members[.settle], verification.settle > verification.timeout {
+      fail(
+        place, "it is longer than the timeout, which is \(DurationFormat.text(verification.timeout))",
+        hint: "Make the timeout longer.")
+    }
+    if let place = members[.after] { verification.after = whole(place, in: 0...Int.max) ?? 0 }
+    // The snapshot is only for conditions on existing records; a wait also counts later ones.
+    if verification.timeout > .zero { context.snapshot = nil }
+    if let place = members[.expect] { verification.expectations = expectations(place) }
+    if let place = members[.order] { verification.order = order(place, among: verification.expectations) }
+    if let place = members[.allowsNoOthers] { verification.allowsNoOthers = flag(place) ?? false }
+    if let place = members[.requiresNothingLost] { verification.requiresNothingLost = flag(place) ?? false }
+    if let place = members[.refusedFindings] { verification.refusedFindings = findings(place) }
+    let criteria: [DocumentKey] = [.expect, .allowsNoOthers, .requiresNothingLost, .refusedFindings]
+    if criteria.allSatisfy({ members[$0] == nil }), problems.isEmpty {
+      fail(
+        place, "there are no expectations",
+        hint: #"Add at least one: {"expect": [{"match": {"topic": "com.example.app"}, "count": {"exactly": 1}}]}."#)
+    }
+    return verification
+  }
+
+  private mutating func expectations(_ place: Located) -> [Expectation] {
+    guard let elements = list(place, what: "a list of expectations") else { return [] }
+    guard elements.count <= Verification.maxExpectations else {
+      fail(
+        place, "there are \(elements.count) expectations",
+        hint: "At most \(Verification.maxExpectations) are allowed in one document.")
+      return []
+    }
+    var expectations: [Expectation] = []
+    for (index, element) in elements.enumerated() {
+      // Keep an invalid expectation with its name, because `order` may refer to it.
+      let expectation = expectation(element, number: index + 1)
+      if expectations.contains(where: { $0.name == expectation.name }) {
+        fail(
+          element, "there is another expectation called \(ReportText.quoted(expectation.name))",
+          hint: "Use unique names.")
+      }
+      expectations.append(expectation)
+    }
+    return expectations
+  }
+
+  private mutating func order(_ place: Located, among expectations: [Expectation]) -> [Int]? {
+    guard let elements = list(place, what: "a list of names") else { return nil }
+    let names = expectations.map(\.name)
+    var order: [Int] = []
+    for element in elements where !isFull {
+      guard let name = text(element, what: "the name of an expectation") else { continue }
+      guard let index = names.firstIndex(of: name) else {
+        let list = names.prefix(20).map(ReportText.shortened).joined(separator: ", ")
+        fail(
+          element, "no expectation is called \(ReportText.quoted(name))",
+          hint: names.isEmpty ? "There is none." : "\(Self.guess(name, among: names))Those that are: \(list).")
+        continue
+      }
+      if order.contains(index) {
+        fail(
+          element, "\(ReportText.quoted(name)) is listed twice",
+          hint: "The order applies to the first push of each; remove one of them.")
+      }
+      order.append(index)
+    }
+    return order.isEmpty ? nil : order
+  }
+
+  private mutating func findings(_ place: Located) -> Set<Finding.Kind>? {
+    switch place.value {
+    case .flag(true): return Set(Finding.Kind.allCases)
+    case .flag(false): return nil
+    case .list: return words(place, of: Finding.Kind.self, what: "finding").map(Set.init)
+    default:
+      wrong(place, "true, or a list of findings")
+      return nil
+    }
+  }
+}

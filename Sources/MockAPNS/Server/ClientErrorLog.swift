@@ -1,0 +1,144 @@
+import Logging
+import NIOConcurrencyHelpers
+import NIOCore
+
+/// Limits how often client errors are logged: a number of times a minute for each host and each kind of error,
+/// because a client that reconnects in a loop would flood the log.
+final class ClientErrorLog: Sendable {
+  /// The kinds of client errors that are counted separately.
+  enum Kind {
+    /// The TLS handshake fails or does not complete in time.
+    case handshake
+    /// The connection does not begin with TLS and HTTP/2.
+    case beginning
+    /// The client violates HTTP/2, or floods the server.
+    case protocolError
+    /// The client does not complete its requests, or does not read its responses.
+    case slowness
+    /// The client violates the APNs rules for connections.
+    case rules
+  }
+
+  /// Whether an error is logged.
+  enum LogDecision {
+    case told
+    /// Logged, with a note that further ones are suppressed for a while.
+    case loggedLast
+    case ignoredFrames
+  }
+
+  /// The number of errors logged per minute, host and kind.
+  static let limit = 100
+  private static let minute = TimeAmount.minutes(1)
+  private static let hostLimit = 1024
+
+  private struct Key: Hashable {
+    let host: String
+    let kind: Kind
+  }
+
+  private let told = NIOLockedValueBox<[Key: (since: NIODeadline, count: Int)]>([:])
+
+  /// The number of tracked pairs of host and kind.
+  var count: Int { told.withLockedValue { $0.count } }
+
+  /// Counts an error and returns whether to log it.
+  func add(_ kind: Kind, of host: String, at now: NIODeadline = .now()) -> LogDecision {
+    let key = Key(host: host, kind: kind)
+    return told.withLockedValue { told in
+      var entry = told[key] ?? (now, 0)
+      if now - entry.since >= Self.minute { entry = (now, 0) }
+      entry.count += 1
+      if told.count >= Self.hostLimit, told[key] == nil { told.removeAll() }
+      told[key] = entry
+      return entry.count < Self.limit ? .told : entry.count == Self.limit ? .loggedLast : .ignoredFrames
+    }
+  }
+}
+
+/// Limits a log message to once a minute.
+package struct LogThrottle: Sendable {
+  private static let interval = TimeAmount.minutes(1)
+  private var last: NIODeadline?
+
+  /// Creates a limit under which the next message is due.
+  package init() {}
+
+  /// Returns whether the message may be logged now, and if so starts a new interval.
+  package mutating func isDue() -> Bool {
+    let now = NIODeadline.now()
+    if let last, now - last < Self.interval { return false }
+    last = now
+    return true
+  }
+}
+
+/// Returns advice for a failed TLS handshake or connection, selected by the words of OpenSSL's reason; empty if
+/// there is none.
+func handshakeAdvice(for reason: String) -> String {
+  for (words, advice) in advices where reason.contains(words) { return "; " + advice }
+  return ""
+}
+
+private let advices = [
+  ("unknown ca", "the client does not trust this server's CA: configure it to trust ca.pem of the certificate folder"),
+  (
+    "certificate unknown",
+    "the client rejects this server's certificate: configure it to trust ca.pem of the certificate folder, and connect by a name in the certificate (--san adds one)"
+  ),
+  (
+    "bad certificate",
+    "the client rejects this server's certificate: configure it to trust ca.pem of the certificate folder, and connect by a name in the certificate (--san adds one)"
+  ),
+  ("certificate has expired", "create a new client certificate with apns-mock certs client"),
+  (
+    "self-signed certificate",
+    "the client's certificate is issued by an unknown CA: trust its CA with --client-ca, or use client.pem"
+  ),
+  (
+    "unable to get local issuer certificate",
+    "the client's certificate is issued by an unknown CA: trust its CA with --client-ca, or use client.pem"
+  ),
+  ("unsupported protocol", "the client does not support TLS 1.2 or 1.3"),
+  ("wrong version number", "the client does not use TLS"),
+]
+
+/// A connection beyond the limit of open connections.
+struct TooManyConnections: Error, CustomStringConvertible {
+  let limit: Int
+
+  var description: String {
+    "\(limit) connections are open, which is what the limit of open files leaves room for: raise it with ulimit -n"
+  }
+}
+
+/// Handles accept errors of a listener. When the system cannot accept a connection, most often for lack of file
+/// descriptors, the handler logs a warning, at most once a minute, and pauses accepting for a second. The connection
+/// waits in the system's queue.
+///
+/// NIO's own `AcceptBackoffHandler` (2.101.2) does not help: the listener stays registered with epoll, which wakes
+/// it again and again at once. Switching off `autoRead` ends that.
+final class AcceptErrorHandler: ChannelInboundHandler {
+  typealias InboundIn = Channel
+
+  private static let pause = TimeAmount.seconds(1)
+
+  private let logger: Logger
+  private var news = LogThrottle()
+
+  init(logger: Logger) {
+    self.logger = logger
+  }
+
+  func errorCaught(context: ChannelHandlerContext, error: any Error) {
+    guard error is IOError else { return }
+    if news.isDue() {
+      logger.warning(
+        "cannot accept a connection, retrying in one second: \(error). If too many files are open, raise the limit with ulimit -n (logged at most once a minute)"
+      )
+    }
+    let channel = context.channel
+    _ = channel.setOption(ChannelOptions.autoRead, value: false)
+    context.eventLoop.scheduleTask(in: Self.pause) { channel.setOption(ChannelOptions.autoRead, value: true) }
+  }
+}

@@ -1,0 +1,157 @@
+import HTTPMessage
+import Testing
+
+@testable import Faults
+
+/// Rule counters: what is counted, how long counters are kept, and that they are bounded.
+@Suite struct RuleCountersTests {
+  static let twice = Rule.unavailable("a", trigger: Trigger(first: 2))
+
+  /// Counters of unchanged rules survive a new plan; those of changed rules restart.
+  @Test(arguments: [
+    ([twice], true), ([.unavailable("b"), twice], true), ([.unavailable("a", trigger: Trigger(first: 3))], false),
+    ([.unavailable("a", when: [Condition.Test(.pushType, .equals("alert"))], trigger: Trigger(first: 2))], false),
+  ])
+  func survival(rules: [Rule], survives: Bool) {
+    let ruleCounters = RuleCounters()
+    let one = FaultPlan([Self.twice], ruleCounters: ruleCounters)
+    #expect((0..<3).map { _ in one.fires() } == [true, true, false])
+    // First in the plan, so that it is evaluated in any case.
+    let other = FaultPlan(rules.filter { $0.name == "a" } + rules.filter { $0.name != "a" }, ruleCounters: ruleCounters)
+    _ = other.fires()
+    #expect(ruleCounters.explain("a")?.evaluations == (survives ? 4 : 1))
+    #expect(ruleCounters.explain("a")?.fired == (survives ? 2 : 1))
+  }
+
+  /// Counters restart for a rule that is removed and added again, and for a rule of another profile.
+  @Test func droppedCounters() {
+    let ruleCounters = RuleCounters()
+    func plan(_ profile: String, _ rules: [Rule]) -> FaultPlan {
+      FaultPlan(
+        profile: Profile(name: profile, rules: rules), seed: 1, magicTokens: false, activatedAt: 0,
+        ruleCounters: ruleCounters)
+    }
+    _ = plan("one", [Self.twice]).fires()
+    #expect(plan("two", [Self.twice]).ruleCounters.explain("a")?.evaluations == 0)
+    _ = plan("one", [])
+    #expect(ruleCounters.explain("a") == nil)
+    #expect(plan("one", [Self.twice]).ruleCounters.explain("a")?.evaluations == 0)
+  }
+
+  /// A plan that has been replaced, which a connection may still hold briefly, has no effect.
+  @Test func oldPlan() {
+    let ruleCounters = RuleCounters()
+    let old = FaultPlan([Self.twice], ruleCounters: ruleCounters)
+    _ = FaultPlan([.unavailable("b")], ruleCounters: ruleCounters)
+    #expect(!old.fires())
+    #expect(ruleCounters.explanations.map(\.rule) == ["b"])
+  }
+
+  /// The totals of injections survive resets and removed rules, and are bounded.
+  @Test func everInjected() {
+    let ruleCounters = RuleCounters()
+    let one = FaultPlan([Self.twice], ruleCounters: ruleCounters)
+    #expect((0..<3).map { _ in one.fires() } == [true, true, false])
+    ruleCounters.reset()
+    #expect(one.fires())
+    for number in 0..<300 { _ = FaultPlan([.unavailable("rule-\(number)")], ruleCounters: ruleCounters).fires() }
+    let injections = ruleCounters.injections
+    #expect(injections.count == 201)
+    #expect(injections.first { $0.rule == "a" }?.count == 3)
+    #expect(injections.first { $0.rule == "other" }?.count == 101)
+    #expect(injections.allSatisfy { $0.action == .respond })
+    #expect(injections.map(\.rule) == injections.map(\.rule).sorted())
+  }
+
+  @Test func sameNames() {
+    let ruleCounters = RuleCounters()
+    let plan = FaultPlan([Self.twice, Self.twice], adHoc: [Self.twice], ruleCounters: ruleCounters)
+    #expect((0..<7).map { _ in plan.fires() } == [true, true, true, true, true, true, false])
+    #expect(ruleCounters.explain("a")?.profile == nil)
+    #expect(ruleCounters.explanations.map(\.fired) == [2, 2, 2])
+  }
+
+  @Test func reset() throws {
+    let hang = Rule(name: "hang", trigger: Trigger(times: 1), action: .hang(for: nil, endWith: .close))
+    let plan = FaultPlan([Self.twice, hang], magicTokens: true)
+    let token = MagicToken.make(code: .unavailableAtFirst, argument: 1).text
+    let held = (0..<3).compactMap { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome }
+    #expect(held.map(\.rule) == ["a", "a", "hang"])
+    #expect(plan.fires(EngineFixture { $0.deviceToken = token }))
+    #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
+    plan.ruleCounters.reset()
+    #expect(plan.ruleCounters.explain("a")?.evaluations == 0)
+    // Delayed pushes are still counted.
+    #expect(plan.ruleCounters.held == 1)
+    #expect(plan.ruleCounters.explain("hang")?.active == 1)
+    plan.ruleCounters.release(try #require(held.last))
+    #expect(plan.ruleCounters.held == 0)
+    #expect((0..<4).map { _ in plan.fires(EngineFixture { $0.deviceToken = token }) } == [true, true, true, true])
+    #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
+  }
+
+  /// Releasing too often, or for a removed rule, does not raise the limit.
+  @Test func releasesTooOften() throws {
+    let rules = [Rule(name: "hang", action: .hang(for: nil, endWith: .close))]
+    let plan = FaultPlan(rules, limits: .init(maxActive: 1))
+    let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
+    for _ in 0..<3 { plan.ruleCounters.release(injection) }
+    #expect(plan.ruleCounters.held == 0)
+    #expect(plan.fires())
+    #expect(!plan.fires())
+    let ruleCounters = plan.ruleCounters
+    _ = FaultPlan([], ruleCounters: ruleCounters)
+    ruleCounters.release(injection)
+    #expect(ruleCounters.held == 0)
+  }
+
+  /// The tables are bounded for any traffic.
+  @Test func tablesAreBounded() {
+    let triggers = [
+      Trigger(first: 1, countKey: .deviceToken), Trigger(times: 1, countKey: .deviceToken),
+      Trigger(overLimit: .init(limit: 1, per: .seconds(1), burst: 1, key: .deviceToken)), Trigger(),
+    ]
+    let sequence = Action.sequence(key: .deviceToken, steps: [.dropHeader(name: "apns-id")], onEnd: .stay)
+    let plan = FaultPlan(
+      triggers.enumerated().map { number, trigger in
+        Rule(name: "rule\(number)", trigger: trigger, action: number == 3 ? sequence : .splitBody)
+      })
+    var traffic = EngineFixture().traffic
+    for number in 0..<100_000 {
+      // Replaces only the token in the path: validating a new push each time would take too long.
+      traffic.push?.request.headers.setDeviceToken(EngineFixture.deviceToken(number))
+      _ = plan.decide(traffic, at: .request, now: 0)
+    }
+    let limit = BoundedTable<Int>.generationLimit
+    #expect((4 * limit...8 * limit).contains(plan.ruleCounters.remembered))
+  }
+
+  @Test func tablesOfConnectionsAreBounded() {
+    let plan = FaultPlan([
+      Rule(name: "rule", injectionPoint: .connection, trigger: Trigger(first: 1, countKey: .connection), action: .close)
+    ])
+    var traffic = EngineFixture().connecting
+    for number in 0..<100_000 {
+      traffic.connection.number = UInt64(number)
+      _ = plan.decide(traffic, at: .connection, now: 0)
+    }
+    let limit = BoundedTable<Int>.generationLimit
+    #expect((2 * limit...4 * limit).contains(plan.ruleCounters.remembered))
+  }
+
+  @Test func keyedTable() {
+    var table = BoundedTable<Int>()
+    let limit = BoundedTable<Int>.generationLimit
+    for key in 0..<10 * limit {
+      table[key] = key
+      // Used in each round, so never dropped.
+      table[-1] = (table[-1] ?? 0) + 1
+    }
+    #expect(table.count <= 2 * limit)
+    #expect(table[-1] == 10 * limit)
+    #expect(table[10 * limit - 1] == 10 * limit - 1)
+    #expect(table[0] == nil)
+    table[-1] = nil
+    #expect(table[-1] == nil)
+  }
+}
