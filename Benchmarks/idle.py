@@ -30,7 +30,7 @@ from workloads import Mock, Nghttpd, Push
 
 CLIENTS = 16
 # The server needs one descriptor per connection, plus these for its listeners, files and admin API
-# (Descriptors.swift).
+# (Connections.swift).
 SERVER_RESERVE = 1100
 
 

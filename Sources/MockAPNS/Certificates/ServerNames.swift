@@ -58,7 +58,7 @@ extension ProviderCertificate {
   }
 
   /// Returns whether APNs of this environment accepts a connection with the certificate. One without any push
-  /// extension is accepted, but its pushes are rejected with 403 `CertificateDefect` (Protocol.md, section 4.2).
+  /// extension is accepted, but its pushes are rejected with 403 `BadCertificate` (Protocol.md, section 4.2).
   func isUsable(in environment: PushEnvironment) -> Bool {
     guard development || production else { return true }
     return environment == .sandbox ? development : production
