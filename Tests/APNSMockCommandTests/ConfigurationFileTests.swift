@@ -71,8 +71,8 @@ import Testing
     ("max_bytes: 1MiB\nmax-bytes: 2MiB", "mock.yaml:2: max_bytes is already set above"),
     ("- seed", "mock.yaml:1: the file must be a map of settings"),
     ("just text", "mock.yaml:1: the file must be a map of settings"),
-    ("seed: 1\nseed: 2", "mock.yaml:1: more than once in this map: seed"),
-    ("seed: 'a\n", "mock.yaml:2: this is not YAML"),
+    ("seed: 1\nseed: 2", "mock.yaml:1: duplicate keys: seed"),
+    ("seed: 'a\n", "mock.yaml:2: invalid YAML"),
     ("seed:", "mock.yaml:1: seed: \"\" is invalid"),
     ("apns: []", "mock.yaml:1: apns: \"\" is invalid: expected at least one HOST:PORT"),
   ])

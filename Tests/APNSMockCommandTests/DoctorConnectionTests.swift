@@ -53,7 +53,7 @@ import Testing
     #expect(diagnosis.failed == [.connect])
     #expect(diagnosis.seen(.connect) == "\(endpoint): connection refused")
     #expect(diagnosis.repair(.connect).contains("start apns-mock serve --apns \(endpoint)"))
-    #expect(diagnosis.repair(.connect).contains("in a container it has to listen on 0.0.0.0:\(endpoint.port)"))
+    #expect(diagnosis.repair(.connect).contains("in a container, it must listen on 0.0.0.0:\(endpoint.port)"))
   }
 
   @Test func aServerThatListensElsewhere() async throws {
@@ -91,7 +91,7 @@ import Testing
       let diagnosis = try await mock.examine { $0.endpoint = mock.admin }
       #expect(diagnosis.failed == [.tls])
       #expect(diagnosis.seen(.tls).contains("plain HTTP: this is the admin listener of apns-mock"))
-      #expect(diagnosis.repair(.tls) == "providers connect to \(mock.apns) (--apns)")
+      #expect(diagnosis.repair(.tls) == "connect to \(mock.apns) (--apns)")
     }
   }
 
@@ -119,7 +119,7 @@ import Testing
         let diagnosis = try await Self.examine(endpoint, patience: .seconds(3))
         #expect(diagnosis.failed == [.tls])
         #expect(diagnosis.seen(.tls).contains(seen), "\(diagnosis)")
-        #expect(diagnosis.repair(.tls).contains("no TLS 1.2 or 1.3 is behind this port"))
+        #expect(diagnosis.repair(.tls).contains("no TLS 1.2 or 1.3 server uses this port"))
         #expect(diagnosis.repair(.tls).contains("--apns 0.0.0.0:PORT"))
       }
     }

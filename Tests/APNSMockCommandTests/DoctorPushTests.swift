@@ -18,7 +18,7 @@ import Testing
       #expect(diagnosis.repair(.push).contains("does not trust the key ABC123DEFG (it trusts MOCKKEY001)"))
       #expect(diagnosis.repair(.push).contains("apns-mock key add FILE.p8 --key-id ABC123DEFG --team-id DEF123GHIJ"))
       let unknown = try await mock.examine(credential, isKnown: false)
-      #expect(unknown.repair(.push).contains("or not as the team DEF123GHIJ's"))
+      #expect(unknown.repair(.push).contains("trusts it for another team than DEF123GHIJ"))
     }
   }
 
@@ -28,7 +28,7 @@ import Testing
     try await RunningMock.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(key: key))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
-      #expect(diagnosis.repair(.push).contains("the server trusts another key as MOCKKEY001"))
+      #expect(diagnosis.repair(.push).contains("the server trusts another key with the id MOCKKEY001"))
       #expect(diagnosis.repair(.push).contains("apns-mock key rm MOCKKEY001"))
     }
   }
@@ -37,7 +37,7 @@ import Testing
     try await RunningMock.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(teamID: "DEF123GHIJ"))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
-      #expect(diagnosis.repair(.push).contains("as a key of the team MOCKTEAM01, and the token says DEF123GHIJ"))
+      #expect(diagnosis.repair(.push).contains("for the team MOCKTEAM01, but the token's iss is DEF123GHIJ"))
     }
   }
 
@@ -119,11 +119,11 @@ import Testing
       mock.server.state.clock.freeze(at: ServerClock().now + 600_000)
       let diagnosis = try await mock.examine()
       #expect(diagnosis.failed == [.clock], "pushes still go")
-      #expect(diagnosis.seen(.clock).hasSuffix("ahead, and stands still"))
+      #expect(diagnosis.seen(.clock).hasSuffix("ahead and frozen"))
       mock.server.state.clock.freeze(at: ServerClock().now - 60_000)
       let near = try await mock.examine()
       #expect(near.failed.isEmpty, "\(near)")
-      #expect(near.seen(.clock).hasSuffix("and stands still"))
+      #expect(near.seen(.clock).hasSuffix("and frozen"))
     }
   }
 
@@ -133,7 +133,7 @@ import Testing
       let diagnosis = try await mock.examine(try mock.credential(age: 7200), isKnown: isKnown)
       #expect(diagnosis.failed == [.clock, .push], "\(diagnosis)")
       #expect(diagnosis.seen(.clock).hasPrefix("the provider token was issued 2h"))
-      #expect(diagnosis.repair(.push).contains("sign a new one, each 20 to 60 minutes"))
+      #expect(diagnosis.repair(.push).contains("sign a new token every 20 to 60 minutes"))
     }
   }
 
@@ -151,7 +151,7 @@ import Testing
     let finding = ClockFinding(known: nil, credential: .token("", token), now: now).finding
     #expect(finding.result == .failed)
     #expect(finding.seen == "the provider token's iat is 1800000000123, a time in milliseconds")
-    #expect(finding.repair == "let the provider write iat in seconds since 1970")
+    #expect(finding.repair == "the provider must write iat in seconds since 1970")
   }
 
   // MARK: - Certificates
@@ -174,7 +174,7 @@ import Testing
       #expect(voip.failed.isEmpty, "the push type follows the topic: \(voip)")
       let other = try await mock.examine(try Self.certificate(mock)) { $0.topic = "com.acme.other" }
       #expect(other.failed == [.push], "\(other)")
-      #expect(other.repair(.push).contains("the certificate is for com.acme.app, com.acme.app.voip"))
+      #expect(other.repair(.push).contains("the certificate allows com.acme.app, com.acme.app.voip"))
     }
   }
 
@@ -184,7 +184,7 @@ import Testing
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(
         diagnosis.seen(.push).contains(#"GOAWAY instead of a response: code 0 {"reason":"BadCertificateEnvironment"}"#))
-      #expect(diagnosis.seen(.push).contains("the certificate is for production, the server mimics sandbox"))
+      #expect(diagnosis.seen(.push).contains("the certificate is for production, the server's environment is sandbox"))
       #expect(diagnosis.repair(.push).contains("start the server with --environment production"))
       #expect(diagnosis.repair(.push).contains("apns-mock certs client --topic com.acme.app"))
     }
@@ -194,9 +194,9 @@ import Testing
     try await RunningMock.run { mock in
       let diagnosis = try await mock.examine(try Self.certificate(mock, expired: true))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
-      #expect(diagnosis.seen(.push).contains("the server refused the client certificate"))
-      #expect(diagnosis.repair(.push).contains("ended at"))
-      #expect(diagnosis.repair(.push).contains("make a new one with apns-mock certs client --topic com.acme.app"))
+      #expect(diagnosis.seen(.push).contains("the server rejected the client certificate"))
+      #expect(diagnosis.repair(.push).contains("expired at"))
+      #expect(diagnosis.repair(.push).contains("create one with apns-mock certs client --topic com.acme.app"))
     }
   }
 
@@ -207,7 +207,7 @@ import Testing
       let files = try ProviderCertificateFiles(chain: other.clientPath, key: nil)
       let diagnosis = try await mock.examine(try Credential(files))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
-      #expect(diagnosis.repair(.push).contains("does not know the CA of \(other.clientPath)"))
+      #expect(diagnosis.repair(.push).contains("does not trust the CA of \(other.clientPath)"))
       #expect(diagnosis.repair(.push).contains("--client-ca FILE"))
     }
   }
@@ -219,7 +219,7 @@ import Testing
         PeerCertificate(try X509Certificate.chain(pem: Files.text(of: mock.certificates.serverPath))[0]))
       let diagnosis = try await mock.examine(credential)
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
-      #expect(diagnosis.repair(.push).contains("make a new one with apns-mock certs client"))
+      #expect(diagnosis.repair(.push).contains("create a new one with apns-mock certs client"))
     }
   }
 

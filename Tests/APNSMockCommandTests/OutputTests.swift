@@ -104,7 +104,7 @@ import Testing
     (["token", "device", "--length", "7"], .usage, .error, "--length must be 64 or 160"),
     (["send", "ab", "--cert-key", "k.pem"], .usage, .error, "--cert-key requires --cert"),
     (["doctor", "--cert-key", "k.pem"], .usage, .error, "--cert-key requires --cert"),
-    (["doctor", "--cert", "c.pem", "--key", "k.p8"], .usage, .error, "one of them: --key, --cert"),
+    (["doctor", "--cert", "c.pem", "--key", "k.p8"], .usage, .error, "only one of --key, --cert"),
     (["clock", "advance", "far"], .usage, .error, "90s, 20m"), (["--help"], .done, .output, "SUBCOMMANDS"),
     (["--version"], .done, .output, Version.text),
   ])

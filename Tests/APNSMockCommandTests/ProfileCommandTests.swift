@@ -124,7 +124,7 @@ import Testing
     #expect(lines.contains { $0.contains("did you mean \"close\"?") }, "\(lines)")
     #expect(!lines.contains { $0.contains("there is no profile") }, "the other file is known")
     #expect(reports[2].problems.first?.description.hasPrefix("\(gone): cannot be read") == true)
-    #expect(reports.map(\.text)[1] == "\(base): good")
+    #expect(reports.map(\.text)[1] == "\(base): valid")
     #expect(reports[2].text == "\(gone): 1 error")
   }
 

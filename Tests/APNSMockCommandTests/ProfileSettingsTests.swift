@@ -124,7 +124,7 @@ import Testing
     let file = try folder.file("healthy.yaml", "params: {idle: {type: int, default: 1}}\nrules: []\n")
     var settings = try Self.settings(flags: [.profiles: [folder.path]])
     let remarks = try settings.readProfiles()
-    #expect(remarks.notices == ["\(file) stands for the built-in profile healthy"])
+    #expect(remarks.notices == ["\(file) replaces the built-in profile healthy"])
     #expect(remarks.warnings.count == 1)
     #expect(remarks.warnings.first?.hasPrefix("\(file):1:10: warning: params.idle: ") == true, "\(remarks.warnings)")
   }

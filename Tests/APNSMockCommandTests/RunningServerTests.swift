@@ -93,7 +93,7 @@ import Testing
     let server = try RunningServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
     let error = try await #require(throws: CommandFailure.self) { try await server.client.request(.GET, "/readyz") }
     #expect(error.status == .unreachable)
-    #expect(error.description.hasPrefix("no apns-mock answers on 127.0.0.1:1: connection refused; start one with"))
+    #expect(error.description.hasPrefix("no apns-mock responds on 127.0.0.1:1: connection refused; start one with"))
     #expect(!error.description.contains("\n"))
   }
 }

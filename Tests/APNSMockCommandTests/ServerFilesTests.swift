@@ -51,7 +51,9 @@ import Testing
     let token = ProviderTokenRequest(keyID: "K", teamID: "T", issuedAt: 0)
     let error = try #require(throws: CommandFailure.self) { try token.signed(withKeyAt: "/nowhere/key.p8") }
     #expect(error.status == .usage)
-    #expect(error.description.hasPrefix("/nowhere/key.p8: cannot be read: No such file or directory; apns-mock certs"))
+    #expect(
+      error.description.hasPrefix(
+        "/nowhere/key.p8: cannot be read: No such file or directory; create a key with apns-mock certs"))
   }
 
   @Test func aKeyFileThatIsNoKeyIsNamed() throws {

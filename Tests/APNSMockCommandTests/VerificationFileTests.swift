@@ -27,7 +27,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("expect: [", "file:2:1: neither JSON nor YAML"), ("a: 1\na: 2", "file:1:1: more than once in this map: a"),
+    ("expect: [", "file:2:1: neither JSON nor YAML"), ("a: 1\na: 2", "file:1:1: duplicate keys: a"),
     ("", "file: the file is empty"), ("# words", "file: the file is empty"),
     ("? [a]\n: 1", "file:1:3: a key must be a string"), ("\"a\": \"b", "neither JSON nor YAML"),
     (
@@ -45,7 +45,7 @@ import Testing
 
   @Test func refusesWhatIsNotUTF8() {
     let failure = #expect(throws: CommandFailure.self) { try VerificationFile([0x61, 0xFF], name: "file") }
-    #expect(failure?.description.contains("not UTF-8") == true)
+    #expect(failure?.description.contains("not encoded in UTF-8") == true)
   }
 
   @Test(arguments: [
@@ -121,7 +121,7 @@ import Testing
   @Test func inconclusiveResultIsAnError() {
     let xml = JUnitReport(result: Self.result([], isInconclusive: true), file: "f", time: .zero).xml
     #expect(xml.contains(#"tests="2" failures="0" errors="1""#))
-    #expect(xml.contains(#"<error message="3 pushes were dropped"#))
+    #expect(xml.contains(#"<error message="3 pushes were evicted"#))
   }
 
   @Test(arguments: [

@@ -50,7 +50,7 @@ import Testing
       let answer = await server.client.send("PUT", "/api/v1/keys/ACMEKEY001", try Self.body(pem))
       #expect(answer.status == 400)
       #expect(answer.detail.contains("PRIVATE key"))
-      #expect(answer.detail.contains("was not kept"))
+      #expect(answer.detail.contains("was not stored"))
       #expect(answer.hint.contains("openssl pkey -in AuthKey_ACMEKEY001.p8 -pubout"))
       #expect(!answer.text.contains("BEGIN"))
       #expect(server.state.keys.load().keys["ACMEKEY001"] == nil)

@@ -131,7 +131,7 @@ import Testing
       #expect(active.hint.contains("DELETE /api/v1/profile"))
       let needed = await client.request("DELETE", "/api/v1/profiles/base")
       #expect(needed.status == 409)
-      #expect(needed.detail.contains("cannot go on without it"))
+      #expect(needed.detail.contains("requires it"))
       #expect(await server.statuses() == [500])
       _ = await client.request("DELETE", "/api/v1/profile")
       #expect(await client.request("DELETE", "/api/v1/profiles/base").status == 204)
@@ -160,7 +160,7 @@ import Testing
     ("PUT", "mine", "text/plain", "rules: []", 415, "application/yaml"),
     ("PUT", "mine", "application/yaml", "", 400, "application/yaml"),
     ("PUT", "mine", "application/json", "{", 400, "object"),
-    ("PUT", "mine", "application/json", #"{"source":5}"#, 400, "a text"),
+    ("PUT", "mine", "application/json", #"{"source":5}"#, 400, "a string"),
     ("PUT", "mine", "application/json", #"{"source":"rules: []","name":"mine"}"#, 400, "source"),
     ("PUT", "mine", "application/json", #"{"nmae":"mine"}"#, 422, "Did you mean \"name\"?"),
     ("PUT", "mine", "application/yaml", "name: yours", 422, "omit the name"),
@@ -282,10 +282,10 @@ import Testing
   }
 
   @Test(arguments: [
-    ("{}", 400, "name is one of the library"), (#"{"name":"healthy","source":"a: b"}"#, 400, "name is one"),
+    ("{}", 400, "name is a profile of the library"), (#"{"name":"healthy","source":"a: b"}"#, 400, "name is a profile"),
     (#"{"name":"flaky"}"#, 422, "Did you mean flaky-503?"), (#"{"name":"/etc/passwd"}"#, 400, "PUT"),
     (#"{"name":"flaky-503","params":{"rte":1}}"#, 422, "Did you mean \"rate\"?"),
-    (#"{"name":"flaky-503","params":{"rate":[1]}}"#, 400, "one of these"),
+    (#"{"name":"flaky-503","params":{"rate":[1]}}"#, 400, "a number, a string"),
     (#"{"name":"flaky-503","params":[]}"#, 400, "an object"), (#"{"name":"healthy","pushes":0}"#, 400, "1 to 100000"),
     (#"{"name":"healthy","pushes":1000000000}"#, 400, "1 to 100000"), (#"{"name":"healthy","seed":-1}"#, 400, "from 0"),
     (#"{"name":"healthy","seed":1.5}"#, 400, "whole number"), (#"{"source":"rules: 5"}"#, 422, "See problems"),
@@ -353,7 +353,7 @@ import Testing
     try await TestServer.run { server in
       let answer = await server.client.send("POST", "/api/v1/profiles/reload", #"{"folder":"/etc"}"#)
       #expect(answer.status == 400)
-      #expect(answer.hint == "Send {}, or nothing.")
+      #expect(answer.hint == "Send {} or no body.")
     }
   }
 }

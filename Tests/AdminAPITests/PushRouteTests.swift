@@ -112,7 +112,7 @@ import Testing
   @Test func saysThatAPushWasEvicted() async throws {
     try await TestServer.run({ $0.maxRecords = 2 }) { server in
       for _ in 0..<5 { server.push() }
-      #expect(await server.client.get("/api/v1/pushes/1").hint.contains("3 were dropped"))
+      #expect(await server.client.get("/api/v1/pushes/1").hint.contains("3 were evicted"))
       let page = await server.client.get("/api/v1/pushes")
       #expect(page.object["evicted"] as? Int == 3)
       #expect(page.object["complete"] as? Bool == false)

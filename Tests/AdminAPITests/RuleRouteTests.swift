@@ -52,7 +52,7 @@ import Testing
       #expect((replaced.object["do"] as? [String: Any])?.keys.sorted() == ["close"])
       let other = await client.send("PUT", "/api/v1/rules/mine", #"{"name":"yours","do":{"pass":{}}}"#)
       #expect(other.status == 400)
-      #expect(other.hint.contains("Leave name out"))
+      #expect(other.hint.contains("Omit name"))
       #expect(await client.get("/api/v1/rules/mine").text.contains("close"))
     }
   }

@@ -77,7 +77,7 @@ import Testing
 
   @Test(arguments: [
     ("{}", "lacks token"), (#"{"token":"a b"}"#, "token has spaces"), (#"{"token":5}"#, "token must be a string"),
-    (#"{"tokn":"ab"}"#, "tokn"), (#"{"token":"ab","headers":[]}"#, "headers is not an object"),
+    (#"{"tokn":"ab"}"#, "tokn"), (#"{"token":"ab","headers":[]}"#, "headers must be an object"),
     (#"{"token":"ab","headers":{"a":{}}}"#, "headers.a"), (#"{"token":"ab","headers":{":path":"/"}}"#, "headers.:path"),
     (#"{"token":"ab","headers":{"a":"b\r\nc: d"}}"#, "headers.a"), (#"{"token":"ab\r\n"}"#, "token has"),
     ("[", "not JSON"),

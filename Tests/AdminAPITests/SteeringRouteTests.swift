@@ -73,7 +73,7 @@ import Testing
       #expect(gone.status == 204)
       #expect(gone.body.isEmpty)
       #expect(await client.request("DELETE", "/api/v1/devices/ab12").status == 404)
-      #expect(await client.get("/api/v1/devices/ab12").hint.contains("online for every topic"))
+      #expect(await client.get("/api/v1/devices/ab12").hint.contains("online for all topics"))
     }
   }
 

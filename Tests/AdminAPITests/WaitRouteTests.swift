@@ -187,7 +187,7 @@ import Testing
       #expect(file.object["Simulator Target Bundle"] as? String == "com.acme.app")
       let bad = await server.client.get("/api/v1/pushes/2/apns")
       #expect(bad.status == 422)
-      #expect(bad.detail.contains("push 2 cannot be given as a file for xcrun simctl push: the body is not JSON"))
+      #expect(bad.detail.contains("push 2 cannot be represented as a file for xcrun simctl push: the body is not JSON"))
       #expect(await server.client.get("/api/v1/pushes/9/curl").status == 404)
     }
   }

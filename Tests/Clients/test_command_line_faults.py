@@ -146,7 +146,7 @@ def test_a_bad_profile_is_2_with_every_place(serve, written, way):
     (["--profile", "./none.yaml"], {}, ["--profile", "./none.yaml", "No such file"]),
     (["--profiles", "/does/not/exist"], {}, ["--profiles", "/does/not/exist"]),
     ([], {"APNS_MOCK_PROFILE": "flaky-504"}, ["APNS_MOCK_PROFILE", "flaky-503"]),
-    ([], {"APNS_MOCK_PROFILE": "brownout", "APNS_MOCK_PROFILE_INLINE": ALWAYS_503}, ["both", "keep one"]),
+    ([], {"APNS_MOCK_PROFILE": "brownout", "APNS_MOCK_PROFILE_INLINE": ALWAYS_503}, ["both", "only one"]),
     ([], {"APNS_MOCK_MAGIC_TOKENS": "maybe"}, ["APNS_MOCK_MAGIC_TOKENS", "0 or 1"]),
 ], ids=lambda value: " ".join(value) if isinstance(value, list) else None)
 def test_a_bad_choice_is_one_line_and_2(serve, flags, environment, words):

@@ -315,7 +315,7 @@ def test_the_export_has_what_came(ex, place):
     assert ex("--export", "out.json", program=["true"]).returncode == 0
     assert json.loads((place / "out.json").read_text()) == []
     both = ex("--export", "a", "--export-on-exit", "b", program=["true"])
-    assert both.returncode == 2 and "keep one" in both.stderr
+    assert both.returncode == 2 and "specify one" in both.stderr
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no disk that is always full")

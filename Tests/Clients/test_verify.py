@@ -252,7 +252,7 @@ def test_the_command_prints_what_was_found(server, device, tmp_path):
     assert told.returncode == FAILED
     assert told.stdout.startswith("✗ welcome push: expected exactly 1 accepted, found 0\n")
     assert "← trailing space" in told.stdout and "window complete: yes" in told.stdout.splitlines()[-1]
-    assert told.stderr == "error: 2 of 3 not as expected\n"
+    assert told.stderr == "error: 2 of 3 checks failed\n"
     push(server, device, alert("Welcome"))
     told = server.command("verify", "-", input=file.read_text())
     assert told.returncode == DONE and told.stderr == "", told.stdout

@@ -88,7 +88,7 @@ import Testing
     library = try library.setting(name: "b", text: "extends: a").library
     library = try library.setting(name: "c", text: "extends: [b]").library
     let failure = #expect(throws: ProfileFailure.self) { try library.setting(name: "a", text: "extends: [healthy, c]") }
-    #expect(failure?.problems.map(\.description) == ["b:1:10: extends: goes in a circle: a → c → b → a"])
+    #expect(failure?.problems.map(\.description) == ["b:1:10: extends: circular reference: a → c → b → a"])
   }
 
   @Test func problemsOfABaseNameItsFile() throws {

@@ -66,7 +66,7 @@ import Testing
     let text = "rules:\n" + String(repeating: "  - {x: 1}\n", count: 3000)
     let problems = ProfileFixture.lint(text)
     #expect(problems.count == ProblemList.limit + 1)
-    #expect(problems.contains("p.yaml: more than 100 problems, the others are left out"))
+    #expect(problems.contains("p.yaml: more than 100 problems, the others are omitted"))
   }
 
   @Test func rulesAreBounded() {

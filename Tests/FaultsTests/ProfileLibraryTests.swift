@@ -9,7 +9,7 @@ import Testing
   @Test func unknownNames() {
     let failure = #expect(throws: ProfileFailure.self) { try ProfileLibrary().profile(named: "flaky503") }
     #expect(failure?.kind == .unknownName)
-    #expect(failure?.description == #"there is no profile "flaky503", did you mean "flaky-503"?"#)
+    #expect(failure?.description == #"unknown profile "flaky503", did you mean "flaky-503"?"#)
     #expect(ProfileLibrary().summary(of: "x") == nil)
   }
 
@@ -52,7 +52,7 @@ import Testing
     ]) { folder in
       let reading = ProfileLibrary().reloading(folder: folder)
       #expect(reading.problems == [])
-      #expect(reading.notices == ["\(folder)/healthy.yaml stands for the built-in profile healthy"])
+      #expect(reading.notices == ["\(folder)/healthy.yaml replaces the built-in profile healthy"])
       #expect(reading.library.names == ProfileLibrary().names + ["other", "slow"])
       let other = try reading.library.profile(named: "other").profile
       #expect(other.rules.map(\.name) == ["slow"])
@@ -87,7 +87,7 @@ import Testing
       #expect(reading.library.names == ProfileLibrary().names)
       #expect(
         reading.problems.map(\.description) == [
-          "\(folder)/long.yaml: longer than 256 KiB, see whether it is the right file",
+          "\(folder)/long.yaml: longer than 256 KiB, check that it is the right file",
           "\(folder)/bad.yaml:1:8: rules: expected a list, not a number",
           "\(folder)/worse.yaml:1:1: this is not YAML: control characters are not allowed",
         ])
@@ -99,7 +99,7 @@ import Testing
       let reading = ProfileLibrary().reloading(folder: folder)
       #expect(
         reading.problems.map(\.description) == [
-          "\(folder)/b.yaml: there is a profile \"x\" in \(folder)/a.yaml already, give it another name"
+          "\(folder)/b.yaml: there is a profile \"x\" in \(folder)/a.yaml already, rename it"
         ])
       #expect(reading.library.source(named: "x")?.origin == .file("\(folder)/a.yaml"))
     }

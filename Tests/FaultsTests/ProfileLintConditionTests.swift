@@ -44,7 +44,7 @@ import Testing
       topic: 2026-01-31
       => 20: rules[0].when.topic: 2026-01-31 without quotation marks is a time to YAML, quote it: "2026-01-31"
       topic: ~
-      => 20: rules[0].when.topic: a text is missing
+      => 20: rules[0].when.topic: a string is missing
       payload: {/a: 0410}
       => 27: rules[0].when.payload./a: 0410 without quotation marks is a number to YAML, quote it: "0410"
       payload: {aps.alert: x}
@@ -52,7 +52,7 @@ import Testing
       payload: {/a~2: x}
       => 23: rules[0].when.payload./a~2: no JSON pointer, ~ is written ~0 and / in a name ~1
       header: {a b: x}
-      => 22: rules[0].when.header.a b: "a b" cannot be the name of a header field
+      => 22: rules[0].when.header.a b: "a b" is not a valid name of a header field
       push_type: [alert]
       => 24: rules[0].when.push_type: expected a value, not a list, write {in: […]}
       push_type: {in: []}
@@ -179,7 +179,7 @@ import Testing
   func shadows(first: String, second: String, isShadowed: Bool) {
     let found = ProfileFixture.lint("rules:\n  - {\(first)}\n  - {\(second)}\n")
     let warning =
-      "p.yaml:3:5: warning: rules[1]: never evaluated: \"rule-1\" in line 2 matches everything before it,  "
+      "p.yaml:3:5: warning: rules[1]: never evaluated: \"rule-1\" in line 2 matches everything before it, "
       + "move it up, or add a when to the other rule"
     #expect(found == (isShadowed ? [warning] : []))
   }

@@ -12,7 +12,7 @@ import Testing
       nam: x
       => 1:1: nam: unknown, did you mean "name"?
       zzz: x
-      => 1:1: zzz: unknown, it is one of name, summary, extends, seed, params, apns, limits, stop, push_key, \
+      => 1:1: zzz: unknown, expected one of name, summary, extends, seed, params, apns, limits, stop, push_key, \
       rules
       rules: [{on: tls, do: {close: {}}}]
       => 1:10: rules[0].on: unknown, did you mean "at"?
@@ -25,9 +25,9 @@ import Testing
       rules: [{when: {token: aa}, do: {close: {}}}]
       => 1:17: rules[0].when.token: unknown, did you mean "device_token"?
       rules: [{when: {jwt: {kid: K}}, do: {close: {}}}]
-      => 1:23: rules[0].when.jwt.kid: unknown, it is one of age, team_id, key_id
+      => 1:23: rules[0].when.jwt.kid: unknown, expected one of age, team_id, key_id
       rules: [{ttl: 5m, do: {close: {}}}]
-      => 1:10: rules[0].ttl: unknown, it is one of name, at, when, trigger, do, then, stage
+      => 1:10: rules[0].ttl: unknown, expected one of name, at, when, trigger, do, then, stage
       apns: {idle_timeot: 4s}
       => 1:8: apns.idle_timeot: unknown, did you mean "idle_timeout"?
       a: 1\\nb: 2\\na: 3
@@ -74,7 +74,7 @@ import Testing
       apns: {throttle_on_4xx: maybe}
       => 1:25: apns.throttle_on_4xx: cannot be "maybe", expected on or off
       apns: {device_rate: [5]}
-      => 1:21: apns.device_rate: expected a single value, not a list
+      => 1:21: apns.device_rate: expected one value, not a list
       rules:\\n  - {name: a, do: {close: }}\\n  - {name: a, when: {topic: x}, do: {close: }}
       => 3:5: rules[1]: there is a rule "a" above already, in line 2, rename it
       """))
@@ -143,7 +143,7 @@ import Testing
       do: {respond: {status: 503, reason: 503}}
       => 2:42: rules[0].do.respond.reason: 503 without quotation marks is a number to YAML, quote it: "503"
       do: {delay: 500ms}
-      => 2:18: rules[0].do.delay: expected a map, not a duration, did you mean {fixed: 500ms}?
+      => 2:18: rules[0].do.delay: expected a duration, not a map, did you mean {fixed: 500ms}?
       do: {delay: {fixed: 30}}
       => 2:26: rules[0].do.delay.fixed: 30 has no unit, did you mean 30s?
       do: {delay: {}}

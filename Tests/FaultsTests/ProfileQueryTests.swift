@@ -48,7 +48,7 @@ import Testing
       ("'after:3'", "after is not available", "device_token"),
       ("'is:retry'", "is is not available", "attempt:>1"),
       ("'push_key:x'", "push_key is not available", "device_token"),
-      ("'topik:x'", "there is no field \"topik\" (column 1 of the query: topik:x)", "Did you mean topic?"),
+      ("'topik:x'", "unknown field \"topik\" (column 1 of the query: topik:x)", "Did you mean topic?"),
       ("'colour:red'", "unknown field \"colour\"", "can have device_token"),
       ("order", "\"order\" is not a condition", "text:order"),
       ("'attempt:x'", "attempt cannot be \"x\"", "a whole number"),
@@ -74,7 +74,7 @@ import Testing
   @Test func theMomentMustKnowTheField() throws {
     #expect(
       ProfileFixture.lint("rules: [{at: accept, when: {q: 'listener:0 topic:x'}, do: {refuse: {}}}]") == [
-        "p.yaml:1:32: rules[0].when.q: q topic is not known at accept, it is at request or response"
+        "p.yaml:1:32: rules[0].when.q: q topic is not available at accept, it is at request or response"
       ])
     #expect(ProfileFixture.lint("rules: [{at: accept, when: {q: 'listener:0'}, do: {refuse: {}}}]").isEmpty)
   }

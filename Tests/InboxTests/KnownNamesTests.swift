@@ -54,7 +54,7 @@ import Testing
   func accepts(query: String) throws { _ = try Filter(query: query, in: Self.context) }
 
   @Test(arguments: [
-    ("rule:known-rul", "Did you mean known-rule?"), ("profile:known-rule", "Known are known-profile."),
+    ("rule:known-rul", "Did you mean known-rule?"), ("profile:known-rule", "The known names are known-profile."),
     ("reason:knownreason", "Did you mean KnownReason?"), ("finding:hot-retries", "Did you mean hot-retry?"),
     ("!reason:BadTopc", "Did you mean BadTopic?"), ("rule:\"known-rule \"", "Did you mean known-rule?"),
     ("rule:gone-ruler", "A pattern with * is not checked."),

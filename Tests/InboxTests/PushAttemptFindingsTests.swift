@@ -195,10 +195,10 @@ import Testing
     let report = scene.inbox.findings(by: PushFixture.rulebook, in: Selection())
     #expect(
       report.findings.map { "\($0.seq) \($0.kind.rawValue) \($0.evidence): \($0.explanation)" } == [
-        "2 hot-retry [1, 2]: sent again 19ms after push 1 was answered 503 ServiceUnavailable",
-        "3 hot-retry [2, 3]: sent again 29ms after push 2 was answered 503, though retry-after asked for 1m",
+        "2 hot-retry [1, 2]: retried 19ms after push 1 was answered 503 ServiceUnavailable",
+        "3 hot-retry [2, 3]: retried 29ms after push 2 was answered 503, although retry-after requires 1m",
         "3 no-backoff [1, 2, 3]: attempt 3 of this push, and the delays between the attempts do not grow: 19ms, 29ms",
-        "4 retried-permanent [3, 4]: push 3 was answered 400 BadTopic, and nothing that the answer is about has changed "
+        "4 retried-permanent [3, 4]: push 3 was answered 400 BadTopic, and nothing relevant to this response has changed "
           + "since",
       ])
     #expect(report.isComplete)

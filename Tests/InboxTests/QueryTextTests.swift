@@ -63,14 +63,14 @@ import Testing
       (#"text:"a\b" x"#, 1, #"text:"a\b""#, "unexpected backslash before \"b\"", #"written \\"#),
       (#"text:"a\"#, 1, #"text:"a\"#, "unexpected backslash before the end", #"written \\"#),
       // What a field says, at its word.
-      ("status:410 topik:com.acme.*", 12, "topik:com.acme.*", "no field \"topik\"", "did you mean topic?"),
+      ("status:410 topik:com.acme.*", 12, "topik:com.acme.*", "unknown field \"topik\"", "did you mean topic?"),
       (
-        "status:410\n!topik:com.acme.* is:x", 12, "!topik:com.acme.*", "no field \"topik\"",
+        "status:410\n!topik:com.acme.* is:x", 12, "!topik:com.acme.*", "unknown field \"topik\"",
         "The fields are device_token,"
       ),
       ("ü💥:1", 1, "ü💥:1", "unknown field \"ü💥\"", "header.name, after, before"),
-      ("topic:ü💥 staus:1", 10, "staus:1", "no field \"staus\"", "did you mean status?"),
-      ("colour:red", 1, "colour:red", "no field \"colour\"", "type for push_type"),
+      ("topic:ü💥 staus:1", 10, "staus:1", "unknown field \"staus\"", "did you mean status?"),
+      ("colour:red", 1, "colour:red", "unknown field \"colour\"", "type for push_type"),
       ("limit:3", 1, "limit:3", "unknown field \"limit\"", "The fields are"),
       ("is:first  outcome:acepted", 11, "outcome:acepted", "outcome cannot be \"acepted\"", "Did you mean accepted?"),
       (#"text:"a b" status:"x y""#, 12, #"status:"x y""#, "status cannot be \"x y\"", "a whole number"),

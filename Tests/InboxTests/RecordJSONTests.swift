@@ -85,7 +85,7 @@ import Testing
     #expect(record.isBodyCut)
     #expect(
       try Self.member("request.payload_error", of: record) as? String
-        == "the body has 70000 bytes, of which the first 5120 were kept")
+        == "the body has 70000 bytes, of which the first 5120 are stored")
     #expect(try Self.member("request.size.bytes", of: record) as? Int == 70_000)
   }
 

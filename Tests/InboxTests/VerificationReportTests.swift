@@ -98,7 +98,7 @@ import Testing
       ("'/aps/alert':'Welcome'", "\"Welcome\"", "{\"title\":\"Welcome\",\"body\":\"Zoë  is\\there\"}", nil),
       ("'/aps/alert/titel':'x'", "\"x\"", "nothing", "/aps/alert has \"title\""),
       ("'/case':1", "1", "nothing", "the payload has \"Case\""),
-      ("'/aps/sound/name':'x'", "\"x\"", "nothing", "/aps/sound is a text"),
+      ("'/aps/sound/name':'x'", "\"x\"", "nothing", "/aps/sound is a string"),
       ("'/aps/list/4':'x'", "\"x\"", "nothing", "/aps/list is a list of 1"),
       ("'/aps/null/a':'x'", "\"x\"", "nothing", "/aps/null is null"), ("'/aps/xyzzy':'x'", "\"x\"", "nothing", nil),
       ("'/aps/null':'x'", "\"x\"", "null", nil),

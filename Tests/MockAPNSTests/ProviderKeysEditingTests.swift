@@ -184,7 +184,7 @@ import Testing
   func whatOnlyAPersonCanEditStays(text: String) throws {
     try Self.withList(text) { list in
       let error = try #require(throws: CertificateFolderError.self) { try list.add(try Self.entry()) }
-      #expect(error.problem.contains("only a person can edit"), "\(error)")
+      #expect(error.problem.contains("must be edited by hand"), "\(error)")
       #expect(error.repair.contains("key_id: …"))
       #expect(try Self.text(list) == text)
     }

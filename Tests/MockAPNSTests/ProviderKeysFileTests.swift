@@ -75,7 +75,7 @@ import Testing
     ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF-123-GH\n    file: k.p8", 3, "'DEF-123-GH' is not ten"),
     ("keys:\n  - key_id: [a]\n    team_id: DEF123GHIJ\n    file: k.p8", 2, "'key_id' is not a string"),
     ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ\n    file: k.p8\n    tema: x", 5, "a key has no 'tema'"),
-    ("keys:\n  - \(good)\n  - \(good)", 3, "ABC123DEFG stands in line 2 already"),
+    ("keys:\n  - \(good)\n  - \(good)", 3, "ABC123DEFG is already in line 2"),
     ("keys:\n  - key_id: ABC123DEFG\n    key_id: ABC123DEFG\n    file: k.p8", 2, "is duplicated"),
     ("keys:\n  - key_id: ABC123DEFG\n\tteam_id: x", 3, "not YAML"),
     ("keys:\n  - [a", 3, "not YAML"),
@@ -83,7 +83,10 @@ import Testing
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: bad.p8}", 2, "not a public key"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, public_key: x}", 2, "not a PEM text"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, public_key: x}", 2, "both"),
-    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, environment: live}", 2, "no environment 'live'"),
+    (
+      "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, environment: live}", 2,
+      "unknown environment 'live'"
+    ),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: a}", 2, "not a list of strings"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: []}", 2, "not a list of strings"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: [a, ~]}", 2, "an empty element"),

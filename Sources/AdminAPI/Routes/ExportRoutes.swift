@@ -67,7 +67,7 @@ struct ExportRoutes: Sendable {
 
   private static func problem(_ error: NotRenderable, of record: Record, _ form: String) -> Problem {
     Problem(
-      status: .unprocessableContent, detail: "push \(record.seq) cannot be represented as \(form): \(error.message)",
+      status: .unprocessableContent, detail: "push \(record.seq) cannot be represented as a \(form): \(error.message)",
       hint: "The stored part of the body is at /api/v1/pushes/\(record.seq)/payload.")
   }
 

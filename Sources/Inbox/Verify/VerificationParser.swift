@@ -182,7 +182,8 @@ struct VerificationParser {
       var guess = ""
       if case .text(let text) = place.value { guess = Self.guess(text, among: names) }
       fail(
-        place, "\(place.kind) is not a \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", ")).")
+        place, "\(place.kind) is not a valid \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", "))."
+      )
       return nil
     }
     return word
