@@ -434,7 +434,7 @@ def test_a_rejected_push_is_explained(scene, faults):
     device = new_device()
     again(scene, device, 1, [], apns_priority="7")
     story = scene.api("GET", f"/pushes/{scene.record(device)['seq']}/explain")
-    assert story["text"].startswith("APNs would answer 400 BadPriority: ")
+    assert story["text"].startswith("APNs would respond with 400 BadPriority: ")
     assert [step["result"] for step in story["rules"]] == ["rejected-by-apns"]
     assert story["advice"] == "Fix the cause named in the response before sending it again."
 

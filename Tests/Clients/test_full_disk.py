@@ -223,7 +223,7 @@ def test_an_inbox_that_finds_no_room_is_told_with_its_count(binary, certs, tmp_p
         resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, limit))
         assert server.stop() == 1
         last = server.log().splitlines()[-1]
-        assert last == f"error: --export-on-exit: {export}: cannot be written: File too large; the inbox is lost: 30 pushes"
+        assert last == f"error: --export-on-exit: {export}: cannot be written: File too large; the inbox (30 pushes) is lost"
     finally:
         server.kill()
     assert export.read_text() == "what was there before\n" and list(folder.iterdir()) == [export]

@@ -19,7 +19,7 @@ KINDS = [
     ("alert", "", {"aps": {}}, "nothing to show", ["Nothing is displayed", "neither text nor badge nor sound"]),
     ("alert", "", {"aps": {"alert": 7}}, "nothing to show", ["Nothing is displayed", "neither a string nor an object"]),
     ("alert", "", "no JSON", "not JSON", ["Nothing is displayed", "not JSON", "The device drops it"]),
-    ("alert", "", [1], "nothing to show", ["Nothing is displayed", "no object"]),
+    ("alert", "", [1], "nothing to show", ["Nothing is displayed", "not an object"]),
     ("background", "", {"aps": {"content-available": 1}}, "silent", ["Nothing is displayed", "wakes the app", "Send 5"]),
     ("background", "", {"aps": {"alert": "x"}}, "x", ["Nothing is displayed", "not woken"]),
     ("voip", ".voip", {"aps": {}, "caller_name": "Ada Lovelace"}, "voip call", ["shows nothing by itself", "Ada Lovelace"]),
@@ -95,7 +95,7 @@ def test_the_six_tabs(server, look, provider, device):
 
     view.page.get_by_role("tab", name="Headers").click()
     row = panel.locator("tbody tr", has_text="apns-collapse-id")
-    assert "same" in row.inner_text() and "good" in row.inner_text()
+    assert "same" in row.inner_text() and "valid" in row.inner_text()
 
     view.page.get_by_role("tab", name="Auth").click()
     said = panel.inner_text()

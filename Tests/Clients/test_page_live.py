@@ -170,10 +170,10 @@ def test_faults_are_seen_turned_and_halted(start, look, provider, device):
     assert one.alert(device, "Calm") == 200
     slider.fill("1")
     view.page.locator(".bar-profile", has_text="rate 1,").wait_for()
-    view.page.get_by_role("button", name="Pause faults").click()
+    view.page.locator("#main").get_by_role("button", name="Pause faults").click()
     view.page.locator("#banner", has_text="paused").wait_for()
     assert one.alert(device, "Halted") == 200
-    view.page.get_by_role("button", name="Resume faults").click()
+    view.page.locator("#main").get_by_role("button", name="Resume faults").click()
     view.page.locator("#banner", has_text="active").wait_for()
     assert one.alert(device, "Faulted again") == 503
     view.page.get_by_role("button", name="Off", exact=True).click()
@@ -203,7 +203,7 @@ def test_a_rule_is_added_explained_and_removed(start, look, provider, device):
 def test_a_profile_for_a_while_counts_down_and_its_rules_are_explained(start, look, provider, device):
     server = start()
     view = look(server, "/?view=faults").live()
-    view.page.get_by_label("How long").select_option("for 5 minutes")
+    view.page.get_by_label("Duration").select_option("for 5 minutes")
     view.page.get_by_label("Profile", exact=True).select_option("flaky-503")
     view.page.locator("#banner .countdown").wait_for()
     assert server.api("GET", "/profile")["ends_in"] is not None

@@ -93,7 +93,8 @@ struct FilterArguments: ParsableArguments {
       discussion: """
         Conditions on the same field are alternatives; conditions on different fields must all match. ! before a field \
         negates it; * is a wildcard. Numbers can be '>3', '<=3' and 3..9. Fields include payload./aps/badge and \
-        header.apns-id. An argument such as topic=com.example.app matches the literal value.
+        header.apns-id. In an argument such as topic=com.example.app, the value needs no \
+        quotation marks.
         """,
       valueName: "field:value"))
   var words: [String] = []
