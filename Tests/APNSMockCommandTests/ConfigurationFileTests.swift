@@ -64,7 +64,7 @@ import Testing
       "mock.yaml:2: unknown setting \"token_maxage\": did you mean token_max_age? the settings are listen, token_max_age"
     ),
     ("config: other.yaml", "mock.yaml:1: unknown setting \"config\""),
-    ("seed: [1, 2]", "mock.yaml:1: seed must have one value"),
+    ("seed: [1, 2]", "mock.yaml:1: seed must be one value"),
     ("san: {a: b}", "mock.yaml:1: san must be a value or a list of values"),
     ("san: [[a]]", "mock.yaml:1: san must be a list of scalars"),
     ("apns:\n  max_streams: [1]", "mock.yaml:2: max_streams must have one value"),

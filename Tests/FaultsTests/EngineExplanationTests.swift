@@ -23,8 +23,8 @@ import Testing
     let explanation = try #require(plan.ruleCounters.explain("topic-down"))
     #expect(
       explanation.text == """
-        rule "topic-down": 214 pushes looked at, 0 fired
-          topic    0 of 214 match   wanted "com.acme.app"   most common seen: "com.acme.app.voip" (200), "com.acme.App" (14, differs by case)
+        rule "topic-down": 214 pushes evaluated, 0 fired
+          topic    0 of 214 match   wanted "com.acme.app"   most common values: "com.acme.app.voip" (200), "com.acme.App" (14, differs by case)
           trigger  not reached
         """)
     #expect(plan.ruleCounters.explain("other") == nil)
@@ -52,11 +52,11 @@ import Testing
     let explanation = try #require(plan.ruleCounters.explain("rule"))
     #expect(
       explanation.text == """
-        rule "rule": 10 pushes looked at, 0 fired
-          verdict     9 of 10 match   APNs itself rejects the others: stage before_validation
-          push_type   8 of 9 match   wanted one of "alert", "mdm"   most common seen: "background" (1)
-          payload /n  4 of 8 match   wanted > 3   most common seen: "3" (2), nothing (1), "4" (1)
-          not         3 of 4 match   1 kept out
+        rule "rule": 10 pushes evaluated, 0 fired
+          verdict     9 of 10 match   APNs rejects the others: use stage before_validation
+          push_type   8 of 9 match   wanted one of "alert", "mdm"   most common values: "background" (1)
+          payload /n  4 of 8 match   wanted > 3   most common values: "3" (2), nothing (1), "4" (1)
+          not         3 of 4 match   1 excluded
           trigger     0 of 3 fired   stopped by first, after, every (1), probability (2)
         """)
     let expected = [
@@ -76,7 +76,7 @@ import Testing
     let explanation = try #require(plan.ruleCounters.explain("mine"))
     #expect(
       explanation.text
-        == "rule \"mine\": 3 pushes looked at, 2 fired\n  trigger  2 of 3 fired   stopped by first, after, every (1)")
+        == "rule \"mine\": 3 pushes evaluated, 2 fired\n  trigger  2 of 3 fired   stopped by first, after, every (1)")
     #expect(explanation.profile == nil)
     #expect(plan.ruleCounters.explanations == [explanation])
   }
@@ -85,7 +85,7 @@ import Testing
     let plan = Self.plan([Condition.Test(.topic, .equals("a")), Condition.Test(.pushType, .equals("b"))])
     #expect(
       plan.ruleCounters.explain("topic-down")?.text == """
-        rule "topic-down": 0 pushes looked at, 0 fired
+        rule "topic-down": 0 pushes evaluated, 0 fired
           topic      not reached
           push_type  not reached
           trigger    not reached
@@ -121,7 +121,7 @@ import Testing
     _ = plan.fires(EngineFixture { $0.tokenAge = 90 })
     #expect(
       try #require(plan.ruleCounters.explain("topic-down")).text.contains(
-        #"jwt.age  0 of 1 match   wanted > 30m   most common seen: "1m30s" (1)"#))
+        #"jwt.age  0 of 1 match   wanted > 30m   most common values: "1m30s" (1)"#))
   }
 
   @Test(

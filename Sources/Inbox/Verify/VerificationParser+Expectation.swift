@@ -179,10 +179,10 @@ extension VerificationParser {
       policy.endings = words(place, of: Record.Outcome.self, what: "outcome")
     }
     if let least = policy.min, let most = policy.max, least > most {
-      fail(place, "min is larger than max", hint: "Exchange them.")
+      fail(place, "min is larger than max", hint: "Swap them.")
     }
     if let least = policy.minFirstDelay, let most = policy.maxFirstDelay, least > most {
-      fail(place, "min_first_delay is longer than max_first_delay", hint: "Exchange them.")
+      fail(place, "min_first_delay is longer than max_first_delay", hint: "Swap them.")
     }
     if members.isEmpty, problems.count == before {
       fail(

@@ -93,7 +93,7 @@ struct ProviderKeysText {
       lines[mark.line - 1].dropFirst(mark.column - 1).first == "-"
     else {
       throw document.error(
-        keys, "'keys' is a list in brackets, which only a person can edit",
+        keys, "'keys' is a list in brackets, which must be edited by hand",
         "write each key as a list item (- key_id: …), then retry")
     }
     return mark.column - 1
