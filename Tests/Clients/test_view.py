@@ -315,7 +315,7 @@ def test_standard_input_can_be_viewed(export, view):
     ("{line}\n{{\"seq\": 2}}\n", "{path}:2: no record of a push: outcome is missing"),
     ("{line}\n{half}", "{path}:2: the record that begins here is incomplete"),
     ("{half}\n{line}\n", "{path}:1: "),
-    ("{line}\n{line}\n", "{path}:2: seq 1 comes after seq 1"),
+    ("{line}\n{line}\n", "{path}:2: seq 1 follows seq 1"),
     ("[{line},\n", "{path}:2: the list of records has no end"),
 ])
 def test_a_bad_line_is_named(binary, export, tmp_path, text, words):

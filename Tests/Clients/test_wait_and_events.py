@@ -423,7 +423,7 @@ def test_tail_follows(start, device):
         assert all(line["request"]["device_token"] == device for line in lines.result())
         server.signal(signal.SIGTERM)
         _, words = tail.communicate(timeout=20)
-        assert tail.returncode == 0 and "the server stops" in words
+        assert tail.returncode == 0 and "the server is stopping" in words
         assert server.wait() == 0
     finally:
         tail.kill()
@@ -560,7 +560,7 @@ def test_tail_finds_a_server_that_was_started_again(binary, certs, device):
                 again.port_file.replace(server.port_file)
                 while len(tail.lines) == before:
                     push(again, device)
-                assert any("missing" in words for words in tail.words)
+                assert any("missed" in words for words in tail.words)
             finally:
                 again.kill()
     finally:
