@@ -84,7 +84,7 @@ import Testing
   @Test(arguments: [
     ("{}", 400, "lacks name", "flaky-503"), (#"{"name":5}"#, 400, "must be a string", "string"),
     (#"{"name":"flaky-504"}"#, 422, "\"flaky-504\"", "Did you mean flaky-503?"),
-    (#"{"name":"nobody-knows-this"}"#, 422, "\"nobody-knows-this\"", "What there is: healthy, flaky-503"),
+    (#"{"name":"nobody-knows-this"}"#, 422, "\"nobody-knows-this\"", "The profiles are healthy, flaky-503"),
     (#"{"name":"flaky-503?rte=1"}"#, 422, "params.rte", "Did you mean \"rate\"?"),
     (#"{"name":"flaky-503","params":{"speed":1}}"#, 422, "params.speed", "The parameters are rate, streak"),
     (#"{"name":"flaky-503","params":{"rate":20}}"#, 422, "20 is not a number in 0..1", "See problems"),

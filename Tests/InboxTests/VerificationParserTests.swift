@@ -55,7 +55,7 @@ import Testing
     ("{'expect':[{'status':'many'}]}", "/expect/0/status", "many", "whole number"),
     ("{'expect':[{'accepted':1}]}", "/expect/0/accepted", "1", "true or false"),
     ("{'expect':[{'retries':{}}]}", "/expect/0/retries", "policy is missing", "finally"),
-    ("{'expect':[{'retries':{'maximum':3}}]}", "/expect/0/retries/maximum", "has no", "What there is: min, max"),
+    ("{'expect':[{'retries':{'maximum':3}}]}", "/expect/0/retries/maximum", "has no", "Expected one of min, max"),
     ("{'expect':[{'retries':{'min':3,'max':1}}]}", "/expect/0/retries", "larger", "Swap"),
     ("{'expect':[{'retries':{'min_first_delay':1}}]}", "/expect/0/retries/min_first_delay", "no unit", "\"1s\""),
     ("{'expect':[{'retries':{'finally':'acceptd'}}]}", "/expect/0/retries/finally", "not a valid outcome", "accepted"),

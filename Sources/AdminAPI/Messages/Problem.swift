@@ -114,7 +114,7 @@ extension Problem {
     let guess = Spelling.nearest(to: name, among: library.names).map { "Did you mean \($0)? " } ?? ""
     return Problem(
       status: status, detail: "unknown profile \"\(name.prefix(80))\"",
-      hint: "\(guess)What there is: \(library.names.joined(separator: ", ")).")
+      hint: "\(guess)The profiles are \(library.names.joined(separator: ", ")).")
   }
 
   /// Creates the problem of an invalid profile or rule, with all details in `problems`.

@@ -94,7 +94,7 @@ struct VerificationParser {
         let guess = Self.guess(name, among: names)
         fail(
           member, "\(what) has no \(ReportText.quoted(name))",
-          hint: "\(guess)What there is: \(names.joined(separator: ", ")).")
+          hint: "\(guess)Expected one of \(names.joined(separator: ", ")).")
       }
     }
     return members
