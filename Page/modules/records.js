@@ -19,7 +19,7 @@ export class Records {
 
   clear() {
     this.fetching?.abort();
-    this.meanwhile = null;
+    this.arrivedDuringLoad = null;
     this.q = "";
     // Seq numbers: `older` as loaded, newest first; `newer` as received since, oldest first.
     this.older = [];
@@ -70,10 +70,10 @@ export class Records {
     this.loading?.abort();
     const { signal } = (this.loading = new AbortController());
     // Pushes that arrive over the stream during the request.
-    this.meanwhile = [];
+    this.arrivedDuringLoad = [];
     const asked = q ? { q } : {};
     const page = await get("/pushes", { ...asked, order: "desc", limit: FIRST_PAGE, fields: ROW_FIELDS }, { signal });
-    const meanwhile = this.meanwhile;
+    const arrivedDuringLoad = this.arrivedDuringLoad;
     this.clear();
     this.q = q;
     for (const item of page.items) {
@@ -83,7 +83,7 @@ export class Records {
     this.expected = page.matched;
     this.total = page.total;
     this.evicted = page.evicted;
-    for (const record of meanwhile) this.take(record);
+    for (const record of arrivedDuringLoad) this.take(record);
     this.onChange();
     if (page.matched > page.items.length) this.index(asked, signal).catch(() => {});
   }
@@ -145,8 +145,8 @@ export class Records {
 
   /** Adds or updates a push. Returns whether it is new. */
   take(record) {
-    if (this.meanwhile) {
-      this.meanwhile.push(record);
+    if (this.arrivedDuringLoad) {
+      this.arrivedDuringLoad.push(record);
       return false;
     }
     this.gone.delete(record.seq);

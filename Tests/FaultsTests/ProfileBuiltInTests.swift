@@ -66,8 +66,8 @@ import Testing
   @Test(arguments: ProfileLibrary().names)
   func beginsWithTheBugItFinds(name: String) throws {
     let text = try #require(ProfileLibrary().source(named: name)).text
-    #expect(text.hasPrefix("# Finds "))
-    #expect(text.contains("\n# A good provider ") || text.contains(". A good provider "))
+    #expect(text.hasPrefix(name == "healthy" ? "# Injects no faults" : "# Reveals "))
+    #expect(text.contains("\n# A correct provider ") || text.contains(". A correct provider "))
   }
 
   // MARK: - Rules of some built-in profiles
@@ -166,7 +166,7 @@ import Testing
     seed: 42                          # omit: random, and printed
     params:                           # knobs: --profile 'black-friday?limit=2', the API, sliders in the page
       limit: {type: int, default: 5, min: 1, help: pushes per second and token}   # int, probability, duration
-    apns: {first_streams: 1, max_streams: 1000, idle_timeout: 60m}               # settings of CONTRACT.md, overridden
+    apns: {first_streams: 1, max_streams: 1000, idle_timeout: 60m}               # settings of RuleModes.md, overridden
     limits: {max_active: 200, max_hold: 60s}
     stop:   {after: 10m}
     rules:
