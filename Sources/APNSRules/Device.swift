@@ -120,13 +120,13 @@ public struct DeviceTable: Sendable {
   final class Entry: Sendable {
     let device: Device
     /// The rejection of pushes to this device once their topic is right; nil while the device is online.
-    let closeReason: Rejection?
+    let rejection: Rejection?
     /// The next entry with the same key.
     fileprivate let next: Entry?
 
     fileprivate init(_ device: Device, next: Entry?) {
       self.device = device
-      closeReason = device.closeReason
+      rejection = device.rejection
       self.next = next
     }
   }

@@ -131,7 +131,7 @@ extension HTTP2ServerSession {
       let stream = Unmanaged<RequestStream>.fromOpaque(pointer).takeUnretainedValue()
       switch stream.answer?.copyNext(to: UnsafeMutableBufferPointer(start: buffer, count: length)) {
       case .bytes(let count, let isLast)?:
-        stream.looks = 0
+        stream.overdueChecks = 0
         if isLast { flags.pointee |= APNS_DATA_FLAG_EOF }
         return count
       case .cutShort(let code)?:
@@ -188,15 +188,15 @@ extension HTTP2ServerSession {
     resets = 0
     let seconds = HTTP2Limits.overdueCheckInterval.components.seconds * Int64(HTTP2Limits.maxOverdueChecks)
     if !hasBegun {
-      looks += 1
-      if looks > HTTP2Limits.maxOverdueChecks {
+      overdueChecks += 1
+      if overdueChecks > HTTP2Limits.maxOverdueChecks {
         throw HTTP2Failure(kind: .fatal, description: "no HTTP/2 client preface within \(seconds) s")
       }
     }
     var overdue: [RequestStream] = []
     for stream in openStreams where isOwed(on: stream) {
-      stream.looks += 1
-      guard stream.looks > HTTP2Limits.maxOverdueChecks else { continue }
+      stream.overdueChecks += 1
+      guard stream.overdueChecks > HTTP2Limits.maxOverdueChecks else { continue }
       if !stream.hasHeaders {
         throw HTTP2Failure(
           kind: .fatal, description: "the header block of stream \(stream.id) did not end within \(seconds) s")

@@ -209,7 +209,7 @@ extension HTTP2ServerSession {
   @inline(__always)
   private func isSound(_ stream: RequestStream, bodySize: Int, isWhole: Bool) -> Bool {
     guard stream.breach == nil else { return false }
-    guard let breach = stream.check.lookAtBody(ofSize: bodySize, isWhole: isWhole) else { return true }
+    guard let breach = stream.check.checkBody(ofSize: bodySize, isWhole: isWhole) else { return true }
     refuse(stream, for: breach)
     return false
   }

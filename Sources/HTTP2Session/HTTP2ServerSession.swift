@@ -69,7 +69,7 @@ public final class HTTP2ServerSession {
   /// Whether the client's connection preface, including its SETTINGS frame, has been received.
   @exclusivity(unchecked) var hasBegun = false
   /// The number of `endOverdueStreams` calls before the preface was received.
-  @exclusivity(unchecked) var looks: UInt8 = 0
+  @exclusivity(unchecked) var overdueChecks: UInt8 = 0
   /// Streams reset since the last call of `endOverdueStreams`, by the client or because they violate HTTP/2.
   @exclusivity(unchecked) var resets = 0
   /// The header block being received.

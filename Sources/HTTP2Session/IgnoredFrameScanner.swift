@@ -38,7 +38,7 @@ struct IgnoredFrameScanner {
   /// The position of the next frame in the bytes received next: initially after the client's connection preface.
   private var next = Start(place: 24)
   /// The bytes of the frames reported since the last call of `took`.
-  private var told = 0
+  private var reportedBytes = 0
   private var isComplete = false
 
   /// The offset of the next frame in the bytes received next; nil if part of its header was already received.
@@ -46,7 +46,7 @@ struct IgnoredFrameScanner {
 
   /// Records that nghttp2 reported the beginning of a frame with a payload of `length` bytes.
   mutating func begins(length: Int) {
-    told += Self.headerSize + length
+    reportedBytes += Self.headerSize + length
     isComplete = false
   }
 
@@ -59,9 +59,9 @@ struct IgnoredFrameScanner {
   ///   `forEachHeader`.
   @inline(__always)
   mutating func took(_ bytes: UnsafeRawBufferPointer) -> Start? {
-    guard isComplete, next.place + told == bytes.count else { return measure(bytes) }
+    guard isComplete, next.place + reportedBytes == bytes.count else { return measure(bytes) }
     next = Start(place: 0)
-    told = 0
+    reportedBytes = 0
     return nil
   }
 
@@ -73,8 +73,8 @@ struct IgnoredFrameScanner {
       last = place
       place += Self.headerSize + Int(Self.number(3, at: place, in: bytes, from: start))
     }
-    let hasUntold = place - start.place != told
-    told = 0
+    let hasIgnoredFrames = place - start.place != reportedBytes
+    reportedBytes = 0
     next = Start(place: place - bytes.count)
     if next.place > 0 {
       let header = last.map { Self.header(at: $0, in: bytes, from: start) }
@@ -83,7 +83,7 @@ struct IgnoredFrameScanner {
     for at in min(place, bytes.count)..<bytes.count {
       next.earlier = next.earlier << 8 | UInt64(Self.byte(at, in: bytes, from: start))
     }
-    return hasUntold ? start : nil
+    return hasIgnoredFrames ? start : nil
   }
 
   /// Calls `body` with each frame header that ends in `bytes`, whether nghttp2 reported the frame or not.

@@ -183,7 +183,7 @@ struct MessageValidator {
   /// Validates the body size against `content-length`.
   ///
   /// - Parameter isWhole: whether the body is complete.
-  func lookAtBody(ofSize size: Int, isWhole: Bool) -> MessageViolation? {
+  func checkBody(ofSize size: Int, isWhole: Bool) -> MessageViolation? {
     let size = Int64(size)
     return length < 0 || size == length || (size < length && !isWhole) ? nil : .contentLength
   }

@@ -46,7 +46,7 @@ public final class RequestStream {
   @exclusivity(unchecked) var hasHeaders = false
 
   /// The number of `endOverdueStreams` calls at which the client owed something on this stream.
-  @exclusivity(unchecked) var looks: UInt8 = 0
+  @exclusivity(unchecked) var overdueChecks: UInt8 = 0
 
   /// The index in the session's `open`.
   @exclusivity(unchecked) var index = 0
@@ -79,7 +79,7 @@ public final class RequestStream {
     breach = nil
     check = MessageValidator()
     hasHeaders = false
-    looks = 0
+    overdueChecks = 0
     resetSent = nil
     answer = nil
     withheldBytes = 0

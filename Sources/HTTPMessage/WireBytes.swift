@@ -68,12 +68,12 @@ extension UnsafeRawBufferPointer {
     guard count >= 8 else { return allSatisfy { $0 >= first && $0 != 0x7f } }
     // Without a branch per word, the compiler vectorizes the loop.
     var marks = UInt64.highBits
-    func look(at offset: Int) {
+    func check(at offset: Int) {
       let word = word(at: offset)
       marks &= (word & ~.highBits).marks(from: first, through: 0x7e) | word
     }
-    for index in 0..<count / 8 { look(at: 8 &* index) }
-    look(at: count &- 8)
+    for index in 0..<count / 8 { check(at: 8 &* index) }
+    check(at: count &- 8)
     return marks == .highBits
   }
 

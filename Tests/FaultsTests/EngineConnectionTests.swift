@@ -76,18 +76,19 @@ import Testing
       ([.init(after: .seconds(10), every: .seconds(60))], 10, 70),
       ([nil, blips, .init(after: .seconds(30))], 0, 30), ([blips, .init(after: .seconds(30))], 40, 60),
     ] as [([Trigger.Window?], Double, Double?)])
-  func nextLook(windows: [Trigger.Window?], after now: Double, expected: Double?) {
+  func nextEvaluation(windows: [Trigger.Window?], after now: Double, expected: Double?) {
     let rules = windows.enumerated().map { number, window in
       Rule(name: "rule\(number)", injectionPoint: .connection, trigger: Trigger(window: window), action: .close)
     }
-    #expect(FaultPlan(rules).nextLook(after: .seconds(now), for: Self.connection) == expected.map { .seconds($0) })
-    #expect(FaultPlan(rules, halted: true).nextLook(after: .seconds(now), for: Self.connection) == nil)
+    #expect(
+      FaultPlan(rules).nextEvaluation(after: .seconds(now), for: Self.connection) == expected.map { .seconds($0) })
+    #expect(FaultPlan(rules, halted: true).nextEvaluation(after: .seconds(now), for: Self.connection) == nil)
     let requests = rules.map { rule in
       var rule = rule
       rule.injectionPoint = .request
       return rule
     }
-    #expect(FaultPlan(requests).nextLook(after: .seconds(now), for: Self.connection) == nil)
+    #expect(FaultPlan(requests).nextEvaluation(after: .seconds(now), for: Self.connection) == nil)
   }
 
   static let connection = EngineFixture().connection
@@ -120,7 +121,7 @@ import Testing
       $0.connection.idle = .seconds(idle)
     }
     #expect(plan.fires(fixture, at: .connection) == fires)
-    let next = plan.nextLook(after: 0, for: fixture.connection).map { Double($0) / 1e9 }
+    let next = plan.nextEvaluation(after: 0, for: fixture.connection).map { Double($0) / 1e9 }
     if let again {
       #expect(next.map { $0 >= again && $0 < again + 0.002 } == true)
     } else {
@@ -138,7 +139,7 @@ import Testing
       profile: Profile(name: "healthy"), adHoc: [rule], seed: 1, activatedAt: 0,
       adHocActivatedAt: ["mine": .seconds(100)], ruleCounters: RuleCounters())
     #expect(!plan.fires(at: .connection, now: .seconds(12)))
-    #expect(plan.nextLook(after: .seconds(12), for: Self.connection) == .seconds(110))
+    #expect(plan.nextEvaluation(after: .seconds(12), for: Self.connection) == .seconds(110))
     #expect(plan.fires(at: .connection, now: .seconds(110)))
   }
 }

@@ -88,7 +88,7 @@ import Testing
       var check = MessageValidator()
       let fields = Self.usual + (length.map { [("content-length", $0)] } ?? [])
       #expect(Self.take(fields, isTrailer: false, by: &check) == nil)
-      #expect(check.lookAtBody(ofSize: size, isWhole: isWhole) == breach, "\(length ?? "none"), \(size) bytes")
+      #expect(check.checkBody(ofSize: size, isWhole: isWhole) == breach, "\(length ?? "none"), \(size) bytes")
     }
   }
 

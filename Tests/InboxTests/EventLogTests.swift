@@ -10,7 +10,7 @@ import Testing
   private struct Follower {
     let reader: EventReader
     var place: Int
-    var told: [EventReader.Told] = []
+    var told: [EventReader.SerializedEvent] = []
 
     init?(_ log: EventLog, after lastID: Int? = nil) {
       guard let reader = log.follow(after: lastID) else { return nil }

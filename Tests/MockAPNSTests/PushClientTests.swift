@@ -51,18 +51,18 @@ import Testing
       misnamed.serverName = "push.example.com"
       for client in [stranger, misnamed] {
         await #expect(throws: PushClientError.self) { try await client.send([push]) }
-        let probeResult = try await client.look(sending: push)
+        let probeResult = try await client.probe(sending: push)
         #expect(!probeResult.isTrusted)
         #expect(probeResult.outcomes == [nil])
         #expect(probeResult.settings?.areAsAPNs == true)
         #expect(probeResult.ending == .complete)
       }
-      #expect(try await stranger.look(sending: nil).certificateFault?.kind == .unknownAuthority)
-      #expect(try await stranger.look(sending: nil).certificateMatchesName)
-      #expect(try await misnamed.look(sending: nil).certificateFault == nil)
-      #expect(try await misnamed.look(sending: nil).certificateMatchesName == false)
+      #expect(try await stranger.probe(sending: nil).certificateFault?.kind == .unknownAuthority)
+      #expect(try await stranger.probe(sending: nil).certificateMatchesName)
+      #expect(try await misnamed.probe(sending: nil).certificateFault == nil)
+      #expect(try await misnamed.probe(sending: nil).certificateMatchesName == false)
       #expect(test.server.state.inbox.record(seq: 1) == nil, "nobody saw the push")
-      let probeResult = try await test.client().look(sending: push)
+      let probeResult = try await test.client().probe(sending: push)
       #expect(probeResult.isTrusted)
       #expect(probeResult.negotiatedProtocol == "h2")
       #expect(test.server.state.inbox.record(seq: 1)?.accepted == true)

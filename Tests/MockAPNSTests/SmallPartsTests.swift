@@ -18,18 +18,18 @@ import Testing
   @Test func clientErrorsAreLoggedAFewTimesAMinute() {
     let clientErrorLog = ClientErrorLog()
     let began = NIODeadline.now()
-    for _ in 1..<ClientErrorLog.limit { #expect(clientErrorLog.add(.handshake, of: "a", at: began) == .told) }
+    for _ in 1..<ClientErrorLog.limit { #expect(clientErrorLog.add(.handshake, of: "a", at: began) == .logged) }
     #expect(clientErrorLog.add(.handshake, of: "a", at: began) == .loggedLast)
-    #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(59)) == .ignoredFrames)
-    #expect(clientErrorLog.add(.beginning, of: "a", at: began) == .told)
-    #expect(clientErrorLog.add(.handshake, of: "b", at: began) == .told)
-    #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(60)) == .told)
+    #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(59)) == .suppressed)
+    #expect(clientErrorLog.add(.beginning, of: "a", at: began) == .logged)
+    #expect(clientErrorLog.add(.handshake, of: "b", at: began) == .logged)
+    #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(60)) == .logged)
   }
 
   @Test func complaintsAboutManyHostsAreForgottenInTheEnd() {
     let clientErrorLog = ClientErrorLog()
     for host in 0..<3000 {
-      #expect(clientErrorLog.add(.slowness, of: "\(host)") == .told)
+      #expect(clientErrorLog.add(.slowness, of: "\(host)") == .logged)
       #expect(clientErrorLog.count <= 1024)
     }
   }

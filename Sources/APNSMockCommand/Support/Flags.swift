@@ -68,7 +68,7 @@ struct LibraryFlags: ParsableArguments {
   ///
   /// - Throws: `CommandFailure` with all problems.
   func loaded(_ reference: ProfileReference) throws -> (source: ProfileSource, loaded: LoadedProfile) {
-    try ProfileFailure.told { () throws(ProfileFailure) in try library().loaded(reference) }
+    try ProfileFailure.reporting { () throws(ProfileFailure) in try library().loaded(reference) }
   }
 }
 
@@ -76,7 +76,7 @@ extension ProfileFailure {
   /// Runs `work` with profiles or rules and converts their problems to a failure of status `usage`.
   ///
   /// - Throws: `CommandFailure` with one line per problem.
-  static func told<Result>(_ work: () throws(ProfileFailure) -> Result) throws -> Result {
+  static func reporting<Result>(_ work: () throws(ProfileFailure) -> Result) throws -> Result {
     do throws(ProfileFailure) {
       return try work()
     } catch {

@@ -134,18 +134,18 @@ extension Rulebook {
           + "apns-topic is \(Explanation.topic(facts.topic, certificate, packed))"
       }
     }
-    guard let closeReason = entry.closeReason else { return }
+    guard let rejection = entry.rejection else { return }
     if device.state == .unregistered {
       let (start, isNever) = device.since.addingReportingOverflow(times.unregisteredAfter)
       guard !isNever, now >= start else { return }
     }
-    throw closeReason
+    throw rejection
   }
 }
 
 extension Device {
   /// The rejection of pushes to this device; nil while it is online.
-  var closeReason: Rejection? {
+  var rejection: Rejection? {
     switch state {
     case .online: nil
     case .expired:

@@ -91,7 +91,7 @@ struct EventRoutes: Sendable {
 }
 
 extension ByteBuffer {
-  fileprivate mutating func write(_ event: EventReader.Told) {
+  fileprivate mutating func write(_ event: EventReader.SerializedEvent) {
     writeString("event: \(event.name)\nid: \(event.id)\ndata: ")
     writeBytes(event.data)
     writeString("\n\n")

@@ -85,7 +85,7 @@ public final class FaultPlan: Sendable {
 
   /// Returns the next time at which the rules at `connection` must be evaluated again, because a window opens or the
   /// connection reaches an age or idle time that a rule names; nil for never. Times are in monotonic nanoseconds.
-  public func nextLook(after now: Int64, for connection: Traffic.Connection) -> Int64? {
+  public func nextEvaluation(after now: Int64, for connection: Traffic.Connection) -> Int64? {
     rules(at: .connection).flatMap { rule -> [Int64] in
       var times = rule.condition.timesToBounds(of: connection).map { now.saturatingAdd($0) }
       if let opening = rule.rule.trigger.window?.nextOpening(after: now &- rule.activatedAt) {
@@ -138,12 +138,12 @@ public final class FaultPlan: Sendable {
   ) -> Decision {
     guard isActive(at: injectionPoint) else { return Decision() }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
-    var evaluations: [(rule: PreparedRule, look: RuleEvaluation)] = []
+    var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
     for rule in rules(at: injectionPoint).suffix(left?.count ?? .max) where !excludingOutcomes || rule.alwaysContinues {
-      let look = look(at: rule, &context, now: now)
-      evaluations.append((rule, look))
+      let evaluation = evaluate(rule, &context, now: now)
+      evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
-      if case .met(let candidate) = look, rule.isStateless, rule.alwaysStops, candidate.isDrawn {
+      if case .met(let candidate) = evaluation, rule.isStateless, rule.alwaysStops, candidate.isDrawn {
         break
       }
     }
@@ -192,7 +192,7 @@ public final class FaultPlan: Sendable {
 
   private func hasRules(at injectionPoint: InjectionPoint) -> Bool { !place(of: injectionPoint).isEmpty }
 
-  func look(at rule: PreparedRule, _ context: inout EvaluationContext, now: Int64) -> RuleEvaluation {
+  func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: Int64) -> RuleEvaluation {
     if let push = context.traffic.push, rule.refuses(isAccepted: push.verdict.isAccepted) { return .refused }
     if let miss = rule.condition.miss(&context) { return .missed(miss) }
     let trigger = rule.rule.trigger

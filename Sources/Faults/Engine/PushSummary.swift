@@ -48,19 +48,19 @@ final class SkipCounters: Sendable {
     probability.store(0, ordering: .relaxed)
   }
 
-  /// Returns `told` plus these counts.
-  func added(to told: RuleCounter.Count) -> RuleCounter.Count {
-    var told = told
+  /// Returns `counts` plus these counts.
+  func added(to counts: RuleCounter.Count) -> RuleCounter.Count {
+    var counts = counts
     let refused = refused.load(ordering: .relaxed)
-    told.refused += refused
-    told.evaluations += refused
+    counts.refused += refused
+    counts.evaluations += refused
     for (part, number) in [
       (TriggerPart.count, count.load(ordering: .relaxed)), (.probability, probability.load(ordering: .relaxed)),
     ] {
-      told.stops[part.rawValue] += number
-      told.evaluations += number
+      counts.stops[part.rawValue] += number
+      counts.evaluations += number
     }
-    return told
+    return counts
   }
 }
 

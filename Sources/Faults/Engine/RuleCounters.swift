@@ -97,15 +97,16 @@ public final class RuleCounters: Sendable {
 
   /// Settles evaluated rules in order until one of them ends the evaluation; then applies the magic device token.
   func settle(
-    _ evaluations: [(rule: PreparedRule, look: RuleEvaluation)], magic: MagicToken?, in plan: FaultPlan,
+    _ evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)], magic: MagicToken?, in plan: FaultPlan,
     _ context: inout EvaluationContext
   ) -> Decision {
     state.withLockedValue { state in
       var decision = Decision()
-      for (rule, look) in evaluations {
+      for (rule, evaluation) in evaluations {
         // Without counters, the rule was removed by a newer plan.
         guard let place = state.ruleCounters.index(forKey: rule.slot),
-          let injection = state.ruleCounters.values[place].settle(look, of: rule, in: plan, &context, held: state.held)
+          let injection = state.ruleCounters.values[place].settle(
+            evaluation, of: rule, in: plan, &context, held: state.held)
         else { continue }
         if injection.holds { state.held += 1 }
         state.note(injection, at: place)
@@ -138,12 +139,12 @@ public final class RuleCounters: Sendable {
 
   private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {
     // Copy only the counts out of the lock: copying a whole `RuleCounter` would make the next decision copy its tables.
-    let told = state.withLockedValue { state in
+    let counts = state.withLockedValue { state in
       state.order.compactMap { state.ruleCounters[$0] }.filter(isWanted).map {
-        ($0.rule, $0.profile, $0.told, $0.active)
+        ($0.rule, $0.profile, $0.allCounts, $0.active)
       }
     }
-    return told.map(RuleExplanation.init)
+    return counts.map(RuleExplanation.init)
   }
 
   /// The number of injections per rule and action since the server started, unaffected by resets and profile
@@ -251,7 +252,7 @@ struct RuleCounter {
   }
 
   /// All counts, including those of `skipCounters`.
-  var told: Count { skipCounters.added(to: count) }
+  var allCounts: Count { skipCounters.added(to: count) }
 
   /// The number of keys that all tables keep.
   var remembered: Int {
@@ -275,10 +276,11 @@ struct RuleCounter {
 
   /// Counts the result of an evaluation and returns the injection; nil if the rule does not fire.
   mutating func settle(
-    _ look: RuleEvaluation, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext, held: Int
+    _ evaluation: RuleEvaluation, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext,
+    held: Int
   ) -> Injection? {
     count.evaluations &+= 1
-    switch look {
+    switch evaluation {
     case .refused: count.refused &+= 1
     case .missed(.exception): count.excepted &+= 1
     case .missed(.test(let index, let seen)):

@@ -107,13 +107,13 @@ public struct RuleExplanation: Sendable, Equatable {
     }
     rows.append(("trigger", triggerText))
     let width = rows.reduce(0) { max($0, $1.name.count) }
-    return rows.reduce(into: "rule \(Explanation.quoted(rule)): \(evaluations) \(looked), \(fired) fired") {
+    return rows.reduce(into: "rule \(Explanation.quoted(rule)): \(evaluations) \(evaluatedPushes), \(fired) fired") {
       text, row in
       text += "\n  " + row.name + String(repeating: " ", count: width - row.name.count) + "  " + row.text
     }
   }
 
-  private var looked: String {
+  private var evaluatedPushes: String {
     switch injectionPoint {
     case .request, .response: evaluations == 1 ? "push evaluated" : "pushes evaluated"
     case .accept, .tls, .settings: evaluations == 1 ? "connection evaluated" : "connections evaluated"
@@ -233,7 +233,7 @@ extension FaultPlan {
     return rules(at: injectionPoint).map { rule in
       let result =
         now < rule.activatedAt
-        ? .notYet : RuleEvaluationResult.Result(look(at: rule, &context, now: now), of: rule.rule)
+        ? .notYet : RuleEvaluationResult.Result(evaluate(rule, &context, now: now), of: rule.rule)
       return RuleEvaluationResult(
         rule: rule.rule.name, profile: rule.profile, injectionPoint: injectionPoint, result: result)
     }
@@ -241,8 +241,8 @@ extension FaultPlan {
 }
 
 extension RuleEvaluationResult.Result {
-  fileprivate init(_ look: RuleEvaluation, of rule: Rule) {
-    switch look {
+  fileprivate init(_ evaluation: RuleEvaluation, of rule: Rule) {
+    switch evaluation {
     case .refused: self = .rejectedByAPNs
     case .missed(.exception): self = .excepted
     case .missed(.test(let index, let seen)):

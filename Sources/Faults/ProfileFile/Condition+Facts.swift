@@ -63,7 +63,7 @@ extension Condition.Subject {
   func folded(_ text: String) -> String { foldsCase ? text.lowercased() : text }
 
   /// The plural name of values that are often written as numbers, for hints; nil for other subjects.
-  var thing: String? {
+  var pluralName: String? {
     switch self {
     case .deviceToken: "device tokens"
     case .collapseID: "collapse ids"

@@ -143,7 +143,7 @@ struct CompoundKeyScanner {
         index = end
         continue
       }
-      look(at: byte, index, after: before)
+      scan(at: byte, index, after: before)
       if keys > Self.limit || keys > 0 && aliases > Self.aliasLimit { return index }
       before = byte
       index = bytes.index(after: index)
@@ -151,7 +151,7 @@ struct CompoundKeyScanner {
     return nil
   }
 
-  private mutating func look(at byte: UInt8, _ index: String.Index, after before: UInt8) {
+  private mutating func scan(at byte: UInt8, _ index: String.Index, after before: UInt8) {
     let next = bytes.index(after: index)
     switch byte {
     case UInt8(ascii: "?") where Self.canBegin(after: before): keys += 1

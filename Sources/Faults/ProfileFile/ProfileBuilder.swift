@@ -55,7 +55,7 @@ struct ProfileBuilder {
     defer { path.removeLast() }
     guard let extends = map[.extends] else { return true }
     for place in reading.listOrOne(extends) ?? [] {
-      guard let name = reading.text(place, thing: "names") else { continue }
+      guard let name = reading.text(place, pluralName: "names") else { continue }
       if let start = path.firstIndex(of: name) {
         reading.fail(place, "circular reference: \((path[start...] + [name]).joined(separator: " → "))")
       } else if layers.contains(where: { $0.name == name }) {

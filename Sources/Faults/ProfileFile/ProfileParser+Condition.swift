@@ -166,9 +166,9 @@ extension ProfileParser {
     case .equals:
       return map[.equals].flatMap { value($0, of: subject, isJudged: isJudged) }.map(Condition.Match.equals)
     case .prefix:
-      return map[.prefix].flatMap { text($0, thing: subject.thing) }.map { .prefix(subject.folded($0)) }
+      return map[.prefix].flatMap { text($0, pluralName: subject.pluralName) }.map { .prefix(subject.folded($0)) }
     case .glob:
-      return map[.glob].flatMap { text($0, thing: subject.thing) }
+      return map[.glob].flatMap { text($0, pluralName: subject.pluralName) }
         .map { .glob(TextPattern($0, foldsCase: subject.foldsCase)) }
     case .oneOf:
       guard let place = map[.oneOf], let elements = list(place) else { return nil }
@@ -282,12 +282,12 @@ extension ProfileParser {
       }
       return text
     case .deviceToken:
-      guard let text = text(place, thing: subject.thing) else { return nil }
+      guard let text = text(place, pluralName: subject.pluralName) else { return nil }
       if !text.utf8.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }) {
         reportUnmatchable(place, text, "device tokens are hexadecimal digits", isJudged)
       }
       return subject.folded(text)
-    default: return text(place, thing: subject.thing).map(subject.folded)
+    default: return text(place, pluralName: subject.pluralName).map(subject.folded)
     }
   }
 

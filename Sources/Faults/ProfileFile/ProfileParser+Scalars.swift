@@ -189,13 +189,13 @@ extension ProfileParser {
   /// the YAML parser.
   ///
   /// - Parameter thing: a description of the text for the hint.
-  func text(_ place: Located, thing: String? = nil) -> String? {
+  func text(_ place: Located, pluralName: String? = nil) -> String? {
     guard let scalar = scalar(place, for: .text) else { return nil }
-    return text(scalar, at: place, thing: thing)
+    return text(scalar, at: place, pluralName: pluralName)
   }
 
   /// Returns the text of a scalar.
-  func text(_ scalar: FileNode.Scalar, at place: Located, thing: String? = nil) -> String? {
+  func text(_ scalar: FileNode.Scalar, at place: Located, pluralName: String? = nil) -> String? {
     if scalar.isText { return scalar.text }
     let quoted = "\"\(scalar.text.shortened)\""
     let seen: String
@@ -208,13 +208,13 @@ extension ProfileParser {
     }
     fail(
       place, scalar, "\(scalar.text.shortened) without quotation marks is \(seen) to YAML",
-      hint: thing.map { "quote \($0): \(quoted)" } ?? "quote it: \(quoted)")
+      hint: pluralName.map { "quote \($0): \(quoted)" } ?? "quote it: \(quoted)")
     return nil
   }
 
   /// Parses the name of a profile or a rule.
   func name(_ place: Located) -> String? {
-    guard let text = text(place, thing: "names") else { return nil }
+    guard let text = text(place, pluralName: "names") else { return nil }
     if let problem = ProfileName.problem(with: text) {
       fail(
         place, "\"\(text.shortened)\": \(problem)", hint: ProfileName.repaired(text).map { "did you mean \"\($0)\"?" })

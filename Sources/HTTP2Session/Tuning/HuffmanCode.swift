@@ -46,7 +46,7 @@ struct HuffmanCode: Sendable {
   ]
 
   /// The result of decoding the next `width` bits.
-  private struct Look {
+  private struct Entry {
     /// The total length of the decoded codes in bits; `UInt8.max` if the first code is longer than `width`.
     var bits: UInt8 = .max
     /// The number of decoded bytes: two if both codes fit.
@@ -66,14 +66,14 @@ struct HuffmanCode: Sendable {
   }
 
   /// The lookup table, indexed by the next `width` bits.
-  private let looks: [Look]
+  private let entries: [Entry]
   private let longCodes: [Long]
 
   /// The shared decoder.
   static let hpack = HuffmanCode()
 
   private init() {
-    var single = [Look](repeating: Look(), count: 1 << Self.width)
+    var single = [Entry](repeating: Entry(), count: 1 << Self.width)
     var longCodes: [Long] = []
     var code = 0
     var length = 0
@@ -84,18 +84,18 @@ struct HuffmanCode: Sendable {
       for byte in bytes {
         if bits <= Self.width {
           let rest = Self.width - bits
-          for look in code << rest..<(code + 1) << rest {
-            single[look] = Look(bits: UInt8(bits), count: 1, bytes: UInt16(byte))
+          for entry in code << rest..<(code + 1) << rest {
+            single[entry] = Entry(bits: UInt8(bits), count: 1, bytes: UInt16(byte))
           }
         }
         code += 1
       }
     }
-    looks = single.indices.map { index in
+    entries = single.indices.map { index in
       let first = single[index]
       let second = single[index << Int(first.bits) & (single.count - 1)]
       guard first.count == 1, second.count == 1, first.bits + second.bits <= Self.width else { return first }
-      return Look(bits: first.bits + second.bits, count: 2, bytes: second.bytes << 8 | first.bytes)
+      return Entry(bits: first.bits + second.bits, count: 2, bytes: second.bytes << 8 | first.bytes)
     }
     self.longCodes = longCodes
   }
@@ -109,18 +109,18 @@ struct HuffmanCode: Sendable {
   /// - Parameter target: a buffer of at least `room(for:)` bytes.
   /// - Returns: the number of decoded bytes, or nil if the string is invalid.
   func decode(_ coded: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Int? {
-    looks.withUnsafeBufferPointer { looks in
+    entries.withUnsafeBufferPointer { entries in
       var next = target
       var place = 0
       // The next bits, from the highest on. The bits below the first `valid` ones are zeros or later bits of the
       // string.
       var window: UInt64 = 0
       var valid = 0
-      func take(_ look: Look) {
-        next.storeBytes(of: look.bytes.littleEndian, as: UInt16.self)
-        next += Int(look.count)
-        window &<<= UInt64(look.bits)
-        valid &-= Int(look.bits)
+      func take(_ entry: Entry) {
+        next.storeBytes(of: entry.bytes.littleEndian, as: UInt16.self)
+        next += Int(entry.count)
+        window &<<= UInt64(entry.bits)
+        valid &-= Int(entry.bits)
       }
       while true {
         window |= Self.word(at: place, of: coded) &>> UInt64(valid)
@@ -130,18 +130,18 @@ struct HuffmanCode: Sendable {
         // At least 56 bits are valid unless the string ends.
         let most = valid
         for _ in 0..<4 {
-          let look = looks[Int(window &>> UInt64(64 &- Self.width))]
-          if Int(look.bits) > valid { break }
-          take(look)
+          let entry = entries[Int(window &>> UInt64(64 &- Self.width))]
+          if Int(entry.bits) > valid { break }
+          take(entry)
         }
         if valid < most { continue }
         // A long code or the end of the string. The padding is all ones, and so is no valid code.
         let padded = window | .max &>> UInt64(valid)
         if valid < 8, padded == .max { return next - target }
-        var look = looks[Int(padded &>> UInt64(64 &- Self.width))]
-        if look.count == 0 { look = longCode(at: padded) }
-        guard Int(look.bits) <= valid else { return nil }
-        take(look)
+        var entry = entries[Int(padded &>> UInt64(64 &- Self.width))]
+        if entry.count == 0 { entry = longCode(at: padded) }
+        guard Int(entry.bits) <= valid else { return nil }
+        take(entry)
       }
     }
   }
@@ -160,13 +160,13 @@ struct HuffmanCode: Sendable {
   }
 
   /// Decodes the code of more than `width` bits at the top of `window`.
-  private func longCode(at window: UInt64) -> Look {
+  private func longCode(at window: UInt64) -> Entry {
     for codes in longCodes {
       let code = window >> UInt64(64 - codes.bits)
       if code < codes.first + UInt64(codes.bytes.count) {
-        return Look(bits: UInt8(codes.bits), count: 1, bytes: UInt16(codes.bytes[Int(code - codes.first)]))
+        return Entry(bits: UInt8(codes.bits), count: 1, bytes: UInt16(codes.bytes[Int(code - codes.first)]))
       }
     }
-    return Look()
+    return Entry()
   }
 }

@@ -87,7 +87,7 @@ public final class EventLog: InboxListener {
     inbox.watch.note(EventNote(kind: kind, json: writer.bytes), in: inbox)
   }
 
-  func hear(_ news: InboxChanges) {
+  func inboxDidChange(_ news: InboxChanges) {
     let readers = state.withLockedValue { state in
       guard state.isOn else { return [AsyncStream<Void>.Continuation]() }
       let before = state.lastID

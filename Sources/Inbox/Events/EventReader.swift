@@ -11,7 +11,7 @@ internal import Notation
 /// ```
 public final class EventReader: Sendable {
   /// An event in the form sent to a client.
-  public struct Told: Sendable {
+  public struct SerializedEvent: Sendable {
     /// The event's ID. For a gap that only this reader has, the ID of the event before the next one.
     public let id: Int
     /// The event's name: `push`, `push.updated`, `gap`, or the name of a note.
@@ -54,37 +54,38 @@ public final class EventReader: Sendable {
   ///   - selection: The pushes to return. All other events are returned.
   ///   - inbox: The inbox of the pushes, for findings that depend on several records.
   public func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil)
-    -> [Told]?
+    -> [SerializedEvent]?
   {
     let piece = log.events(after: place)
     guard piece.hasGap || !piece.events.isEmpty else { return nil }
-    var told: [Told] = []
-    if piece.hasGap { told.append(Self.gap(nil, id: piece.place)) }
+    var events: [SerializedEvent] = []
+    if piece.hasGap { events.append(Self.gap(nil, id: piece.place)) }
     for event in piece.events {
       switch event.content {
       case .push(let record) where selection.contains(record):
-        told.append(Self.told(event.id, "push") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
+        events.append(Self.event(event.id, "push") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
       case .updated(let record) where selection.contains(record):
-        told.append(Self.told(event.id, "push.updated") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
+        events.append(
+          Self.event(event.id, "push.updated") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
       case .push, .updated: break
-      case .note(let note): told.append(Told(id: event.id, name: note.kind.rawValue, data: note.json))
-      case .gap(let missed): told.append(Self.gap(missed, id: event.id))
+      case .note(let note): events.append(SerializedEvent(id: event.id, name: note.kind.rawValue, data: note.json))
+      case .gap(let missed): events.append(Self.gap(missed, id: event.id))
       }
     }
     place = piece.events.last?.id ?? piece.place
-    return told
+    return events
   }
 
-  private static func gap(_ missed: Int?, id: Int) -> Told {
-    told(id, "gap") { writer in
+  private static func gap(_ missed: Int?, id: Int) -> SerializedEvent {
+    event(id, "gap") { writer in
       writer.member("missed", missed)
       writer.member("message", "events are missing here: read /api/v1/pushes for what is in the inbox")
     }
   }
 
-  private static func told(_ id: Int, _ name: String, _ members: (inout JSONWriter) -> Void) -> Told {
+  private static func event(_ id: Int, _ name: String, _ members: (inout JSONWriter) -> Void) -> SerializedEvent {
     var writer = JSONWriter()
     writer.object(members)
-    return Told(id: id, name: name, data: writer.bytes)
+    return SerializedEvent(id: id, name: name, data: writer.bytes)
   }
 }

@@ -27,7 +27,7 @@ struct InboxChanges: Sendable {
 /// A receiver of the changes of an inbox.
 protocol InboxListener: AnyObject, Sendable {
   /// Receives the next changes. Called for one listener after the other, so it must return quickly.
-  func hear(_ news: InboxChanges)
+  func inboxDidChange(_ news: InboxChanges)
   /// Called once after the last changes.
   func inboxDidClose()
 }
@@ -45,7 +45,7 @@ final class InboxNotifier: Sendable {
   private struct State {
     var listeners: [ObjectIdentifier: any InboxListener] = [:]
     /// Every listener was notified of the records up to this `seq`, or was added later.
-    var told = 0
+    var notified = 0
     var pending = Pending()
     var isDue = false
     var isRunning = false
@@ -76,7 +76,7 @@ final class InboxNotifier: Sendable {
         // An append that does not see this store in time precedes the snapshot, because both take the inbox's lock.
         hasListeners.store(true, ordering: .relaxed)
         state.pending = Pending()
-        state.told = max(state.told, inbox.snapshot().lastSeq)
+        state.notified = max(state.notified, inbox.snapshot().lastSeq)
       }
       state.listeners[ObjectIdentifier(listener)] = listener
       return true
@@ -153,8 +153,8 @@ final class InboxNotifier: Sendable {
   }
 
   private func run(_ inbox: Inbox) async {
-    while let (told, pending) = nextRound() {
-      tell(pending, of: inbox, after: told)
+    while let (notified, pending) = nextRound() {
+      notify(pending, of: inbox, after: notified)
       await Task.yield()
     }
     let left = state.withLockedValue { state in
@@ -165,7 +165,7 @@ final class InboxNotifier: Sendable {
     for listener in left { listener.inboxDidClose() }
   }
 
-  private func nextRound() -> (told: Int, Pending)? {
+  private func nextRound() -> (notified: Int, Pending)? {
     state.withLockedValue { state in
       guard state.isDue else {
         state.isRunning = false
@@ -173,28 +173,30 @@ final class InboxNotifier: Sendable {
       }
       state.isDue = false
       defer { state.pending = Pending() }
-      return (state.told, state.pending)
+      return (state.notified, state.pending)
     }
   }
 
-  private func tell(_ pending: Pending, of inbox: Inbox, after told: Int) {
-    var told = told
+  private func notify(_ pending: Pending, of inbox: Inbox, after notified: Int) {
+    var notified = notified
     if let through = pending.emptiedThrough {
-      tell(InboxChanges(through: told, missed: max(0, through - told), emptiedThrough: through, reset: pending.reset))
-      told = max(told, through)
+      notify(
+        InboxChanges(
+          through: notified, missed: max(0, through - notified), emptiedThrough: through, reset: pending.reset))
+      notified = max(notified, through)
     }
     let end = inbox.snapshot().lastSeq
     while true {
-      var news = Self.news(of: inbox, after: told)
-      told = news.through
-      if told < end {
-        tell(news)
+      var news = Self.news(of: inbox, after: notified)
+      notified = news.through
+      if notified < end {
+        notify(news)
         continue
       }
       news.finished = pending.finished.compactMap(inbox.record)
       news.notes = pending.notes
       news.droppedNotes = pending.droppedNotes
-      return tell(news)
+      return notify(news)
     }
   }
 
@@ -213,11 +215,11 @@ final class InboxNotifier: Sendable {
 
   /// Notifies all listeners. They are read after the changes, because a listener added later takes a snapshot that
   /// contains these changes.
-  private func tell(_ news: InboxChanges) {
+  private func notify(_ news: InboxChanges) {
     let listeners = state.withLockedValue { state in
-      state.told = max(state.told, news.through, news.emptiedThrough ?? 0)
+      state.notified = max(state.notified, news.through, news.emptiedThrough ?? 0)
       return Array(state.listeners.values)
     }
-    for listener in listeners { listener.hear(news) }
+    for listener in listeners { listener.inboxDidChange(news) }
   }
 }

@@ -8,7 +8,7 @@ struct ClientHosts: Sendable {
     let connection: ConnectionFacts
     let seq: Int
     let token: Int?
-    var isTold = false
+    var isReported = false
   }
 
   fileprivate struct Host: Sendable {
@@ -79,11 +79,11 @@ struct ClientHosts: Sendable {
   private static func judge(_ singles: inout [Single]) -> [(seq: Int, evidence: FindingEvidence)] {
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
     let size = FindingThreshold.churnConnections
-    for last in singles.indices.dropFirst(size - 1) where !singles[last].isTold {
+    for last in singles.indices.dropFirst(size - 1) where !singles[last].isReported {
       let window = singles[(last - size + 1)...last]
       let time = singles[last].connection.openedAt &- singles[window.startIndex].connection.openedAt
       guard time <= FindingThreshold.churnTime else { continue }
-      singles[last].isTold = true
+      singles[last].isReported = true
       let others = window.dropLast().map(\.seq).sorted()
       evidence.append((singles[last].seq, FindingEvidence(.connectionChurn, with: others, .connections(within: time))))
       let tokens = window.compactMap(\.token)

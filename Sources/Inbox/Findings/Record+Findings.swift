@@ -80,7 +80,7 @@ extension Record {
 extension Inbox {
   /// Returns all findings on a record.
   public func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
-    if let told = record.importedFindings { return record.findings(told: told, by: rulebook) }
+    if let imported = record.importedFindings { return record.findings(imported: imported, by: rulebook) }
     return evidence(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
   }
 

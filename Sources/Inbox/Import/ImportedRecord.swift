@@ -94,7 +94,7 @@ extension ImportedRecord {
       case "apns": apns = try Identity(&json)
       case "auth": auth = try Auth(&json)
       case "verdict": verdict = try json.unlessNull { json throws(JSONText.Problem) in try Verdict(&json) }
-      case "fault": if !json.readNullIfPresent() { injections = try Injection.told(&json) }
+      case "fault": if !json.readNullIfPresent() { injections = try Injection.imported(&json) }
       case "served": served = try Served(&json)
       case "findings":
         try json.list { json throws(JSONText.Problem) in findings.append(try json.string()) }
@@ -221,7 +221,7 @@ extension ImportedRecord.Verdict {
 }
 
 extension Injection {
-  fileprivate static func told(_ json: inout JSONReader) throws(JSONText.Problem) -> [Injection] {
+  fileprivate static func imported(_ json: inout JSONReader) throws(JSONText.Problem) -> [Injection] {
     var profile: String?
     var rule = ""
     var action: Action.Name?
@@ -238,7 +238,7 @@ extension Injection {
       case "p": probability = try json.unlessNull { json throws(JSONText.Problem) in try json.number() }
       case "ordinal": ordinal = try json.whole()
       case "also":
-        try json.list { json throws(JSONText.Problem) in further += try Injection.told(&json) }
+        try json.list { json throws(JSONText.Problem) in further += try Injection.imported(&json) }
       default: break
       }
     }
@@ -298,7 +298,7 @@ extension Record {
   var importedFindings: [Finding.Kind]? { importedFindingNames?.compactMap(Finding.Kind.init) }
 
   private var importedFindingNames: [String]? {
-    guard head({ $0.marks }).contains(.told) else { return nil }
+    guard head({ $0.marks }).contains(.hasImportedFindings) else { return nil }
     return withBytes(head { $0.importedFindingsRange }) { packed in
       var names: [String] = []
       HeaderList.forEachField(in: packed) { name, _ in
@@ -310,7 +310,7 @@ extension Record {
 
   /// Returns the exported findings with explanations: specific ones if the finding follows from the record alone,
   /// else the meaning of the kind.
-  borrowing func findings(told kinds: [Finding.Kind], by rulebook: Rulebook) -> [Finding] {
+  borrowing func findings(imported kinds: [Finding.Kind], by rulebook: Rulebook) -> [Finding] {
     let own = ownFindings(by: rulebook)
     var findings: [Finding] = []
     for kind in kinds {

@@ -32,37 +32,38 @@ struct RecordReader {
   /// - Throws: `JSONText.Problem` if the text is not a valid record.
   mutating func record(_ text: UnsafeRawBufferPointer) throws(JSONText.Problem) -> Record {
     var json = JSONReader(text)
-    let told = try ImportedRecord(&json)
+    let imported = try ImportedRecord(&json)
     func given<Value>(_ value: Value?, _ name: String) throws(JSONText.Problem) -> Value {
       guard let value else { throw json.problem("no record of a push: \(name) is missing") }
       return value
     }
-    let seq = try given(told.seq, "seq")
+    let seq = try given(imported.seq, "seq")
     guard (1...Self.maxSeq).contains(seq) else { throw json.problem("seq cannot be \(seq)") }
-    let outcome = try given(told.outcome, "outcome")
-    let accepted = try given(told.accepted, "accepted")
-    let receivedAt = try given(told.receivedAt, "received_at")
-    guard let request = Self.request(told) else {
+    let outcome = try given(imported.outcome, "outcome")
+    let accepted = try given(imported.accepted, "accepted")
+    let receivedAt = try given(imported.receivedAt, "received_at")
+    guard let request = Self.request(imported) else {
       throw json.problem("header fields or body that no push can have had")
     }
-    let facts = PushFacts(request.headers, defaultTopic: told.verdict == nil ? nil : told.apns.topic)
-    let id = told.apns.origin == "server" ? Array((told.apns.id ?? "").utf8) : []
+    let facts = PushFacts(request.headers, defaultTopic: imported.verdict == nil ? nil : imported.apns.topic)
+    let id = imported.apns.origin == "server" ? Array((imported.apns.id ?? "").utf8) : []
     guard id.count <= Int(UInt8.max) else { throw json.problem("an apns.id that is too long") }
     return Record(
       seq: seq, request: request,
-      verdict: verdict(told, facts), facts: facts, findings: told.findings,
-      generatedID: id[...], connection: connection(told, facts), attempt: told.attempt ?? 1, receivedAt: receivedAt,
+      verdict: verdict(imported, facts), facts: facts, findings: imported.findings,
+      generatedID: id[...], connection: connection(imported, facts), attempt: imported.attempt ?? 1,
+      receivedAt: receivedAt,
       end: Record.End(
-        outcome: outcome, accepted: accepted, served: served(told), wireOutcome: wireOutcome(told),
-        finishedAt: told.finishedAt), in: arena)
+        outcome: outcome, accepted: accepted, served: served(imported), wireOutcome: wireOutcome(imported),
+        finishedAt: imported.finishedAt), in: arena)
   }
 
   // MARK: - Request
 
-  private static func request(_ told: ImportedRecord) -> HTTPRequest? {
-    let parts = told.request
+  private static func request(_ imported: ImportedRecord) -> HTTPRequest? {
+    let parts = imported.request
     var request = HTTPRequest()
-    request.stream = told.connection.stream
+    request.stream = imported.connection.stream
     guard let headers = headers(parts) else { return nil }
     request.headers = headers
     if let text = parts.bodyBytes {
@@ -102,16 +103,16 @@ struct RecordReader {
 
   // MARK: - Verdict
 
-  private mutating func verdict(_ told: ImportedRecord, _ facts: PushFacts) -> Verdict? {
-    guard let verdict = told.verdict else { return nil }
+  private mutating func verdict(_ imported: ImportedRecord, _ facts: PushFacts) -> Verdict? {
+    guard let verdict = imported.verdict else { return nil }
     let credential: Verdict.Credential =
-      switch told.auth.kind {
+      switch imported.auth.kind {
       case Verdict.Credential.token.name: .token
       case Verdict.Credential.certificate.name: .certificate
       default: .none
       }
     return Verdict(
-      facts: facts, credential: credential, token: token(told.auth), passed: verdict.passed,
+      facts: facts, credential: credential, token: token(imported.auth), passed: verdict.passed,
       failed: verdict.failed.map { ($0.check, verdict.reason, $0.detail) })
   }
 
@@ -128,10 +129,10 @@ struct RecordReader {
 
   // MARK: - Connection
 
-  private mutating func connection(_ told: ImportedRecord, _ facts: PushFacts) -> ConnectionFacts {
-    let (parts, listener) = (told.connection, told.listener ?? 0)
-    var certificate = told.auth.certificate
-    if certificate == nil, facts.topic == nil, let topic = told.apns.topic {
+  private mutating func connection(_ imported: ImportedRecord, _ facts: PushFacts) -> ConnectionFacts {
+    let (parts, listener) = (imported.connection, imported.listener ?? 0)
+    var certificate = imported.auth.certificate
+    if certificate == nil, facts.topic == nil, let topic = imported.apns.topic {
       // An incomplete request has no verdict; its topic is all that is known about the certificate.
       certificate = ProviderCertificate(
         subjectUID: nil, topics: [topic], development: false, production: false, commonName: nil, fingerprint: "")
@@ -150,21 +151,22 @@ struct RecordReader {
 
   // MARK: - Response
 
-  private func served(_ told: ImportedRecord) -> Record.Served {
+  private func served(_ imported: ImportedRecord) -> Record.Served {
     Record.Served(
-      status: told.served.status.map(Int.init), reason: told.served.reason.flatMap(Reason.init(text:)),
-      latencyNanoseconds: told.served.latency)
+      status: imported.served.status.map(Int.init), reason: imported.served.reason.flatMap(Reason.init(text:)),
+      latencyNanoseconds: imported.served.latency)
   }
 
-  private func wireOutcome(_ told: ImportedRecord) -> WireOutcome? {
-    let served = told.served
+  private func wireOutcome(_ imported: ImportedRecord) -> WireOutcome? {
+    let served = imported.served
     let unusualReason = served.reason.flatMap { Reason(text: $0) == nil ? $0 : nil }
     guard
-      !told.injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
+      !imported.injections.isEmpty || unusualReason != nil || served.reset != nil || served.goAway != nil
         || served.closed != nil
     else { return nil }
     return WireOutcome(
-      injections: Injections(told.injections), unusualReason: unusualReason, reset: served.reset, goAway: served.goAway,
+      injections: Injections(imported.injections), unusualReason: unusualReason, reset: served.reset,
+      goAway: served.goAway,
       closed: served.closed)
   }
 }

@@ -133,11 +133,12 @@ public struct Record: Sendable {
   /// Replaces the result, for a record that was pending or whose response was not sent.
   public mutating func end(_ end: consuming End) {
     self.end = PackedEnd(end)
-    let told = content.injection
+    let storedInjection = content.injection
     switch end.wireOutcome {
-    case nil: further = told == nil ? nil : Further(nil)
+    case nil: further = storedInjection == nil ? nil : Further(nil)
     // Store nothing if the outcome equals the injection in `content`.
-    case let wireOutcome?: further = told != nil && told == wireOutcome.onlyInjection ? nil : Further(wireOutcome)
+    case let wireOutcome?:
+      further = storedInjection != nil && storedInjection == wireOutcome.onlyInjection ? nil : Further(wireOutcome)
     }
   }
 }

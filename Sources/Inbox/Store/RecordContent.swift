@@ -52,7 +52,7 @@ struct RecordHead: Sendable {
     /// The record has a verdict.
     static let judged = Marks(rawValue: 1)
     /// The record comes from an export and has findings.
-    static let told = Marks(rawValue: 2)
+    static let hasImportedFindings = Marks(rawValue: 2)
     /// The record has an injection.
     static let injected = Marks(rawValue: 4)
   }
@@ -140,7 +140,7 @@ extension RecordContent {
     let kept = injection.map { PackedInjection($0) }
     var marks: RecordHead.Marks = []
     if isJudged { marks.insert(.judged) }
-    if importedFindings != nil { marks.insert(.told) }
+    if importedFindings != nil { marks.insert(.hasImportedFindings) }
     if kept != nil { marks.insert(.injected) }
     let size = idEnd + Int(importedFindingsSize) + (kept == nil ? 0 : MemoryLayout<PackedInjection>.stride)
     let slab = arena.slab(withRoomFor: Self.size(bytes: size))
@@ -159,8 +159,8 @@ extension RecordContent {
         let id = UnsafeMutableRawBufferPointer(rebasing: target[bodyEnd..<idEnd])
         generatedID.withUnsafeBytes { id.fill(from: $0) }
         if let importedFindings {
-          let told = UnsafeMutableRawBufferPointer(rebasing: target[idEnd...])
-          importedFindings.bytes.withUnsafeBytes { told.fill(from: $0) }
+          let findingsTarget = UnsafeMutableRawBufferPointer(rebasing: target[idEnd...])
+          importedFindings.bytes.withUnsafeBytes { findingsTarget.fill(from: $0) }
         }
       }
     }

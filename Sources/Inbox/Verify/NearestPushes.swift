@@ -7,13 +7,13 @@ struct NearestPushes {
   typealias Criterion = VerificationReport.Criterion
 
   /// The maximum number of records examined, newest first. With many conditions it is lower, so that all
-  /// expectations together evaluate at most `asked` conditions.
-  private static let looked = 10_000
-  private static let asked = 200_000
+  /// expectations together evaluate at most `maxComparisons` conditions.
+  private static let maxExamined = 10_000
+  private static let maxComparisons = 200_000
   /// The number of records with equally many conditions met whose values are compared, newest first.
   private static let compared = 200
   /// The maximum number of pushes reported.
-  private static let told = 3
+  private static let maxReported = 3
 
   private let expectation: Expectation
   /// Each field with conditions and the filter it belongs to, in the order of the report.
@@ -35,9 +35,9 @@ struct NearestPushes {
   ///   - others: The number of expectations that share the budget of evaluated conditions.
   func find(in snapshot: InboxSnapshot, after: Int, oneOf others: Int) -> [Nearest] {
     guard !parts.isEmpty else { return [] }
-    let looked = min(Self.looked, Self.asked / (parts.count * max(1, others)))
+    let examined = min(Self.maxExamined, Self.maxComparisons / (parts.count * max(1, others)))
     var window = Selection()
-    window.after = max(after, expectation.selection.after, snapshot.lastSeq - looked)
+    window.after = max(after, expectation.selection.after, snapshot.lastSeq - examined)
     window.before = expectation.selection.before
     var ranks: [[Record]] = Array(repeating: [], count: parts.count)
     snapshot.records.forEach(in: window, newestFirst: true) { record in
@@ -46,12 +46,12 @@ struct NearestPushes {
       return true
     }
     var nearest: [Nearest] = []
-    for (met, records) in ranks.enumerated().reversed() where !records.isEmpty && nearest.count < Self.told {
+    for (met, records) in ranks.enumerated().reversed() where !records.isEmpty && nearest.count < Self.maxReported {
       var candidates = records.map(candidate)
       // A push that meets no condition is reported only if a value is similar.
       if met == 0 { candidates.removeAll { $0.hints == 0 } }
       candidates.sort { ($0.hints, $0.nearest.seq) > ($1.hints, $1.nearest.seq) }
-      nearest += candidates.prefix(Self.told - nearest.count).map(\.nearest)
+      nearest += candidates.prefix(Self.maxReported - nearest.count).map(\.nearest)
     }
     return nearest
   }

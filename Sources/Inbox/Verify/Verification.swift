@@ -114,16 +114,16 @@ extension Inbox {
   ///
   /// - Returns: nil if the wait was cut short, because the inbox closed or the task was cancelled.
   public func verify(_ verification: Verification, at scene: VerificationContext) async -> VerificationReport? {
-    let ruleCounter = await VerificationWait(verification, in: self).run { ruleCounter in
-      VerificationEvaluator(ruleCounter: ruleCounter).isMet(in: self, by: scene.rulebook)
+    let totals = await VerificationWait(verification, in: self).run { totals in
+      VerificationEvaluator(totals: totals).isMet(in: self, by: scene.rulebook)
     }
-    guard let ruleCounter else { return nil }
+    guard let totals else { return nil }
     let snapshot = snapshot()
-    let judgement = VerificationEvaluator(ruleCounter: ruleCounter)
+    let judgement = VerificationEvaluator(totals: totals)
     var expectations: [VerificationReport.Expected] = []
-    let short = Set(verification.expectations.indices.filter(ruleCounter.isShort))
+    let short = Set(verification.expectations.indices.filter(totals.isShort))
     for (index, expectation) in verification.expectations.enumerated() {
-      let seqs = ruleCounter.counts[index].seqs
+      let seqs = totals.counts[index].seqs
       expectations.append(
         VerificationReport.Expected(
           name: expectation.name, criteria: judgement.criteria(of: index), matched: seqs.count,

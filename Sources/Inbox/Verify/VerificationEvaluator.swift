@@ -5,14 +5,14 @@ internal import Notation
 struct VerificationEvaluator {
   typealias Criterion = VerificationReport.Criterion
 
-  let ruleCounter: VerificationCounts
+  let totals: VerificationCounts
 
-  private var verification: Verification { ruleCounter.verification }
+  private var verification: Verification { totals.verification }
 
   /// Returns the criteria of one expectation.
   func criteria(of index: Int) -> [Criterion] {
     let expectation = verification.expectations[index]
-    let count = ruleCounter.counts[index]
+    let count = totals.counts[index]
     var criteria: [Criterion] = []
     if let bounds = expectation.count {
       criteria.append(
@@ -23,7 +23,7 @@ struct VerificationEvaluator {
           found: String(count.seqs.count), isMet: expectation.permits(count.seqs.count)))
     }
     if let policy = expectation.retries {
-      let stories = count.stories.map { ruleCounter.retries[$0] }
+      let stories = count.stories.map { totals.retries[$0] }
       if stories.isEmpty, expectation.needsPush {
         criteria.append(
           Criterion(
@@ -39,8 +39,8 @@ struct VerificationEvaluator {
   /// The criterion that the first pushes arrived in the expected order; nil if no order is expected.
   var order: Criterion? {
     guard let order = verification.order else { return nil }
-    let firsts = order.filter { !verification.expectations[$0].allowsNone || !ruleCounter.counts[$0].seqs.isEmpty }
-      .map { (name: verification.expectations[$0].name, seq: ruleCounter.counts[$0].seqs.first) }
+    let firsts = order.filter { !verification.expectations[$0].allowsNone || !totals.counts[$0].seqs.isEmpty }
+      .map { (name: verification.expectations[$0].name, seq: totals.counts[$0].seqs.first) }
     let isInOrder = zip(firsts, firsts.dropFirst()).allSatisfy { one, other in
       one.seq.flatMap { first in other.seq.map { first < $0 } } ?? false
     }
@@ -63,7 +63,7 @@ struct VerificationEvaluator {
   /// Returns the criterion that each push matches an expectation; nil if other pushes are allowed.
   func others(in inbox: Inbox) -> VerificationReport.Others? {
     guard verification.allowsNoOthers else { return nil }
-    let seqs = ruleCounter.others
+    let seqs = totals.others
     return VerificationReport.Others(
       criterion: Criterion(
         name: "no_others", wanted: "none", found: seqs.isEmpty ? "none" : String(seqs.count), isMet: seqs.isEmpty),

@@ -6,7 +6,7 @@ internal import NIOConcurrencyHelpers
 /// Notifications only set a signal. Records are counted in the task of the caller, each once, so a burst costs one
 /// round and delays no other listener.
 final class VerificationWait: InboxListener {
-  private struct Heard {
+  private struct PendingChanges {
     var finished: [Int] = []
     var isEmptied = false
   }
@@ -15,7 +15,7 @@ final class VerificationWait: InboxListener {
   private let inbox: Inbox
   private let news: AsyncStream<Void>
   private let signal: AsyncStream<Void>.Continuation
-  private let heard = NIOLockedValueBox(Heard())
+  private let pendingChanges = NIOLockedValueBox(PendingChanges())
 
   init(_ verification: Verification, in inbox: Inbox) {
     self.verification = verification
@@ -23,12 +23,12 @@ final class VerificationWait: InboxListener {
     (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
-  func hear(_ news: InboxChanges) {
-    heard.withLockedValue { heard in
-      heard.finished += news.finished.map(\.seq)
+  func inboxDidChange(_ news: InboxChanges) {
+    pendingChanges.withLockedValue { pendingChanges in
+      pendingChanges.finished += news.finished.map(\.seq)
       if news.emptiedThrough != nil {
-        heard.isEmptied = true
-        heard.finished = []
+        pendingChanges.isEmptied = true
+        pendingChanges.finished = []
       }
     }
     signal.yield()
@@ -44,7 +44,7 @@ final class VerificationWait: InboxListener {
   func run(isMet: (VerificationCounts) -> Bool) async -> VerificationCounts? {
     var rounds = Rounds(verification)
     // Without a timeout only the existing records count, so no listener is needed.
-    guard verification.timeout > .zero else { return await look(&rounds) ? rounds.ruleCounter : nil }
+    guard verification.timeout > .zero else { return await check(&rounds) ? rounds.totals : nil }
     guard inbox.watch.add(self, to: inbox) else { return nil }
     var alarm: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
     defer {
@@ -53,9 +53,9 @@ final class VerificationWait: InboxListener {
     }
     var iterator = news.makeAsyncIterator()
     repeat {
-      guard await look(&rounds) else { return nil }
+      guard await check(&rounds) else { return nil }
       let now = ContinuousClock.now
-      guard let time = rounds.nextLook(at: now, isMet: isMet) else { return rounds.ruleCounter }
+      guard let time = rounds.nextCheck(at: now, isMet: isMet) else { return rounds.totals }
       // Keep an earlier alarm: it causes one additional round at most.
       if alarm.map({ $0.time <= now || $0.time > time }) ?? true {
         alarm?.task.cancel()
@@ -78,13 +78,13 @@ final class VerificationWait: InboxListener {
   /// Counts the new records.
   ///
   /// - Returns: false if the task was cancelled.
-  private func look(_ rounds: inout Rounds) async -> Bool {
-    let heard = heard.withLockedValue { heard in
-      defer { heard = Heard() }
-      return heard
+  private func check(_ rounds: inout Rounds) async -> Bool {
+    let pendingChanges = pendingChanges.withLockedValue { pendingChanges in
+      defer { pendingChanges = PendingChanges() }
+      return pendingChanges
     }
-    if heard.isEmptied { rounds.beginAnew() }
-    for seq in heard.finished where rounds.ruleCounter.isWaiting(for: seq) {
+    if pendingChanges.isEmptied { rounds.beginAnew() }
+    for seq in pendingChanges.finished where rounds.totals.isWaiting(for: seq) {
       if let record = inbox.record(seq: seq) { rounds.take(record) }
     }
     let snapshot = inbox.snapshot()
@@ -103,7 +103,7 @@ final class VerificationWait: InboxListener {
 
 /// The counts so far, and the time of the next round.
 private struct Rounds {
-  private(set) var ruleCounter: VerificationCounts
+  private(set) var totals: VerificationCounts
   /// All records up to this `seq` were counted.
   var seen: Int
   private let deadline: ContinuousClock.Instant
@@ -113,20 +113,20 @@ private struct Rounds {
   private var isMet: Bool?
 
   init(_ verification: Verification) {
-    ruleCounter = VerificationCounts(verification)
+    totals = VerificationCounts(verification)
     seen = verification.after
     quietSince = .now
     deadline = quietSince + verification.timeout
   }
 
   mutating func beginAnew() {
-    ruleCounter = VerificationCounts(ruleCounter.verification)
-    seen = ruleCounter.verification.after
+    totals = VerificationCounts(totals.verification)
+    seen = totals.verification.after
     change()
   }
 
   mutating func take(_ record: borrowing Record) {
-    if ruleCounter.take(record) { change() }
+    if totals.take(record) { change() }
   }
 
   private mutating func change() {
@@ -135,18 +135,18 @@ private struct Rounds {
   }
 
   /// Returns the time of the next round if nothing arrives before; nil if there is nothing to wait for.
-  mutating func nextLook(
+  mutating func nextCheck(
     at now: ContinuousClock.Instant, isMet ask: (VerificationCounts) -> Bool
   ) -> ContinuousClock.Instant? {
-    let verification = ruleCounter.verification
+    let verification = totals.verification
     if now >= deadline { return nil }
-    if ruleCounter.isShort { return deadline }
+    if totals.isShort { return deadline }
     guard verification.canBeViolated else { return nil }
-    if ruleCounter.isBroken, !verification.hasCriteriaBeyondCounts { return nil }
+    if totals.isBroken, !verification.hasCriteriaBeyondCounts { return nil }
     guard verification.settle > .zero else { return deadline }
     let quiet = quietSince + verification.settle
     guard now >= quiet else { return min(quiet, deadline) }
-    let isMet = isMet ?? ask(ruleCounter)
+    let isMet = isMet ?? ask(totals)
     self.isMet = isMet
     return isMet ? nil : deadline
   }

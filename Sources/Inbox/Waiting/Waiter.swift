@@ -11,11 +11,11 @@ final class Waiter: InboxListener {
   }
 
   private struct State {
-    var ruleCounter: WaitCounts
+    var counts: WaitCounts
     /// All records up to this `seq` were counted.
     var seen = 0
     /// Changes received during the first pass over the inbox; nil after it.
-    var heard: Heard? = Heard()
+    var pendingChanges: PendingChanges? = PendingChanges()
     var ending: Ending?
     var continuation: CheckedContinuation<Void, Never>?
     /// The task that evaluates the wait again at the deadline or when the settle time has passed.
@@ -23,7 +23,7 @@ final class Waiter: InboxListener {
     var alarmTime: ContinuousClock.Instant?
   }
 
-  private struct Heard {
+  private struct PendingChanges {
     var through = 0
     var finished: [Int] = []
     var emptiedThrough: Int?
@@ -37,13 +37,13 @@ final class Waiter: InboxListener {
     let began = ContinuousClock.now
     self.inbox = inbox
     deadline = began + query.timeout
-    state = NIOLockedValueBox(State(ruleCounter: WaitCounts(query, began: began)))
+    state = NIOLockedValueBox(State(counts: WaitCounts(query, began: began)))
   }
 
   /// Runs the wait to its end.
   ///
   /// - Returns: The reason for the end, the counts, and the `seq` up to which records were examined.
-  func run() async -> (ending: Ending, ruleCounter: WaitCounts, seen: Int) {
+  func run() async -> (ending: Ending, counts: WaitCounts, seen: Int) {
     if inbox.watch.add(self, to: inbox) {
       await countExistingRecords()
       await withTaskCancellationHandler {
@@ -61,7 +61,7 @@ final class Waiter: InboxListener {
     }
     return state.withLockedValue { state in
       state.alarm?.cancel()
-      return (state.ending ?? .abandoned, state.ruleCounter, state.seen)
+      return (state.ending ?? .abandoned, state.counts, state.seen)
     }
   }
 
@@ -71,17 +71,17 @@ final class Waiter: InboxListener {
   /// noted and looked up at its end.
   private func countExistingRecords() async {
     var snapshot = inbox.snapshot()
-    var ruleCounter = state.withLockedValue { $0.ruleCounter }
-    ruleCounter.isComplete = snapshot.isComplete(after: ruleCounter.selection.after)
+    var counts = state.withLockedValue { $0.counts }
+    counts.isComplete = snapshot.isComplete(after: counts.selection.after)
     var seen = 0
     while true {
-      var rest = ruleCounter.selection
+      var rest = counts.selection
       rest.after = max(rest.after, seen)
       var walk = InboxWalk(snapshot, rest)
       while let records = walk.next() {
         let now = ContinuousClock.now
         for record in records {
-          if seen == 0 { ruleCounter.find(record) } else { ruleCounter.take(record, at: now) }
+          if seen == 0 { counts.find(record) } else { counts.take(record, at: now) }
         }
         if Task.isCancelled { return }
         await Task.yield()
@@ -89,67 +89,67 @@ final class Waiter: InboxListener {
       seen = snapshot.lastSeq
       let newer = inbox.snapshot()
       if newer.lastSeq - seen < 1000 { break }
-      ruleCounter.isComplete = ruleCounter.isComplete && newer.isComplete(after: seen)
+      counts.isComplete = counts.isComplete && newer.isComplete(after: seen)
       snapshot = newer
     }
-    let (counted, reached) = (ruleCounter, seen)
+    let (counted, reached) = (counts, seen)
     state.withLockedValue { state in
-      let heard = state.heard ?? Heard()
-      state.heard = nil
-      state.ruleCounter = counted
+      let pendingChanges = state.pendingChanges ?? PendingChanges()
+      state.pendingChanges = nil
+      state.counts = counted
       state.seen = reached
       guard state.ending == nil else { return }
-      catchUp(&state, with: heard)
+      catchUp(&state, with: pendingChanges)
     }
-    look()
+    check()
   }
 
   /// Processes the changes received since the last snapshot.
-  private func catchUp(_ state: inout State, with heard: Heard) {
+  private func catchUp(_ state: inout State, with pendingChanges: PendingChanges) {
     let now = ContinuousClock.now
     let snapshot = inbox.snapshot()
-    if let through = heard.emptiedThrough { empty(&state, through: through, at: now) }
-    for seq in heard.finished where seq <= state.seen {
-      if let record = inbox.record(seq: seq) { state.ruleCounter.take(record, at: now) }
+    if let through = pendingChanges.emptiedThrough { empty(&state, through: through, at: now) }
+    for seq in pendingChanges.finished where seq <= state.seen {
+      if let record = inbox.record(seq: seq) { state.counts.take(record, at: now) }
     }
-    guard heard.through > state.seen else { return }
-    state.ruleCounter.isComplete = state.ruleCounter.isComplete && snapshot.isComplete(after: state.seen)
+    guard pendingChanges.through > state.seen else { return }
+    state.counts.isComplete = state.counts.isComplete && snapshot.isComplete(after: state.seen)
     var rest = Selection()
     rest.after = state.seen
     var walk = InboxWalk(snapshot, rest)
     while let records = walk.next() {
-      for record in records { state.ruleCounter.take(record, at: now) }
+      for record in records { state.counts.take(record, at: now) }
     }
     state.seen = max(state.seen, snapshot.lastSeq)
   }
 
   // MARK: - New records
 
-  func hear(_ news: InboxChanges) {
+  func inboxDidChange(_ news: InboxChanges) {
     let isNew = state.withLockedValue { state in
-      if var heard = state.heard {
-        heard.through = max(heard.through, news.through)
-        heard.finished += news.finished.map(\.seq)
-        heard.emptiedThrough = news.emptiedThrough ?? heard.emptiedThrough
-        state.heard = heard
+      if var pendingChanges = state.pendingChanges {
+        pendingChanges.through = max(pendingChanges.through, news.through)
+        pendingChanges.finished += news.finished.map(\.seq)
+        pendingChanges.emptiedThrough = news.emptiedThrough ?? pendingChanges.emptiedThrough
+        state.pendingChanges = pendingChanges
         return false
       }
       guard state.ending == nil else { return false }
       let now = ContinuousClock.now
       if let through = news.emptiedThrough { empty(&state, through: through, at: now) }
-      if news.missed > 0, news.evictedThrough > state.seen { state.ruleCounter.isComplete = false }
-      for record in news.records where record.seq > state.seen { state.ruleCounter.take(record, at: now) }
-      for record in news.finished { state.ruleCounter.take(record, at: now) }
+      if news.missed > 0, news.evictedThrough > state.seen { state.counts.isComplete = false }
+      for record in news.records where record.seq > state.seen { state.counts.take(record, at: now) }
+      for record in news.finished { state.counts.take(record, at: now) }
       state.seen = max(state.seen, news.through)
       return true
     }
-    if isNew { look() }
+    if isNew { check() }
   }
 
   private func empty(_ state: inout State, through seq: Int, at now: ContinuousClock.Instant) {
-    state.ruleCounter.empty(through: seq, at: now)
+    state.counts.empty(through: seq, at: now)
     // Earlier evictions no longer matter once everything counted so far is gone.
-    if seq >= state.seen { state.ruleCounter.isComplete = true }
+    if seq >= state.seen { state.counts.isComplete = true }
   }
 
   func inboxDidClose() {
@@ -159,11 +159,11 @@ final class Waiter: InboxListener {
   // MARK: - Ending the wait
 
   /// Ends the wait if the result is known or the timeout has expired; otherwise schedules the next evaluation.
-  private func look() {
+  private func check() {
     end { state in
-      guard state.ending == nil, state.heard == nil else { return }
+      guard state.ending == nil, state.pendingChanges == nil else { return }
       let now = ContinuousClock.now
-      switch state.ruleCounter.verdict(at: now) {
+      switch state.counts.verdict(at: now) {
       case .satisfied: state.ending = .satisfied
       case .unsatisfiable: state.ending = .unsatisfiable
       case .open where now >= deadline: state.ending = .timedOut
@@ -191,7 +191,7 @@ final class Waiter: InboxListener {
     state.withLockedValue { state in
       if state.alarmTime == time { state.alarmTime = nil }
     }
-    look()
+    check()
   }
 
   private func end(_ change: (inout State) -> Void) {

@@ -40,13 +40,13 @@ extension Inbox {
   ///
   /// The timeout uses the machine's clock. A cancelled task returns at once.
   public func wait(for query: WaitQuery) async -> WaitAnswer {
-    let (ending, ruleCounter, seen) = await Waiter(query, in: self).run()
+    let (ending, counts, seen) = await Waiter(query, in: self).run()
     let snapshot = snapshot()
     return WaitAnswer(
-      isSatisfied: ending == .satisfied, isAbandoned: ending == .abandoned, matched: ruleCounter.matched.count,
-      items: ruleCounter.matched.prefix(PageQuery.maxLimit).compactMap(record), seq: seen,
-      message: query.message(ending, ruleCounter), nearest: ending == .timedOut ? query.nearMisses(in: snapshot) : [],
-      evicted: snapshot.evicted, isComplete: ruleCounter.isComplete)
+      isSatisfied: ending == .satisfied, isAbandoned: ending == .abandoned, matched: counts.matched.count,
+      items: counts.matched.prefix(PageQuery.maxLimit).compactMap(record), seq: seen,
+      message: query.message(ending, counts), nearest: ending == .timedOut ? query.nearMisses(in: snapshot) : [],
+      evicted: snapshot.evicted, isComplete: counts.isComplete)
   }
 
   /// The number of listeners for changes: waits, and the event log while it has readers.
@@ -61,8 +61,8 @@ extension Inbox {
 
 extension WaitQuery {
   /// Returns the wanted and the found count as text.
-  fileprivate func message(_ ending: Waiter.Ending, _ ruleCounter: WaitCounts) -> String {
-    let found = ruleCounter.matched.isEmpty ? "no push matches" : Self.counted(ruleCounter.matched.count)
+  fileprivate func message(_ ending: Waiter.Ending, _ counts: WaitCounts) -> String {
+    let found = counts.matched.isEmpty ? "no push matches" : Self.counted(counts.matched.count)
     switch ending {
     case .satisfied:
       return settle > .zero ? "\(found), and nothing changed for \(DurationFormat.text(settle))" : found
@@ -70,10 +70,10 @@ extension WaitQuery {
     case .unsatisfiable, .timedOut:
       let time = ending == .timedOut ? " after \(DurationFormat.text(timeout))" : ""
       var message = "wanted \(count), and \(found)\(time)"
-      if ending == .timedOut, ruleCounter.isWanted {
+      if ending == .timedOut, counts.isWanted {
         message += ", but it was never quiet for \(DurationFormat.text(settle))"
       }
-      if !ruleCounter.isComplete {
+      if !counts.isComplete {
         message += "; inconclusive: older pushes were evicted before they were checked"
         message += " (specify after, clear the inbox first, or raise --max-records or --max-bytes)"
       }
@@ -84,7 +84,7 @@ extension WaitQuery {
   private static func counted(_ count: Int) -> String { count == 1 ? "1 push matches" : "\(count) pushes match" }
 
   /// The maximum number of records examined for near misses, newest first.
-  private static let looked = 10_000
+  private static let maxExamined = 10_000
 
   /// Returns the three records that match the most parts of the filter, newest first among equals. Empty for a
   /// filter with a single part, which no record matches partly.
@@ -92,7 +92,7 @@ extension WaitQuery {
     let filter = selection.filter
     guard filter.fieldCount > 1 else { return [] }
     var window = Selection()
-    window.after = max(selection.after, snapshot.lastSeq - Self.looked)
+    window.after = max(selection.after, snapshot.lastSeq - Self.maxExamined)
     window.before = selection.before
     var nearest: [NearMiss] = []
     snapshot.records.forEach(in: window, newestFirst: true) { record in

@@ -85,7 +85,7 @@ public struct PushClient: Sendable {
   /// but receives no push.
   ///
   /// - Throws: `TLSError` for unusable certificate files, or NIO's error if no connection could be established.
-  package func look(sending push: Push?) async throws -> ProbeResult {
+  package func probe(sending push: Push?) async throws -> ProbeResult {
     let context = try TLSContext(
       clientTrusting: authorities, certificate: certificate, acceptsAnyCertificate: true)
     return try await connection(context, push.map { [$0] } ?? [])

@@ -55,7 +55,7 @@ final class PushClientHandler: ChannelInboundHandler {
   private func process(_ context: ChannelHandlerContext) {
     do {
       if session == nil {
-        defer { lookAtServer() }
+        defer { recordCertificate() }
         guard try tls.handshake() == .done else { return write(context) }
         probeResult.tls = tls.protocolVersion
       }
@@ -67,7 +67,7 @@ final class PushClientHandler: ChannelInboundHandler {
     }
   }
 
-  private func lookAtServer() {
+  private func recordCertificate() {
     guard probeResult.certificate == nil, let certificate = tls.peerCertificate else { return }
     probeResult.certificate = certificate
     probeResult.certificateFault = tls.peerCertificateFault

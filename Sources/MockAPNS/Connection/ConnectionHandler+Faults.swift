@@ -74,12 +74,12 @@ extension ConnectionHandler {
   private func delayHandshake(
     _ time: Duration?, _ badCertificate: Action.CertificateDefect?, _ context: ChannelHandlerContext
   ) {
-    phase = .mute
+    phase = .silenced
     cancelDeadlines(upTo: .handshake)
     guard let time else { return }
     _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
     later(time, context) { handler, context in
-      guard handler.phase == .mute else { return }
+      guard handler.phase == .silenced else { return }
       handler.phase = .handshake
       handler.expectHandshake(context)
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
@@ -150,8 +150,8 @@ extension ConnectionHandler {
 
   /// Evaluates the rules of the injection point `connection`, now and again whenever one of them could fire.
   func evaluateConnectionRules(_ context: ChannelHandlerContext) {
-    nextLook?.cancel()
-    nextLook = nil
+    nextEvaluation?.cancel()
+    nextEvaluation = nil
     guard phase == .open, let path else { return }
     let plan = plan
     guard plan.isActive(at: .connection) else { return }
@@ -166,9 +166,9 @@ extension ConnectionHandler {
     }
     performPendingActions(context)
     flush(context)
-    guard phase == .open, let next = plan.nextLook(after: now, for: connection) else { return }
+    guard phase == .open, let next = plan.nextEvaluation(after: now, for: connection) else { return }
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    nextLook = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
+    nextEvaluation = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
       bound.value.0.evaluateConnectionRules(bound.value.1)
     }
   }
@@ -301,7 +301,7 @@ extension ConnectionHandler {
 
   /// Silences the connection for a time, for ever if nil: nothing is sent and received bytes are discarded.
   private func silenceConnection(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
-    phase = .mute
+    phase = .silenced
     // A shutdown in progress still ends the connection.
     cancelDeadlines(upTo: .watch)
     guard let time, closes else { return }
@@ -346,8 +346,8 @@ extension ConnectionHandler {
 
   /// Cancels all tasks that faults scheduled, because the connection ended.
   func cancelFaultTasks() {
-    nextLook?.cancel()
-    nextLook = nil
+    nextEvaluation?.cancel()
+    nextEvaluation = nil
     for task in plannedFaults.values { task.cancel() }
     plannedFaults = [:]
     delayedPushTasks = [:]

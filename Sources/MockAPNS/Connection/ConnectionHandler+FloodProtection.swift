@@ -83,12 +83,12 @@ extension ConnectionHandler {
   /// Logs a client error. Recurring errors of one client address are logged at the level debug.
   func logClientError(_ kind: ClientErrorLog.Kind, _ words: String) {
     switch state.clientErrorLog.add(kind, of: log.clientAddress) {
-    case .told: logger.notice("\(client): \(words)")
+    case .logged: logger.notice("\(client): \(words)")
     case .loggedLast:
       logger.notice(
         "\(client): \(words) (repeated; further messages about \(log.clientAddress) are logged at level debug for a while)"
       )
-    case .ignoredFrames: logger.debug("\(client): \(words)")
+    case .suppressed: logger.debug("\(client): \(words)")
     }
   }
 }

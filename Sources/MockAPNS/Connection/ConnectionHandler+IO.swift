@@ -42,7 +42,7 @@ extension ConnectionHandler {
 
   /// Processes received bytes. The pointer is valid only during the call.
   private func take(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
-    if phase == .closing || phase == .mute { return }
+    if phase == .closing || phase == .silenced { return }
     // NIO had already read these few buffers when reading stopped.
     if phase == .settingsDelayed { return tls.receive(bytes) }
     lastActivity = .now()

@@ -24,7 +24,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     case settingsDelayed
     case open
     /// A fault silences the connection: nothing is sent, received bytes are discarded.
-    case mute
+    case silenced
     /// The last bytes are written; received bytes are discarded.
     case closing
   }
@@ -98,7 +98,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The numbers in `plannedFaults` of the tasks that continue delayed pushes, by stream.
   var delayedPushTasks: [Int32: Int] = [:]
   /// The next scheduled evaluation of the rules of the injection point `connection`.
-  var nextLook: Scheduled<Void>?
+  var nextEvaluation: Scheduled<Void>?
   /// Whether GOAWAY was sent: the connection closes after its last open stream.
   @exclusivity(unchecked) var isDraining = false
   @exclusivity(unchecked) var firstBytes: [UInt8] = []

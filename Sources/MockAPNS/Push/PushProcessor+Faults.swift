@@ -314,7 +314,7 @@ extension PushProcessor {
       wireOutcome = WireOutcome(
         injections: exchange.injections, unusualReason: exchange.isAnswered ? exchange.answer.unusualReason : nil,
         reset: resetName(of: exchange, on: stream.id),
-        goAway: exchange.goAway.map { told($0, on: stream.id) },
+        goAway: exchange.goAway.map { sentGoAway($0, on: stream.id) },
         closed: exchange.closing, endedAt: exchange.isAnswered ? nil : MachineTime.nanoseconds)
     }
     return Record.End(
@@ -328,7 +328,7 @@ extension PushProcessor {
     return exchange.resetName
   }
 
-  private func told(_ order: Action.GoAwayParameters, on id: Int32) -> WireOutcome.GoAway {
+  private func sentGoAway(_ order: Action.GoAwayParameters, on id: Int32) -> WireOutcome.GoAway {
     WireOutcome.GoAway(
       code: HTTP2ErrorCode.name(of: order.code), lastStream: lastStream(of: order, on: id), debugData: order.debugData)
   }

@@ -155,11 +155,11 @@ final class PushProcessor {
   /// stays recorded.
   func answerWasDropped(on stream: RequestStream, by goAway: GoAway?) {
     guard let index = batch.lastIndex(where: { $0.stream == stream.id }) else { return }
-    let told = goAway.map {
+    let sentGoAway = goAway.map {
       WireOutcome.GoAway(code: HTTP2ErrorCode.name(of: $0.errorCode), lastStream: $0.lastStream, debugData: $0.text)
     }
     let wireOutcome = WireOutcome(
-      injections: batch[index].wireOutcome?.injections ?? [], goAway: told, endedAt: MachineTime.nanoseconds)
+      injections: batch[index].wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds)
     if batch[index].outcome == .accepted {
       // The client does not learn that the push was accepted, so the same push again is its next attempt.
       attempts.resume(countKey(of: stream), after: batch[index].attempt, now: batchBegan)

@@ -21,10 +21,10 @@ final class ClientErrorLog: Sendable {
 
   /// Whether an error is logged.
   enum LogDecision {
-    case told
+    case logged
     /// Logged, with a note that further ones are suppressed for a while.
     case loggedLast
-    case ignoredFrames
+    case suppressed
   }
 
   /// The number of errors logged per minute, host and kind.
@@ -37,21 +37,21 @@ final class ClientErrorLog: Sendable {
     let kind: Kind
   }
 
-  private let told = NIOLockedValueBox<[Key: (since: NIODeadline, count: Int)]>([:])
+  private let counts = NIOLockedValueBox<[Key: (since: NIODeadline, count: Int)]>([:])
 
   /// The number of tracked pairs of host and kind.
-  var count: Int { told.withLockedValue { $0.count } }
+  var count: Int { counts.withLockedValue { $0.count } }
 
   /// Counts an error and returns whether to log it.
   func add(_ kind: Kind, of host: String, at now: NIODeadline = .now()) -> LogDecision {
     let key = Key(host: host, kind: kind)
-    return told.withLockedValue { told in
-      var entry = told[key] ?? (now, 0)
+    return counts.withLockedValue { counts in
+      var entry = counts[key] ?? (now, 0)
       if now - entry.since >= Self.minute { entry = (now, 0) }
       entry.count += 1
-      if told.count >= Self.hostLimit, told[key] == nil { told.removeAll() }
-      told[key] = entry
-      return entry.count < Self.limit ? .told : entry.count == Self.limit ? .loggedLast : .ignoredFrames
+      if counts.count >= Self.hostLimit, counts[key] == nil { counts.removeAll() }
+      counts[key] = entry
+      return entry.count < Self.limit ? .logged : entry.count == Self.limit ? .loggedLast : .suppressed
     }
   }
 }
@@ -124,7 +124,7 @@ final class AcceptErrorHandler: ChannelInboundHandler {
   private static let pause = TimeAmount.seconds(1)
 
   private let logger: Logger
-  private var news = LogThrottle()
+  private var throttle = LogThrottle()
 
   init(logger: Logger) {
     self.logger = logger
@@ -132,7 +132,7 @@ final class AcceptErrorHandler: ChannelInboundHandler {
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
     guard error is IOError else { return }
-    if news.isDue() {
+    if throttle.isDue() {
       logger.warning(
         "cannot accept a connection, retrying in one second: \(error). If too many files are open, raise the limit with ulimit -n (logged at most once a minute)"
       )

@@ -63,7 +63,7 @@ struct Diagnosis: Sendable {
     var failures: [(address: String, failure: ConnectFailure)] = []
     for address in addresses {
       do {
-        let probeResult = try await client(at: address).look(sending: push())
+        let probeResult = try await client(at: address).probe(sending: push())
         let others = failures.map { "; \($0.address): \($0.failure.text)" }.joined()
         findings.append(.passed(.connect, Endpoint(host: address, port: endpoint.port).description + others))
         return probeResult

@@ -49,7 +49,7 @@ struct ExecRun: Sendable {
       await server.stop()
       throw error
     }
-    tell(result)
+    report(result)
     var outcomes: [ExecChecks.Outcome] = []
     // After a termination signal, skip the verification, which may wait.
     if result.askedBy == nil {
@@ -58,7 +58,7 @@ struct ExecRun: Sendable {
     await server.stop()
     outcomes.append(checks.findings(server.state))
     if let export { outcomes.append(write(export, server.state)) }
-    for line in outcomes.flatMap(\.lines) { say(line) }
+    for line in outcomes.flatMap(\.lines) { printLine(line) }
     summarize(server.state)
     let statuses = outcomes.map(\.status).filter { $0 != .done }
     // A failure takes precedence over an inconclusive result.
@@ -76,7 +76,7 @@ struct ExecRun: Sendable {
   }
 
   /// Reports a problem.
-  private func say(_ words: String) {
+  private func printLine(_ words: String) {
     switch settings.logFormat {
     case .text: StandardStream.error.line("apns-mock: \(words)")
     case .json: logger.error("\(words)")
@@ -105,10 +105,10 @@ struct ExecRun: Sendable {
   }
 
   /// Reports the signal that killed the program, as a shell does for its own children.
-  private func tell(_ result: Supervision.Result) {
+  private func report(_ result: Supervision.Result) {
     guard case .killed(let signal) = result.ending, signal != result.askedBy else { return }
     let name = SignalName.text(signal)
-    say("\(program.first ?? "") was killed by signal \(signal) (\(name))")
+    printLine("\(program.first ?? "") was killed by signal \(signal) (\(name))")
   }
 
   /// Prints a summary of the pushes in one line.

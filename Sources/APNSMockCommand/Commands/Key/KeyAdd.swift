@@ -46,26 +46,26 @@ struct KeyAdd: AsyncParsableCommand {
     let list = ProviderKeysFile(folder: folder.path)
     let isNew = try FolderFlags.failing { try list.add(entry) }
     let place = "\(isNew ? "added to" : "already in") \(list.file.path)"
-    let isTold: Bool
+    let isTrustedNow: Bool
     do {
       let answer = try await neighbour.request(.PUT, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
       _ = try answer?.succeeded()
-      isTold = answer != nil
+      isTrustedNow = answer != nil
     } catch let failure as CommandFailure {
       throw CommandFailure(
         code: failure.code,
         "\(entry.keyID) is \(place) and trusted from the next start, but the server did not apply it: \(failure)")
     }
     let trusted =
-      isTold
+      isTrustedNow
       ? "trusted by \(neighbour.name)" : "trusted from the next start (no server is running)"
     flags.output.print(text: "\(entry.keyID) of team \(entry.teamID): \(place), \(trusted)") { writer in
       entry.writeMembers(to: &writer)
       writer.member("file", list.file.path)
-      writer.member("trusted_now", isTold)
+      writer.member("trusted_now", isTrustedNow)
       writer.member("trusted_at_start", true)
     }
-    if isTold, let fingerprint = try await neighbour.authorityFingerprint(), fingerprint != folder.caFingerprint {
+    if isTrustedNow, let fingerprint = try await neighbour.authorityFingerprint(), fingerprint != folder.caFingerprint {
       StandardStream.error.line(
         "\(neighbour.name) does not use the certificate folder \(folder.path): it trusts the key until it stops; "
           + "to keep the key, specify its folder with --certs DIR")

@@ -27,7 +27,7 @@ struct KeyFlags: ParsableArguments {
   }
 
   /// Returns the file with the trusted keys, which may not exist yet.
-  func list(beside neighbour: OptionalServer) -> ProviderKeysFile {
+  func list(from neighbour: OptionalServer) -> ProviderKeysFile {
     ProviderKeysFile(folder: folder.path(of: neighbour.portFile))
   }
 }
@@ -42,7 +42,7 @@ struct KeyList: AsyncParsableCommand {
 
   func run() async throws {
     let neighbour = try flags.neighbour()
-    let list = flags.list(beside: neighbour)
+    let list = flags.list(from: neighbour)
     let entries = try FolderFlags.failing { list.file.exists ? try list.entries() : [] }
     let present = try await neighbour.request(.GET, "/api/v1/keys")?.decoded(TrustedKeys.self).items
     let keys = Self.together(entries, present)
@@ -133,7 +133,7 @@ struct KeyRemove: AsyncParsableCommand {
   func run() async throws {
     try AppleKeyFile.checkIdentifier(keyID, flag: "KEY_ID")
     let neighbour = try flags.neighbour()
-    let list = flags.list(beside: neighbour)
+    let list = flags.list(from: neighbour)
     let isListed = try FolderFlags.failing { try list.remove(keyID) }
     let wasTrusted: Bool
     do {

@@ -68,7 +68,7 @@ struct ProfileShow: AsyncParsableCommand {
     guard reference.parameters.isEmpty else {
       throw CommandFailure(.usage, "PROFILE: show accepts a name or a file without parameters")
     }
-    let answer = try await told(reference) ?? answerByItself(reference)
+    let answer = try await serverAnswer(reference) ?? answerByItself(reference)
     let shown = try answer.decoded(ListedProfile.self)
     if source {
       StandardStream.output.write(Array((shown.source ?? "").utf8))
@@ -79,7 +79,7 @@ struct ProfileShow: AsyncParsableCommand {
   }
 
   /// Returns the server's description of a profile; nil for a file, and if no server is running.
-  private func told(_ reference: ProfileReference) async throws -> AdminClient.Answer? {
+  private func serverAnswer(_ reference: ProfileReference) async throws -> AdminClient.Answer? {
     guard case .name(let name) = reference.place, library.profiles == nil else { return nil }
     return try await OptionalServer(flags.server, environment: Environment.variables)
       .request(.GET, "/api/v1/profiles/\(name.percentEncoded)")
@@ -137,7 +137,7 @@ struct ProfileExplain: AsyncParsableCommand {
 
   func run() async throws {
     if let rule { return try await flags.explain([rule]) }
-    let added = try await flags.ask(.GET, "/rules").decoded(RulesBeside.self).items
+    let added = try await flags.ask(.GET, "/rules").decoded(AddedRules.self).items
     let profile = try await flags.ask(.GET, "/profile").decoded(ProfileInForce.self)
     let names = (added + profile.rules).map(\.name)
     try await flags.explain(names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element))

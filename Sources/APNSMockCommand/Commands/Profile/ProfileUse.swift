@@ -42,7 +42,7 @@ struct ProfileUse: AsyncParsableCommand {
   ///
   /// - Returns: The profile's name.
   private func sent(_ path: String) async throws -> String {
-    let source = try ProfileFailure.told { () throws(ProfileFailure) in try ProfileLibrary.file(path) }
+    let source = try ProfileFailure.reporting { () throws(ProfileFailure) in try ProfileLibrary.file(path) }
     // The server validates the file: it knows the profiles that this one may extend.
     let declared = (try? compose(yaml: source.text))?.mapping?["name"]?.scalar?.string
     let name = declared ?? source.name

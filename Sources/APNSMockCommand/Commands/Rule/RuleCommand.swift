@@ -22,7 +22,7 @@ struct RuleList: AsyncParsableCommand {
 
   func run() async throws {
     let answer = try await flags.ask(.GET, "/rules")
-    flags.print(itemsOf: answer, RuleInForce.table(try answer.decoded(RulesBeside.self).items))
+    flags.print(itemsOf: answer, RuleInForce.table(try answer.decoded(AddedRules.self).items))
   }
 }
 
@@ -82,7 +82,7 @@ struct RuleAdd: AsyncParsableCommand {
     let text = isGiven ? rule : try Files.text(of: rule)
     // Validated locally first, because only here messages can point to lines of the file.
     let file = isGiven || rule == "-" ? "rule" : rule
-    let read = try ProfileFailure.told { () throws(ProfileFailure) in try RuleFile.parse(text, file: file) }
+    let read = try ProfileFailure.reporting { () throws(ProfileFailure) in try RuleFile.parse(text, file: file) }
     for warning in read.warnings { StandardStream.error.line(warning.description) }
     let sent = try ttl.map { try Self.text(text, ttl: $0) } ?? text
     let answer = try await flags.ask(.POST, "/rules", body: Array(sent.utf8), type: "application/yaml")

@@ -39,7 +39,7 @@ struct StartReport {
       "profile": .string(profile.chosen.reference), "profile_seed": .string(String(profile.seed)),
     ]
     if let admin = state.adminAddress { metadata["admin"] = .string(admin.description) }
-    if let untoldToken { metadata["admin_token"] = .string(untoldToken) }
+    if let generatedToken { metadata["admin_token"] = .string(generatedToken) }
     return metadata
   }
 
@@ -64,7 +64,7 @@ struct StartReport {
       ("profile", "\(profile.chosen.reference), seed \(profile.seed)"),
       ("seed", String(state.seed)),
     ]
-    if let untoldToken { rows.insert(("admin token", untoldToken), at: 2) }
+    if let generatedToken { rows.insert(("admin token", generatedToken), at: 2) }
     let table = rows.map { name, value in "  \(name)\(String(repeating: " ", count: 13 - name.count))\(value)\n" }
       .joined()
     return """
@@ -74,7 +74,7 @@ struct StartReport {
 
       \(curl(program: program))
 
-        \(untoldToken.map { "\(Setting.adminToken.variable)=\($0) " } ?? "")\(program) ls\(adminFlag)
+        \(generatedToken.map { "\(Setting.adminToken.variable)=\($0) " } ?? "")\(program) ls\(adminFlag)
 
       """
   }
@@ -94,7 +94,7 @@ struct StartReport {
   }
 
   /// The generated admin token, if there is no port file that contains it.
-  private var untoldToken: String? {
+  private var generatedToken: String? {
     settings.drawsAdminToken && settings.portFile == nil ? state.configuration.adminToken : nil
   }
 

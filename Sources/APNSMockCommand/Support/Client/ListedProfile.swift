@@ -91,7 +91,7 @@ struct ProfileInForce: Decodable {
 }
 
 /// The added rules, the newest first.
-struct RulesBeside: Decodable {
+struct AddedRules: Decodable {
   var items: [RuleInForce]
 }
 

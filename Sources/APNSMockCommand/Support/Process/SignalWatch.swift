@@ -65,7 +65,7 @@ struct SignalWatch: Sendable {
 
   private static func watch(_ number: Int32) {
     var action = sigaction()
-    action.tells { number, information, _ in
+    action.setHandler { number, information, _ in
       // Only async-signal-safe calls such as `write` are allowed here, and a write of two bytes to a pipe is atomic.
       let saved = errno
       let isFromTerminal = information.map { $0.pointee.si_code == terminalCode } ?? false
@@ -95,9 +95,9 @@ extension sigaction {
     Void
 
   #if canImport(Darwin)
-    fileprivate mutating func tells(_ handler: @escaping Handler) { __sigaction_u.__sa_sigaction = handler }
+    fileprivate mutating func setHandler(_ handler: @escaping Handler) { __sigaction_u.__sa_sigaction = handler }
   #else
-    fileprivate mutating func tells(_ handler: @escaping Handler) { __sigaction_handler.sa_sigaction = handler }
+    fileprivate mutating func setHandler(_ handler: @escaping Handler) { __sigaction_handler.sa_sigaction = handler }
   #endif
 
   /// Whether the signal is ignored.
