@@ -57,7 +57,7 @@ package enum Explanation {
   }
 
   /// Formats a time in UTC.
-  static func injectionPoint(_ milliseconds: Int64) -> String {
+  static func timestamp(_ milliseconds: Int64) -> String {
     // ISO 8601 has no agreed form for dates outside of the years 1 to 9999.
     guard (-62_135_596_800_000..<253_402_300_800_000).contains(milliseconds) else { return "\(milliseconds) ms" }
     return Date(timeIntervalSince1970: Double(milliseconds) / 1000).ISO8601Format()

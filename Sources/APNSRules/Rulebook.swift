@@ -44,7 +44,7 @@ public struct Rulebook: Sendable {
   ///
   /// - Parameters:
   ///   - request: the complete request.
-  ///   - standing: the connection's authentication state, which is updated.
+  ///   - authentication: the connection's authentication state, which is updated.
   ///   - keys: the trusted provider keys.
   ///   - devices: the registered devices; any other device token is online.
   ///   - now: the server's clock, in milliseconds since 1970.
@@ -142,7 +142,7 @@ public struct Rulebook: Sendable {
   }
 }
 
-/// How the mock responds where the evidence about APNs is not conclusive; the README lists the differences.
+/// How the mock responds where the evidence about APNs is not conclusive; `RuleModes.md` lists the differences.
 public enum RuleMode: String, Sendable, CaseIterable {
   /// Observed behaviour of APNs. The default.
   case apple

@@ -156,7 +156,7 @@ public final class HTTP2ServerSession {
     var taken = 0
     var place = ignoredFrames.beginning ?? bytes.count
     while let frame = IgnoredFrameScanner.wholeFrame(at: place, in: bytes) {
-      if frame[3] == APNS_FRAME_HEADERS, let plain = pool.plainHeaders.frame(for: frame) {
+      if frame[3] == APNS_FRAME_HEADERS, let plain = pool.huffmanExpander.frame(for: frame) {
         if taken < place, try !passToNghttp2(UnsafeRawBufferPointer(rebasing: bytes[taken..<place])) { return }
         guard try passToNghttp2(plain) else { return }
         taken = place + frame.count

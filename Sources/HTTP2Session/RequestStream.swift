@@ -107,7 +107,7 @@ public final class RequestStreamPool {
   let fieldBlock = UnsafeMutableRawPointer.allocate(byteCount: FieldBuffer.capacity, alignment: 16)
 
   /// Rewrites HEADERS frames with Huffman-coded strings.
-  let plainHeaders = HuffmanExpander()
+  let huffmanExpander = HuffmanExpander()
 
   /// Creates an empty pool.
   public init() {}

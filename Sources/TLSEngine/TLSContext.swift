@@ -106,7 +106,7 @@ public final class TLSContext: Sendable {
   ///
   /// - Parameters:
   ///   - certificate: the paths of a client certificate chain and its key, if the provider uses one.
-  ///   - takesAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
+  ///   - acceptsAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
   ///     `peerCertificateContains` then report whether it is trusted. Send nothing confidential before that.
   /// - Throws: `TLSError` that names the file.
   public init(

@@ -40,7 +40,9 @@ struct MarkdownPage {
     let base = root.appending(path: folder)
     let paths = try FileManager.default.subpathsOfDirectory(atPath: base.path)
     return try paths.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".py") }.map {
-      ("\(folder)/\($0)", try String(contentsOf: base.appending(path: $0), encoding: .utf8))
+      // Not `String(contentsOf:)`: Foundation leaks its buffer for an empty file.
+      let content = try FileHandle(forReadingFrom: base.appending(path: $0)).readToEnd() ?? Data()
+      return ("\(folder)/\($0)", String(decoding: content, as: UTF8.self))
     }
   }
 }

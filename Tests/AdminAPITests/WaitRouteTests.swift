@@ -82,7 +82,7 @@ import Testing
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
       server.push(topic: "a")
       server.push(topic: "b")
-      server.state.faults.halt(true)
+      server.state.faults.setPaused(true)
       _ = await server.client.sendYAML(
         "POST", "/api/v1/rules", "name: mine\ndo: {respond: {reason: ServiceUnavailable}}\n")
       _ = await server.client.request("DELETE", "/api/v1/rules/mine")

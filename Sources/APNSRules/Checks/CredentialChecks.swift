@@ -81,14 +81,14 @@ extension Rulebook {
     let age = (now &- issuedAt) / 1000 * 1000
     if age > times.maxAge {
       throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.maxAge] _, _ in
-        "iat is \(Explanation.time(age)) old (\(Explanation.injectionPoint(issuedAt))), at most "
+        "iat is \(Explanation.time(age)) old (\(Explanation.timestamp(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: make a new provider token every 20 to 60 minutes"
       }
     }
     if age < -times.future {
       throw Rejection(.providerTokenAge, .expiredProviderToken) { [limit = times.future] _, _ in
         let hint = issuedAt / 1000 > 100_000_000_000 ? "it looks like milliseconds, write seconds" : "check the clock"
-        return "iat is \(Explanation.time(age)) in the future (\(Explanation.injectionPoint(issuedAt))), at most "
+        return "iat is \(Explanation.time(age)) in the future (\(Explanation.timestamp(issuedAt))), at most "
           + "\(Explanation.time(limit)) are allowed: \(hint)"
       }
     }
@@ -141,7 +141,7 @@ extension Rulebook {
 
   private func latched(until end: Int64, now: Int64) -> Rejection {
     Rejection(.tokenUpdateLatch, .tooManyProviderTokenUpdates) { _, _ in
-      "the connection changed its provider token too often and is refused until \(Explanation.injectionPoint(end)), "
+      "the connection changed its provider token too often and is refused until \(Explanation.timestamp(end)), "
         + "\(Explanation.time(end &- now)) from now: keep one token for 20 to 60 minutes"
     }
   }

@@ -150,11 +150,11 @@ extension Device {
     case .online: nil
     case .expired:
       Rejection(.deviceExpired, .expiredToken, timestamp: since) { [shown, since] _, _ in
-        "\(shown) expired at \(Explanation.injectionPoint(since)): forget it, unless the app registered it again since"
+        "\(shown) expired at \(Explanation.timestamp(since)): forget it, unless the app registered it again since"
       }
     case .unregistered:
       Rejection(.deviceUnregistered, .unregistered, timestamp: since) { [shown, since] _, _ in
-        "\(shown) is unregistered since \(Explanation.injectionPoint(since)): forget it, unless the app registered it again "
+        "\(shown) is unregistered since \(Explanation.timestamp(since)): forget it, unless the app registered it again "
           + "since"
       }
     }

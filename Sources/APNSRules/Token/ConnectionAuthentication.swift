@@ -38,7 +38,6 @@ public struct ConnectionAuthentication: Sendable {
   /// - Parameters:
   ///   - certificate: the client certificate, if one was presented.
   ///   - known: provider tokens that were accepted on other connections.
-  /// - Parameter known: provider tokens that passed on other connections.
   package init(certificate: ProviderCertificate?, known: ProviderTokenCache) {
     self.certificate = certificate
     self.known = known

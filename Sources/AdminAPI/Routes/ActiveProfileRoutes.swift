@@ -8,7 +8,10 @@ struct ActiveProfileRoutes: Sendable {
   let faults: FaultControl
 
   var routes: [Route] {
-    [.get("/profile", show), .put("/profile", use), .delete("/profile", useHealthy), .patch("/profile/params", turn)]
+    [
+      .get("/profile", show), .put("/profile", use), .delete("/profile", useHealthy),
+      .patch("/profile/params", setParameters),
+    ]
   }
 
   private func show(_ request: Request, _ context: BasicRequestContext) -> Response { shown }
@@ -28,7 +31,7 @@ struct ActiveProfileRoutes: Sendable {
     return shown
   }
 
-  private func turn(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
+  private func setParameters(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let values = try await JSONBody(request).scalars()
     guard !values.isEmpty else {
       throw Problem.badRequest(
@@ -38,7 +41,7 @@ struct ActiveProfileRoutes: Sendable {
     // Null resets a parameter to its default. An unknown parameter has none and is rejected with any value.
     let knobs = values.reduce(into: [String: String]()) { $0[$1.key] = $1.value ?? defaults[$1.key] ?? "" }
     do {
-      try faults.turn(knobs)
+      try faults.setParameters(knobs)
     } catch {
       throw Problem(error)
     }
@@ -80,14 +83,14 @@ struct FaultRoutes: Sendable {
 
   var routes: [Route] {
     [
-      .post("/faults/halt") { request, _ in try await halt(true, request) },
-      .post("/faults/resume") { request, _ in try await halt(false, request) },
+      .post("/faults/halt") { request, _ in try await setPaused(true, request) },
+      .post("/faults/resume") { request, _ in try await setPaused(false, request) },
     ]
   }
 
-  private func halt(_ isPaused: Bool, _ request: Request) async throws -> Response {
+  private func setPaused(_ isPaused: Bool, _ request: Request) async throws -> Response {
     _ = try await JSONBody(request, allowing: [])
-    faults.halt(isPaused)
+    faults.setPaused(isPaused)
     return .json { $0.member("halted", isPaused) }
   }
 }

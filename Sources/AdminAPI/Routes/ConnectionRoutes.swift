@@ -18,7 +18,7 @@ struct ConnectionRoutes: Sendable {
   }
 
   /// The state that a list can be filtered by.
-  private enum Standing: String, CaseIterable {
+  private enum State: String, CaseIterable {
     case open, closed
   }
 
@@ -31,14 +31,14 @@ struct ConnectionRoutes: Sendable {
       throw Problem.badRequest(
         "the query has an unknown parameter \"\(other.name)\"", hint: "The only parameter is state.")
     }
-    let authentication: Standing?
+    let requested: State?
     do {
-      authentication = try text.map { text throws(InvalidSettingValue) in try Value.word(text, of: Standing.self) }
+      requested = try text.map { text throws(InvalidSettingValue) in try Value.word(text, of: State.self) }
     } catch {
       throw Problem.badRequest("state cannot be \"\(error.value.prefix(80))\"", hint: "Expected \(error.allowed).")
     }
     let logs = state.connections.logs.filter { log in
-      authentication.map { $0 == (log.isClosed ? .closed : .open) } ?? true
+      requested.map { $0 == (log.isClosed ? .closed : .open) } ?? true
     }
     return .json { writer in
       writer.arrayMember("items") { writer in

@@ -26,7 +26,7 @@ public final class AdminServer: Sendable {
   ///
   /// - Parameters:
   ///   - version: The program's version, for `/api/v1/status`.
-  ///   - clientPatience: The time limit for the head of a request, for its body, and for an idle connection. The
+  ///   - clientTimeout: The time limit for the head of a request, for its body, and for an idle connection. The
   ///     first request must arrive within ten seconds at most.
   /// - Throws: `ListenError` if the address cannot be bound.
   public static func start(

@@ -179,8 +179,8 @@ public final class FaultPlan: Sendable {
     for index in place {
       let rule = rules[index]
       if excludingOutcomes, !rule.alwaysContinues { continue }
-      switch rule.impression(summary, attempt: attempt, profile.pushIdentity, now: now) {
-      case .dismissed(let dismissal): rule.skipCounters.add(dismissal)
+      switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
+      case .skipped(let reason): rule.skipCounters.add(reason)
       case .fires(let chance): return CandidateRules(first: index, count: place.upperBound - index, chance: chance)
       case .unclear: return CandidateRules(first: index, count: place.upperBound - index)
       }

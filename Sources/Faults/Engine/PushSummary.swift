@@ -34,8 +34,8 @@ final class SkipCounters: Sendable {
   private let count = Atomic<Int>(0)
   private let probability = Atomic<Int>(0)
 
-  func add(_ dismissal: SkipReason) {
-    switch dismissal {
+  func add(_ reason: SkipReason) {
+    switch reason {
     case .refused: refused.add(1, ordering: .relaxed)
     case .count: count.add(1, ordering: .relaxed)
     case .probability: probability.add(1, ordering: .relaxed)
@@ -67,7 +67,7 @@ final class SkipCounters: Sendable {
 extension PreparedRule {
   /// The result of a rule's quick evaluation.
   enum QuickEvaluation {
-    case dismissed(SkipReason)
+    case skipped(SkipReason)
     /// The rule fires and ends the evaluation.
     case fires(Injection.Chance)
     /// The rule needs full evaluation.
@@ -86,11 +86,11 @@ extension PreparedRule {
   /// Runs the quick evaluation of the rule.
   ///
   /// - Parameter attempt: the attempt number of the push, from 1.
-  func impression(
+  func quickEvaluation(
     _ summary: Traffic.PushSummary, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
   ) -> QuickEvaluation {
     guard isPlain else { return .unclear }
-    if refuses(isAccepted: summary.isAccepted) { return .dismissed(.refused) }
+    if refuses(isAccepted: summary.isAccepted) { return .skipped(.refused) }
     let probability = rule.trigger.probability?.value(at: now &- activatedAt)
     var (draw, ordinal) = (Double?.none, 0)
     if let probability, probability > 0, probability < 1 {
@@ -98,8 +98,8 @@ extension PreparedRule {
       ordinal = rule.trigger.drawKey == .attempt ? attempt() : 0
       draw = Draw(draws, key: key, ordinal: ordinal).number
     }
-    if let probability, draw ?? 0 >= probability { return .dismissed(.probability) }
-    if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .dismissed(.count) }
+    if let probability, draw ?? 0 >= probability { return .skipped(.probability) }
+    if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .skipped(.count) }
     return isQuickEvaluationConclusive
       ? .fires(Injection.Chance(draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }

@@ -10,7 +10,7 @@ extension ProfileParser {
   /// Parses an element of `rules`.
   ///
   /// - Parameters:
-  ///   - usualName: the name of a rule without one.
+  ///   - defaultName: the name of a rule without one.
   ///   - ttl: parses the field `ttl`, which rules in files do not have.
   func rule(_ place: Located, defaultName: String, ttl: ((Located) -> Void)? = nil) -> PlacedRule? {
     guard let map = map(place, RuleKey.self, without: ttl == nil ? [.ttl] : []) else { return nil }

@@ -115,8 +115,8 @@ final class ProfileParser {
 
   /// Returns a hint such as `did you mean "probability"?` if a name is similar enough.
   static func guess(_ word: String, among names: some Sequence<String>) -> String? {
-    if let remaining = synonyms[word.lowercased()], names.contains(remaining) {
-      return "did you mean \"\(remaining)\"?"
+    if let canonical = synonyms[word.lowercased()], names.contains(canonical) {
+      return "did you mean \"\(canonical)\"?"
     }
     return Spelling.nearest(to: word, among: names).map { "did you mean \"\($0)\"?" }
   }

@@ -15,7 +15,7 @@ public struct RuleFile: Sendable, Equatable {
   ///
   /// - Parameters:
   ///   - file: the name of the text in problems.
-  ///   - usualName: the name of a rule without one.
+  ///   - defaultName: the name of a rule without one.
   /// - Throws: `ProfileFailure` with all problems.
   public static func parse(
     _ text: String, file: String = "rule", defaultName: String = "rule-1"

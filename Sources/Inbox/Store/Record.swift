@@ -122,9 +122,9 @@ public struct Record: Sendable {
 
   /// Sets the latency of a response that was prepared before the clock was read.
   ///
-  /// - Parameter moment: When the response was ready to be sent, in monotonic nanoseconds of machine time.
-  public mutating func wasAnswered(at injectionPoint: Int64) {
-    end.wasAnswered(afterNanoseconds: injectionPoint - arrivedAt)
+  /// - Parameter time: When the response was ready to be sent, in monotonic nanoseconds of machine time.
+  public mutating func setLatency(respondedAt time: Int64) {
+    end.wasAnswered(afterNanoseconds: time - arrivedAt)
   }
 
   /// Moves the content to another arena, so that its current slab can be freed.

@@ -60,22 +60,22 @@ extension ConnectionHandler {
   }
 
   private func sendClosingGoAway(_ closeReason: ConnectionCloseReason, _ session: HTTP2ServerSession) {
-    guard !closeReason.closesAtOnce, let path else {
+    guard !closeReason.closesAtOnce, let processor else {
       // Pushes not evaluated by now never will be: a client may send them again (RFC 9113 section 6.8).
       return session.goAway(
-        closeReason, lastStream: path.map { min($0.highestProcessedStream, $0.lastServedStream) } ?? 0)
+        closeReason, lastStream: processor.map { min($0.highestProcessedStream, $0.lastServedStream) } ?? 0)
     }
     // Bypasses nghttp2, which would silently drop streams opened after its GOAWAY: those must be recorded.
-    let lastStream = min(session.lastProcessedStream, path.lastServedStream)
+    let lastStream = min(session.lastProcessedStream, processor.lastServedStream)
     session.sendGoAway(
       lastStream: lastStream, rawCode: closeReason.errorCode.rawValue, debugData: Array(closeReason.debugData.utf8))
-    self.path?.excludeStreams(after: lastStream)
+    self.processor?.excludeStreams(after: lastStream)
   }
 
   /// Records who ended the connection, unless that is already recorded.
   func noteEnd(byClient: Bool) {
-    let isOwnWill = byClient && !isDraining && !isCut && path?.lastServedStream == .max
-    path?.connection.ended(isOwnWill ? .byClient : .byServer)
+    let isOwnWill = byClient && !isDraining && !isCut && processor?.lastServedStream == .max
+    processor?.connection.ended(isOwnWill ? .byClient : .byServer)
   }
 
   func close(_ context: ChannelHandlerContext) {

@@ -152,17 +152,17 @@ extension ConnectionHandler {
   func evaluateConnectionRules(_ context: ChannelHandlerContext) {
     nextEvaluation?.cancel()
     nextEvaluation = nil
-    guard phase == .open, let path else { return }
+    guard phase == .open, let processor else { return }
     let plan = plan
     guard plan.isActive(at: .connection) else { return }
     let now = MachineTime.nanoseconds
-    var connection = path.traffic
+    var connection = processor.traffic
     connection.age = (NIODeadline.now() - openedAt).nanoseconds
     connection.idle = (NIODeadline.now() - lastActivity).nanoseconds
     let decision = plan.decide(Traffic(connection: connection), at: .connection, now: now)
     for injection in decision.additions + [decision.outcome].compactMap(\.self) {
       note(injection)
-      self.path?.effects += effects(of: injection)
+      self.processor?.connectionActions += connectionActions(of: injection)
     }
     performPendingActions(context)
     flush(context)
@@ -173,7 +173,7 @@ extension ConnectionHandler {
     }
   }
 
-  private func effects(of injection: Injection) -> [ConnectionAction] {
+  private func connectionActions(of injection: Injection) -> [ConnectionAction] {
     switch injection.action {
     case .goAway(let order): [.goAway(order, lastStream: lastStream(of: order))]
     case .resetConnection: [.reset]
@@ -194,7 +194,7 @@ extension ConnectionHandler {
     case .close: close(context)
     case .goAway(let order):
       guard phase == .open else { return close(context) }
-      path?.effects.append(.goAway(order, lastStream: lastStream(of: order)))
+      processor?.connectionActions.append(.goAway(order, lastStream: lastStream(of: order)))
       performPendingActions(context)
       flush(context)
     }
@@ -204,18 +204,18 @@ extension ConnectionHandler {
   /// `all`.
   private func lastStream(of order: Action.GoAwayParameters) -> Int32 {
     // A later GOAWAY never names a higher stream (RFC 9113 section 6.8).
-    min(order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0, path?.lastServedStream ?? .max)
+    min(order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0, processor?.lastServedStream ?? .max)
   }
 
   /// Performs the pending actions that pushes and rules requested for the connection.
   func performPendingActions(_ context: ChannelHandlerContext) {
-    guard let effects = path?.effects, !effects.isEmpty else { return }
-    path?.effects = []
-    for effect in effects where phase == .open { carryOut(effect, context) }
+    guard let connectionActions = processor?.connectionActions, !connectionActions.isEmpty else { return }
+    processor?.connectionActions = []
+    for action in connectionActions where phase == .open { carryOut(action, context) }
   }
 
-  private func carryOut(_ effect: ConnectionAction, _ context: ChannelHandlerContext) {
-    switch effect {
+  private func carryOut(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
+    switch action {
     case .leave(let closeReason): leave(context, closeReason)
     case .goAway(let order, let lastStream): sendGoAway(order, lastStream: lastStream, context)
     case .close:
@@ -251,13 +251,13 @@ extension ConnectionHandler {
       }
     case .drain(let injection, let time):
       guard case .drain(_, let answer) = injection.action else { return }
-      path?.drain(by: injection, answer)
+      processor?.drain(by: injection, answer)
       later(time, context) { handler, context in handler.leave(context, .shutdown) }
     case .wake(let stream, let time):
       delayedPushTasks[stream] = later(time, context) { handler, context in
         handler.delayedPushTasks[stream] = nil
         guard let session = handler.session, handler.phase == .open else { return }
-        handler.path?.wake(stream, session: session)
+        handler.processor?.wake(stream, session: session)
         handler.performPendingActions(context)
         handler.flush(context)
       }
@@ -266,11 +266,11 @@ extension ConnectionHandler {
 
   private func sendGoAway(_ order: Action.GoAwayParameters, lastStream: Int32, _ context: ChannelHandlerContext) {
     let debugData = Array(order.debugData.utf8)
-    if order.twice, lastStream != .max, path?.lastServedStream == .max {
+    if order.twice, lastStream != .max, processor?.lastServedStream == .max {
       session?.sendGoAway(lastStream: .max, rawCode: order.code, debugData: debugData)
     }
     session?.sendGoAway(lastStream: lastStream, rawCode: order.code, debugData: debugData)
-    path?.excludeStreams(after: lastStream)
+    processor?.excludeStreams(after: lastStream)
     log.add(
       .goAway, "\(HTTP2ErrorCode.name(of: order.code)) last_stream=\(lastStream) \(order.debugData)",
       at: state.clock.now)
@@ -282,7 +282,7 @@ extension ConnectionHandler {
     guard let session, phase == .open else { return }
     session.acknowledgesSettings = order.acknowledgesClient
     session.announce(HTTP2Settings(order))
-    if let limit = order.maxConcurrentStreams { path?.streams.fix(limit) }
+    if let limit = order.maxConcurrentStreams { processor?.streams.fix(limit) }
     log.add(.settings, order.words, at: state.clock.now)
     flush(context)
   }

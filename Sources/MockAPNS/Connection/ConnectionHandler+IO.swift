@@ -85,7 +85,7 @@ extension ConnectionHandler {
     }
     isFlushing = false
     // For a client that does not read: its pushes are recorded although no response is written yet.
-    path?.commit()
+    processor?.commit()
     guard phase == .open else { return }
     if session.isFinished, !isDraining, let goAway = session.goAwaySent, goAway.errorCode != 0 {
       let name = HTTP2ErrorCode.name(of: goAway.errorCode)
@@ -107,7 +107,7 @@ extension ConnectionHandler {
     // Record streams that end with one of these frames before the frames leave. A response that was dropped is not
     // among the frames, and its push is recorded as aborted.
     handleEvents(of: session, context)
-    path?.commit()
+    processor?.commit()
     do {
       try scratch.output.withUnsafeBytes { try tls.write($0) }
     } catch {

@@ -69,7 +69,7 @@ final class ConnectionHandler: ChannelInboundHandler {
   // accesses one of these properties while it calls another method that modifies it.
   @exclusivity(unchecked) var phase = Phase.firstByte
   @exclusivity(unchecked) var session: HTTP2ServerSession?
-  @exclusivity(unchecked) var path: PushProcessor?
+  @exclusivity(unchecked) var processor: PushProcessor?
   @exclusivity(unchecked) var lastActivity = NIODeadline.now()
   /// When the connection was accepted.
   let openedAt = NIODeadline.now()
@@ -149,15 +149,15 @@ final class ConnectionHandler: ChannelInboundHandler {
     if phase == .handshake { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
     if let session {
-      path?.beginBatch()
-      path?.abandonAll()
-      for stream in session.unansweredStreams where !stream.isReported { path?.recordUnfinished(stream) }
-      path?.commit()
+      processor?.beginBatch()
+      processor?.abandonAll()
+      for stream in session.unansweredStreams where !stream.isReported { processor?.recordUnfinished(stream) }
+      processor?.commit()
     }
     noteEnd(byClient: phase == .open)
     log.add(.closed, "", at: state.clock.now)
     session = nil
-    path = nil
+    processor = nil
     phase = .closing
     context.fireChannelInactive()
   }
@@ -175,7 +175,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     // Already draining: the connection closes after its last open stream.
     guard !isDraining else { return }
     // Not after a fault's GOAWAY, which named a lower stream.
-    if path?.lastServedStream == .max { session.announceShutdown() }
+    if processor?.lastServedStream == .max { session.announceShutdown() }
     flush(context)
     schedule(.shutdownNotice, after: Self.shutdownNotice, context) { handler, context in
       // A fault may have silenced the connection since.
@@ -221,7 +221,7 @@ final class ConnectionHandler: ChannelInboundHandler {
         if firstBytes.isEmpty { firstBytes = Array(bytes.prefix(ConnectionCloseReason.beginningSize)) }
         try session.receive(bytes)
         handleEvents(of: session, context)
-        if path?.hasConnectionRules == true { evaluateConnectionRules(context) }
+        if processor?.hasConnectionRules == true { evaluateConnectionRules(context) }
       case .waiting:
         if isFloodOfKeyUpdates(ofBytes: bytesReceived) {
           leave(context, .keyUpdates(tls.keyUpdates))
@@ -242,29 +242,29 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func handleEvents(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
-    guard session.hasEvents, let path else { return }
-    let terms = path.beginBatch()
+    guard session.hasEvents, let processor else { return }
+    let terms = processor.beginBatch()
     while let event = session.nextEvent() {
       switch event {
       case .request(let stream) where phase != .open || isCut:
         // An earlier push in the same read ended the connection.
-        path.recordUnprocessed(stream, isCutByFault: isCut && !isDraining)
+        processor.recordUnprocessed(stream, isCutByFault: isCut && !isDraining)
       case .request(let stream):
-        path.take(stream, on: terms, session: session)
-        if !path.effects.isEmpty { performPendingActions(context) }
+        processor.take(stream, on: terms, session: session)
+        if !processor.connectionActions.isEmpty { performPendingActions(context) }
       case .aborted(let stream):
-        path.recordUnfinished(stream)
+        processor.recordUnfinished(stream)
       case .cancelled(let stream):
-        path.abandon(stream.request.stream)
+        processor.abandon(stream.request.stream)
         cancelDelayedPush(of: stream.request.stream)
       case .reset(let stream, let code):
         if !stream.isRefused { logReset(stream, code) }
-        path.recordUnfinished(stream, reset: code)
+        processor.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
       case .responseDropped(let stream):
-        path.answerWasDropped(on: stream, by: session.goAwaySent)
+        processor.answerWasDropped(on: stream, by: session.goAwaySent)
       case .excessStreams(let stream, let limit):
-        path.excess = (stream, limit)
+        processor.excess = (stream, limit)
         leave(context, .excessStreams(limit: limit))
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
@@ -281,15 +281,15 @@ final class ConnectionHandler: ChannelInboundHandler {
       id: log.id, listener: log.listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
       certificate: certificate)
     let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
-    let path = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
-    let order = faultedSettings(path.traffic, context)
-    if let limit = order?.maxConcurrentStreams { path.streams.fix(limit) }
+    let processor = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
+    let order = faultedSettings(processor.traffic, context)
+    if let limit = order?.maxConcurrentStreams { processor.streams.fix(limit) }
     let session = try HTTP2ServerSession(
       maxConcurrentStreams: order?.maxConcurrentStreams ?? UInt32(clamping: streams), settings: HTTP2Settings(order),
       pool: scratch.streams)
     if let order { session.acknowledgesSettings = order.acknowledgesClient }
     self.session = session
-    self.path = path
+    self.processor = processor
     phase = .open
     log.opened(facts)
     state.connections.countHandshake(isDone: true)
@@ -297,7 +297,7 @@ final class ConnectionHandler: ChannelInboundHandler {
       .handshake,
       "\(facts.tls)\(facts.sni.map { " sni=\($0)" } ?? "")\(certificate == nil ? "" : " client certificate")",
       at: state.clock.now)
-    log.add(.settings, "max_concurrent_streams=\(path.streams.limit)", at: state.clock.now)
+    log.add(.settings, "max_concurrent_streams=\(processor.streams.limit)", at: state.clock.now)
     logger.debug("\(client): \(facts.tls)\(certificate == nil ? "" : ", client certificate"), open")
     let isUsable = certificate?.isUsable(in: state.configuration.environment) ?? true
     guard let delay = order?.delay, delay > .zero else { return begin(isUsable: isUsable, context) }

@@ -41,12 +41,12 @@ final class FaultedExchange {
   /// Whether the delay precedes the acceptance of the push, not only its response.
   @exclusivity(unchecked) private(set) var isDelayedBeforeAcceptance = false
   /// The changes to the response.
-  @exclusivity(unchecked) private(set) var shape = ResponseMutation()
+  @exclusivity(unchecked) private(set) var mutation = ResponseMutation()
   @exclusivity(unchecked) private(set) var end = End.answer
   /// The GOAWAY that follows the response.
   @exclusivity(unchecked) private(set) var followedBy: Action.GoAwayParameters?
   /// Further actions on the connection.
-  @exclusivity(unchecked) private(set) var effects: [ConnectionAction] = []
+  @exclusivity(unchecked) private(set) var connectionActions: [ConnectionAction] = []
   /// Whether the connection responds with 429 `TooManyProviderTokenUpdates` until the update interval has passed.
   @exclusivity(unchecked) private(set) var repeatsUntilUpdateInterval = false
 
@@ -91,8 +91,8 @@ final class FaultedExchange {
     case .delay(.fixed(let time)):
       delay += time
       if injectionPoint == .request { isDelayedBeforeAcceptance = true }
-    case .starveWindow(let time): effects.append(.starveWindow(for: time))
-    default: shape.add(action)
+    case .starveWindow(let time): connectionActions.append(.starveWindow(for: time))
+    default: mutation.add(action)
     }
   }
 
@@ -122,7 +122,7 @@ final class FaultedExchange {
     case .loseResponse(let ending):
       isAccepted = answer.status == 200
       end = .loseResponse(ending)
-    default: shape.add(action)
+    default: mutation.add(action)
     }
   }
 }

@@ -84,7 +84,7 @@ extension PushProcessor {
   ) {
     if !(exchange.isAnswered && exchange.answer.status == 403) { announceStreams(before: nil, on: stream, session) }
     if exchange.repeatsUntilUpdateInterval { authentication.latchTokenUpdates(now: now) }
-    if !exchange.effects.isEmpty { effects += exchange.effects }
+    if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
     if isHEAD(request, verdict) { exchange.leaveOutBody() }
 
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || exchange.isFaulted
@@ -102,7 +102,7 @@ extension PushProcessor {
     } else {
       held[stream.id] = DelayedPush(
         stream: stream, exchange: exchange, answer: answer, countKey: identity.countKey, began: batchBegan)
-      effects.append(.wake(stream: stream.id, after: exchange.delay))
+      connectionActions.append(.wake(stream: stream.id, after: exchange.delay))
     }
   }
 
@@ -113,8 +113,8 @@ extension PushProcessor {
       session.releasePart(of: push.stream)
       push.piecesLeft -= 1
       held[id] = push.piecesLeft > 0 ? push : nil
-      if push.piecesLeft > 0, let interval = push.exchange.shape.interval {
-        effects.append(.wake(stream: id, after: interval))
+      if push.piecesLeft > 0, let interval = push.exchange.mutation.interval {
+        connectionActions.append(.wake(stream: id, after: interval))
       }
       return
     }
@@ -230,14 +230,14 @@ extension PushProcessor {
     case .answer:
       give(answer, of: exchange, on: stream, session)
       if let order = exchange.followedBy {
-        effects.append(.goAway(order, lastStream: lastStream(of: order, on: id)))
+        connectionActions.append(.goAway(order, lastStream: lastStream(of: order, on: id)))
       }
     case .hang(.answer): give(answer, of: exchange, on: stream, session)
     case .hang(.nothing), .loseResponse(.nothing), .loseResponse(.answer): break
     case .hang(.resetStream), .loseResponse(.resetStream): session.reset(stream, code: .internalError)
-    case .hang(.close), .loseResponse(.close), .close: effects.append(.close)
+    case .hang(.close), .loseResponse(.close), .close: connectionActions.append(.close)
     case .resetStream(let code): session.reset(stream, rawCode: code)
-    case .resetConnection: effects.append(.reset)
+    case .resetConnection: connectionActions.append(.reset)
     case .goAway(let order):
       let last = lastStream(of: order, on: id)
       if order.lastStream != .beforeThis {
@@ -245,7 +245,7 @@ extension PushProcessor {
       } else if isOvertaken(id) {
         session.reset(stream, code: .refusedStream)
       }
-      effects.append(.goAway(order, lastStream: last))
+      connectionActions.append(.goAway(order, lastStream: last))
     }
   }
 
@@ -262,18 +262,19 @@ extension PushProcessor {
     announceStreams(before: exchange.answer.status, on: stream, session)
     countRejection(exchange.answer.status)
     guard let answer else { return session.respond(to: stream, headers: answers.headersTooLarge) }
-    guard !exchange.shape.isPlain else {
+    guard !exchange.mutation.isPlain else {
       return session.respond(to: stream, headers: answer.headers, body: exchange.answer.body)
     }
-    let parts = exchange.shape.parts(of: exchange.answer.body, status: exchange.answer.status)
+    let parts = exchange.mutation.parts(of: exchange.answer.body, status: exchange.answer.status)
     session.respond(
-      to: stream, headers: exchange.shape.headers(answer.headers), parts: parts, isHeld: exchange.shape.dribble != nil)
-    guard let interval = exchange.shape.interval else { return }
+      to: stream, headers: exchange.mutation.headers(answer.headers), parts: parts,
+      isHeld: exchange.mutation.dribble != nil)
+    guard let interval = exchange.mutation.interval else { return }
     // Without a body, the end of the stream is still delayed.
     held[stream.id] = DelayedPush(
       stream: stream, exchange: exchange, answer: answer, countKey: nil, began: batchBegan,
       piecesLeft: max(1, parts.count))
-    effects.append(.wake(stream: stream.id, after: interval))
+    connectionActions.append(.wake(stream: stream.id, after: interval))
   }
 
   private func lastStream(of order: Action.GoAwayParameters, on id: Int32) -> Int32 {

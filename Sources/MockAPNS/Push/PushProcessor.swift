@@ -15,7 +15,7 @@ final class PushProcessor {
   // accesses one of these properties while it calls another method that modifies it.
 
   /// The pending actions on the connection; the handler performs and removes them after each push.
-  @exclusivity(unchecked) var effects: [ConnectionAction] = []
+  @exclusivity(unchecked) var connectionActions: [ConnectionAction] = []
 
   let state: ServerState
   let attempts: Attempts
@@ -60,9 +60,9 @@ final class PushProcessor {
     case all
   }
 
-  @exclusivity(unchecked) private var behaviours: SnapshotReader<ActivePolicy>
-  @exclusivity(unchecked) private var keys: SnapshotReader<TrustedKeySet>
-  @exclusivity(unchecked) private var devices: SnapshotReader<DeviceTable>
+  @exclusivity(unchecked) private var policyReader: SnapshotReader<ActivePolicy>
+  @exclusivity(unchecked) private var keyReader: SnapshotReader<TrustedKeySet>
+  @exclusivity(unchecked) private var deviceReader: SnapshotReader<DeviceTable>
   @exclusivity(unchecked) private var ids: IdentifierSource
   /// Buffers shared by all connections of the event loop.
   private let scratch = LoopScratch.current
@@ -78,10 +78,10 @@ final class PushProcessor {
     attempts = state.inbox.attempts
     self.log = log
     connection = facts
-    keys = SnapshotReader(state.keys)
-    devices = SnapshotReader(state.devices)
-    behaviours = SnapshotReader(state.activePolicy)
-    activePolicy = behaviours.value
+    keyReader = SnapshotReader(state.keys)
+    deviceReader = SnapshotReader(state.devices)
+    policyReader = SnapshotReader(state.activePolicy)
+    activePolicy = policyReader.value
     authentication = ConnectionAuthentication(certificate: certificate, known: scratch.knownTokens)
     answers = AnswerTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
     streams = StreamLimitPolicy(isWidened: certificate != nil, settings: activePolicy.settings)
@@ -112,17 +112,17 @@ final class PushProcessor {
   /// Reads the clocks, the policy, the keys and the devices once for all requests of one read.
   @discardableResult
   func beginBatch() -> Terms {
-    keys.refresh()
-    devices.refresh()
-    if behaviours.refresh() {
-      activePolicy = behaviours.value
+    keyReader.refresh()
+    deviceReader.refresh()
+    if policyReader.refresh() {
+      activePolicy = policyReader.value
       answers = AnswerTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
       streams.follow(activePolicy.settings)
     }
     now = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
     batchBegan = MachineTime.nanoseconds
-    return Terms(activePolicy: activePolicy, keys: keys.value, devices: devices.value)
+    return Terms(activePolicy: activePolicy, keys: keyReader.value, devices: deviceReader.value)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.
@@ -187,7 +187,7 @@ final class PushProcessor {
     scratch.knownTokens.learn(from: authentication)
     // One clock reading for all records, because their responses leave together.
     let present = MachineTime.nanoseconds
-    for index in batch.indices { batch[index].wasAnswered(at: present) }
+    for index in batch.indices { batch[index].setLatency(respondedAt: present) }
     log.count(pushes: batch.count)
     let first = state.inbox.append(&batch)
     for (stream, index) in batchHeld { held[stream]?.seq = first + index }
@@ -298,7 +298,7 @@ final class PushProcessor {
       return
     }
     rejections += 1
-    if rejections >= limit { effects.append(.leave(.tooManyErrors)) }
+    if rejections >= limit { connectionActions.append(.leave(.tooManyErrors)) }
   }
 
   /// Fills the response template for a status with the ids for a request.

@@ -163,7 +163,7 @@ public final class FaultControl: Sendable {
   /// Sets parameters of the active profile. Rules that do not change keep their counters.
   ///
   /// - Throws: `ProfileFailure` for a parameter that does not exist or an invalid value.
-  public func turn(_ knobs: [String: String]) throws(ProfileFailure) {
+  public func setParameters(_ knobs: [String: String]) throws(ProfileFailure) {
     let turned = try updateSelectedProfile { current throws(ProfileFailure) in
       let values = current.profile.changedParameters.merging(knobs) { $1 }
       let loaded = try library.load().profile(of: current.source, parameters: values)
@@ -322,7 +322,7 @@ public final class FaultControl: Sendable {
   // MARK: - Profile and rules together
 
   /// Pauses or resumes fault injection; the active profile and rules are kept.
-  public func halt(_ isPaused: Bool) {
+  public func setPaused(_ isPaused: Bool) {
     change { $0.isPaused = isPaused }
     logger.notice(isPaused ? "fault injection paused" : "fault injection resumed")
   }

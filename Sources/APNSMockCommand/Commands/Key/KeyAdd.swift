@@ -41,14 +41,14 @@ struct KeyAdd: AsyncParsableCommand {
 
   func run() async throws {
     let entry = try entry()
-    let neighbour = try flags.neighbour()
-    let folder = try flags.folder.opened(for: neighbour.portFile)
+    let optionalServer = try flags.optionalServer()
+    let folder = try flags.folder.opened(for: optionalServer.portFile)
     let list = ProviderKeysFile(folder: folder.path)
     let isNew = try FolderFlags.failing { try list.add(entry) }
     let place = "\(isNew ? "added to" : "already in") \(list.file.path)"
     let isTrustedNow: Bool
     do {
-      let answer = try await neighbour.request(.PUT, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
+      let answer = try await optionalServer.request(.PUT, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
       _ = try answer?.succeeded()
       isTrustedNow = answer != nil
     } catch let failure as CommandFailure {
@@ -58,16 +58,18 @@ struct KeyAdd: AsyncParsableCommand {
     }
     let trusted =
       isTrustedNow
-      ? "trusted by \(neighbour.name)" : "trusted from the next start (no server is running)"
+      ? "trusted by \(optionalServer.name)" : "trusted from the next start (no server is running)"
     flags.output.print(text: "\(entry.keyID) of team \(entry.teamID): \(place), \(trusted)") { writer in
       entry.writeMembers(to: &writer)
       writer.member("file", list.file.path)
       writer.member("trusted_now", isTrustedNow)
       writer.member("trusted_at_start", true)
     }
-    if isTrustedNow, let fingerprint = try await neighbour.authorityFingerprint(), fingerprint != folder.caFingerprint {
+    if isTrustedNow, let fingerprint = try await optionalServer.authorityFingerprint(),
+      fingerprint != folder.caFingerprint
+    {
       StandardStream.error.line(
-        "\(neighbour.name) does not use the certificate folder \(folder.path): it trusts the key until it stops; "
+        "\(optionalServer.name) does not use the certificate folder \(folder.path): it trusts the key until it stops; "
           + "to keep the key, specify its folder with --certs DIR")
     }
   }

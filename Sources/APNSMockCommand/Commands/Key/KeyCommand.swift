@@ -22,13 +22,13 @@ struct KeyFlags: ParsableArguments {
   @OptionGroup var output: OutputFlags
 
   /// Returns the running server, if any.
-  func neighbour() throws -> OptionalServer {
+  func optionalServer() throws -> OptionalServer {
     try OptionalServer(server, environment: Environment.variables)
   }
 
   /// Returns the file with the trusted keys, which may not exist yet.
-  func list(from neighbour: OptionalServer) -> ProviderKeysFile {
-    ProviderKeysFile(folder: folder.path(of: neighbour.portFile))
+  func list(from optionalServer: OptionalServer) -> ProviderKeysFile {
+    ProviderKeysFile(folder: folder.path(of: optionalServer.portFile))
   }
 }
 
@@ -41,10 +41,10 @@ struct KeyList: AsyncParsableCommand {
   @OptionGroup var flags: KeyFlags
 
   func run() async throws {
-    let neighbour = try flags.neighbour()
-    let list = flags.list(from: neighbour)
+    let optionalServer = try flags.optionalServer()
+    let list = flags.list(from: optionalServer)
     let entries = try FolderFlags.failing { list.file.exists ? try list.entries() : [] }
-    let present = try await neighbour.request(.GET, "/api/v1/keys")?.decoded(TrustedKeys.self).items
+    let present = try await optionalServer.request(.GET, "/api/v1/keys")?.decoded(TrustedKeys.self).items
     let keys = Self.together(entries, present)
     if flags.output.json {
       for key in keys { flags.output.print(text: "", key.write) }
@@ -132,12 +132,12 @@ struct KeyRemove: AsyncParsableCommand {
 
   func run() async throws {
     try AppleKeyFile.checkIdentifier(keyID, flag: "KEY_ID")
-    let neighbour = try flags.neighbour()
-    let list = flags.list(from: neighbour)
+    let optionalServer = try flags.optionalServer()
+    let list = flags.list(from: optionalServer)
     let isListed = try FolderFlags.failing { try list.remove(keyID) }
     let wasTrusted: Bool
     do {
-      let answer = try await neighbour.request(.DELETE, "/api/v1/keys/\(keyID)")
+      let answer = try await optionalServer.request(.DELETE, "/api/v1/keys/\(keyID)")
       // 404: the server may never have known the key.
       let isUnknown = answer?.status == 404
       if !isUnknown { _ = try answer?.succeeded() }
@@ -149,12 +149,12 @@ struct KeyRemove: AsyncParsableCommand {
     guard isListed || wasTrusted else {
       throw CommandFailure(
         .failed,
-        "\(keyID) is neither in \(list.file.path) nor trusted by \(neighbour.name); to list the trusted keys: "
+        "\(keyID) is neither in \(list.file.path) nor trusted by \(optionalServer.name); to list the trusted keys: "
           + "apns-mock key ls")
     }
     var places: [String] = []
     if isListed { places.append("removed from \(list.file.path)") }
-    if wasTrusted { places.append("no longer trusted by \(neighbour.name)") }
+    if wasTrusted { places.append("no longer trusted by \(optionalServer.name)") }
     flags.output.print(text: "\(keyID): \(places.joined(separator: ", "))") { writer in
       writer.member("key_id", keyID)
       writer.member("file", list.file.path)

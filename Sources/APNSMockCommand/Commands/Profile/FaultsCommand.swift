@@ -59,7 +59,7 @@ extension AdminFlags {
   /// Resumes fault injection and prints the active profile.
   fileprivate func resumeFaults() async throws {
     let answer = try await ask(.POST, "/faults/resume")
-    let profile = try await ask(.GET, "/profile").decoded(ProfileInForce.self)
+    let profile = try await ask(.GET, "/profile").decoded(ActiveProfile.self)
     _ = try answer.succeeded()
     print(answer, text: profile.text)
   }

@@ -63,7 +63,7 @@ struct ProfileShow: AsyncParsableCommand {
   }
 
   func run() async throws {
-    guard let profile else { return try await showInForce() }
+    guard let profile else { return try await showActive() }
     let reference = try ProfileReference(argument: profile)
     guard reference.parameters.isEmpty else {
       throw CommandFailure(.usage, "PROFILE: show accepts a name or a file without parameters")
@@ -85,12 +85,12 @@ struct ProfileShow: AsyncParsableCommand {
       .request(.GET, "/api/v1/profiles/\(name.percentEncoded)")
   }
 
-  private func showInForce() async throws {
+  private func showActive() async throws {
     let answer = try await flags.ask(.GET, "/profile")
-    let profile = try answer.decoded(ProfileInForce.self)
+    let profile = try answer.decoded(ActiveProfile.self)
     guard !flags.output.json else { return flags.output.print(json: answer.body) }
     StandardStream.output.line(profile.text)
-    if !profile.rules.isEmpty { RuleInForce.table(profile.rules).print() }
+    if !profile.rules.isEmpty { ActiveRule.table(profile.rules).print() }
   }
 
   /// Returns the response of a server that has only the local profiles.
@@ -138,7 +138,7 @@ struct ProfileExplain: AsyncParsableCommand {
   func run() async throws {
     if let rule { return try await flags.explain([rule]) }
     let added = try await flags.ask(.GET, "/rules").decoded(AddedRules.self).items
-    let profile = try await flags.ask(.GET, "/profile").decoded(ProfileInForce.self)
+    let profile = try await flags.ask(.GET, "/profile").decoded(ActiveProfile.self)
     let names = (added + profile.rules).map(\.name)
     try await flags.explain(names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element))
     if names.isEmpty { StandardStream.error.line("no rule is active: the profile is \(profile.text)") }

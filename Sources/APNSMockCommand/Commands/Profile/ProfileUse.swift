@@ -35,7 +35,7 @@ struct ProfileUse: AsyncParsableCommand {
       if let seed { writer.member("seed", seed) }
       if let ttl { writer.member("ttl", ttl) }
     }
-    try flags.print(inForce: try await flags.ask(.PUT, "/profile", body: writer.bytes))
+    try flags.print(active: try await flags.ask(.PUT, "/profile", body: writer.bytes))
   }
 
   /// Uploads a profile file to the server.
@@ -60,7 +60,7 @@ struct ProfileOff: AsyncParsableCommand {
 
   @OptionGroup var flags: AdminFlags
 
-  func run() async throws { try flags.print(inForce: try await flags.ask(.DELETE, "/profile")) }
+  func run() async throws { try flags.print(active: try await flags.ask(.DELETE, "/profile")) }
 }
 
 /// `apns-mock profile set`
@@ -80,7 +80,7 @@ struct ProfileSet: AsyncParsableCommand {
     writer.object { writer in
       for (knob, value) in values { writer.member(knob, value) }
     }
-    try flags.print(inForce: try await flags.ask(.PATCH, "/profile/params", body: writer.bytes))
+    try flags.print(active: try await flags.ask(.PATCH, "/profile/params", body: writer.bytes))
   }
 
   /// Parses arguments of the form `parameter=value`.
@@ -118,7 +118,7 @@ enum TimeToLive {
 
 extension AdminFlags {
   /// Prints the active profile.
-  fileprivate func print(inForce answer: AdminClient.Answer) throws {
-    print(answer, text: try answer.decoded(ProfileInForce.self).text)
+  fileprivate func print(active answer: AdminClient.Answer) throws {
+    print(answer, text: try answer.decoded(ActiveProfile.self).text)
   }
 }

@@ -57,15 +57,15 @@ struct Send: AsyncParsableCommand {
     let environment = Environment.variables
     let running = try RunningServer(server, environment: environment)
     let files = ServerFiles(certs: folder.certs, portFile: running.portFile, environment: environment)
-    let door = try await APNSListenerLocator(of: running, named: try Endpoint.named(byFlag: apns, environment))
+    let target = try await APNSListenerLocator(of: running, named: try Endpoint.named(byFlag: apns, environment))
     let certificate = try providerCertificate.files()
     var headers = try pushHeaders(certificate)
     if certificate == nil {
-      let jwt = ProviderTokenRequest(keyID: files.keyID, teamID: files.teamID, issuedAt: door.now / 1000)
+      let jwt = ProviderTokenRequest(keyID: files.keyID, teamID: files.teamID, issuedAt: target.now / 1000)
       headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: files.key))), at: 0)
     }
     let push = PushClient.Push(deviceToken: token, headers: headers, payload: try body())
-    try report(await outcome(of: push, at: door.endpoint, files, certificate))
+    try report(await outcome(of: push, at: target.endpoint, files, certificate))
   }
 
   private var knownType: PushType? { PushType.allCases.first { $0.text == pushType } }

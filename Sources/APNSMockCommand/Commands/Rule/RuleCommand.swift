@@ -22,7 +22,7 @@ struct RuleList: AsyncParsableCommand {
 
   func run() async throws {
     let answer = try await flags.ask(.GET, "/rules")
-    flags.print(itemsOf: answer, RuleInForce.table(try answer.decoded(AddedRules.self).items))
+    flags.print(itemsOf: answer, ActiveRule.table(try answer.decoded(AddedRules.self).items))
   }
 }
 
@@ -86,7 +86,7 @@ struct RuleAdd: AsyncParsableCommand {
     for warning in read.warnings { StandardStream.error.line(warning.description) }
     let sent = try ttl.map { try Self.text(text, ttl: $0) } ?? text
     let answer = try await flags.ask(.POST, "/rules", body: Array(sent.utf8), type: "application/yaml")
-    let added = try answer.decoded(RuleInForce.self)
+    let added = try answer.decoded(ActiveRule.self)
     let end = added.ends_in.map { ", ends in \($0)" } ?? ""
     flags.print(answer, text: "\(added.name): \(added.action) at \(added.at)\(end)".onOneLine)
   }

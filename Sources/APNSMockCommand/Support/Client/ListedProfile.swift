@@ -73,13 +73,13 @@ extension ListedProfile.Knob {
 }
 
 /// The admin API's description of the active fault profile, with the members that commands show.
-struct ProfileInForce: Decodable {
+struct ActiveProfile: Decodable {
   var summary: String
   var reference: String
   var seed: UInt64
   var halted: Bool
   var ends_in: String?
-  var rules: [RuleInForce]
+  var rules: [ActiveRule]
 
   /// `flaky-503?rate=0.4, seed 7, ends in 4m59s`.
   var text: String {
@@ -92,11 +92,11 @@ struct ProfileInForce: Decodable {
 
 /// The added rules, the newest first.
 struct AddedRules: Decodable {
-  var items: [RuleInForce]
+  var items: [ActiveRule]
 }
 
 /// An active rule: an added one or one of the profile.
-struct RuleInForce: Decodable {
+struct ActiveRule: Decodable {
   var name: String
   var at: String
   var action: String
@@ -129,7 +129,7 @@ struct RuleInForce: Decodable {
   }
 
   /// Returns a table of rules.
-  static func table(_ rules: [RuleInForce]) -> Table {
+  static func table(_ rules: [ActiveRule]) -> Table {
     Table(
       header: ["NAME", "AT", "ACTION", "EVALUATED", "FIRED", "ENDS IN"],
       rows: rules.map { rule in
