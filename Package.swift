@@ -1,8 +1,7 @@
 // swift-tools-version: 6.2
 import PackageDescription
 
-// `make fuzz` sets it: then there is the target of the fuzzers too, and all of ours tell libFuzzer which way an input
-// took.
+// Set by `make fuzz`: adds the target `Fuzz` and compiles all targets with the coverage instrumentation of libFuzzer.
 let isFuzzed = Context.environment["APNS_MOCK_FUZZ"] != nil
 
 let strict: [SwiftSetting] =
@@ -55,11 +54,11 @@ let package = Package(
     .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage"], swiftSettings: strict),
     .target(name: "APNSRules", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
-    // The built-in profiles, which users copy, and so stand where they are found.
+    // The built-in profiles. In a folder of their own at the top level, because users copy them.
     .target(
       name: "FaultProfiles", path: "FaultProfiles", exclude: ["README.md"],
       resources: builtInProfiles.map { .embedInCode("\($0).yaml") }, swiftSettings: strict),
-    // The page at / of the admin listener. A file that is new there has to be named in PageFiles.swift too.
+    // The web UI. List new files in PageFiles.swift as well.
     .target(
       name: "Page", path: "Page",
       resources: [

@@ -74,7 +74,7 @@ struct RecordArenaTests {
     profile: "flaky", rule: "busy", action: .close, continues: false, draw: 0.1, probability: 0.5, ordinal: 2)
   private static let late = Injection(rule: "late", action: .delay(.fixed(.seconds(1))), continues: true)
 
-  /// The aftermath with which a record begins, and the one with which it ends.
+  /// The wire outcome with which a record begins, and the one with which it ends.
   @Test(
     arguments: [
       (nil, nil), (nil, WireOutcome(injections: [busy])), (nil, WireOutcome(reset: "CANCEL")),

@@ -65,7 +65,7 @@ public struct Record: Sendable {
   public internal(set) var seq = 0
   // The memory it points to is written only while the record is made, so any number of threads may read it at once.
   nonisolated(unsafe) private(set) var content: RecordContent
-  /// The aftermath, where it differs from the injection in `content`.
+  /// The wire outcome, if it is more than the injection in `content`.
   private var further: Further?
   private var end: PackedEnd
   /// The number of this attempt among the attempts of its push, from 1.
@@ -201,7 +201,7 @@ extension Record {
 }
 
 /// The result of an attempt, packed into twenty bytes; with optionals each record would be eight bytes larger. The
-/// aftermath is stored elsewhere.
+/// wire outcome is stored elsewhere.
 struct PackedEnd: Sendable {
   /// Milliseconds since 1970; `Int64.min` for nil.
   private let finished: Int64

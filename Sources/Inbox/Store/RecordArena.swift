@@ -121,7 +121,7 @@ final class RecordSlab: Sendable {
     write(UnsafeMutableRawBufferPointer(start: rest + head.injectionSize, count: head.byteCount))
     let end = start + RecordContent.size(bytes: head.size)
     taken.store(end, ordering: .releasing)
-    // The next memory was last used some hundred thousand pushes ago. Prefetch it while the next push is read.
+    // The memory of the next record is probably not cached. Prefetch it while the next push is read.
     CacheLines.prefetchForWriting(memory + end, count: min(Self.usualRecord, capacity - end))
     return place
   }

@@ -38,7 +38,7 @@ package struct WholeFile: Sendable {
 
   /// Reads the file's bytes.
   ///
-  /// - Parameter limit: The maximum size. No key is as long as 1 MiB; a log given by mistake is.
+  /// - Parameter limit: The maximum size. Longer files are not key files.
   /// - Throws: `FileError`.
   package func bytes(limit: Int = 1 << 20) throws(FileError) -> [UInt8] {
     let file = open(path, O_RDONLY | O_CLOEXEC)

@@ -57,8 +57,7 @@ extension ConnectionHandler {
 
   /// Reads from the socket without going through the channel.
   ///
-  /// - Returns: the number of bytes read; 0 at the end of input or on an error, which NIO then meets with its next
-  ///   read.
+  /// - Returns: the number of bytes read; 0 at the end of input or on an error, which NIO's next read reports.
   private func receiveAtOnce(_ room: UnsafeMutableRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
     // An active channel owns its socket. Afterwards the descriptor may belong to another connection.
     guard let socket, context.channel.isActive else { return 0 }
@@ -144,8 +143,8 @@ extension ConnectionHandler {
 
   /// Writes to the socket without going through the channel.
   ///
-  /// - Returns: the number of bytes that the socket accepted; 0 on an error, which the channel meets with its next
-  ///   write and then ends the connection.
+  /// - Returns: the number of bytes that the socket accepted; 0 on an error, which the channel's next write reports and
+  ///   which then ends the connection.
   private func sendAtOnce(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
     // An active channel owns its socket. Afterwards the descriptor may belong to another connection.
     guard let socket, context.channel.isActive else { return 0 }

@@ -34,7 +34,7 @@ public final class ConnectionLog: Sendable {
     public let detail: String
   }
 
-  /// The maximum number of events kept: the first ones and the last one, which are the most informative.
+  /// The maximum number of events kept: the first 99 and the latest one. `dropped` counts the others.
   private static let limit = 100
 
   private struct State {

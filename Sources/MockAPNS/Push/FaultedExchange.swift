@@ -3,8 +3,8 @@ import Faults
 import HTTP2Session
 import Inbox
 
-/// The exchange of one push under the active faults: its response, its delay and its end. Decided in one step,
-/// performed now or later. A class because it is large and passed on; once decided it does not change.
+/// The result of applying the active fault rules to one push: its response, its delay and its end. It is complete
+/// before it is performed, immediately or later, and does not change then. A class because it is large.
 final class FaultedExchange {
   /// The end of the exchange for the client.
   enum End {
