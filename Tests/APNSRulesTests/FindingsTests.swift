@@ -17,7 +17,7 @@ struct FindingsTests {
     return push.rulebook.misses(pushType: push.judge().facts)
   }
 
-  /// Whether a device shows a payload, by push type; nil stands for a push that is shown.
+  /// Whether a device shows a payload, by push type; nil if the push is shown.
   @Test(
     arguments: [
       ("alert", #"{"aps":{"alert":"x"}}"#, nil), ("alert", #"{"aps":{"badge":0}}"#, nil),

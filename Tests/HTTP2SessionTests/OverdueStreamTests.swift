@@ -3,7 +3,7 @@ import HTTPMessage
 import Testing
 
 /// Time limits for headers, bodies and flow-control windows that a client must provide. One call of
-/// `endOverdueStreams` stands for ten seconds.
+/// `endOverdueStreams` simulates ten seconds.
 @Suite struct OverdueStreamTests {
   private let patience = Int(HTTP2Limits.maxOverdueChecks)
 

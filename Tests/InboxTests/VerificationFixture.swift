@@ -3,7 +3,7 @@ import Testing
 
 @testable import Inbox
 
-/// Verification documents for tests, in which apostrophes stand for quotation marks.
+/// Verification documents for tests, with apostrophes in place of quotation marks.
 enum VerificationFixture {
   static func verification(
     _ json: String, in context: FilterContext = FilterContext(rulebook: PushFixture.rulebook)
@@ -20,7 +20,7 @@ enum VerificationFixture {
     return try #require(await inbox.verify(try verification(json, in: context), at: scene))
   }
 
-  /// Returns a push with a payload, in which apostrophes stand for quotation marks.
+  /// Returns a push with a payload, with apostrophes in place of quotation marks.
   static func push(
     _ payload: String = "{'aps':{'alert':'hi'}}", topic: String = "com.acme.app",
     _ change: (inout PushFixture) -> Void = { _ in }
