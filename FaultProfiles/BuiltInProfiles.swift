@@ -1,7 +1,7 @@
 /// The fault profiles that are part of the program, as their files have them.
-public enum BuiltInProfiles {
+package enum BuiltInProfiles {
   /// Name and YAML text of each, in the order of the documentation.
-  public static let all: [(name: String, text: String)] = files.map {
+  package static let all: [(name: String, text: String)] = files.map {
     ($0.name, String(decoding: $0.bytes, as: UTF8.self))
   }
 

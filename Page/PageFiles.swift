@@ -1,7 +1,7 @@
 /// The embedded files of the web page.
-public enum PageFiles {
+package enum PageFiles {
   /// The path and content of each file. `index.html` is the page.
-  public static let all: [(path: String, bytes: [UInt8])] = [
+  package static let all: [(path: String, bytes: [UInt8])] = [
     ("index.html", PackageResources.index_html),
     ("icon.svg", PackageResources.icon_svg),
     ("styles/base.css", PackageResources.base_css),

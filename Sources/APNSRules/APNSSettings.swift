@@ -1,60 +1,60 @@
-public import Notation
+package import Notation
 
 /// The `apns:` settings: parameters of the rules that APNs does not publish or that a test may need to change.
 ///
 /// Durations follow the server's settable clock, except `idleTimeout` and `deviceRate`, which use the monotonic
 /// clock.
-public struct APNSSettings: Sendable, Equatable {
+package struct APNSSettings: Sendable, Equatable {
   /// The maximum age of a provider token, inclusive (Protocol.md, section 3.2, documented as one hour).
-  public var tokenMaxAge: Duration = .seconds(3600)
+  package var tokenMaxAge: Duration = .seconds(3600)
   /// How far in the future `iat` may be, inclusive; nil uses the mode's default: one hour in `apple`, five minutes
   /// in `strict`, unlimited in `lenient`.
-  public var tokenFuture: Duration?
+  package var tokenFuture: Duration?
   /// Whether a connection on which a push was rejected with `ExpiredProviderToken` rejects all later requests with
   /// 403 `ExpiredProviderToken` (Protocol.md, section 3.2, observed); nil uses the mode's default: true in `apple`
   /// and `strict`, false in `lenient`.
-  public var expiredTokenCloses: Bool?
+  package var expiredTokenCloses: Bool?
   /// The minimum time between changes of the provider token (Protocol.md, section 3.2, documented as 20 minutes).
-  public var tokenUpdateInterval: Duration = .seconds(1200)
+  package var tokenUpdateInterval: Duration = .seconds(1200)
   /// The number of changes faster than `tokenUpdateInterval` that are allowed before `TooManyProviderTokenUpdates`.
-  public var freeTokenUpdates = 1
+  package var freeTokenUpdates = 1
   /// The idle time after which a connection is closed with GOAWAY `IdleTimeout`.
-  public var idleTimeout: Duration = .seconds(3600)
+  package var idleTimeout: Duration = .seconds(3600)
   /// MAX_CONCURRENT_STREAMS of the first SETTINGS frame in token mode.
-  public var firstStreams = 1
+  package var firstStreams = 1
   /// MAX_CONCURRENT_STREAMS after a provider token was accepted, and in certificate mode.
-  public var maxStreams = 1000
+  package var maxStreams = 1000
   /// Whether a rejection reduces MAX_CONCURRENT_STREAMS to 1 until the next accepted push (Protocol.md, section
   /// 9.1).
-  public var throttleOn4xx = false
+  package var throttleOn4xx = false
   /// The spelling of the reason for a key of the other environment: `BadEnvironmentKeyInToken` as on the wire, or
   /// `BadEnvironmentKeyIdInToken` as documented.
-  public var environmentKeyReason: Reason = .badEnvironmentKeyInToken
+  package var environmentKeyReason: Reason = .badEnvironmentKeyInToken
   /// Whether error responses have `content-type: application/json` (logs of APNs show none).
-  public var errorContentType = false
+  package var errorContentType = false
   /// The number of pushes a device token accepts before 429 `TooManyRequests`; nil for no limit.
-  public var deviceRate: DeviceRate?
+  package var deviceRate: DeviceRate?
   /// The number of rejected pushes after which a connection is closed with GOAWAY; nil for no limit.
-  public var errorsBeforeGoaway: Int?
+  package var errorsBeforeGoaway: Int?
   /// How long pushes to an unregistered device are still accepted before 410 `Unregistered`.
-  public var unregisteredAfter: Duration = .zero
+  package var unregisteredAfter: Duration = .zero
   /// The time after a failed, retryable attempt without a further attempt after which the push has the finding
   /// `abandoned`.
-  public var abandonedAfter: Duration = .seconds(60)
+  package var abandonedAfter: Duration = .seconds(60)
 
   /// Creates the default settings.
-  public init() {}
+  package init() {}
 }
 
 /// A maximum number of pushes to one device token within a time; all of them may arrive at once.
-public struct DeviceRate: Sendable, Equatable {
+package struct DeviceRate: Sendable, Equatable {
   /// The number of pushes, at least 1.
-  public var count: Int
+  package var count: Int
   /// The time, greater than zero.
-  public var per: Duration
+  package var per: Duration
 
   /// Creates a rate of `count` pushes within `per`.
-  public init(count: Int, per: Duration) {
+  package init(count: Int, per: Duration) {
     self.count = count
     self.per = per
   }
@@ -78,7 +78,7 @@ extension Duration {
 }
 
 /// The keys of the `apns:` map in the config file. Each one sets a property of `APNSSettings`.
-public enum APNSSetting: String, CaseIterable, Sendable {
+package enum APNSSetting: String, CaseIterable, Sendable {
   case tokenMaxAge = "token_max_age"
   case tokenFuture = "token_future"
   case expiredTokenCloses = "expired_token_closes"
@@ -98,7 +98,7 @@ public enum APNSSetting: String, CaseIterable, Sendable {
 
 extension APNSSettings {
   /// Sets the value of one setting.
-  public mutating func set(_ setting: APNSSetting, to value: String) throws(InvalidSettingValue) {
+  package mutating func set(_ setting: APNSSetting, to value: String) throws(InvalidSettingValue) {
     switch setting {
     case .tokenMaxAge: tokenMaxAge = try Value.duration(value, isPositive: true)
     case .tokenFuture: tokenFuture = try Value.duration(value)

@@ -1,5 +1,5 @@
 internal import Foundation
-public import HTTPMessage
+package import HTTPMessage
 
 /// Comparisons of received bytes, without converting them to `String`.
 extension UnsafeRawBufferPointer {
@@ -81,16 +81,16 @@ extension UInt64 {
 
 /// An optional range of a header list, stored in four bytes; an `Optional<ByteRange>` takes six.
 @propertyWrapper
-public struct CompactRange: Sendable, Equatable {
+package struct CompactRange: Sendable, Equatable {
   /// The offset in the lower half, the count in the upper half. All ones mean nil: a header list with that range
   /// would be twice as long as the maximum.
   private var bits = UInt32.max
 
   /// Creates an empty value.
-  public init() {}
+  package init() {}
 
   /// The range, or nil.
-  public var wrappedValue: ByteRange? {
+  package var wrappedValue: ByteRange? {
     get { bits == .max ? nil : ByteRange(offset: Int(bits & 0xFFFF), count: Int(bits >> 16)) }
     set { bits = newValue.map { UInt32($0.offset) | UInt32($0.count) << 16 } ?? .max }
   }

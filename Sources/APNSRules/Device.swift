@@ -1,7 +1,7 @@
 /// A device token registered with the server. All other device tokens are treated as online.
-public struct Device: Sendable, Equatable {
+package struct Device: Sendable, Equatable {
   /// The state of a device token.
-  public enum State: String, Sendable, CaseIterable {
+  package enum State: String, Sendable, CaseIterable {
     /// Pushes are accepted.
     case online
     /// The app was removed: 410 `Unregistered`.
@@ -11,18 +11,18 @@ public struct Device: Sendable, Equatable {
   }
 
   /// The device token in lower-case hexadecimal.
-  public let token: String
+  package let token: String
   /// The exact `apns-topic` the token belongs to; nil for any.
-  public var topic: String?
+  package var topic: String?
   /// The environment the token belongs to; nil for any.
-  public var environment: PushEnvironment?
+  package var environment: PushEnvironment?
   /// The current state.
-  public var state: State
+  package var state: State
   /// When the state began, in milliseconds since 1970 of the server's clock: the `timestamp` of a 410.
-  public var since: Int64
+  package var since: Int64
 
   /// Creates a device; the token is converted to lower case.
-  public init(
+  package init(
     token: String, topic: String? = nil, environment: PushEnvironment? = nil, state: State = .online, since: Int64
   ) {
     self.token = token.lowercased()
@@ -34,21 +34,21 @@ public struct Device: Sendable, Equatable {
 }
 
 /// The syntax of device tokens.
-public enum DeviceToken {
+package enum DeviceToken {
   /// Whether `bytes` are 2 to 400 hexadecimal digits of either case, an even number (Protocol.md, section 13, row
   /// 8: the length is not fixed; 64 to 160 digits were observed, 200 are announced).
-  public static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
+  package static func isWellFormed(_ bytes: UnsafeRawBufferPointer) -> Bool {
     !bytes.isEmpty && bytes.count <= 400 && bytes.count.isMultiple(of: 2) && bytes.isHexadecimal
   }
 
   /// Whether `text` is a device token.
-  public static func isWellFormed(_ text: String) -> Bool {
+  package static func isWellFormed(_ text: String) -> Bool {
     var text = text
     return text.withUTF8 { isWellFormed(UnsafeRawBufferPointer($0)) }
   }
 
   /// The first four and last two digits, for logs and explanations.
-  public static func abbreviated(_ text: String) -> String {
+  package static func abbreviated(_ text: String) -> String {
     text.utf8.count <= 8 ? text : "\(text.prefix(4))…\(text.suffix(2))"
   }
 }
@@ -59,9 +59,9 @@ public enum DeviceToken {
 /// Each device token needs one number: the time at which its bucket will be full again (generic cell rate
 /// algorithm). Memory is bounded: beyond `capacity` tokens the least recently used ones are discarded, as if they
 /// had waited.
-public struct DeviceRateLimiter: Sendable {
+package struct DeviceRateLimiter: Sendable {
   /// The maximum rate.
-  public let rate: DeviceRate
+  package let rate: DeviceRate
   private let interval: Int64
   private let tolerance: Int64
   private let generation: Int
@@ -73,7 +73,7 @@ public struct DeviceRateLimiter: Sendable {
   /// - Parameters:
   ///   - rate: the maximum rate; a count below 1 is treated as 1.
   ///   - capacity: the maximum number of device tokens that are stored.
-  public init(rate: DeviceRate, capacity: Int = 65_536) {
+  package init(rate: DeviceRate, capacity: Int = 65_536) {
     self.rate = rate
     let count = Int64(max(rate.count, 1))
     interval = rate.per.nanoseconds / count
@@ -84,7 +84,7 @@ public struct DeviceRateLimiter: Sendable {
   /// Counts a push to `deviceToken`, whose digits may have either case.
   ///
   /// - Returns: false if the push exceeds the rate; it is then not counted.
-  public mutating func admit(_ deviceToken: UnsafeRawBufferPointer, now: Int64) -> Bool {
+  package mutating func admit(_ deviceToken: UnsafeRawBufferPointer, now: Int64) -> Bool {
     var hasher = Hasher()
     for byte in deviceToken { hasher.combine(byte | 0x20) }
     let key = hasher.finalize()
@@ -101,17 +101,17 @@ public struct DeviceRateLimiter: Sendable {
 }
 
 /// The registered devices. A value type: the server copies, changes and replaces it.
-public struct DeviceTable: Sendable {
+package struct DeviceTable: Sendable {
   /// The maximum number of devices that may be registered with the admin API.
-  public static let limit = 100_000
+  package static let limit = 100_000
   /// The maximum length of a device's topic in bytes. APNs accepts no longer `apns-topic` (`BadTopic`; our
   /// inference).
-  public static let topicLimit = 255
+  package static let topicLimit = 255
 
   /// Increases with each change.
-  public private(set) var version: UInt64 = 0
+  package private(set) var version: UInt64 = 0
   /// The number of devices.
-  public private(set) var count = 0
+  package private(set) var count = 0
   /// The devices by the `PushKey` number of their tokens, which rarely collide: a push is looked up by the received
   /// bytes of its token, without creating a `String`.
   private var byKey: [UInt64: Entry] = [:]
@@ -132,15 +132,15 @@ public struct DeviceTable: Sendable {
   }
 
   /// Creates a table; of devices with equal tokens the last one counts.
-  public init(_ devices: [Device] = []) {
+  package init(_ devices: [Device] = []) {
     for device in devices { set(device) }
   }
 
   /// All devices, sorted by token.
-  public var devices: [Device] { byKey.values.flatMap(Self.devices).sorted { $0.token < $1.token } }
+  package var devices: [Device] { byKey.values.flatMap(Self.devices).sorted { $0.token < $1.token } }
 
   /// Adds a device or replaces the one with the same token.
-  public mutating func set(_ device: Device) {
+  package mutating func set(_ device: Device) {
     take(device.token)
     let key = Self.key(of: device.token)
     byKey[key] = Entry(device, next: byKey[key])
@@ -152,7 +152,7 @@ public struct DeviceTable: Sendable {
   ///
   /// - Returns: the removed device; nil if the table does not contain it.
   @discardableResult
-  public mutating func remove(_ token: String) -> Device? {
+  package mutating func remove(_ token: String) -> Device? {
     guard let gone = take(token.lowercased()) else { return nil }
     version += 1
     return gone
@@ -170,7 +170,7 @@ public struct DeviceTable: Sendable {
   }
 
   /// Removes all devices.
-  public mutating func removeAll() {
+  package mutating func removeAll() {
     guard count > 0 else { return }
     byKey.removeAll()
     count = 0
@@ -178,7 +178,7 @@ public struct DeviceTable: Sendable {
   }
 
   /// The device with this token, whose digits may have either case.
-  public subscript(token: String) -> Device? {
+  package subscript(token: String) -> Device? {
     var token = token
     return token.withUTF8 { entry(UnsafeRawBufferPointer($0))?.device }
   }

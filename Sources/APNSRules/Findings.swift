@@ -6,7 +6,7 @@ internal import Notation
 /// differently are findings in `apple` only.
 extension Rulebook {
   /// Whether the push lacks a push type: watchOS requires it, silent pushes need it (Protocol.md, section 5).
-  public func misses(pushType facts: PushFacts) -> Bool { mode == .apple && facts.pushTypeText == nil }
+  package func misses(pushType facts: PushFacts) -> Bool { mode == .apple && facts.pushTypeText == nil }
 
   /// Returns why a device would not show the push (Protocol.md, sections 5 and 6); nil if no reason is known.
   ///
@@ -14,7 +14,7 @@ extension Rulebook {
   ///   - facts: the push's facts.
   ///   - headers: the packed header fields the facts were read from.
   ///   - body: the push's payload.
-  public func displayProblem(
+  package func displayProblem(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
   ) -> DisplayProblem? {
     if mode == .apple, facts.pushType == .background, facts.priority == 10 { return .backgroundPriority }

@@ -1,55 +1,55 @@
-public import HTTPMessage
+package import HTTPMessage
 
 /// The known header fields of a request: where they are and what they mean. Filled as far as possible even if the
 /// request is rejected, so that records show what was received.
 ///
 /// Ranges refer to `HeaderList.bytes`. An optional header with an empty value counts as absent (Protocol.md,
 /// section 2), except `apns-topic` and `apns-priority`.
-public struct PushFacts: Sendable, Equatable {
+package struct PushFacts: Sendable, Equatable {
   // Ordered to avoid padding, and as small as possible, because each record stores them.
 
   /// The expiration in UNIX seconds, clamped to `Int64.max`; nil if absent or not a number.
-  public internal(set) var expiration: Int64?
+  package internal(set) var expiration: Int64?
   /// The push type; nil if absent or unknown.
-  public internal(set) var pushType: PushType?
+  package internal(set) var pushType: PushType?
   /// 10, 5 or 1; 10 if the header is absent, 0 if its value is invalid.
-  public internal(set) var priority: UInt8 = 10
+  package internal(set) var priority: UInt8 = 10
   /// Whether `apns-id` is a UUID, which the response repeats.
-  public internal(set) var apnsIDIsUUID = false
+  package internal(set) var apnsIDIsUUID = false
   /// Whether `apns-topic` is absent and the topic is the connection's `ProviderCertificate.defaultTopic`.
-  public internal(set) var topicIsFromCertificate = false
+  package internal(set) var topicIsFromCertificate = false
   /// Whether `authorization` is repeated, so that blanking `signatureRange` alone is not enough.
   var authorizationIsRepeated = false
   private var bodyLimit = UInt16(PushType.usualPayloadLimit)
 
   /// `:method`.
-  @CompactRange public internal(set) var method: ByteRange?
+  @CompactRange package internal(set) var method: ByteRange?
   /// `:path`.
-  @CompactRange public internal(set) var path: ByteRange?
+  @CompactRange package internal(set) var path: ByteRange?
   /// The rest of the path after `/3/device/`, well formed or not; nil for another path.
-  @CompactRange public internal(set) var deviceToken: ByteRange?
+  @CompactRange package internal(set) var deviceToken: ByteRange?
   /// The value of `authorization`.
-  @CompactRange public internal(set) var authorization: ByteRange?
+  @CompactRange package internal(set) var authorization: ByteRange?
   /// The third part of the provider token, which must not be stored; the whole credential if it has no three parts.
   /// See also `blankSignatures(in:)`.
-  @CompactRange public internal(set) var signatureRange: ByteRange?
+  @CompactRange package internal(set) var signatureRange: ByteRange?
   /// `apns-topic`, empty or not.
-  @CompactRange public internal(set) var topic: ByteRange?
+  @CompactRange package internal(set) var topic: ByteRange?
   /// `apns-id`.
-  @CompactRange public internal(set) var apnsID: ByteRange?
+  @CompactRange package internal(set) var apnsID: ByteRange?
   /// `apns-collapse-id`.
-  @CompactRange public internal(set) var collapseID: ByteRange?
+  @CompactRange package internal(set) var collapseID: ByteRange?
   /// `apns-expiration`.
-  @CompactRange public internal(set) var expirationText: ByteRange?
+  @CompactRange package internal(set) var expirationText: ByteRange?
   /// `apns-priority`, empty or not.
-  @CompactRange public internal(set) var priorityText: ByteRange?
+  @CompactRange package internal(set) var priorityText: ByteRange?
   /// `apns-push-type`.
-  @CompactRange public internal(set) var pushTypeText: ByteRange?
+  @CompactRange package internal(set) var pushTypeText: ByteRange?
   /// The second occurrence of a repeated name other than `cookie`.
   @CompactRange var repeatedName: ByteRange?
 
   /// The maximum body size of this push in bytes, by its push type or else by its topic's suffix.
-  public internal(set) var payloadLimit: Int {
+  package internal(set) var payloadLimit: Int {
     get { Int(bodyLimit) }
     set { bodyLimit = UInt16(clamping: newValue) }
   }
@@ -60,7 +60,7 @@ public struct PushFacts: Sendable, Equatable {
   /// Overwrites the signature of each provider token in a copy of the header list's bytes with zeros.
   ///
   /// - Parameter packed: the bytes these facts were read from, or a copy of them.
-  public func blankSignatures(in packed: UnsafeMutableRawBufferPointer) {
+  package func blankSignatures(in packed: UnsafeMutableRawBufferPointer) {
     if let signatureRange { Self.blank(signatureRange, in: packed) }
     guard authorizationIsRepeated else { return }
     let bytes = UnsafeRawBufferPointer(packed)
@@ -103,7 +103,7 @@ extension PushFacts {
   }
 
   /// Reads the facts of a request that is not validated because it is incomplete.
-  public init(_ headers: HeaderList) {
+  package init(_ headers: HeaderList) {
     self = headers.bytes.withUnsafeBytes {
       PushFactsReader($0, defaultTopic: nil, comparesOtherNames: false).facts
     }
@@ -111,7 +111,7 @@ extension PushFacts {
 }
 
 /// Why a device would not show a push that APNs accepts (Protocol.md, sections 5 and 6).
-public enum DisplayProblem: Sendable, Equatable {
+package enum DisplayProblem: Sendable, Equatable {
   /// `background` with priority 10: devices drop it.
   case backgroundPriority
   /// The body is not JSON; with the error and its position.
@@ -140,7 +140,7 @@ public enum DisplayProblem: Sendable, Equatable {
   case noPushMagic
 
   /// An explanation: what is wrong and how to fix it.
-  public var text: String {
+  package var text: String {
     switch self {
     case .backgroundPriority: "a background push has priority 10: devices drop it, send it with apns-priority 5"
     case .notJSON(let problem): "the body is not JSON (\(problem)): APNs accepts it, but the device cannot parse it"

@@ -1,4 +1,4 @@
-public import HTTPMessage
+package import HTTPMessage
 
 /// Identifies attempts of the same push: a hash of device token, topic, push type, collapse id and body.
 ///
@@ -7,12 +7,12 @@ public import HTTPMessage
 /// that two have the same 64-bit key is one in thirty million. Collisions can be constructed, and the colliding
 /// pushes then count as one. Random draws depend on the key: changing the hash would change the meaning of a seed
 /// between versions.
-public struct PushKey: Hashable, Sendable {
+package struct PushKey: Hashable, Sendable {
   /// The key as a number.
-  public private(set) var number: UInt64
+  package private(set) var number: UInt64
 
   /// Creates a key from its number.
-  public init(number: UInt64) { self.number = number }
+  package init(number: UInt64) { self.number = number }
 
   /// Computes the key of a request.
   ///
@@ -20,7 +20,7 @@ public struct PushKey: Hashable, Sendable {
   ///   - facts: the facts of its headers.
   ///   - defaultTopic: the topic of a push without `apns-topic`.
   ///   - usesID: whether the client's `apns-id`, if there is one, identifies the push instead.
-  public init(
+  package init(
     _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: String?, usesID: Bool = false
   ) {
     self.init(number: Self.beginning)
@@ -35,13 +35,13 @@ public struct PushKey: Hashable, Sendable {
   /// - Parameters:
   ///   - packed: the header fields that `facts` were read from.
   ///   - defaultTopic: the topic of a push without `apns-topic`.
-  public init(deviceOf packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
+  package init(deviceOf packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
     self.init(number: Self.beginning)
     mixTarget(headers: packed, facts, defaultTopic: defaultTopic)
   }
 
   /// Computes a key of a device token only, ignoring case.
-  public init(deviceToken token: UnsafeRawBufferPointer) {
+  package init(deviceToken token: UnsafeRawBufferPointer) {
     self.init(number: Self.beginning)
     mix(token, or: .lowercaseBits)
   }
@@ -142,14 +142,14 @@ extension UInt64 {
 
 extension PushKey {
   /// The number of digits in `text`.
-  public static let length = 16
+  package static let length = 16
 
   /// The key as 16 hexadecimal digits in lower case.
-  public var text: String { withText { String(decoding: $0, as: UTF8.self) } }
+  package var text: String { withText { String(decoding: $0, as: UTF8.self) } }
 
   /// Calls `read` with the digits of `text`, without creating a `String`.
   @inlinable
-  public func withText<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
+  package func withText<Result>(_ read: (UnsafeRawBufferPointer) -> Result) -> Result {
     withUnsafeBytes(of: digits, read)
   }
 
@@ -162,7 +162,7 @@ extension PushKey {
   }
 
   /// Creates the key with this text, whose letters may have either case; nil if the text is invalid.
-  public init?(text: String) {
+  package init?(text: String) {
     let digits = text.utf8
     guard digits.count == Self.length, digits.allSatisfy({ Character(Unicode.Scalar($0)).isHexDigit }),
       let number = UInt64(text, radix: 16)

@@ -2,24 +2,24 @@ internal import HTTPMessage
 
 /// The value of `apns-push-type`, which determines the topic's suffix, the payload limit and the documented
 /// priorities. Source: Protocol.md, sections 5 (documented) and 6.1.
-public enum PushType: UInt8, CaseIterable, Sendable {
+package enum PushType: UInt8, CaseIterable, Sendable {
   /// The eleven documented types.
   case alert, background, complication, controls, fileprovider, liveactivity, location, mdm, pushtotalk, voip, widgets
 
   /// The value on the wire.
-  public var text: String { row.text.description }
+  package var text: String { row.text.description }
 
   /// The suffix after the bundle id in the topic; empty if the bundle id is the topic.
-  public var topicSuffix: String { row.suffix.description }
+  package var topicSuffix: String { row.suffix.description }
 
   /// The maximum body size in bytes, inclusive (Protocol.md, section 6.1).
-  public var payloadLimit: Int { self == .voip ? 5120 : Self.usualPayloadLimit }
+  package var payloadLimit: Int { self == .voip ? 5120 : Self.usualPayloadLimit }
 
   /// The limit for all types but VoIP, and for a push with an unknown type.
-  public static let usualPayloadLimit = 4096
+  package static let usualPayloadLimit = 4096
 
   /// Creates the type with this value; upper case is not accepted.
-  public init?(_ bytes: UnsafeRawBufferPointer) {
+  package init?(_ bytes: UnsafeRawBufferPointer) {
     for type in Self.allCases where bytes.equals(type.row.text) {
       self = type
       return
@@ -28,7 +28,7 @@ public enum PushType: UInt8, CaseIterable, Sendable {
   }
 
   /// Creates the type whose suffix `topic` has after a bundle id; nil if there is none.
-  public init?(suffixOf topic: UnsafeRawBufferPointer) {
+  package init?(suffixOf topic: UnsafeRawBufferPointer) {
     guard let ending = topic.ending else { return nil }
     for candidate in Self.suffixed where candidate.ending == ending {
       let suffix = candidate.type.row.suffix

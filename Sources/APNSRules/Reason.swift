@@ -4,7 +4,7 @@ internal import Notation
 ///
 /// Source: Protocol.md, section 7.2. There are both `BadEnvironmentKeyInToken`, as observed on the wire, and
 /// `BadEnvironmentKeyIdInToken`, as documented.
-public enum Reason: UInt8, CaseIterable, Sendable {
+package enum Reason: UInt8, CaseIterable, Sendable {
   /// 400, Protocol.md, section 7.2.
   case badCollapseId, badDeviceToken, badExpirationDate, badMessageId, badPriority, badTopic, deviceTokenNotForTopic,
     duplicateHeaders, idleTimeout, invalidPushType, missingDeviceToken, missingTopic, payloadEmpty, topicDisallowed
@@ -16,14 +16,14 @@ public enum Reason: UInt8, CaseIterable, Sendable {
     tooManyRequests, internalServerError, serviceUnavailable, shutdown
 
   /// The text on the wire, in `{"reason":"…"}`.
-  public var text: String { row.text }
+  package var text: String { row.text }
   /// The HTTP status.
-  public var status: Int { row.status }
+  package var status: Int { row.status }
   /// When APNs sends this reason, in one line.
-  public var when: String { row.when }
+  package var when: String { row.when }
 
   /// Creates the reason with this wire text, case-sensitively; nil if there is none.
-  public init?(text: String) {
+  package init?(text: String) {
     guard let found = Self.byText[text] else { return nil }
     self = found
   }
@@ -82,17 +82,17 @@ public enum Reason: UInt8, CaseIterable, Sendable {
 /// The body of an error response: compact JSON (Protocol.md, section 7.1, observed).
 extension Reason {
   /// The body as sent in responses and in the debug data of GOAWAY frames.
-  public var json: String { String(decoding: body(), as: UTF8.self) }
+  package var json: String { String(decoding: body(), as: UTF8.self) }
 
   /// Returns the body of a rejection.
   ///
   /// - Parameter timestamp: the time in a 410, in milliseconds since 1970.
-  public func body(timestamp: Int64? = nil) -> [UInt8] {
+  package func body(timestamp: Int64? = nil) -> [UInt8] {
     timestamp == nil ? Self.bodies[Int(rawValue)] : Self.body(of: text, timestamp: timestamp)
   }
 
   /// Returns the body for any reason text, including one that APNs does not use.
-  public static func body(of reason: String, timestamp: Int64?) -> [UInt8] {
+  package static func body(of reason: String, timestamp: Int64?) -> [UInt8] {
     var writer = JSONWriter(capacity: 64)
     writer.object { writer in
       writer.member("reason", reason)

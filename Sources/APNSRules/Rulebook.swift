@@ -1,14 +1,14 @@
-public import HTTPMessage
+package import HTTPMessage
 
 /// The validation rules of APNs. Validates pushes one by one; the only state between them is the connection's
 /// `ConnectionAuthentication`.
-public struct Rulebook: Sendable {
+package struct Rulebook: Sendable {
   /// How to respond where the evidence about APNs is not conclusive.
-  public var mode: RuleMode { didSet { digest() } }
+  package var mode: RuleMode { didSet { digest() } }
   /// The environment of the server.
-  public let environment: PushEnvironment
+  package let environment: PushEnvironment
   /// The parameters of the rules.
-  public var settings: APNSSettings { didSet { digest() } }
+  package var settings: APNSSettings { didSet { digest() } }
 
   /// The settings in the units they are compared in, so that a push need not convert them.
   private(set) var times = Times()
@@ -26,7 +26,7 @@ public struct Rulebook: Sendable {
   }
 
   /// Creates the rules of one mode and environment.
-  public init(
+  package init(
     mode: RuleMode = .apple, environment: PushEnvironment = .sandbox, settings: APNSSettings = APNSSettings()
   ) {
     self.mode = mode
@@ -48,7 +48,7 @@ public struct Rulebook: Sendable {
   ///   - keys: the trusted provider keys.
   ///   - devices: the registered devices; any other device token is online.
   ///   - now: the server's clock, in milliseconds since 1970.
-  public func judge(
+  package func judge(
     _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
     now: Int64
   ) -> Verdict {
@@ -58,7 +58,7 @@ public struct Rulebook: Sendable {
   }
 
   /// Validates `request` and overwrites `verdict`, which avoids moving a large value.
-  public func judge(
+  package func judge(
     _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
     now: Int64,
     into verdict: inout Verdict
@@ -143,7 +143,7 @@ public struct Rulebook: Sendable {
 }
 
 /// How the mock responds where the evidence about APNs is not conclusive; `RuleModes.md` lists the differences.
-public enum RuleMode: String, Sendable, CaseIterable {
+package enum RuleMode: String, Sendable, CaseIterable {
   /// Observed behaviour of APNs. The default.
   case apple
   /// Only documented behaviour.
@@ -153,7 +153,7 @@ public enum RuleMode: String, Sendable, CaseIterable {
 }
 
 /// The environment of APNs that the mock imitates (Protocol.md, section 1.1).
-public enum PushEnvironment: String, Sendable, CaseIterable {
+package enum PushEnvironment: String, Sendable, CaseIterable {
   /// `api.sandbox.push.apple.com`, for development builds.
   case sandbox
   /// `api.push.apple.com`.

@@ -1,9 +1,9 @@
-public import HTTPMessage
+package import HTTPMessage
 
 /// The result of validating one push: what APNs would respond, and why.
-public struct Verdict: Sendable {
+package struct Verdict: Sendable {
   /// The kind of credential.
-  public enum Credential: UInt8, Sendable {
+  package enum Credential: UInt8, Sendable {
     /// Neither provider token nor client certificate.
     case none
     /// A provider token, valid or not.
@@ -13,11 +13,11 @@ public struct Verdict: Sendable {
   }
 
   /// 200, or the status of `reason`; 431 if the header list exceeds the limit.
-  public var status: Int { rejection?.status ?? 200 }
+  package var status: Int { rejection?.status ?? 200 }
   /// The reason of a rejection; nil with 200 and 431.
-  public var reason: Reason? { rejection?.reason }
+  package var reason: Reason? { rejection?.reason }
   /// The failed check; nil with 200.
-  public var failed: Check? { rejection?.check }
+  package var failed: Check? { rejection?.check }
   /// Returns an explanation for people: the value, the rule and how to fix it. Contains no provider token. Created
   /// on demand, because most are never read.
   ///
@@ -25,7 +25,7 @@ public struct Verdict: Sendable {
   ///   - headers: the packed header fields of the request, or a copy of them without signatures. Values missing in
   ///     it are shown as empty.
   ///   - bodySize: the received body size in bytes.
-  public func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
+  package func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
     switch rejection?.words {
     case .ofHeaders(let words)?: words(facts, headers)
     case .ofBody(let words)?: words(facts, bodySize)
@@ -33,28 +33,28 @@ public struct Verdict: Sendable {
     }
   }
   /// The `timestamp` of a 410, in milliseconds since 1970.
-  public var timestamp: Int64? { rejection?.timestamp }
+  package var timestamp: Int64? { rejection?.timestamp }
   /// The body of the response; empty with 200 and 431.
-  public var body: [UInt8] { rejection?.body ?? [] }
+  package var body: [UInt8] { rejection?.body ?? [] }
   /// The facts of the request.
-  public internal(set) var facts: PushFacts
+  package internal(set) var facts: PushFacts
   /// The kind of credential of the request.
-  public internal(set) var credential = Credential.none
+  package internal(set) var credential = Credential.none
   /// The checks that apply to such a request under the active rules, whether they were made or not.
   var planned = CheckSet()
   /// The provider token, if one was parsed; unchecked if the connection was latched.
-  public internal(set) var token: ProviderToken?
+  package internal(set) var token: ProviderToken?
   /// The failure; nil if the push is accepted. A reference, because most pushes have none.
   private(set) var rejection: Rejection?
 
   /// Creates an unevaluated verdict without facts, for `Rulebook.judge` to overwrite.
-  public init() { facts = PushFacts() }
+  package init() { facts = PushFacts() }
 
   /// Creates an unevaluated verdict with parsed facts.
   package init(facts: PushFacts) { self.facts = facts }
 
   /// Creates an unevaluated verdict with the facts of an incomplete request.
-  public init(of request: borrowing HTTPRequest) { self.init(facts: PushFacts(request.headers)) }
+  package init(of request: borrowing HTTPRequest) { self.init(facts: PushFacts(request.headers)) }
 
   /// Resets the verdict for another push.
   mutating func begin(_ facts: PushFacts) {
@@ -66,10 +66,10 @@ public struct Verdict: Sendable {
   }
 
   /// Whether the push is accepted.
-  public var isAccepted: Bool { rejection == nil }
+  package var isAccepted: Bool { rejection == nil }
 
   /// The checks that were made, in order, up to the failed one.
-  public var checks: [(check: Check, ok: Bool)] {
+  package var checks: [(check: Check, ok: Bool)] {
     if failed == .headerListSize { return [(.headerListSize, false)] }
     var made: [(check: Check, ok: Bool)] = []
     for check in Check.allCases where planned.contains(check) {
@@ -82,7 +82,7 @@ public struct Verdict: Sendable {
   /// Turns an accepted push into a 429 `TooManyRequests` that `DeviceRateLimiter` did not admit: row 19 of
   /// Protocol.md, section 8.2. This last check is made outside of `Rulebook.judge` because its state is shared by
   /// all connections.
-  public mutating func refuse(over rate: DeviceRate) {
+  package mutating func refuse(over rate: DeviceRate) {
     reject(
       Rejection(.deviceRate, .tooManyRequests) { _, _ in
         "more than \(rate.count) pushes within \(rate.per) to this device token: slow down for this device"

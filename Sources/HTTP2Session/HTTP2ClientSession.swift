@@ -1,13 +1,13 @@
 private import CNghttp2
-public import HTTPMessage
+package import HTTPMessage
 
 /// The client side of one HTTP/2 connection, on top of nghttp2: sends requests and reports responses. It performs
 /// no I/O.
 ///
 /// Used by `apns-mock send` and by the tests. Not Sendable: a session is confined to one thread or event loop.
-public final class HTTP2ClientSession {
+package final class HTTP2ClientSession {
   /// An event caused by the server.
-  public enum Event: Sendable, Equatable {
+  package enum Event: Sendable, Equatable {
     /// The complete response to the request on this stream.
     case response(stream: Int32, HTTPResponse)
     /// The stream ended without a complete response: by RST_STREAM, or by a GOAWAY that excludes it.
@@ -36,7 +36,7 @@ public final class HTTP2ClientSession {
   /// Creates a session and queues its SETTINGS frame.
   ///
   /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
-  public init() throws {
+  package init() throws {
     var callbacks: OpaquePointer?
     guard nghttp2_session_callbacks_new(&callbacks) == 0 else {
       throw HTTP2Failure(kind: .fatal, description: "nghttp2 has no memory for a session")
@@ -60,7 +60,7 @@ public final class HTTP2ClientSession {
   ///
   /// - Returns: the request's stream identifier.
   /// - Throws: `HTTP2Failure` if the connection accepts no more requests.
-  public func request(headers: HeaderList, body: [UInt8]) throws -> Int32 {
+  package func request(headers: HeaderList, body: [UInt8]) throws -> Int32 {
     let exchange = Exchange(body: body)
     let stream = headers.bytes.withUnsafeBytes { bytes -> Int32 in
       guard let base = bytes.baseAddress else { return -1 }
@@ -101,7 +101,7 @@ public final class HTTP2ClientSession {
   /// Processes decrypted bytes from the server and returns the resulting events.
   ///
   /// - Throws: `HTTP2Failure` if the session cannot continue.
-  public func receive(_ bytes: UnsafeRawBufferPointer) throws -> [Event] {
+  package func receive(_ bytes: UnsafeRawBufferPointer) throws -> [Event] {
     let consumed = nghttp2_session_mem_recv(
       session, bytes.baseAddress?.assumingMemoryBound(to: UInt8.self), bytes.count)
     guard consumed >= 0 else {
@@ -112,7 +112,7 @@ public final class HTTP2ClientSession {
   }
 
   /// Appends all bytes to send to the server.
-  public func drain(into output: inout [UInt8]) {
+  package func drain(into output: inout [UInt8]) {
     while true {
       var frame: UnsafePointer<UInt8>?
       let count = nghttp2_session_mem_send(session, &frame)
@@ -122,7 +122,7 @@ public final class HTTP2ClientSession {
   }
 
   /// Ends the connection with GOAWAY NO_ERROR.
-  public func goAway() {
+  package func goAway() {
     nghttp2_session_terminate_session(session, HTTP2ErrorCode.noError.rawValue)
   }
 

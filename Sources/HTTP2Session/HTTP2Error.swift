@@ -1,7 +1,7 @@
 private import CNghttp2
 
 /// Error codes of RST_STREAM and GOAWAY frames (RFC 9113 section 7).
-public enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {
+package enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {
   case noError = 0
   case protocolError = 1
   case internalError = 2
@@ -18,25 +18,25 @@ public enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {
   case http11Required = 13
 
   /// The names of all codes, such as `REFUSED_STREAM`, in numerical order.
-  public static let names = allCases.map(\.name)
+  package static let names = allCases.map(\.name)
 
   /// Creates the code with this name; nil if there is none.
-  public init?(name: String) {
+  package init?(name: String) {
     guard let code = Self.allCases.first(where: { $0.name == name }) else { return nil }
     self = code
   }
 
   /// Returns the name of a code, or its decimal number if RFC 9113 does not define it.
-  public static func name(of code: UInt32) -> String { HTTP2ErrorCode(rawValue: code)?.name ?? String(code) }
+  package static func name(of code: UInt32) -> String { HTTP2ErrorCode(rawValue: code)?.name ?? String(code) }
 
   /// Returns the name and number of a code: `REFUSED_STREAM (0x7)`, or `0x63` if RFC 9113 does not define it.
-  public static func description(of code: UInt32) -> String {
+  package static func description(of code: UInt32) -> String {
     let number = "0x" + String(code, radix: 16)
     return HTTP2ErrorCode(rawValue: code).map { "\($0.name) (\(number))" } ?? number
   }
 
   /// The name in RFC 9113.
-  public var name: String {
+  package var name: String {
     switch self {
     case .noError: "NO_ERROR"
     case .protocolError: "PROTOCOL_ERROR"
@@ -57,28 +57,28 @@ public enum HTTP2ErrorCode: UInt32, CaseIterable, Sendable {
 }
 
 /// An error after which a session cannot continue.
-public struct HTTP2Failure: Error, CustomStringConvertible, Sendable, Equatable {
+package struct HTTP2Failure: Error, CustomStringConvertible, Sendable, Equatable {
   /// The kinds of failure that callers distinguish.
-  public enum Kind: Sendable, Equatable {
+  package enum Kind: Sendable, Equatable {
     /// The first bytes were not the HTTP/2 connection preface; usually an HTTP/1.1 request.
     case badPreface
     /// Any other fatal error, such as flooding by the peer or lack of memory.
     case fatal
   }
   /// The kind of failure.
-  public let kind: Kind
+  package let kind: Kind
   /// A description for the log.
-  public let description: String
+  package let description: String
 }
 
 /// A GOAWAY frame that was sent.
-public struct GoAway: Sendable, Equatable {
+package struct GoAway: Sendable, Equatable {
   /// The last stream identifier.
-  public let lastStream: Int32
+  package let lastStream: Int32
   /// The error code (RFC 9113 section 7).
-  public let errorCode: UInt32
+  package let errorCode: UInt32
   /// The debug data, decoded as UTF-8.
-  public let text: String
+  package let text: String
 
   /// Creates a frame without nghttp2's knowledge and appends it to `output`. The debug data is truncated to fit a
   /// frame of the default maximum size.

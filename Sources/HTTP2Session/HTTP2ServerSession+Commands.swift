@@ -1,11 +1,11 @@
 internal import CNghttp2
-public import HTTPMessage
+package import HTTPMessage
 
 /// Commands that send frames.
 extension HTTP2ServerSession {
   /// Responds to a request: sends HEADERS with `headers` (`:status` first) and a non-empty `body` in one DATA
   /// frame. The last frame carries END_STREAM.
-  public func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
+  package func respond(to stream: RequestStream, headers: borrowing HeaderList, body: [UInt8] = []) {
     if body.isEmpty {
       stream.isAnswered = true
       submit(headers, on: stream.id, body: nil)
@@ -22,7 +22,7 @@ extension HTTP2ServerSession {
   ///     is held and sent in an empty DATA frame.
   ///   - resetCode: resets the stream with this code after the last part instead of END_STREAM, for a truncated
   ///     response. Without parts, RST_STREAM follows HEADERS.
-  public func respond(
+  package func respond(
     to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], isHeld: Bool = false,
     resetCode: UInt32? = nil
   ) {
@@ -37,7 +37,7 @@ extension HTTP2ServerSession {
   ///
   /// - Returns: whether more of the response is held.
   @discardableResult
-  public func releasePart(of stream: RequestStream) -> Bool {
+  package func releasePart(of stream: RequestStream) -> Bool {
     guard stream.answer?.isHeld == true else { return false }
     stream.answer?.release()
     // Fails if nghttp2 is not waiting, because HEADERS are not sent yet or the window is exhausted. It then asks
@@ -47,19 +47,19 @@ extension HTTP2ServerSession {
   }
 
   /// Resets a stream. A submitted response that is not drained yet is dropped.
-  public func reset(_ stream: RequestStream, code: HTTP2ErrorCode) {
+  package func reset(_ stream: RequestStream, code: HTTP2ErrorCode) {
     reset(stream, rawCode: code.rawValue)
   }
 
   /// Resets a stream with any error code. A submitted response that is not drained yet is dropped.
-  public func reset(_ stream: RequestStream, rawCode: UInt32) {
+  package func reset(_ stream: RequestStream, rawCode: UInt32) {
     stream.isAnswered = true
     nghttp2_submit_rst_stream(session, 0, stream.id, rawCode)
   }
 
   /// Announces a new MAX_CONCURRENT_STREAMS. A higher limit applies at once, a lower one when the peer has
   /// acknowledged it.
-  public func announce(maxConcurrentStreams limit: UInt32) {
+  package func announce(maxConcurrentStreams limit: UInt32) {
     announce(HTTP2Settings(maxConcurrentStreams: limit))
   }
 
@@ -70,7 +70,7 @@ extension HTTP2ServerSession {
   /// - Parameter answered: the stream whose response reduces the limit.
   /// - Returns: the refused streams whose requests `nextEvent` had already returned. Each of the others causes an
   ///   event `reset`.
-  public func refuseStreams(except answered: RequestStream) -> [RequestStream] {
+  package func refuseStreams(except answered: RequestStream) -> [RequestStream] {
     let refused = openStreams.filter { !$0.isAnswered && $0 !== answered && $0.breach == nil }
     for stream in refused {
       stream.isRefused = true
@@ -88,7 +88,7 @@ extension HTTP2ServerSession {
   }
 
   /// Sends a SETTINGS frame unless `settings` is empty.
-  public func announce(_ settings: HTTP2Settings) {
+  package func announce(_ settings: HTTP2Settings) {
     let entries = settings.entries
     guard !entries.isEmpty else { return }
     nghttp2_submit_settings(session, 0, entries, entries.count)
@@ -99,13 +99,13 @@ extension HTTP2ServerSession {
   ///
   /// - Parameter lastStream: the highest stream that was or will be processed; nil for the last one processed so
   ///   far.
-  public func goAway(lastStream: Int32? = nil, code: HTTP2ErrorCode, debugData: [UInt8] = []) {
+  package func goAway(lastStream: Int32? = nil, code: HTTP2ErrorCode, debugData: [UInt8] = []) {
     nghttp2_submit_goaway(
       session, 0, lastStream ?? lastProcessedStream, code.rawValue, debugData, debugData.count)
   }
 
   /// Begins a graceful shutdown: sends GOAWAY with last stream 2³¹−1 (RFC 9113 section 6.8).
-  public func announceShutdown() {
+  package func announceShutdown() {
     nghttp2_submit_shutdown_notice(session)
   }
 
@@ -116,7 +116,7 @@ extension HTTP2ServerSession {
   /// - Parameters:
   ///   - rawCode: any error code.
   ///   - debugData: truncated to 16 376 bytes.
-  public func sendGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
+  package func sendGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
     pendingGoAways.append((lastStream, rawCode, debugData))
   }
 
@@ -184,7 +184,7 @@ extension HTTP2ServerSession {
   ///
   /// - Returns: the streams that were reset; valid until `drain` closes them.
   /// - Throws: `HTTP2Failure` if a header block or the connection preface is overdue, which ends the session.
-  public func endOverdueStreams() throws -> [RequestStream] {
+  package func endOverdueStreams() throws -> [RequestStream] {
     resets = 0
     let seconds = HTTP2Limits.overdueCheckInterval.components.seconds * Int64(HTTP2Limits.maxOverdueChecks)
     if !hasBegun {

@@ -8,9 +8,9 @@ internal import CNghttp2
 /// callbacks and handled after they return, because nghttp2 must not be re-entered from a callback.
 ///
 /// Not Sendable: a session is confined to one event loop.
-public final class HTTP2ServerSession {
+package final class HTTP2ServerSession {
   /// An event caused by the peer.
-  public enum Event {
+  package enum Event {
     /// A complete request, or one whose body exceeded `HTTP2Limits.maxBodySize`; the rest of such a body is not
     /// awaited.
     case request(RequestStream)
@@ -83,7 +83,7 @@ public final class HTTP2ServerSession {
   static let answersWithIndexedIDs = 4
   /// The size of all reported requests in bytes: their header lists, counted as in SETTINGS_MAX_HEADER_LIST_SIZE,
   /// and their bodies.
-  @exclusivity(unchecked) public internal(set) var requestByteCount = 0
+  @exclusivity(unchecked) package internal(set) var requestByteCount = 0
   let pool: RequestStreamPool
   private let memory: SessionMemory
 
@@ -94,7 +94,7 @@ public final class HTTP2ServerSession {
   ///   - settings: values that replace or extend the defaults.
   ///   - pool: a pool that the sessions of one thread may share.
   /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
-  public init(
+  package init(
     maxConcurrentStreams: UInt32, settings: HTTP2Settings = HTTP2Settings(),
     pool: RequestStreamPool = RequestStreamPool()
   ) throws {
@@ -152,7 +152,7 @@ public final class HTTP2ServerSession {
   ///
   /// - Throws: `HTTP2Failure` if the session cannot continue. nghttp2 answers ordinary protocol errors of the peer
   ///   with GOAWAY; `isFinished` becomes true once `drain` has appended it.
-  public func receive(_ bytes: UnsafeRawBufferPointer) throws {
+  package func receive(_ bytes: UnsafeRawBufferPointer) throws {
     var taken = 0
     var place = ignoredFrames.beginning ?? bytes.count
     while let frame = IgnoredFrameScanner.wholeFrame(at: place, in: bytes) {
@@ -197,10 +197,10 @@ public final class HTTP2ServerSession {
   }
 
   /// Whether any events are queued.
-  public var hasEvents: Bool { eventsTaken < events.count }
+  package var hasEvents: Bool { eventsTaken < events.count }
 
   /// Returns the next event, or nil if there is none.
-  public func nextEvent() -> Event? {
+  package func nextEvent() -> Event? {
     while eventsTaken < events.count {
       // Moved out, which saves a retain and a release per push.
       let event = events[eventsTaken].take()
@@ -218,7 +218,7 @@ public final class HTTP2ServerSession {
   ///
   /// - Returns: whether nothing is left to send.
   @discardableResult
-  public func drain(into output: inout [UInt8], upTo limit: Int = .max) -> Bool {
+  package func drain(into output: inout [UInt8], upTo limit: Int = .max) -> Bool {
     creditConnection()
     guard appendFrames(to: &output, upTo: limit) else { return false }
     // Only after the response: nghttp2 would send RST_STREAM first and then drop the response.
@@ -262,20 +262,20 @@ public final class HTTP2ServerSession {
 
   /// The last GOAWAY frame that was drained, whether sent by a command or by nghttp2 after a protocol error of the
   /// peer.
-  @exclusivity(unchecked) public private(set) var goAwaySent: GoAway?
+  @exclusivity(unchecked) package private(set) var goAwaySent: GoAway?
 
   // MARK: - Suppressed acknowledgements and window updates
 
   /// Whether the client's SETTINGS frames are acknowledged. Acknowledgements are discarded, not deferred, while
   /// this is false.
-  @exclusivity(unchecked) public var acknowledgesSettings = true
+  @exclusivity(unchecked) package var acknowledgesSettings = true
 
   /// Whether the client's PING frames are acknowledged. A PING received while this is false is never acknowledged.
-  @exclusivity(unchecked) public var acknowledgesPings = true
+  @exclusivity(unchecked) package var acknowledgesPings = true
 
   /// Whether window updates are withheld for DATA received from now on. They are sent once this is false again. A
   /// client that sends more than its window allows violates the protocol.
-  public var withholdsWindow: Bool {
+  package var withholdsWindow: Bool {
     get { isWindowWithheld }
     set {
       guard newValue != isWindowWithheld else { return }
@@ -292,29 +292,29 @@ public final class HTTP2ServerSession {
   // MARK: - State
 
   /// Whether neither side has anything more to send: close the connection once the drained bytes are sent.
-  public var isFinished: Bool {
+  package var isFinished: Bool {
     nghttp2_session_want_read(session) == 0 && nghttp2_session_want_write(session) == 0
   }
 
   /// The number of streams that are neither closed nor reset.
-  public var openStreamCount: Int { open.count }
+  package var openStreamCount: Int { open.count }
 
   /// Returns the open stream with this identifier, or nil if it is idle or closed.
-  public func stream(withID id: Int32) -> RequestStream? {
+  package func stream(withID id: Int32) -> RequestStream? {
     guard let pointer = nghttp2_session_get_stream_user_data(session, id) else { return nil }
     return Unmanaged<RequestStream>.fromOpaque(pointer).takeUnretainedValue()
   }
 
   /// The open streams without a submitted response.
-  public var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isAnswered } }
+  package var unansweredStreams: [RequestStream] { openStreams.filter { !$0.isAnswered } }
 
   /// Whether a request is still being received or a submitted response is not fully sent. A closing connection
   /// waits for these; a stream whose request was reported and not answered is delayed on purpose and does not
   /// count.
-  public var hasPendingWork: Bool { openStreams.contains { $0.isAnswered || !$0.isReported } }
+  package var hasPendingWork: Bool { openStreams.contains { $0.isAnswered || !$0.isReported } }
 
   var openStreams: some Sequence<RequestStream> { open.lazy.map { $0.takeUnretainedValue() } }
 
   /// The highest stream whose request was processed, as reported in GOAWAY.
-  public var lastProcessedStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }
+  package var lastProcessedStream: Int32 { nghttp2_session_get_last_proc_stream_id(session) }
 }

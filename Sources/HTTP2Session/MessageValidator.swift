@@ -2,7 +2,7 @@ internal import CNghttp2
 internal import HTTPMessage
 
 /// A violation of HTTP/2's message rules by a request (RFC 9113 section 8). The server resets the stream.
-public enum MessageViolation: UInt8, Sendable, CaseIterable {
+package enum MessageViolation: UInt8, Sendable, CaseIterable {
   /// Sections 8.2 and 8.2.1.
   case fieldName, fieldValue
   /// Section 8.2.2.
@@ -17,7 +17,7 @@ public enum MessageViolation: UInt8, Sendable, CaseIterable {
   case endlessTrailers
 
   /// A description for the log.
-  public var words: String {
+  package var words: String {
     switch self {
     case .fieldName: "the name of a field has a capital letter, or a character that no name may have"
     case .fieldValue: "the value of a field has a control character, or a space before or behind it"

@@ -1,4 +1,4 @@
-public import HTTPMessage
+package import HTTPMessage
 
 /// One stream of a server session, from its HEADERS until it is closed.
 ///
@@ -9,32 +9,32 @@ public import HTTPMessage
 /// once the stream is answered and closed. A handler that receives it in an event must read it at once and keep
 /// only the stream identifier; `HTTP2ServerSession.stream(withID:)` returns the object while the stream is open.
 /// Not Sendable: it is confined to its session's event loop.
-public final class RequestStream {
+package final class RequestStream {
   /// The stream identifier.
-  public var id: Int32 { number }
+  package var id: Int32 { number }
   // Separate from `id`, because reads from other modules would be checked.
   @exclusivity(unchecked) private var number: Int32 = 0
 
   /// The request as received so far.
-  @exclusivity(unchecked) public internal(set) var request = HTTPRequest()
+  @exclusivity(unchecked) package internal(set) var request = HTTPRequest()
 
   /// Whether the client has ended its side of the stream.
-  @exclusivity(unchecked) public internal(set) var isComplete = false
+  @exclusivity(unchecked) package internal(set) var isComplete = false
 
   /// Whether a response or RST_STREAM was submitted.
-  @exclusivity(unchecked) public internal(set) var isAnswered = false
+  @exclusivity(unchecked) package internal(set) var isAnswered = false
 
   /// Whether the stream was reset because its request was not completed, or its response not accepted, in time.
-  @exclusivity(unchecked) public internal(set) var isOverdue = false
+  @exclusivity(unchecked) package internal(set) var isOverdue = false
 
   /// Whether the server refused the stream because it reduced the stream limit.
-  @exclusivity(unchecked) public internal(set) var isRefused = false
+  @exclusivity(unchecked) package internal(set) var isRefused = false
 
   /// The violation of HTTP/2 for which the stream was reset.
-  @exclusivity(unchecked) public internal(set) var breach: MessageViolation?
+  @exclusivity(unchecked) package internal(set) var breach: MessageViolation?
 
   /// Whether the stream was reported as an event and must not be reported again.
-  @exclusivity(unchecked) public internal(set) var isReported = false
+  @exclusivity(unchecked) package internal(set) var isReported = false
 
   /// The error code of the RST_STREAM that was sent on this stream.
   @exclusivity(unchecked) var resetSent: HTTP2ErrorCode?
@@ -58,14 +58,14 @@ public final class RequestStream {
   @exclusivity(unchecked) var withheldBytes = 0
 
   /// Moves the request out for processing, which avoids retaining its buffers. Call `putBack` afterwards.
-  public func takeRequest() -> HTTPRequest {
+  package func takeRequest() -> HTTPRequest {
     var taken = HTTPRequest()
     swap(&taken, &request)
     return taken
   }
 
   /// Returns a request that `takeRequest` moved out.
-  public func putBack(_ taken: consuming HTTPRequest) { request = taken }
+  package func putBack(_ taken: consuming HTTPRequest) { request = taken }
 
   func reset(stream: Int32) {
     number = stream
@@ -90,7 +90,7 @@ public final class RequestStream {
 ///
 /// The sessions of one event loop share a pool, so that an idle connection owns none of this memory. Not Sendable:
 /// all sessions that share a pool are confined to one thread.
-public final class RequestStreamPool {
+package final class RequestStreamPool {
   /// The maximum number of free objects, so that memory used by a burst is released. With requests of maximum size
   /// they take 4 MB.
   static let limit = 256
@@ -110,7 +110,7 @@ public final class RequestStreamPool {
   let huffmanExpander = HuffmanExpander()
 
   /// Creates an empty pool.
-  public init() {}
+  package init() {}
 
   deinit {
     for stream in free { stream.release() }

@@ -1,25 +1,25 @@
 /// A complete HTTP/2 request: pseudo-header fields, header fields and body.
-public struct HTTPRequest: Sendable, Equatable {
+package struct HTTPRequest: Sendable, Equatable {
   /// The ID of the HTTP/2 stream.
-  public var stream: Int32 = 0
+  package var stream: Int32 = 0
   /// The pseudo-header fields, such as `:method` and `:path`, and the header fields in the order received.
-  public var headers = HeaderList()
+  package var headers = HeaderList()
   /// The body, truncated to `bodyLimit` bytes.
-  public var body: [UInt8] = []
+  package var body: [UInt8] = []
   /// The total size of the received body in bytes; larger than `body.count` if the body was longer than `bodyLimit`.
-  public var bodySize = 0
+  package var bodySize = 0
   /// Whether the header list exceeded the advertised limit; `headers` then contains only its beginning.
-  public var headersTooLarge = false
+  package var headersTooLarge = false
 
   /// The maximum number of body bytes kept: 5120, the largest payload of any push type (VoIP). Further bytes are
   /// counted and discarded.
-  public static let bodyLimit = 5120
+  package static let bodyLimit = 5120
 
   /// Creates an empty request.
-  public init() {}
+  package init() {}
 
   /// Creates a request, for tests and clients.
-  public init(stream: Int32 = 1, headers: HeaderList, body: [UInt8]) {
+  package init(stream: Int32 = 1, headers: HeaderList, body: [UInt8]) {
     self.stream = stream
     self.headers = headers
     self.body = Array(body.prefix(Self.bodyLimit))
@@ -27,7 +27,7 @@ public struct HTTPRequest: Sendable, Equatable {
   }
 
   /// Clears the request for reuse with another stream, keeping its buffers.
-  public mutating func reset() {
+  package mutating func reset() {
     stream = 0
     headers.removeAll()
     body.removeAll(keepingCapacity: true)
@@ -37,18 +37,18 @@ public struct HTTPRequest: Sendable, Equatable {
 }
 
 /// A complete HTTP/2 response as received by a client.
-public struct HTTPResponse: Sendable, Equatable {
+package struct HTTPResponse: Sendable, Equatable {
   /// `:status` and the header fields in the order received.
-  public var headers = HeaderList()
+  package var headers = HeaderList()
   /// The body, truncated to `bodyLimit` bytes.
-  public var body: [UInt8] = []
+  package var body: [UInt8] = []
 
   /// The maximum number of body bytes kept; further bytes are discarded. APNs' own bodies are under 100 bytes.
-  public static let bodyLimit = 65536
+  package static let bodyLimit = 65536
 
   /// Creates an empty response.
-  public init() {}
+  package init() {}
 
   /// The status code; 0 if absent or invalid.
-  public var status: Int { headers[":status"].flatMap { Int($0) } ?? 0 }
+  package var status: Int { headers[":status"].flatMap { Int($0) } ?? 0 }
 }

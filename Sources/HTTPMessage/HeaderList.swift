@@ -3,22 +3,22 @@
 /// Fields are stored consecutively, without an allocation per field: `name length (2 bytes, little endian), value
 /// length (2 bytes), name, value`. The inbox stores the same bytes. References to a value are stored as a
 /// `ByteRange` into `bytes`.
-public struct HeaderList: Sendable, Equatable {
+package struct HeaderList: Sendable, Equatable {
   /// The packed fields.
-  public private(set) var bytes: [UInt8] = []
+  package private(set) var bytes: [UInt8] = []
 
   /// The number of fields.
-  public private(set) var count = 0
+  package private(set) var count = 0
 
   /// The size that counts towards SETTINGS_MAX_HEADER_LIST_SIZE: for each field, the length of its name and value
   /// plus 32 (RFC 9113, section 6.5.2).
-  @inlinable public var listSize: Int { bytes.count &+ count &* 28 }
+  @inlinable package var listSize: Int { bytes.count &+ count &* 28 }
 
   /// Creates an empty list.
-  public init() {}
+  package init() {}
 
   /// Creates a list from text, for tests and clients. Names must be in lower case, as HTTP/2 requires.
-  public init(_ fields: [(String, String)]) {
+  package init(_ fields: [(String, String)]) {
     for (name, value) in fields { append(name: name, value: value) }
   }
 
@@ -27,7 +27,7 @@ public struct HeaderList: Sendable, Equatable {
   /// - Returns: `false`, with nothing appended, if the name, the value or the whole list would not fit into 16-bit
   ///   offsets.
   @discardableResult
-  public mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
+  package mutating func append(name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Bool {
     let size = Self.size(name: name.count, value: value.count)
     guard bytes.count &+ size <= Int(UInt16.max) else { return false }
     // Write in place: one append costs a third of three.
@@ -46,7 +46,7 @@ public struct HeaderList: Sendable, Equatable {
   ///
   /// - Returns: `false`, with nothing appended, if the whole list would not fit into 16-bit offsets.
   @discardableResult
-  public mutating func append(packed fields: UnsafeRawBufferPointer, count added: Int) -> Bool {
+  package mutating func append(packed fields: UnsafeRawBufferPointer, count added: Int) -> Bool {
     guard bytes.count &+ fields.count <= Int(UInt16.max) else { return false }
     bytes.append(contentsOf: fields)
     count += added
@@ -59,7 +59,7 @@ public struct HeaderList: Sendable, Equatable {
   ///   - name: the length of its name in bytes.
   ///   - value: the length of its value in bytes.
   @inlinable
-  public static func size(name: Int, value: Int) -> Int { 4 &+ name &+ value }
+  package static func size(name: Int, value: Int) -> Int { 4 &+ name &+ value }
 
   /// Writes one field in the format of `bytes`.
   ///
@@ -68,7 +68,7 @@ public struct HeaderList: Sendable, Equatable {
   ///   - value: at most 65 535 bytes.
   ///   - target: memory for at least `size(name:value:)` bytes.
   @inlinable @inline(__always)
-  public static func pack(
+  package static func pack(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer
   ) {
     let lengths = UInt32(truncatingIfNeeded: name.count | value.count &<< 16).littleEndian
@@ -79,7 +79,7 @@ public struct HeaderList: Sendable, Equatable {
 
   /// Appends a field given as text.
   @discardableResult
-  public mutating func append(name: String, value: String) -> Bool {
+  package mutating func append(name: String, value: String) -> Bool {
     var name = name
     var value = value
     return name.withUTF8 { name in
@@ -88,25 +88,25 @@ public struct HeaderList: Sendable, Equatable {
   }
 
   /// Calls `body` with the mutable bytes of a value, for example to write the IDs into a prepared response.
-  public mutating func withMutableValue(_ range: ByteRange, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Void) {
+  package mutating func withMutableValue(_ range: ByteRange, _ body: (UnsafeMutableBufferPointer<UInt8>) -> Void) {
     guard range.indices.upperBound <= bytes.count else { return }
     bytes.withUnsafeMutableBufferPointer { body(UnsafeMutableBufferPointer(rebasing: $0[range.indices])) }
   }
 
   /// Removes all fields, keeping the buffer.
-  public mutating func removeAll() {
+  package mutating func removeAll() {
     bytes.removeAll(keepingCapacity: true)
     count = 0
   }
 
   /// Calls `body` with the ranges of each field's name and value, in order.
-  public func forEachField(_ body: (_ name: ByteRange, _ value: ByteRange) -> Void) {
+  package func forEachField(_ body: (_ name: ByteRange, _ value: ByteRange) -> Void) {
     bytes.withUnsafeBytes { Self.forEachField(in: $0, body) }
   }
 
   /// Calls `body` with the ranges of each field's name and value in packed bytes, such as those of an inbox record.
   @inlinable
-  public static func forEachField(
+  package static func forEachField(
     in packed: UnsafeRawBufferPointer, _ body: (_ name: ByteRange, _ value: ByteRange) -> Void
   ) {
     var offset = 0
@@ -118,7 +118,7 @@ public struct HeaderList: Sendable, Equatable {
 
   /// Returns the field at `offset` of packed bytes, or nil at the end. The next field begins where this value ends.
   @inlinable
-  public static func field(
+  package static func field(
     in packed: UnsafeRawBufferPointer, at offset: Int
   ) -> (name: ByteRange, value: ByteRange)? {
     guard offset + 4 <= packed.count else { return nil }
@@ -131,7 +131,7 @@ public struct HeaderList: Sendable, Equatable {
   }
 
   /// The first value with the given name, as text; for clients and tests.
-  public subscript(name: String) -> String? {
+  package subscript(name: String) -> String? {
     var found: String?
     forEachField { field, value in
       if found == nil, self.string(field) == name { found = self.string(value) }
@@ -140,30 +140,30 @@ public struct HeaderList: Sendable, Equatable {
   }
 
   /// Returns the text at `range`, with invalid UTF-8 replaced.
-  public func string(_ range: ByteRange) -> String {
+  package func string(_ range: ByteRange) -> String {
     String(decoding: bytes[range.indices], as: UTF8.self)
   }
 }
 
 /// A byte range in a packed header list. Four bytes in size, because each record stores several.
-public struct ByteRange: Sendable, Equatable, Hashable {
+package struct ByteRange: Sendable, Equatable, Hashable {
   /// The offset of the first byte.
-  public var offset: UInt16
+  package var offset: UInt16
   /// The number of bytes.
-  public var count: UInt16
+  package var count: UInt16
 
   /// Creates a range of `count` bytes from `offset`. Both must fit into 16 bits, which `HeaderList.append` ensures.
   @inlinable
-  public init(offset: Int, count: Int) {
+  package init(offset: Int, count: Int) {
     self.offset = UInt16(truncatingIfNeeded: offset)
     self.count = UInt16(truncatingIfNeeded: count)
   }
 
   /// The range as indices into `HeaderList.bytes`.
-  @inlinable public var indices: Range<Int> { Int(offset)..<Int(offset) + Int(count) }
+  @inlinable package var indices: Range<Int> { Int(offset)..<Int(offset) + Int(count) }
 
   /// Whether the range is empty.
-  public var isEmpty: Bool { count == 0 }
+  package var isEmpty: Bool { count == 0 }
 }
 
 extension UnsafeMutableRawPointer {

@@ -1,8 +1,8 @@
 /// Formats and parses durations such as `1.8ms`, `1.5s`, `12m3s`, `1h` or `-5m`.
-public enum DurationFormat {
+package enum DurationFormat {
   /// Returns the text of a duration. Below a second it uses the largest fitting unit with up to two decimals; from a
   /// second on, hours, minutes and seconds with up to three decimals, without parts that are zero.
-  public static func text(_ duration: Duration) -> String {
+  package static func text(_ duration: Duration) -> String {
     let (seconds, attoseconds) = duration.components
     if duration < .zero {
       // The most negative duration has no positive counterpart; its neighbor has the same text.
@@ -29,7 +29,7 @@ public enum DurationFormat {
 
   /// Parses a duration: one or more numbers, decimals allowed, each with one of the units `ns us ms s m h d`, and
   /// optionally a minus sign before all. Nil if the text is invalid, or longer than 10 000 years.
-  public static func duration(_ text: some StringProtocol) -> Duration? {
+  package static func duration(_ text: some StringProtocol) -> Duration? {
     var rest = text[...]
     let negative = rest.first == "-"
     if negative { rest.removeFirst() }

@@ -1,5 +1,5 @@
 /// A pattern for text: literal, except that `*` matches any bytes, including none.
-public struct TextPattern: Sendable, Equatable {
+package struct TextPattern: Sendable, Equatable {
   // The pieces between the wildcards, concatenated, and lowercased if case is folded; a single piece is a text
   // without a wildcard. One array, because a second one would take longer to access than a comparison.
   private let bytes: [UInt8]
@@ -13,17 +13,17 @@ public struct TextPattern: Sendable, Equatable {
   /// Creates a pattern from text with wildcards.
   ///
   /// - Parameter foldsCase: Whether ASCII letters are compared without case; other letters are never folded.
-  public init(_ text: some StringProtocol, foldsCase: Bool) {
+  package init(_ text: some StringProtocol, foldsCase: Bool) {
     self.init(pieces: text.utf8.split(separator: UInt8(ascii: "*"), omittingEmptySubsequences: false), foldsCase)
   }
 
   /// Creates a pattern for exactly this text, with ASCII letters compared without case.
-  public init(literal text: String) {
+  package init(literal text: String) {
     self.init(pieces: [text.utf8], true)
   }
 
   /// Creates a pattern for these texts in order with any bytes between them. For syntaxes that can escape a `*`.
-  public init(pieces: [String], foldsCase: Bool) {
+  package init(pieces: [String], foldsCase: Bool) {
     self.init(pieces: pieces.map(\.utf8), foldsCase)
   }
 
@@ -56,17 +56,17 @@ public struct TextPattern: Sendable, Equatable {
   }
 
   /// The only text that matches, lowercased if case is folded; nil for a pattern with a wildcard.
-  public var literal: String? { ends.count == 1 ? text : nil }
+  package var literal: String? { ends.count == 1 ? text : nil }
 
   /// The text of the pattern, lowercased if case is folded.
-  public var text: String {
+  package var text: String {
     ends.indices.map { String(decoding: bytes[piece($0)], as: UTF8.self) }.joined(separator: "*")
   }
 
   private func piece(_ index: Int) -> Range<Int> { (index == 0 ? 0 : ends[index - 1])..<ends[index] }
 
   /// Returns whether the whole `text` matches the pattern.
-  public func matches(_ text: UnsafeRawBufferPointer) -> Bool {
+  package func matches(_ text: UnsafeRawBufferPointer) -> Bool {
     guard ends.count > 1 else {
       return ends.count == 1 && bytes.count == text.count && has(0..<bytes.count, in: text, at: 0)
     }
@@ -112,7 +112,7 @@ public struct TextPattern: Sendable, Equatable {
   }
 
   /// Returns whether the whole `text` matches the pattern.
-  public func matches(_ text: String) -> Bool {
+  package func matches(_ text: String) -> Bool {
     var text = text
     return text.withUTF8 { matches(UnsafeRawBufferPointer($0)) }
   }
@@ -145,6 +145,6 @@ public struct TextPattern: Sendable, Equatable {
 
 /// Returns the byte, with an ASCII capital letter lowercased.
 @inlinable
-public func asciiLowercased(_ byte: UInt8) -> UInt8 {
+package func asciiLowercased(_ byte: UInt8) -> UInt8 {
   (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(byte) ? byte | 0x20 : byte
 }

@@ -3,10 +3,10 @@
 ///
 /// Uses integer arithmetic: formatters based on floating point occasionally lose a millisecond. It is also fast; a
 /// list of a thousand records has some three thousand timestamps.
-public enum TimestampFormat {
+package enum TimestampFormat {
   /// Returns a timestamp such as `2026-11-21T06:42:06.123Z`; nil outside of the years 0 to 9999, which RFC 3339
   /// cannot represent.
-  public static func text(_ milliseconds: Int64) -> String? {
+  package static func text(_ milliseconds: Int64) -> String? {
     guard range.contains(milliseconds) else { return nil }
     let (days, rest) = floorDivision(milliseconds, by: 86_400_000)
     let date = civil(fromDays: Int(days))
@@ -18,7 +18,7 @@ public enum TimestampFormat {
 
   /// Parses an RFC 3339 timestamp with or without a fraction, in any time zone, to milliseconds since 1970; nil if
   /// it is invalid or, in UTC, outside of the years 0 to 9999.
-  public static func milliseconds(_ text: some StringProtocol) -> Int64? {
+  package static func milliseconds(_ text: some StringProtocol) -> Int64? {
     var reader = DigitReader(text)
     guard let year = reader.number(4, in: 0...9999), reader.take("-") != nil, let month = reader.number(2, in: 1...12),
       reader.take("-") != nil, let day = reader.number(2, in: 1...daysIn(month: month, year: year)),
@@ -44,7 +44,7 @@ public enum TimestampFormat {
   }
 
   /// The representable timestamps, from the beginning of the year 0 to the end of 9999.
-  public static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
+  package static let range: ClosedRange<Int64> = -62_167_219_200_000...253_402_300_799_999
 
   private static func padded(_ value: Int, _ width: Int) -> String {
     let digits = String(value)

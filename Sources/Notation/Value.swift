@@ -1,12 +1,12 @@
 /// An invalid value of a setting. The code that catches the error knows the setting.
-public struct InvalidSettingValue: Error, Equatable, Sendable {
+package struct InvalidSettingValue: Error, Equatable, Sendable {
   /// The invalid value.
-  public let value: String
+  package let value: String
   /// A description of the valid values, to follow "it takes".
-  public let allowed: String
+  package let allowed: String
 
   /// Creates an error with the invalid value and a description of the valid values.
-  public init(value: String, allowed: String) {
+  package init(value: String, allowed: String) {
     self.value = value
     self.allowed = allowed
   }
@@ -14,9 +14,9 @@ public struct InvalidSettingValue: Error, Equatable, Sendable {
 
 /// Parses the values of settings from text. Each function throws `InvalidSettingValue` with a description of the
 /// valid values.
-public enum Value {
+package enum Value {
   /// Parses an integer.
-  public static func whole(_ text: String, in range: ClosedRange<Int>) throws(InvalidSettingValue) -> Int {
+  package static func whole(_ text: String, in range: ClosedRange<Int>) throws(InvalidSettingValue) -> Int {
     guard let number = Int(text), range.contains(number) else {
       let limits =
         range.upperBound == .max ? "from \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
@@ -26,7 +26,7 @@ public enum Value {
   }
 
   /// Parses a number of bytes above zero.
-  public static func size(_ text: String) throws(InvalidSettingValue) -> Int {
+  package static func size(_ text: String) throws(InvalidSettingValue) -> Int {
     guard let size = SizeFormat.bytes(text), size > 0 else {
       throw InvalidSettingValue(value: text, allowed: "a size such as 512KiB, 256MiB or 1GiB")
     }
@@ -34,7 +34,7 @@ public enum Value {
   }
 
   /// Parses a duration of at least zero, or above zero if `isPositive`.
-  public static func duration(_ text: String, isPositive: Bool = false) throws(InvalidSettingValue) -> Duration {
+  package static func duration(_ text: String, isPositive: Bool = false) throws(InvalidSettingValue) -> Duration {
     guard let duration = DurationFormat.duration(text), isPositive ? duration > .zero : duration >= .zero else {
       let allowed = "a duration such as 500ms, 5s, 2m or 1h"
       throw InvalidSettingValue(value: text, allowed: isPositive ? allowed + ", longer than zero" : allowed)
@@ -43,7 +43,7 @@ public enum Value {
   }
 
   /// Parses the raw value of an enumeration.
-  public static func word<Choice: RawRepresentable<String> & CaseIterable>(
+  package static func word<Choice: RawRepresentable<String> & CaseIterable>(
     _ text: String, of type: Choice.Type
   ) throws(InvalidSettingValue) -> Choice {
     guard let choice = Choice(rawValue: text) else {
@@ -54,7 +54,7 @@ public enum Value {
 
   /// Parses a Boolean in every spelling of YAML 1.1, except `y` and `n`: for `throttle_on_4xx: off` some YAML
   /// emitters write a Boolean and others a string.
-  public static func flag(_ text: String) throws(InvalidSettingValue) -> Bool {
+  package static func flag(_ text: String) throws(InvalidSettingValue) -> Bool {
     switch text.lowercased() {
     case "on", "true", "yes": return true
     case "off", "false", "no": return false
@@ -63,12 +63,12 @@ public enum Value {
   }
 
   /// Returns whether the text is a Boolean that is false.
-  public static func isOff(_ text: String) -> Bool {
+  package static func isOff(_ text: String) -> Bool {
     (try? flag(text)) == false
   }
 
   /// Returns a text that is not empty.
-  public static func notEmpty(_ text: String, allowed: String) throws(InvalidSettingValue) -> String {
+  package static func notEmpty(_ text: String, allowed: String) throws(InvalidSettingValue) -> String {
     guard !text.isEmpty else { throw InvalidSettingValue(value: text, allowed: allowed) }
     return text
   }
@@ -76,7 +76,7 @@ public enum Value {
 
 extension String {
   /// The string quoted as one word of a POSIX shell.
-  public var shellQuoted: String {
+  package var shellQuoted: String {
     let isPlain = utf8.allSatisfy { byte in
       switch byte {
       case 0x30...0x39, 0x41...0x5A, 0x61...0x7A: true
@@ -88,10 +88,10 @@ extension String {
 }
 
 /// Parses sizes in bytes.
-public enum SizeFormat {
+package enum SizeFormat {
   /// Parses a number, decimals allowed, with one of the units `B K KiB M MiB G GiB` (each 1024 times the previous
   /// one) or without a unit. Nil if the text is invalid, or for 8 EiB or more.
-  public static func bytes(_ text: some StringProtocol) -> Int? {
+  package static func bytes(_ text: some StringProtocol) -> Int? {
     let digits = text.prefix { ("0"..."9").contains($0) || $0 == "." }
     let unit = text.dropFirst(digits.count).drop { $0 == " " }
     let factor: Double
@@ -108,9 +108,9 @@ public enum SizeFormat {
 }
 
 /// Suggestions for misspelt names.
-public enum Spelling {
+package enum Spelling {
   /// Returns the name most similar to `word`; nil if more than a third of its letters differ.
-  public static func nearest(to word: String, among names: some Sequence<String>) -> String? {
+  package static func nearest(to word: String, among names: some Sequence<String>) -> String? {
     let word = word.lowercased().replacing("-", with: "_")
     // Limit the length: the distance takes time proportional to the product of both lengths.
     let letters = Array(word.unicodeScalars.prefix(64))
@@ -148,7 +148,7 @@ public enum Spelling {
 
 extension [String] {
   /// The elements as text, such as `a, b or c`.
-  public var joinedWithOr: String {
+  package var joinedWithOr: String {
     guard let last, count > 1 else { return first ?? "" }
     return dropLast().joined(separator: ", ") + " or " + last
   }

@@ -1,51 +1,51 @@
 internal import COpenSSL
 
 /// A private certificate authority: its certificate, its key, and the certificates it issues.
-public struct CertificateAuthority: Sendable {
+package struct CertificateAuthority: Sendable {
   /// An issued certificate with its private key.
-  public struct Issued: Sendable {
+  package struct Issued: Sendable {
     /// The certificate.
-    public let certificate: X509Certificate
+    package let certificate: X509Certificate
     /// The certificate's private key.
-    public let key: ES256PrivateKey
+    package let key: ES256PrivateKey
 
     /// Creates a pair.
-    public init(certificate: X509Certificate, key: ES256PrivateKey) {
+    package init(certificate: X509Certificate, key: ES256PrivateKey) {
       self.certificate = certificate
       self.key = key
     }
   }
 
   /// The contents of a provider certificate to be issued.
-  public struct ProviderRequest: Sendable, Equatable {
+  package struct ProviderRequest: Sendable, Equatable {
     /// The topics it may push to; the first one becomes its `UID`. At least one.
-    public var topics: [String]
+    package var topics: [String]
     /// Whether it is valid for the development environment.
-    public var development = true
+    package var development = true
     /// Whether it is valid for the production environment.
-    public var production = true
+    package var production = true
     /// The team id, ten characters.
-    public var teamID: String
+    package var teamID: String
 
     /// Creates a request for both environments.
-    public init(topics: [String], teamID: String) {
+    package init(topics: [String], teamID: String) {
       self.topics = topics
       self.teamID = teamID
     }
   }
 
   /// The organization in all issued names, which identifies certificates of apns-mock.
-  public static let organization = "apns-mock"
+  package static let organization = "apns-mock"
 
   /// The authority's own certificate.
-  public let certificate: X509Certificate
+  package let certificate: X509Certificate
   /// The authority's private key.
-  public let key: ES256PrivateKey
+  package let key: ES256PrivateKey
 
   /// Creates an authority from an existing certificate and key.
   ///
   /// - Throws: `TLSError` if the certificate is not a CA certificate, or the key does not match.
-  public init(certificate: X509Certificate, key: ES256PrivateKey) throws {
+  package init(certificate: X509Certificate, key: ES256PrivateKey) throws {
     guard certificate.isAuthority else { throw TLSError("the certificate is not a certificate authority's") }
     guard certificate.matches(key) else { throw TLSError("the key does not belong to the certificate") }
     self.certificate = certificate
@@ -59,7 +59,7 @@ public struct CertificateAuthority: Sendable {
   ///   - permitted: the only domains its certificates may contain.
   ///   - valid: the validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
-  public init(commonName: String, permitted: NameConstraints, valid: ClosedRange<Int64>) throws {
+  package init(commonName: String, permitted: NameConstraints, valid: ClosedRange<Int64>) throws {
     key = try ES256PrivateKey()
     let draft = try CertificateBuilder(
       key: key.publicKey, subject: [(NID_organizationName, Self.organization), (NID_commonName, commonName)],
@@ -76,7 +76,7 @@ public struct CertificateAuthority: Sendable {
   /// old certificate still work. Only the serial number is new.
   ///
   /// - Throws: `TLSError` if the certificate is not self-signed, has no name constraints, or OpenSSL fails.
-  public func withoutAddressConstraints() throws -> CertificateAuthority {
+  package func withoutAddressConstraints() throws -> CertificateAuthority {
     guard certificate.isIssued(by: certificate) else { throw TLSError("the certificate authority is not self-signed") }
     let draft = try certificate.draftWithoutAddressConstraints()
     return try CertificateAuthority(certificate: try draft.signed(by: key, issuer: nil), key: key)
@@ -88,7 +88,7 @@ public struct CertificateAuthority: Sendable {
   ///   - names: its host names and addresses; the first is the common name. At least one.
   ///   - valid: the validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
-  public func issueServer(names: [CertificateName], valid: ClosedRange<Int64>) throws -> Issued {
+  package func issueServer(names: [CertificateName], valid: ClosedRange<Int64>) throws -> Issued {
     let first = names.first.map(\.description) ?? "localhost"
     return try issue(
       subject: [(NID_organizationName, Self.organization), (NID_commonName, first)], purpose: "serverAuth", valid: valid
@@ -102,7 +102,7 @@ public struct CertificateAuthority: Sendable {
   ///
   /// - Parameter valid: the validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
-  public func issueProvider(_ request: ProviderRequest, valid: ClosedRange<Int64>) throws -> Issued {
+  package func issueProvider(_ request: ProviderRequest, valid: ClosedRange<Int64>) throws -> Issued {
     let topic = request.topics.first ?? ""
     let subject = [
       (NID_organizationName, Self.organization), (NID_organizationalUnitName, request.teamID),
@@ -139,7 +139,7 @@ extension CertificateAuthority {
   ///
   /// - Parameter now: milliseconds since 1970, by the clock of the clients.
   /// - Throws: `TLSError` if OpenSSL fails.
-  public func issueExpiredServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
+  package func issueExpiredServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     try identity(issueServer(names: names, valid: (now - 91 * Self.day)...(now - Self.day)))
   }
 
@@ -150,7 +150,7 @@ extension CertificateAuthority {
   ///   - names: the server's names.
   ///   - now: milliseconds since 1970, by the clock of the clients.
   /// - Throws: `TLSError` if the authority permits none of these names, or OpenSSL fails.
-  public func issueMisnamedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
+  package func issueMisnamedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     let wrong = (["invalid"] + names.compactMap(Self.domain)).compactMap { CertificateName("wrong." + $0) }
     guard let name = try wrong.first(where: { try !names.contains($0) && certificate.permits($0) }) else {
       throw TLSError("the certificate authority permits no name but the server's own")
@@ -162,7 +162,7 @@ extension CertificateAuthority {
   ///
   /// - Parameter now: milliseconds since 1970, by the clock of the clients.
   /// - Throws: `TLSError` if OpenSSL fails.
-  public static func issueUntrustedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
+  package static func issueUntrustedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     var permitted = NameConstraints()
     for name in names { permitted.add(name) }
     let stranger = try CertificateAuthority(
@@ -184,9 +184,9 @@ extension CertificateAuthority {
 }
 
 /// The first reason OpenSSL found not to trust a peer's certificate (RFC 5280 section 6).
-public struct CertificateFault: Sendable, Equatable {
+package struct CertificateFault: Sendable, Equatable {
   /// The kinds of fault, by the required remedy.
-  public enum Kind: Sendable {
+  package enum Kind: Sendable {
     /// No trusted authority issued it.
     case unknownAuthority
     /// The certificate or one of its issuers has expired.
@@ -200,9 +200,9 @@ public struct CertificateFault: Sendable, Equatable {
   }
 
   /// The kind of fault.
-  public let kind: Kind
+  package let kind: Kind
   /// OpenSSL's description.
-  public let text: String
+  package let text: String
 
   /// Creates a fault.
   ///

@@ -9,7 +9,7 @@ internal import COpenSSL
 #endif
 
 /// A subject alternative name of a server certificate (RFC 5280 section 4.2.1.6).
-public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
+package enum CertificateName: Hashable, Sendable, CustomStringConvertible {
   /// A host name in lower case; the first label may be `*`.
   case domain(String)
   /// An IP address: 4 or 16 bytes.
@@ -17,7 +17,7 @@ public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
 
   /// Parses an IPv4 or IPv6 address (brackets allowed), or a host name of letters, digits, hyphens and dots; nil
   /// for anything else, such as a URL or a name with a port.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     if let bytes = Self.addressBytes(text) {
       self = .address(bytes)
       return
@@ -33,7 +33,7 @@ public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
   }
 
   /// The name in its usual notation.
-  public var description: String {
+  package var description: String {
     switch self {
     case .domain(let name): return name
     case .address(let bytes): return Self.addressText(bytes)
@@ -77,33 +77,33 @@ public enum CertificateName: Hashable, Sendable, CustomStringConvertible {
 }
 
 /// The properties of a provider certificate (Protocol.md, section 4.1) that a peer sent in the handshake.
-public struct PeerCertificate: Sendable, Equatable {
+package struct PeerCertificate: Sendable, Equatable {
   /// The subject's `UID`: the topic of a push without `apns-topic`.
-  public let subjectUID: String?
+  package let subjectUID: String?
   /// The subject's common name, such as `Apple Push Services: com.example.app`.
-  public let commonName: String?
+  package let commonName: String?
   /// The permitted topics without duplicates: those of extension 1.2.840.113635.100.6.3.6 in their order (or else
   /// `subjectUID`), then the bundle id of extension …6.3.3 and the VoIP topics of …6.3.4. Empty if it has none of
   /// these extensions. A malformed extension counts as absent.
-  public let topics: [String]
+  package let topics: [String]
   /// Whether it is valid for the development environment (extension 1.2.840.113635.100.6.3.1).
-  public let development: Bool
+  package let development: Bool
   /// Whether it is valid for the production environment (extension 1.2.840.113635.100.6.3.2).
-  public let production: Bool
+  package let production: Bool
   /// The SHA-256 digest of the certificate in DER, as 64 lower-case hexadecimal digits.
-  public let fingerprint: String
+  package let fingerprint: String
   /// The end of the validity period, in milliseconds since 1970.
-  public let notAfter: Int64
+  package let notAfter: Int64
 
   /// Parses a certificate in DER from an untrusted source.
   ///
   /// - Throws: `TLSError` if it is not a certificate.
-  public init(der: [UInt8]) throws {
+  package init(der: [UInt8]) throws {
     self.init(try X509Certificate(der: der))
   }
 
   /// Reads the properties of a parsed certificate.
-  public init(_ certificate: X509Certificate) {
+  package init(_ certificate: X509Certificate) {
     subjectUID = certificate.subjectText(NID_userId)
     commonName = certificate.commonName
     topics = Self.topics(of: certificate, subjectUID: subjectUID)

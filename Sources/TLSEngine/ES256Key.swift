@@ -3,7 +3,7 @@ internal import COpenSSL
 /// The P-256 public key of a provider, which verifies provider tokens (Protocol.md, section 3.1).
 ///
 /// Thread-safe.
-public final class ES256PublicKey: Sendable {
+package final class ES256PublicKey: Sendable {
   let key: P256Key
 
   init(_ key: P256Key) {
@@ -14,7 +14,7 @@ public final class ES256PublicKey: Sendable {
   ///
   /// - Throws: `TLSError` that describes what the text contains instead, such as a private key, a certificate, or a
   ///   key that is not P-256.
-  public convenience init(pem: String) throws {
+  package convenience init(pem: String) throws {
     guard pem.contains("-----BEGIN PUBLIC KEY-----") else {
       throw TLSError("this is \(PEMText.content(of: pem)), not a public key in PEM (BEGIN PUBLIC KEY)")
     }
@@ -28,7 +28,7 @@ public final class ES256PublicKey: Sendable {
   /// The key as SubjectPublicKeyInfo in PEM.
   ///
   /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
-  public var pem: String {
+  package var pem: String {
     get throws {
       try MemoryBIO.writtenText { bio in
         guard PEM_write_bio_PUBKEY(bio, key.pointer) == 1 else { throw TLSError("cannot write a public key") }
@@ -37,7 +37,7 @@ public final class ES256PublicKey: Sendable {
   }
 
   /// Whether both keys are equal.
-  public func isSame(as other: ES256PublicKey) -> Bool {
+  package func isSame(as other: ES256PublicKey) -> Bool {
     defer { ERR_clear_error() }
     return EVP_PKEY_eq(key.pointer, other.key.pointer) == 1
   }
@@ -47,7 +47,7 @@ public final class ES256PublicKey: Sendable {
   /// A signature of 64 bytes is interpreted as r and s of 32 bytes each (RFC 7518 section 3.4), one of 132 bytes as
   /// r and s of 66 bytes each, as written by libraries that call a P-256 signature `ES512`, and any other as DER,
   /// which APNs accepts too.
-  public func isValid(
+  package func isValid(
     signature: UnsafeRawBufferPointer, for message: UnsafeRawBufferPointer, hash: SignatureHash = .sha256
   ) -> Bool {
     guard let context = EVP_MD_CTX_new() else { return false }
@@ -77,15 +77,15 @@ public final class ES256PublicKey: Sendable {
 /// A P-256 private key: a provider key as issued by Apple (`AuthKey_….p8`), or the key of a generated certificate.
 ///
 /// Thread-safe.
-public final class ES256PrivateKey: Sendable {
+package final class ES256PrivateKey: Sendable {
   let key: P256Key
   /// The public key.
-  public let publicKey: ES256PublicKey
+  package let publicKey: ES256PublicKey
 
   /// Generates a new key.
   ///
   /// - Throws: `TLSError` if OpenSSL cannot generate random numbers.
-  public convenience init() throws {
+  package convenience init() throws {
     try self.init(key: P256Key())
   }
 
@@ -93,7 +93,7 @@ public final class ES256PrivateKey: Sendable {
   /// form written by openssl (`BEGIN EC PRIVATE KEY`).
   ///
   /// - Throws: `TLSError` that describes what the text contains instead.
-  public convenience init(pem: String) throws {
+  package convenience init(pem: String) throws {
     guard pem.contains("-----BEGIN PRIVATE KEY-----") || pem.contains("-----BEGIN EC PRIVATE KEY-----") else {
       throw TLSError("this is \(PEMText.content(of: pem)), not a private key in PEM (BEGIN PRIVATE KEY)")
     }
@@ -112,7 +112,7 @@ public final class ES256PrivateKey: Sendable {
   /// The key as unencrypted PKCS#8 in PEM, the form of Apple's downloads.
   ///
   /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
-  public var pem: String {
+  package var pem: String {
     get throws {
       try MemoryBIO.writtenText { bio in
         guard PEM_write_bio_PKCS8PrivateKey(bio, key.pointer, nil, nil, 0, nil, nil) == 1 else {
@@ -125,7 +125,7 @@ public final class ES256PrivateKey: Sendable {
   /// Signs `message` with ES256: r and s of 32 bytes each (RFC 7518 section 3.4). Takes about 30 µs.
   ///
   /// - Throws: `TLSError` if OpenSSL cannot generate random numbers.
-  public func sign(_ message: [UInt8]) throws -> [UInt8] {
+  package func sign(_ message: [UInt8]) throws -> [UInt8] {
     let context = EVP_MD_CTX_new()
     defer { EVP_MD_CTX_free(context) }
     var signature = [UInt8](repeating: 0, count: 80)

@@ -20,7 +20,7 @@ enum PEMText {
 }
 
 /// Files with a certificate and its key (`.p12`, RFC 7292).
-public enum PKCS12 {
+package enum PKCS12 {
   /// The iterations of the key derivation; openssl's default.
   private static let rounds: Int32 = 2048
 
@@ -32,7 +32,7 @@ public enum PKCS12 {
   ///
   /// - Parameter name: the friendly name that keychains show.
   /// - Throws: `TLSError` if OpenSSL fails.
-  public static func encode(
+  package static func encode(
     _ issued: CertificateAuthority.Issued, name: String, password: String
   ) throws -> [UInt8] {
     // -1 omits the MAC, whose hash can only be chosen with PKCS12_set_mac.
@@ -54,7 +54,7 @@ public enum PKCS12 {
 
   /// Whether the bytes are a PKCS#12 file that `password` decrypts and that has more certificates than the key's
   /// own.
-  public static func containsFurtherCertificates(_ bytes: [UInt8], password: String) -> Bool {
+  package static func containsFurtherCertificates(_ bytes: [UInt8], password: String) -> Bool {
     defer { ERR_clear_error() }
     return bytes.withUnsafeBufferPointer { bytes in
       var position = bytes.baseAddress
@@ -74,7 +74,7 @@ public enum PKCS12 {
   }
 
   /// Whether the bytes are a complete PKCS#12 file, with any password.
-  public static func isWhole(_ bytes: [UInt8]) -> Bool {
+  package static func isWhole(_ bytes: [UInt8]) -> Bool {
     bytes.withUnsafeBufferPointer { bytes in
       var position = bytes.baseAddress
       guard let read = d2i_PKCS12(nil, &position, bytes.count) else {

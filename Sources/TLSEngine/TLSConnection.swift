@@ -3,9 +3,9 @@ internal import COpenSSL
 /// One TLS connection in memory: decrypts received ciphertext and encrypts plaintext to send. It performs no I/O.
 ///
 /// Not Sendable: a connection is confined to one event loop.
-public final class TLSConnection {
+package final class TLSConnection {
   /// The state of the handshake.
-  public enum Handshake {
+  package enum Handshake {
     /// More bytes from the peer are needed.
     case waiting
     /// The ClientHello was received and `stopsAfterClientHello` is set: `proceed` continues. Nothing was sent yet.
@@ -15,7 +15,7 @@ public final class TLSConnection {
   }
 
   /// The result of a read.
-  public enum ReadResult: Equatable {
+  package enum ReadResult: Equatable {
     /// The number of plaintext bytes that were read.
     case bytes(Int)
     /// More ciphertext is needed.
@@ -34,7 +34,7 @@ public final class TLSConnection {
   /// Creates the server side of a connection.
   ///
   /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
-  public convenience init(server context: TLSContext) throws {
+  package convenience init(server context: TLSContext) throws {
     try self.init(context)
     SSL_set_accept_state(ssl)
     // Unretained: OpenSSL calls back only inside calls of this object.
@@ -45,7 +45,7 @@ public final class TLSConnection {
   /// this name or IP address, unless the context accepts any certificate.
   ///
   /// - Throws: `TLSError` if the name cannot be used.
-  public convenience init(client context: TLSContext, serverName: String) throws {
+  package convenience init(client context: TLSContext, serverName: String) throws {
     try self.init(context)
     SSL_set_connect_state(ssl)
     let parameters = SSL_get0_param(ssl)
@@ -76,20 +76,20 @@ public final class TLSConnection {
 
   /// Receives ciphertext from the peer for `handshake` or `read` to process: from `bytes` itself during `work`, and
   /// afterwards from a copy of the rest.
-  public func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
+  package func receive<Result>(_ bytes: UnsafeRawBufferPointer, while work: () throws -> Result) rethrows -> Result {
     isInputDrained = false
     return try cipherText.receive(bytes, while: work)
   }
 
   /// Receives ciphertext from the peer and copies it for later processing.
-  public func receive(_ bytes: UnsafeRawBufferPointer) {
+  package func receive(_ bytes: UnsafeRawBufferPointer) {
     receive(bytes) {}
   }
 
   /// Continues the handshake.
   ///
   /// - Throws: `TLSError` if it failed; the output may then contain an alert for the peer.
-  public func handshake() throws -> Handshake {
+  package func handshake() throws -> Handshake {
     forgetErrors()
     let result = SSL_do_handshake(ssl)
     if result == 1 { return .done }
@@ -103,7 +103,7 @@ public final class TLSConnection {
   /// Reads as much plaintext into `buffer` as is available and fits.
   ///
   /// - Throws: `TLSError` if the peer violated the protocol or sent an alert.
-  public func read(into buffer: UnsafeMutableRawBufferPointer) throws -> ReadResult {
+  package func read(into buffer: UnsafeMutableRawBufferPointer) throws -> ReadResult {
     guard !isInputDrained else { return .waiting }
     var filled = 0
     while filled < buffer.count {
@@ -132,7 +132,7 @@ public final class TLSConnection {
   /// Encrypts plaintext into the output.
   ///
   /// - Throws: `TLSError` if the connection can no longer send.
-  public func write(_ bytes: UnsafeRawBufferPointer) throws {
+  package func write(_ bytes: UnsafeRawBufferPointer) throws {
     var rest = bytes
     while rest.count > 0 {
       forgetErrors()
@@ -143,7 +143,7 @@ public final class TLSConnection {
   }
 
   /// Appends a close_notify alert to the output.
-  public func close() {
+  package func close() {
     ERR_clear_error()
     SSL_shutdown(ssl)
     ERR_clear_error()
@@ -151,13 +151,13 @@ public final class TLSConnection {
 
   /// Passes the pending output, if any, to `body` and clears it. The pointer is valid during the call, even if more
   /// output is written.
-  public func takeOutput(_ body: (UnsafeRawBufferPointer) -> Void) {
+  package func takeOutput(_ body: (UnsafeRawBufferPointer) -> Void) {
     cipherText.takeOutput(body)
   }
 
   /// Releases the memory of empty buffers. Buffers keep their maximum size, which the handshake determines at
   /// first, and grow again when needed.
-  public func releaseBuffers() {
+  package func releaseBuffers() {
     cipherText.releaseBuffers()
   }
 
@@ -165,7 +165,7 @@ public final class TLSConnection {
 
   /// Whether a server's handshake stops after the ClientHello, so that the caller can inspect `serverName` and
   /// `offeredProtocols` before it continues. Must be set before the handshake; false by default.
-  public var stopsAfterClientHello = false {
+  package var stopsAfterClientHello = false {
     didSet {
       guard SSL_is_server(ssl) == 1 else { return }
       // Unretained: OpenSSL calls back only inside calls of this object.
@@ -184,7 +184,7 @@ public final class TLSConnection {
 
   /// The first 64 protocol names the client offered with ALPN, in its order, available from `.greeted` on. Empty
   /// without ALPN, or if the handshake does not stop. Invalid UTF-8 is replaced.
-  public private(set) var offeredProtocols: [String] = []
+  package private(set) var offeredProtocols: [String] = []
 
   /// Continues a handshake that stopped at `.greeted`.
   ///
@@ -193,7 +193,7 @@ public final class TLSConnection {
   /// - Returns: as `handshake`.
   /// - Throws: `TLSError` if the handshake fails or the context has no certificate.
   @discardableResult
-  public func proceed(with context: TLSContext? = nil) throws -> Handshake {
+  package func proceed(with context: TLSContext? = nil) throws -> Handshake {
     if let context { try show(context) }
     mayProceed = true
     return try handshake()
@@ -237,7 +237,7 @@ public final class TLSConnection {
 
   /// The number of handshake messages that a server received after the handshake. In TLS 1.3 these are `KeyUpdate`
   /// messages (RFC 8446 section 4.6.3); TLS 1.2 has none, because renegotiation is disabled.
-  public private(set) var keyUpdates = 0
+  package private(set) var keyUpdates = 0
 
   /// Counts a handshake message that OpenSSL has read.
   static func handshakeMessageCame(_ ssl: OpaquePointer?) {
@@ -247,18 +247,18 @@ public final class TLSConnection {
   // MARK: - Results of the handshake
 
   /// The protocol version as named by OpenSSL: `TLSv1.3` or `TLSv1.2`.
-  public var protocolVersion: String { String(cString: SSL_get_version(ssl)) }
+  package var protocolVersion: String { String(cString: SSL_get_version(ssl)) }
 
   /// The server name in the client's SNI, if any.
-  public var serverName: String? {
+  package var serverName: String? {
     SSL_get_servername(ssl, TLSEXT_NAMETYPE_host_name).map { String(cString: $0) }
   }
 
   /// Whether ALPN selected `h2`.
-  public var negotiatedHTTP2: Bool { negotiatedProtocol == "h2" }
+  package var negotiatedHTTP2: Bool { negotiatedProtocol == "h2" }
 
   /// The protocol selected by ALPN, if any.
-  public var negotiatedProtocol: String? {
+  package var negotiatedProtocol: String? {
     var name: UnsafePointer<UInt8>?
     var count: UInt32 = 0
     SSL_get0_alpn_selected(ssl, &name, &count)
@@ -267,7 +267,7 @@ public final class TLSConnection {
 
   /// The peer's certificate in DER, if it sent one. Once the handshake is done, the peer has proved possession of
   /// the key.
-  public var peerCertificate: [UInt8]? {
+  package var peerCertificate: [UInt8]? {
     guard let certificate = SSL_get1_peer_certificate(ssl) else { return nil }
     defer { X509_free(certificate) }
     let count = i2d_X509(certificate, nil)
@@ -279,7 +279,7 @@ public final class TLSConnection {
   }
 
   /// Whether the peer's certificate contains a host name or IP address among its subject alternative names.
-  public func peerCertificateContains(_ name: String) -> Bool {
+  package func peerCertificateContains(_ name: String) -> Bool {
     guard let certificate = SSL_get1_peer_certificate(ssl) else { return false }
     defer {
       X509_free(certificate)
@@ -291,7 +291,7 @@ public final class TLSConnection {
   }
 
   /// The first error in the peer's certificate chain; nil if there is none, or the peer sent no certificate.
-  public var peerCertificateFault: CertificateFault? {
+  package var peerCertificateFault: CertificateFault? {
     let code = SSL_get_verify_result(ssl)
     return code == Int(X509_V_OK) ? nil : CertificateFault(code: Int32(truncatingIfNeeded: code))
   }

@@ -1,14 +1,14 @@
 internal import COpenSSL
 
 /// A server certificate chain with its private key.
-public struct ServerIdentity: Sendable {
+package struct ServerIdentity: Sendable {
   /// The server's certificate followed by its issuers. At least one certificate.
-  public let chain: [X509Certificate]
+  package let chain: [X509Certificate]
   /// The first certificate's private key.
-  public let key: ES256PrivateKey
+  package let key: ES256PrivateKey
 
   /// Creates an identity.
-  public init(chain: [X509Certificate], key: ES256PrivateKey) {
+  package init(chain: [X509Certificate], key: ES256PrivateKey) {
     self.chain = chain
     self.key = key
   }
@@ -16,7 +16,7 @@ public struct ServerIdentity: Sendable {
 
 /// The configuration shared by the connections of one side: certificate, key, trusted authorities and options.
 /// Immutable.
-public final class TLSContext: Sendable {
+package final class TLSContext: Sendable {
   /// The ALPN protocol list with the name of HTTP/2.
   static let alpn: [UInt8] = [2, UInt8(ascii: "h"), UInt8(ascii: "2")]
 
@@ -35,7 +35,8 @@ public final class TLSContext: Sendable {
   ///   - clientAuthorities: the paths of PEM files with the CAs that may issue client certificates. Their names are
   ///     not sent, so that a client sends any certificate it has, and one of another CA is rejected with a TLS alert.
   /// - Throws: `TLSError` that names the file.
-  public init(serverCertificateChain certificateChain: String, privateKey: String, clientAuthorities: [String]) throws {
+  package init(serverCertificateChain certificateChain: String, privateKey: String, clientAuthorities: [String]) throws
+  {
     acceptsAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
     guard SSL_CTX_use_certificate_chain_file(pointer, certificateChain) == 1 else {
@@ -51,7 +52,7 @@ public final class TLSContext: Sendable {
   /// only in `TLSConnection.proceed(with:)`, `clientAuthorities` is not needed.
   ///
   /// - Throws: `TLSError` if certificate and key do not match, or a file cannot be read.
-  public init(server identity: ServerIdentity, clientAuthorities: [String] = []) throws {
+  package init(server identity: ServerIdentity, clientAuthorities: [String] = []) throws {
     acceptsAnyCertificate = false
     pointer = try Self.make(TLS_server_method())
     guard let leaf = identity.chain.first, let others = OPENSSL_sk_new_null() else {
@@ -109,7 +110,7 @@ public final class TLSContext: Sendable {
   ///   - acceptsAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
   ///     `peerCertificateContains` then report whether it is trusted. Send nothing confidential before that.
   /// - Throws: `TLSError` that names the file.
-  public init(
+  package init(
     clientTrusting authorities: [String], certificate: (chain: String, key: String)? = nil,
     acceptsAnyCertificate: Bool = false
   ) throws {

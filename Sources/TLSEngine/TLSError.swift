@@ -1,13 +1,13 @@
 internal import COpenSSL
 
 /// An OpenSSL failure: a description of the failed operation and OpenSSL's reasons.
-public struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The failed operation, followed by OpenSSL's reasons in parentheses, if there are any.
-  public let description: String
+  package let description: String
 
   /// Creates an error about `what` with the reasons in the calling thread's OpenSSL error queue, and clears the
   /// queue: remaining entries would be attributed to the next TLS call on this thread.
-  public init(_ what: String) {
+  package init(_ what: String) {
     let reasons = Self.drainQueue()
     description = reasons.isEmpty ? what : "\(what) (OpenSSL: \(reasons.joined(separator: "; ")))"
   }
@@ -31,19 +31,19 @@ public struct TLSError: Error, Equatable, Sendable, CustomStringConvertible {
 }
 
 /// TLS alerts (RFC 8446 section 6), and `no_renegotiation` of RFC 5246.
-public enum TLSAlert {
+package enum TLSAlert {
   /// The names of all alerts, such as `handshake_failure`, in the order of their codes.
-  public static let names = table.map(\.name)
+  package static let names = table.map(\.name)
 
   /// Returns the code of an alert; nil if no alert has this name.
-  public static func code(named name: String) -> UInt8? { table.first { $0.name == name }?.code }
+  package static func code(named name: String) -> UInt8? { table.first { $0.name == name }?.code }
 
   /// Returns the name of an alert; nil if no alert has this code.
-  public static func name(of code: UInt8) -> String? { table.first { $0.code == code }?.name }
+  package static func name(of code: UInt8) -> String? { table.first { $0.code == code }?.name }
 
   /// Returns an alert with any code as an unencrypted record, to be sent instead of a ServerHello. Its level is
   /// fatal, except for `close_notify` and `user_canceled`.
-  public static func record(code: UInt8) -> [UInt8] {
+  package static func record(code: UInt8) -> [UInt8] {
     let level: UInt8 = code == closeNotify || code == userCanceled ? 1 : 2
     // Content type alert, the record version of all TLS versions since 1.2, length.
     return [21, 3, 3, 0, 2, level, code]

@@ -2,19 +2,19 @@ internal import COpenSSL
 
 extension X509Certificate {
   /// The subject on one line, such as `CN=localhost,O=apns-mock` (RFC 2253), with special characters escaped.
-  public var subject: String { Self.line(X509_get_subject_name(pointer)) }
+  package var subject: String { Self.line(X509_get_subject_name(pointer)) }
 
   /// The issuer's name, in the same form as `subject`.
-  public var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
+  package var issuer: String { Self.line(X509_get_issuer_name(pointer)) }
 
   /// The subject's common name, if it has one.
-  public var commonName: String? { subjectText(NID_commonName) }
+  package var commonName: String? { subjectText(NID_commonName) }
 
   /// The issuer's organization, if its name has one.
-  public var issuerOrganization: String? { Self.text(NID_organizationName, in: X509_get_issuer_name(pointer)) }
+  package var issuerOrganization: String? { Self.text(NID_organizationName, in: X509_get_issuer_name(pointer)) }
 
   /// The host names and addresses in the subject alternative names; other kinds are omitted.
-  public var names: [CertificateName] {
+  package var names: [CertificateName] {
     guard let stack = X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil) else { return [] }
     let names = OpaquePointer(stack)
     defer { OPENSSL_sk_pop_free(names) { GENERAL_NAME_free($0?.assumingMemoryBound(to: GENERAL_NAME.self)) } }
@@ -77,7 +77,7 @@ extension X509Certificate {
   ///
   /// BoringSSL does not support these and rejects every chain with such a certificate ("unsupported name constraint
   /// type").
-  public var constrainsAddresses: Bool {
+  package var constrainsAddresses: Bool {
     withNameConstraints { constraints in
       [constraints.pointee.permittedSubtrees, constraints.pointee.excludedSubtrees].contains { subtrees in
         Self.addressIndices(subtrees).isEmpty == false
@@ -141,15 +141,15 @@ extension X509Certificate {
 /// A client that trusts the authority of a mock server trusts it for these names only, which limits the damage of a
 /// leaked key. Addresses are not constrained: BoringSSL rejects every chain with constraints on IP addresses
 /// ("unsupported name constraint type").
-public struct NameConstraints: Sendable, Equatable {
+package struct NameConstraints: Sendable, Equatable {
   /// The permitted domains; each includes its subdomains.
-  public private(set) var domains: [String] = []
+  package private(set) var domains: [String] = []
 
   /// Creates an instance without domains, which means no constraints.
-  public init() {}
+  package init() {}
 
   /// Permits a domain and its subdomains. Ignores addresses, which are always permitted.
-  public mutating func add(_ name: CertificateName) {
+  package mutating func add(_ name: CertificateName) {
     guard case .domain(let name) = name else { return }
     let domain = name.hasPrefix("*.") ? String(name.dropFirst(2)) : name
     if !domains.contains(domain) { domains.append(domain) }

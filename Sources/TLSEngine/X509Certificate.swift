@@ -3,15 +3,15 @@ internal import COpenSSL
 /// An X.509 certificate (RFC 5280), parsed from PEM or DER or issued by a `CertificateAuthority`.
 ///
 /// Thread-safe.
-public final class X509Certificate: Sendable {
+package final class X509Certificate: Sendable {
   // Reference counted and not changed after `init`; OpenSSL guards the values it caches on first use with its own
   // lock.
   nonisolated(unsafe) let pointer: OpaquePointer
 
   /// The beginning of the validity period, in milliseconds since 1970.
-  public let notBefore: Int64
+  package let notBefore: Int64
   /// The end of the validity period, in milliseconds since 1970.
-  public let notAfter: Int64
+  package let notAfter: Int64
 
   /// Takes ownership of `pointer`, which is freed even if this throws.
   ///
@@ -33,7 +33,7 @@ public final class X509Certificate: Sendable {
   /// Parses a certificate in DER, with nothing after it.
   ///
   /// - Throws: `TLSError` if the bytes are anything else.
-  public convenience init(der: [UInt8]) throws {
+  package convenience init(der: [UInt8]) throws {
     let pointer = der.withUnsafeBufferPointer { buffer -> OpaquePointer? in
       var position = buffer.baseAddress
       guard let pointer = d2i_X509(nil, &position, buffer.count) else { return nil }
@@ -50,7 +50,7 @@ public final class X509Certificate: Sendable {
   /// Parses the certificates of a PEM text in their order; the result is not empty.
   ///
   /// - Throws: `TLSError` that describes what the text contains instead.
-  public static func chain(pem: String) throws -> [X509Certificate] {
+  package static func chain(pem: String) throws -> [X509Certificate] {
     guard pem.contains("-----BEGIN CERTIFICATE-----") else {
       throw TLSError("this is \(PEMText.content(of: pem)), not a certificate in PEM (BEGIN CERTIFICATE)")
     }
@@ -70,7 +70,7 @@ public final class X509Certificate: Sendable {
   /// The certificate in PEM.
   ///
   /// - Throws: `TLSError` if OpenSSL cannot allocate memory.
-  public var pem: String {
+  package var pem: String {
     get throws {
       try MemoryBIO.writtenText { bio in
         guard PEM_write_bio_X509(bio, pointer) == 1 else { throw TLSError("cannot write a certificate") }
@@ -79,7 +79,7 @@ public final class X509Certificate: Sendable {
   }
 
   /// The SHA-256 digest of the certificate in DER, as 64 lower-case hexadecimal digits.
-  public var fingerprint: String {
+  package var fingerprint: String {
     var digest = [UInt8](repeating: 0, count: SHA256.count)
     // Fails only without memory; the fingerprint is then all zeros.
     X509_digest(pointer, EVP_sha256(), &digest, nil)
@@ -87,20 +87,20 @@ public final class X509Certificate: Sendable {
   }
 
   /// Whether `key` is the private half of the certificate's key.
-  public func matches(_ key: ES256PrivateKey) -> Bool {
+  package func matches(_ key: ES256PrivateKey) -> Bool {
     defer { ERR_clear_error() }
     return X509_check_private_key(pointer, key.key.pointer) == 1
   }
 
   /// Whether `authority` is the issuer and made the signature. Dates and constraints are not checked.
-  public func isIssued(by authority: X509Certificate) -> Bool {
+  package func isIssued(by authority: X509Certificate) -> Bool {
     defer { ERR_clear_error() }
     return X509_check_issued(authority.pointer, pointer) == X509_V_OK
       && X509_verify(pointer, X509_get0_pubkey(authority.pointer)) == 1
   }
 
   /// Whether it is a CA certificate.
-  public var isAuthority: Bool {
+  package var isAuthority: Bool {
     defer { ERR_clear_error() }
     return X509_check_ca(pointer) == 1
   }
@@ -108,7 +108,7 @@ public final class X509Certificate: Sendable {
   /// Whether this authority's name constraints permit a certificate for `name`.
   ///
   /// - Throws: `TLSError` if a certificate cannot contain `name`.
-  public func permits(_ name: CertificateName) throws -> Bool {
+  package func permits(_ name: CertificateName) throws -> Bool {
     guard let value = X509_get_ext_d2i(pointer, NID_name_constraints, nil, nil) else { return true }
     let constraints = value.assumingMemoryBound(to: NAME_CONSTRAINTS.self)
     defer {

@@ -1,5 +1,5 @@
 /// The checks of a push, in the order they are made: Protocol.md, section 8.2, rows 3 to 19.
-public enum Check: UInt8, CaseIterable, Comparable, Sendable {
+package enum Check: UInt8, CaseIterable, Comparable, Sendable {
   /// Rows 3 to 5: method, path and repeated headers.
   case method, path, duplicateHeaders
   /// Row 6: a credential is present, and a client certificate is a provider certificate.
@@ -22,7 +22,7 @@ public enum Check: UInt8, CaseIterable, Comparable, Sendable {
   case headerListSize
 
   /// Whether `one` is made before `other`.
-  public static func < (one: Check, other: Check) -> Bool { one.rawValue < other.rawValue }
+  package static func < (one: Check, other: Check) -> Bool { one.rawValue < other.rawValue }
 
   /// Creates the check with this name; nil if there is none.
   package init?(named name: String) {
@@ -33,7 +33,7 @@ public enum Check: UInt8, CaseIterable, Comparable, Sendable {
   private static let named = Dictionary(uniqueKeysWithValues: allCases.map { ($0.name, $0) })
 
   /// The name used in records, in snake_case.
-  public var name: String {
+  package var name: String {
     switch self {
     case .method: "method"
     case .path: "path"

@@ -1,14 +1,14 @@
 /// The authentication state of one connection: the credential it is bound to, its provider tokens, and how often
 /// they changed. Confined to the connection's event loop.
-public struct ConnectionAuthentication: Sendable {
+package struct ConnectionAuthentication: Sendable {
   /// The client certificate, if one was presented in the TLS handshake.
-  public var certificate: ProviderCertificate? {
+  package var certificate: ProviderCertificate? {
     didSet { defaultTopic = certificate?.defaultTopic.map { Array($0.utf8) } }
   }
 
   /// Whether a provider token passed all credential checks on this connection. The server then raises the stream
   /// limit with its second SETTINGS frame (Protocol.md, section 9.1).
-  public internal(set) var providerTokenAccepted = false
+  package internal(set) var providerTokenAccepted = false
 
   /// Whether a provider token on this connection was rejected with `ExpiredProviderToken`.
   var hasExpiredToken = false
@@ -22,14 +22,14 @@ public struct ConnectionAuthentication: Sendable {
 
   /// Rejects all pushes with 429 `TooManyProviderTokenUpdates` for the update interval that begins at `now`
   /// (milliseconds since 1970). Used by a fault.
-  public mutating func latchTokenUpdates(now: Int64) {
+  package mutating func latchTokenUpdates(now: Int64) {
     updates.latch(now: now)
   }
 
   /// Creates the state of a new connection.
   ///
   /// - Parameter certificate: the client certificate, if one was presented.
-  public init(certificate: ProviderCertificate? = nil) {
+  package init(certificate: ProviderCertificate? = nil) {
     self.init(certificate: certificate, known: ProviderTokenCache())
   }
 
@@ -46,22 +46,22 @@ public struct ConnectionAuthentication: Sendable {
 }
 
 /// The properties of a provider's client certificate (Protocol.md, section 4.1).
-public struct ProviderCertificate: Sendable, Equatable {
+package struct ProviderCertificate: Sendable, Equatable {
   /// `UID` of the subject: the bundle id, or the topic of an MDM or Wallet certificate.
-  public var subjectUID: String?
+  package var subjectUID: String?
   /// The topics in the extensions 1.2.840.113635.100.6.3.6, …6.3.3 and …6.3.4; empty without these extensions.
-  public var topics: [String]
+  package var topics: [String]
   /// Whether extension …6.3.1 is present: valid for the sandbox.
-  public var development: Bool
+  package var development: Bool
   /// Whether extension …6.3.2 is present: valid for production.
-  public var production: Bool
+  package var production: Bool
   /// `CN` of the subject.
-  public var commonName: String?
+  package var commonName: String?
   /// The SHA-256 digest of the certificate, in hexadecimal.
-  public var fingerprint: String
+  package var fingerprint: String
 
   /// Creates a certificate's properties.
-  public init(
+  package init(
     subjectUID: String?, topics: [String], development: Bool, production: Bool, commonName: String?, fingerprint: String
   ) {
     self.subjectUID = subjectUID
@@ -73,14 +73,14 @@ public struct ProviderCertificate: Sendable, Equatable {
   }
 
   /// The topics it may push to: its list, or else its subject's UID.
-  public var permittedTopics: [String] {
+  package var permittedTopics: [String] {
     if !topics.isEmpty { return topics }
     return subjectUID.map { [$0] } ?? []
   }
 
   /// The topic of a push without `apns-topic`: the only permitted topic (Protocol.md, section 4.2); nil if there
   /// are several.
-  public var defaultTopic: String? {
+  package var defaultTopic: String? {
     let permitted = permittedTopics
     return permitted.count == 1 ? permitted.first : nil
   }

@@ -1,8 +1,8 @@
 /// The parsed properties and the verification result of a provider token. Created at most once for each distinct
 /// JWT of a connection and shared by its records. Contains neither the JWT nor its signature.
-public final class ProviderToken: Sendable {
+package final class ProviderToken: Sendable {
   /// The result of the signature check.
-  public enum Signature: String, Sendable {
+  package enum Signature: String, Sendable {
     /// The signature verifies with the key named by `kid`.
     case valid
     /// The signature does not verify.
@@ -12,20 +12,20 @@ public final class ProviderToken: Sendable {
   }
 
   /// `kid`, truncated to 64 characters; nil if absent.
-  public let keyID: String?
+  package let keyID: String?
   /// `iss`, truncated to 64 characters; nil if absent.
-  public let teamID: String?
+  package let teamID: String?
   /// `iat` in milliseconds since 1970; nil if absent or not a time.
-  public let issuedAt: Int64?
+  package let issuedAt: Int64?
   /// `alg`, truncated to 64 characters; nil if absent.
-  public let algorithm: String?
+  package let algorithm: String?
   /// The result of the signature check.
-  public let signature: Signature
+  package let signature: Signature
   /// A hash of the JWT: equal for the same JWT on any connection, and different for others with high probability.
   /// Valid only within this process, and reveals nothing about the JWT.
-  public let identity: Int
+  package let identity: Int
   /// Why the token causes `InvalidProviderToken` regardless of time and connection, for people; nil if it does not.
-  public let problem: String?
+  package let problem: String?
 
   /// The key that verified the signature.
   let key: TrustedKey?
@@ -72,7 +72,7 @@ public final class ProviderToken: Sendable {
 }
 
 /// The accepted signature algorithms of provider tokens.
-public enum SigningAlgorithm: String, Sendable {
+package enum SigningAlgorithm: String, Sendable {
   /// ECDSA over P-256 with SHA-256, the documented algorithm (Protocol.md, section 3.1).
   case es256 = "ES256"
   /// The same key with SHA-512, and r and s padded to 66 bytes each, as signed by the PHP library pushok
@@ -82,31 +82,31 @@ public enum SigningAlgorithm: String, Sendable {
 
 /// A trusted provider key: its public half and its properties in Apple's developer portal (Protocol.md, section
 /// 3.3).
-public struct TrustedKey: Sendable {
+package struct TrustedKey: Sendable {
   /// The key id, which is the `kid` of provider tokens; ten characters at Apple.
-  public var keyID: String
+  package var keyID: String
   /// The team id, which is the `iss` of provider tokens; ten characters at Apple.
-  public var teamID: String
+  package var teamID: String
   /// The only environment the key is valid for; nil for both.
-  public var environment: PushEnvironment?
+  package var environment: PushEnvironment?
   /// The maximum number of topics of a topic-specific key (Protocol.md, section 3.3, documented).
-  public static let topicsLimit = 400
+  package static let topicsLimit = 400
 
   /// The topics of a topic-specific key; nil for a team key, which is valid for all topics.
-  public var topics: [String]?
+  package var topics: [String]?
   /// The key that a topic-specific key may share a connection with.
-  public var relatedKeyID: String?
+  package var relatedKeyID: String?
   /// Verifies a signature (raw r‖s or DER) of a message with this key. Called at most once per distinct provider
   /// token and connection, on any thread.
-  public var verifies: Verification
+  package var verifies: Verification
 
   /// Verifies a signature of a message; see `verifies`.
-  public typealias Verification =
+  package typealias Verification =
     @Sendable (_ algorithm: SigningAlgorithm, _ message: UnsafeRawBufferPointer, _ signature: UnsafeRawBufferPointer)
     -> Bool
 
   /// Creates a key.
-  public init(
+  package init(
     keyID: String, teamID: String, environment: PushEnvironment? = nil, topics: [String]? = nil,
     relatedKeyID: String? = nil, verifies: @escaping Verification
   ) {
@@ -121,17 +121,17 @@ public struct TrustedKey: Sendable {
 
 /// An immutable set of trusted keys. Each change creates a new ring with another `version`, which invalidates the
 /// verification results that connections have cached.
-public struct TrustedKeySet: Sendable {
+package struct TrustedKeySet: Sendable {
   /// The maximum number of trusted keys.
-  public static let limit = 1000
+  package static let limit = 1000
 
   /// A number that is unique among the rings of a server.
-  public let version: UInt64
+  package let version: UInt64
   /// The keys by key id.
-  public let keys: [String: TrustedKey]
+  package let keys: [String: TrustedKey]
 
   /// Creates a ring; of keys with equal ids the last one counts.
-  public init(version: UInt64, keys: [TrustedKey]) {
+  package init(version: UInt64, keys: [TrustedKey]) {
     self.version = version
     self.keys = Dictionary(keys.map { ($0.keyID, $0) }, uniquingKeysWith: { _, later in later })
   }

@@ -5,14 +5,14 @@ internal import Yams
 ///
 /// The files are YAML, which is easier to write, one per subject. Responses that are common to all operations of a
 /// kind are added here.
-public struct APIDescription: Sendable {
+package struct APIDescription: Sendable {
   /// The description as JSON on one line.
-  public let json: [UInt8]
+  package let json: [UInt8]
 
   /// Assembles the description.
   ///
   /// - Parameter version: The program's version.
-  public init(version: String) {
+  package init(version: String) {
     var document = Value.object([])
     for file in Self.files { document.merge(Value(yaml: file)) }
     document["info"]?["version"] = .scalar(.text(version))

@@ -1,8 +1,8 @@
 internal import Hummingbird
 internal import HummingbirdCore
 internal import Inbox
-public import Logging
-public import MockAPNS
+package import Logging
+package import MockAPNS
 internal import NIOCore
 internal import ServiceLifecycle
 
@@ -14,9 +14,9 @@ internal import ServiceLifecycle
 /// // GET http://\(admin.address)/api/v1/pushes …
 /// await admin.stop()
 /// ```
-public final class AdminServer: Sendable {
+package final class AdminServer: Sendable {
   /// The address of the listener, with the port actually bound.
-  public let address: Endpoint
+  package let address: Endpoint
 
   private let state: ServerState
   private let services: ServiceGroup
@@ -29,7 +29,7 @@ public final class AdminServer: Sendable {
   ///   - clientTimeout: The time limit for the head of a request, for its body, and for an idle connection. The
   ///     first request must arrive within ten seconds at most.
   /// - Throws: `ListenError` if the address cannot be bound.
-  public static func start(
+  package static func start(
     _ state: ServerState, at address: Endpoint, version: String, clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
@@ -71,7 +71,7 @@ public final class AdminServer: Sendable {
 
   /// Stops the server: ends waiting requests and event streams, accepts no new connections, lets active requests
   /// finish for up to `patience`, then closes everything.
-  public func stop(patience: Duration = .seconds(1)) async {
+  package func stop(patience: Duration = .seconds(1)) async {
     // No further pushes arrive.
     state.inbox.endWaiting()
     await services.triggerGracefulShutdown()

@@ -1,4 +1,4 @@
-public import APNSRules
+package import APNSRules
 
 /// Resolves the action of a rule that fired: one action of a choice, the next step of a sequence, a delay of a fixed
 /// length.
@@ -96,13 +96,13 @@ extension Action {
 }
 
 /// An error response with only a status and a body, the same for every push. Created once per rule.
-public struct PlainAnswer: Sendable {
+package struct PlainAnswer: Sendable {
   /// The HTTP status; never 200.
-  public let status: Int
+  package let status: Int
   /// The reason in the body; nil without one.
-  public let reason: Reason?
+  package let reason: Reason?
   /// The whole body.
-  public let body: [UInt8]
+  package let body: [UInt8]
 }
 
 extension Action {

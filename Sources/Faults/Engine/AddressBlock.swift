@@ -26,9 +26,9 @@ struct IPAddress: Sendable, Equatable {
 }
 
 /// A block of IP addresses in CIDR notation, for example `10.0.0.0/8`. A single address is a block with all bits.
-public struct AddressBlock: Sendable, Equatable {
+package struct AddressBlock: Sendable, Equatable {
   /// The block as written in the profile file.
-  public let text: String
+  package let text: String
   private let bytes: [UInt8]
   private let prefixLength: Int
 

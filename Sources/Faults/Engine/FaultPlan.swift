@@ -6,23 +6,23 @@ internal import HTTPMessage
 ///
 /// A decision depends only on the rules, the counters, the traffic, the given time and, for draws, the seed. Nothing
 /// is random.
-public final class FaultPlan: Sendable {
+package final class FaultPlan: Sendable {
   /// The active profile.
-  public let profile: Profile
+  package let profile: Profile
   /// The active ad-hoc rules, which were added separately from the profile, newest first.
-  public let adHoc: [Rule]
+  package let adHoc: [Rule]
   /// The seed of all draws.
-  public let seed: UInt64
+  package let seed: UInt64
   /// Whether magic device tokens are enabled.
-  public let magicTokens: Bool
+  package let magicTokens: Bool
   /// Whether fault injection is paused.
-  public let halted: Bool
+  package let halted: Bool
   /// The time at which the profile was activated, in monotonic nanoseconds.
-  public let activatedAt: Int64
+  package let activatedAt: Int64
   /// The times at which ad-hoc rules were activated, by rule name, in monotonic nanoseconds.
-  public let adHocActivatedAt: [String: Int64]
+  package let adHocActivatedAt: [String: Int64]
   /// The counters of all rules.
-  public let ruleCounters: RuleCounters
+  package let ruleCounters: RuleCounters
 
   /// All rules in evaluation order, grouped by injection point.
   private let rules: [PreparedRule]
@@ -36,7 +36,7 @@ public final class FaultPlan: Sendable {
   ///   - adHoc: newest first.
   ///   - activatedAt: monotonic nanoseconds; windows and ramps of the profile's rules start then.
   ///   - adHocActivatedAt: the same for ad-hoc rules, by name; a rule that is missing has the profile's time.
-  public init(
+  package init(
     profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, halted: Bool = false,
     activatedAt: Int64, adHocActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
   ) {
@@ -68,7 +68,7 @@ public final class FaultPlan: Sendable {
 
   /// Returns whether any fault can be injected at an injection point. For `request`, check `concerns` as well.
   @inline(__always)
-  public func isActive(at injectionPoint: InjectionPoint) -> Bool {
+  package func isActive(at injectionPoint: InjectionPoint) -> Bool {
     hasRules(at: injectionPoint) || injectionPoint == .request && magicTokens && !halted
   }
 
@@ -76,16 +76,16 @@ public final class FaultPlan: Sendable {
   /// rules, or the token is an enabled magic device token.
   ///
   /// - Parameter deviceToken: the bytes of the token, in either case.
-  public func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
+  package func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
     hasRules(at: .request) || areMagicTokensActive && deviceToken.map(MagicToken.isMarked) == true
   }
 
   /// Whether magic device tokens currently inject faults.
-  public var areMagicTokensActive: Bool { magicTokens && !halted }
+  package var areMagicTokensActive: Bool { magicTokens && !halted }
 
   /// Returns the next time at which the rules at `connection` must be evaluated again, because a window opens or the
   /// connection reaches an age or idle time that a rule names; nil for never. Times are in monotonic nanoseconds.
-  public func nextEvaluation(after now: Int64, for connection: Traffic.Connection) -> Int64? {
+  package func nextEvaluation(after now: Int64, for connection: Traffic.Connection) -> Int64? {
     rules(at: .connection).flatMap { rule -> [Int64] in
       var times = rule.condition.timesToBounds(of: connection).map { now.saturatingAdd($0) }
       if let opening = rule.rule.trigger.window?.nextOpening(after: now &- rule.activatedAt) {
@@ -101,7 +101,7 @@ public final class FaultPlan: Sendable {
   /// - Parameters:
   ///   - now: monotonic nanoseconds.
   ///   - excludingOutcomes: whether only additions are allowed, because an outcome was injected before.
-  public func decide(
+  package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false
   ) -> Decision {
     guard isActive(at: injectionPoint) else { return Decision() }
@@ -117,14 +117,14 @@ public final class FaultPlan: Sendable {
 
   /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
   /// nothing.
-  public func fire(_ left: CandidateRules) -> Injection? {
+  package func fire(_ left: CandidateRules) -> Injection? {
     guard let chance = left.chance else { return nil }
     let injection = Injection(rules[left.first].effect, chance)
     return ruleCounters.fire(injection) ? injection : nil
   }
 
   /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
-  public func fireConstantResponse(_ left: CandidateRules) -> (by: Injection, answer: PlainAnswer)? {
+  package func fireConstantResponse(_ left: CandidateRules) -> (by: Injection, answer: PlainAnswer)? {
     guard left.chance != nil, let answer = rules[left.first].effect.plainAnswer, let injection = fire(left) else {
       return nil
     }
@@ -132,7 +132,7 @@ public final class FaultPlan: Sendable {
   }
 
   /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
-  public func decide(
+  package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false,
     among left: CandidateRules?
   ) -> Decision {
@@ -170,7 +170,7 @@ public final class FaultPlan: Sendable {
   /// or `decide`.
   ///
   /// - Parameter attempt: the attempt number of the push, from 1; called only if a rule depends on it.
-  public func candidateRules(
+  package func candidateRules(
     at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: Int64,
     excludingOutcomes: Bool = false
   ) -> CandidateRules {

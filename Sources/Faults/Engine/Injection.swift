@@ -1,5 +1,5 @@
 /// A rule that fired, with the action to carry out.
-public struct Injection: Sendable, Equatable {
+package struct Injection: Sendable, Equatable {
   /// The effect of a rule. A class, because the inbox keeps injections: those from the quick evaluation of a rule
   /// share one instance.
   final class RuleEffect: Sendable, Equatable {
@@ -61,33 +61,33 @@ public struct Injection: Sendable, Equatable {
   }
 
   /// The profile that the rule belongs to; nil for ad-hoc rules and magic device tokens.
-  public var profile: String? { effect.profile }
+  package var profile: String? { effect.profile }
   /// The rule's name; for a magic device token, `magic-` and its code.
-  public var rule: String { effect.rule }
+  package var rule: String { effect.rule }
   /// The resolved action: never `choose` or `sequence`; delays have a fixed length within the profile's limits.
-  public var action: Action { effect.action }
+  package var action: Action { effect.action }
   /// The action that follows immediately: the GOAWAY after a 503 `Shutdown` of a magic device token.
-  public var followedBy: Action? { effect.followedBy }
+  package var followedBy: Action? { effect.followedBy }
   /// Whether evaluation continued with later rules.
-  public var continues: Bool { effect.continues }
+  package var continues: Bool { effect.continues }
   /// The number drawn, at least 0 and below `probability`; nil if nothing was drawn.
-  public var draw: Double? { chance.draw }
+  package var draw: Double? { chance.draw }
   /// The probability; nil for a rule without one.
-  public var probability: Double? { chance.probability }
+  package var probability: Double? { chance.probability }
   /// The ordinal of the draw: the attempt number, or 0.
-  public var ordinal: Int { chance.ordinal }
+  package var ordinal: Int { chance.ordinal }
   /// The key of the rule's counters, for `RuleCounters.release`.
   var slot: Int? { effect.slot }
 
   /// Returns the same injection with another action, for the pushes on a connection that is draining.
-  public func doing(_ action: Action) -> Injection {
+  package func doing(_ action: Action) -> Injection {
     Injection(
       profile: profile, rule: rule, action: action, continues: false, draw: draw, probability: probability,
       ordinal: ordinal)
   }
 
   /// Whether the injection holds the push, so that it counts towards `max_active` until `RuleCounters.release`.
-  public var holds: Bool { action.holds }
+  package var holds: Bool { action.holds }
 }
 
 extension Action {
@@ -101,25 +101,25 @@ extension Action {
 }
 
 /// The injections at one injection point.
-public struct Decision: Sendable, Equatable {
+package struct Decision: Sendable, Equatable {
   /// Changes that are applied to any outcome, in the order of the rules.
-  public var additions: [Injection] = []
+  package var additions: [Injection] = []
   /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what
   /// APNs would do.
-  public var outcome: Injection?
+  package var outcome: Injection?
 
   /// Creates a decision without additions.
   ///
   /// - Parameter outcome: the injection that replaces what APNs would do; nil for none.
-  public init(outcome: Injection? = nil) { self.outcome = outcome }
+  package init(outcome: Injection? = nil) { self.outcome = outcome }
 
   /// Whether the decision changes nothing.
-  public var isEmpty: Bool { additions.isEmpty && outcome == nil }
+  package var isEmpty: Bool { additions.isEmpty && outcome == nil }
 }
 
 /// The injections for one push, beginning with the one that decided the outcome, if any. A single injection, the
 /// usual case, needs no array.
-public struct Injections: Sendable, Equatable, RandomAccessCollection, ExpressibleByArrayLiteral {
+package struct Injections: Sendable, Equatable, RandomAccessCollection, ExpressibleByArrayLiteral {
   // Stored in parts, because the runtime copies an optional of the whole far more slowly.
   private var effect: Injection.RuleEffect?
   private var chance = Injection.Chance()
@@ -128,34 +128,34 @@ public struct Injections: Sendable, Equatable, RandomAccessCollection, Expressib
   private var one: Injection? { effect.map { Injection($0, chance) } }
 
   /// Creates a collection of one injection.
-  public init(_ injection: Injection) { begin(with: injection) }
+  package init(_ injection: Injection) { begin(with: injection) }
 
   /// Creates a collection with the injections in the given order.
-  public init(_ injections: some Sequence<Injection>) {
+  package init(_ injections: some Sequence<Injection>) {
     for injection in injections { append(injection) }
   }
 
   /// Creates a collection with the injections in the given order.
-  public init(arrayLiteral injections: Injection...) { self.init(injections) }
+  package init(arrayLiteral injections: Injection...) { self.init(injections) }
 
   /// 0.
-  public var startIndex: Int { 0 }
+  package var startIndex: Int { 0 }
   /// The number of injections.
-  public var endIndex: Int { effect == nil ? 0 : others.count + 1 }
+  package var endIndex: Int { effect == nil ? 0 : others.count + 1 }
 
   /// The injection at `position`, from 0.
-  public subscript(position: Int) -> Injection {
+  package subscript(position: Int) -> Injection {
     if position == 0, let one { return one }
     return others[position - 1]
   }
 
   /// Appends an injection.
-  public mutating func append(_ injection: Injection) {
+  package mutating func append(_ injection: Injection) {
     if effect == nil { begin(with: injection) } else { others.append(injection) }
   }
 
   /// Inserts the deciding injection at the front.
-  public mutating func prepend(_ injection: Injection) {
+  package mutating func prepend(_ injection: Injection) {
     if let one { others.insert(one, at: 0) }
     begin(with: injection)
   }

@@ -1,9 +1,9 @@
 internal import Notation
 
 /// A JSON pointer (RFC 6901), which identifies one value in a document.
-public struct JSONPointer: Sendable, Equatable {
+package struct JSONPointer: Sendable, Equatable {
   /// A value in a document.
-  public enum Value: Equatable, Sendable {
+  package enum Value: Equatable, Sendable {
     /// A string, unescaped.
     case string(String)
     /// A number as written.
@@ -18,11 +18,11 @@ public struct JSONPointer: Sendable, Equatable {
   private let tokens: [[UInt8]]
 
   /// The number of levels from the root of a document to the value.
-  public var depth: Int { tokens.count }
+  package var depth: Int { tokens.count }
 
   /// Parses a pointer; nil if `text` is not empty and has no leading slash, or contains a `~` that is neither `~0`
   /// nor `~1`.
-  public init?(_ text: String) {
+  package init?(_ text: String) {
     guard text.isEmpty || text.utf8.first == UInt8(ascii: "/") else { return nil }
     var tokens: [[UInt8]] = []
     for part in text.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).dropFirst() {
@@ -48,7 +48,7 @@ public struct JSONPointer: Sendable, Equatable {
   /// in most JSON parsers.
   ///
   /// - Parameter document: JSON validated with `JSONText.problem`. With other input, the result is unspecified.
-  public func value(in document: UnsafeRawBufferPointer) -> Value? {
+  package func value(in document: UnsafeRawBufferPointer) -> Value? {
     var scanner = JSONScanner(document)
     for token in tokens {
       guard scanner.enter(token) else { return nil }
@@ -59,7 +59,7 @@ public struct JSONPointer: Sendable, Equatable {
 
 extension JSONPointer {
   /// Returns JSON text with every escape sequence decoded, for text searches.
-  public static func unescaped(_ text: UnsafeRawBufferPointer) -> String { JSONScanner.unescaped(text[...]) }
+  package static func unescaped(_ text: UnsafeRawBufferPointer) -> String { JSONScanner.unescaped(text[...]) }
 }
 
 /// A scanner for valid JSON that descends one level for each token of a pointer. It keeps only a position, and each

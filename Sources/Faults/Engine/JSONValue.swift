@@ -1,8 +1,8 @@
-public import Notation
+package import Notation
 
 /// A JSON value. Arrays and objects are parsed only when their contents are accessed, so that deep nesting costs
 /// nothing.
-public enum JSONValue: Equatable, Sendable {
+package enum JSONValue: Equatable, Sendable {
   /// `null`.
   case null
   /// `true` or `false`.
@@ -19,7 +19,7 @@ public enum JSONValue: Equatable, Sendable {
   /// Parses a value.
   ///
   /// - Parameter json: one value, validated with `JSONText.problem`.
-  public init(_ json: ArraySlice<UInt8>) {
+  package init(_ json: ArraySlice<UInt8>) {
     let json = json.drop { $0 <= UInt8(ascii: " ") }
     switch json.withUnsafeBytes({ JSONPointer("")?.value(in: $0) }) {
     case .string(let text): self = .text(text)
@@ -33,7 +33,7 @@ public enum JSONValue: Equatable, Sendable {
   }
 
   /// Creates a value from the result of a JSON pointer.
-  public init(_ value: JSONPointer.Value) {
+  package init(_ value: JSONPointer.Value) {
     switch value {
     case .string(let text): self = .text(text)
     case .number(let text): self = .number(text)
@@ -47,7 +47,7 @@ public enum JSONValue: Equatable, Sendable {
   }
 
   /// Writes the value to `writer`.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     switch self {
     case .null: writer.null()
     case .flag(let flag): writer.bool(flag)
@@ -59,16 +59,16 @@ public enum JSONValue: Equatable, Sendable {
 }
 
 /// An unparsed JSON array or object.
-public struct JSONStructure: Equatable, Sendable {
+package struct JSONStructure: Equatable, Sendable {
   fileprivate let json: ArraySlice<UInt8>
 
   fileprivate init(_ json: ArraySlice<UInt8>) { self.json = json }
 
   /// The elements of an array.
-  public var elements: [JSONValue] { parts.map(JSONValue.init) }
+  package var elements: [JSONValue] { parts.map(JSONValue.init) }
 
   /// The members of an object in order, including duplicates.
-  public var entries: [(name: String, value: JSONValue)] {
+  package var entries: [(name: String, value: JSONValue)] {
     var entries: [(name: String, value: JSONValue)] = []
     var parts = parts.makeIterator()
     while let name = parts.next(), let value = parts.next() {
@@ -78,7 +78,7 @@ public struct JSONStructure: Equatable, Sendable {
   }
 
   /// The members of an object; of duplicate names, the last one.
-  public var members: [String: JSONValue] {
+  package var members: [String: JSONValue] {
     entries.reduce(into: [:]) { $0[$1.name] = $1.value }
   }
 

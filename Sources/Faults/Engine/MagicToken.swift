@@ -4,9 +4,9 @@ internal import Notation
 
 /// A device token that selects the outcome of pushes to it. Of its 64 hexadecimal digits, the first 16 are a marker,
 /// the next four a code and the next four an argument; the remaining 40 are free.
-public struct MagicToken: Sendable, Equatable {
+package struct MagicToken: Sendable, Equatable {
   /// An outcome; the raw value is the code's digits.
-  public enum Code: String, CaseIterable, Sendable {
+  package enum Code: String, CaseIterable, Sendable {
     case badDeviceToken = "4000"
     case deviceTokenNotForTopic = "4001"
     case topicDisallowed = "4002"
@@ -31,22 +31,22 @@ public struct MagicToken: Sendable, Equatable {
   }
 
   /// The first 16 digits of every magic device token.
-  public static let marker = "feedfacefeedface"
+  package static let marker = "feedfacefeedface"
 
   /// The outcome.
-  public let code: Code
+  package let code: Code
   /// The number of hours, attempts or tenths of a second, from 0 to 9999; ignored by other codes.
-  public let argument: Int
+  package let argument: Int
 
   /// Returns a token for an outcome.
   ///
   /// - Parameter argument: clamped to 0...9999.
-  public static func make(code: Code, argument: Int = 0) -> MagicToken {
+  package static func make(code: Code, argument: Int = 0) -> MagicToken {
     MagicToken(code: code, argument: min(max(argument, 0), 9999))
   }
 
   /// One token of each kind, with an example argument where the code has one, in the order of the documentation.
-  public static var list: [MagicToken] {
+  package static var list: [MagicToken] {
     Code.allCases.map { make(code: $0, argument: $0.exampleArgument) }
   }
 
@@ -56,7 +56,7 @@ public struct MagicToken: Sendable, Equatable {
   }
 
   /// Parses a device token, in either case; nil if it is not a magic device token.
-  public init?(_ deviceToken: String) {
+  package init?(_ deviceToken: String) {
     let digits = Array(deviceToken.utf8)
     guard digits.count == 64, digits.withUnsafeBytes(Self.isMarked),
       let code = Code(rawValue: Self.text(digits[16..<20])),
@@ -69,7 +69,7 @@ public struct MagicToken: Sendable, Equatable {
   private static func text(_ digits: ArraySlice<UInt8>) -> String { String(decoding: digits, as: UTF8.self) }
 
   /// Returns whether the bytes of a device token, in either case, begin with the marker.
-  public static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
+  package static func isMarked(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
     guard deviceToken.count >= 16 else { return false }
     // Compares two words, because every push is checked.
     let (first, second) = markerWords
@@ -79,17 +79,17 @@ public struct MagicToken: Sendable, Equatable {
   private static let markerWords = Array(marker.utf8).withUnsafeBytes { ($0.word(at: 0), $0.word(at: 8)) }
 
   /// The device token, with zeros as its free digits.
-  public var text: String {
+  package var text: String {
     let digits = String(argument)
     return Self.marker + code.rawValue + String(repeating: "0", count: 4 - digits.utf8.count) + digits
       + String(repeating: "0", count: 40)
   }
 
   /// The name of the rule in records.
-  public var rule: String { "magic-\(code.rawValue)" }
+  package var rule: String { "magic-\(code.rawValue)" }
 
   /// A description of the outcome for users.
-  public var outcome: String {
+  package var outcome: String {
     switch code {
     case .unregistered: "410 Unregistered, timestamp \(argument) h before now"
     case .shutdown: "503 Shutdown, then GOAWAY"

@@ -1,16 +1,16 @@
-public import APNSRules
+package import APNSRules
 internal import Synchronization
 
 extension Traffic {
   /// The facts about a push that the quick evaluation uses, which does not examine its fields.
-  public struct PushSummary: Sendable {
+  package struct PushSummary: Sendable {
     /// The key that identifies the push by its content.
-    public let key: PushKey
+    package let key: PushKey
     /// Whether APNs would accept the push.
-    public let isAccepted: Bool
+    package let isAccepted: Bool
 
     /// Creates a summary of a push.
-    public init(key: PushKey, isAccepted: Bool) {
+    package init(key: PushKey, isAccepted: Bool) {
       self.key = key
       self.isAccepted = isAccepted
     }
@@ -118,7 +118,7 @@ extension Trigger.Key {
 
 /// The rules at an injection point that remain after the quick evaluation skipped those before them. It holds no
 /// references, because it is created for every push.
-public struct CandidateRules: Sendable {
+package struct CandidateRules: Sendable {
   /// The index of the first remaining rule in the plan.
   var first = 0
   /// The number of remaining rules.
@@ -127,5 +127,5 @@ public struct CandidateRules: Sendable {
   var chance: Injection.Chance?
 
   /// Whether no rule does anything.
-  public var isEmpty: Bool { count == 0 }
+  package var isEmpty: Bool { count == 0 }
 }

@@ -1,7 +1,7 @@
 internal import NIOConcurrencyHelpers
 
 /// The counters of all rules. Thread-safe: one lock, acquired once per decision.
-public final class RuleCounters: Sendable {
+package final class RuleCounters: Sendable {
   fileprivate struct State: Sendable {
     var ruleCounters: [Int: RuleCounter] = [:]
     /// The keys of the active rules' counters; `order` has them in the order of the plan, ad-hoc rules first.
@@ -27,7 +27,7 @@ public final class RuleCounters: Sendable {
   private let state = NIOLockedValueBox(State())
 
   /// Creates counters at zero.
-  public init() {}
+  package init() {}
 
   // MARK: - Active rules
 
@@ -60,7 +60,7 @@ public final class RuleCounters: Sendable {
   }
 
   /// Resets all counters except those of the pushes currently held.
-  public func reset() {
+  package func reset() {
     state.withLockedValue { state in
       for slot in state.order { state.ruleCounters[slot]?.reset() }
       state.magic = BoundedTable()
@@ -69,7 +69,7 @@ public final class RuleCounters: Sendable {
   }
 
   /// Releases a push that an injection held. Call this once for each injection with `holds`.
-  public func release(_ injection: Injection) {
+  package func release(_ injection: Injection) {
     guard injection.holds else { return }
     state.withLockedValue { state in
       state.held = max(0, state.held - 1)
@@ -79,7 +79,7 @@ public final class RuleCounters: Sendable {
   }
 
   /// The number of pushes currently held.
-  public var held: Int { state.withLockedValue { $0.held } }
+  package var held: Int { state.withLockedValue { $0.held } }
 
   // MARK: - Deciding
 
@@ -126,7 +126,7 @@ public final class RuleCounters: Sendable {
 
   /// Returns what happened to a rule's traffic; nil if no such rule is active. Ad-hoc rules take precedence over
   /// those of the profile. The rules of magic device tokens, such as `magic-4100`, are always found.
-  public func explain(_ rule: String) -> RuleExplanation? {
+  package func explain(_ rule: String) -> RuleExplanation? {
     if let code = MagicToken.Code.allCases.first(where: { MagicToken.make(code: $0).rule == rule }) {
       let count = state.withLockedValue { $0.magicTallies[code] } ?? RuleCounter.Count()
       return RuleExplanation(Rule(code), profile: nil, count: count, active: 0)
@@ -135,7 +135,7 @@ public final class RuleCounters: Sendable {
   }
 
   /// What happened to the traffic of each rule, ad-hoc rules first, each kind in evaluation order.
-  public var explanations: [RuleExplanation] { explanations { _ in true } }
+  package var explanations: [RuleExplanation] { explanations { _ in true } }
 
   private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {
     // Copy only the counts out of the lock: copying a whole `RuleCounter` would make the next decision copy its tables.
@@ -149,7 +149,7 @@ public final class RuleCounters: Sendable {
 
   /// The number of injections per rule and action since the server started, unaffected by resets and profile
   /// changes. The first 200 combinations are counted separately, all others under the name `other`.
-  public var injections: [(rule: String, action: Action.Name, count: Int)] {
+  package var injections: [(rule: String, action: Action.Name, count: Int)] {
     state.withLockedValue { $0.injections.all }
       .map { (rule: $0.key.rule, action: $0.key.action, count: $0.count) }
       .sorted { ($0.rule, $0.action.rawValue) < ($1.rule, $1.action.rawValue) }

@@ -1,67 +1,67 @@
 internal import APNSRules
-public import Notation
+package import Notation
 
 /// What happened to the traffic that a rule was evaluated for: why it fired, or why it did not.
-public struct RuleExplanation: Sendable, Equatable {
+package struct RuleExplanation: Sendable, Equatable {
   /// A value that failed a test.
-  public struct Seen: Sendable, Equatable {
+  package struct Seen: Sendable, Equatable {
     /// The value, truncated; device tokens are abbreviated. Nil for an absent value.
-    public let value: String?
+    package let value: String?
     /// The number of occurrences.
-    public let count: Int
+    package let count: Int
     /// How the value differs from the required one, if only by case or white space; otherwise nil.
-    public let hint: String?
+    package let hint: String?
   }
 
   /// The results of one test of the condition.
-  public struct Test: Sendable, Equatable {
+  package struct Test: Sendable, Equatable {
     /// The subject, in the terms of a profile file.
-    public let name: String
+    package let name: String
     /// The required value, in words.
-    public let wanted: String
+    package let wanted: String
     /// The number of times all earlier tests held, so that this one was evaluated.
-    public let reached: Int
+    package let reached: Int
     /// The number of times the test held.
-    public let matched: Int
+    package let matched: Int
     /// The values that failed the test, the most frequent first. At most 32; others are counted in `others`.
-    public let seen: [Seen]
+    package let seen: [Seen]
     /// The number of failing values that are not in `seen`.
-    public let others: Int
+    package let others: Int
   }
 
   /// A part of the trigger that prevented the rule from firing.
-  public struct Stop: Sendable, Equatable {
+  package struct Stop: Sendable, Equatable {
     /// The part, in the terms of a profile file.
-    public let part: String
+    package let part: String
     /// The number of times it prevented firing.
-    public let count: Int
+    package let count: Int
   }
 
   /// The rule's name.
-  public let rule: String
+  package let rule: String
   /// The profile that the rule belongs to; nil for an ad-hoc rule.
-  public let profile: String?
+  package let profile: String?
   /// The rule's injection point.
-  public let injectionPoint: InjectionPoint
+  package let injectionPoint: InjectionPoint
   /// The number of evaluations. Traffic that an earlier rule ended is not included.
-  public let evaluations: Int
+  package let evaluations: Int
   /// The number of times the rule fired.
-  public let fired: Int
+  package let fired: Int
   /// The number of pushes that the rule did not apply to because APNs rejects them.
-  public let refused: Int
+  package let refused: Int
   /// The tests of the condition, in evaluation order.
-  public let tests: [Test]
+  package let tests: [Test]
   /// The number of times all tests held.
-  public let passedTests: Int
+  package let passedTests: Int
   /// The number of times an exception held; nil without exceptions.
-  public let excepted: Int?
+  package let excepted: Int?
   /// The parts of the trigger that prevented firing after the condition held, in evaluation order.
-  public let stops: [Stop]
+  package let stops: [Stop]
   /// The number of pushes that the rule currently holds.
-  public let active: Int
+  package let active: Int
 
   /// The number of times the condition held, so that the trigger was evaluated.
-  public var triggered: Int { passedTests - (excepted ?? 0) }
+  package var triggered: Int { passedTests - (excepted ?? 0) }
 
   init(_ rule: Rule, profile: String?, count: RuleCounter.Count, active: Int) {
     self.rule = rule.name
@@ -91,7 +91,7 @@ public struct RuleExplanation: Sendable, Equatable {
   // MARK: - Text
 
   /// The explanation in a few lines for users.
-  public var text: String {
+  package var text: String {
     var rows: [(name: String, text: String)] = []
     if refused > 0 {
       rows.append(
@@ -130,7 +130,7 @@ public struct RuleExplanation: Sendable, Equatable {
   // MARK: - JSON
 
   /// Writes the explanation to `writer` as a JSON object.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("rule", rule)
       writer.member("profile", profile)
@@ -194,9 +194,9 @@ extension RuleExplanation.Test {
 }
 
 /// The result of evaluating a rule without counting: why it may fire, or why it does not.
-public struct RuleEvaluationResult: Sendable, Equatable {
+package struct RuleEvaluationResult: Sendable, Equatable {
   /// The outcome of the evaluation.
-  public enum Result: Sendable, Equatable {
+  package enum Result: Sendable, Equatable {
     /// The rule was activated later.
     case notYet
     /// APNs rejects the push, and the rule applies only to accepted pushes.
@@ -214,13 +214,13 @@ public struct RuleEvaluationResult: Sendable, Equatable {
   }
 
   /// The rule's name.
-  public let rule: String
+  package let rule: String
   /// The profile that the rule belongs to; nil for an ad-hoc rule.
-  public let profile: String?
+  package let profile: String?
   /// The rule's injection point.
-  public let injectionPoint: InjectionPoint
+  package let injectionPoint: InjectionPoint
   /// The outcome of the evaluation.
-  public let result: Result
+  package let result: Result
 }
 
 extension FaultPlan {
@@ -228,7 +228,7 @@ extension FaultPlan {
   /// limits are not checked.
   ///
   /// - Parameter now: the time of the traffic, in monotonic nanoseconds.
-  public func walk(_ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64) -> [RuleEvaluationResult] {
+  package func walk(_ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64) -> [RuleEvaluationResult] {
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     return rules(at: injectionPoint).map { rule in
       let result =

@@ -1,7 +1,7 @@
 internal import APNSRules
 internal import Foundation
 internal import HTTPMessage
-public import Notation
+package import Notation
 
 /// A simulation of a profile with generated pushes and without a network, which shows what its probabilities and
 /// counts amount to.
@@ -9,28 +9,28 @@ public import Notation
 /// The pushes are valid and all different. They are distributed over several device tokens and connections and sent
 /// at a steady rate on a simulated clock. The simulated provider never retries, reopens a connection that ended, and
 /// creates a new provider token after `ExpiredProviderToken`.
-public struct Simulation: Sendable {
+package struct Simulation: Sendable {
   /// The pushes to send.
-  public struct Traffic: Sendable {
+  package struct Traffic: Sendable {
     /// The number of pushes; a negative number means 0.
-    public var pushes = 10_000
+    package var pushes = 10_000
     /// The number of device tokens, at least 1.
-    public var devices = 1000
+    package var devices = 1000
     /// The number of connections, at least 1.
-    public var connections = 10
+    package var connections = 10
     /// Pushes per second, above 0.
-    public var rate = 100.0
+    package var rate = 100.0
     /// `apns-topic`.
-    public var topic = "com.example.app"
+    package var topic = "com.example.app"
     /// `apns-push-type`.
-    public var pushType = "alert"
+    package var pushType = "alert"
     /// `apns-priority`.
-    public var priority = "10"
+    package var priority = "10"
     /// Members of the payload, to which a number is added that makes each push different: `"aps":{"alert":"Hello"}`.
-    public var payloadMembers = #""aps":{"alert":"Hello"}"#
+    package var payloadMembers = #""aps":{"alert":"Hello"}"#
 
     /// Creates traffic of ten thousand alerts to a thousand devices in a hundred seconds.
-    public init() {}
+    package init() {}
   }
 
   private let profile: Profile
@@ -38,14 +38,14 @@ public struct Simulation: Sendable {
   private let traffic: Traffic
 
   /// Creates a simulation.
-  public init(profile: Profile, seed: UInt64, traffic: Traffic = Traffic()) {
+  package init(profile: Profile, seed: UInt64, traffic: Traffic = Traffic()) {
     self.profile = profile
     self.seed = seed
     self.traffic = traffic
   }
 
   /// Sends all pushes. The same seed, profile and traffic give the same result.
-  public func run() -> SimulationResult {
+  package func run() -> SimulationResult {
     var run = SimulationRun(profile: profile, seed: seed, traffic: traffic)
     for number in 0..<max(traffic.pushes, 0) { run.send(number) }
     return run.result
@@ -236,37 +236,37 @@ extension Action {
 }
 
 /// The result of a simulation.
-public struct SimulationResult: Sendable, Equatable {
+package struct SimulationResult: Sendable, Equatable {
   /// A count with a name.
-  public struct Count: Sendable, Equatable {
+  package struct Count: Sendable, Equatable {
     /// The name of what is counted.
-    public let name: String
+    package let name: String
     /// The number of occurrences.
-    public let count: Int
+    package let count: Int
   }
 
   /// The profile's name.
-  public let profile: String
+  package let profile: String
   /// The seed of all draws.
-  public let seed: UInt64
+  package let seed: UInt64
   /// The number of pushes sent.
-  public let pushes: Int
+  package let pushes: Int
   /// The outcomes of the pushes, the most frequent first: status and reason of the response, or the name of the
   /// action that prevented one. The counts add up to `pushes`.
-  public let outcomes: [Count]
+  package let outcomes: [Count]
   /// The actions added to outcomes or connections, the most frequent first.
-  public let additions: [Count]
+  package let additions: [Count]
   /// The actions that ended connections between pushes, the most frequent first.
-  public let connectionEnds: [Count]
+  package let connectionEnds: [Count]
   /// The number of times each rule fired, in evaluation order.
-  public let rules: [Count]
+  package let rules: [Count]
 
   static func sorted(_ counts: [String: Int]) -> [Count] {
     counts.map { Count(name: $0.key, count: $0.value) }.sorted { ($1.count, $0.name) < ($0.count, $1.name) }
   }
 
   /// The result as a table for users.
-  public var text: String {
+  package var text: String {
     let parts = [
       ("outcomes", outcomes), ("added", additions), ("connections ended", connectionEnds), ("rules fired", rules),
     ]
@@ -292,12 +292,12 @@ public struct SimulationResult: Sendable, Equatable {
   }
 
   /// Writes the result to `writer` as a JSON object.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     write(to: &writer) { _ in }
   }
 
   /// Writes the result to `writer` as a JSON object, with additional members at its end.
-  public func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
+  package func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
     writer.object { writer in
       writer.member("profile", profile)
       writer.member("seed", seed)

@@ -1,7 +1,7 @@
 package import APNSRules
 
 /// The action of a rule: `do` in a profile file. A description only; the server carries it out.
-public indirect enum Action: Sendable, Equatable {
+package indirect enum Action: Sendable, Equatable {
   /// Responds with another status or body than APNs would.
   case respond(Answer)
   /// Delays the response.
@@ -58,25 +58,25 @@ public indirect enum Action: Sendable, Equatable {
   case sequence(key: Trigger.Key, steps: [Action], onEnd: SequenceEnd)
 
   /// A response to inject.
-  public struct Answer: Sendable, Equatable {
+  package struct Answer: Sendable, Equatable {
     /// HTTP status.
-    public var status: Int
+    package var status: Int
     /// The reason in the body; nil for no body.
-    public var reason: String? { didSet { knownReason = reason.flatMap(Reason.init(text:)) } }
+    package var reason: String? { didSet { knownReason = reason.flatMap(Reason.init(text:)) } }
     /// The reason as an APNs reason, or nil if APNs does not have it. Looked up once instead of for each push.
     package private(set) var knownReason: Reason?
     /// The `timestamp` of a 410 response.
-    public var timestamp: Timestamp
+    package var timestamp: Timestamp
     /// Additional header fields.
-    public var headers: [Field]
+    package var headers: [Field]
     /// The whole body in UTF-8, in place of a reason. All responses share its storage.
-    public var body: [UInt8]?
+    package var body: [UInt8]?
     /// With 429 `TooManyProviderTokenUpdates`: whether the connection repeats the response until the update interval
     /// has passed, as APNs does.
-    public var repeatsUntilUpdateInterval: Bool
+    package var repeatsUntilUpdateInterval: Bool
 
     /// Creates a response; the default `timestamp` is the current time.
-    public init(
+    package init(
       status: Int, reason: String?, timestamp: Timestamp = .relative(.zero), headers: [Field] = [], body: String? = nil,
       repeatsUntilUpdateInterval: Bool = false
     ) {
@@ -91,21 +91,21 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// A header field.
-  public struct Field: Sendable, Equatable {
+  package struct Field: Sendable, Equatable {
     /// The name in lower case.
-    public var name: String
+    package var name: String
     /// The value, sent unchanged.
-    public var value: String
+    package var value: String
 
     /// Creates a header field.
-    public init(name: String, value: String) {
+    package init(name: String, value: String) {
       self.name = name
       self.value = value
     }
   }
 
   /// A time according to the settable clock.
-  public enum Timestamp: Sendable, Equatable {
+  package enum Timestamp: Sendable, Equatable {
     /// An offset from the arrival of the push; negative for the past.
     case relative(Duration)
     /// Milliseconds since 1970.
@@ -113,7 +113,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// The distribution of a delay.
-  public enum Delay: Sendable, Equatable {
+  package enum Delay: Sendable, Equatable {
     /// A constant delay.
     case fixed(Duration)
     /// A uniform distribution.
@@ -123,7 +123,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// What happens when a hold is over.
-  public enum Ending: String, CaseIterable, Sendable {
+  package enum Ending: String, CaseIterable, Sendable {
     /// Nothing; the stream stays open without a response.
     case nothing
     /// RST_STREAM is sent.
@@ -135,7 +135,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// The last stream that a GOAWAY frame names.
-  public enum LastStream: String, CaseIterable, Sendable {
+  package enum LastStream: String, CaseIterable, Sendable {
     /// The stream before the push that triggers the fault; that push is then neither accepted nor answered.
     case beforeThis = "before_this"
     /// The stream of the push that triggers the fault; that push is answered.
@@ -145,20 +145,20 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// A GOAWAY frame to send.
-  public struct GoAwayParameters: Sendable, Equatable {
+  package struct GoAwayParameters: Sendable, Equatable {
     /// Error code of RFC 9113, section 7.
-    public var code: UInt32
+    package var code: UInt32
     /// The last stream that the frame names.
-    public var lastStream: LastStream
+    package var lastStream: LastStream
     /// The debug data exactly as sent, JSON or text.
-    public var debugData: String
+    package var debugData: String
     /// Whether a GOAWAY with last stream 2³¹−1 is sent first, then one with the actual last stream.
-    public var twice: Bool
+    package var twice: Bool
     /// The time from the frame to the close of the connection; nil leaves the connection open.
-    public var closeAfter: Duration?
+    package var closeAfter: Duration?
 
     /// Creates a GOAWAY with the defaults of a planned shutdown, except that the triggering push is not answered.
-    public init(
+    package init(
       code: UInt32 = 0, lastStream: LastStream = .beforeThis, debugData: String = "", twice: Bool = false,
       closeAfter: Duration? = .seconds(1)
     ) {
@@ -171,24 +171,24 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// SETTINGS to send. A nil parameter is left out of the frame.
-  public struct SettingsParameters: Sendable, Equatable {
+  package struct SettingsParameters: Sendable, Equatable {
     /// SETTINGS_MAX_CONCURRENT_STREAMS.
-    public var maxConcurrentStreams: UInt32?
+    package var maxConcurrentStreams: UInt32?
     /// SETTINGS_INITIAL_WINDOW_SIZE, in bytes.
-    public var initialWindowSize: UInt32?
+    package var initialWindowSize: UInt32?
     /// SETTINGS_MAX_HEADER_LIST_SIZE, in bytes.
-    public var maxHeaderListSize: UInt32?
+    package var maxHeaderListSize: UInt32?
     /// The delay before the frame is sent, counted from the injection point; at `settings`, from the first SETTINGS
     /// frame.
-    public var after: Duration
+    package var after: Duration
     /// How long the first SETTINGS frame of the connection is held back; only at `settings`. Nothing is sent before
     /// it.
-    public var delay: Duration
+    package var delay: Duration
     /// Whether the client's own SETTINGS are acknowledged from then on.
-    public var acknowledgesClient: Bool
+    package var acknowledgesClient: Bool
 
     /// Creates an order that by default changes nothing.
-    public init(
+    package init(
       maxConcurrentStreams: UInt32? = nil, initialWindowSize: UInt32? = nil, maxHeaderListSize: UInt32? = nil,
       after: Duration = .zero, delay: Duration = .zero, acknowledgesClient: Bool = true
     ) {
@@ -202,7 +202,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// The defect of a certificate that the server presents.
-  public enum CertificateDefect: String, CaseIterable, Sendable {
+  package enum CertificateDefect: String, CaseIterable, Sendable {
     /// Its validity period has ended.
     case expired
     /// It is for another host name.
@@ -212,7 +212,7 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// A change to `apns-id` in a response.
-  public enum IDChange: String, CaseIterable, Sendable {
+  package enum IDChange: String, CaseIterable, Sendable {
     /// All letters in upper case.
     case upperCase = "upper_case"
     /// All letters in lower case.
@@ -220,21 +220,21 @@ public indirect enum Action: Sendable, Equatable {
   }
 
   /// One alternative of `choose`.
-  public struct Choice: Sendable, Equatable {
+  package struct Choice: Sendable, Equatable {
     /// The relative weight; above 0.
-    public var weight: Double
+    package var weight: Double
     /// The action if this alternative is chosen.
-    public var action: Action
+    package var action: Action
 
     /// Creates an alternative.
-    public init(weight: Double, action: Action) {
+    package init(weight: Double, action: Action) {
       self.weight = weight
       self.action = action
     }
   }
 
   /// What follows the last step of a sequence.
-  public enum SequenceEnd: String, CaseIterable, Sendable {
+  package enum SequenceEnd: String, CaseIterable, Sendable {
     /// The last step is repeated.
     case stay
     /// The sequence starts again with the first step.
@@ -247,7 +247,7 @@ public indirect enum Action: Sendable, Equatable {
 /// The name of each action, its injection points, and whether rule evaluation continues after it.
 extension Action {
   /// The name of an action in a profile file, in the order of the documentation.
-  public enum Name: String, CaseIterable, Sendable {
+  package enum Name: String, CaseIterable, Sendable {
     case respond, delay, hang
     case resetStream = "reset_stream"
     case resetConnection = "reset_connection"
@@ -268,7 +268,7 @@ extension Action {
 
     /// The injection points at which the action is allowed. `choose` and `sequence` are allowed where all of their
     /// parts are.
-    public var injectionPoints: Set<InjectionPoint> {
+    package var injectionPoints: Set<InjectionPoint> {
       switch self {
       case .respond, .pass: [.request]
       case .delay, .hang, .resetStream: [.request, .response]
@@ -289,7 +289,7 @@ extension Action {
 
     /// Whether evaluation continues with the next rule after this action, unless the rule's `then` overrides it; nil
     /// for `choose` and `sequence`, where it depends on the chosen action.
-    public var continues: Bool? {
+    package var continues: Bool? {
       switch self {
       case .delay, .dribble, .splitBody, .truncateBody, .garbleBody, .dropHeader, .emptyErrorBody, .changeID,
         .starveWindow, .settings, .ignorePings, .certificate:
@@ -301,7 +301,7 @@ extension Action {
   }
 
   /// The action's name.
-  public var name: Name {
+  package var name: Name {
     switch self {
     case .respond: .respond
     case .delay: .delay

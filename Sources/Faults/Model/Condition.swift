@@ -1,9 +1,9 @@
-public import Notation
+package import Notation
 
 /// The traffic that a rule applies to: `when` in a profile file. All of its tests must hold.
-public struct Condition: Sendable, Equatable {
+package struct Condition: Sendable, Equatable {
   /// The value that a test examines.
-  public enum Subject: Sendable, Equatable, Hashable {
+  package enum Subject: Sendable, Equatable, Hashable {
     /// The device token, compared case-insensitively.
     case deviceToken
     /// `apns-topic`; if absent, the only topic of the provider certificate.
@@ -55,7 +55,7 @@ public struct Condition: Sendable, Equatable {
   }
 
   /// The requirement on a value.
-  public enum Match: Sendable, Equatable {
+  package enum Match: Sendable, Equatable {
     /// Exactly this text.
     case equals(String)
     /// A text with this prefix.
@@ -75,14 +75,14 @@ public struct Condition: Sendable, Equatable {
   }
 
   /// One subject and the requirement on it.
-  public struct Test: Sendable, Equatable {
+  package struct Test: Sendable, Equatable {
     /// The value to examine.
-    public var subject: Subject
+    package var subject: Subject
     /// The requirement on the value.
-    public var match: Match
+    package var match: Match
 
     /// Creates a test.
-    public init(_ subject: Subject, _ match: Match) {
+    package init(_ subject: Subject, _ match: Match) {
       self.subject = subject
       self.match = match
     }
@@ -90,14 +90,14 @@ public struct Condition: Sendable, Equatable {
 
   /// The text of `q`, a condition in the inbox's query language, or nil without one. Its tests are the last of
   /// `tests`.
-  public internal(set) var query: String?
+  package internal(set) var query: String?
   /// The tests, all of which must hold.
-  public var tests: [Test]
+  package var tests: [Test]
   /// Conditions that must not hold: `not` in a profile file.
-  public var exceptions: [Condition]
+  package var exceptions: [Condition]
 
   /// Creates a condition; an empty condition always holds.
-  public init(_ tests: [Test] = [], exceptions: [Condition] = []) {
+  package init(_ tests: [Test] = [], exceptions: [Condition] = []) {
     self.tests = tests
     self.exceptions = exceptions
   }

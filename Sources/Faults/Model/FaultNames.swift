@@ -1,34 +1,34 @@
 /// The names of profiles and of their rules, and the reasons their rules respond with.
-public struct FaultNames: Sendable, Equatable {
+package struct FaultNames: Sendable, Equatable {
   /// Names of profiles.
-  public private(set) var profiles: Set<String> = []
+  package private(set) var profiles: Set<String> = []
   /// Names of rules.
-  public private(set) var rules: Set<String> = []
+  package private(set) var rules: Set<String> = []
   /// Reasons in responses, including those that APNs does not have.
-  public private(set) var reasons: Set<String> = []
+  package private(set) var reasons: Set<String> = []
 
   /// The maximum number of names of one kind. Further names are left out, because clients can add any number of
   /// rules.
   private static let limit = 10_000
 
   /// The names of the rules of magic device tokens.
-  public static let magicTokens: FaultNames = {
+  package static let magicTokens: FaultNames = {
     var names = FaultNames()
     for code in MagicToken.Code.allCases { names.rules.insert(MagicToken.make(code: code).rule) }
     return names
   }()
 
   /// Creates an empty set of names.
-  public init() {}
+  package init() {}
 
   /// Adds the names of a profile and its rules.
-  public mutating func add(_ profile: Profile) {
+  package mutating func add(_ profile: Profile) {
     if profiles.count < Self.limit { profiles.insert(profile.name) }
     for rule in profile.rules { add(rule) }
   }
 
   /// Adds the name of a rule and the reasons of its responses.
-  public mutating func add(_ rule: Rule) {
+  package mutating func add(_ rule: Rule) {
     if rules.count < Self.limit { rules.insert(rule.name) }
     if reasons.count < Self.limit { reasons.formUnion(rule.action.reasons) }
   }
@@ -37,7 +37,7 @@ public struct FaultNames: Sendable, Equatable {
 extension ProfileLibrary {
   /// The names of all profiles, their rules and their reasons. Reads every profile; an invalid profile contributes
   /// only its name.
-  public var faultNames: FaultNames {
+  package var faultNames: FaultNames {
     var faultNames = FaultNames()
     for name in names {
       faultNames.add((try? profile(named: name).profile) ?? Profile(name: name))

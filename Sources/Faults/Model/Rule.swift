@@ -1,8 +1,8 @@
 /// One fault: its injection point, the traffic it applies to, how often it fires, its action, and whether evaluation
 /// continues with later rules.
-public struct Rule: Sendable, Equatable {
+package struct Rule: Sendable, Equatable {
   /// Whether a rule applies before or after APNs' own validation.
-  public enum Stage: String, CaseIterable, Sendable {
+  package enum Stage: String, CaseIterable, Sendable {
     /// The rule applies only to pushes that APNs would accept: a fault never hides a malformed push.
     case afterValidation = "after_validation"
     /// The rule applies to every push, as in an outage.
@@ -10,23 +10,23 @@ public struct Rule: Sendable, Equatable {
   }
 
   /// The name, unique within a profile.
-  public var name: String
+  package var name: String
   /// The injection point: `at` in a profile file.
-  public var injectionPoint: InjectionPoint
+  package var injectionPoint: InjectionPoint
   /// The traffic that the rule applies to: `when` in a profile file. An empty condition holds for all traffic.
-  public var condition: Condition
+  package var condition: Condition
   /// How often the rule fires: `trigger` in a profile file. An empty trigger always fires.
-  public var trigger: Trigger
+  package var trigger: Trigger
   /// The action: `do` in a profile file.
-  public var action: Action
+  package var action: Action
   /// Whether evaluation continues with later rules after this rule fired: `then` in a profile file. Nil for the
   /// action's default.
-  public var continues: Bool?
+  package var continues: Bool?
   /// Whether the rule also applies to pushes that APNs would reject: `stage` in a profile file.
-  public var stage: Stage
+  package var stage: Stage
 
   /// Creates a rule.
-  public init(
+  package init(
     name: String, injectionPoint: InjectionPoint = .request, condition: Condition = Condition(),
     trigger: Trigger = Trigger(),
     action: Action, continues: Bool? = nil, stage: Stage = .afterValidation
@@ -42,7 +42,7 @@ public struct Rule: Sendable, Equatable {
 }
 
 /// The point in a connection or request at which a rule is evaluated: `at` in a profile file.
-public enum InjectionPoint: String, CaseIterable, Sendable {
+package enum InjectionPoint: String, CaseIterable, Sendable {
   /// A connection was accepted and nothing was read from it yet.
   case accept
   /// The ClientHello was received, including the server name (SNI).
@@ -62,9 +62,9 @@ public enum InjectionPoint: String, CaseIterable, Sendable {
 ///
 /// Counts start at 1 and are separate for each rule and each value of `countKey`. A push that does not meet the
 /// condition is not counted. Times are those of the machine's monotonic clock.
-public struct Trigger: Sendable, Equatable {
+package struct Trigger: Sendable, Equatable {
   /// The key of a draw or a count: pushes with the same key share it.
-  public enum Key: String, CaseIterable, Sendable {
+  package enum Key: String, CaseIterable, Sendable {
     /// The rule: one count for all traffic.
     case rule
     /// The attempt: push key and attempt number. For draws only.
@@ -80,7 +80,7 @@ public struct Trigger: Sendable, Equatable {
   }
 
   /// The probability with which a rule fires.
-  public enum Probability: Sendable, Equatable {
+  package enum Probability: Sendable, Equatable {
     /// A constant probability from 0 to 1; 0 and 1 need no draw.
     case fixed(Double)
     /// A linear change from one value to another in the time after activation, constant afterwards.
@@ -88,18 +88,18 @@ public struct Trigger: Sendable, Equatable {
   }
 
   /// A rate limit (token bucket): the rule fires for pushes above the rate.
-  public struct Rate: Sendable, Equatable {
+  package struct Rate: Sendable, Equatable {
     /// The number of pushes per `per`, above 0.
-    public var limit: Double
+    package var limit: Double
     /// The period of `limit`, longer than 0.
-    public var per: Duration
+    package var per: Duration
     /// The maximum number of pushes at once, at least 1.
-    public var burst: Double
+    package var burst: Double
     /// The key of the bucket.
-    public var key: Key
+    package var key: Key
 
     /// Creates a bucket that gains `limit` tokens per `per` and holds up to `burst`.
-    public init(limit: Double, per: Duration, burst: Double, key: Key) {
+    package init(limit: Double, per: Duration, burst: Double, key: Key) {
       self.limit = limit
       self.per = per
       self.burst = burst
@@ -108,16 +108,16 @@ public struct Trigger: Sendable, Equatable {
   }
 
   /// A time window, counted from the activation of the profile or the rule.
-  public struct Window: Sendable, Equatable {
+  package struct Window: Sendable, Equatable {
     /// The time until the window first opens. With `every` nil, it opens once.
-    public var after: Duration
+    package var after: Duration
     /// How long the window stays open; nil for no end.
-    public var length: Duration?
+    package var length: Duration?
     /// The period after which the window opens again. If `after` is zero, it first opens after `every`.
-    public var every: Duration?
+    package var every: Duration?
 
     /// Creates a window; by default it is always open.
-    public init(after: Duration = .zero, length: Duration? = nil, every: Duration? = nil) {
+    package init(after: Duration = .zero, length: Duration? = nil, every: Duration? = nil) {
       self.after = after
       self.length = length
       self.every = every
@@ -125,30 +125,30 @@ public struct Trigger: Sendable, Equatable {
   }
 
   /// The probability of firing; nil always fires.
-  public var probability: Probability?
+  package var probability: Probability?
   /// The key of the draw. With `attempt`, each attempt has its own draw; with any other key, the draw is made once.
-  public var drawKey: Key
+  package var drawKey: Key
   /// The number of pushes to fire for, counted after the skipped ones.
-  public var first: Int?
+  package var first: Int?
   /// The number of pushes to skip first.
-  public var after: Int?
+  package var after: Int?
   /// The interval: fires for every n-th push, counted after the skipped ones.
-  public var every: Int?
+  package var every: Int?
   /// The maximum number of injections.
-  public var times: Int?
+  package var times: Int?
   /// The key by which `first`, `after`, `every` and `times` count.
-  public var countKey: Key
+  package var countKey: Key
   /// The rate above which the rule fires.
-  public var overLimit: Rate?
+  package var overLimit: Rate?
   /// The window during which the rule fires.
-  public var window: Window?
+  package var window: Window?
   /// The number of streams that must have been opened on the connection.
-  public var afterStreams: Int?
+  package var afterStreams: Int?
   /// The maximum number of pushes this rule holds at once.
-  public var maxActive: Int?
+  package var maxActive: Int?
 
   /// Creates a trigger; by default it always fires.
-  public init(
+  package init(
     probability: Probability? = nil, drawKey: Key = .attempt, first: Int? = nil, after: Int? = nil, every: Int? = nil,
     times: Int? = nil, countKey: Key = .rule, overLimit: Rate? = nil, window: Window? = nil, afterStreams: Int? = nil,
     maxActive: Int? = nil

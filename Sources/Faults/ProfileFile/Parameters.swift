@@ -134,7 +134,7 @@ extension Profile.Parameter.Kind {
 
 extension Profile.Parameter {
   /// Returns why a text is not a valid value, in words; nil if it is valid.
-  public func problem(with text: String) -> String? {
+  package func problem(with text: String) -> String? {
     let shown = text.shortened
     switch kind {
     case .string: return text.utf8.count <= 1024 ? nil : "longer than 1024 bytes"

@@ -3,29 +3,29 @@ internal import FaultProfiles
 /// All known profiles: built-in ones, those of a folder and those uploaded to the server. If several have the same
 /// name, an uploaded profile takes precedence over one of the folder, and that over a built-in one. Changes return a
 /// new library.
-public struct ProfileLibrary: Sendable {
+package struct ProfileLibrary: Sendable {
   private var builtIn: [String: ProfileSource]
   private var folderProfiles: [String: ProfileSource] = [:]
   private var sent: [String: ProfileSource] = [:]
 
   /// Creates a library of the built-in profiles.
-  public init() {
+  package init() {
     builtIn = Dictionary(
       BuiltInProfiles.all.map { ($0.name, ProfileSource(name: $0.name, text: $0.text, origin: .builtIn)) },
       uniquingKeysWith: { first, _ in first })
   }
 
   /// The names of all profiles: the built-in ones in the order of the documentation, then the others sorted by name.
-  public var names: [String] {
+  package var names: [String] {
     let known = BuiltInProfiles.all.map(\.name)
     return known + Set(folderProfiles.keys).union(sent.keys).subtracting(known).sorted()
   }
 
   /// Returns the active source of a profile; nil if there is none.
-  public func source(named name: String) -> ProfileSource? { sent[name] ?? folderProfiles[name] ?? builtIn[name] }
+  package func source(named name: String) -> ProfileSource? { sent[name] ?? folderProfiles[name] ?? builtIn[name] }
 
   /// Returns a profile's summary, even if the rest of the profile is invalid; nil if there is none.
-  public func summary(of name: String) -> String? {
+  package func summary(of name: String) -> String? {
     source(named: name).flatMap { Self.word(.summary, of: $0) }
   }
 
@@ -35,7 +35,7 @@ public struct ProfileLibrary: Sendable {
   ///
   /// - Parameter parameters: values of its parameters as written; the others have their defaults.
   /// - Throws: `ProfileFailure`, of kind `unknownName` if there is no such profile.
-  public func profile(
+  package func profile(
     named name: String, parameters: [String: String] = [:]
   ) throws(ProfileFailure) -> LoadedProfile {
     guard let source = source(named: name) else { throw unknown(name) }
@@ -45,7 +45,7 @@ public struct ProfileLibrary: Sendable {
   /// Returns the profile of this library or of a file that a reference names.
   ///
   /// - Throws: `ProfileFailure`.
-  public func profile(_ reference: ProfileReference) throws(ProfileFailure) -> LoadedProfile {
+  package func profile(_ reference: ProfileReference) throws(ProfileFailure) -> LoadedProfile {
     switch reference.place {
     case .name(let name): return try profile(named: name, parameters: reference.parameters)
     case .file(let path): return try profile(of: Self.file(path), parameters: reference.parameters)
@@ -55,7 +55,7 @@ public struct ProfileLibrary: Sendable {
   /// Returns the profile of a text that is not part of the library. It may extend profiles of the library.
   ///
   /// - Throws: `ProfileFailure`.
-  public func profile(
+  package func profile(
     of source: ProfileSource, parameters: [String: String] = [:]
   ) throws(ProfileFailure) -> LoadedProfile {
     var assembly = ProfileBuilder(names: names) { name in self.source(named: name) }
@@ -66,7 +66,7 @@ public struct ProfileLibrary: Sendable {
   }
 
   /// Returns all errors and warnings for a text.
-  public func problems(in source: ProfileSource) -> [ProfileProblem] {
+  package func problems(in source: ProfileSource) -> [ProfileProblem] {
     var assembly = ProfileBuilder(names: names) { name in self.source(named: name) }
     _ = assembly.profile(of: source)
     return assembly.problems.inOrder
@@ -75,7 +75,7 @@ public struct ProfileLibrary: Sendable {
   /// Reads the text of a file.
   ///
   /// - Throws: `ProfileFailure` if the file cannot be read, is too long, or is not UTF-8.
-  public static func file(_ path: String) throws(ProfileFailure) -> ProfileSource {
+  package static func file(_ path: String) throws(ProfileFailure) -> ProfileSource {
     let problems = ProblemList()
     guard let text = ProfileFileReader.text(of: path, problems: problems) else {
       throw ProfileFailure(.faulty, problems.inOrder)
@@ -99,7 +99,7 @@ public struct ProfileLibrary: Sendable {
   ///
   /// - Returns: the library, and the profile with its defaults and warnings.
   /// - Throws: `ProfileFailure` if the text has an error or declares another name.
-  public func setting(
+  package func setting(
     name: String, text: String
   ) throws(ProfileFailure) -> (library: ProfileLibrary, loaded: LoadedProfile) {
     if let problem = ProfileName.problem(with: name) {
@@ -131,7 +131,7 @@ public struct ProfileLibrary: Sendable {
   /// active again.
   ///
   /// - Throws: `ProfileFailure`, of kind `notAllowed` for profiles that were not uploaded.
-  public func removing(name: String) throws(ProfileFailure) -> ProfileLibrary {
+  package func removing(name: String) throws(ProfileFailure) -> ProfileLibrary {
     var library = self
     if library.sent.removeValue(forKey: name) != nil { return library }
     guard let source = source(named: name) else { throw unknown(name) }
@@ -147,20 +147,20 @@ public struct ProfileLibrary: Sendable {
   // MARK: - Profiles of a folder
 
   /// The result of reading a folder.
-  public struct Reading: Sendable {
+  package struct Reading: Sendable {
     /// The library with the folder's profiles. For an invalid file, it keeps the previous version.
-    public let library: ProfileLibrary
+    package let library: ProfileLibrary
     /// All errors and warnings in the files.
-    public let problems: [ProfileProblem]
+    package let problems: [ProfileProblem]
     /// Messages about built-in profiles that a file replaces.
-    public let notices: [String]
+    package let notices: [String]
 
     /// Whether a file is invalid.
-    public var hasErrors: Bool { problems.contains { $0.severity == .error } }
+    package var hasErrors: Bool { problems.contains { $0.severity == .error } }
   }
 
   /// Reads the `*.yaml` and `*.yml` files of a folder again.
-  public func reloading(folder: String) -> Reading {
+  package func reloading(folder: String) -> Reading {
     let problems = ProblemList()
     var library = self
     guard let sources = ProfileFileReader.sources(in: folder, problems: problems) else {

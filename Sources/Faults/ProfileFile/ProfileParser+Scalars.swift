@@ -225,9 +225,9 @@ extension ProfileParser {
 }
 
 /// The rules for names of profiles and rules, which are used in URLs, on command lines and in records.
-public enum ProfileName {
+package enum ProfileName {
   /// Returns why a text is not a valid name, in words; nil if it is valid.
-  public static func problem(with text: String) -> String? {
+  package static func problem(with text: String) -> String? {
     let isFine =
       (1...64).contains(text.utf8.count) && text.utf8.allSatisfy { isAllowed($0) }
       && text.utf8.first != UInt8(ascii: "-")

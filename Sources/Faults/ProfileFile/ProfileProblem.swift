@@ -1,9 +1,9 @@
-public import Notation
+package import Notation
 
 /// An error or a warning in a profile or a rule, with its position.
-public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConvertible {
+package struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConvertible {
   /// Whether the profile can run despite the problem.
-  public enum Severity: String, CaseIterable, Sendable, Decodable {
+  package enum Severity: String, CaseIterable, Sendable, Decodable {
     /// The profile cannot run.
     case error
     /// The profile can run, but probably does not do what is intended.
@@ -11,19 +11,19 @@ public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConver
   }
 
   /// The severity.
-  public let severity: Severity
+  package let severity: Severity
   /// The path of the value, for example `rules[0].trigger.probability`; empty for the whole file.
-  public let path: String
+  package let path: String
   /// The file, or the name of an uploaded profile, or `rule` for a rule.
-  public var file: String
+  package var file: String
   /// The line, from 1; nil if there is no text to refer to.
-  public let line: Int?
+  package let line: Int?
   /// The column, from 1, counted in Unicode scalars; nil if `line` is nil.
-  public let column: Int?
+  package let column: Int?
   /// A description of the problem.
-  public let message: String
+  package let message: String
   /// A suggestion for fixing the problem, if there is one.
-  public let hint: String?
+  package let hint: String?
 
   init(
     _ severity: Severity = .error, file: String, at position: FilePosition? = nil, path: String = "",
@@ -40,10 +40,10 @@ public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConver
 
   /// The problem on one line, in the format of compilers: `file:12:7: rules[0].trigger.probabilty: unknown, did you
   /// mean …`.
-  public var description: String { withoutHint + (hint.map { ", " + $0 } ?? "") }
+  package var description: String { withoutHint + (hint.map { ", " + $0 } ?? "") }
 
   /// The description without the hint.
-  public var withoutHint: String {
+  package var withoutHint: String {
     var text = file
     if let line { text += ":\(line)" }
     if let column { text += ":\(column)" }
@@ -55,7 +55,7 @@ public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConver
 
   /// Writes the problem as an object with the members `severity`, `file`, `line`, `column`, `path`, `message` and
   /// `hint`.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member("severity", severity.rawValue)
       writer.member("file", file)
@@ -70,15 +70,15 @@ public struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConver
 
 extension [ProfileProblem] {
   /// Writes the problems as the elements of an array.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     for problem in self { problem.write(to: &writer) }
   }
 }
 
 /// The reasons why a profile or a rule cannot be loaded: all problems, found in one pass.
-public struct ProfileFailure: Error, Sendable, Equatable, CustomStringConvertible {
+package struct ProfileFailure: Error, Sendable, Equatable, CustomStringConvertible {
   /// The kind of failure.
-  public enum Kind: Sendable, Equatable {
+  package enum Kind: Sendable, Equatable {
     /// There is no profile with this name.
     case unknownName
     /// The file or text has errors, or values of parameters are invalid.
@@ -88,9 +88,9 @@ public struct ProfileFailure: Error, Sendable, Equatable, CustomStringConvertibl
   }
 
   /// The kind of failure.
-  public let kind: Kind
+  package let kind: Kind
   /// At least one error, and warnings, in the order of the file.
-  public let problems: [ProfileProblem]
+  package let problems: [ProfileProblem]
 
   init(_ kind: Kind = .faulty, _ problems: [ProfileProblem]) {
     self.kind = kind
@@ -98,7 +98,7 @@ public struct ProfileFailure: Error, Sendable, Equatable, CustomStringConvertibl
   }
 
   /// The problems, one per line.
-  public var description: String { problems.map(\.description).joined(separator: "\n") }
+  package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
 /// Collects problems. Bounded, so that a file with many mistakes cannot exhaust memory.

@@ -1,9 +1,9 @@
-public import Notation
+package import Notation
 
 /// The text of a profile and its origin.
-public struct ProfileSource: Sendable, Equatable {
+package struct ProfileSource: Sendable, Equatable {
   /// The origin of a profile's text.
-  public enum Origin: Sendable, Equatable {
+  package enum Origin: Sendable, Equatable {
     /// Part of the program.
     case builtIn
     /// A file, by its path.
@@ -14,7 +14,7 @@ public struct ProfileSource: Sendable, Equatable {
     case inline
 
     /// The origin as shown in lists: `built-in`, the path of a file, `api` or `inline`.
-    public var text: String {
+    package var text: String {
       switch self {
       case .builtIn: "built-in"
       case .file(let path): path
@@ -25,14 +25,14 @@ public struct ProfileSource: Sendable, Equatable {
   }
 
   /// The profile's name, unless the text declares another.
-  public let name: String
+  package let name: String
   /// The text in YAML.
-  public let text: String
+  package let text: String
   /// The origin of the text.
-  public let origin: Origin
+  package let origin: Origin
 
   /// Creates a source.
-  public init(name: String, text: String, origin: Origin) {
+  package init(name: String, text: String, origin: Origin) {
     self.name = name
     self.text = text
     self.origin = origin
@@ -49,17 +49,17 @@ public struct ProfileSource: Sendable, Equatable {
 }
 
 /// A profile that is ready to run, and its warnings.
-public struct LoadedProfile: Sendable, Equatable {
+package struct LoadedProfile: Sendable, Equatable {
   /// The profile, merged with its base profiles and with the values of its parameters substituted.
-  public let profile: Profile
+  package let profile: Profile
   /// The warnings, in the order of the file.
-  public let warnings: [ProfileProblem]
+  package let warnings: [ProfileProblem]
 }
 
 /// A profile's name or file path, with the values of its parameters: `black-friday?limit=2&rate=0.5`.
-public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
+package struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
   /// The location of the profile.
-  public enum Place: Sendable, Equatable {
+  package enum Place: Sendable, Equatable {
     /// The name of a profile in the library.
     case name(String)
     /// The path of a file.
@@ -67,12 +67,12 @@ public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
   }
 
   /// The location of the profile.
-  public var place: Place
+  package var place: Place
   /// Values of its parameters as written.
-  public var parameters: [String: String]
+  package var parameters: [String: String]
 
   /// Creates a reference.
-  public init(_ place: Place, parameters: [String: String] = [:]) {
+  package init(_ place: Place, parameters: [String: String] = [:]) {
     self.place = place
     self.parameters = parameters
   }
@@ -81,7 +81,7 @@ public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
   /// contains a slash or ends with `.yaml` or `.yml`.
   ///
   /// - Throws: `InvalidSettingValue`.
-  public init(_ text: String) throws(InvalidSettingValue) {
+  package init(_ text: String) throws(InvalidSettingValue) {
     guard text.utf8.count <= 8192 else {
       throw InvalidSettingValue(value: text.shortened, allowed: "at most 8192 bytes")
     }
@@ -109,7 +109,7 @@ public struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
   }
 
   /// The reference in the format that `init(_:)` parses.
-  public var description: String {
+  package var description: String {
     var text =
       switch place {
       case .name(let name), .file(let name): name

@@ -1,15 +1,15 @@
 internal import Notation
 
 /// A standalone rule in YAML or JSON: the fields of a profile's rule, and `ttl`.
-public struct RuleFile: Sendable, Equatable {
+package struct RuleFile: Sendable, Equatable {
   /// The rule.
-  public let rule: Rule
+  package let rule: Rule
   /// Whether the text names the rule; otherwise `rule` has the default name.
-  public let isNamed: Bool
+  package let isNamed: Bool
   /// The time until the rule is removed; nil for no limit.
-  public let ttl: Duration?
+  package let ttl: Duration?
   /// The warnings, in the order of the text.
-  public let warnings: [ProfileProblem]
+  package let warnings: [ProfileProblem]
 
   /// Parses a rule.
   ///
@@ -17,7 +17,7 @@ public struct RuleFile: Sendable, Equatable {
   ///   - file: the name of the text in problems.
   ///   - defaultName: the name of a rule without one.
   /// - Throws: `ProfileFailure` with all problems.
-  public static func parse(
+  package static func parse(
     _ text: String, file: String = "rule", defaultName: String = "rule-1"
   ) throws(ProfileFailure) -> RuleFile {
     let problems = ProblemList()

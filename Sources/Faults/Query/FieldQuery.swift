@@ -3,7 +3,7 @@ internal import Notation
 
 /// The terms of a rule's query about one field. At least one of the wanted values must match, if there are any, and
 /// none of the negated ones.
-public struct FieldQuery: Sendable, Equatable {
+package struct FieldQuery: Sendable, Equatable {
   /// A requirement on the field's value.
   enum Test: Sendable {
     case text(TextPattern)
@@ -21,7 +21,7 @@ public struct FieldQuery: Sendable, Equatable {
   init(name: String) { self.name = name }
 
   /// Returns whether both have the same text.
-  public static func == (one: FieldQuery, other: FieldQuery) -> Bool {
+  package static func == (one: FieldQuery, other: FieldQuery) -> Bool {
     one.name == other.name && one.terms == other.terms
   }
 

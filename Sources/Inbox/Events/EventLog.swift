@@ -1,5 +1,5 @@
 internal import NIOConcurrencyHelpers
-public import Notation
+package import Notation
 internal import Synchronization
 
 /// A ring buffer of bounded size with numbered events of a server, for readers that follow them.
@@ -8,7 +8,7 @@ internal import Synchronization
 /// receives a gap event, so a slow reader neither uses memory nor slows others. Without readers no events are
 /// recorded, except for a time after the last reader left (`Limits.memory`), so that a reader that lost its
 /// connection can resume.
-public final class EventLog: InboxListener {
+package final class EventLog: InboxListener {
   /// A numbered event.
   struct Event: Sendable {
     enum Content: Sendable {
@@ -33,16 +33,16 @@ public final class EventLog: InboxListener {
   }
 
   /// Limits on the events that are kept for slow or returning readers.
-  public struct Limits: Sendable {
+  package struct Limits: Sendable {
     /// The maximum number of events.
-    public var events: Int
+    package var events: Int
     /// The maximum memory of the events, in bytes.
-    public var bytes: Int
+    package var bytes: Int
     /// How long events are recorded after the last reader left.
-    public var memory: Duration
+    package var memory: Duration
 
     /// Creates limits. At least one event is always kept.
-    public init(events: Int = 8192, bytes: Int = 32 << 20, memory: Duration = .seconds(60)) {
+    package init(events: Int = 8192, bytes: Int = 32 << 20, memory: Duration = .seconds(60)) {
       self.events = max(1, events)
       self.bytes = bytes
       self.memory = memory
@@ -70,7 +70,7 @@ public final class EventLog: InboxListener {
   private let hasReaders = Atomic<Bool>(false)
 
   /// Creates a log of the changes of an inbox and of other events recorded with `note(_:_:)`.
-  public init(_ inbox: Inbox, limits: Limits = Limits()) {
+  package init(_ inbox: Inbox, limits: Limits = Limits()) {
     self.inbox = inbox
     self.limits = limits
   }
@@ -80,7 +80,7 @@ public final class EventLog: InboxListener {
   /// Records an event. Without readers this costs one relaxed load.
   ///
   /// - Parameter members: Writes the members of the event's JSON object.
-  public func note(_ kind: EventNote.Kind, _ members: (inout JSONWriter) -> Void) {
+  package func note(_ kind: EventNote.Kind, _ members: (inout JSONWriter) -> Void) {
     guard hasReaders.load(ordering: .relaxed) else { return }
     var writer = JSONWriter(capacity: 256)
     writer.object(members)
@@ -140,7 +140,7 @@ public final class EventLog: InboxListener {
   ///
   /// - Parameter lastID: The event after which to resume; nil for new events only.
   /// - Returns: The reader; nil after the log was closed.
-  public func follow(after lastID: Int? = nil) -> EventReader? {
+  package func follow(after lastID: Int? = nil) -> EventReader? {
     let (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     return state.withLockedValue { state -> EventReader? in
       guard startRecording(&state) else { return nil }
@@ -237,13 +237,13 @@ public final class EventLog: InboxListener {
   }
 
   /// The number of readers.
-  public var readerCount: Int { state.withLockedValue { $0.readers.count } }
+  package var readerCount: Int { state.withLockedValue { $0.readers.count } }
 }
 
 /// An event other than a push, for event streams.
-public struct EventNote: Sendable {
+package struct EventNote: Sendable {
   /// The kind of an event; the raw value is the event's name.
-  public enum Kind: String, Sendable {
+  package enum Kind: String, Sendable {
     /// An event on a provider's connection.
     case connection
     /// A rule outside of the profile was added or removed.
@@ -255,7 +255,7 @@ public struct EventNote: Sendable {
   }
 
   /// The kind of the event.
-  public let kind: Kind
+  package let kind: Kind
   /// The event's data: a JSON object on one line.
   let json: [UInt8]
 }

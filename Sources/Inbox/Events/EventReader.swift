@@ -1,4 +1,4 @@
-public import APNSRules
+package import APNSRules
 internal import Notation
 
 /// A reader of an event log. It is removed from the log when it is deallocated.
@@ -9,21 +9,21 @@ internal import Notation
 ///   while let events = reader.read(after: &place, selection, rulebook: rulebook) { send(events) }
 /// }
 /// ```
-public final class EventReader: Sendable {
+package final class EventReader: Sendable {
   /// An event in the form sent to a client.
-  public struct SerializedEvent: Sendable {
+  package struct SerializedEvent: Sendable {
     /// The event's ID. For a gap that only this reader has, the ID of the event before the next one.
-    public let id: Int
+    package let id: Int
     /// The event's name: `push`, `push.updated`, `gap`, or the name of a note.
-    public let name: String
+    package let name: String
     /// The event's data: a JSON object on one line.
-    public let data: [UInt8]
+    package let data: [UInt8]
   }
 
   /// The ID of the event after which this reader begins.
-  public let start: Int
+  package let start: Int
   /// Yields whenever there may be events to read; ends when the log is closed.
-  public let news: AsyncStream<Void>
+  package let news: AsyncStream<Void>
 
   private let log: EventLog
   private let number: Int
@@ -42,10 +42,10 @@ public final class EventReader: Sendable {
   deinit { log.leave(number) }
 
   /// Makes `news` yield although there may be no events.
-  public func wake() { signal.yield() }
+  package func wake() { signal.yield() }
 
   /// Ends `news`, when the client stops reading.
-  public func stop() { signal.finish() }
+  package func stop() { signal.finish() }
 
   /// Returns the next events, possibly none if the examined events are not selected; nil if no events are left.
   ///
@@ -53,7 +53,7 @@ public final class EventReader: Sendable {
   ///   - place: The ID of the event after which to read; advanced past the events that were read.
   ///   - selection: The pushes to return. All other events are returned.
   ///   - inbox: The inbox of the pushes, for findings that depend on several records.
-  public func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil)
+  package func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil)
     -> [SerializedEvent]?
   {
     let piece = log.events(after: place)

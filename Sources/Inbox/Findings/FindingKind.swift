@@ -2,7 +2,7 @@ internal import Faults
 
 extension Finding {
   /// The kinds of findings; the raw values are their names in records, filters and commands.
-  public enum Kind: String, CaseIterable, Comparable, Sendable {
+  package enum Kind: String, CaseIterable, Comparable, Sendable {
     /// The same push was sent again after a permanent error.
     case retriedPermanent = "retried-permanent"
     /// A push was sent to a device token after a 410 response.
@@ -35,14 +35,14 @@ extension Finding {
     case jwtAlgorithm = "jwt-alg"
 
     /// Orders kinds as they are listed.
-    public static func < (one: Kind, other: Kind) -> Bool { one.place < other.place }
+    package static func < (one: Kind, other: Kind) -> Bool { one.place < other.place }
 
     private var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     /// The meaning of the finding, in one sentence.
-    public var summary: String { text.summary }
+    package var summary: String { text.summary }
     /// Advice for the provider, in one sentence.
-    public var advice: String { text.advice }
+    package var advice: String { text.advice }
 
     private var text: (summary: String, advice: String) {
       switch self {
@@ -128,18 +128,18 @@ extension Finding {
 }
 
 /// An error of the provider, with the records that prove it. Findings never change a response.
-public struct Finding: Sendable, Equatable {
+package struct Finding: Sendable, Equatable {
   /// The kind of error.
-  public let kind: Kind
+  package let kind: Kind
   /// The `seq` of the record that the finding is about: the retry, not the attempt before it.
-  public let seq: Int
+  package let seq: Int
   /// The `seq` of each record that proves the finding, ascending, including `seq`. Some may have been evicted.
-  public let evidence: [Int]
+  package let evidence: [Int]
   /// A description of what happened, with values from these records.
-  public let explanation: String
+  package let explanation: String
 
   /// Creates a finding about these records.
-  public init(_ kind: Kind, seq: Int, evidence: [Int], explanation: String) {
+  package init(_ kind: Kind, seq: Int, evidence: [Int], explanation: String) {
     self.kind = kind
     self.seq = seq
     self.evidence = evidence

@@ -1,33 +1,33 @@
-public import APNSRules
-public import Notation
+package import APNSRules
+package import Notation
 
 /// The number of findings of each kind, with the newest findings.
-public struct FindingsSummary: Sendable {
+package struct FindingsSummary: Sendable {
   /// The findings of one kind.
-  public struct Item: Sendable {
+  package struct Item: Sendable {
     /// The kind of the findings.
-    public let kind: Finding.Kind
+    package let kind: Finding.Kind
     /// The number of records with such a finding.
-    public let count: Int
+    package let count: Int
     /// The newest findings, newest first, up to the requested limit.
-    public let newest: [Finding]
+    package let newest: [Finding]
   }
 
   /// The kinds that were found, in ascending order.
-  public let items: [Item]
+  package let items: [Item]
   /// The total number of findings.
-  public let total: Int
+  package let total: Int
   /// The number of records evicted since the inbox was last emptied.
-  public let evicted: Int
+  package let evicted: Int
   /// Whether no record after the selection's cursor was evicted, so that none can be missing.
-  public let isComplete: Bool
+  package let isComplete: Bool
 }
 
 extension Inbox {
   /// Returns the findings on the selected records, counted by kind.
   ///
   /// - Parameter limit: The maximum number of findings listed for each kind.
-  public func summary(of selection: Selection, by rulebook: Rulebook, limit: Int) -> FindingsSummary {
+  package func summary(of selection: Selection, by rulebook: Rulebook, limit: Int) -> FindingsSummary {
     judge(by: rulebook)
     let snapshot = snapshot()
     var collection = FindingsCollection(limit: limit)
@@ -38,7 +38,7 @@ extension Inbox {
   /// Returns the same as `summary(of:by:limit:)`, suspending between slices of the records.
   ///
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
-  public func summaryInSlices(
+  package func summaryInSlices(
     of selection: Selection, by rulebook: Rulebook, limit: Int
   ) async throws -> FindingsSummary {
     judge(by: rulebook)
@@ -83,7 +83,7 @@ private struct FindingsCollection {
 
 extension FindingsSummary {
   /// Writes the summary as members of an object.
-  public func writeMembers(to writer: inout JSONWriter) {
+  package func writeMembers(to writer: inout JSONWriter) {
     writer.arrayMember("items") { writer in
       for item in items { writer.object { item.writeMembers(to: &$0) } }
     }
@@ -122,13 +122,13 @@ extension Finding {
 }
 
 /// The findings on the records of an inbox.
-public struct FindingsReport: Sendable {
+package struct FindingsReport: Sendable {
   /// The findings by ascending `seq`; those on one record in the order of the kinds.
-  public let findings: [Finding]
+  package let findings: [Finding]
   /// The number of records evicted since the inbox was last emptied.
-  public let evicted: Int
+  package let evicted: Int
   /// Whether no record after the selection's cursor was evicted, so that none can be missing.
-  public let isComplete: Bool
+  package let isComplete: Bool
 }
 
 extension Inbox {
@@ -137,7 +137,7 @@ extension Inbox {
   /// The result is of the moment: pending pushes and open connections may cause further findings when they end.
   ///
   /// - Parameter rulebook: The active rules, which some findings depend on.
-  public func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {
+  package func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {
     judge(by: rulebook)
     let snapshot = snapshot()
     var findings: [Finding] = []

@@ -1,6 +1,6 @@
-public import APNSRules
-public import Faults
-public import Notation
+package import APNSRules
+package import Faults
+package import Notation
 
 /// The explanation of a push: its checks, the rules that were evaluated, the response, and advice for the provider.
 extension Record {
@@ -9,7 +9,7 @@ extension Record {
   /// - Parameters:
   ///   - inbox: The inbox of the record.
   ///   - walk: The result of evaluating the active rules for the push.
-  public func writeExplanation(
+  package func writeExplanation(
     to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, walk: [RuleEvaluationResult]
   ) {
     let findings = inbox.findings(on: self, by: rulebook)

@@ -1,4 +1,4 @@
-public import APNSRules
+package import APNSRules
 internal import HTTPMessage
 
 extension Record {
@@ -79,14 +79,14 @@ extension Record {
 
 extension Inbox {
   /// Returns all findings on a record.
-  public func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
+  package func findings(on record: Record, by rulebook: Rulebook) -> [Finding] {
     if let imported = record.importedFindings { return record.findings(imported: imported, by: rulebook) }
     return evidence(by: record, rulebook).map { $0.finding(on: record) } + record.ownFindings(by: rulebook)
   }
 
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
   /// for a million new records and delays no push.
-  public func judge(by rulebook: Rulebook) { analyzer.catchUp(with: self, by: rulebook) }
+  package func judge(by rulebook: Rulebook) { analyzer.catchUp(with: self, by: rulebook) }
 
   /// Returns the evidence for findings on a record that depends on other records.
   func evidence(by record: borrowing Record, _ rulebook: Rulebook) -> [FindingEvidence] {
@@ -99,7 +99,7 @@ extension Inbox {
 extension Record {
   /// The `user-agent` of pushes sent by `apns-mock send`, `doctor` and the web UI. Each uses a connection of its
   /// own, which is not a fault of the provider.
-  public static let ownUserAgent = "apns-mock"
+  package static let ownUserAgent = "apns-mock"
 
   /// Whether one of these clients sent the push.
   var isByOwnClient: Bool {

@@ -3,16 +3,16 @@ internal import Notation
 /// Recreates an inbox from its export, read in chunks: JSON lines or an array of records.
 ///
 /// Memory use is the records plus the text of one record, whatever the size of the file.
-public struct InboxImport {
+package struct InboxImport {
   /// An error in an export.
-  public struct Problem: Error, Equatable, CustomStringConvertible {
+  package struct Problem: Error, Equatable, CustomStringConvertible {
     /// The line on which the invalid record begins, from 1.
-    public let line: Int
+    package let line: Int
     /// The description of the error.
-    public let reason: String
+    package let reason: String
 
     /// The line and the reason, such as `12: seq is missing`.
-    public var description: String { "\(line): \(reason)" }
+    package var description: String { "\(line): \(reason)" }
   }
 
   /// The maximum length of a record's JSON in bytes; header fields and bodies are limited on receipt.
@@ -39,12 +39,12 @@ public struct InboxImport {
   /// Creates an import without records.
   ///
   /// - Parameter maxBytes: The maximum memory of the records, in bytes.
-  public init(maxBytes: Int) { self.maxBytes = maxBytes }
+  package init(maxBytes: Int) { self.maxBytes = maxBytes }
 
   /// Reads the next chunk of the file.
   ///
   /// - Throws: `Problem`; do not use the import afterwards.
-  public mutating func read(_ piece: UnsafeRawBufferPointer) throws(Problem) {
+  package mutating func read(_ piece: UnsafeRawBufferPointer) throws(Problem) {
     var start = 0
     for (index, byte) in piece.enumerated() {
       if byte == UInt8(ascii: "\n") { line += 1 }
@@ -75,7 +75,7 @@ public struct InboxImport {
   ///
   /// - Returns: An inbox without limits that has the records of the file with their `seq`.
   /// - Throws: `Problem` if the file is incomplete.
-  public mutating func finish() throws(Problem) -> Inbox {
+  package mutating func finish() throws(Problem) -> Inbox {
     guard depth == 0 else { throw Problem(line: recordLine, reason: "the record that begins here is incomplete") }
     guard list != .open else { throw Problem(line: line, reason: "the list of records has no end") }
     return Inbox(imported: records, lastSeq: lastSeq)

@@ -1,13 +1,13 @@
 internal import APNSRules
 internal import Faults
-public import Notation
+package import Notation
 
 /// A set of conditions on records, built from request parameters and query text.
 ///
 /// Conditions on different fields must all hold. Among several conditions on one field, any one is enough, and none
 /// of the negated ones may hold. A condition with a value never holds for a record that lacks the field. Each JSON
 /// pointer and each header name is a field of its own.
-public struct Filter: Sendable {
+package struct Filter: Sendable {
   /// All conditions on one field.
   struct Group: Sendable {
     let subject: FilterSubject
@@ -50,9 +50,9 @@ public struct Filter: Sendable {
   }
 
   /// The maximum number of conditions.
-  public static let maxConditions = QueryText.maxConditions
+  package static let maxConditions = QueryText.maxConditions
   /// The maximum length of a query, or of a condition's value, in bytes.
-  public static let maxLength = QueryText.maxLength
+  package static let maxLength = QueryText.maxLength
 
   /// The groups in the order of evaluation, cheapest first.
   private(set) var groups: [Group] = []
@@ -65,12 +65,12 @@ public struct Filter: Sendable {
   private(set) var duplicates: [Int] = []
 
   /// Creates a filter that matches every record.
-  public init() {}
+  package init() {}
 
   /// Creates a filter from the names and values of parameters.
   ///
   /// - Throws: `FilterError` for an unknown field or an invalid value.
-  public init(
+  package init(
     _ conditions: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {
     for condition in conditions { try add(QueryTerm(name: condition.name, value: condition.value), in: context) }
@@ -79,7 +79,7 @@ public struct Filter: Sendable {
   /// Creates a filter from the text of a query, such as `status:410 topic:com.acme.* !type:background`.
   ///
   /// - Throws: `FilterError` with the position in the text.
-  public init(query: String, in context: FilterContext = FilterContext()) throws(FilterError) {
+  package init(query: String, in context: FilterContext = FilterContext()) throws(FilterError) {
     try QueryText.read(query) { term throws(FilterError) in try add(term, in: context) }
   }
 
@@ -171,10 +171,10 @@ public struct Filter: Sendable {
   }
 
   /// Whether the filter has no conditions and so matches every record.
-  public var isEmpty: Bool { groups.isEmpty }
+  package var isEmpty: Bool { groups.isEmpty }
 
   /// A filter for each field that has conditions, with the field's name, to evaluate the fields separately.
-  public var parts: [(name: String, filter: Filter)] {
+  package var parts: [(name: String, filter: Filter)] {
     groups.map { group in
       var part = self
       part.groups = [group]
@@ -237,7 +237,7 @@ public struct Filter: Sendable {
   }
 
   /// Returns whether the record matches the filter.
-  public func matches(_ record: borrowing Record) -> Bool {
+  package func matches(_ record: borrowing Record) -> Bool {
     if groups.isEmpty { return true }
     return withUnsafePointer(to: record) { record in
       var batch = RecordBatch(record)

@@ -1,4 +1,4 @@
-public import APNSRules
+package import APNSRules
 internal import Faults
 internal import HTTPMessage
 internal import Notation
@@ -158,21 +158,21 @@ private struct PushKeySet {
 }
 
 /// The context in which a filter is parsed. A condition that needs a property that is nil is an error.
-public struct FilterContext: Sendable {
+package struct FilterContext: Sendable {
   /// Milliseconds since 1970 by the server's clock, the reference for times such as `since:-5m`.
-  public var now: Int64?
+  package var now: Int64?
   /// The rules that determine findings.
-  public var rulebook: Rulebook?
+  package var rulebook: Rulebook?
   /// The records among which `is:duplicate` finds duplicates. Later records are not considered, so a wait cannot use
   /// it.
-  public var snapshot: InboxSnapshot?
+  package var snapshot: InboxSnapshot?
   /// The inbox of the records, for findings that depend on several of them.
-  public var inbox: Inbox?
+  package var inbox: Inbox?
   /// The valid names of rules, profiles, reasons and findings; other names are errors. Nil to accept any name.
-  public var known: KnownNames?
+  package var known: KnownNames?
 
   /// Creates a context. The empty context is sufficient except for relative times, `finding` and `is:duplicate`.
-  public init(
+  package init(
     now: Int64? = nil, rulebook: Rulebook? = nil, snapshot: InboxSnapshot? = nil, inbox: Inbox? = nil,
     known: KnownNames? = nil
   ) {

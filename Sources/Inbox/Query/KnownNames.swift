@@ -1,10 +1,10 @@
 internal import APNSRules
-public import Faults
+package import Faults
 internal import Notation
 
 /// The valid names in conditions on `rule`, `profile`, `reason` and `finding`. A condition with a misspelt name
 /// would match nothing, and a test that uses it would pass without checking anything.
-public struct KnownNames: Sendable {
+package struct KnownNames: Sendable {
   /// Sources of fault names, the cheapest first.
   private let faults: [@Sendable () -> FaultNames]
 
@@ -12,7 +12,7 @@ public struct KnownNames: Sendable {
   ///
   /// - Parameter faults: Sources of the names that faults can put into records, queried in order until one has the
   ///   name.
-  public init(faults: [@Sendable () -> FaultNames]) { self.faults = faults }
+  package init(faults: [@Sendable () -> FaultNames]) { self.faults = faults }
 
   /// Checks the value of a condition. Patterns with `*` and other fields are not checked.
   ///

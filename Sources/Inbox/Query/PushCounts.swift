@@ -1,19 +1,19 @@
-public import APNSRules
+package import APNSRules
 
 /// Counts of all pushes since the inbox was created, by how they ended. The counts only grow: emptying the inbox and
 /// evicting records do not reduce them.
-public struct PushCounts: Sendable {
+package struct PushCounts: Sendable {
   /// A combination of outcome, status and reason. All reasons that APNs does not define are one combination, so
   /// there are few.
-  public struct Ending: Hashable, Sendable {
+  package struct Ending: Hashable, Sendable {
     /// The outcome.
-    public let outcome: Record.Outcome
+    package let outcome: Record.Outcome
     /// The HTTP status of the response; nil without a response.
-    public let status: Int16?
+    package let status: Int16?
     /// The reason in the response; nil without one, or if APNs does not define it.
-    public let reason: Reason?
+    package let reason: Reason?
     /// Whether the response has a reason that APNs does not define.
-    public let hasUnusualReason: Bool
+    package let hasUnusualReason: Bool
   }
 
   /// The number of pushes with outcome `accepted` and status 200. Nearly all, so they are counted without a lookup.
@@ -22,14 +22,14 @@ public struct PushCounts: Sendable {
   /// The most recent of the other endings, which mostly repeats, and its count that is not yet in `others`.
   private var last: (ending: Ending, count: Int)?
   /// The number of pending pushes.
-  public private(set) var pending = 0
+  package private(set) var pending = 0
   /// The number of records evicted by the inbox's limits.
-  public private(set) var evicted = 0
+  package private(set) var evicted = 0
   /// The latencies of the responses.
-  public private(set) var latency = LatencyHistogram()
+  package private(set) var latency = LatencyHistogram()
 
   /// The number of pushes with each ending. That of an accepted push comes first, even if its count is 0.
-  public var endings: [(ending: Ending, count: Int)] {
+  package var endings: [(ending: Ending, count: Int)] {
     var others = others
     if let last { others[last.ending, default: 0] += last.count }
     return [(Self.ordinary, accepted)]
@@ -83,18 +83,18 @@ extension PushCounts.Ending {
 }
 
 /// A histogram of durations.
-public struct LatencyHistogram: Sendable {
+package struct LatencyHistogram: Sendable {
   /// The upper bounds of the buckets in nanoseconds, ascending: 50 µs to 30 s.
-  public static let bounds: [Int64] = [
+  package static let bounds: [Int64] = [
     50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000, 5_000_000, 10_000_000, 25_000_000, 50_000_000, 100_000_000,
     250_000_000, 500_000_000, 1_000_000_000, 2_500_000_000, 5_000_000_000, 10_000_000_000, 30_000_000_000,
   ]
 
   /// The number of durations in each bucket: above the previous bound and at most this one; the last bucket has no
   /// upper bound.
-  public private(set) var counts = [Int](repeating: 0, count: LatencyHistogram.bounds.count + 1)
+  package private(set) var counts = [Int](repeating: 0, count: LatencyHistogram.bounds.count + 1)
   /// The sum of all durations, in nanoseconds.
-  public private(set) var sum: Int64 = 0
+  package private(set) var sum: Int64 = 0
 
   /// Adds a duration.
   mutating func add(_ nanoseconds: Int64) {

@@ -1,30 +1,30 @@
 internal import APNSRules
-public import Notation
+package import Notation
 
 /// A selection of records: those that match a filter, between two cursors.
-public struct Selection: Sendable {
+package struct Selection: Sendable {
   /// The conditions on the records.
-  public var filter = Filter()
+  package var filter = Filter()
   /// Only records with a larger `seq` are selected.
-  public var after = 0
+  package var after = 0
   /// Only records with a smaller `seq` are selected.
-  public var before = Int.max
+  package var before = Int.max
 
   /// Creates a selection of all records.
-  public init() {}
+  package init() {}
 
   /// Creates a selection from parameters: the fields of a filter, `after`, `before`, and `q` with the text of a
   /// query.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
-  public init(
+  package init(
     _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {
     for (name, value) in parameters { try add(name: name, value: value, in: context) }
   }
 
   /// Whether all records are selected, because there are no conditions.
-  public var isEverything: Bool { filter.isEmpty && after == 0 && before == .max }
+  package var isEverything: Bool { filter.isEmpty && after == 0 && before == .max }
 
   /// Adds a condition from one parameter.
   ///
@@ -87,9 +87,9 @@ struct PushKeyConditions: Sendable {
 }
 
 /// A request for one page of the inbox.
-public struct PageQuery: Sendable {
+package struct PageQuery: Sendable {
   /// The order of the records.
-  public enum Order: String, CaseIterable, Sendable {
+  package enum Order: String, CaseIterable, Sendable {
     /// Oldest first.
     case ascending = "asc"
     /// Newest first.
@@ -97,29 +97,29 @@ public struct PageQuery: Sendable {
   }
 
   /// The number of records on a page if no limit is given.
-  public static let defaultLimit = 50
+  package static let defaultLimit = 50
   /// The maximum number of records on a page.
-  public static let maxLimit = 1000
+  package static let maxLimit = 1000
 
   /// The records to list.
-  public var selection = Selection()
+  package var selection = Selection()
   /// The maximum number of records on the page, 0 to `maxLimit`.
-  public var limit = PageQuery.defaultLimit
+  package var limit = PageQuery.defaultLimit
   /// The order of the records.
-  public var order = Order.ascending
+  package var order = Order.ascending
   /// The members shown for each record; nil for all.
-  public var fields: QueryFields?
+  package var fields: QueryFields?
 
   /// Whether findings are shown.
-  public var showsFindings: Bool { limit > 0 && fields?.asksForFindings != false }
+  package var showsFindings: Bool { limit > 0 && fields?.asksForFindings != false }
 
   /// Creates a request for the first page of all records.
-  public init() {}
+  package init() {}
 
   /// Creates a query from parameters: those of a selection, `limit`, `order` and `fields`.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
-  public init(
+  package init(
     _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {
     for (name, value) in parameters {

@@ -1,18 +1,18 @@
-public import APNSRules
+package import APNSRules
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 
 /// Numbers the attempts of each push, across all connections of a server.
 ///
 /// Most pushes are accepted at once and never retried: they take no lock.
-public final class Attempts: Sendable {
+package final class Attempts: Sendable {
   private let counter: NIOLockedValueBox<AttemptCounter>
   private let marks: AttemptMarks
   private let places: (AttemptSlots, AttemptSlots)
   private let hasEntries = Atomic<Bool>(false)
 
   /// Creates attempt counts without pushes.
-  public init() {
+  package init() {
     let counter = AttemptCounter()
     marks = counter.marks
     places = (counter.young.places, counter.old.places)
@@ -25,12 +25,12 @@ public final class Attempts: Sendable {
   private func mayRemember(_ push: PushKey) -> Bool { !isEmpty && marks.mayContain(push.number) }
 
   /// Prefetches the memory needed to look up a push.
-  public func expect(_ push: PushKey) {
+  package func expect(_ push: PushKey) {
     if !isEmpty { marks.prefetch(push.number) }
   }
 
   /// Prefetches the memory needed to count an attempt that APNs' rules reject.
-  public func prefetchForRejected(_ push: PushKey) {
+  package func prefetchForRejected(_ push: PushKey) {
     places.0.prefetch(push.number)
     places.1.prefetch(push.number)
   }
@@ -38,7 +38,7 @@ public final class Attempts: Sendable {
   /// Returns the number that the push's next attempt will have, without counting it.
   ///
   /// - Parameter now: The time in monotonic nanoseconds, to distinguish a retry from a repeated push.
-  public func peek(_ push: PushKey, now: Int64) -> Int32 {
+  package func peek(_ push: PushKey, now: Int64) -> Int32 {
     mayRemember(push) ? counter.withLockedValue { $0.peek(push, now: now) } : 1
   }
 
@@ -47,7 +47,7 @@ public final class Attempts: Sendable {
   /// - Parameters:
   ///   - accepted: Whether the attempt is accepted, so that the next one is a new push.
   ///   - now: The time in monotonic nanoseconds.
-  public func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
+  package func count(_ push: PushKey, accepted: Bool, now: Int64) -> Int32 {
     if accepted, !mayRemember(push) { return 1 }
     return counter.withLockedValue { counter in
       let attempt = counter.count(push, accepted: accepted, now: now)
@@ -60,7 +60,7 @@ public final class Attempts: Sendable {
   /// number, from 1.
   ///
   /// - Parameter now: The time in monotonic nanoseconds.
-  public func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
+  package func countUnprocessed(_ push: PushKey, now: Int64) -> Int32 {
     counter.withLockedValue { counter in
       let attempt = counter.countUnprocessed(push, now: now)
       hasEntries.store(true, ordering: .releasing)
@@ -70,12 +70,12 @@ public final class Attempts: Sendable {
 
   /// Returns the number of the push's attempts so far that were not processed. Rules do not count them: which pushes
   /// a GOAWAY or a reset overtakes depends on timing, and draws must not depend on it.
-  public func unprocessedAttempts(of push: PushKey) -> Int32 {
+  package func unprocessedAttempts(of push: PushKey) -> Int32 {
     mayRemember(push) ? counter.withLockedValue { $0.unprocessedAttempts(of: push) } : 0
   }
 
   /// Marks a push as accepted whose attempt was counted before.
-  public func accept(_ push: PushKey) {
+  package func accept(_ push: PushKey) {
     counter.withLockedValue { counter in
       counter.forget(push)
       hasEntries.store(!counter.isEmpty, ordering: .releasing)
@@ -87,7 +87,7 @@ public final class Attempts: Sendable {
   /// - Parameters:
   ///   - attempt: The number of that attempt; the next one gets the number after it.
   ///   - now: The time in monotonic nanoseconds.
-  public func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
+  package func resume(_ push: PushKey, after attempt: Int32, now: Int64) {
     counter.withLockedValue { counter in
       counter.resume(push, after: attempt, now: now)
       hasEntries.store(!counter.isEmpty, ordering: .releasing)
@@ -95,7 +95,7 @@ public final class Attempts: Sendable {
   }
 
   /// Removes all counts.
-  public func removeAll() {
+  package func removeAll() {
     counter.withLockedValue { counter in
       counter.removeAll()
       hasEntries.store(false, ordering: .releasing)

@@ -4,7 +4,7 @@ internal import NIOConcurrencyHelpers
 ///
 /// Safe to call from any thread. Writers hold the lock during an append. Readers hold it to take a snapshot, which
 /// takes the same time for any number of records, and search outside of it.
-public final class Inbox: Sendable {
+package final class Inbox: Sendable {
   private struct State {
     var records = RecordStorage()
     var nextSeq = 1
@@ -14,14 +14,14 @@ public final class Inbox: Sendable {
   }
 
   /// The maximum number of records.
-  public let maxRecords: Int
+  package let maxRecords: Int
   /// The maximum memory of the records, in bytes.
-  public let maxBytes: Int
+  package let maxBytes: Int
 
   // Not Synchronization's Mutex: ThreadSanitizer does not see its futex on Linux and reports every wait as a race.
   private let state: NIOLockedValueBox<State>
   /// The attempt counts, which distinguish retries from new pushes.
-  public let attempts: Attempts
+  package let attempts: Attempts
   /// Notifies the listeners of this inbox.
   let watch = InboxNotifier()
   /// Analyzes the provider's behavior for findings, on demand.
@@ -32,7 +32,7 @@ public final class Inbox: Sendable {
   /// Creates an empty inbox. The limits are at least one record; the newest record is kept whatever its size.
   ///
   /// - Parameter now: The server's clock, in milliseconds since 1970, for findings about missing retries.
-  public init(
+  package init(
     maxRecords: Int = 100_000, maxBytes: Int = 256 << 20, attempts: Attempts = Attempts(),
     now: (@Sendable () -> Int64)? = nil
   ) {
@@ -62,7 +62,7 @@ public final class Inbox: Sendable {
   ///
   /// - Returns: The `seq` of the first record; the others follow without a gap. 0 if there were none.
   @discardableResult
-  public func append(_ records: inout [Record]) -> Int {
+  package func append(_ records: inout [Record]) -> Int {
     guard !records.isEmpty else { return 0 }
     let first = state.withLockedValue { state in
       let first = state.nextSeq
@@ -79,7 +79,7 @@ public final class Inbox: Sendable {
 
   /// Appends one record and returns its `seq`.
   @discardableResult
-  public func append(_ record: Record) -> Int {
+  package func append(_ record: Record) -> Int {
     var batch = [record]
     return append(&batch)
   }
@@ -88,7 +88,7 @@ public final class Inbox: Sendable {
   ///
   /// - Returns: The updated record; nil if it is not in the inbox any more.
   @discardableResult
-  public func finish(_ seq: Int, with ending: Record.End) -> Record? {
+  package func finish(_ seq: Int, with ending: Record.End) -> Record? {
     let record = state.withLockedValue { state in
       state.counts.add(ending)
       return state.records.update(seq) { $0.end(ending) }
@@ -112,7 +112,7 @@ public final class Inbox: Sendable {
   /// - Parameter reset: The names of what is reset together with the inbox, for the event log.
   /// - Returns: The number of records removed.
   @discardableResult
-  public func removeAll(reset: [String] = ["inbox"]) -> Int {
+  package func removeAll(reset: [String] = ["inbox"]) -> Int {
     // The former records are freed after the lock is released, because that takes long with a million records.
     attempts.removeAll()
     let former = state.withLockedValue { state in
@@ -131,7 +131,7 @@ public final class Inbox: Sendable {
   ///
   /// - Returns: The number of records removed.
   @discardableResult
-  public func remove(_ selection: Selection) -> Int {
+  package func remove(_ selection: Selection) -> Int {
     var seqs: [Int] = []
     snapshot().records.forEach(in: selection) { record in
       seqs.append(record.seq)
@@ -145,7 +145,7 @@ public final class Inbox: Sendable {
   /// - Returns: The number of records removed.
   /// - Throws: `FilterError` if the selection exceeds the work limit; `CancellationError` if the task was cancelled.
   ///   In both cases no record is removed.
-  public func removeInSlices(_ selection: Selection) async throws -> Int {
+  package func removeInSlices(_ selection: Selection) async throws -> Int {
     var seqs: [Int] = []
     let snapshot = snapshot()
     try await snapshot.forEachSlice(of: selection) { part in
@@ -161,7 +161,7 @@ public final class Inbox: Sendable {
   // MARK: - Reading
 
   /// Returns the current content, which later pushes do not change.
-  public func snapshot() -> InboxSnapshot {
+  package func snapshot() -> InboxSnapshot {
     state.withLockedValue {
       InboxSnapshot(
         records: $0.records, lastSeq: $0.nextSeq - 1, evicted: $0.evicted, lastEvicted: $0.lastEvicted)
@@ -169,10 +169,10 @@ public final class Inbox: Sendable {
   }
 
   /// The counts of all pushes so far.
-  public var counts: PushCounts { state.withLockedValue { $0.counts } }
+  package var counts: PushCounts { state.withLockedValue { $0.counts } }
 
   /// Returns the record with this `seq`; nil if it is not in the inbox or not any more.
-  public func record(seq: Int) -> Record? {
+  package func record(seq: Int) -> Record? {
     state.withLockedValue { $0.records.record(seq) }
   }
 }

@@ -1,10 +1,10 @@
-public import APNSRules
+package import APNSRules
 internal import Notation
 
 /// An export of an inbox as text, produced in chunks.
-public struct InboxExport: Sendable {
+package struct InboxExport: Sendable {
   /// The format of an export; the raw values are the names.
-  public enum Format: String, CaseIterable, Sendable {
+  package enum Format: String, CaseIterable, Sendable {
     /// One record per line.
     case lines = "ndjson"
     /// One array of all records.
@@ -24,7 +24,7 @@ public struct InboxExport: Sendable {
   /// - Parameters:
   ///   - rulebook: The rules that determine the findings.
   ///   - inbox: The inbox of the snapshot, for findings that depend on several records.
-  public init(
+  package init(
     _ snapshot: InboxSnapshot, _ selection: Selection, as format: Format, rulebook: Rulebook, in inbox: Inbox? = nil
   ) {
     self.format = format
@@ -35,7 +35,7 @@ public struct InboxExport: Sendable {
   }
 
   /// Returns the next chunk, possibly empty; nil at the end.
-  public mutating func next() -> [UInt8]? {
+  package mutating func next() -> [UInt8]? {
     guard !hasEnded else { return nil }
     var text: [UInt8] = []
     if format == .array, !hasBegun { text.append(UInt8(ascii: "[")) }
@@ -59,7 +59,7 @@ public struct InboxExport: Sendable {
 
 /// Iterates over the selected records of a snapshot in small groups, so that the caller can suspend or wait for a
 /// slow reader in between.
-public struct InboxWalk: Sendable {
+package struct InboxWalk: Sendable {
   /// The maximum number of records returned in one step.
   private static let limit = 256
   /// The maximum number of records examined in one step.
@@ -69,10 +69,10 @@ public struct InboxWalk: Sendable {
   private var rest: Selection
   private let end: Int
   /// All records up to this `seq` were examined.
-  public private(set) var through: Int
+  package private(set) var through: Int
 
   /// Creates an iteration that begins with the first selected record.
-  public init(_ snapshot: InboxSnapshot, _ selection: Selection) {
+  package init(_ snapshot: InboxSnapshot, _ selection: Selection) {
     let end = min(snapshot.lastSeq, selection.before == .min ? 0 : selection.before - 1)
     records = snapshot.records
     rest = selection
@@ -82,7 +82,7 @@ public struct InboxWalk: Sendable {
   }
 
   /// Returns the next matching records, possibly none; nil when all records were examined.
-  public mutating func next() -> [Record]? {
+  package mutating func next() -> [Record]? {
     skipGap()
     guard through < end else { return nil }
     // Conditions that read whole records take long.
@@ -115,7 +115,7 @@ public struct InboxWalk: Sendable {
 
 extension Selection {
   /// Returns whether the record is selected.
-  public func contains(_ record: borrowing Record) -> Bool {
+  package func contains(_ record: borrowing Record) -> Bool {
     record.seq > after && record.seq < before && filter.matches(record)
   }
 }

@@ -1,24 +1,24 @@
 internal import Notation
 
 /// The content of an inbox at one moment. Copies are cheap; a snapshot keeps its records alive.
-public struct InboxSnapshot: Sendable {
+package struct InboxSnapshot: Sendable {
   let records: RecordStorage
   /// The `seq` of the newest record ever appended; 0 before the first.
-  public let lastSeq: Int
+  package let lastSeq: Int
   /// The number of records evicted since the inbox was last emptied.
-  public let evicted: Int
+  package let evicted: Int
   let lastEvicted: Int
 
   /// The number of records.
-  public var count: Int { records.count }
+  package var count: Int { records.count }
   /// The memory of the records, in bytes.
-  public var bytes: Int { records.bytes }
+  package var bytes: Int { records.bytes }
 
   /// Returns whether no record with a `seq` above `seq` was evicted.
-  public func isComplete(after seq: Int) -> Bool { lastEvicted <= seq }
+  package func isComplete(after seq: Int) -> Bool { lastEvicted <= seq }
 
   /// Returns one page of the records that `query` selects.
-  public func page(_ query: PageQuery) -> InboxPage {
+  package func page(_ query: PageQuery) -> InboxPage {
     var page = PageBuilder(query)
     page.add(query.selection, of: records)
     return page.page(of: self)
@@ -27,7 +27,7 @@ public struct InboxSnapshot: Sendable {
   /// Returns one page of the records that `query` selects, like `page(_:)`, suspending after at most 512 records.
   ///
   /// - Throws: `FilterError` if the query exceeds the work limit; `CancellationError` if the task was cancelled.
-  public func pageInSlices(_ query: PageQuery) async throws -> InboxPage {
+  package func pageInSlices(_ query: PageQuery) async throws -> InboxPage {
     var page = PageBuilder(query)
     try await forEachSlice(of: query.selection, newestFirst: query.order == .descending) { part in
       page.add(part, of: records)
@@ -64,7 +64,7 @@ public struct InboxSnapshot: Sendable {
   ///
   /// - Parameter limit: The maximum work, in bytes; nil for `workLimit`.
   /// - Throws: `FilterError` if the work is greater; `CancellationError` if the task was cancelled.
-  public func checkWork(of selection: Selection, limit: Int? = nil) async throws {
+  package func checkWork(of selection: Selection, limit: Int? = nil) async throws {
     let conditions = selection.filter.expensiveConditionCount
     let limit = limit ?? workLimit
     // The usual case: all records together are within the limit.
@@ -118,7 +118,7 @@ public struct InboxSnapshot: Sendable {
   /// 512 records.
   ///
   /// - Throws: `CancellationError` if the task was cancelled.
-  public func attempts(apnsID: String) async throws -> [Record] {
+  package func attempts(apnsID: String) async throws -> [Record] {
     let wanted = TextPattern(literal: apnsID)
     var found: [Record] = []
     try await forEachSlice(of: Selection()) { part in
@@ -132,17 +132,17 @@ public struct InboxSnapshot: Sendable {
 }
 
 /// A page of the records of an inbox.
-public struct InboxPage: Sendable {
+package struct InboxPage: Sendable {
   /// The records, in the requested order.
-  public let items: [Record]
+  package let items: [Record]
   /// The cursor for the next page: `after` in ascending order, `before` in descending order. Nil on the last page.
-  public let next: Int?
+  package let next: Int?
   /// The number of matching records between the cursors, on this page or not.
-  public let matched: Int
+  package let matched: Int
   /// The number of records in the inbox.
-  public let total: Int
+  package let total: Int
   /// The number of records evicted since the inbox was last emptied.
-  public let evicted: Int
+  package let evicted: Int
   /// Whether no record after the cursor was evicted, so that none can be missing.
-  public let isComplete: Bool
+  package let isComplete: Bool
 }

@@ -1,9 +1,9 @@
 internal import APNSRules
 internal import Faults
-public import Notation
+package import Notation
 
 /// The distribution of records over statuses, reasons, topics and other fields.
-public struct InboxStatistics: Sendable {
+package struct InboxStatistics: Sendable {
   private var matched = 0
   private var accepted = 0
   private var retries = 0
@@ -20,10 +20,10 @@ public struct InboxStatistics: Sendable {
   private var rules = ValueCounts()
 
   /// Creates statistics without records.
-  public init() {}
+  package init() {}
 
   /// Counts a record.
-  public mutating func add(_ record: borrowing Record) {
+  package mutating func add(_ record: borrowing Record) {
     matched += 1
     if record.accepted { accepted += 1 }
     if record.attempt > 1 { retries += 1 }
@@ -49,7 +49,7 @@ public struct InboxStatistics: Sendable {
   /// Writes the counts as members of an object.
   ///
   /// - Parameter snapshot: The inbox that the records come from.
-  public func write(to writer: inout JSONWriter, of snapshot: InboxSnapshot, after seq: Int) {
+  package func write(to writer: inout JSONWriter, of snapshot: InboxSnapshot, after seq: Int) {
     writer.member("matched", matched)
     writer.member("total", snapshot.count)
     writer.member("evicted", snapshot.evicted)

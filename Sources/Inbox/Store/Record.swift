@@ -1,14 +1,14 @@
-public import APNSRules
+package import APNSRules
 internal import Faults
-public import HTTPMessage
+package import HTTPMessage
 
 /// An attempt to send a push: the request, the verdict of APNs' rules, and the response.
 ///
 /// A compact value: the bytes from the wire and the facts about them (positions in those bytes) share one block of
 /// memory of exactly the needed size; JSON is made on demand. Copies share the block.
-public struct Record: Sendable {
+package struct Record: Sendable {
   /// How an attempt ended.
-  public enum Outcome: String, CaseIterable, Sendable {
+  package enum Outcome: String, CaseIterable, Sendable {
     /// APNs' rules accepted the push, and the response says so.
     case accepted
     /// APNs' rules rejected the push.
@@ -22,16 +22,16 @@ public struct Record: Sendable {
   }
 
   /// The response that was sent to the client.
-  public struct Served: Sendable, Equatable {
+  package struct Served: Sendable, Equatable {
     /// The HTTP status; nil if no response was sent.
-    public var status: Int16?
+    package var status: Int16?
     /// The reason in the response's body; nil without one.
-    public var reason: Reason?
+    package var reason: Reason?
     /// Nanoseconds of machine time from the end of the request to the response; nil if no response was sent.
-    public var latencyNanoseconds: Int64?
+    package var latencyNanoseconds: Int64?
 
     /// Creates a description of a response, or of no response.
-    public init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
+    package init(status: Int? = nil, reason: Reason? = nil, latencyNanoseconds: Int64? = nil) {
       self.status = status.map(Int16.init(clamping:))
       self.reason = reason
       self.latencyNanoseconds = latencyNanoseconds
@@ -39,20 +39,21 @@ public struct Record: Sendable {
   }
 
   /// The result of an attempt.
-  public struct End: Sendable {
+  package struct End: Sendable {
     /// How the attempt ended.
-    public var outcome: Outcome
+    package var outcome: Outcome
     /// Whether APNs' rules accepted the push.
-    public var accepted: Bool
+    package var accepted: Bool
     /// The response that was sent.
-    public var served: Served
+    package var served: Served
     /// Details beyond an ordinary response.
-    public var wireOutcome: WireOutcome?
+    package var wireOutcome: WireOutcome?
     /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
-    public var finishedAt: Int64?
+    package var finishedAt: Int64?
 
     /// Creates a result, or a pending one.
-    public init(outcome: Outcome, accepted: Bool, served: Served, wireOutcome: WireOutcome? = nil, finishedAt: Int64?) {
+    package init(outcome: Outcome, accepted: Bool, served: Served, wireOutcome: WireOutcome? = nil, finishedAt: Int64?)
+    {
       self.outcome = outcome
       self.accepted = accepted
       self.served = served
@@ -62,17 +63,17 @@ public struct Record: Sendable {
   }
 
   /// The record's only key: 1, 2, 3 … in the order of arrival, never reused. 0 until the inbox assigns it.
-  public internal(set) var seq = 0
+  package internal(set) var seq = 0
   // The memory it points to is written only while the record is made, so any number of threads may read it at once.
   nonisolated(unsafe) private(set) var content: RecordContent
   /// The wire outcome, if it is more than the injection in `content`.
   private var further: Further?
   private var end: PackedEnd
   /// The number of this attempt among the attempts of its push, from 1.
-  public let attempt: Int32
+  package let attempt: Int32
   /// The key shared by all attempts of the push. It does not depend on `apns-id`, whatever the active profile
   /// defines.
-  public let pushKey: PushKey
+  package let pushKey: PushKey
 
   /// A reference, because few records have one.
   private final class Further: Sendable {
@@ -82,7 +83,7 @@ public struct Record: Sendable {
   }
 
   /// Details beyond an ordinary response; nil for most records.
-  public var wireOutcome: WireOutcome? {
+  package var wireOutcome: WireOutcome? {
     if let further { return further.wireOutcome }
     return content.injection.map { WireOutcome(injections: Injections($0)) }
   }
@@ -91,39 +92,39 @@ public struct Record: Sendable {
   var hasUnusualReason: Bool { further?.wireOutcome?.unusualReason != nil }
 
   /// The response that was sent.
-  public var served: Served { end.served }
+  package var served: Served { end.served }
   /// How the attempt ended.
-  public var outcome: Outcome { end.outcome }
+  package var outcome: Outcome { end.outcome }
   /// Whether APNs' rules accepted the push, regardless of the response the client received.
-  public var accepted: Bool { end.accepted }
+  package var accepted: Bool { end.accepted }
   /// The time of the end, in milliseconds since 1970 by the server's clock; nil while pending.
-  public var finishedAt: Int64? { end.finishedAt }
+  package var finishedAt: Int64? { end.finishedAt }
 
   /// The HTTP/2 stream of the request.
-  public var stream: Int32 { head { $0.stream } }
+  package var stream: Int32 { head { $0.stream } }
   /// The connection of the request.
-  public var connection: ConnectionFacts { head { $0.connection } }
+  package var connection: ConnectionFacts { head { $0.connection } }
   /// The time when the request was complete, in milliseconds since 1970 by the server's clock.
-  public var receivedAt: Int64 { head { $0.receivedAt } }
+  package var receivedAt: Int64 { head { $0.receivedAt } }
   /// The size of the whole body in bytes; bytes beyond `HTTPRequest.bodyLimit` were not kept.
-  public var bodySize: Int { head { Int($0.bodySize) } }
+  package var bodySize: Int { head { Int($0.bodySize) } }
   /// The time when the request was complete, in monotonic nanoseconds of machine time: for the time between
   /// attempts, which changes of the server's clock do not affect.
-  public var arrivedAt: Int64 { head { $0.arrivedAt } }
+  package var arrivedAt: Int64 { head { $0.arrivedAt } }
 
   /// The verdict of APNs' rules; nil if the request was incomplete, so that there was nothing to evaluate.
-  public var verdict: Verdict? { isJudged ? head { $0.verdict.verdict } : nil }
+  package var verdict: Verdict? { isJudged ? head { $0.verdict.verdict } : nil }
 
   /// Whether there is a verdict.
   var isJudged: Bool { head { $0.marks }.contains(.judged) }
 
   /// Facts from the request's headers; positions are into the packed header fields.
-  public var facts: PushFacts { head { $0.verdict.facts } }
+  package var facts: PushFacts { head { $0.verdict.facts } }
 
   /// Sets the latency of a response that was prepared before the clock was read.
   ///
   /// - Parameter time: When the response was ready to be sent, in monotonic nanoseconds of machine time.
-  public mutating func setLatency(respondedAt time: Int64) {
+  package mutating func setLatency(respondedAt time: Int64) {
     end.wasAnswered(afterNanoseconds: time - arrivedAt)
   }
 
@@ -131,7 +132,7 @@ public struct Record: Sendable {
   mutating func move(to arena: RecordArena) { content = content.copied(to: arena) }
 
   /// Replaces the result, for a record that was pending or whose response was not sent.
-  public mutating func end(_ end: consuming End) {
+  package mutating func end(_ end: consuming End) {
     self.end = PackedEnd(end)
     let storedInjection = content.injection
     switch end.wireOutcome {
@@ -157,7 +158,7 @@ extension Record {
   ///   - end: The result, or pending.
   ///   - pushKey: The key of the push; nil to compute it.
   ///   - arena: The arena for the record's bytes; by default one for this record alone.
-  public init(
+  package init(
     request: borrowing HTTPRequest, verdict: borrowing Verdict, isJudged: Bool = true,
     generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
     receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, pushKey: PushKey? = nil,

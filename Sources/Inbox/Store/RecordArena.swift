@@ -7,7 +7,7 @@ internal import Synchronization
 /// needs no allocation of its own, and the memory of evicted records is soon reused.
 ///
 /// Not Sendable: an arena belongs to one thread. The content written to it may be read by any thread.
-public final class RecordArena {
+package final class RecordArena {
   /// The size of the first slab in bytes. Small, because many inboxes receive few pushes; each further slab is twice
   /// as large.
   private static let firstSize = 16 << 10
@@ -17,10 +17,10 @@ public final class RecordArena {
   @exclusivity(unchecked) private var nextSize: Int
 
   /// Creates an arena without memory.
-  public convenience init() { self.init(firstSize: Self.firstSize) }
+  package convenience init() { self.init(firstSize: Self.firstSize) }
 
   /// Creates an arena for a single record, with exactly the memory that it needs.
-  public static func ofOne() -> RecordArena { RecordArena(firstSize: 0) }
+  package static func ofOne() -> RecordArena { RecordArena(firstSize: 0) }
 
   private init(firstSize: Int) { nextSize = firstSize }
 

@@ -1,13 +1,13 @@
 internal import APNSRules
-public import HTTPMessage
+package import HTTPMessage
 
 /// Access to the bytes of a record.
 extension Record {
   /// The kept part of the body.
-  public var body: [UInt8] { withBody { Array($0) } }
+  package var body: [UInt8] { withBody { Array($0) } }
 
   /// The recorded request with the kept part of its body; the signature of its provider token is zeros.
-  public var request: HTTPRequest {
+  package var request: HTTPRequest {
     var headers = HeaderList()
     withHeaders { packed in
       HeaderList.forEachField(in: packed) { name, value in
@@ -27,7 +27,7 @@ extension Record {
   }
 
   /// Whether the body was longer than the kept part.
-  public var isBodyCut: Bool { bodySize > keptBodySize }
+  package var isBodyCut: Bool { bodySize > keptBodySize }
 
   /// The size of the kept part of the body, in bytes.
   var keptBodySize: Int { head { Int($0.keptBodySize) } }

@@ -1,7 +1,7 @@
-public import APNSRules
+package import APNSRules
 internal import Faults
 internal import HTTPMessage
-public import Notation
+package import Notation
 
 #if canImport(FoundationEssentials)
   internal import FoundationEssentials
@@ -17,12 +17,12 @@ extension Record {
   ///   - rulebook: The rules that determine the findings. Findings are computed now, not when the push arrived.
   ///   - inbox: The inbox of the record, for findings that depend on other records. If nil, only findings that
   ///     follow from this record alone are written.
-  public func write(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
+  package func write(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     writer.object { writeMembers(to: &$0, rulebook: rulebook, in: inbox) }
   }
 
   /// Writes the members of the record into an object that may have further members.
-  public func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
+  package func writeMembers(to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     writer.member("seq", seq)
     writer.member("accepted", accepted)
     writer.member("outcome", outcome.rawValue)
@@ -210,13 +210,13 @@ extension Record {
 /// Values derived from the stored content of a record.
 extension Record {
   /// The device token in the path, lowercased, whether well formed or not; nil if the path has none.
-  public var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
+  package var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
 
   /// The reason in the response that was sent; nil without one.
-  public var servedReason: String? { served.reason?.text ?? wireOutcome?.unusualReason }
+  package var servedReason: String? { served.reason?.text ?? wireOutcome?.unusualReason }
 
   /// The push's priority, 10 if the request has no `apns-priority`; nil if that header is invalid.
-  public var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }
+  package var priority: UInt8? { facts.priority == 0 ? nil : facts.priority }
 
   /// The time until which APNs would store the push; nil without a date or if the date cannot be represented.
   private var expiration: String? {
@@ -232,7 +232,7 @@ extension Record {
   }
 
   /// The reason why the body cannot be shown as JSON; nil if it can.
-  public var payloadProblem: String? {
+  package var payloadProblem: String? {
     if bodySize == 0 { return "the body is empty" }
     if isBodyCut { return "the body has \(bodySize) bytes, of which the first \(keptBodySize) are stored" }
     return withBody { JSONText.problem(in: $0).map { "the body is not JSON: \($0)" } }

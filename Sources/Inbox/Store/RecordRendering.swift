@@ -1,12 +1,12 @@
-public import APNSRules
+package import APNSRules
 internal import Faults
 internal import HTTPMessage
-public import Notation
+package import Notation
 
 /// The reason why a record cannot be rendered in another format.
-public struct NotRenderable: Error, Equatable {
+package struct NotRenderable: Error, Equatable {
   /// The description of the problem.
-  public let message: String
+  package let message: String
 }
 
 /// Rendering of a push in formats for other tools.
@@ -18,7 +18,7 @@ extension Record {
   ///   - address: The server's URL, such as `https://localhost:2197`.
   ///   - authority: The path of the CA certificate to trust.
   /// - Throws: `NotRenderable` if the body was cut.
-  public func curlCommand(to address: String, authority: String) throws(NotRenderable) -> String {
+  package func curlCommand(to address: String, authority: String) throws(NotRenderable) -> String {
     guard !isBodyCut else { throw NotRenderable(message: payloadProblem ?? "the body is not stored completely") }
     var words = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
     let method = text(facts.method) ?? "POST"
@@ -71,7 +71,7 @@ extension Record {
   /// Returns a file for `xcrun simctl push DEVICE FILE`: the payload and the bundle ID of its app.
   ///
   /// - Throws: `NotRenderable` if the payload is not a JSON object, or if the push has no topic.
-  public func simulatorFile() throws(NotRenderable) -> [UInt8] {
+  package func simulatorFile() throws(NotRenderable) -> [UInt8] {
     if let problem = payloadProblem { throw NotRenderable(message: problem) }
     let body = body
     guard let open = body.firstIndex(where: { $0 > 0x20 }), body[open] == UInt8(ascii: "{") else {
@@ -97,7 +97,7 @@ extension Record {
 }
 
 /// The members of a record to show, such as `seq,apns.topic,served.status`.
-public struct QueryFields: Sendable {
+package struct QueryFields: Sendable {
   /// A requested member and, unless it is requested as a whole, its requested members.
   private struct Member: Sendable {
     let name: String
@@ -163,7 +163,7 @@ public struct QueryFields: Sendable {
 
   /// Writes the requested members of a record as the next value, in the order of the request. Members that the
   /// record lacks are null.
-  public func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
+  package func write(_ record: Record, to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox? = nil) {
     var whole = JSONWriter()
     record.write(to: &whole, rulebook: rulebook, in: asksForFindings ? inbox : nil)
     whole.bytes.withUnsafeBytes { document in

@@ -1,9 +1,9 @@
-public import Faults
+package import Faults
 
 /// The effects of a push beyond an ordinary response, and the faults that caused them. Few records have one.
-public struct WireOutcome: Sendable {
+package struct WireOutcome: Sendable {
   /// How the connection was closed because of this push.
-  public enum Closing: String, Sendable {
+  package enum Closing: String, Sendable {
     /// The connection was closed with a TCP FIN.
     case fin
     /// The connection was reset with a TCP RST.
@@ -11,16 +11,16 @@ public struct WireOutcome: Sendable {
   }
 
   /// A GOAWAY frame that was sent.
-  public struct GoAway: Sendable, Equatable {
+  package struct GoAway: Sendable, Equatable {
     /// The name of the error code.
-    public let code: String
+    package let code: String
     /// The last stream ID.
-    public let lastStream: Int32
+    package let lastStream: Int32
     /// The debug data as text.
-    public let debugData: String
+    package let debugData: String
 
     /// Creates a description of a GOAWAY frame that was sent.
-    public init(code: String, lastStream: Int32, debugData: String) {
+    package init(code: String, lastStream: Int32, debugData: String) {
       self.code = code
       self.lastStream = lastStream
       self.debugData = debugData
@@ -28,7 +28,7 @@ public struct WireOutcome: Sendable {
   }
 
   /// A violation of HTTP/2 by the client.
-  public enum Breach: Sendable, Equatable {
+  package enum Breach: Sendable, Equatable {
     /// The client opened the stream well after a GOAWAY with a lower last stream ID, by this many nanoseconds of
     /// machine time.
     case afterGoAway(lastStream: Int32, nanoseconds: Int64)
@@ -37,7 +37,7 @@ public struct WireOutcome: Sendable {
   }
 
   /// The rules that fired; the rule that determined the outcome, if any, comes first.
-  public let injections: Injections
+  package let injections: Injections
   // Separate, because most faults only change the response and have no further effects.
   private let rest: Rest?
 
@@ -65,21 +65,21 @@ public struct WireOutcome: Sendable {
   var onlyInjection: Injection? { rest == nil && injections.count == 1 ? injections[0] : nil }
 
   /// The reason in the response's body, if APNs does not define it.
-  public var unusualReason: String? { rest?.unusualReason }
+  package var unusualReason: String? { rest?.unusualReason }
   /// The HTTP/2 name of the error code the stream was reset with.
-  public var reset: String? { rest?.reset }
+  package var reset: String? { rest?.reset }
   /// The GOAWAY that was sent because of this push.
-  public var goAway: GoAway? { rest?.goAway }
+  package var goAway: GoAway? { rest?.goAway }
   /// How the connection was closed because of this push.
-  public var closed: Closing? { rest?.closed }
+  package var closed: Closing? { rest?.closed }
   /// The violation of HTTP/2; nil if there was none.
-  public var breach: Breach? { rest?.breach }
+  package var breach: Breach? { rest?.breach }
   /// The time when a push without a response ended, in monotonic nanoseconds of machine time; nil if there was a
   /// response.
-  public var endedAt: Int64? { rest?.endedAt }
+  package var endedAt: Int64? { rest?.endedAt }
 
   /// Creates a description of what was sent.
-  public init(
+  package init(
     injections: Injections = [], unusualReason: String? = nil, reset: String? = nil, goAway: GoAway? = nil,
     closed: Closing? = nil, breach: Breach? = nil, endedAt: Int64? = nil
   ) {

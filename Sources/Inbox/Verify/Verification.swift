@@ -1,12 +1,12 @@
 /// Expectations of the pushes since the inbox was last emptied. Parsed by `Verification.init(json:in:)`.
-public struct Verification: Sendable {
+package struct Verification: Sendable {
   /// How long to wait for the expectations to be met; zero to check only the existing records.
-  public var timeout = Duration.zero
+  package var timeout = Duration.zero
   /// The time without changes after which criteria that a further push could violate count as met; zero to wait for
   /// the whole timeout.
-  public var settle = Duration.zero
+  package var settle = Duration.zero
   /// Only records with a larger `seq` are examined.
-  public internal(set) var after = 0
+  package internal(set) var after = 0
   /// The expectations, in the order of the document.
   var expectations: [Expectation] = []
   /// Positions in `expectations` whose first pushes must arrive in this order; nil for any order.
@@ -85,25 +85,25 @@ struct RetryPolicy: Sendable {
 }
 
 /// An error in a verification document, with its position.
-public struct VerificationProblem: Sendable, Equatable, CustomStringConvertible {
+package struct VerificationProblem: Sendable, Equatable, CustomStringConvertible {
   /// The JSON pointer to the invalid value; empty for the whole document.
-  public let pointer: String
+  package let pointer: String
   /// The description of the error.
-  public let message: String
+  package let message: String
   /// The fix.
-  public let hint: String
+  package let hint: String
 
   /// The position, error and fix on one line.
-  public var description: String { (pointer.isEmpty ? "" : pointer + ": ") + message + ". " + hint }
+  package var description: String { (pointer.isEmpty ? "" : pointer + ": ") + message + ". " + hint }
 }
 
 /// The errors of an invalid verification document, all found in one pass.
-public struct VerificationFailure: Error, Sendable, Equatable, CustomStringConvertible {
+package struct VerificationFailure: Error, Sendable, Equatable, CustomStringConvertible {
   /// The errors in the order of the document, at least one.
-  public let problems: [VerificationProblem]
+  package let problems: [VerificationProblem]
 
   /// One line for each error.
-  public var description: String { problems.map(\.description).joined(separator: "\n") }
+  package var description: String { problems.map(\.description).joined(separator: "\n") }
 }
 
 extension Inbox {
@@ -113,7 +113,7 @@ extension Inbox {
   /// times are by the machine's clock.
   ///
   /// - Returns: nil if the wait was cut short, because the inbox closed or the task was cancelled.
-  public func verify(_ verification: Verification, at scene: VerificationContext) async -> VerificationReport? {
+  package func verify(_ verification: Verification, at scene: VerificationContext) async -> VerificationReport? {
     let totals = await VerificationWait(verification, in: self).run { totals in
       VerificationEvaluator(totals: totals).isMet(in: self, by: scene.rulebook)
     }

@@ -198,7 +198,7 @@ extension Verification {
   ///
   /// - Parameter json: A JSON object; see the documentation of `POST /api/v1/verify`.
   /// - Throws: `VerificationFailure` with all problems of the document.
-  public init(json: [UInt8], in context: FilterContext = FilterContext()) throws(VerificationFailure) {
+  package init(json: [UInt8], in context: FilterContext = FilterContext()) throws(VerificationFailure) {
     if let problem = json.withUnsafeBytes({ JSONText.problem(in: $0) }) {
       throw VerificationFailure(problems: [
         VerificationProblem(pointer: "", message: "the document is not JSON: \(problem)", hint: "Send an object.")

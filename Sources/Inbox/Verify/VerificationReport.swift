@@ -1,92 +1,92 @@
-public import APNSRules
-public import Notation
+package import APNSRules
+package import Notation
 
 /// The result of a verification.
-public struct VerificationReport: Sendable {
+package struct VerificationReport: Sendable {
   /// A single requirement with the wanted and the found value.
-  public struct Criterion: Sendable, Equatable {
+  package struct Criterion: Sendable, Equatable {
     /// The name of the requirement: `count`, `retries.max`, `order`, or the field for a nearest push.
-    public let name: String
+    package let name: String
     /// The wanted value as text.
-    public let wanted: String
+    package let wanted: String
     /// The found value as text.
-    public let found: String
+    package let found: String
     /// Whether the requirement is met.
-    public let isMet: Bool
+    package let isMet: Bool
     /// A possible reason why it is not met; nil if none is known.
-    public var hint: String?
+    package var hint: String?
   }
 
   /// The result of one expectation.
-  public struct Expected: Sendable {
+  package struct Expected: Sendable {
     /// The name of the expectation.
-    public let name: String
+    package let name: String
     /// All requirements of the expectation.
-    public let criteria: [Criterion]
+    package let criteria: [Criterion]
     /// The number of pushes that count.
-    public let matched: Int
+    package let matched: Int
     /// The `seq` of the first pushes that count.
-    public let seqs: [Int]
+    package let seqs: [Int]
     /// The most similar pushes, if too few count.
-    public let nearest: [Nearest]
+    package let nearest: [Nearest]
 
     /// Whether all requirements are met.
-    public var isMet: Bool { criteria.allSatisfy(\.isMet) }
+    package var isMet: Bool { criteria.allSatisfy(\.isMet) }
   }
 
   /// A push that is similar to an expectation.
-  public struct Nearest: Sendable {
+  package struct Nearest: Sendable {
     /// The `seq` of the push's record.
-    public let seq: Int
+    package let seq: Int
     /// The push's `apns-id`; nil if it has none.
-    public let apnsID: String?
+    package let apnsID: String?
     /// The result of each condition.
-    public let criteria: [Criterion]
+    package let criteria: [Criterion]
 
     /// The number of conditions met.
-    public var met: Int { criteria.count { $0.isMet } }
+    package var met: Int { criteria.count { $0.isMet } }
   }
 
   /// Disallowed pushes: those that no expectation matches, or those that were lost.
-  public struct Others: Sendable {
+  package struct Others: Sendable {
     /// The criterion that there are none.
-    public let criterion: Criterion
+    package let criterion: Criterion
     /// The `seq` of the first disallowed pushes.
-    public let seqs: [Int]
+    package let seqs: [Int]
     /// One line of text for each of the first disallowed pushes.
     let lines: [String]
   }
 
   /// Disallowed findings.
-  public struct Findings: Sendable {
+  package struct Findings: Sendable {
     /// The criterion that there are none.
-    public let criterion: Criterion
+    package let criterion: Criterion
     /// The first disallowed findings.
-    public let findings: [Finding]
+    package let findings: [Finding]
   }
 
   /// The maximum length of lists of records and findings.
   static let listLimit = 20
 
   /// The results of the expectations, in the order of the document.
-  public let expectations: [Expected]
+  package let expectations: [Expected]
   /// The result of the expected order; nil if none was given.
-  public let order: Criterion?
+  package let order: Criterion?
   /// The pushes that no expectation matches; nil if they are allowed.
-  public let others: Others?
+  package let others: Others?
   /// The pushes whose last attempt was neither accepted nor permanently rejected; nil if they are allowed.
-  public let lost: Others?
+  package let lost: Others?
   /// The disallowed findings; nil if all are allowed.
-  public let findings: Findings?
+  package let findings: Findings?
   /// The number of records evicted since the inbox was last emptied.
-  public let evicted: Int
+  package let evicted: Int
   /// Whether no record of the window was evicted.
-  public let isComplete: Bool
+  package let isComplete: Bool
   /// The server that was verified.
-  public let scene: VerificationContext
+  package let scene: VerificationContext
 
   /// Whether the result is unknown, because records of the window were evicted.
-  public var isInconclusive: Bool { !isComplete }
+  package var isInconclusive: Bool { !isComplete }
 
   /// Whether all criteria are met by the records that are available.
   private var isMet: Bool {
@@ -95,20 +95,20 @@ public struct VerificationReport: Sendable {
   }
 
   /// Whether all criteria are met and no record of the window was evicted.
-  public var isPassed: Bool { isMet && isComplete }
+  package var isPassed: Bool { isMet && isComplete }
 }
 
 /// The context of a report: the rules for findings, and the state of the server.
-public struct VerificationContext: Sendable {
+package struct VerificationContext: Sendable {
   /// The rules that determine the findings.
-  public var rulebook: Rulebook
+  package var rulebook: Rulebook
   /// The seed of all fault draws; nil for an export, which does not contain it.
-  public var seed: UInt64?
+  package var seed: UInt64?
   /// The active fault profile with its parameters; nil for an export.
-  public var profile: String?
+  package var profile: String?
 
   /// Creates the context of a report.
-  public init(rulebook: Rulebook, seed: UInt64?, profile: String?) {
+  package init(rulebook: Rulebook, seed: UInt64?, profile: String?) {
     self.rulebook = rulebook
     self.seed = seed
     self.profile = profile
@@ -117,7 +117,7 @@ public struct VerificationContext: Sendable {
 
 extension VerificationReport {
   /// Writes the report as members of an object.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.member("passed", isPassed)
     writer.member("inconclusive", isInconclusive)
     writer.arrayMember("expectations") { writer in
@@ -222,7 +222,7 @@ extension JSONWriter {
 extension VerificationReport {
   /// The report as text: a line for each expectation, and all criteria of those that are not met. The last line has
   /// the facts needed to reproduce the result, such as the seed.
-  public var text: String {
+  package var text: String {
     var parts = expectations.map(\.text) + [order?.text, others?.text, lost?.text, findings?.text].compactMap(\.self)
     if isInconclusive { parts.append("? \(inconclusiveness)") }
     let circumstances = [

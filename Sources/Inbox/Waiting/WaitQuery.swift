@@ -1,16 +1,16 @@
-public import Notation
+package import Notation
 
 /// The condition of a wait: a number of pushes that match a filter.
-public struct WaitQuery: Sendable {
+package struct WaitQuery: Sendable {
   /// The wanted number of pushes.
-  public enum Count: Sendable, Equatable, CustomStringConvertible {
+  package enum Count: Sendable, Equatable, CustomStringConvertible {
     /// This number or more; at least one.
     case atLeast(Int)
     /// Exactly this number; 0 for no push.
     case exactly(Int)
 
     /// The number as text.
-    public var description: String {
+    package var description: String {
       switch self {
       case .atLeast(let count): "at least \(count)"
       case .exactly(0): "none"
@@ -20,31 +20,31 @@ public struct WaitQuery: Sendable {
   }
 
   /// The longest timeout.
-  public static let maxTimeout = Duration.seconds(300)
+  package static let maxTimeout = Duration.seconds(300)
   /// The timeout if none is given.
-  public static let defaultTimeout = Duration.seconds(10)
+  package static let defaultTimeout = Duration.seconds(10)
   /// The largest number of pushes that can be waited for.
   static let maxCount = 1_000_000
 
   /// The pushes that count. Without a cursor, all since the inbox was last emptied.
-  public var selection = Selection()
+  package var selection = Selection()
   /// The wanted number.
-  public var count = Count.atLeast(1)
+  package var count = Count.atLeast(1)
   /// The timeout.
-  public var timeout = WaitQuery.defaultTimeout
+  package var timeout = WaitQuery.defaultTimeout
   /// The time without changes after which the number counts.
-  public var settle = Duration.zero
+  package var settle = Duration.zero
   /// The filter's parts by the names of their fields, to report which parts a similar push does not match.
   var parts: [(name: String, filter: Filter)] = []
 
   /// Creates a wait for any one push.
-  public init() {}
+  package init() {}
 
   /// Creates a condition from the parameters of a query string: those of a selection, `count`, `timeout` and
   /// `settle`.
   ///
   /// - Throws: `FilterError` for an unknown name or an invalid value.
-  public init(
+  package init(
     _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
   ) throws(FilterError) {
     var givenTimeout: Duration?

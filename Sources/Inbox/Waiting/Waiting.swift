@@ -1,35 +1,35 @@
 internal import Notation
 
 /// The result of a wait.
-public struct WaitAnswer: Sendable {
+package struct WaitAnswer: Sendable {
   /// Whether the condition of the wait was met.
-  public let isSatisfied: Bool
+  package let isSatisfied: Bool
   /// Whether the wait was cut short, because the inbox closed or the client disconnected.
-  public let isAbandoned: Bool
+  package let isAbandoned: Bool
   /// The number of matching records.
-  public let matched: Int
+  package let matched: Int
   /// The first `PageQuery.maxLimit` matching records that are still in the inbox, in order.
-  public let items: [Record]
+  package let items: [Record]
   /// The cursor for the next wait: all records up to this `seq` were examined.
-  public let seq: Int
+  package let seq: Int
   /// The wanted and the found count as text.
-  public let message: String
+  package let message: String
   /// The most similar records, the best first, if too few match.
-  public let nearest: [NearMiss]
+  package let nearest: [NearMiss]
   /// The number of records evicted since the inbox was last emptied.
-  public let evicted: Int
+  package let evicted: Int
   /// Whether no record that could count was evicted before it was examined.
-  public let isComplete: Bool
+  package let isComplete: Bool
 }
 
 /// A record that matches some parts of a filter and not others.
-public struct NearMiss: Sendable {
+package struct NearMiss: Sendable {
   /// The record that nearly matches.
-  public let record: Record
+  package let record: Record
   /// The names of the fields that match.
-  public let met: [String]
+  package let met: [String]
   /// The names of the fields that do not match.
-  public let missed: [String]
+  package let missed: [String]
 }
 
 extension Inbox {
@@ -39,7 +39,7 @@ extension Inbox {
   /// Records that are removed or evicted later stay counted; emptying the inbox restarts the count.
   ///
   /// The timeout uses the machine's clock. A cancelled task returns at once.
-  public func wait(for query: WaitQuery) async -> WaitAnswer {
+  package func wait(for query: WaitQuery) async -> WaitAnswer {
     let (ending, counts, seen) = await Waiter(query, in: self).run()
     let snapshot = snapshot()
     return WaitAnswer(
@@ -50,13 +50,13 @@ extension Inbox {
   }
 
   /// The number of listeners for changes: waits, and the event log while it has readers.
-  public var listenerCount: Int { watch.listenerCount }
+  package var listenerCount: Int { watch.listenerCount }
 
   /// The number of waits for pushes.
-  public var waiterCount: Int { watch.waiterCount }
+  package var waiterCount: Int { watch.waiterCount }
 
   /// Ends all current and future waits, because the server stops.
-  public func endWaiting() { watch.close(self) }
+  package func endWaiting() { watch.close(self) }
 }
 
 extension WaitQuery {

@@ -1,4 +1,4 @@
-public import APNSRules
+package import APNSRules
 internal import TLSEngine
 
 #if canImport(Darwin)
@@ -12,46 +12,46 @@ internal import TLSEngine
 /// A complete, consistent folder of certificates and keys (`Certs/`).
 ///
 /// `Certs/README.md` describes the files.
-public struct CertificateFolder: Sendable {
+package struct CertificateFolder: Sendable {
   /// The path of the folder, absolute and without symbolic links.
-  public let path: String
+  package let path: String
   /// The CA certificate in PEM, which clients must trust.
-  public let caPEM: String
+  package let caPEM: String
   /// The SHA-256 fingerprint of the CA certificate, as 64 lower-case hexadecimal digits.
-  public let caFingerprint: String
+  package let caFingerprint: String
   /// The provider keys listed in `provider.yaml`, in its order.
-  public let providerKeys: [ProviderKeyEntry]
+  package let providerKeys: [ProviderKeyEntry]
   /// Messages for the log: files created or renewed, and problems; one line each.
-  public let notices: [String]
+  package let notices: [String]
 
   /// The key id of the generated provider key.
-  public static let keyID = "MOCKKEY001"
+  package static let keyID = "MOCKKEY001"
   /// The team id of the generated provider key and certificates.
-  public static let teamID = "MOCKTEAM01"
+  package static let teamID = "MOCKTEAM01"
   /// The first topic of the generated provider certificate, its `UID`.
-  public static let topic = "com.example.app"
+  package static let topic = "com.example.app"
   /// All topics of the generated provider certificate: those of an app, as in Apple's certificates (Protocol.md,
   /// section 4.1).
-  public static let topics = [topic, topic + ".voip", topic + ".complication"]
+  package static let topics = [topic, topic + ".voip", topic + ".complication"]
   /// The password of every generated `.p12` file.
-  public static let password = "mock"
+  package static let password = "mock"
 
   /// The path of the CA certificate, which clients must trust.
-  public var caPath: String { path + "/ca.pem" }
+  package var caPath: String { path + "/ca.pem" }
   /// The path of the server certificate, followed in the file by the CA certificate.
-  public var serverPath: String { path + "/server.pem" }
+  package var serverPath: String { path + "/server.pem" }
   /// The path of the server's private key.
-  public var serverKeyPath: String { path + "/server-key.pem" }
+  package var serverKeyPath: String { path + "/server-key.pem" }
   /// The path of the provider key, in the format of Apple's downloads.
-  public var providerKeyPath: String { path + "/AuthKey_\(Self.keyID).p8" }
+  package var providerKeyPath: String { path + "/AuthKey_\(Self.keyID).p8" }
   /// The path of the provider certificate.
-  public var clientPath: String { path + "/client.pem" }
+  package var clientPath: String { path + "/client.pem" }
   /// The path of the provider certificate's private key.
-  public var clientKeyPath: String { path + "/client-key.pem" }
+  package var clientKeyPath: String { path + "/client-key.pem" }
   /// The path of the provider certificate and key as PKCS #12, with the password `password`.
-  public var clientP12Path: String { path + "/client.p12" }
+  package var clientP12Path: String { path + "/client.p12" }
   /// The path of the list of trusted provider keys, which users edit.
-  public var providerKeysPath: String { path + "/provider.yaml" }
+  package var providerKeysPath: String { path + "/provider.yaml" }
 
   /// Opens a folder and creates missing files.
   ///
@@ -66,7 +66,7 @@ public struct CertificateFolder: Sendable {
   ///   - newAuthority: Whether to replace the certificate authority and all certificates. Clients that trusted the
   ///     old CA need the new one. The provider key is kept.
   /// - Throws: `CertificateFolderError`, also for a name that the existing CA's name constraints exclude.
-  public static func open(
+  package static func open(
     path: String, extraNames: [String] = [], newAuthority: Bool = false
   ) throws -> CertificateFolder {
     try open(
@@ -129,13 +129,13 @@ public struct CertificateFolder: Sendable {
 
 extension CertificateFolder {
   /// The files of one provider certificate.
-  public struct ClientCertificate: Sendable, Equatable {
+  package struct ClientCertificate: Sendable, Equatable {
     /// The path of the certificate alone, in PEM.
-    public let certificate: String
+    package let certificate: String
     /// The path of the private key, in PEM.
-    public let key: String
+    package let key: String
     /// The certificate and its key as PKCS #12, with the password `CertificateFolder.password`.
-    public let p12: String
+    package let p12: String
   }
 
   /// Issues a provider certificate for the given topics and replaces an earlier one for the same topics.
@@ -147,7 +147,7 @@ extension CertificateFolder {
   ///   - expired: Whether to issue a certificate that expired a day ago, with which the TLS handshake fails.
   /// - Returns: The absolute paths of the three files.
   /// - Throws: `CertificateFolderError`.
-  public func makeClientCertificate(
+  package func makeClientCertificate(
     topics: [String], environments: Set<PushEnvironment> = Set(PushEnvironment.allCases), expired: Bool = false
   ) throws -> ClientCertificate {
     try makeClientCertificate(topics: topics, environments: environments, expired: expired, now: Self.currentTime)
@@ -208,13 +208,13 @@ extension CertificateFolder {
 }
 
 /// An error in the folder of certificates and keys. Its description is one line: place, problem and repair.
-public struct CertificateFolderError: Error, Equatable, Sendable, CustomStringConvertible {
+package struct CertificateFolderError: Error, Equatable, Sendable, CustomStringConvertible {
   /// The file, with a line number where that helps (`Certs/provider.yaml:7`), or the setting.
-  public let place: String
+  package let place: String
   /// The problem.
-  public let problem: String
+  package let problem: String
   /// The way to solve the problem.
-  public let repair: String
+  package let repair: String
 
   /// Creates an error.
   init(place: String, problem: String, repair: String) {
@@ -224,7 +224,7 @@ public struct CertificateFolderError: Error, Equatable, Sendable, CustomStringCo
   }
 
   /// The place, the problem and the repair on one line.
-  public var description: String { "\(place): \(problem); \(repair)" }
+  package var description: String { "\(place): \(problem); \(repair)" }
 
   /// Runs `work` and converts file errors that it throws.
   static func wrapping<Result>(_ work: () throws -> Result) throws -> Result {

@@ -1,5 +1,5 @@
-public import APNSRules
-public import TLSEngine
+package import APNSRules
+package import TLSEngine
 internal import Yams
 
 /// The list of trusted provider keys, `provider.yaml`, which users edit.
@@ -244,19 +244,19 @@ extension ProviderKeysFile {
 }
 
 /// A trusted provider key in `provider.yaml`, with its properties in Apple's portal (Protocol.md, section 3.3).
-public struct ProviderKeyEntry: Sendable {
+package struct ProviderKeyEntry: Sendable {
   /// The key id of ten letters and digits; the `kid` of its provider tokens.
-  public let keyID: String
+  package let keyID: String
   /// The team id of ten letters and digits; the `iss` of its provider tokens.
-  public let teamID: String
+  package let teamID: String
   /// The public key that verifies its provider tokens.
-  public let publicKey: ES256PublicKey
+  package let publicKey: ES256PublicKey
   /// The only environment that the key is valid for; nil for both.
-  public let environment: PushEnvironment?
+  package let environment: PushEnvironment?
   /// The topics of a topic-specific key; nil for all.
-  public let topics: [String]?
+  package let topics: [String]?
   /// The id of the key that a topic-specific key may share a connection with.
-  public let relatedKeyID: String?
+  package let relatedKeyID: String?
 
   /// Creates an entry.
   package init(

@@ -1,5 +1,5 @@
-public import APNSRules
-public import TLSEngine
+package import APNSRules
+package import TLSEngine
 
 /// The names for the server certificate and the name constraints of the certificate authority.
 struct ServerNames {
@@ -67,7 +67,7 @@ extension ProviderCertificate {
 
 extension TrustedKey {
   /// Creates a key that verifies signatures with `publicKey`.
-  public init(
+  package init(
     keyID: String, teamID: String, publicKey: ES256PublicKey, environment: PushEnvironment? = nil,
     topics: [String]? = nil, relatedKeyID: String? = nil
   ) {
@@ -90,12 +90,12 @@ extension TrustedKey {
 
 extension TrustedKeySet {
   /// Returns the key ring with `key` added, replacing a key with the same id.
-  public func adding(_ key: TrustedKey) -> TrustedKeySet {
+  package func adding(_ key: TrustedKey) -> TrustedKeySet {
     TrustedKeySet(version: version + 1, keys: keys.values.filter { $0.keyID != key.keyID } + [key])
   }
 
   /// Returns the key ring without the key that has this id.
-  public func removing(_ keyID: String) -> TrustedKeySet {
+  package func removing(_ keyID: String) -> TrustedKeySet {
     TrustedKeySet(version: version + 1, keys: keys.values.filter { $0.keyID != keyID })
   }
 }

@@ -1,5 +1,5 @@
 import HTTP2Session
-public import HTTPMessage
+package import HTTPMessage
 import Inbox
 import Logging
 import NIOCore
@@ -9,22 +9,22 @@ package import TLSEngine
 
 /// A client that sends pushes as a provider does, over one HTTP/2 connection with TLS. Used by `apns-mock send` and
 /// the tests.
-public struct PushClient: Sendable {
+package struct PushClient: Sendable {
   /// The server's address.
-  public var endpoint: Endpoint
+  package var endpoint: Endpoint
   /// The name that the server's certificate must contain; also sent as SNI unless it is an IP address.
-  public var serverName: String
+  package var serverName: String
   /// PEM files of the CAs to trust.
-  public var authorities: [String]
+  package var authorities: [String]
   /// The PEM files of a provider certificate, for pushes without a provider token; nil for none.
-  public var certificate: (chain: String, key: String)?
+  package var certificate: (chain: String, key: String)?
   /// The time limit for all responses together.
-  public var timeout = Duration.seconds(10)
+  package var timeout = Duration.seconds(10)
 
   /// Creates a client of the server at `endpoint`.
   ///
   /// - Parameter serverName: The name in the server's certificate; nil for the endpoint's host.
-  public init(
+  package init(
     endpoint: Endpoint, serverName: String? = nil, authorities: [String],
     certificate: (chain: String, key: String)? = nil
   ) {
@@ -35,16 +35,16 @@ public struct PushClient: Sendable {
   }
 
   /// A push request.
-  public struct Push: Sendable {
+  package struct Push: Sendable {
     /// The device token, in hexadecimal digits.
-    public var deviceToken: String
+    package var deviceToken: String
     /// The header fields such as `authorization` and `apns-topic`, with names in lower case.
-    public var headers: [(String, String)]
+    package var headers: [(String, String)]
     /// The request body.
-    public var payload: [UInt8]
+    package var payload: [UInt8]
 
     /// Creates a push.
-    public init(deviceToken: String, headers: [(String, String)], payload: [UInt8]) {
+    package init(deviceToken: String, headers: [(String, String)], payload: [UInt8]) {
       self.deviceToken = deviceToken
       self.headers = headers
       self.payload = payload
@@ -52,7 +52,7 @@ public struct PushClient: Sendable {
   }
 
   /// The outcome of one request.
-  public enum Outcome: Sendable, Equatable {
+  package enum Outcome: Sendable, Equatable {
     /// The server sent a response.
     case answered(HTTPResponse)
     /// The server reset the stream with this HTTP/2 error code.
@@ -65,7 +65,7 @@ public struct PushClient: Sendable {
   /// order.
   ///
   /// - Throws: `TLSError` for unusable certificate files, `PushClientError` if no connection could be established.
-  public func send(_ pushes: [Push]) async throws -> [Outcome] {
+  package func send(_ pushes: [Push]) async throws -> [Outcome] {
     let context = try TLSContext(clientTrusting: authorities, certificate: certificate)
     let probeResult: ProbeResult
     do {
@@ -133,11 +133,11 @@ public struct PushClient: Sendable {
 }
 
 /// The reason for which pushes could not be sent.
-public struct PushClientError: Error, CustomStringConvertible, Sendable {
+package struct PushClientError: Error, CustomStringConvertible, Sendable {
   /// The message for users.
-  public let description: String
+  package let description: String
   /// Whether the failure happened after the TCP connection was established.
-  public var wasConnected = true
+  package var wasConnected = true
 }
 
 /// A provider token to be signed (Protocol.md, section 3).

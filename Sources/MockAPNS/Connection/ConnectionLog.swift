@@ -1,13 +1,13 @@
 import Faults
-public import Inbox
+package import Inbox
 import NIOConcurrencyHelpers
 import Notation
 import Synchronization
 
 /// The timeline of one connection: infrequent events, not single pushes.
-public final class ConnectionLog: Sendable {
+package final class ConnectionLog: Sendable {
   /// The kinds of events.
-  public enum Kind: String, Sendable {
+  package enum Kind: String, Sendable {
     /// The connection was accepted.
     case accepted
     /// The TLS handshake completed or failed.
@@ -25,13 +25,13 @@ public final class ConnectionLog: Sendable {
   }
 
   /// An event on the connection.
-  public struct Event: Sendable {
+  package struct Event: Sendable {
     /// The time of the server's clock, in milliseconds since 1970.
-    public let at: Int64
+    package let at: Int64
     /// The kind of event.
-    public let kind: Kind
+    package let kind: Kind
     /// A description of the details.
-    public let detail: String
+    package let detail: String
   }
 
   /// The maximum number of events kept: the first 99 and the latest one. `dropped` counts the others.
@@ -45,15 +45,15 @@ public final class ConnectionLog: Sendable {
   }
 
   /// The connection's id, such as `c17`.
-  public let id: String
+  package let id: String
   /// The connection's number, from 1.
-  public let number: UInt64
+  package let number: UInt64
   /// The index of the APNs listener that accepted the connection, from 0.
-  public let listener: Int
+  package let listener: Int
   /// The client's address, `HOST:PORT`.
-  public let client: String
+  package let client: String
   /// The client's address without the port.
-  public let clientAddress: String
+  package let clientAddress: String
   private let state = NIOLockedValueBox(State())
   private let counted = Atomic<Int>(0)
   private let log: EventLog
@@ -71,16 +71,16 @@ public final class ConnectionLog: Sendable {
   }
 
   /// The events so far, in order, and the number of events that were not kept.
-  public var events: (kept: [Event], dropped: Int) { state.withLockedValue { ($0.events, $0.dropped) } }
+  package var events: (kept: [Event], dropped: Int) { state.withLockedValue { ($0.events, $0.dropped) } }
 
   /// The facts known since the handshake; nil before.
-  public var facts: ConnectionFacts? { state.withLockedValue { $0.facts } }
+  package var facts: ConnectionFacts? { state.withLockedValue { $0.facts } }
 
   /// Whether the connection is closed.
-  public var isClosed: Bool { state.withLockedValue { $0.isClosed } }
+  package var isClosed: Bool { state.withLockedValue { $0.isClosed } }
 
   /// The number of pushes received.
-  public var pushes: Int { counted.load(ordering: .relaxed) }
+  package var pushes: Int { counted.load(ordering: .relaxed) }
 
   func add(_ kind: Kind, _ detail: String, at time: Int64) {
     let event = Event(at: time, kind: kind, detail: detail)

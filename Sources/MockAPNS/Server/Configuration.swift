@@ -1,22 +1,22 @@
-public import APNSRules
-public import Faults
+package import APNSRules
+package import Faults
 import NIOCore
 
 /// A host and a TCP port to listen on or to connect to.
-public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
+package struct Endpoint: Sendable, Equatable, CustomStringConvertible {
   /// A host name or an IP address, without brackets.
-  public var host: String
+  package var host: String
   /// A TCP port; 0 means any free one.
-  public var port: Int
+  package var port: Int
 
   /// Creates an endpoint.
-  public init(host: String, port: Int) {
+  package init(host: String, port: Int) {
     self.host = host
     self.port = port
   }
 
   /// Parses `HOST:PORT`, with an IPv6 address in brackets. Returns nil for any other format.
-  public init?(_ text: some StringProtocol) {
+  package init?(_ text: some StringProtocol) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
       (0...65535).contains(port)
     else { return nil }
@@ -31,10 +31,10 @@ public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
   }
 
   /// `HOST:PORT`.
-  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
   /// Whether the endpoint can be reached from this machine only.
-  public var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
+  package var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
 
   /// The endpoint at which a client on the same machine reaches a listener: the loopback address for a listener on
   /// all addresses.
@@ -56,65 +56,65 @@ extension Endpoint {
 }
 
 /// A selected fault profile: ready to run, with its source, so that its parameters can be changed.
-public struct SelectedProfile: Sendable, Equatable {
+package struct SelectedProfile: Sendable, Equatable {
   /// The source of the profile.
-  public let source: ProfileSource
+  package let source: ProfileSource
   /// The profile with the current values of its parameters.
-  public internal(set) var profile: Profile
+  package internal(set) var profile: Profile
 
   /// Creates a selected profile.
-  public init(source: ProfileSource, profile: Profile) {
+  package init(source: ProfileSource, profile: Profile) {
     self.source = source
     self.profile = profile
   }
 
   /// The profile's name with all parameters that differ from their defaults, such as `flaky-503?rate=0.4`.
-  public var reference: String {
+  package var reference: String {
     ProfileReference(.name(profile.name), parameters: profile.changedParameters).description
   }
 }
 
 /// The configuration of a server. The defaults work without changes.
-public struct Configuration: Sendable {
+package struct Configuration: Sendable {
   /// The APNs listeners for providers (TLS and HTTP/2), one or more.
-  public var apns = [Endpoint(host: "127.0.0.1", port: 2197)]
+  package var apns = [Endpoint(host: "127.0.0.1", port: 2197)]
   /// The listener of the admin API (plain HTTP/1.1); nil for a server without one.
-  public var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
+  package var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
   /// The folder of certificates and keys; created at the first start.
-  public var certificates = "Certs"
+  package var certificates = "Certs"
   /// Names in the server certificate in addition to the usual ones.
-  public var certificateNames: [String] = []
+  package var certificateNames: [String] = []
   /// PEM files with further CAs that are trusted to issue client certificates.
-  public var clientAuthorities: [String] = []
+  package var clientAuthorities: [String] = []
   /// The APNs environment to mock.
-  public var environment = PushEnvironment.sandbox
+  package var environment = PushEnvironment.sandbox
   /// The behaviour where evidence about APNs is inconclusive.
-  public var rules = RuleMode.apple
+  package var rules = RuleMode.apple
   /// The settings of the APNs rules.
-  public var settings = APNSSettings()
+  package var settings = APNSSettings()
   /// The maximum number of records in the inbox.
-  public var maxRecords = 100_000
+  package var maxRecords = 100_000
   /// The maximum size of the requests in the inbox, in bytes.
-  public var maxBytes = 256 << 20
+  package var maxBytes = 256 << 20
   /// The number of event loops for provider connections; nil for one per core.
-  public var threads: Int?
+  package var threads: Int?
   /// The seed of generated ids and fault draws; nil for a random one.
-  public var seed: UInt64?
+  package var seed: UInt64?
   /// The available fault profiles: the built-in ones and those of the user's folder.
-  public var profiles = ProfileLibrary()
+  package var profiles = ProfileLibrary()
   /// The folder of the user's profiles, which can be reloaded; nil for none.
-  public var profilesFolder: String?
+  package var profilesFolder: String?
   /// The fault profile that is active from the start; nil for `healthy`.
-  public var profile: SelectedProfile?
+  package var profile: SelectedProfile?
   /// Whether magic device tokens, which request an outcome, are enabled.
-  public var magicTokens = true
+  package var magicTokens = true
   /// The bearer token that the admin API requires; nil for none.
-  public var adminToken: String?
+  package var adminToken: String?
   /// Host names that the admin API accepts in addition to loopback names, IP addresses and `apns-mock`.
-  public var allowedHosts: [String] = []
+  package var allowedHosts: [String] = []
   /// The time that a shutdown waits for open streams.
-  public var shutdownTimeout = Duration.seconds(5)
+  package var shutdownTimeout = Duration.seconds(5)
 
   /// Creates a configuration with the defaults.
-  public init() {}
+  package init() {}
 }

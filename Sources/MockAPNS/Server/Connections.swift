@@ -1,4 +1,4 @@
-public import Faults
+package import Faults
 import NIOConcurrencyHelpers
 import NIOCore
 
@@ -11,7 +11,7 @@ import NIOCore
 #endif
 
 /// A command to a connection that takes effect immediately.
-public enum ConnectionCommand: Sendable {
+package enum ConnectionCommand: Sendable {
   /// GOAWAY. No push triggered it, so `before_this` and `this` both name the last stream received.
   case goAway(Action.GoAwayParameters)
   /// TCP RST.
@@ -21,7 +21,7 @@ public enum ConnectionCommand: Sendable {
 }
 
 /// The open connections, so that a shutdown or a command reaches each, and the logs of recently closed ones.
-public final class Connections: Sendable {
+package final class Connections: Sendable {
   /// Requests a connection's handler to shut down: send GOAWAY, finish the open streams, close.
   struct ShutdownRequested: Sendable {}
 
@@ -29,7 +29,7 @@ public final class Connections: Sendable {
   struct RulesChanged: Sendable {}
 
   /// Counters since the server started.
-  public struct Counts: Sendable {
+  package struct Counts: Sendable {
     /// The number of accepted connections.
     public fileprivate(set) var opened = 0
     /// The number of completed TLS handshakes.
@@ -78,7 +78,7 @@ public final class Connections: Sendable {
   func shouldLogRefusal() -> Bool { state.withLockedValue { $0.refusals.isDue() } }
 
   /// The logs of the open and the most recently closed connections, by number.
-  public var logs: [ConnectionLog] {
+  package var logs: [ConnectionLog] {
     state.withLockedValue { $0.closed + $0.open.values.map(\.log) }.sorted { $0.number < $1.number }
   }
 
@@ -90,15 +90,15 @@ public final class Connections: Sendable {
   }
 
   /// The current counters.
-  public var counts: Counts { state.withLockedValue { $0.counts } }
+  package var counts: Counts { state.withLockedValue { $0.counts } }
 
   /// The number of open connections.
-  public var openCount: Int { state.withLockedValue { $0.open.count } }
+  package var openCount: Int { state.withLockedValue { $0.open.count } }
 
   /// Sends a command to the open connections that match.
   ///
   /// - Returns: The logs of these connections, by number.
-  public func carryOut(_ order: ConnectionCommand, where isMeant: (ConnectionLog) -> Bool) -> [ConnectionLog] {
+  package func carryOut(_ order: ConnectionCommand, where isMeant: (ConnectionLog) -> Bool) -> [ConnectionLog] {
     let remaining = state.withLockedValue { Array($0.open.values) }.filter { isMeant($0.log) }
     for (channel, _) in remaining { channel.pipeline.fireUserInboundEventTriggered(order) }
     return remaining.map(\.log).sorted { $0.number < $1.number }

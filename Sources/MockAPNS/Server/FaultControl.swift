@@ -1,5 +1,5 @@
 import APNSRules
-public import Faults
+package import Faults
 import Inbox
 import Logging
 import NIOConcurrencyHelpers
@@ -8,38 +8,38 @@ import Synchronization
 /// The active fault profile and rules, which can be changed while the server runs.
 ///
 /// Each change publishes a new `ActivePolicy`, which applies to all connections from their next push on.
-public final class FaultControl: Sendable {
+package final class FaultControl: Sendable {
   /// A rule that was added to those of the profile.
-  public struct AddedRule: Sendable {
+  package struct AddedRule: Sendable {
     /// The added rule.
-    public let rule: Rule
+    package let rule: Rule
     /// When the rule was added, in monotonic nanoseconds.
-    public let addedAt: Int64
+    package let addedAt: Int64
     /// When the rule expires, in monotonic nanoseconds; nil for never.
-    public let endsAt: Int64?
+    package let endsAt: Int64?
   }
 
   /// The active profile and rules.
-  public struct Selection: Sendable {
+  package struct Selection: Sendable {
     /// The profile with its source.
-    public internal(set) var chosen: SelectedProfile
+    package internal(set) var chosen: SelectedProfile
     /// The seed of the fault draws.
-    public internal(set) var seed: UInt64
+    package internal(set) var seed: UInt64
     /// When the profile was activated, in monotonic nanoseconds.
-    public internal(set) var activatedAt: Int64
+    package internal(set) var activatedAt: Int64
     /// When the profile expires, in monotonic nanoseconds; nil for never.
-    public internal(set) var endsAt: Int64?
+    package internal(set) var endsAt: Int64?
     /// The rules added to those of the profile, newest first.
-    public internal(set) var added: [AddedRule] = []
+    package internal(set) var added: [AddedRule] = []
     /// Whether fault injection is paused.
-    public internal(set) var isPaused = false
+    package internal(set) var isPaused = false
 
     /// The profile with the current values of its parameters.
-    public var profile: Profile { chosen.profile }
+    package var profile: Profile { chosen.profile }
   }
 
   /// The available profiles.
-  public let library: Snapshot<ProfileLibrary>
+  package let library: Snapshot<ProfileLibrary>
   /// The published APNs rules and faults, read by the connections.
   let activePolicy: Snapshot<ActivePolicy>
 
@@ -82,10 +82,10 @@ public final class FaultControl: Sendable {
   // MARK: - Names
 
   /// The names of profiles and rules that were active since the start, also of those that were removed.
-  public var usedNames: FaultNames { state.withLockedValue { $0.usedNames } }
+  package var usedNames: FaultNames { state.withLockedValue { $0.usedNames } }
 
   /// The names of all profiles in the library, and of their rules.
-  public var libraryNames: FaultNames {
+  package var libraryNames: FaultNames {
     if let names = state.withLockedValue({ $0.libraryNames }) { return names }
     // Computed within an update of the library, so that the library cannot change between reading and storing the
     // names.
@@ -107,10 +107,10 @@ public final class FaultControl: Sendable {
   }
 
   /// The current selection.
-  public var selection: Selection { state.withLockedValue { $0.selection } }
+  package var selection: Selection { state.withLockedValue { $0.selection } }
 
   /// The counters of the rules.
-  public var counters: RuleCounters { ruleCounters }
+  package var counters: RuleCounters { ruleCounters }
 
   // MARK: - Profile
 
@@ -120,7 +120,7 @@ public final class FaultControl: Sendable {
   ///   - seed: The seed of the draws; nil for the configured one, otherwise the profile's, otherwise the server's.
   ///   - timeToLive: The time after which `healthy` is active again; nil for never, or for as long as the profile
   ///     specifies. The shorter of the two applies.
-  public func use(_ chosen: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
+  package func use(_ chosen: SelectedProfile, seed: UInt64? = nil, timeToLive: Duration? = nil) {
     let activeSeed = change { selection in
       activate(chosen, seed: seed, timeToLive: timeToLive, in: &selection)
       return selection.seed
@@ -141,13 +141,13 @@ public final class FaultControl: Sendable {
   }
 
   /// Activates `healthy` instead of the active profile; added rules stay.
-  public func useHealthy() {
+  package func useHealthy() {
     use(Self.healthy(in: library.load()))
   }
 
   /// Restores the profile the server started with, its parameters and its seed, and resumes fault injection. Rules
   /// that were added stay.
-  public func restoreProfile() {
+  package func restoreProfile() {
     let isChanged = change { selection in
       let isChanged = selection.chosen != start.chosen || selection.seed != start.seed || selection.isPaused
       selection.chosen = start.chosen
@@ -163,7 +163,7 @@ public final class FaultControl: Sendable {
   /// Sets parameters of the active profile. Rules that do not change keep their counters.
   ///
   /// - Throws: `ProfileFailure` for a parameter that does not exist or an invalid value.
-  public func setParameters(_ knobs: [String: String]) throws(ProfileFailure) {
+  package func setParameters(_ knobs: [String: String]) throws(ProfileFailure) {
     let turned = try updateSelectedProfile { current throws(ProfileFailure) in
       let values = current.profile.changedParameters.merging(knobs) { $1 }
       let loaded = try library.load().profile(of: current.source, parameters: values)
@@ -179,7 +179,7 @@ public final class FaultControl: Sendable {
   ///
   /// - Returns: The problems found. Where a file is invalid, its previous content stays active.
   @discardableResult
-  public func reload() -> [ProfileProblem] {
+  package func reload() -> [ProfileProblem] {
     let problems = library.update { library in
       let reading = configuration.profilesFolder.map { library.reloading(folder: $0) }
       var problems = reading?.problems ?? []
@@ -201,14 +201,14 @@ public final class FaultControl: Sendable {
   }
 
   /// The problems found when the profile folder was last reloaded.
-  public var folderProblems: [ProfileProblem] { state.withLockedValue { $0.folderProblems } }
+  package var folderProblems: [ProfileProblem] { state.withLockedValue { $0.folderProblems } }
 
   /// Stores a profile in the library. The active profile is updated at once if it is the stored one or extends it.
   ///
   /// - Returns: The profile with its defaults, and whether its name is new.
   /// - Throws: `ProfileFailure` if the text is invalid, or if the active profile would become invalid. Then nothing
   ///   changes.
-  public func store(name: String, text: String) throws(ProfileFailure) -> (loaded: LoadedProfile, isNew: Bool) {
+  package func store(name: String, text: String) throws(ProfileFailure) -> (loaded: LoadedProfile, isNew: Bool) {
     let result = library.update { library in
       Result { () throws(ProfileFailure) in
         let isNew = library.source(named: name) == nil
@@ -226,7 +226,7 @@ public final class FaultControl: Sendable {
   ///
   /// - Throws: `ProfileFailure` if it was not stored, or if the active profile would become invalid. Then nothing
   ///   changes.
-  public func removeProfile(_ name: String) throws(ProfileFailure) {
+  package func removeProfile(_ name: String) throws(ProfileFailure) {
     let result = library.update { library in
       Result { () throws(ProfileFailure) in
         let changed = try library.removing(name: name)
@@ -280,7 +280,7 @@ public final class FaultControl: Sendable {
   ///
   /// - Returns: Whether the name is new.
   @discardableResult
-  public func add(_ rule: Rule, timeToLive: Duration?) -> Bool {
+  package func add(_ rule: Rule, timeToLive: Duration?) -> Bool {
     let now = MachineTime.nanoseconds
     let added = AddedRule(rule: rule, addedAt: now, endsAt: timeToLive.map { now.addingClamped($0.nanoseconds) })
     return change { selection in
@@ -293,7 +293,7 @@ public final class FaultControl: Sendable {
   }
 
   /// Returns a name for a rule without one. No other active rule has it, nor any rule named by this function before.
-  public func nextRuleName() -> String {
+  package func nextRuleName() -> String {
     let current = selection
     let taken = Set(current.added.map(\.rule.name) + current.profile.rules.map(\.name))
     while true {
@@ -306,7 +306,7 @@ public final class FaultControl: Sendable {
   ///
   /// - Returns: Whether there was one.
   @discardableResult
-  public func removeRule(_ name: String) -> Bool {
+  package func removeRule(_ name: String) -> Bool {
     change { selection in
       let before = selection.added.count
       selection.added.removeAll { $0.rule.name == name }
@@ -315,20 +315,20 @@ public final class FaultControl: Sendable {
   }
 
   /// Removes all added rules.
-  public func removeRules() {
+  package func removeRules() {
     change { $0.added = [] }
   }
 
   // MARK: - Profile and rules together
 
   /// Pauses or resumes fault injection; the active profile and rules are kept.
-  public func setPaused(_ isPaused: Bool) {
+  package func setPaused(_ isPaused: Bool) {
     change { $0.isPaused = isPaused }
     logger.notice(isPaused ? "fault injection paused" : "fault injection resumed")
   }
 
   /// Resets the counters of all rules, including those that draws by attempt use.
-  public func resetCounters() {
+  package func resetCounters() {
     ruleCounters.reset()
     // Restart the windows and ramps of the profile's rules.
     change { $0.activatedAt = MachineTime.nanoseconds }

@@ -1,4 +1,4 @@
-public import Logging
+package import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
@@ -23,9 +23,9 @@ import TLSEngine
 /// let pushes = server.state.inbox
 /// await server.stop()
 /// ```
-public final class MockServer: Sendable {
+package final class MockServer: Sendable {
   /// The state that all connections share: inbox, clock, provider keys, devices.
-  public let state: ServerState
+  package let state: ServerState
 
   private let group: MultiThreadedEventLoopGroup
   private let listeners: [any Channel]
@@ -34,12 +34,12 @@ public final class MockServer: Sendable {
   private let shutdown = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
   /// The addresses of the APNs listeners, with the ports actually bound.
-  public var addresses: [Endpoint] { state.apnsAddresses }
+  package var addresses: [Endpoint] { state.apnsAddresses }
 
   /// Starts a server: creates missing files in the certificate folder, then listens.
   ///
   /// - Throws: `CertificateFolder`'s errors, `TLSError`, or `ListenError` if an address cannot be bound.
-  public static func start(
+  package static func start(
     _ configuration: Configuration, logger: Logger = Logger(label: "apns-mock")
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
@@ -132,7 +132,7 @@ public final class MockServer: Sendable {
   /// Shuts down as APNs does when planned: accepts no new connections, sends GOAWAY on open ones, lets open streams
   /// finish within the configured timeout, then closes everything. Further calls wait until the first call's
   /// shutdown is complete.
-  public func stop() async {
+  package func stop() async {
     let task = shutdown.withLockedValue { shutdown in
       if let shutdown { return shutdown }
       let task = Task { await shutDown() }
@@ -152,18 +152,18 @@ public final class MockServer: Sendable {
 }
 
 /// An address that could not be listened on.
-public struct ListenError: Error, CustomStringConvertible {
+package struct ListenError: Error, CustomStringConvertible {
   /// The requested address.
-  public let endpoint: Endpoint
+  package let endpoint: Endpoint
   /// Whether the address is already in use.
-  public let isInUse: Bool
+  package let isInUse: Bool
   /// The problem, and how to solve it.
-  public let description: String
+  package let description: String
 
   /// - Parameters:
   ///   - purpose: The users of the address, for the message.
   ///   - flag: The command-line flag that selects another address.
-  public init(endpoint: Endpoint, purpose: String, flag: String, cause: any Error) {
+  package init(endpoint: Endpoint, purpose: String, flag: String, cause: any Error) {
     self.endpoint = endpoint
     isInUse = (cause as? IOError)?.errnoCode == EADDRINUSE
     let choice = "choose another address with \(flag) HOST:PORT"

@@ -10,9 +10,9 @@ import Synchronization
 
 /// The server's own clock, which tests can freeze and advance. It determines the age of provider tokens, update
 /// intervals, 410 timestamps and record times. Events on the wire are timed by the machine's clock.
-public final class ServerClock: Sendable {
+package final class ServerClock: Sendable {
   /// The modes of the clock.
-  public enum Mode: String, Sendable {
+  package enum Mode: String, Sendable {
     /// The clock runs, possibly ahead of or behind the machine's.
     case real
     /// The clock is stopped until it is advanced.
@@ -26,27 +26,27 @@ public final class ServerClock: Sendable {
   private let changing = NIOLockedValueBox(())
 
   /// Creates a clock that shows the machine's time.
-  public init() {}
+  package init() {}
 
   /// The current time in milliseconds since 1970, limited to the years 0 to 9999, so that it can always be
   /// formatted.
-  public var now: Int64 {
+  package var now: Int64 {
     let frozen = frozenAt.load(ordering: .relaxed)
     return frozen == Self.running ? Self.adding(Self.machineNow, offset.load(ordering: .relaxed)) : frozen
   }
 
   /// The clock's current mode.
-  public var mode: Mode {
+  package var mode: Mode {
     frozenAt.load(ordering: .relaxed) == Self.running ? .real : .frozen
   }
 
   /// Stops the clock at `time` (milliseconds since 1970), or at the present if nil.
-  public func freeze(at time: Int64? = nil) {
+  package func freeze(at time: Int64? = nil) {
     changing.withLockedValue { _ in frozenAt.store(Self.adding(time ?? now, 0), ordering: .relaxed) }
   }
 
   /// Moves the clock by `milliseconds`, forward or back, in either mode.
-  public func advance(by milliseconds: Int64) {
+  package func advance(by milliseconds: Int64) {
     changing.withLockedValue { _ in
       let frozen = frozenAt.load(ordering: .relaxed)
       if frozen == Self.running {
@@ -60,7 +60,7 @@ public final class ServerClock: Sendable {
   }
 
   /// Returns the clock to the machine's time.
-  public func runReal() {
+  package func runReal() {
     changing.withLockedValue { _ in
       offset.store(0, ordering: .relaxed)
       frozenAt.store(Self.running, ordering: .relaxed)

@@ -1,45 +1,45 @@
-public import APNSRules
-public import Faults
-public import Inbox
-public import Logging
+package import APNSRules
+package import Faults
+package import Inbox
+package import Logging
 import NIOConcurrencyHelpers
 import Synchronization
 
 /// The state shared by all connections of a server and its admin API.
-public final class ServerState: Sendable {
+package final class ServerState: Sendable {
   /// The stages of a server's life.
-  public enum Phase: Sendable {
+  package enum Phase: Sendable {
     case starting, ready, stopping
   }
 
   /// The configuration the server was started with.
-  public let configuration: Configuration
+  package let configuration: Configuration
   /// The server clock, which tests can freeze and advance.
-  public let clock: ServerClock
+  package let clock: ServerClock
   /// The trusted provider keys.
-  public let keys: Snapshot<TrustedKeySet>
+  package let keys: Snapshot<TrustedKeySet>
   /// The device tokens with a registered status.
-  public let devices: Snapshot<DeviceTable>
+  package let devices: Snapshot<DeviceTable>
   /// All received pushes.
-  public let inbox: Inbox
+  package let inbox: Inbox
   /// The log of server events that admin clients follow.
-  public let events: EventLog
+  package let events: EventLog
   /// The folder of certificates and provider keys.
-  public let certificates: CertificateFolder
+  package let certificates: CertificateFolder
   /// The export that the inbox was read from, for display only; nil for a running server.
-  public let viewedFile: String?
+  package let viewedFile: String?
   /// The seed of generated ids and fault draws; the same seed repeats them.
-  public let seed: UInt64
+  package let seed: UInt64
   /// The active fault profile and rules.
-  public let faults: FaultControl
+  package let faults: FaultControl
   /// The open connections and the most recently closed ones.
-  public let connections = Connections()
+  package let connections = Connections()
   /// Limits how often client errors are logged.
   let clientErrorLog = ClientErrorLog()
   /// Certificates for faults of the TLS handshake, created on demand.
   let badCertificates: BadCertificates
   /// The start time by the machine's clock, in milliseconds since 1970.
-  public let startTime = ServerClock.machineNow
+  package let startTime = ServerClock.machineNow
   /// The start time in monotonic nanoseconds.
   private let startedAt = MachineTime.nanoseconds
 
@@ -73,7 +73,7 @@ public final class ServerState: Sendable {
   /// - Parameters:
   ///   - inbox: The inbox read from an export.
   ///   - file: The export's name for display.
-  public init(viewing inbox: Inbox, of file: String, configuration: Configuration, logger: Logger) {
+  package init(viewing inbox: Inbox, of file: String, configuration: Configuration, logger: Logger) {
     self.configuration = configuration
     self.inbox = inbox
     viewedFile = file
@@ -93,41 +93,41 @@ public final class ServerState: Sendable {
   var activePolicy: Snapshot<ActivePolicy> { faults.activePolicy }
 
   /// The APNs rules that requests are validated by, with the active settings.
-  public var rulebook: Rulebook { activePolicy.load().rulebook }
+  package var rulebook: Rulebook { activePolicy.load().rulebook }
 
   /// The profile and rule names that filters may refer to; nil when viewing an export, which may contain names of
   /// any server.
-  public var knownNames: KnownNames? {
+  package var knownNames: KnownNames? {
     guard viewedFile == nil else { return nil }
     return KnownNames(faults: [{ [faults] in faults.usedNames }, { [faults] in faults.libraryNames }])
   }
 
   /// The server's current stage.
-  public var phase: Phase {
+  package var phase: Phase {
     get { phaseNow.withLockedValue { $0 } }
     set { phaseNow.withLockedValue { $0 = newValue } }
   }
 
   /// The addresses of the APNs listeners with the ports actually bound; empty before the server listens.
-  public internal(set) var apnsAddresses: [Endpoint] {
+  package internal(set) var apnsAddresses: [Endpoint] {
     get { bound.withLockedValue { $0.apns } }
     set { bound.withLockedValue { $0.apns = newValue } }
   }
 
   /// The address of the admin API; nil before it is known.
-  public var adminAddress: Endpoint? {
+  package var adminAddress: Endpoint? {
     get { bound.withLockedValue { $0.admin } }
     set { bound.withLockedValue { $0.admin = newValue } }
   }
 
   /// Resets the counters of rules and the attempt numbers of pushes.
-  public func resetCounters() {
+  package func resetCounters() {
     inbox.attempts.removeAll()
     faults.resetCounters()
   }
 
   /// The time since the server started.
-  public var uptime: Duration { .nanoseconds(MachineTime.nanoseconds - startedAt) }
+  package var uptime: Duration { .nanoseconds(MachineTime.nanoseconds - startedAt) }
 
   /// Returns the number of the next connection, from 1.
   func nextConnectionNumber() -> UInt64 {
@@ -138,7 +138,7 @@ public final class ServerState: Sendable {
 extension ServerState {
   /// Returns how the active rules evaluate a recorded push as it was received: first the rules of the injection
   /// point `request`, then those of `response`. Rules that are no longer active are not included.
-  public func evaluateRules(of record: Record) -> [RuleEvaluationResult] {
+  package func evaluateRules(of record: Record) -> [RuleEvaluationResult] {
     guard let verdict = record.verdict else { return [] }
     let plan = activePolicy.load().plan
     let facts = record.connection
@@ -163,7 +163,7 @@ extension ServerState {
   /// Verifies the expectations against the inbox.
   ///
   /// - Returns: The report; nil if the server stops, or the task is cancelled, before the result is known.
-  public func verify(_ verification: Verification) async -> VerificationReport? {
+  package func verify(_ verification: Verification) async -> VerificationReport? {
     let selection = viewedFile == nil ? faults.selection : nil
     return await inbox.verify(
       verification,
@@ -173,11 +173,11 @@ extension ServerState {
 
 /// The active APNs rules, with their settings, and the active faults. Replaced as a whole when the profile, one of
 /// its parameters or a rule changes.
-public struct ActivePolicy: Sendable {
+package struct ActivePolicy: Sendable {
   /// The APNs rules that requests are validated by.
-  public let rulebook: Rulebook
+  package let rulebook: Rulebook
   /// The active fault profile and rules.
-  public let plan: FaultPlan
+  package let plan: FaultPlan
   /// The rate limit per device token; nil for none.
   let deviceRate: SharedDeviceRate?
 

@@ -5,25 +5,25 @@ import Synchronization
 ///
 /// Readers keep a copy (`SnapshotReader`) and compare one atomic number per read batch, so that no lock is needed
 /// while pushes are processed. A change replaces the value under a lock.
-public final class Snapshot<Value: Sendable>: Sendable {
+package final class Snapshot<Value: Sendable>: Sendable {
   private let current: NIOLockedValueBox<Value>
   private let changes = Atomic<UInt64>(0)
 
   /// Creates a snapshot of `value`.
-  public init(_ value: Value) {
+  package init(_ value: Value) {
     current = NIOLockedValueBox(value)
   }
 
   /// The number of changes so far.
-  public var version: UInt64 { changes.load(ordering: .acquiring) }
+  package var version: UInt64 { changes.load(ordering: .acquiring) }
 
   /// Returns the current value.
-  public func load() -> Value {
+  package func load() -> Value {
     current.withLockedValue { $0 }
   }
 
   /// Changes the value; changes are serialized. Readers see the new value from their next push on.
-  public func update<Result>(_ change: (inout Value) throws -> Result) rethrows -> Result {
+  package func update<Result>(_ change: (inout Value) throws -> Result) rethrows -> Result {
     try current.withLockedValue { value in
       defer { changes.add(1, ordering: .releasing) }
       return try change(&value)

@@ -2,15 +2,15 @@
 ///
 /// The counterpart of `JSONWriter`. Only requested values are built, and a value can be read verbatim. Skipping a
 /// value uses no memory, whatever its length and nesting, and only finds its end: skipped text is not validated.
-public struct JSONReader {
+package struct JSONReader {
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
   /// Creates a reader at the first value in `bytes`.
-  public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+  package init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
   /// Returns an error at the current position.
-  public func problem(_ reason: String) -> JSONText.Problem { JSONText.Problem(offset: position, reason: reason) }
+  package func problem(_ reason: String) -> JSONText.Problem { JSONText.Problem(offset: position, reason: reason) }
 
   // MARK: - Objects and lists
 
@@ -18,7 +18,7 @@ public struct JSONReader {
   /// read is skipped.
   ///
   /// - Throws: `JSONText.Problem`, including errors thrown by `member`.
-  public mutating func object(
+  package mutating func object(
     _ member: (_ name: String, _ reader: inout JSONReader) throws(JSONText.Problem) -> Void
   ) throws(JSONText.Problem) {
     try parts(of: "{", "}") { reader throws(JSONText.Problem) in
@@ -33,7 +33,7 @@ public struct JSONReader {
   /// Reads an array: calls `element` for each element to read it.
   ///
   /// - Throws: `JSONText.Problem`, including errors thrown by `element`.
-  public mutating func list(
+  package mutating func list(
     _ element: (_ reader: inout JSONReader) throws(JSONText.Problem) -> Void
   ) throws(JSONText.Problem) {
     try parts(of: "[", "]", element)
@@ -52,12 +52,12 @@ public struct JSONReader {
   // MARK: - Values
 
   /// Reads `null` if it is the next value; returns whether it was.
-  public mutating func readNullIfPresent() -> Bool { takesWord("null") }
+  package mutating func readNullIfPresent() -> Bool { takesWord("null") }
 
   /// Reads `true` or `false`.
   ///
   /// - Throws: `JSONText.Problem` for any other value.
-  public mutating func flag() throws(JSONText.Problem) -> Bool {
+  package mutating func flag() throws(JSONText.Problem) -> Bool {
     if takesWord("true") { return true }
     guard takesWord("false") else { throw problem("neither true nor false") }
     return false
@@ -66,7 +66,7 @@ public struct JSONReader {
   /// Reads an integer.
   ///
   /// - Throws: `JSONText.Problem` for any other value, or if the integer is out of range.
-  public mutating func whole<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) throws(JSONText.Problem)
+  package mutating func whole<Number: FixedWidthInteger>(_ type: Number.Type = Number.self) throws(JSONText.Problem)
     -> Number
   {
     let before = self
@@ -77,7 +77,7 @@ public struct JSONReader {
   /// Reads a number.
   ///
   /// - Throws: `JSONText.Problem` for any other value, or if the number is not finite.
-  public mutating func number() throws(JSONText.Problem) -> Double {
+  package mutating func number() throws(JSONText.Problem) -> Double {
     let before = self
     guard let number = Double(numberText()), number.isFinite else { throw before.problem("no number") }
     return number
@@ -86,7 +86,7 @@ public struct JSONReader {
   /// Reads a string. Invalid UTF-8 is replaced by U+FFFD.
   ///
   /// - Throws: `JSONText.Problem` if the next value is not a valid string.
-  public mutating func string() throws(JSONText.Problem) -> String {
+  package mutating func string() throws(JSONText.Problem) -> String {
     guard take("\"") else { throw problem("no string") }
     // The decoded text before `start`.
     var text: [UInt8] = []
@@ -114,7 +114,7 @@ public struct JSONReader {
   ///
   /// - Returns: The bytes of the value without surrounding white space. The content of brackets is not validated.
   /// - Throws: `JSONText.Problem` if the value has no end.
-  public mutating func verbatim() throws(JSONText.Problem) -> UnsafeRawBufferPointer {
+  package mutating func verbatim() throws(JSONText.Problem) -> UnsafeRawBufferPointer {
     skipSpace()
     let start = position
     var depth = 0
@@ -238,7 +238,7 @@ extension JSONReader {
   /// Reads a value, or null.
   ///
   /// - Throws: Errors thrown by `read`.
-  public mutating func unlessNull<Value>(
+  package mutating func unlessNull<Value>(
     _ read: (inout JSONReader) throws(JSONText.Problem) -> Value
   ) throws(JSONText.Problem) -> Value? {
     if readNullIfPresent() { return nil }
@@ -248,5 +248,5 @@ extension JSONReader {
   /// Reads a string, or null.
   ///
   /// - Throws: `JSONText.Problem` for any other value.
-  public mutating func text() throws(JSONText.Problem) -> String? { try readNullIfPresent() ? nil : string() }
+  package mutating func text() throws(JSONText.Problem) -> String? { try readNullIfPresent() ? nil : string() }
 }

@@ -2,27 +2,27 @@
 ///
 /// Stricter than other parsers, because every reader of the inbox has to parse the result: accepts only UTF-8, no
 /// byte order mark, no unpaired surrogates, and limited nesting.
-public struct JSONText {
+package struct JSONText {
   /// An error in JSON text.
-  public struct Problem: Error, Equatable, CustomStringConvertible {
+  package struct Problem: Error, Equatable, CustomStringConvertible {
     /// The offset of the error in bytes.
-    public let offset: Int
+    package let offset: Int
     /// The description of the error.
-    public let reason: String
+    package let reason: String
 
     /// The description and the offset.
-    public var description: String { "\(reason) at byte \(offset)" }
+    package var description: String { "\(reason) at byte \(offset)" }
   }
 
   /// The maximum nesting of arrays and objects. Foundation's parser ends at 512 and Python's at about 1000, and
   /// validated text is embedded some levels deep in a list of records.
-  public static let maxDepth = 500
+  package static let maxDepth = 500
 
   private let bytes: UnsafeRawBufferPointer
   private var position = 0
 
   /// Returns the first error that prevents `bytes` from being valid JSON; nil if there is none.
-  public static func problem(in bytes: UnsafeRawBufferPointer) -> Problem? {
+  package static func problem(in bytes: UnsafeRawBufferPointer) -> Problem? {
     if let offset = firstInvalidUTF8(in: bytes) { return Problem(offset: offset, reason: "not UTF-8") }
     var text = JSONText(bytes: bytes)
     do throws(Problem) {

@@ -3,21 +3,21 @@
 /// Used instead of an encoder, which would not guarantee two things: the members of a record are in the documented
 /// order, and a push's payload is embedded byte for byte as received. Objects and arrays are closures, and
 /// commas are added automatically, so the caller does not balance anything.
-public struct JSONWriter: Sendable {
+package struct JSONWriter: Sendable {
   /// The text written so far, in UTF-8.
-  public private(set) var bytes: [UInt8] = []
+  package private(set) var bytes: [UInt8] = []
   private var needsComma = false
 
   /// Creates an empty writer that reserves `capacity` bytes.
-  public init(capacity: Int = 1024) { bytes.reserveCapacity(capacity) }
+  package init(capacity: Int = 1024) { bytes.reserveCapacity(capacity) }
 
   /// Writes an object as the next value; `members` writes its members.
-  public mutating func object(_ members: (inout JSONWriter) -> Void) {
+  package mutating func object(_ members: (inout JSONWriter) -> Void) {
     enclosed(by: UInt8(ascii: "{"), UInt8(ascii: "}"), members)
   }
 
   /// Writes an array as the next value; `elements` writes its elements.
-  public mutating func array(_ elements: (inout JSONWriter) -> Void) {
+  package mutating func array(_ elements: (inout JSONWriter) -> Void) {
     enclosed(by: UInt8(ascii: "["), UInt8(ascii: "]"), elements)
   }
 
@@ -31,14 +31,14 @@ public struct JSONWriter: Sendable {
   }
 
   /// Writes the name of the next member of an object; its value must be written next.
-  public mutating func name(_ name: String) {
+  package mutating func name(_ name: String) {
     string(name)
     bytes.append(UInt8(ascii: ":"))
     needsComma = false
   }
 
   /// Writes a string as the next value.
-  public mutating func string(_ text: some StringProtocol) {
+  package mutating func string(_ text: some StringProtocol) {
     separate()
     bytes.append(UInt8(ascii: "\""))
     var text = String(text)
@@ -47,37 +47,37 @@ public struct JSONWriter: Sendable {
   }
 
   /// Writes bytes as a string; invalid UTF-8 is replaced by U+FFFD.
-  public mutating func string(decoding text: UnsafeRawBufferPointer) {
+  package mutating func string(decoding text: UnsafeRawBufferPointer) {
     string(String(decoding: text, as: UTF8.self))
   }
 
   /// Writes an integer as the next value.
-  public mutating func integer(_ value: some BinaryInteger) {
+  package mutating func integer(_ value: some BinaryInteger) {
     separate()
     bytes.append(contentsOf: String(value).utf8)
   }
 
   /// Writes a number as the next value. The number must be finite.
-  public mutating func number(_ value: Double) {
+  package mutating func number(_ value: Double) {
     separate()
     bytes.append(contentsOf: "\(value)".utf8)
   }
 
   /// Writes `true` or `false` as the next value.
-  public mutating func bool(_ value: Bool) {
+  package mutating func bool(_ value: Bool) {
     separate()
     bytes.append(contentsOf: (value ? "true" : "false").utf8)
   }
 
   /// Writes `null` as the next value.
-  public mutating func null() {
+  package mutating func null() {
     separate()
     bytes.append(contentsOf: "null".utf8)
   }
 
   /// Writes valid JSON text as the next value. Replaces line breaks, which can only occur between tokens, by spaces,
   /// so that a whole document can be on one line.
-  public mutating func verbatim(_ json: UnsafeRawBufferPointer) {
+  package mutating func verbatim(_ json: UnsafeRawBufferPointer) {
     separate()
     let start = bytes.count
     bytes.append(contentsOf: json)
@@ -89,32 +89,32 @@ public struct JSONWriter: Sendable {
   // MARK: - Members
 
   /// Writes a member whose value is a string, or null.
-  public mutating func member(_ name: String, _ value: String?) {
+  package mutating func member(_ name: String, _ value: String?) {
     self.name(name)
     if let value { string(value) } else { null() }
   }
 
   /// Writes a member whose value is an integer, or null.
-  public mutating func member(_ name: String, _ value: (some BinaryInteger)?) {
+  package mutating func member(_ name: String, _ value: (some BinaryInteger)?) {
     self.name(name)
     if let value { integer(value) } else { null() }
   }
 
   /// Writes a member whose value is a number, or null. A number that is not finite is written as null, because JSON
   /// cannot represent it.
-  public mutating func member(_ name: String, _ value: Double?) {
+  package mutating func member(_ name: String, _ value: Double?) {
     self.name(name)
     if let value, value.isFinite { number(value) } else { null() }
   }
 
   /// Writes a member whose value is true or false.
-  public mutating func member(_ name: String, _ value: Bool) {
+  package mutating func member(_ name: String, _ value: Bool) {
     self.name(name)
     bool(value)
   }
 
   /// Writes a member whose value is an array of strings.
-  public mutating func member(_ name: String, _ values: [String]) {
+  package mutating func member(_ name: String, _ values: [String]) {
     self.name(name)
     array { writer in
       for value in values { writer.string(value) }
@@ -122,19 +122,19 @@ public struct JSONWriter: Sendable {
   }
 
   /// Writes a member whose value is null.
-  public mutating func nullMember(_ name: String) {
+  package mutating func nullMember(_ name: String) {
     self.name(name)
     null()
   }
 
   /// Writes a member whose value is an object.
-  public mutating func objectMember(_ name: String, _ members: (inout JSONWriter) -> Void) {
+  package mutating func objectMember(_ name: String, _ members: (inout JSONWriter) -> Void) {
     self.name(name)
     object(members)
   }
 
   /// Writes a member whose value is an array.
-  public mutating func arrayMember(_ name: String, _ elements: (inout JSONWriter) -> Void) {
+  package mutating func arrayMember(_ name: String, _ elements: (inout JSONWriter) -> Void) {
     self.name(name)
     array(elements)
   }

@@ -1,22 +1,22 @@
 /// An error in a filter.
-public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
+package struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
   /// The name of the field as written.
-  public let field: String
+  package let field: String
   /// The invalid value; nil if the error is not about a value.
-  public let value: String?
+  package let value: String?
   /// The description of the error, with field, value and position.
-  public private(set) var message: String
+  package private(set) var message: String
   /// The fix.
-  public let hint: String
+  package let hint: String
   /// The position in the text of a query; nil for a parameter.
-  public private(set) var place: Place?
+  package private(set) var place: Place?
 
   /// The position of a word in the text of a query.
-  public struct Place: Sendable, Equatable {
+  package struct Place: Sendable, Equatable {
     /// The position of the first character, from 1 in Unicode scalars.
-    public let column: Int
+    package let column: Int
     /// The word as written.
-    public let word: String
+    package let word: String
   }
 
   /// Creates an error about a value.
@@ -50,5 +50,5 @@ public struct FilterError: Error, Sendable, Equatable, CustomStringConvertible {
   }
 
   /// The error and the fix.
-  public var description: String { "\(message). \(hint)" }
+  package var description: String { "\(message). \(hint)" }
 }

@@ -3,12 +3,12 @@ internal import Notation
 
 /// The JSON Schema (draft 2020-12) of profile files, generated from the keys that the parser uses. Editors use it
 /// for completion and validation; checks that involve several values are left to `profile lint`.
-public enum ProfileSchema {
+package enum ProfileSchema {
   /// The schema as JSON in one line.
-  public static let text = String(decoding: written.bytes, as: UTF8.self)
+  package static let text = String(decoding: written.bytes, as: UTF8.self)
 
   /// The path under which servers publish the schema.
-  public static let path = "/schema/fault-profile.json"
+  package static let path = "/schema/fault-profile.json"
 
   private static var written: JSONWriter {
     var schema = SchemaWriter()

@@ -1,11 +1,11 @@
 internal import HTTP2Session
-public import Notation
+package import Notation
 internal import TLSEngine
 
 extension Action {
   /// Writes the action in the format of a profile file: an object whose only member is the action's name, with its
   /// fields.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.object(writeMember)
   }
 

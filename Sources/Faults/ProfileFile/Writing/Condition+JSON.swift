@@ -1,8 +1,8 @@
-public import Notation
+package import Notation
 
 extension Condition {
   /// Writes the condition as an object with the keys of a profile file.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.object { writer in
       for key in ConditionKey.allCases {
         switch key {
@@ -94,7 +94,7 @@ extension Condition.Test {
 
 extension Trigger {
   /// Writes the trigger as an object with the keys of a profile file, without those that have their default value.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.object { writer in
       switch probability {
       case .fixed(let number)?: writer.numberMember(TriggerKey.probability.rawValue, number)

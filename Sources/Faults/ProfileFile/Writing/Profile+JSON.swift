@@ -1,10 +1,10 @@
 internal import APNSRules
-public import Notation
+package import Notation
 
 extension Profile {
   /// Writes the profile as an object with the keys of a profile file. Parameters have an additional member `value`;
   /// in the rules, references to them are replaced by their values.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.object { writer in
       writer.member(ProfileKey.name.rawValue, name)
       writer.member(ProfileKey.summary.rawValue, summary)
@@ -37,7 +37,7 @@ extension Profile {
 
 extension Profile.Parameter {
   /// Writes the parameter as an object: `type`, `default`, `value`, `min`, `max`, `help`.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     writer.object(writeMembers)
   }
 
@@ -52,7 +52,7 @@ extension Profile.Parameter {
   }
 
   /// Writes a member with the parameter's name and value.
-  public func writeValue(to writer: inout JSONWriter) { write(value, as: name, to: &writer) }
+  package func writeValue(to writer: inout JSONWriter) { write(value, as: name, to: &writer) }
 
   private func write(_ text: String, as name: String, to writer: inout JSONWriter) {
     switch kind {
@@ -69,12 +69,12 @@ extension Profile.Parameter {
 
 extension Rule {
   /// Writes the rule as an object with the keys of a profile file, without those that have their default value.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     write(to: &writer) { _ in }
   }
 
   /// Writes the rule as an object, with additional members at its end.
-  public func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
+  package func write(to writer: inout JSONWriter, and members: (inout JSONWriter) -> Void) {
     writer.object { writer in
       writer.member(RuleKey.name.rawValue, name)
       writer.member(RuleKey.at.rawValue, injectionPoint.rawValue)
@@ -109,7 +109,7 @@ extension JSONWriter {
 
 extension [Profile.Parameter] {
   /// Writes the parameters as the elements of an array.
-  public func write(to writer: inout JSONWriter) {
+  package func write(to writer: inout JSONWriter) {
     for knob in self {
       writer.object { writer in
         writer.member("name", knob.name)
