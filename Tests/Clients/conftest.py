@@ -1,15 +1,14 @@
 """Fixtures: the binary under test, a server shared by the session, and further servers with their own flags."""
 
 import json
-import pathlib
 import secrets
 import signal
 import socket
 
 import pytest
 
-from support import browser as browsers, drivers, hosts
-from support.server import Server, run
+from support import ROOT, browser as browsers, drivers, hosts
+from support.server import Server, run, stop_cleanly
 from support.way import Way
 
 # A shell that starts the tests in the background, or nohup, makes them ignore these signals, and the programs they
@@ -17,8 +16,6 @@ from support.way import Way
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
-
-ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def pytest_addoption(parser):
@@ -39,20 +36,12 @@ def certs(tmp_path_factory):
     return tmp_path_factory.mktemp("certs")
 
 
-def ended_well(server):
-    """Stops a server; fails the test if the server has crashed."""
-    try:
-        assert server.stop() == 0, f"serve ended with {server.process.returncode}:\n{server.log()[-4000:]}"
-    finally:
-        server.kill()
-
-
 @pytest.fixture(scope="session")
 def server(binary, certs):
     """The shared server with default settings. Tests use their own devices to keep their records apart."""
     running = Server(binary, certs)
     yield running
-    ended_well(running)
+    stop_cleanly(running)
 
 
 @pytest.fixture(scope="session")
@@ -66,7 +55,7 @@ def ipv6_server(binary, certs):
     running = Server(binary, certs, apns=("[::1]:0",))
     running.way = Way(host="::1")
     yield running
-    ended_well(running)
+    stop_cleanly(running)
 
 
 @pytest.fixture(scope="session")
@@ -79,7 +68,7 @@ def apple_server(binary, certs, tmp_path_factory):
     running = Server(binary, certs, apns=(f"{address}:443",))
     running.way = way
     yield running
-    ended_well(running)
+    stop_cleanly(running)
 
 
 @pytest.fixture
@@ -110,7 +99,7 @@ def start(binary, certs):
 
     yield starter
     for one in running:
-        ended_well(one)
+        stop_cleanly(one)
 
 
 @pytest.fixture
@@ -132,20 +121,20 @@ def browser():
 
 
 @pytest.fixture
-def look(browser):
-    """`look(server, "/?q=…")` opens the page. After the test the browser must have logged no error or warning and
+def open_page(browser):
+    """`open_page(server, "/?q=…")` opens the page. After the test the browser must have logged no error or warning and
     must have sent no request to another origin.
     """
     views = []
 
-    def open_page(server, path="/", **settings):
+    def view(server, path="/", **settings):
         views.append(browsers.View(browser, server, path, **settings))
         return views[-1]
 
-    yield open_page
-    for view in views:
-        complaints, foreign = list(view.complaints), list(view.foreign)
-        view.close()
+    yield view
+    for opened in views:
+        complaints, foreign = list(opened.complaints), list(opened.foreign)
+        opened.close()
         assert not complaints, complaints
         assert not foreign, foreign
 

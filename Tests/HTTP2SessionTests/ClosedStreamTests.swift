@@ -3,7 +3,7 @@ import HTTPMessage
 import Testing
 
 /// Frames on closed streams (RFC 9113 section 5.1), where nghttp2 accepts everything.
-/// Tests/Clients/test_h2_streams.py tests all frame types over a real connection.
+/// Tests/Clients/http2/test_streams.py tests all frame types over a real connection.
 @Suite struct ClosedStreamTests {
   /// Returns a session that has responded on these streams.
   private func answered(_ ids: Int32...) throws -> HTTP2ServerSession {

@@ -8,10 +8,10 @@ import pathlib
 import re
 import secrets
 import threading
-import time
 
 from hyperframe.frame import GoAwayFrame
 
+from support.server import wait_until
 from support.wire import Closed, connect, push_headers
 
 MEBIBYTE = 1 << 20
@@ -82,27 +82,20 @@ def unharmed(server, *, memory=32 * MEBIBYTE, processor=20, answers=3):
     """
     bystander = Bystander(server)
     bystander.start()
-    await_that(lambda: bystander.statuses or bystander.error, "the bystander has no answer")
+    wait_until(lambda: bystander.statuses or bystander.error, "the bystander has no answer")
     forget_peak(server)
     held, spent, opened = server.resident_bytes(), processor_seconds(server), descriptors(server)
     before = len(bystander.statuses)
     try:
         yield bystander
-        await_that(lambda: len(bystander.statuses) >= before + answers or bystander.error, "the bystander starves")
+        wait_until(lambda: len(bystander.statuses) >= before + answers or bystander.error, "the bystander starves")
         if held is not None:
             assert peak_bytes(server) - held < memory, "memory"
             assert processor_seconds(server) - spent < processor, "processor"
-            await_that(lambda: descriptors(server) <= opened, f"{descriptors(server)} descriptors open, {opened} before")
+            wait_until(lambda: descriptors(server) <= opened, f"{descriptors(server)} descriptors open, {opened} before")
     finally:
         statuses = bystander.end()
     assert set(statuses) == {200}
-
-
-def await_that(is_so, complaint, patience=30):
-    deadline = time.monotonic() + patience
-    while not is_so():
-        assert time.monotonic() < deadline, complaint
-        time.sleep(0.02)
 
 
 def name_of(sock):
@@ -111,9 +104,9 @@ def name_of(sock):
     return f"{host}:{port}"
 
 
-def told_of(server, client, count=1):
-    """Returns the log lines about a client once there are `count`. Normal operation is not logged, so they are all
-    problems.
+def client_log(server, client, count=1):
+    """Returns the log lines about a client once there are `count`. Normal operation is not logged, so all of them
+    report problems.
     """
     return [line for line in server.logged(client, count=count) if re.search(rf"\b{re.escape(client)}\b", line)]
 

@@ -8,7 +8,6 @@ import dataclasses
 import secrets
 import socket
 import ssl
-import time
 
 import h2.config
 import h2.connection
@@ -18,7 +17,7 @@ import h2.settings
 import pytest
 from hyperframe.frame import GoAwayFrame, HeadersFrame
 
-from support.server import Server
+from support.server import Server, stop_cleanly, wait_until
 from support.wire import PATIENCE, Wire, client_context, push_headers, tls_socket
 
 BODY = b'{"aps":{"alert":"hello"}}'
@@ -48,16 +47,6 @@ CODES = [
 
 def new_device():
     return secrets.token_hex(32)
-
-
-def await_that(truth, what):
-    """Polls until `truth()` is true and returns its value. For events that no response announces."""
-    deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
-        if found := truth():
-            return found
-        time.sleep(0.02)
-    raise AssertionError(f"never: {what() if callable(what) else what}")
 
 
 # Setting faults
@@ -98,10 +87,7 @@ def mock(binary, certs):
     """The module's own server, with seed 7."""
     running = Server(binary, certs, "--seed", "7")
     yield running
-    try:
-        assert running.stop() == 0, f"serve ended with {running.process.returncode}:\n{running.log()[-4000:]}"
-    finally:
-        running.kill()
+    stop_cleanly(running)
 
 
 @pytest.fixture
@@ -166,7 +152,7 @@ def await_story(server, device, expected):
     def stories():
         return [Story.of(record) for record in server.pushes(device_token=device)]
 
-    await_that(lambda: stories() == [expected], lambda: f"{expected}, but {stories()}")
+    wait_until(lambda: stories() == [expected], lambda: f"{expected}, but {stories()}")
 
 
 def timeline(server, wire):
@@ -179,7 +165,7 @@ def timeline(server, wire):
 
 def closed(server, wire):
     """Waits until the server's record of the connection is closed; returns its events as [(event, detail)]."""
-    await_that(lambda: timeline(server, wire)[1] == "closed", lambda: timeline(server, wire))
+    wait_until(lambda: timeline(server, wire)[1] == "closed", lambda: timeline(server, wire))
     return timeline(server, wire)[0]
 
 

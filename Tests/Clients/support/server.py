@@ -219,6 +219,25 @@ class Server:
         return None
 
 
+def stop_cleanly(server):
+    """Stops a server; fails the test if the server has crashed."""
+    try:
+        assert server.stop() == 0, f"serve ended with {server.process.returncode}:\n{server.log()[-4000:]}"
+    finally:
+        server.kill()
+
+
+def wait_until(condition, message, timeout=30):
+    """Polls until `condition()` is true and returns its value. For events that no response announces. `message` may
+    be a function.
+    """
+    deadline = time.monotonic() + timeout
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"never: {message() if callable(message) else message}"
+        time.sleep(0.02)
+    return found
+
+
 def run(binary, *arguments, input=None, environment=None, cwd=None, patience=30):
     """Runs one command of the program to its end; returns a `CompletedProcess` with text."""
     return subprocess.run(

@@ -15,9 +15,9 @@ import tempfile
 import threading
 import time
 
-from support.attack import MEBIBYTE, await_that, descriptors
+from support.attack import MEBIBYTE, descriptors
 from support.mixed_traffic import everybody
-from support.server import Server
+from support.server import Server, wait_until
 from support.wire import connect, push_headers
 
 RECORDS = 3_000  # few, so that records are continuously dropped for newer ones
@@ -166,7 +166,7 @@ class Soak:
             return
         try:
             if self.descriptors is not None:
-                await_that(lambda: descriptors(self.server) <= self.descriptors + 2, "descriptors are left open", 60)
+                wait_until(lambda: descriptors(self.server) <= self.descriptors + 2, "descriptors are left open", 60)
             self.server.signal(signal.SIGTERM)
             code = self.server.wait(60)
         except (AssertionError, subprocess.TimeoutExpired) as error:

@@ -1,0 +1,153 @@
+"""The OpenAPI description of the admin API: valid, complete and correct. A generator sends valid and invalid
+requests to every operation and compares the responses with the description.
+"""
+
+import contextlib
+import json
+import subprocess
+import sys
+
+import jsonschema
+import openapi_spec_validator
+import pytest
+
+from support import ROOT
+from support.server import clean_environment, run
+from support.wire import Closed, connect, push_headers
+
+# Their responses are endless, or as long as the inbox.
+STREAMS = ["/api/v1/events"]
+
+# They empty the inbox, which the other operations read.
+EMPTYING = ["deletePushes", "reset"]
+
+# Not checked: that every request allowed by the schemas is accepted. The schemas do not describe the semantics of
+# queries and rules.
+CHECKS = ",".join([
+    "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_headers_conformance",
+    "response_schema_conformance", "negative_data_rejection", "unsupported_method", "allow_header_conformance",
+    "missing_required_header", "ignored_auth"])
+
+
+@pytest.fixture(scope="module")
+def description(server):
+    return server.request("GET", "/openapi.json").json
+
+
+def test_the_description_is_valid(description):
+    openapi_spec_validator.validate(description)
+    assert description["openapi"].startswith("3.1")
+
+
+def test_the_command_prints_the_same_without_a_server(binary, description, tmp_path):
+    done = run(binary, "openapi", cwd=tmp_path)
+    assert done.returncode == 0 and json.loads(done.stdout) == description
+    assert len(done.stdout.splitlines()) > 100
+    assert json.loads(run(binary, "openapi", "--json", cwd=tmp_path).stdout) == description
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_operation_says_what_can_become_of_it(description):
+    for path, item in description["paths"].items():
+        assert path.startswith("/")
+        for method, operation in item.items():
+            if method == "parameters":
+                continue
+            where = f"{method} {path}"
+            assert operation["summary"].endswith("."), where
+            assert {"200", "201", "204"} & operation["responses"].keys(), where
+            if "requestBody" in operation:
+                assert {"400", "413", "415"} <= operation["responses"].keys() | {"400"}, where
+            if path.startswith("/api/"):
+                assert {"401", "403"} <= operation["responses"].keys(), where
+
+
+def test_operation_ids_are_unique(description):
+    ids = [operation["operationId"] for item in description["paths"].values()
+           for method, operation in item.items() if method != "parameters"]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.timeout(1200)
+@pytest.mark.parametrize("flag", ["--exclude-operation-id", "--include-operation-id"])
+def test_the_api_does_what_its_description_says(start, device, flag):
+    server = start("--seed", "7")
+    with connect(server) as wire:
+        assert wire.push(push_headers(server, device)).status == 200
+        assert wire.push(push_headers(server, "ab12", apns_push_type="nonsense")).status == 400
+        flags = [word for path in STREAMS for word in ("--exclude-path", path)]
+        flags += [word for operation in EMPTYING for word in (flag, operation)]
+        done = subprocess.run(
+            [sys.executable, "-m", "schemathesis.cli", "--config-file",
+             ROOT / "Tests/Clients/programs/schemathesis.toml", "run",
+             f"http://{server.admin_host}:{server.admin_port}/openapi.json", "--seed", "1", "--max-examples", "20",
+             "--phases", "examples,coverage,fuzzing", "--checks", CHECKS, "--request-timeout", "300",
+             "--continue-on-failure", "--no-color", *flags],
+            capture_output=True, text=True, cwd=server.directory, timeout=1100, env=clean_environment())
+    assert done.returncode == 0, done.stdout[-20_000:] + done.stderr[-4000:]
+    assert "Tested:" in done.stdout, done.stdout
+    assert "something went wrong" not in server.log()
+
+
+def validator(description, name):
+    return jsonschema.Draft202012Validator(
+        {"$ref": f"#/components/schemas/{name}", "components": description["components"]},
+        format_checker=jsonschema.FormatChecker())
+
+
+DEEDS = [
+    ("request", {"respond": {"status": 503, "reason": "Made.Up", "unreal": True}}),
+    ("request", {"delay": {"fixed": "10ms"}}), ("request", {"reset_stream": {}}), ("request", {"reset_connection": {}}),
+    ("request", {"goaway": {"code": "ENHANCE_YOUR_CALM", "debug": "calm down"}}), ("request", {"close": {}}),
+    ("response", {"lose_answer": {"end_with": "reset_stream"}}), ("response", {"truncate_body": {}}),
+]
+
+
+def test_every_kind_of_record_is_as_described(start, description, device):
+    """Records of all kinds of faults and of disconnected clients, more kinds than the generator would produce."""
+    server = start()
+    check = validator(description, "Record")
+    for number, (moment, deed) in enumerate(DEEDS):
+        server.api("POST", "/rules", {"name": f"deed-{number}", "at": moment, "do": deed})
+        with contextlib.suppress(Closed, OSError), connect(server) as wire:
+            wire.push(push_headers(server, device))
+        server.api("DELETE", f"/rules/deed-{number}")
+    with connect(server) as wire:
+        wire.push(push_headers(server, device), b"no JSON")
+        wire.push(push_headers(server, device, apns_expiration="1"))
+    records = server.pushes()
+    assert {record["fault"]["rule"] for record in records if record["fault"]} == {
+        f"deed-{number}" for number in range(len(DEEDS))}
+    assert {record["fault"] is None for record in records} == {True, False}
+    for record in records:
+        check.validate(record)
+    validator(description, "Statistics").validate(server.api("GET", "/stats"))
+    for connection in server.api("GET", "/connections")["items"]:
+        validator(description, "Connection").validate(connection)
+    for profile in server.api("GET", "/profiles")["items"]:
+        validator(description, "Profile").validate(server.api("GET", f"/profiles/{profile['name']}"))
+
+
+@pytest.mark.parametrize(("method", "path", "body", "status"), [
+    ("GET", "/api/v1/pushes?topik=a", None, 400), ("GET", "/api/v1/pushes?q=%22", None, 400),
+    ("GET", "/api/v1/stats?limit=3", None, 400), ("GET", "/api/v1/pushes?topic=%zz", None, 400),
+    ("PUT", "/api/v1/clock", b"{", 400), ("GET", "/api/v1/pushes/999999999", None, 404),
+    ("GET", "/api/v1/nothing", None, 404), ("GET", "/nothing", None, 404), ("PATCH", "/api/v1/clock", None, 405),
+    ("DELETE", "/metrics", None, 405), ("POST", "/openapi.json", None, 405), ("POST", "/", None, 405),
+    ("DELETE", "/api/v1/profiles/healthy", None, 409), ("PUT", "/api/v1/clock", b"x" * (1 << 20 | 1), 413),
+    ("PUT", "/api/v1/profile", {"name": "nobody"}, 422), ("POST", "/api/v1/rules", {"do": {"nothing": {}}}, 422),
+])
+def test_every_error_is_a_problem_document(server, description, method, path, body, status):
+    answer = server.request(method, path, body)
+    assert answer.status == status
+    assert answer.headers["content-type"] == "application/problem+json"
+    validator(description, "Problem").validate(answer.json)
+    assert answer.json["status"] == status and answer.json["hint"]
+    if status == 405:
+        assert answer.headers["allow"] in answer.json["hint"]
+
+
+def test_a_wrong_content_type_is_a_problem(server, description):
+    answer = server.request("POST", "/api/v1/reset", b"{}", headers={"content-type": "text/plain"})
+    assert answer.status == 415
+    validator(description, "Problem").validate(answer.json)

@@ -1,0 +1,291 @@
+"""Runs the commands and code that the documentation shows, and checks that its links lead somewhere."""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from support import ROOT, drivers, tokens
+from support.server import clean_environment, run
+
+PAGES = ROOT / "Sources" / "MockAPNS" / "Documentation.docc"
+
+LIBRARIES = {
+    "A2": "a2", "APNSwift": "APNSwift", "Aioapns": "aioapns", "AndrewBarbaAPNS2": "AndrewBarba/apns2",
+    "Apns4erl": "apns4erl", "ApnsPHP": "ApnsPHP", "Apnotic": "apnotic", "CorePush": "CorePush", "Curl": "curl",
+    "CurlCffi": "curl_cffi",
+    "DotAPNS": "dotAPNS", "FitomadAPNS": "fitomad/apns-dotnet", "Gaurun": "gaurun", "Gorush": "gorush",
+    "Httpx": "httpx", "Kalyke": "kalyke", "NodeAPN": "@parse/node-apn", "NodeHTTP2": "Node http2",
+    "PHPCurl": "PHP curl", "Pigeon": "pigeon", "Pushok": "pushok", "Pushy": "Pushy", "PyAPNs2": "PyAPNs2",
+    "Rpush": "rpush", "SideshowAPNS2": "sideshow/apns2",
+}
+
+
+# Documents outside of the DocC catalog whose links are checked.
+DOCUMENTS = [
+    "README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "Benchmarks/README.md", "Certs/README.md",
+    "Examples/README.md", "FaultProfiles/README.md", "Images/README.md",
+]
+
+
+def blocks(text, language):
+    """Returns the fenced blocks of a language."""
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+
+
+def section(title):
+    """Returns one section of the README."""
+    return (ROOT / "README.md").read_text().split(f"\n## {title}\n", 1)[1].split("\n## ", 1)[0]
+
+
+@pytest.fixture
+def paste(binary, certs, tmp_path):
+    """`paste(server, text, *command)` writes a text from the documentation to a file and runs it as a reader would:
+    in the folder that contains `Certs`, with the program in the path. Only the default ports are replaced by the
+    server's.
+    """
+    tools = tmp_path / ".build" / "release"
+    tools.mkdir(parents=True)
+    (tools / "apns-mock").symlink_to(binary)
+    (tmp_path / "Certs").symlink_to(certs)
+
+    def paster(server, text, *command, suffix="", **variables):
+        if server is not None:
+            text = text.replace("2197", str(server.port)).replace("8197", str(server.admin_port))
+            variables["APNS_MOCK_PORT_FILE"] = str(server.port_file)
+        script = tmp_path / f"pasted{suffix}"
+        script.write_text(text)
+        environment = clean_environment(NO_PROXY="*", **variables)
+        environment["PATH"] = f"{tools}:{environment['PATH']}"
+        done = subprocess.run(
+            [*command, str(script)], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=40)
+        assert done.returncode == 0, f"{text}\nended with {done.returncode}: {done.stderr}{done.stdout}"
+        return done.stdout
+
+    return paster
+
+
+def test_the_first_push_of_the_readme(start, paste):
+    server = start()
+    words = paste(server, "\n".join(blocks(section("A first push"), "sh")), "sh", "-e")
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+    assert "HTTP/2 200" in words
+    assert words.count(push["apns"]["id"]) >= 2, "the answer and the API show it"
+    assert words.count(push["request"]["device_token"]) >= 2, "so do `ls` and the API"
+
+
+def test_the_test_suite_lines_of_the_readme(paste):
+    lines = blocks(section("In a test suite"), "sh")[0]
+    assert paste(None, lines + "test -s ports.json; kill $!; wait $! && echo ended\n", "sh", "-e").endswith("ended\n")
+
+
+@pytest.mark.parametrize("number", range(3), ids=["by token", "by certificate", "nghttp"])
+def test_the_lines_for_the_shell(start, paste, number):
+    server = start()
+    drivers.tool("nghttp" if number == 2 else "curl")
+    paste(server, blocks((PAGES / "Clients" / "Curl.md").read_text(), "sh")[number], "sh", "-e")
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+
+
+PROGRAMS = [
+    ("Httpx", "python", lambda: [sys.executable], ""), ("Aioapns", "python", lambda: [sys.executable], ""),
+    ("CurlCffi", "python", lambda: [sys.executable], ""), ("NodeHTTP2", "js", lambda: [drivers.tool("node")], ".mjs"), ("PHPCurl", "php", drivers.php_with_curl, ""),
+]
+
+
+@pytest.mark.parametrize(("page", "language", "command", "suffix"), PROGRAMS, ids=[row[0] for row in PROGRAMS])
+def test_the_lines_of_a_page_push(start, paste, page, language, command, suffix):
+    server = start()
+    paste(server, blocks((PAGES / "Clients" / f"{page}.md").read_text(), language)[0], *command(), suffix=suffix)
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+
+
+def test_the_lines_for_pyapns2_push(start, paste):
+    folder = drivers.apns2_folder()
+    server = start()
+    text = blocks((PAGES / "Clients" / "PyAPNs2.md").read_text(), "python")[0]
+    assert paste(server, text, sys.executable, PYTHONPATH=str(folder), SSL_CERT_FILE=server.ca) == "accepted\n"
+    (push,) = server.pushes()
+    assert push["accepted"] is True
+
+
+def test_the_lines_for_kalyke_push(apple_server, paste):
+    pytest.importorskip("kalyke", reason="kalyke needs Python 3.11 or newer")
+    text = blocks((PAGES / "Clients" / "Kalyke.md").read_text(), "python")[0]
+    apns_id = paste(
+        None, text, *apple_server.way.hosts_file, sys.executable, SSL_CERT_FILE=apple_server.ca).strip()
+    (push,) = apple_server.pushes(apns_id=apns_id)
+    assert push["accepted"] is True
+
+
+def test_the_lines_on_clock_and_devices(start, paste):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "ClockAndDevices.md").read_text(), "sh")), "sh", "-e")
+    assert '"unregistered"' in words and "2030-01-01T13:01:00" in words, words
+    assert server.api("GET", "/devices")["items"] == []
+    assert server.api("GET", "/clock")["mode"] == "real"
+
+
+def test_the_lines_on_faults(start, paste, tmp_path):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "Faults.md").read_text(), "sh")), "sh", "-e", "-x")
+    assert "chaos-mix" in words and "10000 pushes" in words and "feedfacefeedface4100" in words, words
+    assert server.api("GET", "/profile")["name"] == "healthy"
+    assert server.api("GET", "/rules")["items"] == []
+    table = (PAGES / "Faults.md").read_text().split("## A rule")[0]
+    shown = re.findall(r"^\| `([a-z0-9-]+)` \|", table, re.MULTILINE)
+    assert shown == [item["name"] for item in server.api("GET", "/profiles")["items"]]
+
+
+def test_the_lines_on_verify(start, paste, tmp_path):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "Verify.md").read_text(), "sh")), "sh", "-e")
+    assert "✓ welcome push: expected exactly 1 accepted, found 1" in words, words
+    assert "<testsuites" in (tmp_path / "verify.xml").read_text()
+
+
+def test_the_lines_on_certificates_and_keys(start, paste, tmp_path):
+    server = start(certs=tmp_path / "own")
+    (tmp_path / "AuthKey_ABC123DEFG.p8").write_text(tokens.foreign_key())
+    page = blocks((PAGES / "CertificatesAndKeys.md").read_text(), "sh")
+    lines = [block for block in page if block.startswith("apns-mock")]
+    assert len(lines) == 3
+    words = paste(server, "\n".join(lines), "sh", "-e")
+    assert "ABC123DEFG" in words and "com.acme.app" in words
+    assert words.splitlines()[-1].count(".") == 2, "the provider token"
+    assert [key["key_id"] for key in server.api("GET", "/keys")["items"]] == [server.key_id], "added and removed"
+
+
+def test_the_lines_on_the_inbox(start, paste, tmp_path):
+    server = start()
+    words = paste(server, "\n".join(blocks((PAGES / "Inbox.md").read_text(), "sh")), "sh", "-e")
+    assert "curl -i --http2" in words and '"served":{"status":200}' in words and '"served":{"status":410}' in words
+    assert "Simulator Target Bundle" in (tmp_path / "order.apns").read_text()
+    assert len((tmp_path / "run.ndjson").read_text().splitlines()) == 2
+    assert server.pushes() == []
+
+
+def test_every_query_of_the_page_is_one_and_every_field_is_on_it(server):
+    tables = [part for part in (PAGES / "Inbox.md").read_text().split("\n\n") if part.startswith("| ")]
+    queries, fields = ([row.split("|")[1:3] for row in table.splitlines()[2:]] for table in tables)
+    asked = [query for row in queries for query in re.findall(r"`([^`]+)`", row[0])]
+    assert len(asked) > 15
+    for query in asked:
+        answer = server.request("GET", "/api/v1/pushes", q=query)
+        assert answer.status == 200, (query, answer.body)
+    named = {name.rstrip("…") for row in fields for cell in row for name in re.findall(r"`([^`]+)`", cell)}
+    refused = server.request("GET", "/api/v1/pushes", q="nothing:1").json["hint"]
+    for field in re.search(r"[Tt]he fields are (.*?)\.(?: |$)", refused).group(1).replace(" and ", ", ").split(", "):
+        assert re.sub(r"^(payload\./|header\.).*", r"\1", field) in named, field
+
+
+def test_the_lines_on_waiting(start, paste):
+    server = start()
+    paste(server, "\n".join(blocks((PAGES / "Waiting.md").read_text(), "sh")), "sh", "-e")
+    assert server.pushes(status=410)
+
+
+def test_the_lines_on_ci(paste):
+    words = paste(None, "\n".join(blocks((PAGES / "InCI.md").read_text(), "sh")), "sh", "-e")
+    assert "curl -i --http2" in words
+
+
+def test_the_workflows_on_ci_are_yaml():
+    yaml = pytest.importorskip("yaml")
+    jobs = [yaml.safe_load(text) for text in blocks((PAGES / "InCI.md").read_text(), "yaml")]
+    assert len(jobs) == 2 and all(jobs)
+
+
+def test_the_pytest_file_on_ci(paste, tmp_path):
+    (tmp_path / "test_push.py").write_text(blocks((PAGES / "InCI.md").read_text(), "python")[0])
+    words = paste(
+        None, f"apns-mock exec -- {sys.executable} -m pytest -q -p no:cacheprovider test_push.py\n", "sh", "-e")
+    assert "1 passed" in words
+
+
+def test_the_lines_on_the_command_line(start, paste, tmp_path):
+    server = start()
+    paste(server, "\n".join(blocks((PAGES / "CommandLine.md").read_text(), "sh")), "sh", "-e")
+    assert [push["accepted"] for push in server.pushes()] == [True, True]
+    assert "apns:" in (tmp_path / "apns-mock.yaml").read_text()
+
+
+def test_the_page_on_the_command_line_lists_every_command_and_flag(binary):
+    page = (PAGES / "CommandLine.md").read_text()
+    described = page.split("## Settings")[0]
+    listed = run(binary, "--help").stdout.split("SUBCOMMANDS:")[1]
+    for command in re.findall(r"^  ([a-z]+) ", listed, re.MULTILINE):
+        assert re.search(rf"`{command}[` ]", described), command
+    for flag in set(re.findall(r"^  (--[a-z-]+) ", run(binary, "serve", "--help").stdout, re.MULTILINE)):
+        assert f"`{flag}" in page or flag in ("--version", "--config"), flag
+
+
+def test_the_page_on_the_admin_api_lists_every_path(binary):
+    def unnamed(text):
+        return re.sub(r"\{\w+\}", "{}", text)
+
+    page = unnamed((PAGES / "AdminAPI.md").read_text())
+    described = {unnamed(path).removeprefix("/api/v1") for path in json.loads(run(binary, "openapi").stdout)["paths"]}
+    named = set(re.findall(r"[` ](/[a-z0-9./{}-]*)", page)) - {"/api/v1"}
+    assert {path for path in described if not path.startswith("/page/")} == named
+
+
+@pytest.mark.parametrize(("page", "library"), LIBRARIES.items(), ids=LIBRARIES)
+def test_every_library_has_a_page_that_says_all(page, library):
+    text = (PAGES / "Clients" / f"{page}.md").read_text()
+    assert text.startswith(f"# {library}\n")
+    assert [line for line in text.splitlines() if line.startswith("## ")] == [
+        "## What to paste", "## When things go wrong", "## Known traps"]
+    assert re.search(r"^\*\*(Run|Read)\*\* ", text, re.MULTILINE), "whether it was run or only read"
+    for word in ("GOAWAY", "410", "429"):
+        assert word in text.split("## When things go wrong")[1], word
+    assert f"- [{library}]\n" in (PAGES / "MockAPNS.md").read_text(), "in the contents"
+    assert f"| [{library}]" in (PAGES / "PointingYourLibraryHere.md").read_text(), "in the table"
+
+
+@pytest.mark.parametrize("path", [
+    *(ROOT / name for name in DOCUMENTS), *sorted(PAGES.rglob("*.md"))], ids=lambda path: str(path.relative_to(ROOT)))
+def test_every_link_leads_somewhere(path):
+    text = path.read_text()
+    targets = re.findall(r"\]\(([^)#:]+)\)", text)
+    pages, files = LINKS_OF_DOCC.search(text), re.findall(r"^\[([^\]]+)\]: (\S+\.md)$", text, re.MULTILINE)
+    named = re.findall(r"^\[([^\]]+)\]: doc:(\w+)", pages[0], re.MULTILINE) if pages else []
+    assert [(name, pathlib.Path(target).stem) for name, target in files] == named, "both lists have the same links"
+    assert "doc:" not in LINKS_OF_DOCC.sub("", text), "a forge knows no such link"
+    for name, _ in files:
+        assert re.search(rf"(?<!^)\[{re.escape(name)}\]|^\[{re.escape(name)}\](?!:)", text, re.MULTILINE), f"{name} unused"
+    for target in targets + [target for _, target in files]:
+        assert (path.parent / target).exists(), target
+
+
+# The links of a page for DocC, which other Markdown readers treat as a comment.
+LINKS_OF_DOCC = re.compile(r'^<!-- DocC .*\n@Comment \{\}\n(?:\[.*\]: doc:\w+\n)*\[.*\]: doc:\w+ "-->"$', re.MULTILINE)
+
+
+def test_every_link_works_in_docc(tmp_path):
+    catalog = tmp_path / "MockAPNS.docc"
+    shutil.copytree(PAGES, catalog)
+    # Without the module's symbols its page is compiled as an article.
+    root = catalog / "MockAPNS.md"
+    root.write_text(root.read_text().replace("# ``MockAPNS``", "# MockAPNS\n\n@Metadata {\n  @TechnologyRoot\n}", 1))
+    done = subprocess.run(
+        [drivers.tool("docc"), "convert", catalog, "--fallback-display-name", "MockAPNS",
+         "--fallback-bundle-identifier", "mock.apns", "--output-path", tmp_path / "out"],
+        capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    data = tmp_path / "out" / "data" / "documentation"
+    pages = {path.stem: json.loads(path.read_text()) for path in data.rglob("*.json")}
+    assert len(pages) == len(list(PAGES.rglob("*.md")))
+    for page in pages.values():
+        assert "-->" not in json.dumps(page)
+        for reference in page["references"].values():
+            assert reference["type"] != "link" or reference["url"].startswith(("https:", "../../../")), reference
+    listed = [name for topic in pages["mockapns"]["topicSections"] for name in topic["identifiers"]]
+    assert {name.rsplit("/")[-1] for name in listed} >= {page.stem for page in PAGES.rglob("*.md")} - {"MockAPNS"}

@@ -1,0 +1,242 @@
+"""Reading the inbox over the admin API: filters, single records, their exact bytes, deletion, limits, health."""
+
+import hashlib
+import re
+import secrets
+import ssl
+import uuid
+
+import pytest
+
+from support.server import Server, stop_cleanly
+from support.wire import connect, push_headers
+
+
+@pytest.fixture(scope="module")
+def inbox(binary, certs):
+    """A server whose inbox holds six known pushes, and their properties."""
+    server = Server(binary, certs)
+    one, two, three = (secrets.token_hex(32) for _ in range(3))
+    apns_id = str(uuid.uuid4())
+    server.api("PUT", f"/devices/{three}", {"state": "unregistered"})
+    with connect(server) as wire:
+        wire.push(push_headers(server, one))
+        wire.push(push_headers(server, one, apns_push_type="background", apns_priority="5"))
+        wire.push(push_headers(server, two, apns_topic="com.example.other"))
+        wire.push(push_headers(server, two, apns_priority="7"))
+        wire.push(push_headers(server, three, apns_id=apns_id))
+        wire.push(push_headers(server, three, authorization="bearer a.b.c"))
+    yield server, {"one": one, "two": two, "three": three, "id": apns_id}
+    stop_cleanly(server)
+
+
+def numbers(server, **query):
+    return [record["seq"] for record in server.pushes(**query)]
+
+
+def test_six_pushes_are_in_order(inbox):
+    server, _ = inbox
+    page = server.api("GET", "/pushes")
+    assert [record["seq"] for record in page["items"]] == [1, 2, 3, 4, 5, 6]
+    assert (page["matched"], page["total"], page["evicted"], page["complete"]) == (6, 6, 0, True)
+
+
+FILTERS = [
+    ({"device_token": "one"}, [1, 2]), ({"device_token": ["one", "two"]}, [1, 2, 3, 4]),
+    ({"topic": "com.example.other"}, [3]), ({"topic": "com.example.app"}, [1, 2, 4, 5, 6]),
+    ({"status": "200"}, [1, 2, 3]), ({"status": "400"}, [4]), ({"status": ["403", "410"]}, [5, 6]),
+    ({"reason": "BadPriority"}, [4]), ({"reason": "Unregistered"}, [5]), ({"reason": "InvalidProviderToken"}, [6]),
+    ({"outcome": "accepted"}, [1, 2, 3]), ({"outcome": "rejected"}, [4, 5, 6]),
+    ({"accepted": "true"}, [1, 2, 3]), ({"accepted": "false"}, [4, 5, 6]),
+    ({"push_type": "background"}, [2]), ({"apns_id": "id"}, [5]),
+    ({"after": "4"}, [5, 6]), ({"limit": "2"}, [1, 2]), ({"after": "2", "limit": "2"}, [3, 4]),
+    ({"accepted": "true", "device_token": "two"}, [3]), ({"status": "200", "reason": "BadPriority"}, []),
+    ({"since": "2020-01-01T00:00:00Z"}, [1, 2, 3, 4, 5, 6]), ({"since": "2120-01-01T00:00:00.000Z"}, []),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), FILTERS, ids=[str(row[0]) for row in FILTERS])
+def test_filters(inbox, query, expected):
+    server, names = inbox
+    query = {
+        field: [names.get(value, value) for value in values] if isinstance(values, list) else names.get(values, values)
+        for field, values in query.items()
+    }
+    assert numbers(server, **query) == expected
+
+
+def test_a_device_token_and_an_id_are_found_in_any_case(inbox):
+    server, names = inbox
+    assert numbers(server, device_token=names["one"].upper()) == [1, 2]
+    assert numbers(server, apns_id=names["id"].upper()) == [5]
+
+
+def test_pages_follow_one_another(inbox):
+    server, _ = inbox
+    seen, after = [], 0
+    while True:
+        page = server.api("GET", "/pushes", limit=4, after=after)
+        seen += [record["seq"] for record in page["items"]]
+        if page["next"] is None:
+            break
+        after = page["next"]
+    assert seen == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("query", [
+    "colour=blue", "status=many", "limit=1001", "limit=x", "after=-1", "since=yesterday", "accepted=perhaps",
+    "outcome=fine", "topic=%zz",
+])
+def test_a_query_that_makes_no_sense_is_a_problem_with_a_hint(inbox, query):
+    server, _ = inbox
+    answer = server.request("GET", "/api/v1/pushes?" + query)
+    assert answer.status == 400, answer.body
+    assert answer.headers["content-type"].startswith("application/problem+json")
+    assert answer.json["hint"]
+
+
+def test_an_unknown_field_is_answered_with_the_known_ones(inbox):
+    server, _ = inbox
+    problem = server.request("GET", "/api/v1/pushes?devicetoken=x").json
+    assert "device_token" in str(problem) and "push_type" in str(problem)
+
+
+def test_one_record_by_number_and_by_id(inbox):
+    server, names = inbox
+    record = server.api("GET", "/pushes/5")
+    assert record["served"]["status"] == 410
+    assert record["apns"]["id"] == names["id"]
+    assert server.api("GET", "/pushes/" + names["id"])["seq"] == 5
+    assert server.request("GET", "/api/v1/pushes/7").status == 404
+    assert server.request("GET", f"/api/v1/pushes/{uuid.uuid4()}").status == 404
+    assert server.request("GET", "/api/v1/pushes/none").status in (400, 404)
+
+
+def test_the_record_has_the_shape_of_the_contract(inbox):
+    server, names = inbox
+    record = server.api("GET", "/pushes/4")
+    assert set(record) >= {
+        "seq", "accepted", "outcome", "listener", "received_at", "finished_at", "push_key", "attempt", "connection",
+        "request", "apns", "auth", "verdict", "fault", "served", "findings",
+    }
+    time = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+    assert time.fullmatch(record["received_at"]) and time.fullmatch(record["finished_at"])
+    assert set(record["connection"]) >= {"id", "stream", "client", "sni", "tls"}
+    assert re.fullmatch(r"c\d+", record["connection"]["id"])
+    assert re.fullmatch(r"127\.0\.0\.1:\d+", record["connection"]["client"])
+    assert record["connection"]["stream"] == 7
+    assert record["fault"] is None
+    headers = dict(record["request"]["headers"])
+    assert headers["apns-priority"] == "7" and headers["apns-topic"] == "com.example.app"
+    checks = record["verdict"]["checks"]
+    assert checks[0] == {"check": "method", "ok": True}
+    assert [check["ok"] for check in checks] == [True] * (len(checks) - 1) + [False]
+    assert re.fullmatch(r"[\d.]+(µs|us|ms|s)", record["served"]["latency"])
+
+
+def test_attempts_of_one_push_are_counted(start):
+    server = start()
+    device, apns_id = secrets.token_hex(32), str(uuid.uuid4())
+    with connect(server) as wire:
+        for _ in range(2):
+            wire.push(push_headers(server, device, apns_id=apns_id, apns_priority="7"))
+        wire.push(push_headers(server, device, apns_id=apns_id))
+        wire.push(push_headers(server, device, apns_id=apns_id))
+    newest = server.api("GET", "/pushes/" + apns_id)
+    assert newest["seq"] == 4
+    assert "[1, 2, 3, 4]" in str(newest), "the newest attempt names the numbers of all"
+
+
+def test_the_exact_bytes_of_a_body(server, device):
+    body = b'{ "aps" : {"alert":"\xc3\xbc"},\r\n "a":1.0 }  '
+    with connect(server) as wire:
+        wire.push(push_headers(server, device), body)
+    answer = server.request("GET", f"/api/v1/pushes/{server.record(device)['seq']}/payload")
+    assert answer.body == body
+
+
+def test_a_push_is_readable_before_its_answer_arrives(server):
+    """Reads the inbox right after each response, without polling."""
+    with connect(server) as wire:
+        for _ in range(200):
+            device = secrets.token_hex(32)
+            wire.push(push_headers(server, device))
+            assert server.record(device)["accepted"] is True
+
+
+def test_deleting_needs_a_scope(start):
+    server = start()
+    device, other = secrets.token_hex(32), secrets.token_hex(32)
+    with connect(server) as wire:
+        for target in (device, device, other):
+            wire.push(push_headers(server, target))
+    refused = server.request("DELETE", "/api/v1/pushes")
+    assert refused.status == 400 and "all" in str(refused.json)
+    assert server.api("DELETE", "/pushes", device_token=device) == {"deleted": 2}
+    assert [record["request"]["device_token"] for record in server.pushes()] == [other]
+    assert server.api("DELETE", "/pushes", all="true") == {"deleted": 1}
+    assert server.pushes() == []
+
+
+def test_a_reset_empties_the_inbox_and_numbers_go_on(start, device):
+    server = start()
+    with connect(server) as wire:
+        wire.push(push_headers(server, device))
+        server.api("POST", "/reset", {})
+        assert server.pushes() == []
+        wire.push(push_headers(server, device))
+    assert server.record(device)["accepted"] is True
+
+
+@pytest.mark.parametrize(("flag", "value"), [("--max-records", "10"), ("--max-bytes", "16KiB")])
+def test_the_oldest_records_leave_first_and_are_counted(start, device, flag, value):
+    server = start(flag, value)
+    with connect(server) as wire:
+        for _ in range(50):
+            wire.push(push_headers(server, device), b'{"aps":{"alert":"%s"}}' % (b"x" * 1000))
+    page = server.api("GET", "/pushes", limit=1000)
+    kept = [record["seq"] for record in page["items"]]
+    assert page["evicted"] > 0 and page["total"] == len(kept) == 50 - page["evicted"]
+    assert kept == list(range(51 - len(kept), 51)) and kept
+    assert page["complete"] is False
+    if flag == "--max-records":
+        assert len(kept) == 10
+
+
+def test_health_status_and_the_certificate(server):
+    assert server.request("GET", "/livez").status == 200
+    assert server.request("GET", "/readyz").status == 200
+    pem = server.request("GET", "/ca.pem").body.decode()
+    assert pem == open(server.ca).read()
+    status = server.api("GET", "/status")
+    fingerprint = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+    assert fingerprint in str(status).lower().replace(":", "")
+    assert str(server.port) in str(status) and str(server.facts["seed"]) in str(status)
+
+
+@pytest.mark.parametrize(("method", "path", "expected"), [
+    ("GET", "/api/v1/nothing", 404), ("GET", "/nothing", 404), ("PATCH", "/api/v1/pushes", 405),
+    ("POST", "/api/v1/clock", 405),
+])
+def test_wrong_turns_are_problems(server, method, path, expected):
+    answer = server.request(method, path, {} if method != "GET" else None)
+    assert answer.status in (expected, 404)
+    assert answer.json["status"] == answer.status
+
+
+@pytest.mark.parametrize("body", [b"{", b"\xff", b"[" * 100_000, b'{"inbox": "yes"}', b'{"everything": true}'],
+                         ids=["half", "no UTF-8", "nested", "wrong type", "unknown key"])
+def test_a_bad_body_is_a_problem_with_a_hint(server, body):
+    answer = server.request("POST", "/api/v1/reset", body)
+    assert answer.status == 400
+    assert answer.json["hint"]
+
+
+def test_a_body_over_a_mebibyte_is_refused(server):
+    answer = server.request("POST", "/api/v1/reset", b'{"inbox": ' + b" " * (1 << 20) + b"true}")
+    assert answer.status == 413
+
+
+def test_json_must_say_that_it_is_json(server):
+    answer = server.request("POST", "/api/v1/reset", b"{}", headers={"content-type": "text/plain"})
+    assert answer.status == 415

@@ -1,0 +1,73 @@
+"""axe must find no violation in any view, light and dark, wide and narrow."""
+
+import pytest
+
+from support.browser import accessibility
+
+VIEWS = {
+    "empty search": "/?q=status:999", "list": "/", "preview": "/?push=1", "payload": "/?push=1&tab=payload", "headers": "/?push=1&tab=headers",
+    "auth": "/?push=1&tab=auth", "verdict": "/?push=2&tab=verdict", "timeline": "/?push=1&tab=timeline", "faulted": "/?push=3",
+    "silent": "/?push=4", "connections": "/?view=connections", "devices": "/?view=devices", "faults": "/?view=faults",
+    "connect": "/?view=connect",
+}
+
+
+@pytest.fixture(scope="module")
+def furnished(binary, certs):
+    """A server with one push of each outcome, an active fault profile, and devices."""
+    from support.browser import Provider
+    from support.server import Server
+
+    server = Server(binary, certs)
+    one = Provider(server)
+    token = "ab12" * 16
+    one.push(token, {"aps": {"alert": {"title": "Hello", "body": "\u202eWorld"}, "badge": 2, "unknown": 1}})
+    one.push(token, {"aps": {"alert": "x"}}, topic="")
+    server.api("PUT", "/profile", {"name": "flaky-503", "params": {"rate": 1}})
+    one.alert(token, "Faulted")
+    server.api("POST", "/rules", {"name": "late", "do": {"respond": {"status": 429, "reason": "TooManyRequests"}},
+               "when": {"topic": "com.other"}})
+    one.push(token, {"aps": {"content-available": 1}}, type="background", apns_priority="5")
+    server.api("PUT", "/devices/" + "cd34" * 16, {"state": "unregistered"})
+    one.close()
+    yield server
+    assert server.stop() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1440, 360])
+@pytest.mark.parametrize("name", VIEWS)
+def test_no_violation(furnished, open_page, name, width, scheme):
+    view = open_page(furnished, VIEWS[name], width=width, height=900, color_scheme=scheme, reduced_motion="reduce").live()
+    view.page.locator("main > *").first.wait_for()
+    view.page.locator("#banner").wait_for()
+    assert accessibility(view.page) == []
+
+
+def test_no_violation_in_the_sheets(furnished, open_page):
+    view = open_page(furnished, reduced_motion="reduce").live()
+    view.page.get_by_role("button", name="Syntax").click()
+    assert accessibility(view.page) == []
+    view.page.keyboard.press("Escape")
+    view.page.locator(".list").focus()
+    view.page.keyboard.press("?")
+    view.page.get_by_role("dialog").wait_for()
+    assert accessibility(view.page) == []
+
+
+def test_everything_is_reached_by_the_tab_key(furnished, open_page):
+    """From the address bar to the list and into a push by keyboard alone; the focused element is visible as such."""
+    view = open_page(furnished, "/?push=1").live()
+    view.page.locator(".tab").first.wait_for()
+    view.page.keyboard.press("Tab")
+    assert view.page.evaluate("() => document.activeElement.className") == "skip-link"
+    seen = set()
+    for _ in range(60):
+        view.page.keyboard.press("Tab")
+        seen.add(view.page.evaluate("""() => document.activeElement.getAttribute("role") ?? document.activeElement.id
+            ?? document.activeElement.tagName"""))
+        outline = view.page.evaluate("""() => { const style = getComputedStyle(document.activeElement);
+            const box = getComputedStyle(document.activeElement.closest(".search-box") ?? document.activeElement);
+            return document.activeElement === document.body || style.outlineStyle !== "none" || box.boxShadow !== "none"; }""")
+        assert outline, view.page.evaluate("() => document.activeElement.outerHTML.slice(0, 200)")
+    assert {"listbox", "tab", "tabpanel", "search"} <= seen

@@ -1,0 +1,266 @@
+"""Live updates of the web UI: pushes appear, the list does not move under the pointer, faults are changed and
+paused.
+"""
+
+import threading
+
+import pytest
+
+
+def with_rows(count, server, open_page, provider, device):
+    """Sends this many pushes; returns the provider and the page that shows the last of them."""
+    one = provider(server)
+    for number in range(count):
+        one.alert(device, f"Row {number}")
+    view = open_page(server).live()
+    view.row(f"Row {count - 1}").wait_for()
+    return one, view
+
+
+def test_the_first_push_appears_without_reload(start, open_page, provider, device):
+    server = start()
+    view = open_page(server).live()
+    view.page.get_by_text("No pushes yet.").wait_for()
+    assert provider(server).alert(device, "Welcome") == 200
+    view.row("Welcome").wait_for()
+    assert view.page.locator(".list-count").inner_text() == "1 push"
+    view.until("() => document.querySelector('[data-group=accepted] .group-count')?.textContent === '1'")
+
+
+def test_the_empty_page_tells_how_to_point_a_client_here(start, open_page):
+    server = start()
+    view = open_page(server).live()
+    view.page.get_by_role("button", name="Connect a client").last.click()
+    settings = view.page.locator(".settings")
+    settings.get_by_text(server.ca).wait_for()
+    said = settings.inner_text()
+    for value in (server.authority, server.ca, server.key_path, server.key_id, server.team_id):
+        assert value in said
+    for name in ("curl", "Pushy (Java)", "node-apn (Node)", "apns2 (Go)", "APNSwift", "aioapns (Python)", "apnotic (Ruby)"):
+        view.page.get_by_role("button", name=name, exact=True).click()
+        lines = view.page.get_by_label("Code example").inner_text()
+        assert str(server.port) in lines, name
+
+
+def test_a_test_push_goes_through_the_front_door(start, open_page):
+    server = start()
+    view = open_page(server, "/?view=connect").live()
+    view.page.locator(".settings").get_by_text(server.ca).wait_for()
+    kinds = view.page.get_by_label("Kind").locator("option").all_inner_texts()
+    for name in kinds:
+        view.page.get_by_label("Kind").select_option(name)
+        view.page.locator(".test-answer").evaluate("(place) => place.replaceChildren()")
+        view.page.get_by_role("button", name="Send a test push").click()
+        view.page.locator(".test-answer", has_text="200").wait_for()
+    assert len(server.pushes()) == len(kinds)
+    view.page.get_by_role("link", name="apns-mock").click()
+    view.until("(number) => document.querySelectorAll('.row').length === number", len(kinds))
+
+
+def test_a_held_push_is_pending_and_then_answered(start, open_page, provider, device):
+    server = start()
+    server.api("POST", "/rules", {"name": "slow", "do": {"delay": {"fixed": "3s"}}})
+    view = open_page(server).live()
+    one = provider(server)
+    sent = threading.Thread(target=lambda: one.alert(device, "Held"))
+    sent.start()
+    view.page.locator(".row .is-pending").first.wait_for()
+    view.row("Held").click()
+    view.page.locator(".badge.is-pending").wait_for()
+    view.page.locator(".badge.is-accepted, .badge.is-faulted").wait_for()
+    sent.join()
+    assert view.page.locator(".row .is-pending").count() == 0
+
+
+def test_pause_holds_what_comes(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.alert(device, "Before")
+    view = open_page(server).live()
+    view.row("Before").wait_for()
+    view.page.keyboard.press(".")
+    for number in range(3):
+        one.alert(device, f"Meanwhile {number}")
+    view.page.locator(".bar-live", has_text="3 new").wait_for()
+    view.until("() => document.title === '(3) apns-mock'")
+    assert view.page.locator(".row").count() == 1
+    view.page.keyboard.press(".")
+    view.until("() => document.querySelectorAll('.row').length === 4")
+    view.until("() => document.title === 'apns-mock'")
+
+
+def test_the_row_under_the_pointer_stays(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    for number in range(60):
+        one.alert(device, f"Row {number}")
+    view = open_page(server).live()
+    row = view.row("Row 55")
+    row.wait_for()
+    row.hover()
+    before = row.bounding_box()
+    for number in range(5):
+        one.alert(device, f"Late {number}")
+    view.page.locator(".pill", has_text="5 new").wait_for()
+    assert row.bounding_box() == before
+    view.page.locator(".pill").click()
+    view.row("Late 4").wait_for()
+    assert not view.page.locator(".pill").is_visible()
+
+
+def test_a_reset_is_followed(start, open_page, provider, device):
+    """A scrolled list keeps its position and shows the number of new pushes, unless the inbox was emptied."""
+    server = start()
+    one, view = with_rows(60, server, open_page, provider, device)
+    view.page.locator(".list").evaluate("(list) => { list.scrollTop = 20 * 58; }")
+    row = view.row("Row 35")
+    row.wait_for()
+    before = row.bounding_box()
+    server.api("POST", "/reset", {"counters": True, "rules": True})
+    one.alert(device, "Newest")
+    view.page.locator(".pill", has_text="1 new").wait_for()
+    assert row.bounding_box() == before
+    server.api("POST", "/reset", {"inbox": True})
+    view.page.get_by_text("No pushes yet.").wait_for()
+    one.alert(device, "A new beginning")
+    view.row("A new beginning").wait_for()
+
+
+def test_at_the_top_the_newest_are_in_sight(start, open_page, provider, device):
+    server = start()
+    one, view = with_rows(40, server, open_page, provider, device)
+    one.alert(device, "Newest")
+    view.until("() => document.querySelector('.row[aria-posinset=\"1\"] .row-title')?.textContent === 'Newest'")
+
+
+def test_it_goes_on_after_the_server_was_away(start, open_page, provider, device):
+    """The page reconnects to a server that was restarted at the same address."""
+    first = start()
+    address = f"127.0.0.1:{first.admin_port}"
+    view = open_page(first).live()
+    first.stop()
+    view.page.locator(".bar-live.is-lost").wait_for()
+    second = start(admin=address)
+    view.live()
+    provider(second).alert(device, "Back again")
+    view.row("Back again").wait_for()
+    view.complaints.clear()  # The browser logs each refused connection.
+
+
+def test_faults_are_seen_turned_and_halted(start, open_page, provider, device):
+    """Changes made on the page affect the responses to an independent client."""
+    server = start()
+    one = provider(server)
+    view = open_page(server, "/?view=faults").live()
+    assert not view.page.locator("#banner").is_visible()
+    view.page.get_by_label("Profile", exact=True).select_option("flaky-503")
+    rate = view.page.get_by_label("rate", exact=True)
+    rate.wait_for()
+    rate.fill("1")
+    rate.press("Enter")
+    rate.evaluate("(field) => field.blur()")
+    view.page.locator(".bar-profile", has_text="rate 1,").wait_for()
+    assert one.alert(device, "Faulted") == 503
+    view.page.locator("#banner", has_text="flaky-503").wait_for()
+    view.until("() => document.querySelector('.table .is-hot')?.textContent === '1'")
+
+    slider = view.page.get_by_label("rate, slider")
+    slider.fill("0")
+    view.page.locator(".bar-profile", has_text="rate 0,").wait_for()
+    assert one.alert(device, "Calm") == 200
+    slider.fill("1")
+    view.page.locator(".bar-profile", has_text="rate 1,").wait_for()
+    view.page.locator("#main").get_by_role("button", name="Pause faults").click()
+    view.page.locator("#banner", has_text="paused").wait_for()
+    assert one.alert(device, "Halted") == 200
+    view.page.locator("#main").get_by_role("button", name="Resume faults").click()
+    view.page.locator("#banner", has_text="active").wait_for()
+    assert one.alert(device, "Faulted again") == 503
+    view.page.get_by_role("button", name="Off", exact=True).click()
+    view.page.locator("#banner").wait_for(state="hidden")
+    assert one.alert(device, "Healthy") == 200
+
+
+def test_a_rule_is_added_explained_and_removed(start, open_page, provider, device):
+    server = start()
+    view = open_page(server, "/?view=faults").live()
+    view.page.get_by_text("Add a rule").click()
+    text = view.page.get_by_label("JSON with the syntax of a profile file")
+    text.fill('{"name": "late", "do": {"respond": {"status": 429, "raeson": "TooManyRequests"}}}')
+    view.page.get_by_role("button", name="Add the rule").click()
+    view.page.locator(".notice.is-error").wait_for()
+    assert "reason" in view.page.locator("details.card").inner_text()
+    view.complaints.clear()  # The browser itself logs the 422.
+    text.fill('{"name": "late", "do": {"respond": {"status": 429, "reason": "TooManyRequests"}}, "ttl": "5m"}')
+    view.page.get_by_role("button", name="Add the rule").click()
+    view.page.get_by_role("button", name="Remove late").wait_for()
+    assert provider(server).alert(device, "Late") == 429
+    view.page.get_by_role("button", name="Remove late").click()
+    view.page.get_by_role("button", name="Remove late").wait_for(state="detached")
+    assert provider(server).alert(device, "In time") == 200
+
+
+def test_a_profile_for_a_while_counts_down_and_its_rules_are_explained(start, open_page, provider, device):
+    server = start()
+    view = open_page(server, "/?view=faults").live()
+    view.page.get_by_label("Duration").select_option("for 5 minutes")
+    view.page.get_by_label("Profile", exact=True).select_option("flaky-503")
+    view.page.locator("#banner .countdown").wait_for()
+    assert server.api("GET", "/profile")["ends_in"] is not None
+    before = view.page.locator("#banner .countdown").inner_text()
+    assert before.startswith(("4:", "5:"))
+    view.until("(before) => document.querySelector('#banner .countdown').textContent !== before", before)
+    provider(server).alert(device, "Looked at")
+    view.page.get_by_role("button", name="Why did flaky fire or not").click()
+    view.page.locator(".code", has_text="evaluated").wait_for()
+
+
+def test_devices_show_their_screens_and_can_be_uninstalled(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.push(device, {"aps": {"alert": "On the screen", "badge": 4}}, apns_collapse_id="same")
+    one.push(device, {"aps": {"alert": "In its place"}}, apns_collapse_id="same")
+    view = open_page(server, "/?view=devices").live()
+    screen = view.page.locator(".screen")
+    screen.get_by_text("In its place").wait_for()
+    assert "On the screen" not in screen.inner_text() and "4" in screen.inner_text()
+    view.page.get_by_role("button", name="Uninstall").click()
+    view.page.locator(".device .chip", has_text="unregistered").wait_for()
+    assert one.alert(device, "Gone") == 410
+    view.page.get_by_role("button", name="Register again").click()
+    view.page.locator(".device .chip", has_text="online").wait_for()
+    assert one.alert(device, "Back") == 200
+
+
+def test_connections_have_lanes(start, open_page, provider, device):
+    server = start()
+    one = provider(server)
+    one.alert(device, "On the lane")
+    view = open_page(server, "/?view=connections").live()
+    view.page.locator(".lane-bar").wait_for()
+    one.alert(device, "Another")
+    view.until("() => document.querySelectorAll('.lane-bar').length === 2")
+    view.page.get_by_role("button", name="GOAWAY to all").click()
+    view.page.locator(".lane-mark", has_text="GOAWAY").wait_for()
+    view.page.locator(".lane-bar").first.click()
+    view.page.locator(".detail-title", has_text="On the lane").wait_for()
+
+
+@pytest.mark.parametrize("way", ["address", "question"])
+def test_a_token_is_taken_from_the_address_or_asked_for(start, open_page, provider, device, way):
+    server = start("--admin-token", "open-sesame")
+    provider(server).alert(device, "Secret")
+    view = open_page(server, "/#token=open-sesame" if way == "address" else "/")
+    if way == "question":
+        view.page.get_by_role("textbox", name="Token").fill("wrong")
+        view.page.get_by_role("button", name="Continue").click()
+        view.page.get_by_text("The token is wrong").wait_for()
+        view.page.get_by_role("textbox", name="Token").fill("open-sesame")
+        view.page.get_by_role("button", name="Continue").click()
+        view.complaints.clear()  # The browser itself logs each 401.
+    view.live()
+    view.row("Secret").wait_for()
+    assert "open-sesame" not in view.page.url and "open-sesame" not in view.page.content()
+    assert view.page.evaluate("() => JSON.stringify({...localStorage}) + JSON.stringify({...sessionStorage}) + document.cookie").find("open-sesame") < 0
+    if way == "question":
+        view.complaints.clear()
