@@ -65,22 +65,24 @@ let package = Package(
         .embedInCode("index.html"), .embedInCode("icon.svg"), .embedInCode("styles"), .embedInCode("modules"),
       ], swiftSettings: strict),
     .target(
+      name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation"], swiftSettings: strict),
+    .target(
       name: "Faults",
       dependencies: [
-        "APNSRules", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "TLSEngine",
+        "APNSRules", "FaultModel", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
     .target(
       name: "Inbox",
       dependencies: [
-        "APNSRules", "CMemory", "Faults", "HTTPMessage", "Notation", "TLSEngine",
+        "APNSRules", "CMemory", "FaultModel", "HTTPMessage", "Notation", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
       name: "MockAPNS",
       dependencies: [
-        "APNSRules", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation", "TLSEngine",
+        "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "Notation", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
@@ -90,7 +92,7 @@ let package = Package(
     .target(
       name: "AdminAPI",
       dependencies: [
-        "APNSRules", "CMemory", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
+        "APNSRules", "CMemory", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "ServiceLifecycle", package: "swift-service-lifecycle"),
@@ -106,7 +108,8 @@ let package = Package(
     .executableTarget(
       name: "APNSMockCommand",
       dependencies: [
-        "AdminAPI", "APNSRules", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation",
+        "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -121,28 +124,31 @@ let package = Package(
     .testTarget(name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage"], swiftSettings: strict),
     .testTarget(name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage"], swiftSettings: strict),
     .testTarget(
-      name: "FaultsTests", dependencies: ["APNSRules", "Faults", "HTTPMessage", "Notation"], swiftSettings: strict),
+      name: "FaultsTests", dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation"],
+      swiftSettings: strict),
     .testTarget(
-      name: "InboxTests", dependencies: ["APNSRules", "Faults", "HTTPMessage", "Inbox", "Notation"],
+      name: "InboxTests", dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation"],
       swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",
       dependencies: [
-        "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",
       dependencies: [
-        "AdminAPI", "APNSRules", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "Page", "TLSEngine",
+        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "Page",
+        "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ], swiftSettings: strict),
     .testTarget(
       name: "APNSMockCommandTests",
       dependencies: [
-        "AdminAPI", "APNSMockCommand", "APNSRules", "Faults", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "AdminAPI", "APNSMockCommand", "APNSRules", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
+        "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
@@ -159,7 +165,8 @@ if isFuzzed {
     .executableTarget(
       name: "Fuzz",
       dependencies: [
-        "AdminAPI", "APNSRules", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTP2Session", "HTTPMessage", "Inbox", "MockAPNS", "Notation",
+        "TLSEngine",
         .product(name: "Hummingbird", package: "hummingbird"),
         .product(name: "HummingbirdCore", package: "hummingbird"),
         .product(name: "Logging", package: "swift-log"),

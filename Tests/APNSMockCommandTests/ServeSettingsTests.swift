@@ -1,5 +1,6 @@
 import APNSRules
 import ArgumentParser
+import FaultModel
 import Faults
 import Logging
 import MockAPNS

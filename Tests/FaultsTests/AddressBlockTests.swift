@@ -1,5 +1,6 @@
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// Client addresses that match an address or block in a profile file.

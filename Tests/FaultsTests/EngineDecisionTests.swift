@@ -1,6 +1,7 @@
 import APNSRules
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// The order in which rules are evaluated, which actions are combined, and what ends the evaluation.

@@ -1,6 +1,7 @@
 import Notation
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 @Suite struct EngineExplanationTests {

@@ -1,4 +1,6 @@
+import FaultModel
 import Faults
+import Notation
 import Testing
 
 @Suite struct EngineJSONPointerTests {

@@ -1,3 +1,4 @@
+import FaultModel
 import Faults
 import Testing
 

@@ -1,6 +1,7 @@
 import APNSRules
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 @Suite struct ProfileExtendsTests {

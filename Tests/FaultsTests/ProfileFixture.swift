@@ -1,5 +1,6 @@
 import Notation
 
+@testable import FaultModel
 @testable import Faults
 
 /// Profiles and rules from short texts.

@@ -1,5 +1,6 @@
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// Hostile texts: they take few resources and result in a problem.

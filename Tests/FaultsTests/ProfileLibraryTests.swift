@@ -1,6 +1,7 @@
 import Foundation
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 @Suite struct ProfileLibraryTests {

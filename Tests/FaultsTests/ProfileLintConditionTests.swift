@@ -1,5 +1,6 @@
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// Errors and warnings about conditions.

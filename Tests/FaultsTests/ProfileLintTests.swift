@@ -1,5 +1,6 @@
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// Errors in a profile: their positions, messages and suggestions.

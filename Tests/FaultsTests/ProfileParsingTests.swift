@@ -2,6 +2,7 @@ import APNSRules
 import Notation
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// The meaning of each form in a profile file.

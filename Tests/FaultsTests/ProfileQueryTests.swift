@@ -1,6 +1,7 @@
 import Notation
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// Conditions in the inbox's query language: `when: {q: "…"}`.

@@ -2,6 +2,7 @@ import APNSRules
 import Notation
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// Written rules and profiles can be read, and have the same meaning.

@@ -1,4 +1,5 @@
 import APNSRules
+import FaultModel
 import Faults
 import Testing
 

@@ -1,6 +1,7 @@
 import HTTPMessage
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 
 /// Rule counters: what is counted, how long counters are kept, and that they are bounded.

@@ -1,6 +1,7 @@
 import APNSRules
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 @testable import Inbox
 

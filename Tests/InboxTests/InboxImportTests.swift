@@ -3,6 +3,7 @@ import HTTPMessage
 import Notation
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 @testable import Inbox
 

@@ -3,6 +3,7 @@ import Notation
 import Synchronization
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 @testable import Inbox
 

@@ -3,6 +3,7 @@ import Foundation
 import HTTPMessage
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 @testable import Inbox
 

@@ -2,6 +2,7 @@ import APNSRules
 import HTTPMessage
 import Testing
 
+@testable import FaultModel
 @testable import Faults
 @testable import Inbox
 

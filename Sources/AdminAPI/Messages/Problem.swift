@@ -1,3 +1,4 @@
+internal import FaultModel
 internal import Faults
 internal import Hummingbird
 internal import Inbox

@@ -1,4 +1,5 @@
 internal import APNSRules
+internal import FaultModel
 internal import Faults
 internal import Hummingbird
 internal import Inbox

@@ -1,3 +1,4 @@
+package import FaultModel
 internal import APNSRules
 internal import HTTPMessage
 internal import Notation
@@ -168,4 +169,13 @@ extension MagicToken.Code {
     case .late, .unanswered, .reset, .refused, .disconnected, .answerLost: nil
     }
   }
+}
+
+extension FaultNames {
+  /// The names of the rules of magic device tokens.
+  package static let magicTokens: FaultNames = {
+    var names = FaultNames()
+    for code in MagicToken.Code.allCases { names.rules.insert(MagicToken.make(code: code).rule) }
+    return names
+  }()
 }

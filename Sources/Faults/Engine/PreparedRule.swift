@@ -1,3 +1,5 @@
+import FaultModel
+
 /// A rule prepared for evaluation. A class, because decisions pass it on and copying a reference is cheap.
 final class PreparedRule: Sendable {
   let rule: Rule

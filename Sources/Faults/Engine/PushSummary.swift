@@ -1,3 +1,4 @@
+import FaultModel
 package import APNSRules
 internal import Synchronization
 

@@ -1,3 +1,4 @@
+package import FaultModel
 internal import NIOConcurrencyHelpers
 
 /// The counters of all rules. Thread-safe: one lock, acquired once per decision.

@@ -1,3 +1,4 @@
+package import FaultModel
 internal import APNSRules
 internal import Foundation
 internal import HTTPMessage

@@ -1,3 +1,4 @@
+import FaultModel
 package import APNSRules
 package import HTTPMessage
 

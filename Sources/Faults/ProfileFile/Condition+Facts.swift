@@ -1,3 +1,5 @@
+import FaultModel
+
 extension ConditionKey {
   /// The subject of the key; nil for `payload`, `header`, `jwt`, `q` and `not`.
   var subject: Condition.Subject? {
@@ -50,17 +52,6 @@ extension Condition.Subject {
 
   /// Whether the value is part of the response.
   var isAnswer: Bool { self == .status || self == .reason }
-
-  /// Whether texts are compared case-insensitively.
-  var foldsCase: Bool {
-    switch self {
-    case .deviceToken, .apnsID, .serverName: true
-    default: false
-    }
-  }
-
-  /// Returns a text in the form used for comparison.
-  func folded(_ text: String) -> String { foldsCase ? text.lowercased() : text }
 
   /// The plural name of values that are often written as numbers, for hints; nil for other subjects.
   var pluralName: String? {

@@ -1,3 +1,5 @@
+import FaultModel
+
 /// A position in a text.
 struct FilePosition: Sendable, Equatable {
   /// The line, from 1.

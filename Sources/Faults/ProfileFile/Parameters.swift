@@ -1,3 +1,4 @@
+package import FaultModel
 internal import Notation
 
 /// The definition of a parameter in one text. A profile that extends another may override parts of it.

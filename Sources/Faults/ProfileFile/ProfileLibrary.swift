@@ -1,3 +1,4 @@
+package import FaultModel
 internal import FaultProfiles
 
 /// All known profiles: built-in ones, those of a folder and those uploaded to the server. If several have the same
@@ -211,5 +212,17 @@ package struct ProfileLibrary: Sendable {
       case .scalar(let scalar)? = entries.first(where: { $0.key == key.rawValue })?.value.content
     else { return nil }
     return scalar.text
+  }
+}
+
+extension ProfileLibrary {
+  /// The names of all profiles, their rules and their reasons. Reads every profile; an invalid profile contributes
+  /// only its name.
+  package var faultNames: FaultNames {
+    var faultNames = FaultNames()
+    for name in names {
+      faultNames.add((try? profile(named: name).profile) ?? Profile(name: name))
+    }
+    return faultNames
   }
 }

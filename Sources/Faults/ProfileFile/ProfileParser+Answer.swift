@@ -1,3 +1,4 @@
+import FaultModel
 internal import APNSRules
 internal import Notation
 

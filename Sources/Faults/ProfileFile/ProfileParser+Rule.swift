@@ -1,3 +1,5 @@
+import FaultModel
+
 /// A rule and its position in the file, for checks that compare several rules.
 struct PlacedRule {
   var rule: Rule

@@ -1,3 +1,4 @@
+import FaultModel
 internal import Notation
 
 extension ProfileParser {

@@ -1,3 +1,4 @@
+import FaultModel
 internal import Notation
 
 /// Parses the values of one file and records all problems with them.

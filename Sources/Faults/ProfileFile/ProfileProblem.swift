@@ -1,3 +1,4 @@
+import FaultModel
 package import Notation
 
 /// An error or a warning in a profile or a rule, with its position.

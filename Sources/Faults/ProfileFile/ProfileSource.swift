@@ -1,3 +1,4 @@
+package import FaultModel
 package import Notation
 
 /// The text of a profile and its origin.

@@ -1,3 +1,4 @@
+import FaultModel
 internal import Yams
 
 /// Parses YAML, including JSON, into `FileNode`s.

@@ -1,3 +1,4 @@
+package import FaultModel
 internal import Notation
 
 /// A standalone rule in YAML or JSON: the fields of a profile's rule, and `ttl`.

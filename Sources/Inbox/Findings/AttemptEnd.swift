@@ -1,5 +1,5 @@
 internal import APNSRules
-internal import Faults
+internal import FaultModel
 internal import HTTPMessage
 
 /// The end of an attempt as the client saw it, which determines how the client should retry.

@@ -1,4 +1,4 @@
-internal import Faults
+internal import FaultModel
 
 extension Finding {
   /// The kinds of findings; the raw values are their names in records, filters and commands.

@@ -1,5 +1,5 @@
 package import APNSRules
-package import Faults
+package import FaultModel
 package import Notation
 
 /// The explanation of a push: its checks, the rules that were evaluated, the response, and advice for the provider.

@@ -1,5 +1,5 @@
 internal import APNSRules
-internal import Faults
+internal import FaultModel
 internal import HTTPMessage
 internal import Notation
 

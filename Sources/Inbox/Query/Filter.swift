@@ -1,5 +1,5 @@
 internal import APNSRules
-internal import Faults
+internal import FaultModel
 package import Notation
 
 /// A set of conditions on records, built from request parameters and query text.

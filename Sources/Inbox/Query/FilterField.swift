@@ -1,4 +1,4 @@
-internal import Faults
+internal import FaultModel
 internal import Notation
 
 /// The named fields of a filter; the raw values are the names in queries.

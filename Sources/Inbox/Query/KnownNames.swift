@@ -1,5 +1,5 @@
 internal import APNSRules
-package import Faults
+package import FaultModel
 internal import Notation
 
 /// The valid names in conditions on `rule`, `profile`, `reason` and `finding`. A condition with a misspelt name

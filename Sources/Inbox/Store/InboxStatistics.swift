@@ -1,5 +1,5 @@
 internal import APNSRules
-internal import Faults
+internal import FaultModel
 package import Notation
 
 /// The distribution of records over statuses, reasons, topics and other fields.

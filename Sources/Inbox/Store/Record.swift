@@ -1,5 +1,5 @@
 package import APNSRules
-internal import Faults
+internal import FaultModel
 package import HTTPMessage
 
 /// An attempt to send a push: the request, the verdict of APNs' rules, and the response.

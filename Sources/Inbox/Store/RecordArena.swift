@@ -1,5 +1,5 @@
 internal import CMemory
-internal import Faults
+internal import FaultModel
 internal import NIOConcurrencyHelpers
 internal import Synchronization
 

@@ -1,5 +1,5 @@
 internal import APNSRules
-internal import Faults
+internal import FaultModel
 internal import HTTPMessage
 
 /// The immutable part of a record, in one block of memory without gaps: the head, the injection (if it is the only

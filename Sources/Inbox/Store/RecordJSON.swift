@@ -1,5 +1,5 @@
 package import APNSRules
-internal import Faults
+internal import FaultModel
 internal import HTTPMessage
 package import Notation
 

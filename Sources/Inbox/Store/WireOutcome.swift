@@ -1,4 +1,4 @@
-package import Faults
+package import FaultModel
 
 /// The effects of a push beyond an ordinary response, and the faults that caused them. Few records have one.
 package struct WireOutcome: Sendable {

@@ -1,4 +1,4 @@
-internal import Faults
+internal import FaultModel
 internal import Notation
 
 /// The pushes that are most similar to an expectation that too few pushes meet.

@@ -1,4 +1,4 @@
-internal import Faults
+internal import FaultModel
 internal import Notation
 
 /// The members of an expectation.

@@ -1,4 +1,4 @@
-internal import Faults
+internal import FaultModel
 internal import Notation
 
 /// Parses the values of a verification document and collects all problems.

@@ -1,3 +1,4 @@
+import FaultModel
 import Faults
 package import Inbox
 import NIOConcurrencyHelpers

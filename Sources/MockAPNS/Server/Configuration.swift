@@ -1,4 +1,5 @@
 package import APNSRules
+package import FaultModel
 package import Faults
 import NIOCore
 

@@ -1,4 +1,5 @@
-package import Faults
+package import FaultModel
+import Faults
 import NIOConcurrencyHelpers
 import NIOCore
 

@@ -1,4 +1,5 @@
 import APNSRules
+package import FaultModel
 package import Faults
 import Inbox
 import Logging

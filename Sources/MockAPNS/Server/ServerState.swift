@@ -1,4 +1,5 @@
 package import APNSRules
+package import FaultModel
 package import Faults
 package import Inbox
 package import Logging

@@ -1,4 +1,5 @@
 import ArgumentParser
+import FaultModel
 import Faults
 import NIOHTTP1
 import Notation

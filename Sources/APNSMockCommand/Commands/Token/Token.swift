@@ -1,4 +1,5 @@
 import ArgumentParser
+import FaultModel
 import Faults
 import MockAPNS
 import Notation

@@ -1,3 +1,4 @@
+import FaultModel
 import Faults
 
 /// The admin API's description of a fault profile.

@@ -1,3 +1,4 @@
+import FaultModel
 import Faults
 
 #if canImport(FoundationEssentials)

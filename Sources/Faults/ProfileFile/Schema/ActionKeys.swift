@@ -1,3 +1,4 @@
+import FaultModel
 internal import HTTP2Session
 internal import TLSEngine
 

@@ -1,3 +1,4 @@
+import FaultModel
 internal import APNSRules
 
 /// The fields of `when`.

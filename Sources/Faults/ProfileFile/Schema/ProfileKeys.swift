@@ -1,3 +1,4 @@
+import FaultModel
 internal import APNSRules
 
 /// The top-level fields of a profile.

@@ -1,3 +1,5 @@
+import FaultModel
+
 /// The fields of `trigger`.
 enum TriggerKey: String, FileKey {
   case probability

@@ -1,3 +1,4 @@
+package import FaultModel
 internal import HTTP2Session
 package import Notation
 internal import TLSEngine

@@ -1,3 +1,4 @@
+package import FaultModel
 package import Notation
 
 extension Condition {

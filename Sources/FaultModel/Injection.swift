@@ -2,17 +2,18 @@
 package struct Injection: Sendable, Equatable {
   /// The effect of a rule. A class, because the inbox keeps injections: those from the quick evaluation of a rule
   /// share one instance.
-  final class RuleEffect: Sendable, Equatable {
-    let profile: String?
-    let rule: String
-    let action: Action
-    let followedBy: Action?
-    let continues: Bool
-    let slot: Int?
+  package final class RuleEffect: Sendable, Equatable {
+    package let profile: String?
+    package let rule: String
+    package let action: Action
+    package let followedBy: Action?
+    package let continues: Bool
+    package let slot: Int?
     /// The response, if the effect is nothing else.
-    let plainAnswer: PlainAnswer?
+    package let plainAnswer: PlainAnswer?
 
-    init(profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, slot: Int?) {
+    package init(profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, slot: Int?)
+    {
       self.profile = profile
       self.rule = rule
       self.action = action
@@ -23,13 +24,13 @@ package struct Injection: Sendable, Equatable {
     }
 
     /// - Parameter action: the resolved action.
-    convenience init(_ rule: Rule, profile: String?, doing action: Action, slot: Int) {
+    package convenience init(_ rule: Rule, profile: String?, doing action: Action, slot: Int) {
       self.init(
         profile: profile, rule: rule.name, action: action,
         continues: rule.continues ?? action.name.continues ?? false, slot: slot)
     }
 
-    static func == (one: RuleEffect, other: RuleEffect) -> Bool {
+    package static func == (one: RuleEffect, other: RuleEffect) -> Bool {
       one === other
         || one.profile == other.profile && one.rule == other.rule && one.action == other.action
           && one.followedBy == other.followedBy && one.continues == other.continues && one.slot == other.slot
@@ -37,16 +38,22 @@ package struct Injection: Sendable, Equatable {
   }
 
   /// The draw that made the rule fire.
-  struct Chance: Sendable, Equatable {
-    var draw: Double?
-    var probability: Double?
-    var ordinal = 0
+  package struct Chance: Sendable, Equatable {
+    package var draw: Double?
+    package var probability: Double?
+    package var ordinal = 0
+
+    package init(draw: Double? = nil, probability: Double? = nil, ordinal: Int = 0) {
+      self.draw = draw
+      self.probability = probability
+      self.ordinal = ordinal
+    }
   }
 
-  let effect: RuleEffect
-  let chance: Chance
+  package let effect: RuleEffect
+  package let chance: Chance
 
-  init(_ effect: RuleEffect, _ chance: Chance) {
+  package init(_ effect: RuleEffect, _ chance: Chance) {
     self.effect = effect
     self.chance = chance
   }
@@ -77,7 +84,7 @@ package struct Injection: Sendable, Equatable {
   /// The ordinal of the draw: the attempt number, or 0.
   package var ordinal: Int { chance.ordinal }
   /// The key of the rule's counters, for `RuleCounters.release`.
-  var slot: Int? { effect.slot }
+  package var slot: Int? { effect.slot }
 
   /// Returns the same injection with another action, for the pushes on a connection that is draining.
   package func doing(_ action: Action) -> Injection {
@@ -92,7 +99,7 @@ package struct Injection: Sendable, Equatable {
 
 extension Action {
   /// Whether the action holds a push for a time.
-  var holds: Bool {
+  package var holds: Bool {
     switch self {
     case .delay, .hang: true
     default: false
@@ -164,43 +171,6 @@ package struct Injections: Sendable, Equatable, RandomAccessCollection, Expressi
     effect = injection.effect
     chance = injection.chance
   }
-}
-
-/// The number of injections per rule and action since the server started. Resets and changes of rules do not affect
-/// it.
-struct InjectionCounts: Sendable {
-  /// A rule and the action it carried out.
-  struct Key: Hashable, Sendable {
-    var rule: String
-    var action: Action.Name
-  }
-
-  /// The maximum number of keys counted separately; further ones are counted under the rule name `other`.
-  static let limit = 200
-
-  private var places: [Key: Int] = [:]
-  private var counts: [(key: Key, count: Int)] = []
-
-  /// All counts, unordered.
-  var all: [(key: Key, count: Int)] { counts }
-
-  /// Counts an injection.
-  ///
-  /// - Returns: the index of its count, for `add(at:)`.
-  mutating func add(_ injection: Injection) -> Int {
-    var key = Key(rule: injection.rule, action: injection.action.name)
-    if counts.count >= Self.limit, places[key] == nil { key.rule = "other" }
-    if let place = places[key] {
-      counts[place].count += 1
-      return place
-    }
-    places[key] = counts.count
-    counts.append((key, 1))
-    return counts.count - 1
-  }
-
-  /// Counts another injection of the same rule and action.
-  mutating func add(at place: Int) { counts[place].count += 1 }
 }
 
 /// An injection as records store it: without a strong reference, so that it can be copied and discarded as plain

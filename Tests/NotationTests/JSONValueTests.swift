@@ -1,4 +1,3 @@
-import Faults
 import Foundation
 import Notation
 import Testing

@@ -1,5 +1,3 @@
-package import Notation
-
 /// A JSON value. Arrays and objects are parsed only when their contents are accessed, so that deep nesting costs
 /// nothing.
 package enum JSONValue: Equatable, Sendable {

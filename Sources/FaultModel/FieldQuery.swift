@@ -1,31 +1,31 @@
-internal import APNSRules
-internal import Notation
+import APNSRules
+package import Notation
 
 /// The terms of a rule's query about one field. At least one of the wanted values must match, if there are any, and
 /// none of the negated ones.
 package struct FieldQuery: Sendable, Equatable {
   /// A requirement on the field's value.
-  enum Test: Sendable {
+  package enum Test: Sendable {
     case text(TextPattern)
     case number(ClosedRange<Int64>)
     case value(QueryValueTest)
   }
 
   /// The field's name as first written.
-  let name: String
+  package let name: String
   /// The terms in the order written.
-  private(set) var terms: [QueryTerm] = []
-  private(set) var wanted: [Test] = []
-  private(set) var unwanted: [Test] = []
+  package private(set) var terms: [QueryTerm] = []
+  package private(set) var wanted: [Test] = []
+  package private(set) var unwanted: [Test] = []
 
-  init(name: String) { self.name = name }
+  package init(name: String) { self.name = name }
 
   /// Returns whether both have the same text.
   package static func == (one: FieldQuery, other: FieldQuery) -> Bool {
     one.name == other.name && one.terms == other.terms
   }
 
-  mutating func add(_ term: QueryTerm, _ test: Test) throws(FilterError) {
+  package mutating func add(_ term: QueryTerm, _ test: Test) throws(FilterError) {
     terms.append(term)
     if term.isNegated {
       unwanted.append(test)
@@ -39,12 +39,12 @@ package struct FieldQuery: Sendable, Equatable {
   }
 
   /// Returns whether the field meets the terms, given a function that evaluates each test.
-  func holds(_ test: (Test) -> Bool) -> Bool {
+  package func holds(_ test: (Test) -> Bool) -> Bool {
     !unwanted.contains(where: test) && (wanted.isEmpty || wanted.contains(where: test))
   }
 
   /// Returns whether a text, or its absence, meets the terms.
-  func holds(for text: String?) -> Bool {
+  package func holds(for text: String?) -> Bool {
     holds { test in
       guard case .text(let pattern) = test, let text else { return false }
       return pattern.matches(text)
@@ -52,7 +52,7 @@ package struct FieldQuery: Sendable, Equatable {
   }
 
   /// Returns whether a number, or its absence, meets the terms.
-  func holds(for number: Int64?) -> Bool {
+  package func holds(for number: Int64?) -> Bool {
     holds { test in
       guard let number else { return false }
       return switch test {
@@ -64,7 +64,7 @@ package struct FieldQuery: Sendable, Equatable {
   }
 
   /// The wanted and unwanted values in words.
-  var words: String {
+  package var words: String {
     terms.map { ($0.isNegated ? "not " : "") + Explanation.quoted($0.value.text) }.joined(separator: " or ")
       .replacing(" or not ", with: ", not ")
   }
@@ -72,7 +72,7 @@ package struct FieldQuery: Sendable, Equatable {
 
 /// A field of the inbox's query language that a rule's query can use, because it is known when a request is
 /// complete. The raw values are the field names.
-enum QueryField: String, CaseIterable, Sendable {
+package enum QueryField: String, CaseIterable, Sendable {
   case deviceToken = "device_token"
   case topic
   case pushType = "push_type"
@@ -90,14 +90,14 @@ enum QueryField: String, CaseIterable, Sendable {
   case text
 
   /// The short names of fields.
-  static let aliases: [String: QueryField] = [
+  package static let aliases: [String: QueryField] = [
     "token": .deviceToken, "type": .pushType, "id": .apnsID, "collapse": .collapseID, "larger": .sizeGreater,
     "smaller": .sizeLess,
   ]
 
   /// The inbox's fields that a rule's query cannot use, because they are known only after the response or refer to a
   /// position in the inbox. The values suggest a replacement.
-  static let others: [String: String] = [
+  package static let others: [String: String] = [
     "status": "write when: {status: …} with at: response",
     "reason": "write when: {reason: …} with at: response",
     "is": "write attempt:1 for is:first, attempt:>1 for is:retry",
@@ -106,10 +106,10 @@ enum QueryField: String, CaseIterable, Sendable {
   ]
 
   /// The names that a rule's query can use, in the order in which messages list them.
-  static let names = allCases.map(\.rawValue) + ["larger", "smaller", "payload./pointer", "header.name"]
+  package static let names = allCases.map(\.rawValue) + ["larger", "smaller", "payload./pointer", "header.name"]
 
   /// The subject that the field examines.
-  var subject: Condition.Subject {
+  package var subject: Condition.Subject {
     switch self {
     case .deviceToken: .deviceToken
     case .topic: .topic
@@ -128,7 +128,7 @@ enum QueryField: String, CaseIterable, Sendable {
   }
 
   /// Returns the test for a value; nil if the field cannot have this value.
-  func test(_ value: QueryValue) -> FieldQuery.Test? {
+  package func test(_ value: QueryValue) -> FieldQuery.Test? {
     switch self {
     case .priority, .attempt, .listener:
       value.digitsPattern.map { .text($0) } ?? value.wholeNumbers().map { .number($0) }
@@ -141,7 +141,7 @@ enum QueryField: String, CaseIterable, Sendable {
   }
 
   /// The allowed values in words.
-  var forms: String {
+  package var forms: String {
     switch self {
     case .priority, .attempt, .listener: QueryValue.numberForms
     case .size: QueryValue.sizeForms + QueryValue.sizeBounds
@@ -155,7 +155,7 @@ extension Condition {
   /// Parses a query into tests, one for each field.
   ///
   /// - Throws: `FilterError` with the position in the text.
-  static func tests(query text: String) throws(FilterError) -> [Test] {
+  package static func tests(query text: String) throws(FilterError) -> [Test] {
     var groups: [(key: String, subject: Subject, query: FieldQuery)] = []
     var count = 0
     try QueryText.read(text) { term throws(FilterError) in

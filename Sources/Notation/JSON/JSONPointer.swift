@@ -1,5 +1,3 @@
-internal import Notation
-
 /// A JSON pointer (RFC 6901), which identifies one value in a document.
 package struct JSONPointer: Sendable, Equatable {
   /// A value in a document.

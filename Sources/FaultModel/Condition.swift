@@ -90,7 +90,7 @@ package struct Condition: Sendable, Equatable {
 
   /// The text of `q`, a condition in the inbox's query language, or nil without one. Its tests are the last of
   /// `tests`.
-  package internal(set) var query: String?
+  package var query: String?
   /// The tests, all of which must hold.
   package var tests: [Test]
   /// Conditions that must not hold: `not` in a profile file.
@@ -101,4 +101,17 @@ package struct Condition: Sendable, Equatable {
     self.tests = tests
     self.exceptions = exceptions
   }
+}
+
+extension Condition.Subject {
+  /// Whether texts are compared case-insensitively.
+  package var foldsCase: Bool {
+    switch self {
+    case .deviceToken, .apnsID, .serverName: true
+    default: false
+    }
+  }
+
+  /// Returns a text in the form used for comparison.
+  package func folded(_ text: String) -> String { foldsCase ? text.lowercased() : text }
 }

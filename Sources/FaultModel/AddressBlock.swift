@@ -8,11 +8,11 @@
 
 /// An IP address as bytes in network order: 4 for IPv4, 16 for IPv6. An IPv4-mapped IPv6 address (RFC 4291, section
 /// 2.5.5.2) is stored as IPv4.
-struct IPAddress: Sendable, Equatable {
-  let bytes: [UInt8]
+package struct IPAddress: Sendable, Equatable {
+  package let bytes: [UInt8]
 
   /// Creates an address from its text; nil if `text` is not an IP address.
-  init?(_ text: some StringProtocol) {
+  package init?(_ text: some StringProtocol) {
     let text = String(text)
     for (family, size) in [(AF_INET, 4), (AF_INET6, 16)] {
       var bytes = [UInt8](repeating: 0, count: size)
@@ -33,7 +33,7 @@ package struct AddressBlock: Sendable, Equatable {
   private let prefixLength: Int
 
   /// The reason why a text is not a block of addresses.
-  enum Problem: Error, Equatable {
+  package enum Problem: Error, Equatable {
     /// The part before the slash is not an IP address.
     case address
     /// The prefix length is not a number from 0 to `max`.
@@ -45,7 +45,7 @@ package struct AddressBlock: Sendable, Equatable {
   /// Creates a block from an address or CIDR notation.
   ///
   /// - Throws: `Problem` for a malformed text.
-  init(_ text: String) throws(Problem) {
+  package init(_ text: String) throws(Problem) {
     let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
     guard let address = IPAddress(parts[0]) else { throw .address }
     let bits = address.bytes.count * 8
@@ -65,7 +65,7 @@ package struct AddressBlock: Sendable, Equatable {
     guard masked == bytes else { throw .hostBits }
   }
 
-  func contains(_ address: IPAddress) -> Bool {
+  package func contains(_ address: IPAddress) -> Bool {
     address.bytes.count == bytes.count && Self.masked(address.bytes, to: prefixLength) == bytes
   }
 

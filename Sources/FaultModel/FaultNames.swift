@@ -3,20 +3,13 @@ package struct FaultNames: Sendable, Equatable {
   /// Names of profiles.
   package private(set) var profiles: Set<String> = []
   /// Names of rules.
-  package private(set) var rules: Set<String> = []
+  package var rules: Set<String> = []
   /// Reasons in responses, including those that APNs does not have.
   package private(set) var reasons: Set<String> = []
 
   /// The maximum number of names of one kind. Further names are left out, because clients can add any number of
   /// rules.
   private static let limit = 10_000
-
-  /// The names of the rules of magic device tokens.
-  package static let magicTokens: FaultNames = {
-    var names = FaultNames()
-    for code in MagicToken.Code.allCases { names.rules.insert(MagicToken.make(code: code).rule) }
-    return names
-  }()
 
   /// Creates an empty set of names.
   package init() {}
@@ -31,18 +24,6 @@ package struct FaultNames: Sendable, Equatable {
   package mutating func add(_ rule: Rule) {
     if rules.count < Self.limit { rules.insert(rule.name) }
     if reasons.count < Self.limit { reasons.formUnion(rule.action.reasons) }
-  }
-}
-
-extension ProfileLibrary {
-  /// The names of all profiles, their rules and their reasons. Reads every profile; an invalid profile contributes
-  /// only its name.
-  package var faultNames: FaultNames {
-    var faultNames = FaultNames()
-    for name in names {
-      faultNames.add((try? profile(named: name).profile) ?? Profile(name: name))
-    }
-    return faultNames
   }
 }
 
