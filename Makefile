@@ -14,6 +14,10 @@ FUZZ_TARGETS ?=
 
 program = .build/release/apns-mock
 clients = .build/clients
+# Most client tests wait rather than compute, so more of them run at once than there are cores. `-n0` in PYTEST_ARGS runs
+# them one after the other.
+workers := $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
+pytest = $(clients)/bin/python -m pytest Tests/Clients -n $(workers)
 # Warnings are errors here but not in Package.swift, so that a newer compiler's new warning does not break `make run`.
 # SwiftPM suppresses the warnings of dependencies.
 strict = -Xswiftc -warnings-as-errors
@@ -62,7 +66,7 @@ test-swift:
 	$(SWIFT) test $(in_turn) $(strict)
 
 test-clients: build $(clients)/ready
-	$(clients)/bin/python -m pytest Tests/Clients --binary $(program) $(PYTEST_ARGS)
+	$(pytest) --binary $(program) $(PYTEST_ARGS)
 
 soak: build $(clients)/ready
 	$(clients)/bin/python Tests/Clients/soak.py --binary $(program) --minutes $(SOAK_MINUTES) $(SOAK_ARGS)

@@ -1,13 +1,14 @@
 """Fixtures: the binary under test, a server shared by the session, and further servers with their own flags."""
 
 import json
+import re
 import secrets
 import signal
 import socket
 
 import pytest
 
-from support import ROOT, browser as browsers, drivers, hosts
+from support import ROOT, browser as browsers, drivers, hosts, serial
 from support.server import Server, run, stop_cleanly
 from support.way import Way
 
@@ -17,9 +18,47 @@ for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     if signal.getsignal(number) is signal.SIG_IGN:
         signal.signal(number, signal.SIG_DFL)
 
+# The files whose tests share something slow: a browser, or a server on which all slow clients or many pushes are.
+ONE_WORKER = re.compile(r"\bpage/|test_slow_clients\.py|test_expensive_queries\.py")
+
 
 def pytest_addoption(parser):
     parser.addoption("--binary", default=".build/release/apns-mock", help="the apns-mock program to test")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Gives each test to the next free worker, except that one worker runs all tests of a file in `ONE_WORKER`. The
+    groups of pytest-xdist 3.8 have no effect with pytest 9.2.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Scheduler(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return nodeid.split("::")[0] if ONE_WORKER.search(nodeid) else nodeid
+
+    return Scheduler(config, log)
+
+
+def pytest_collection_modifyitems(items):
+    """Moves the tests marked `serial` to the end, and those that take long to the front, so that no worker waits for
+    them: the files that one worker runs, then the tests with a longer time-out.
+    """
+    def position(item):
+        timeout = item.get_closest_marker("timeout")
+        return (item.get_closest_marker("serial") is not None, ONE_WORKER.search(item.nodeid) is None,
+                -timeout.args[0] if timeout else 0)
+
+    items.sort(key=position)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Runs a test marked `serial` while the other workers run none. The time it waits for them does not count towards
+    its time-out.
+    """
+    with serial.turn(item):
+        return (yield)
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,6 @@
 """Thousands of connections, no descriptors left, and TLS renegotiation."""
 
+import os
 import resource
 import socket
 import struct
@@ -236,10 +237,15 @@ def test_a_flood_of_key_updates_ends_its_connection(server):
             [drivers.tool("openssl"), "s_client", "-connect", f"127.0.0.1:{server.port}", "-servername", "localhost",
              "-CAfile", server.ca, "-tls1_3", "-alpn", "h2"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        sent = 0
+        sent, said = 0, b""
         try:
             client.stdin.write(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SettingsFrame(0).serialize())
             client.stdin.flush()
+            # Wait for the acknowledgement: s_client would send a "k" that it reads together with the preface.
+            while SettingsFrame(0, flags=["ACK"]).serialize() not in said:
+                part = os.read(client.stdout.fileno(), 65536)
+                assert part, said
+                said += part
             while sent < 1000 and client.poll() is None:
                 time.sleep(0.005)  # s_client only looks at the first character of each read
                 client.stdin.write(b"k\n")
@@ -249,7 +255,7 @@ def test_a_flood_of_key_updates_ends_its_connection(server):
             pass
         finally:
             client.kill()
-            said, _ = client.communicate()
+            said += client.communicate()[0]
     assert 32 < sent < 1000, f"{sent} key updates were sent"
     assert b"TLS key updates" in said, said[-500:]
     assert server.logged("TLS key updates")

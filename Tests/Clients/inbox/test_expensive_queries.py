@@ -22,6 +22,7 @@ HEALTH_LIMIT = 1
 END_LIMIT = 5
 
 pytestmark = [
+    pytest.mark.serial,
     pytest.mark.timeout(120),
     pytest.mark.skipif(shutil.which("h2load") is None, reason="no h2load, which makes the pushes (nghttp2-client)"),
 ]

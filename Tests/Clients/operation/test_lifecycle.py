@@ -121,6 +121,7 @@ def test_a_second_signal_ends_at_once(binary, certs, device):
         server.kill()
 
 
+@pytest.mark.serial
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_without_open_requests_the_end_comes_within_a_second(binary, certs, device, number):
     """The best of three attempts, so that a busy machine does not fail the test."""

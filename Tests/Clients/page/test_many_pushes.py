@@ -8,6 +8,8 @@ import pytest
 NUMBER = 100_000
 PATIENCE = 240  # seconds for h2load; a debug build with a sanitizer is slow
 
+pytestmark = [pytest.mark.serial, pytest.mark.timeout(400)]
+
 
 @pytest.fixture(scope="module")
 def full(binary, certs, tmp_path_factory):
@@ -27,7 +29,6 @@ def full(binary, certs, tmp_path_factory):
     assert server.stop() == 0
 
 
-@pytest.mark.timeout(400)
 def test_a_hundred_thousand_rows_scroll(full, open_page):
     held = full.api("GET", "/pushes", limit=0)["matched"]
     assert held == NUMBER
@@ -67,7 +68,6 @@ def test_a_hundred_thousand_rows_scroll(full, open_page):
     assert view.page.locator(".row[aria-selected=true]").count() == 1
 
 
-@pytest.mark.timeout(400)
 def test_new_ones_come_to_a_full_list(full, open_page, provider, device):
     view = open_page(full).live()
     view.row("One of many").first.wait_for()
