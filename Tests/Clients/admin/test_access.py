@@ -19,7 +19,7 @@ def test_a_name_given_to_this_address_is_refused(server, path, host):
     assert "--allow-host" in answer.json["hint"]
 
 
-def test_health_is_told_under_any_name(server):
+def test_health_is_reported_under_any_host_name(server):
     for path in ("/livez", "/readyz"):
         assert server.request("GET", path, headers={"host": "evil.example"}).status == 200
 

@@ -94,7 +94,7 @@ def test_every_route_wants_the_token(start, operations):
             assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_every_answer_has_the_same_guards(full, operations):
+def test_every_response_has_the_same_security_headers(full, operations):
     for method, path, _ in operations:
         if method != "GET" or path in STREAMS or path.endswith("/wait"):
             continue
@@ -140,7 +140,7 @@ def test_a_name_that_leads_here_is_no_name_of_ours(full, host):
 
 
 @pytest.mark.parametrize("hosts", [("localhost", EVIL), (EVIL, "localhost"), ("localhost", "localhost")])
-def test_two_hosts_are_none(full, hosts):
+def test_two_hosts_cause_no_finding(full, hosts):
     lines = b"".join(b"Host: %s\r\n" % host.encode() for host in hosts)
     for path in (b"/api/v1/pushes?all=true", b"/livez"):
         assert heads(raw(full, b"DELETE %s HTTP/1.1\r\n%s%s\r\n" % (path, lines, CLOSE)))[0] in (400, 403)
@@ -212,7 +212,7 @@ def test_what_can_be_read_in_two_ways_is_not_read(full, fields):
         assert problem(answer)["hint"]
 
 
-def test_a_body_that_nobody_wants_is_no_request(full):
+def test_an_unwanted_body_is_not_parsed_as_a_request(full):
     """The body of a GET request is not parsed as the next request."""
     answer = raw(full, b"GET /livez HTTP/1.1\r\n%scontent-length: %d\r\n\r\n%sGET /livez HTTP/1.1\r\n%s%s\r\n" % (
         LOCAL, len(SMUGGLED), SMUGGLED, LOCAL, CLOSE))
@@ -262,7 +262,7 @@ def test_chunks_without_end_have_an_end(full):
 
 
 @pytest.mark.parametrize("framing", [b"content-length: 99999999999", b"transfer-encoding: chunked"])
-def test_after_the_answer_nobody_sends_on_for_long(full, framing):
+def test_a_client_that_keeps_sending_after_the_response_is_cut_off(full, framing):
     """Otherwise the client could keep its connection and send data that is discarded for half a minute."""
     with socket.create_connection((full.admin_host, full.admin_port), timeout=3) as sock:
         sock.sendall(b"POST /api/v1/profiles/lint HTTP/1.1\r\n" + LOCAL + JSON + framing + b"\r\n\r\n")
@@ -290,7 +290,7 @@ def test_deep_bodies_and_deep_yaml_end_in_words(full):
         assert answer.json["hint"] and len(answer.body) < 100_000
 
 
-def test_clients_that_say_nothing_keep_nobody_out(full):
+def test_silent_clients_do_not_keep_others_out(full):
     with contextlib.ExitStack() as stack:
         for _ in range(300):
             stack.enter_context(socket.create_connection((full.admin_host, full.admin_port), timeout=10))

@@ -382,7 +382,7 @@ def test_a_hundred_connections_at_once(mock, faults):
     wait_until(lambda: mock.api("GET", "/connections")["open"] == 0, "all closed")
 
 
-def test_nobody_is_left_to_reach(mock, faults):
+def test_no_client_is_left_to_reach(mock, faults):
     wait_until(lambda: mock.api("GET", "/connections")["open"] == 0, "nothing open")
     assert order(mock, "goaway", all=True) == []
 

@@ -189,5 +189,5 @@ def test_a_device_that_makes_no_sense_is_a_problem_with_a_hint(server, device, b
     assert answer.json["hint"]
 
 
-def test_a_device_token_that_is_none_is_a_problem(server):
+def test_an_invalid_device_token_is_a_problem(server):
     assert server.request("PUT", "/api/v1/devices/xyz", {"state": "online"}).status == 400

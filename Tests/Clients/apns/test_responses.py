@@ -161,7 +161,7 @@ def test_a_client_that_waits_to_be_asked_for_the_body_is_asked(server, device, v
 
 
 @pytest.mark.parametrize(("expectation", "body"), [("100-continue", b""), ("something else", b"{}")])
-def test_nobody_else_is_asked_for_the_body(server, device, expectation, body):
+def test_no_100_response_in_other_cases(server, device, expectation, body):
     """No 100 response after the end of the stream, nor for an unknown expectation."""
     with connect(server) as wire:
         wire.push(push_headers(server, device, ("expect", expectation)), body)

@@ -64,11 +64,11 @@ def test_frames_that_carry_nothing_end_their_connection(server, device, flood):
         said = storm(hostile, nothing * (16384 // len(nothing)))
         assert [goaway.error_code for goaway in said] == [ENHANCE_YOUR_CALM]
         assert b"flood" in said[0].additional_data.lower() or b"reset" in said[0].additional_data
-        told = client_log(server, name_of(hostile.sock))
-        assert len(told) == 1 and said[0].additional_data.decode() in told[0]
+        lines = client_log(server, name_of(hostile.sock))
+        assert len(lines) == 1 and said[0].additional_data.decode() in lines[0]
 
 
-def test_acknowledgements_of_settings_nobody_sent_end_their_connection(server):
+def test_unexpected_settings_acknowledgements_end_their_connection(server):
     with unharmed(server), connect(server) as hostile:
         said = storm(hostile, SettingsFrame(flags=["ACK"]).serialize() * 1000)
         assert [(goaway.error_code, goaway.additional_data) for goaway in said] == [(1, b"SETTINGS: unexpected ACK")]
@@ -136,8 +136,8 @@ def test_rapid_reset_ends_its_connection(server, device, reset):
         assert [goaway.error_code for goaway in said] == [ENHANCE_YOUR_CALM]
         assert b"more than 10000 streams reset" in said[0].additional_data
         assert said[0].last_stream_id < 2 * 15_000
-        told = client_log(server, name_of(hostile.sock))
-        assert len(told) == 1 and "more than 10000 streams reset" in told[0]
+        lines = client_log(server, name_of(hostile.sock))
+        assert len(lines) == 1 and "more than 10000 streams reset" in lines[0]
 
 
 def test_resets_that_the_server_is_made_to_send_end_the_connection_as_well(server, device):
@@ -155,11 +155,11 @@ def test_resets_that_the_server_is_made_to_send_end_the_connection_as_well(serve
         said = flooded(hostile, in_batches(itertools.chain([begin], rest), 100))
         assert [goaway.error_code for goaway in said] == [ENHANCE_YOUR_CALM]
         assert b"more than 10000 streams reset" in said[0].additional_data
-        told = client_log(server, name_of(hostile.sock), count=2)
-        assert len(told) == 2 and "PROTOCOL_ERROR" in told[0] and "more than 10000" in told[1], told
+        lines = client_log(server, name_of(hostile.sock), count=2)
+        assert len(lines) == 2 and "PROTOCOL_ERROR" in lines[0] and "more than 10000" in lines[1], lines
 
 
-def test_a_provider_that_gives_up_a_thousand_pushes_is_not_taken_for_an_attacker(start, device):
+def test_a_provider_that_cancels_a_thousand_pushes_is_not_treated_as_an_attacker(start, device):
     """Cancels all streams at once, as often as a provider with time-outs may while a rule delays its pushes."""
     server = start("--profile", "healthy")
     server.api("POST", "/rules", {"name": "held", "do": {"hang": {}}, "when": {"device_token": device}})
@@ -218,11 +218,11 @@ def test_an_hpack_bomb_is_not_unpacked(server, device):
         said = storm(hostile, frame(CONTINUATION, b"\xbe" * 16384, stream=1))
         assert len(said) == 1 and said[0].error_code == ENHANCE_YOUR_CALM
         assert b"header list" in said[0].additional_data
-        told = client_log(server, name_of(hostile.sock))
-        assert len(told) == 1 and "header list" in told[0]
+        lines = client_log(server, name_of(hostile.sock))
+        assert len(lines) == 1 and "header list" in lines[0]
 
 
-def test_answers_that_are_never_let_out_are_bounded(server, device):
+def test_responses_without_window_are_bounded(server, device):
     """A client with a zero window opens streams whose responses have bodies, and more than the limit it has
     acknowledged.
     """

@@ -219,7 +219,7 @@ def test_trailers_do_not_make_up_for_what_is_missing(server, wire, other):
 
 
 @pytest.mark.parametrize("flood", ["reset", "ping", "settings", "empty data"])
-def test_a_flood_hurts_nobody_else(server, wire, other, flood):
+def test_a_flood_does_not_affect_other_clients(server, wire, other, flood):
     before = server.resident_bytes()
     with connect(server) as hostile:
         try:
@@ -296,7 +296,7 @@ def test_goaway_with_a_long_text_from_the_client_is_harmless(server, wire):
 
 
 @pytest.mark.parametrize("headers", [{}, {"apns_priority": "7"}], ids=["accepted", "rejected"])
-def test_an_answer_that_the_end_of_the_connection_overtakes_is_not_told_of(server, device, other, headers):
+def test_a_response_overtaken_by_the_end_of_the_connection_is_not_recorded_as_sent(server, device, other, headers):
     """A push, followed in the same write by a connection error: only GOAWAY is sent, and the record says so."""
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200

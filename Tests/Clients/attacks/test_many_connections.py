@@ -72,7 +72,7 @@ def test_more_connections_than_descriptors(limited, device):
     assert f"{ROOM} connections are open" in warnings[0] and "ulimit -n" in warnings[0]
 
 
-def test_silent_connections_shut_the_admin_api_for_seconds_and_the_log_tells(limited):
+def test_silent_connections_block_the_admin_api_for_seconds_and_are_logged(limited):
     room = DESCRIPTORS // 4
     crowd = [plain(limited.admin_port) for _ in range(room + 4)]
     try:

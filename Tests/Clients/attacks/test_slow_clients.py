@@ -206,57 +206,57 @@ def after(siege):
 
 
 def test_half_open_sockets_are_closed(after):
-    slow, told = after(says_nothing)
+    slow, lines = after(says_nothing)
     assert slow.seen == [b""] * HALF_OPEN
-    assert len(told) == 1 and "no TLS handshake within 10 s" in told[0]
+    assert len(lines) == 1 and "no TLS handshake within 10 s" in lines[0]
 
 
 def test_a_slow_handshake_is_cut_off(after):
-    slow, told = after(drips_its_greeting)
-    assert len(told) == 1 and "no TLS handshake within 10 s" in told[0]
+    slow, lines = after(drips_its_greeting)
+    assert len(lines) == 1 and "no TLS handshake within 10 s" in lines[0]
 
 
 def test_a_connection_without_preface_is_ended(after):
-    slow, told = after(says_no_preface)
+    slow, lines = after(says_no_preface)
     assert [goaway.error_code for goaway in slow.seen] == [ENHANCE_YOUR_CALM]
     assert b"preface within 30 s" in slow.seen[0].additional_data
-    assert len(told) == 1 and "preface within 30 s" in told[0]
+    assert len(lines) == 1 and "preface within 30 s" in lines[0]
 
 
 def test_headers_that_never_end_end_their_connection(after):
-    slow, told = after(drips_its_headers)
+    slow, lines = after(drips_its_headers)
     assert [goaway.error_code for goaway in slow.seen] == [ENHANCE_YOUR_CALM]
     assert b"the header block of stream 1 did not end within 30 s" == slow.seen[0].additional_data
-    assert len(told) == 1 and "header block of stream 1" in told[0]
+    assert len(lines) == 1 and "header block of stream 1" in lines[0]
 
 
 def test_a_body_that_never_ends_ends_its_stream(after):
-    slow, told = after(drips_its_body)
+    slow, lines = after(drips_its_body)
     answer, status, said, record = slow.seen
     assert (answer.headers, answer.reset, status, said) == (None, CANCEL, 200, [])
-    assert len(told) == 1 and "stream 1 reset with CANCEL: its request is incomplete" in told[0]
+    assert len(lines) == 1 and "stream 1 reset with CANCEL: its request is incomplete" in lines[0]
     assert (record["outcome"], record["accepted"], record["served"]["reset"]) == ("rejected", False, "CANCEL")
 
 
-def test_an_answer_without_window_is_given_up(after):
-    slow, told = after(gives_no_window)
+def test_a_response_without_window_is_abandoned(after):
+    slow, lines = after(gives_no_window)
     answer, status, said, record = slow.seen
     assert (answer.status, answer.data, answer.reset, status, said) == (400, [], CANCEL, 200, [])
-    assert len(told) == 1 and "stream 1 reset with CANCEL: its response is not read" in told[0]
+    assert len(lines) == 1 and "stream 1 reset with CANCEL: its response is not read" in lines[0]
     assert record["served"]["status"] == 400
 
 
 def test_a_client_that_never_reads_is_closed(after):
-    slow, told = after(reads_nothing)
+    slow, lines = after(reads_nothing)
     assert isinstance(slow.seen, (Closed, OSError)) and not isinstance(slow.seen, TimeoutError), slow.seen
-    assert len(told) == 1 and "does not read its responses, closed" in told[0]
+    assert len(lines) == 1 and "does not read its responses, closed" in lines[0]
 
 
-def test_a_provider_beside_all_of_them_got_its_answers(siege):
+def test_a_provider_beside_all_attackers_got_its_responses(siege):
     assert siege[1]["answers beside them"] > 100
 
 
 def test_what_a_rule_holds_is_not_overdue(after):
-    slow, told = after(is_kept_waiting, count=0)
-    assert slow.seen == (200, []) and told == []
+    slow, lines = after(is_kept_waiting, count=0)
+    assert slow.seen == (200, []) and lines == []
     assert slow.took > 40

@@ -34,8 +34,8 @@ def one_line(done, code, *words):
     assert done.returncode == code, (done.returncode, done.stderr)
     assert done.stdout == ""
     lines = [line for line in done.stderr.splitlines() if line.strip()]
-    told = [line for line in lines if all(word.lower() in line.lower() for word in words)]
-    assert told, f"no line of {lines} has all of {words}"
+    matching = [line for line in lines if all(word.lower() in line.lower() for word in words)]
+    assert matching, f"no line of {lines} has all of {words}"
     assert "Fatal error" not in done.stderr and "Stack dump" not in done.stderr
     return lines
 
@@ -135,7 +135,7 @@ def test_a_file_without_end_is_one_line_and_2(serve):
     one_line(serve("--config", "/dev/zero"), USAGE, "/dev/zero: is larger than 64 MiB")
 
 
-def test_what_stands_in_a_file_does_not_reach_the_terminal(serve, tmp_path):
+def test_control_characters_in_a_file_do_not_reach_the_terminal(serve, tmp_path):
     folder = tmp_path / "Certs"
     folder.mkdir()
     (folder / "provider.yaml").write_text("keys:\n  \x1b]0;x\x07\x1b[31mred: \x01\n")
@@ -190,7 +190,7 @@ def test_token_device_prints_hexadecimal(binary, flags, length):
     assert first.stdout != second.stdout
 
 
-def test_send_goes_through_the_front_door(server, device):
+def test_send_uses_the_apns_listener(server, device):
     done = server.command("send", device, "--topic", "com.example.app", "--payload", '{"aps":{"badge":3}}')
     assert done.returncode == DONE, done.stderr
     assert "200" in done.stdout
@@ -209,7 +209,7 @@ def test_send_takes_the_payload_from_elsewhere(server, device, tmp_path, form):
     assert server.record(device)["request"]["payload"] == {"aps": {"badge": 4}}
 
 
-def test_send_tells_a_rejection(server, device):
+def test_send_reports_a_rejection(server, device):
     done = server.command(
         "send", device, "--topic", "com.example.app", "--push-type", "background", "--priority", "7")
     assert done.returncode == UNEXPECTED

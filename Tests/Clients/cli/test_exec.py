@@ -210,7 +210,7 @@ def test_a_second_signal_ends_everything(started, place):
     assert not (place / "ports.json").exists()
 
 
-def test_timeout_sends_its_signal_twice_and_means_it_once(binary, certs, place):
+def test_timeout_sends_its_signal_twice_but_counts_once(binary, certs, place):
     """`timeout` signals the process and then its process group."""
     done = subprocess.run(
         ["timeout", "3", str(binary), "exec", "--certs", str(certs), "--export", "out.ndjson", "--", "sh", "-c",
@@ -222,7 +222,7 @@ def test_timeout_sends_its_signal_twice_and_means_it_once(binary, certs, place):
     await_file(place / "out.ndjson")
 
 
-def test_the_program_meets_signals_as_if_nobody_had_touched_them(ex):
+def test_the_program_starts_with_default_signal_handling(ex):
     done = ex(program=["grep", "^Sig", "/proc/self/status"])
     if done.returncode != 0:
         pytest.skip("this system does not tell of signals")
@@ -320,7 +320,7 @@ def test_the_export_has_what_came(ex, place):
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no disk that is always full")
-def test_an_export_that_fails_is_told(ex):
+def test_a_failed_export_is_reported(ex):
     done = ex("--export", "/dev/full", program=["sh", "-c", PUSH])
     assert done.returncode == 1
     assert "apns-mock: --export: /dev/full: cannot be written: No space left on device; the inbox (" in done.stderr
@@ -432,7 +432,7 @@ def test_an_abandoned_push_fails_a_run_at_once(ex, attempts, statuses, code):
     assert ("finding abandoned, push 1: attempt 1 was answered 503" in done.stderr) == bool(code)
 
 
-def test_findings_that_nobody_can_know(ex):
+def test_findings_that_cannot_be_known(ex):
     done = ex("--fail-on-findings", "all", "--max-records", "1", program=["sh", "-c", f"{PUSH}; {PUSH}"])
     assert done.returncode == 5 and "findings are inconclusive" in done.stderr
     done = ex("--fail-on-findings", "all", "--max-records", "1", program=["sh", "-c", f"{BARE}; {BARE}"])
@@ -447,7 +447,7 @@ def test_it_waits_for_what_is_expected(ex, place):
     assert done.returncode == 0, done.stderr
 
 
-def test_who_is_told_to_end_verifies_nothing(started, place):
+def test_a_stopped_run_is_not_verified(started, place):
     (place / "expected.yaml").write_text("timeout: 5m\n" + EXPECTED)
     process = started(
         "--verify", "expected.yaml", program=["sh", "-c", "trap 'exit 0' TERM; touch up; while :; do sleep 0.05; done"])

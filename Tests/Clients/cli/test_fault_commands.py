@@ -156,7 +156,7 @@ def test_a_bad_choice_is_one_line_and_2(serve, flags, environment, words):
     assert len(lines) == 1 and all(word in lines[0] for word in words), lines
 
 
-def test_a_file_that_stands_for_a_built_in_one_is_a_notice(start, written, device):
+def test_a_file_that_replaces_a_built_in_profile_is_a_notice(start, written, device):
     path = written("profiles/flaky-503.yaml", "rules:\n  - name: own\n    do: {respond: {status: 500}}\n")
     server = start("--profiles", path.parent, "--profile", "flaky-503")
     notice = server.logged("notice", str(path))
@@ -402,9 +402,9 @@ def test_lint_says_all_problems_of_all_files(binary, written):
     assert ran.returncode == USAGE
     assert ran.stderr.splitlines() == [
         f"{path}:{line}:{column}: {words}" for path in (first, second) for line, column, words in SPOILT_LINES]
-    told = run(binary, "profile", "lint", "--json", first)
-    assert (told.returncode, told.stderr) == (USAGE, "")
-    report = json.loads(told.stdout)
+    linted = run(binary, "profile", "lint", "--json", first)
+    assert (linted.returncode, linted.stderr) == (USAGE, "")
+    report = json.loads(linted.stdout)
     assert report["valid"] is False and [problem["line"] for problem in report["problems"]] == [4, 5]
 
 
@@ -500,8 +500,8 @@ def test_a_magic_token_counts_attempts_until_reset(binary, start):
 def test_every_magic_token_is_listed_with_a_token_of_its_own(binary):
     rows = [line.split("\t") for line in run(binary, "token", "device", "--list").stdout.splitlines()]
     assert len(rows) == 21 and all(row[2].startswith("feedfacefeedface" + row[0]) for row in rows)
-    told = run(binary, "token", "device", "--list", "--json").stdout.splitlines()
-    assert [json.loads(line)["token"] for line in told] == [row[2] for row in rows]
+    listed = run(binary, "token", "device", "--list", "--json").stdout.splitlines()
+    assert [json.loads(line)["token"] for line in listed] == [row[2] for row in rows]
 
 
 @pytest.mark.parametrize(("flags", "word"), [
@@ -513,7 +513,7 @@ def test_a_magic_token_that_cannot_be_is_2(binary, flags, word):
     assert (ran.returncode, ran.stdout) == (USAGE, "") and word in ran.stderr
 
 
-def test_a_reset_connection_is_told_by_send(binary, server):
+def test_send_reports_a_reset_connection(binary, server):
     token = run(binary, "token", "device", "--magic", "0903").stdout.strip()
     sent = server.command("send", token, "--topic", "com.example.app")
     assert sent.returncode == UNEXPECTED and "without a response" in sent.stderr

@@ -211,14 +211,14 @@ def test_bodies_are_as_they_came(export, view):
 def test_findings_and_expectations_are_those_of_the_run(export, view, tmp_path):
     path, records = export
     viewer = view(path)
-    told = {}
+    sequences = {}
     for record in records:
         for finding in record["findings"]:
-            told.setdefault(finding, []).append(record["seq"])
-    assert len(told) >= 3
+            sequences.setdefault(finding, []).append(record["seq"])
+    assert len(sequences) >= 3
     items = viewer.api("GET", "/findings")["items"]
-    assert {item["finding"]: item["count"] for item in items} == {name: len(seqs) for name, seqs in told.items()}
-    for name, seqs in told.items():
+    assert {item["finding"]: item["count"] for item in items} == {name: len(seqs) for name, seqs in sequences.items()}
+    for name, seqs in sequences.items():
         assert [record["seq"] for record in viewer.pushes(q=f"finding:{name}", limit=1000, fields="seq")] == seqs
     for record in records:
         explained = viewer.api("GET", f"/pushes/{record['seq']}/explain")
@@ -386,7 +386,7 @@ def test_nothing_acknowledged_is_lost_under_load(binary, certs, tmp_path):
 
 
 @pytest.mark.skipif(not pathlib.Path("/dev/full").exists(), reason="this system has no disk that is always full")
-def test_a_full_disk_is_told(binary, certs):
+def test_a_full_disk_is_reported(binary, certs):
     server = Server(binary, certs, "--export-on-exit", "/dev/full")
     try:
         with connect(server) as wire:

@@ -291,9 +291,9 @@ def test_odd_answers(under):
 
     literal = Literal(server)
     literal.run(pushes)
-    told = {str(error) for error in literal.surprises.values()}
-    assert "'ReasonOfTheFuture' is not a valid KnownReason" in told
-    assert "'0A1B2C3D-0000-4000-8000-00000000ABCD'" in told, "an id in capitals is nobody's"
+    messages = {str(error) for error in literal.surprises.values()}
+    assert "'ReasonOfTheFuture' is not a valid KnownReason" in messages
+    assert "'0A1B2C3D-0000-4000-8000-00000000ABCD'" in messages, "an id in capitals is nobody's"
     halves = [error.doc for error in literal.surprises.values() if isinstance(error, json.JSONDecodeError)]
     assert "" in halves, "an empty body"
     assert any(half and '{"reason":"ServiceUnavailable"}'.startswith(half) for half in halves), "half a body"

@@ -27,7 +27,7 @@ def answered(server, device, **changes):
         return wire.push(push_headers(server, device, **changes))
 
 
-def told(answer):
+def error_body(answer):
     """Returns a response body's JSON. The body must be compact JSON in one DATA frame."""
     assert answer.ended_by == "DATA" and len(answer.data) == 1, answer
     value = json.loads(answer.body)
@@ -43,7 +43,7 @@ def test_respond_with_every_reason(mock, faults, device, status, reason):
     answer = answered(mock, device)
     assert answer.status == status
     assert answer.names == [":status", "apns-id"]
-    body = told(answer)
+    body = error_body(answer)
     assert body.pop("reason") == reason
     assert list(body) == (["timestamp"] if status == 410 else [])
     record = mock.record(device)
@@ -58,7 +58,7 @@ def test_respond_with_every_reason(mock, faults, device, status, reason):
 def test_respond_with_a_reason_alone_takes_its_status(mock, faults, device, status, reason):
     faults.add({"respond": {"reason": reason}})
     answer = answered(mock, device)
-    assert (answer.status, told(answer)["reason"]) == (status, reason)
+    assert (answer.status, error_body(answer)["reason"]) == (status, reason)
 
 
 @pytest.mark.parametrize(("status", "reason"), [
@@ -68,7 +68,7 @@ def test_respond_with_a_reason_alone_takes_its_status(mock, faults, device, stat
 def test_respond_with_a_status_alone_takes_its_usual_reason(mock, faults, device, status, reason):
     faults.add({"respond": {"status": status}})
     answer = answered(mock, device)
-    assert (answer.status, told(answer)["reason"]) == (status, reason)
+    assert (answer.status, error_body(answer)["reason"]) == (status, reason)
 
 
 def test_respond_200_accepts(mock, faults, device):
@@ -131,7 +131,7 @@ def test_respond_with_what_apns_does_not_have_needs_unreal(mock, faults, device)
     assert refused.status == 422
     faults.add({"respond": {"status": 418, "reason": "Teapot", "unreal": True}})
     answer = answered(mock, device)
-    assert (answer.status, told(answer)) == (418, {"reason": "Teapot"})
+    assert (answer.status, error_body(answer)) == (418, {"reason": "Teapot"})
     assert story(mock, device) == Story("respond", status=418, reason="Teapot")
 
 
@@ -144,7 +144,7 @@ def test_respond_with_unreal_statuses(mock, faults, device, status):
 
 
 def timestamp_of(answer):
-    value = told(answer)["timestamp"]
+    value = error_body(answer)["timestamp"]
     assert isinstance(value, int)
     return value
 
@@ -179,7 +179,7 @@ def test_a_token_update_storm_sticks_to_its_connection(mock, faults, device):
     """429 TooManyProviderTokenUpdates as an injected response."""
     faults.add({"respond": {"status": 429, "reason": "TooManyProviderTokenUpdates"}})
     answer = answered(mock, device)
-    assert (answer.status, told(answer)["reason"]) == (429, "TooManyProviderTokenUpdates")
+    assert (answer.status, error_body(answer)["reason"]) == (429, "TooManyProviderTokenUpdates")
 
 
 # Faults do not hide a malformed push
@@ -201,7 +201,7 @@ def test_a_malformed_push_meets_its_rejection_and_no_fault(mock, faults, device,
     headers = push_headers(mock, device, ("apns-collapse-id", device), **changes)
     with line(mock) as wire:
         answer = wire.push(headers)
-    assert (answer.status, told(answer)["reason"]) == (status, reason)
+    assert (answer.status, error_body(answer)["reason"]) == (status, reason)
     record, = mock.pushes(collapse_id=device)
     assert Story.of(record) == Story(None, "rejected", status=status, reason=reason, verdict=status)
 
@@ -211,7 +211,7 @@ def test_an_outage_comes_before_any_look_at_the_push(mock, faults, device, chang
     faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, stage="before_validation")
     with line(mock) as wire:
         answer = wire.push(push_headers(mock, device, ("apns-collapse-id", device), **changes))
-    assert (answer.status, told(answer)["reason"]) == (503, "ServiceUnavailable")
+    assert (answer.status, error_body(answer)["reason"]) == (503, "ServiceUnavailable")
     record, = mock.pushes(collapse_id=device)
     assert Story.of(record) == Story("respond", status=503, reason="ServiceUnavailable", verdict=status)
     assert record["verdict"]["reason"] == reason, "what APNs would have said is kept"
@@ -554,7 +554,7 @@ MAGIC = [
 def test_magic_answers(mock, faults, code, status, reason):
     token = magic(code)
     answer = answered(mock, token)
-    body = told(answer)
+    body = error_body(answer)
     assert (answer.status, body["reason"]) == (status, reason)
     assert ("timestamp" in body) is (status == 410)
     record = mock.record(token)

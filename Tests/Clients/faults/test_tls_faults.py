@@ -159,7 +159,7 @@ def test_a_silent_connection_outlives_the_handshake_time_limit(mock, faults):
         assert says_nothing(sock, 11)
 
 
-def test_many_silent_connections_hold_up_nobody(mock, faults):
+def test_many_silent_connections_do_not_delay_others(mock, faults):
     rule = faults.add({"silence": {}}, at="accept", trigger={"first": 100})
     sockets = [plain_socket(mock) for _ in range(100)]
     wait_until(lambda: faults.fired(rule) == 100, "all silent")
@@ -358,7 +358,7 @@ def test_a_stall_and_curl_runs_into_its_own_time_limit(mock, faults):
     assert curl(mock, "--connect-timeout", "1").returncode == 28
 
 
-def test_stalled_handshakes_hold_up_nobody(mock, faults):
+def test_stalled_handshakes_do_not_delay_others(mock, faults):
     rule = faults.add({"stall": {"for": "60s"}}, at="tls", trigger={"first": 100})
     sockets = []
     for _ in range(100):
@@ -497,7 +497,7 @@ def test_real_profiles_do_the_same(mock, faults):
 
 # Records of these faults
 
-def test_the_timeline_tells_of_handshake_faults(mock, faults):
+def test_the_timeline_shows_handshake_faults(mock, faults):
     faults.add({"certificate": {"use": "expired"}}, at="tls", name="old-paper")
     with pytest.raises(ssl.SSLCertVerificationError):
         tls_socket(mock)

@@ -173,10 +173,10 @@ def test_explain_tells_why_a_rule_did_not_fire(mock, faults):
     rule = faults.add(DOWN, when={"topic": "com.example.App", "priority": 5}, name="topic-down")
     with line(mock) as wire:
         statuses(wire, mock, many(3))
-    told = faults.explain(rule)
-    assert (told["looked_at"], told["fired"]) == (3, 0)
-    assert 'rule "topic-down": 3 pushes evaluated, 0 fired' in told["text"]
-    assert "differs by case" in told["text"]
+    explanation = faults.explain(rule)
+    assert (explanation["looked_at"], explanation["fired"]) == (3, 0)
+    assert 'rule "topic-down": 3 pushes evaluated, 0 fired' in explanation["text"]
+    assert "differs by case" in explanation["text"]
 
 
 # Counters
@@ -658,7 +658,7 @@ def test_a_connection_that_ends_gives_its_places_back(mock, faults):
 
 
 @pytest.mark.parametrize("meanwhile", ["another rule", "the rule changed", "counters reset", "halt and resume"])
-def test_places_are_counted_right_whatever_happens_meanwhile(mock, faults, meanwhile):
+def test_active_pushes_are_counted_correctly_when_rules_change(mock, faults, meanwhile):
     """Two pushes are held, the rules change, and both are released: then exactly two can be held again."""
     do, trigger = {"hang": {}}, {"max_active": 2}
     devices, again = many(2), many(5)

@@ -31,7 +31,7 @@ def goaways(wire):
             if isinstance(frame, GoAwayFrame)]
 
 
-def told(code="NO_ERROR", last=0, debug=""):
+def goaway_member(code="NO_ERROR", last=0, debug=""):
     """Returns a GOAWAY as a record contains it."""
     return {"code": code, "last_stream": last, "debug": debug}
 
@@ -46,7 +46,7 @@ def test_goaway_says_the_stream_before_and_the_push_was_not_accepted(mock, fault
         assert goaways(wire) == [(0, stream - 2, b"")]
         assert wire.answers[stream].headers is None and wire.answers[stream].reset is None
     record = mock.record(device)
-    assert Story.of(record) == Story("goaway", goaway=told(last=stream - 2))
+    assert Story.of(record) == Story("goaway", goaway=goaway_member(last=stream - 2))
     assert record["fault"] == {
         "profile": None, "rule": "goodbye", "action": "goaway", "draw": None, "p": None, "ordinal": 0}
 
@@ -61,7 +61,7 @@ def test_goaway_with_every_code_by_name_and_by_number(mock, faults, device, code
         pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(number, 0, b"")]
-    assert story(mock, device) == Story("goaway", goaway=told(name))
+    assert story(mock, device) == Story("goaway", goaway=goaway_member(name))
 
 
 @pytest.mark.parametrize(("debug", "expected"), [
@@ -75,7 +75,7 @@ def test_goaway_with_debug_data(mock, faults, device, debug, expected):
         pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, 0, expected.encode())]
-    assert story(mock, device) == Story("goaway", goaway=told(debug=expected))
+    assert story(mock, device) == Story("goaway", goaway=goaway_member(debug=expected))
 
 
 def test_goaway_twice_first_promises_everything(mock, faults, device):
@@ -84,7 +84,7 @@ def test_goaway_twice_first_promises_everything(mock, faults, device):
         pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, EVERY_STREAM, b""), (0, 1, b"")]
-    assert story(mock, device) == Story("goaway", goaway=told(last=1))
+    assert story(mock, device) == Story("goaway", goaway=goaway_member(last=1))
 
 
 def test_goaway_and_the_connection_goes_on_for_ever(mock, faults, device):
@@ -125,7 +125,7 @@ def test_goaway_naming_this_stream_answers_it_and_none_after_it(mock, faults, de
         assert goaways(wire) == [(0, stream, b"")]
         assert (wire.answers[stream].status, wire.answers[stream].ended_by) == (200, "HEADERS")
         assert not wire.answers[ignored].finished
-    assert story(mock, device) == Story("goaway", accepted=True, status=200, goaway=told(last=stream))
+    assert story(mock, device) == Story("goaway", accepted=True, status=200, goaway=goaway_member(last=stream))
     assert mock.record(after)["accepted"] is False
 
 
@@ -138,7 +138,7 @@ def test_goaway_naming_all_streams_goes_on_serving_until_it_closes(mock, faults,
         assert wire.push(push_headers(mock, after)).status == 200
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, EVERY_STREAM, b"")]
-    assert story(mock, device) == Story("goaway", accepted=True, status=200, goaway=told(last=EVERY_STREAM))
+    assert story(mock, device) == Story("goaway", accepted=True, status=200, goaway=goaway_member(last=EVERY_STREAM))
     assert story(mock, after) == ACCEPTED
 
 
@@ -151,7 +151,7 @@ def test_goaway_at_the_response_answers_a_push_that_apns_rejects(mock, faults, d
         assert wire.answers[stream].status == 400
         assert goaways(wire) == [(0, stream, b"")]
     assert story(mock, device) == Story(
-        "goaway", status=400, reason="BadPriority", goaway=told(last=stream), verdict=400)
+        "goaway", status=400, reason="BadPriority", goaway=goaway_member(last=stream), verdict=400)
 
 
 def test_goaway_waits_for_answers_below_the_last_stream(mock, faults, device):
@@ -306,7 +306,7 @@ def test_goaway_at_the_response_takes_the_push_along(mock, faults, device):
         stream = pushed(wire, mock, device)
         assert ending(wire) == "fin"
         assert goaways(wire) == [(0, stream - 2, b"")]
-    assert story(mock, device) == Story("goaway", goaway=told(last=stream - 2))
+    assert story(mock, device) == Story("goaway", goaway=goaway_member(last=stream - 2))
 
 
 @pytest.mark.parametrize("again", [

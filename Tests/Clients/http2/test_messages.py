@@ -108,7 +108,7 @@ FRAYED = [b" a", b"a ", b"\ta", b"a\t"]
     ("apns-topic", answered(400)), ("apns-push-type", answered(400)), ("apns-id", answered(400)),
     ("apns-priority", answered(400)), ("apns-expiration", answered(400)), ("authorization", answered(403)),
 ])
-def test_a_forbidden_value_where_apns_looks_gets_its_answer(server, device, name, right, value):
+def test_a_forbidden_value_in_a_checked_header_is_rejected_by_the_rules(server, device, name, right, value):
     """Malformed by section 8.2.1, which recommends a 400 response; a stream reset would not show the reason."""
     if name == "authorization":
         value = server.bearer.encode() + value
@@ -118,7 +118,7 @@ def test_a_forbidden_value_where_apns_looks_gets_its_answer(server, device, name
 
 @pytest.mark.parametrize("value", FORBIDDEN + FRAYED, ids=lambda value: f"8.2.1 the value {value!r}")
 @pytest.mark.parametrize("name", ["x-y", "apns-collapse-id", "apns-request-id"])
-def test_a_forbidden_value_where_nobody_looks_is_malformed(server, device, name, value):
+def test_a_forbidden_value_in_an_unchecked_header_is_malformed(server, device, name, value):
     check(server, device, lambda line: line.push_on(extra=[(name, value)]), MALFORMED)
 
 
@@ -246,7 +246,7 @@ def test_a_malformed_request_is_an_error_before_its_body_came(server, device):
     assert [push["outcome"] for push in server.pushes(device_token=device)] == ["accepted", "rejected"]
 
 
-def test_expect_100_continue_holds_nobody_up(server, device):
+def test_expect_100_continue_does_not_delay_others(server, device):
     """Section 8.1: an interim response may be sent, the final one must be."""
     with Line(server, device) as line:
         line.write(line.push_on(extra=[("expect", "100-continue")]))

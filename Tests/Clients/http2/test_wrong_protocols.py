@@ -146,7 +146,7 @@ def client_hello(server):
     return outgoing.read()
 
 
-def test_half_handshakes_hold_up_nobody(server, neighbour):
+def test_incomplete_handshakes_do_not_delay_others(server, neighbour):
     hello = client_hello(server)
     halves = []
     for index in range(100):
@@ -171,7 +171,7 @@ def test_a_hello_byte_by_byte_is_a_handshake_all_the_same(server, device):
     sock.close()
 
 
-def test_a_connection_without_a_word_holds_up_nobody(server, neighbour):
+def test_a_silent_connection_does_not_delay_others(server, neighbour):
     silent = [plain_socket(server) for _ in range(50)]
     half_spoken = [tls_socket(server) for _ in range(5)]
     with connect(server) as wire:
@@ -203,9 +203,9 @@ def test_a_client_that_comes_again_and_again_does_not_fill_the_log(start):
             sock.sendall(b"GET / HTTP/1.1\r\n\r\n")
             while sock.recv(65536):
                 pass
-    told = server.logged("plain text", count=100)
-    assert len(told) == 100
-    assert "further messages about 127.0.0.1 are logged at level debug" in told[-1] and "further messages" not in told[-2]
+    lines = server.logged("plain text", count=100)
+    assert len(lines) == 100
+    assert "further messages about 127.0.0.1 are logged at level debug" in lines[-1] and "further messages" not in lines[-2]
     # A different problem is logged.
     with connect(server) as wire:
         wire.write(b"\0\0\0\4\0\0\0\0\1")  # SETTINGS on a stream

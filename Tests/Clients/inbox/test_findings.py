@@ -56,7 +56,7 @@ def test_retried_permanent(scene):
     assert found(scene) == {"retried-permanent": 1}
 
 
-def test_a_mended_push_is_none(scene):
+def test_a_corrected_push_causes_no_finding(scene):
     device = new_device()
     with connect(scene) as wire:
         assert wire.push(push_headers(scene, device, apns_priority="7")).status == 400
@@ -83,7 +83,7 @@ def test_retried_410(scene):
     assert found(scene) == {"retried-410": 1}
 
 
-def test_a_device_that_registered_again_is_none(scene):
+def test_a_device_that_registered_again_causes_no_finding(scene):
     device = new_device()
     unregistered(scene, device)
     with connect(scene) as wire:
@@ -119,7 +119,7 @@ def test_no_backoff(scene, faults):
     assert kinds["no-backoff"] > 0 and set(kinds) == {"no-backoff"}
 
 
-def test_growing_pauses_are_none(scene, faults):
+def test_growing_pauses_cause_no_finding(scene, faults):
     faults.add({"respond": {"status": 503, "reason": "ServiceUnavailable"}}, trigger={"times": 3})
     assert again(scene, new_device(), 4, [PAUSE, 2.5 * PAUSE, 5 * PAUSE])[-1] == 200
     assert found(scene) == {}
@@ -164,7 +164,7 @@ def test_jwt_churn(scene):
     assert found(scene) == {"jwt-churn": 2}
 
 
-def test_renewed_every_twenty_minutes_is_none(scene):
+def test_a_token_renewed_every_twenty_minutes_causes_no_finding(scene):
     scene.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     with connect(scene) as wire:
         for age in [0, -1200, -2400]:
@@ -180,7 +180,7 @@ def test_jwt_stale(scene):
     assert found(scene) == {"jwt-stale": 2}
 
 
-def test_renewed_when_it_expires_is_none(scene):
+def test_a_token_renewed_when_it_expires_causes_no_finding(scene):
     """The connection rejects the new token as well (`expired_token_closes`), so it is used on another connection."""
     scene.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     fresh = "bearer " + scene.token(issued_at=NOON_SECONDS)
@@ -196,7 +196,7 @@ def test_renewed_when_it_expires_is_none(scene):
     assert found(scene) == {}
 
 
-def test_renewed_on_the_same_connection_is_none(scene, faults):
+def test_a_token_renewed_on_the_same_connection_causes_no_finding(scene, faults):
     faults.use([], apns={"expired_token_closes": "off"})
     scene.api("PUT", "/clock", {"mode": "frozen", "now": NOON})
     with connect(scene) as wire:
@@ -231,7 +231,7 @@ def test_after_a_goaway_of_apns_own(scene, faults):
         assert found(scene) == {"after-goaway": 1}
 
 
-def test_a_new_connection_after_goaway_is_none(scene):
+def test_a_new_connection_after_goaway_causes_no_finding(scene):
     with connect(scene) as wire:
         assert wire.push(push_headers(scene, new_device())).status == 200
         scene.api("POST", "/connections/goaway", {"all": True, "close_after": "never"})
@@ -254,7 +254,7 @@ def test_excess_streams(scene):
     await_findings(scene, {"excess-streams": 1})
 
 
-def test_streams_before_the_settings_were_read_are_none(scene):
+def test_streams_before_the_settings_were_read_cause_no_finding(scene):
     with connect(scene, acknowledge=False) as wire:
         streams = [wire.open(push_headers(scene, new_device()), b'{"aps":{"alert":"early"}}') for _ in range(5)]
         assert [wire.answer(stream).status for stream in streams] == [200] * 5
@@ -268,7 +268,7 @@ def test_connection_churn(scene):
     await_findings(scene, {"connection-churn": 1})
 
 
-def test_one_connection_for_all_is_none(scene):
+def test_one_connection_for_all_causes_no_finding(scene):
     for _ in range(5):
         with connect(scene) as wire:
             for _ in range(2):
@@ -276,7 +276,7 @@ def test_one_connection_for_all_is_none(scene):
     assert found(scene) == {}
 
 
-def test_pushes_by_hand_are_none(scene):
+def test_pushes_by_hand_cause_no_finding(scene):
     """`send` opens a connection and makes a provider token for each push."""
     for _ in range(5):
         assert scene.command("send", new_device(), "--certs", scene.certs).returncode == 0
@@ -364,7 +364,7 @@ def test_abandoned(scene, faults):
 
 # Where findings are reported
 
-def test_findings_are_told_everywhere(scene, faults):
+def test_findings_are_reported_everywhere(scene, faults):
     faults.add({"respond": {"status": 400, "reason": "BadDeviceToken"}}, name="wrong", trigger={"times": 2})
     device = new_device()
     assert again(scene, device, 2, [PAUSE]) == [400, 400]
@@ -373,9 +373,9 @@ def test_findings_are_told_everywhere(scene, faults):
     assert [record["seq"] for record in scene.pushes(finding="retried-*")] == [second["seq"]]
     assert [record["seq"] for record in scene.pushes(q="!finding:retried-permanent")] == [first["seq"]]
     assert scene.pushes(finding="duplicate") == []
-    told = scene.api("GET", "/findings", device_token=device)
-    assert (told["total"], told["evicted"], told["complete"]) == (1, 0, True)
-    (item,) = told["items"]
+    report = scene.api("GET", "/findings", device_token=device)
+    assert (report["total"], report["evicted"], report["complete"]) == (1, 0, True)
+    (item,) = report["items"]
     assert item["records"] == [{
         "seq": second["seq"], "evidence": [first["seq"], second["seq"]],
         "explanation":
@@ -389,7 +389,7 @@ def test_findings_are_told_everywhere(scene, faults):
     assert [json.loads(row)["findings"] for row in export] == [[], ["retried-permanent"]]
 
 
-def test_an_explanation_tells_the_whole_story(scene, faults):
+def test_an_explanation_contains_all_steps(scene, faults):
     faults.add({"respond": {"status": 400, "reason": "BadDeviceToken"}}, name="wrong", trigger={"probability": 1})
     device = new_device()
     again(scene, device, 2, [PAUSE])
@@ -444,9 +444,9 @@ def test_the_commands(scene):
     device = new_device()
     again(scene, device, 2, [0], apns_priority="7")
     first, second = [record["seq"] for record in scene.pushes(device_token=device)]
-    told = scene.command("findings", f"token:{device}")
-    assert (told.returncode, told.stderr) == (0, "")
-    assert told.stdout.rstrip("\n").split("\t")[:4] == ["retried-permanent", "1", str(second), f"{first},{second}"]
+    report = scene.command("findings", f"token:{device}")
+    assert (report.returncode, report.stderr) == (0, "")
+    assert report.stdout.rstrip("\n").split("\t")[:4] == ["retried-permanent", "1", str(second), f"{first},{second}"]
     assert json.loads(scene.command("findings", "--json").stdout) == scene.api("GET", "/findings")
     silent = scene.command("findings", "status:200")
     assert (silent.returncode, silent.stdout, silent.stderr) == (0, "", "no findings for these pushes\n")
@@ -474,9 +474,9 @@ def test_evicted_records_are_owned_up_to(start):
     assert again(server, device, 2, [0], apns_priority="7") == [400, 400]
     assert found(server) == {"retried-permanent": 1}
     assert again(server, device, 1, [], apns_priority="7") == [400]
-    told = server.api("GET", "/findings")
-    assert [case["evidence"] for case in told["items"][0]["records"]] == [[2, 3], [1, 2]]
-    assert (told["evicted"], told["complete"]) == (1, False)
+    report = server.api("GET", "/findings")
+    assert [case["evidence"] for case in report["items"][0]["records"]] == [[2, 3], [1, 2]]
+    assert (report["evicted"], report["complete"]) == (1, False)
 
 
 def test_a_bad_filter_is_an_error(scene):
@@ -489,7 +489,7 @@ def test_a_bad_filter_is_an_error(scene):
 @pytest.mark.parametrize("profile", [
     "flaky-503?rate=0.5", "unregistered-410", "goaway-storm", "connection-reset", "shutdown-rolling", "ack-lost",
 ])
-def test_a_careful_provider_earns_nothing(under, monkeypatch, profile):  # noqa: F811
+def test_a_careful_provider_causes_no_finding(under, monkeypatch, profile):  # noqa: F811
     monkeypatch.setattr(careful, "FIRST_PAUSE", PAUSE)
     monkeypatch.setattr(careful, "LONGEST_PAUSE", 4)
     server = under(profile)
@@ -498,13 +498,13 @@ def test_a_careful_provider_earns_nothing(under, monkeypatch, profile):  # noqa:
     assert found(server) == {}, server.api("GET", "/findings")
 
 
-def test_a_hasty_provider_is_found_out(under):  # noqa: F811
+def test_a_hasty_provider_causes_findings(under):  # noqa: F811
     server = under("flaky-503?rate=0.9")
     Hasty(server).run(campaign(6))
     assert found(server)["hot-retry"] > 0
 
 
-def test_a_spender_of_tokens_is_found_out(under):  # noqa: F811
+def test_a_provider_with_too_many_tokens_causes_a_finding(under):  # noqa: F811
     server = under("healthy")
     Spender(server).run(campaign(3))
     assert found(server)["jwt-churn"] > 0

@@ -218,8 +218,8 @@ def test_pushes_that_are_gone_leave_it_open(start, device, tmp_path):
     assert verify(server, expect=[{"count": 2}], after=1)["passed"]
     file = tmp_path / "expect.json"
     file.write_text('{"expect": [{}]}')
-    told = server.command("verify", file)
-    assert told.returncode == INCONCLUSIVE and "--max-records" in told.stderr
+    done = server.command("verify", file)
+    assert done.returncode == INCONCLUSIVE and "--max-records" in done.stderr
     assert server.command("reset").returncode == DONE
     push(server, device, alert("anew"))
     assert server.command("verify", file).returncode == DONE
@@ -248,17 +248,17 @@ def test_the_command_prints_what_was_found(server, device, tmp_path):
     file = tmp_path / "expect.yaml"
     file.write_text(YAML.replace("DEVICE", device))
     push(server, device, alert("Welcome "))
-    told = server.command("verify", file)
-    assert told.returncode == FAILED
-    assert told.stdout.startswith("✗ welcome push: expected exactly 1 accepted, found 0\n")
-    assert "← trailing space" in told.stdout and "window complete: yes" in told.stdout.splitlines()[-1]
-    assert told.stderr == "error: 2 of 3 checks failed\n"
+    done = server.command("verify", file)
+    assert done.returncode == FAILED
+    assert done.stdout.startswith("✗ welcome push: expected exactly 1 accepted, found 0\n")
+    assert "← trailing space" in done.stdout and "window complete: yes" in done.stdout.splitlines()[-1]
+    assert done.stderr == "error: 2 of 3 checks failed\n"
     push(server, device, alert("Welcome"))
-    told = server.command("verify", "-", input=file.read_text())
-    assert told.returncode == DONE and told.stderr == "", told.stdout
-    assert told.stdout.startswith("✓ welcome push: expected exactly 1 accepted, found 1\n")
-    told = server.command("verify", file, "--json")
-    assert json.loads(told.stdout)["passed"] is True and told.stdout.count("\n") == 1
+    done = server.command("verify", "-", input=file.read_text())
+    assert done.returncode == DONE and done.stderr == "", done.stdout
+    assert done.stdout.startswith("✓ welcome push: expected exactly 1 accepted, found 1\n")
+    done = server.command("verify", file, "--json")
+    assert json.loads(done.stdout)["passed"] is True and done.stdout.count("\n") == 1
 
 
 def test_the_command_waits(server, device):
@@ -278,23 +278,23 @@ def test_the_command_waits(server, device):
     ("expect: [\n", ["FILE:2:1: neither JSON nor YAML"]), ("", ["FILE: the file is empty"]),
     ("{}", ["FILE:1:1: there are no expectations"]),
 ])
-def test_the_command_tells_every_mistake_with_its_line(server, tmp_path, text, lines):
+def test_the_command_reports_every_mistake_with_its_line(server, tmp_path, text, lines):
     file = tmp_path / "expect.yaml"
     file.write_text(text)
-    told = server.command("verify", file)
-    assert told.returncode == USAGE and told.stdout == ""
-    said = told.stderr.replace(str(file), "FILE").splitlines()
+    done = server.command("verify", file)
+    assert done.returncode == USAGE and done.stdout == ""
+    said = done.stderr.replace(str(file), "FILE").splitlines()
     assert len(said) == len(lines) and all(line.startswith(start) for line, start in zip(said, lines)), said
 
 
 def test_the_command_needs_file_and_server(server, binary, tmp_path):
     assert server.command("verify", tmp_path / "missing.yaml").returncode == USAGE
     assert server.command("verify").returncode == USAGE
-    told = run(binary, "verify", "-", "--admin", "127.0.0.1:1", input='{"expect": []}')
-    assert told.returncode == UNREACHABLE
+    done = run(binary, "verify", "-", "--admin", "127.0.0.1:1", input='{"expect": []}')
+    assert done.returncode == UNREACHABLE
 
 
-def test_the_server_stops_meanwhile(binary, start, device):
+def test_the_server_stops_during_the_wait(binary, start, device):
     server = start()
     with concurrent.futures.ThreadPoolExecutor() as threads:
         waiting = threads.submit(
@@ -317,8 +317,8 @@ def test_the_junit_file(under, device, tmp_path):
             {"name": "it came", "match": {"device_token": device}},
             {"name": "odd <&\"]]>\u0001", "match": {"device_token": device, "payload": {"/aps/alert/title": title + "x"}}}],
         "order": ["it came"], "no_others": True, "no_findings": ["near-limit"]}
-    told = server.command("verify", "-", "--junit", report, input=json.dumps(document))
-    assert told.returncode == FAILED
+    done = server.command("verify", "-", "--junit", report, input=json.dumps(document))
+    assert done.returncode == FAILED
     suites = xml.etree.ElementTree.parse(report).getroot()
     assert suites.tag == "testsuites" and suites.get("tests") == "5" and suites.get("failures") == "1"
     suite, = suites

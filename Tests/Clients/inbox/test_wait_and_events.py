@@ -207,7 +207,7 @@ def test_a_wait_ends_when_its_client_has_gone(start):
 
 
 @pytest.mark.parametrize("path", ["/api/v1/pushes/wait?timeout=0s", "/api/v1/pushes/wait?timeout=100ms", "/api/v1/events"])
-def test_a_body_that_does_not_come_harms_nobody(binary, certs, path):
+def test_a_missing_body_does_not_affect_other_clients(binary, certs, path):
     """The server answers without the body, continues to serve, and exits with 0 when it is stopped."""
     server = Server(binary, certs)
     try:
@@ -223,7 +223,7 @@ def test_a_body_that_does_not_come_harms_nobody(binary, certs, path):
 # Events
 
 
-def test_events_tell_of_pushes(server, device):
+def test_events_report_pushes(server, device):
     other = secrets.token_hex(32)
     with Events(server, f"?device_token={device}") as events:
         push(server, other)
@@ -234,7 +234,7 @@ def test_events_tell_of_pushes(server, device):
         assert ids == sorted(set(ids))
 
 
-def test_a_held_push_is_told_twice(start, device):
+def test_a_held_push_causes_two_events(start, device):
     server = start()
     server.api("POST", "/rules", {"name": "slow", "do": {"delay": {"fixed": "300ms"}}})
     with Events(server) as events:
@@ -245,7 +245,7 @@ def test_a_held_push_is_told_twice(start, device):
         assert [data["seq"] for data in events.named("push.updated")] == [first["seq"]]
 
 
-def test_events_tell_of_everything_else(start, device):
+def test_events_report_everything_else(start, device):
     server = start()
     with Events(server) as events:
         push(server, device)
@@ -284,7 +284,7 @@ def test_a_foreign_page_may_not_follow(server):
         assert "access-control-allow-origin" not in answer.headers
 
 
-def test_a_reader_that_does_not_read_holds_nobody_up(start, device):
+def test_a_client_that_does_not_read_delays_no_other(start, device):
     server = start()
     with Events(server) as stuck:
         stuck.process.send_signal(signal.SIGSTOP)
@@ -294,8 +294,8 @@ def test_a_reader_that_does_not_read_holds_nobody_up(start, device):
         assert wait(server, count=3000, timeout="1m").json["satisfied"]
         stuck.process.send_signal(signal.SIGCONT)
         stuck.until(lambda: stuck.named("push") and stuck.named("push")[-1]["seq"] == 3000)
-        told = stuck.named("push")
-        if len(told) < 3000:
+        pushes = stuck.named("push")
+        if len(pushes) < 3000:
             assert stuck.named("gap")
 
 
@@ -397,7 +397,7 @@ def test_exit_codes_of_wait(server, device, arguments, code):
     assert bool(done.stderr)
 
 
-def test_wait_says_when_nobody_knows(start, device):
+def test_wait_says_when_the_result_is_unknown(start, device):
     server = start("--max-records", "2")
     push(server, device, 5)
     done = server.command("wait", "--count", "4", "--timeout", "0s")

@@ -98,7 +98,7 @@ def test_a_closed_standard_output_is_an_error(filled):
 
 
 @pytest.mark.parametrize("streams", ["2>&-", "<&- >&- 2>&-", "2>/dev/full"])
-def test_words_that_nobody_takes_change_nothing(filled, streams):
+def test_diagnostics_that_cannot_be_written_change_nothing(filled, streams):
     if "full" in streams and not FULL.exists():
         pytest.skip("no /dev/full")
     assert in_shell(f'"$mock" nonsense {streams}', filled).returncode == 2
@@ -137,7 +137,7 @@ def test_a_file_that_is_there_stays_whole(filled, crowded, tmp_path, command):
     pytest.param("full", "No space left", marks=full_device),
 ])
 @pytest.mark.parametrize("command", ["export --output", "verify - --junit"])
-def test_a_place_that_cannot_be_is_told_with_its_repair(filled, tmp_path, command, place, reason):
+def test_an_invalid_path_is_reported_with_its_correction(filled, tmp_path, command, place, reason):
     (tmp_path / "file").touch()
     path = FULL if place == "full" else f"{tmp_path}{place}"
     done = run(filled.binary, *command.split(), path, "--port-file", filled.port_file, input="{expect: []}")
@@ -193,7 +193,7 @@ def test_certificates_that_cannot_be_made_are_an_error(binary, tmp_path, command
     assert str(tmp_path / "file") in done.stderr and "Not a directory" in done.stderr
 
 
-def test_a_key_that_finds_no_room_leaves_the_list_as_it_was(full_disk, binary, tmp_path):
+def test_a_key_that_cannot_be_stored_leaves_the_list_unchanged(full_disk, binary, tmp_path):
     folder = tmp_path / "certs"
     assert run(binary, "certs", "--certs", folder).returncode == 0
     listed = folder / "provider.yaml"
@@ -206,7 +206,7 @@ def test_a_key_that_finds_no_room_leaves_the_list_as_it_was(full_disk, binary, t
 
 
 @prlimit
-def test_an_inbox_that_finds_no_room_is_told_with_its_count(binary, certs, tmp_path):
+def test_an_inbox_that_cannot_be_written_is_reported_with_its_count(binary, certs, tmp_path):
     """The disk is full when the server ends: exit code 1, and the existing file stays unchanged."""
     folder = tmp_path / "out"
     folder.mkdir()
@@ -265,7 +265,7 @@ def test_a_disk_that_fills_while_the_server_runs(binary, certs, small_disk, tmp_
 
 
 @full_device
-def test_logs_that_nobody_can_take_do_not_stop_the_server(binary, certs, tmp_path, device):
+def test_logs_that_cannot_be_written_do_not_stop_the_server(binary, certs, tmp_path, device):
     """Both streams are /dev/full: the server serves and exits with 0."""
     shell = tmp_path / "apns-mock"
     shell.write_text(f'#!/bin/sh\nexec "{binary}" "$@" >/dev/full 2>/dev/full\n')
@@ -322,7 +322,7 @@ def test_log_lines_wait_for_a_reader_that_pauses(unread_log):
 
 
 @small_pipes
-def test_a_server_whose_log_nobody_reads_serves_on(unread_log):
+def test_a_server_whose_log_is_not_read_continues_to_serve(unread_log):
     """Lines that exceed the pipe and the queue are dropped, and their number is logged in their place."""
     server, reading = unread_log
     for _ in range(8000):  # each is a line of more than 140 bytes
@@ -331,11 +331,11 @@ def test_a_server_whose_log_nobody_reads_serves_on(unread_log):
     push(server)
     said = []
 
-    def is_told():
+    def is_logged():
         said.append(read_all(reading))
         return b" log lines were dropped because standard error was not read" in b"".join(said)
 
-    wait_until(is_told, "the gap is not told")
+    wait_until(is_logged, "the gap is not logged")
     lines = b"".join(said).splitlines()
     assert len(b"".join(said)) > 1 << 20
     plain = [line for line in lines if b"plain text" in line]
@@ -345,7 +345,7 @@ def test_a_server_whose_log_nobody_reads_serves_on(unread_log):
 
 
 @small_pipes
-def test_a_server_whose_log_nobody_reads_ends_in_time(unread_log):
+def test_a_server_whose_log_is_not_read_ends_in_time(unread_log):
     """At shutdown queued lines are written if the pipe is read, and dropped after a second otherwise."""
     server, _ = unread_log
     for _ in range(300):

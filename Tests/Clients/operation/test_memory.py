@@ -64,7 +64,7 @@ def test_an_idle_server_holds_less_than_30_mebibytes(fresh):
     wait_until(lambda: fresh.resident_bytes() < 30 * MEBIBYTE, "the server holds more than 30 MiB")
 
 
-def test_a_connection_that_stands_idle_after_a_push_takes_little(fresh, device):
+def test_a_connection_idle_after_a_push_uses_little_memory(fresh, device):
     context = client_context(fresh.ca)
 
     def use(wire):
@@ -105,7 +105,7 @@ def fill(server, device, count, text):
             assert {wire.answer(stream).status for stream, _ in asked} == {200}
 
 
-def test_pages_that_nobody_reads_take_little(fresh, device):
+def test_pages_that_are_not_read_use_little_memory(fresh, device):
     """Pages are rendered at the pace at which the client reads them."""
     fill(fresh, device, 1_000, 4_000)
     page = fresh.request("GET", "/api/v1/pushes?limit=1000").json

@@ -9,7 +9,7 @@ from support.wire import PATIENCE, Wire, connect, push_headers
 
 
 @pytest.mark.parametrize("log_format", ["text", "json"])
-def test_the_log_tells_no_secret(start, device, log_format):
+def test_the_log_contains_no_secret(start, device, log_format):
     server = start("--log-level", "trace", "--log-format", log_format)
     token = server.token()
     signature = token.split(".")[2]
@@ -27,11 +27,11 @@ def test_the_log_tells_no_secret(start, device, log_format):
             wire.write(http1)
             wire.read_to_end()
     assert server.stop() == 0
-    told = server.log() + server.output()
-    assert signature not in told
-    assert device[4:12] not in told.lower(), "of a device token, the first four and the last two digits may be told"
+    text = server.log() + server.output()
+    assert signature not in text
+    assert device[4:12] not in text.lower(), "of a device token, the first four and the last two digits may be logged"
     for line in pathlib.Path(server.key_path).read_text().splitlines():
-        assert line.startswith("---") or line not in told
+        assert line.startswith("---") or line not in text
 
 
 def test_the_api_never_shows_a_signature(server, device):
@@ -50,6 +50,6 @@ def test_the_api_never_shows_a_signature(server, device):
     assert claims in str(records[0]["request"]["headers"]), "the part that is no secret may be shown"
 
 
-def test_status_and_port_file_tell_no_key(server):
-    told = str(server.api("GET", "/status")) + server.port_file.read_text()
-    assert "PRIVATE KEY" not in told
+def test_status_and_port_file_contain_no_key(server):
+    text = str(server.api("GET", "/status")) + server.port_file.read_text()
+    assert "PRIVATE KEY" not in text

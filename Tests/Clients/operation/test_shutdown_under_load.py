@@ -112,9 +112,9 @@ def exported(path):
 
 
 def assert_nothing_is_lost(loaders, path, pushes=PUSHES):
-    kept, told = exported(path), acknowledged(loaders)
-    wrong = {apns_id: kept[apns_id] for apns_id in told if kept[apns_id] != 1}
-    assert len(told) >= pushes and not wrong, f"{len(wrong)} of {len(told)} acknowledged pushes are not there once"
+    kept, sent = exported(path), acknowledged(loaders)
+    wrong = {apns_id: kept[apns_id] for apns_id in sent if kept[apns_id] != 1}
+    assert len(sent) >= pushes and not wrong, f"{len(wrong)} of {len(sent)} acknowledged pushes are not there once"
 
 
 @pytest.mark.parametrize("pushes", [1, PUSHES, 3_000])

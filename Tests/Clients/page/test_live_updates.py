@@ -27,7 +27,7 @@ def test_the_first_push_appears_without_reload(start, open_page, provider, devic
     view.until("() => document.querySelector('[data-group=accepted] .group-count')?.textContent === '1'")
 
 
-def test_the_empty_page_tells_how_to_point_a_client_here(start, open_page):
+def test_the_empty_page_says_how_to_connect_a_client(start, open_page):
     server = start()
     view = open_page(server).live()
     view.page.get_by_role("button", name="Connect a client").last.click()
@@ -42,7 +42,7 @@ def test_the_empty_page_tells_how_to_point_a_client_here(start, open_page):
         assert str(server.port) in lines, name
 
 
-def test_a_test_push_goes_through_the_front_door(start, open_page):
+def test_a_test_push_is_sent_through_the_apns_listener(start, open_page):
     server = start()
     view = open_page(server, "/?view=connect").live()
     view.page.locator(".settings").get_by_text(server.ca).wait_for()

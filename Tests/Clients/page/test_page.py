@@ -54,7 +54,7 @@ def test_each_kind_of_push_says_what_a_device_shows(server, open_page, provider,
         assert word in said, f"{word!r} is not said in:\n{said}"
 
 
-def test_device_management_is_told(server, open_page, device):
+def test_device_management_is_shown(server, open_page, device):
     """APNs accepts MDM pushes only with certificates for MDM topics; the preview does not depend on the response."""
     with httpx.Client(http2=True, verify=ssl.create_default_context(cafile=server.ca), base_url=server.url) as client:
         client.post(f"/3/device/{device}", headers={"authorization": server.bearer, "apns-topic": "com.apple.mgmt.External.1",
@@ -71,9 +71,9 @@ def test_what_apns_refused_is_not_said_to_be_shown(server, open_page, provider, 
     view.page.locator(".statement").wait_for()
     assert "APNs did not accept this push (BadTopic)" in view.page.locator(".statement").inner_text()
     view.page.get_by_role("tab", name="Verdict").click()
-    told = server.api("GET", f"/pushes/{server.record(device)['seq']}/explain")
-    view.page.locator(".verdict-advice", has_text=told["advice"]).wait_for()
-    assert told["text"] in view.page.locator(".verdict-story").inner_text()
+    found = server.api("GET", f"/pushes/{server.record(device)['seq']}/explain")
+    view.page.locator(".verdict-advice", has_text=found["advice"]).wait_for()
+    assert found["text"] in view.page.locator(".verdict-story").inner_text()
     assert "400 BadTopic" in view.page.locator(".path").inner_text()
     assert view.page.locator(".checks .no-line").count() == 1
 
@@ -112,7 +112,7 @@ def test_the_six_tabs(server, open_page, provider, device):
     assert "SETTINGS" in panel.inner_text()
 
 
-def test_search_is_the_query_language_and_stands_in_the_address(server, open_page, provider, device):
+def test_search_uses_the_query_language_and_is_part_of_the_address(server, open_page, provider, device):
     one = provider(server)
     one.alert(device, "Needle")
     one.push(device, {"aps": {"alert": "Hay"}}, topic="")
@@ -296,11 +296,11 @@ def test_programs_get_text_and_browsers_the_page(server):
 def test_findings_are_shown_with_their_proof(start, open_page, provider, device):
     server = start()
     provider(server).push(device, {"aps": {"alert": "Untyped"}}, type=None)
-    told = server.api("GET", "/pushes/1/explain")["findings"]
-    assert [finding["finding"] for finding in told] == ["missing-push-type"]
+    found = server.api("GET", "/pushes/1/explain")["findings"]
+    assert [finding["finding"] for finding in found] == ["missing-push-type"]
     view = open_page(server, "/?push=1&tab=verdict")
-    view.page.locator(".findings", has_text=told[0]["summary"]).wait_for()
-    assert told[0]["advice"] in view.page.locator(".findings").inner_text()
+    view.page.locator(".findings", has_text=found[0]["summary"]).wait_for()
+    assert found[0]["advice"] in view.page.locator(".findings").inner_text()
     view.page.locator(".row .chip", has_text="1 finding").wait_for()
     view.until("() => document.querySelector('[data-group=findings] .group-count')?.textContent === '1'")
     view.page.get_by_role("button", name="Findings").first.click()

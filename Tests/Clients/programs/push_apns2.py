@@ -30,9 +30,9 @@ stream = client.send_notification_async(
     collapse_id=push["collapse_id"], push_type=NotificationType(push["push_type"]))
 result = client.get_notification_result(stream)
 if result == "Success":
-    told = {"status": 200, "reason": None}
+    report = {"status": 200, "reason": None}
 elif isinstance(result, tuple):
-    told = {"status": 410, "reason": result[0], "timestamp": result[1]}
+    report = {"status": 410, "reason": result[0], "timestamp": result[1]}
 else:
-    told = {"reason": result}
-print(json.dumps(told))
+    report = {"reason": result}
+print(json.dumps(report))

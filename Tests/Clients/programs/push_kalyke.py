@@ -25,8 +25,8 @@ else:
     client = ApnsClient(
         use_sandbox=True, team_id=push["team_id"], auth_key_id=push["key_id"], auth_key_filepath=push["key"])
 try:
-    told = {"status": 200, "reason": None, "apns_id": asyncio.run(
+    report = {"status": 200, "reason": None, "apns_id": asyncio.run(
         client.send_message(device_token=push["device"], payload=json.loads(push["payload"]), apns_config=config))}
 except ApnsProviderException as error:
-    told = {"reason": type(error).__name__, **error.error}
-print(json.dumps(told))
+    report = {"reason": type(error).__name__, **error.error}
+print(json.dumps(report))

@@ -127,7 +127,7 @@ def cells():
 
 @pytest.mark.parametrize("mode", ["token", "certificate"])
 @pytest.mark.parametrize(("client", "way"), cells())
-def test_every_client_goes_every_way_it_can(request, server, certificate, device, client, way, mode):
+def test_every_client_connects_in_every_way_it_supports(request, server, certificate, device, client, way, mode):
     own = {"IPv6": "ipv6_server", "hosts file": "apple_server"}.get(way)
     server = request.getfixturevalue(own) if own else server
     push = Push(device, ALERT, apns_id=str(uuid.uuid4()))

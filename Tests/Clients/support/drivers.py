@@ -140,10 +140,10 @@ def program(*command, **variables):
             described |= {"certificate": chain, "certificate_key": key, "certificate_and_key": str(both)}
         environment = clean_environment(NO_PROXY="*", SSL_CERT_FILE=server.ca, **variables)
         text = finished([*way.hosts_file, *command], input=json.dumps(described), env=environment)
-        told = json.loads(text)
-        if "body" in told:
-            return Reply.of(told.pop("status"), told.pop("apns_id"), told.pop("body"), **told)
-        return Reply(**{**told, "status": int(told["status"])} if "status" in told else told)
+        report = json.loads(text)
+        if "body" in report:
+            return Reply.of(report.pop("status"), report.pop("apns_id"), report.pop("body"), **report)
+        return Reply(**{**report, "status": int(report["status"])} if "status" in report else report)
 
     return drive
 
