@@ -26,6 +26,10 @@ def pytest_addoption(parser):
     parser.addoption("--binary", default=".build/release/apns-mock", help="the apns-mock program to test")
 
 
+def pytest_configure(config):
+    serial.prepare(config)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config, log):
     """Gives each test to the next free worker, except that one worker runs all tests of a file in `ONE_WORKER`. The
