@@ -2,6 +2,7 @@
 
 import functools
 import json
+import mmap
 import os
 import pathlib
 import shutil
@@ -37,6 +38,13 @@ def privilege_drop():
     if os.geteuid() != 0 or not shutil.which("setpriv"):
         return []
     return drop if subprocess.run([*drop, "true"], stderr=subprocess.DEVNULL).returncode == 0 else []
+
+
+@functools.cache
+def is_sanitized(program):
+    """Returns whether a program is built with AddressSanitizer or ThreadSanitizer, which distort measurements."""
+    with open(program, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        return any(content.find(name) >= 0 for name in (b"__asan_init", b"__tsan_init"))
 
 
 class Answer:
@@ -209,9 +217,9 @@ class Server:
             self.process.wait()
 
     def resident_bytes(self):
-        """Returns the process's resident memory on Linux, and None elsewhere."""
+        """Returns the process's resident memory on Linux, and None elsewhere or if a sanitizer uses memory of its own."""
         status = pathlib.Path(f"/proc/{self.process.pid}/status")
-        if not status.exists():
+        if not status.exists() or is_sanitized(os.path.realpath(f"/proc/{self.process.pid}/exe")):
             return None
         for line in status.read_text().splitlines():
             if line.startswith("VmRSS:"):
