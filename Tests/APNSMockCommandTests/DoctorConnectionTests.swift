@@ -13,12 +13,13 @@ import Testing
   /// Returns the diagnosis of `doctor` for an endpoint, as a client that trusts `authority`.
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String? = nil,
-    known: KnownServer? = nil, patience: Duration = .seconds(10)
+    known: KnownServer? = nil, timeout: Duration = .seconds(10)
   ) async throws -> DiagnosisReport {
-    let diagnosis = Diagnosis(
+    var diagnosis = Diagnosis(
       endpoint: endpoint, serverName: name, authority: authority, topic: "com.example.app", known: known,
-      patience: patience)
-    return DiagnosisReport(findings: try await diagnosis.findings())
+      timeout: timeout)
+    try await diagnosis.run()
+    return DiagnosisReport(findings: diagnosis.findings)
   }
 
   @Test func allIsWell() async throws {
@@ -78,7 +79,7 @@ import Testing
         .connectTimeout(.milliseconds(100)).connect(host: endpoint.host, port: endpoint.port).get()
       if let channel { waiting.append(channel) }
     }
-    let diagnosis = try await Self.examine(endpoint, patience: .milliseconds(300))
+    let diagnosis = try await Self.examine(endpoint, timeout: .milliseconds(300))
     #expect(diagnosis.failed == [.connect], "\(diagnosis)")
     #expect(diagnosis.repair(.connect).contains("there is no route"))
     #expect(diagnosis.repair(.connect).contains("0.0.0.0:\(endpoint.port)"))
@@ -116,7 +117,7 @@ import Testing
     // machine.
     for (manner, seen) in [(ForeignServer.Behavior.closing, "accepts and closes"), (.silent, "without a response")] {
       try await ForeignServer.run(manner) { endpoint in
-        let diagnosis = try await Self.examine(endpoint, patience: .seconds(3))
+        let diagnosis = try await Self.examine(endpoint, timeout: .seconds(3))
         #expect(diagnosis.failed == [.tls])
         #expect(diagnosis.seen(.tls).contains(seen), "\(diagnosis)")
         #expect(diagnosis.repair(.tls).contains("no TLS 1.2 or 1.3 server uses this port"))

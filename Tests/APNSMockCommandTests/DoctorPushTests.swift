@@ -148,10 +148,14 @@ import Testing
   @Test func aTimeInMilliseconds() {
     let now: Int64 = 1_800_000_000_123
     let token = ReadToken(keyID: "K", teamID: "T", issuedAt: Double(now))
-    let finding = ClockFinding(known: nil, credential: .token("", token), now: now).finding
-    #expect(finding.result == .failed)
-    #expect(finding.seen == "the provider token's iat is 1800000000123, a time in milliseconds")
-    #expect(finding.repair == "the provider must write iat in seconds since 1970")
+    let diagnosis = Diagnosis(
+      endpoint: Endpoint(host: "localhost", port: 1), serverName: "localhost", credential: .token("", token),
+      topic: "com.example.app")
+    #expect(
+      diagnosis.checkClocks(now: now)
+        == .failed(
+          "the provider token's iat is 1800000000123, a time in milliseconds",
+          repair: "the provider must write iat in seconds since 1970"))
   }
 
   // MARK: - Certificates

@@ -14,13 +14,14 @@ import Testing
 
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String?,
-    patience: Duration = .seconds(10)
+    timeout: Duration = .seconds(10)
   ) async throws -> DiagnosisReport {
     let token = try Credential(jwt: "e30.e30.")
-    let diagnosis = Diagnosis(
+    var diagnosis = Diagnosis(
       endpoint: endpoint, serverName: name, authority: authority, credential: token, topic: "com.example.app",
-      patience: patience)
-    return DiagnosisReport(findings: try await diagnosis.findings())
+      timeout: timeout)
+    try await diagnosis.run()
+    return DiagnosisReport(findings: diagnosis.findings)
   }
 
   // MARK: - Chain
@@ -155,7 +156,7 @@ import Testing
     let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]
     try await ForeignServer.run(.tls(try certificate.context, settings)) { endpoint in
       let diagnosis = try await Self.examine(
-        endpoint, trusting: certificate.authority, patience: .seconds(3))
+        endpoint, trusting: certificate.authority, timeout: .seconds(3))
       #expect(diagnosis.failed.first == .settings, "\(diagnosis)")
       #expect(diagnosis.seen(.settings).contains("MAX_CONCURRENT_STREAMS 100, MAX_HEADER_LIST_SIZE unlimited"))
       #expect(diagnosis.repair(.settings).contains("connect directly to apns-mock"))
@@ -166,7 +167,7 @@ import Testing
     let certificate = try ServerCertificate()
     try await ForeignServer.run(.tls(try certificate.context, [])) { endpoint in
       let diagnosis = try await Self.examine(
-        endpoint, trusting: certificate.authority, patience: .seconds(3))
+        endpoint, trusting: certificate.authority, timeout: .seconds(3))
       #expect(diagnosis.failed == [.settings], "\(diagnosis)")
       #expect(diagnosis.seen(.settings) == "none received")
     }
@@ -176,7 +177,7 @@ import Testing
     let certificate = try ServerCertificate()
     try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(
-        endpoint, trusting: certificate.authority, patience: .seconds(3))
+        endpoint, trusting: certificate.authority, timeout: .seconds(3))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.seen(.push) == "no response within 3s")
     }

@@ -43,7 +43,7 @@ struct RunningMock: Sendable {
   /// Returns what the server's admin API reports.
   func known() async throws -> KnownServer {
     let running = try RunningServer(ServerFlags.parse(["--admin", admin.description]), environment: [:])
-    return try await KnownServer(running, isNamed: true, patience: .seconds(10))
+    return try await KnownServer(running, isNamed: true, timeout: .seconds(10))
   }
 
   /// Returns a provider token of the folder's key, issued `age` seconds before this machine's current time.
@@ -64,7 +64,8 @@ struct RunningMock: Sendable {
       endpoint: apns, serverName: "localhost", authority: certificates.caPath, credential: own, topic: own.topic,
       known: isKnown ? try await known() : nil)
     change(&diagnosis)
-    return DiagnosisReport(findings: try await diagnosis.findings())
+    try await diagnosis.run()
+    return DiagnosisReport(findings: diagnosis.findings)
   }
 }
 

@@ -66,5 +66,6 @@ package struct ProbeResult: Sendable {
     package let text: String
   }
 
-  init(pushes: Int) { outcomes = Array(repeating: nil, count: pushes) }
+  /// Creates the result of a connection on which nothing was observed yet.
+  package init(pushes: Int) { outcomes = Array(repeating: nil, count: pushes) }
 }

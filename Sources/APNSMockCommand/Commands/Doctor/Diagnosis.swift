@@ -1,9 +1,72 @@
-import APNSRules
 import MockAPNS
-import NIOHTTP1
-import TLSEngine
+import Notation
 
-/// Connects to a server as a provider does and reports a result for each step.
+/// The checks of `doctor` in order.
+enum DoctorCheck: String, CaseIterable, Sendable {
+  /// The host name resolves to addresses.
+  case resolve
+  /// One of the addresses accepts a TCP connection.
+  case connect
+  /// The TLS handshake succeeds.
+  case tls
+  /// The certificate is issued by the trusted CA and is in its validity period.
+  case chain
+  /// The certificate contains the server's name.
+  case name
+  /// ALPN selects HTTP/2.
+  case alpn
+  /// The first SETTINGS are those of APNs.
+  case settings
+  /// Server, provider token and this machine agree on the time.
+  case clock
+  /// A push is accepted.
+  case push
+
+  /// The name in the report.
+  var title: String {
+    switch self {
+    case .resolve: "DNS"
+    case .connect: "TCP"
+    case .tls: "TLS"
+    case .chain: "chain"
+    case .name: "name"
+    case .alpn: "ALPN"
+    case .settings: "SETTINGS"
+    case .clock: "clock"
+    case .push: "push"
+    }
+  }
+}
+
+/// One step of `doctor`: performs a check with the observations of the steps before it and adds its own.
+struct Probe: Sendable {
+  /// The outcome of a probe, with the observation or, if it was skipped, the reason.
+  enum Outcome: Sendable, Equatable {
+    case passed(String)
+    case failed(String, repair: String)
+    case skipped(String)
+  }
+
+  let check: DoctorCheck
+  /// Whether the probes after this one are impossible if it fails.
+  var isRequired = false
+  let run: @Sendable (inout Diagnosis) async throws -> Outcome
+
+  /// All probes in order.
+  static let all = [
+    Probe(check: .resolve, isRequired: true) { await $0.resolve() },
+    Probe(check: .connect, isRequired: true) { try await $0.connect() },
+    Probe(check: .tls, isRequired: true) { await $0.checkTLS() },
+    Probe(check: .chain) { $0.checkChain() },
+    Probe(check: .name) { $0.checkName() },
+    Probe(check: .alpn) { $0.checkProtocol() },
+    Probe(check: .settings) { $0.checkSettings() },
+    Probe(check: .clock) { $0.checkClocks(now: ServerClock().now) },
+    Probe(check: .push) { $0.checkPush() },
+  ]
+}
+
+/// The server that `doctor` examines as a provider would use it, and the observations so far.
 struct Diagnosis: Sendable {
   /// The listener for providers.
   var endpoint: Endpoint
@@ -18,125 +81,78 @@ struct Diagnosis: Sendable {
   /// The server's admin API data, if it is reachable.
   var known: KnownServer?
   /// The total time limit for one connection.
-  var patience = Duration.seconds(5)
+  var timeout = Duration.seconds(5)
 
-  /// Runs all checks and returns their results in order.
+  /// The addresses of the host; empty before they are resolved.
+  var addresses: [String] = []
+  /// The observations on the connection, over which a push was sent if there is a credential.
+  var connection = ProbeResult(pushes: 0)
+  /// The results of the checks so far.
+  private(set) var findings: [DoctorFinding] = []
+
+  /// Runs all probes and records their results in order. If a required probe fails, the remaining ones are skipped.
   ///
   /// - Throws: `TLSError` for invalid certificate files.
-  func findings() async throws -> [DoctorFinding] {
-    var findings: [DoctorFinding] = []
-    let addresses: [String]
-    do {
-      addresses = try await self.addresses()
-      let names = addresses.joined(separator: ", ")
-      findings.append(.passed(.resolve, endpoint.isAddress ? "\(names) is an address" : "\(endpoint.host) is \(names)"))
-    } catch {
-      findings.append(unresolved("\(error)"))
-      return Self.completed(findings)
-    }
-    guard let probeResult = try await probeResult(at: addresses, &findings) else { return Self.completed(findings) }
-    let server = ServerFindings(probeResult: probeResult, diagnosis: self)
-    let tls = server.tls(plain: probeResult.tls == nil ? await plainAnswer(at: addresses) : nil)
-    findings.append(tls)
-    guard tls.result == .passed else { return Self.completed(findings) }
-    findings += [server.chain, server.name, server.alpn, server.settings]
-    let clock = ClockFinding(known: known, credential: credential, now: ServerClock().now).finding
-    findings += [clock, PushFinding(probeResult: probeResult, diagnosis: self, clock: clock).finding]
-    return findings
-  }
-
-  // MARK: - Connecting
-
-  private func addresses() async throws -> [String] {
-    endpoint.isAddress ? [endpoint.host] : try await HostLookup.addresses(of: endpoint.host)
-  }
-
-  private func unresolved(_ reason: String) -> DoctorFinding {
-    .failed(
-      .resolve, "\(endpoint.host): \(reason)",
-      repair: "map the name to the server in the hosts file (127.0.0.1 \(endpoint.host)) or by a container's alias, or "
-        + "connect to an address: --apns 127.0.0.1:\(endpoint.port) --server-name \(endpoint.host)")
-  }
-
-  /// Connects to the addresses in order and probes the first server that accepts a connection.
-  private func probeResult(at addresses: [String], _ findings: inout [DoctorFinding]) async throws -> ProbeResult? {
-    var failures: [(address: String, failure: ConnectFailure)] = []
-    for address in addresses {
-      do {
-        let probeResult = try await client(at: address).probe(sending: push())
-        let others = failures.map { "; \($0.address): \($0.failure.text)" }.joined()
-        findings.append(.passed(.connect, Endpoint(host: address, port: endpoint.port).description + others))
-        return probeResult
-      } catch let error as TLSError {
-        throw error
-      } catch {
-        failures.append((address, ConnectFailure(error)))
+  mutating func run() async throws {
+    var failed: DoctorCheck?
+    for probe in Probe.all {
+      if let failed {
+        findings.append(DoctorFinding(probe.check, .skipped("skipped because \(failed.title) failed")))
+        continue
       }
+      let finding = DoctorFinding(probe.check, try await probe.run(&self))
+      findings.append(finding)
+      if probe.isRequired, finding.result == .failed { failed = probe.check }
     }
-    findings.append(unreached(failures))
-    return nil
   }
 
-  private func client(at address: String) -> PushClient {
-    var client = PushClient(
-      endpoint: Endpoint(host: address, port: endpoint.port), serverName: serverName,
-      authorities: authority.map { [$0] } ?? [], certificate: credential?.certificateFiles)
-    client.timeout = patience
-    return client
+  /// Returns the result of an earlier check.
+  func finding(_ check: DoctorCheck) -> DoctorFinding? { findings.first { $0.check == check } }
+}
+
+/// The result of one check.
+struct DoctorFinding: Sendable, Equatable {
+  enum Result: String, Sendable {
+    case passed, failed, skipped
   }
 
-  private func unreached(_ failures: [(address: String, failure: ConnectFailure)]) -> DoctorFinding {
-    let seen = failures.map { "\(Endpoint(host: $0.address, port: endpoint.port)): \($0.failure.text)" }
-    let repair: String
-    if let known, !known.apns.isEmpty, !known.apns.contains(endpoint) {
-      let addresses = known.apns.map(\.description).joined(separator: ", ")
-      repair = "the server whose admin API is on \(known.admin) listens on \(addresses): connect there (--apns)"
-    } else if failures.contains(where: { $0.failure.kind == .refused }) {
-      repair =
-        "nothing listens there: start apns-mock serve --apns \(endpoint); in a container, it must listen on "
-        + "0.0.0.0:\(endpoint.port) and the port must be published"
-    } else {
-      repair =
-        "there is no route: check the address and firewalls; a server for other machines and containers must listen on "
-        + "0.0.0.0:\(endpoint.port)"
+  let check: DoctorCheck
+  let result: Result
+  /// The observation; for a skipped check, the reason.
+  let seen: String
+  /// The advice for a failed check.
+  let repair: String?
+
+  /// Creates the result from the outcome of a probe, whose texts can quote the server.
+  init(_ check: DoctorCheck, _ outcome: Probe.Outcome) {
+    self.check = check
+    switch outcome {
+    case .passed(let seen): (result, self.seen, repair) = (.passed, seen.onOneLine, nil)
+    case .failed(let seen, let repair):
+      (result, self.seen, self.repair) = (.failed, seen.onOneLine, repair.onOneLine)
+    case .skipped(let reason): (result, seen, repair) = (.skipped, reason.onOneLine, nil)
     }
-    return .failed(.connect, seen.joined(separator: ", "), repair: repair)
   }
 
-  /// Returns the response to a plain HTTP request, if any.
-  private func plainAnswer(at addresses: [String]) async -> AdminClient.Answer? {
-    for address in addresses {
-      var client = AdminClient(endpoint: Endpoint(host: address, port: endpoint.port), token: nil)
-      client.timeout = min(patience, .seconds(2))
-      if let answer = try? await client.request(.GET, "/livez") { return answer }
-    }
-    return nil
-  }
-
-  // MARK: - Push
-
-  private var pushType: PushType {
-    var topic = topic
-    return topic.withUTF8 { PushType(suffixOf: UnsafeRawBufferPointer($0)) } ?? .alert
-  }
-
-  private func push() -> PushClient.Push? {
-    guard let credential else { return nil }
-    var headers = [("apns-topic", topic), ("apns-push-type", pushType.text)]
-    if case .token(let jwt, _) = credential { headers.insert(("authorization", "bearer \(jwt)"), at: 0) }
-    return PushClient.Push(
-      deviceToken: String.randomDeviceToken(digits: 64), headers: headers,
-      payload: Array(#"{"aps":{"alert":"apns-mock doctor"}}"#.utf8))
-  }
-
-  // MARK: - Completion
-
-  /// Adds a skipped result for each remaining check.
-  private static func completed(_ findings: [DoctorFinding]) -> [DoctorFinding] {
-    guard let last = findings.last else { return [] }
-    return findings
-      + DoctorCheck.allCases.dropFirst(findings.count).map {
-        .skipped($0, "skipped because \(last.check.title) failed")
+  /// Returns the result for people: one line, and a second one for the repair.
+  func text(coloured: Bool) -> String {
+    let width = DoctorCheck.allCases.map(\.title.count).max() ?? 0
+    let title = check.title + String(repeating: " ", count: width - check.title.count)
+    let mark =
+      switch result {
+      case .passed: coloured ? Colour.green.around("✓") : "✓"
+      case .failed: coloured ? Colour.red.around("✗") : "✗"
+      case .skipped: "–"
       }
+    let repair = repair.map { "\n  \(String(repeating: " ", count: width))  → \($0)" } ?? ""
+    return "\(mark) \(title)  \(seen)\(repair)"
+  }
+
+  /// Writes the result as JSON members.
+  func write(to writer: inout JSONWriter) {
+    writer.member("check", check.rawValue)
+    writer.member("result", result.rawValue)
+    writer.member("seen", seen)
+    writer.member("repair", repair)
   }
 }

@@ -45,18 +45,17 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  private var patience: Duration { DurationFormat.duration(timeout) ?? .seconds(5) }
+  private var timeLimit: Duration { DurationFormat.duration(timeout) ?? .seconds(5) }
 
   func run() async throws {
-    let diagnosis = try await diagnosis(Environment.variables)
-    let findings: [DoctorFinding]
+    var diagnosis = try await diagnosis(Environment.variables)
     do {
-      findings = try await diagnosis.findings()
+      try await diagnosis.run()
     } catch let error as TLSError {
       throw CommandFailure(.usage, "\(error)")
     }
-    report(findings, of: diagnosis)
-    let failed = findings.first { $0.result == .failed }?.check
+    let failed = diagnosis.findings.first { $0.result == .failed }?.check
+    report(diagnosis, isWell: failed == nil)
     switch failed {
     case nil: return
     case .resolve, .connect: throw ExitCode(ExitStatus.unreachable.rawValue)
@@ -64,18 +63,20 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  /// Returns the examination that flags, variables and the running server's admin API describe.
+  /// Returns the diagnosis to run, which flags, variables and the running server's admin API determine.
   private func diagnosis(_ environment: [String: String]) async throws -> Diagnosis {
     let named = try Endpoint.named(byFlag: apns, environment)
     let (running, known) = try await runningServer(environment)
     let files = ServerFiles(certs: folder.certs, portFile: running?.portFile, environment: environment)
-    let usual = Endpoint(host: "127.0.0.1", port: 2197)
-    let endpoint = (named ?? running?.portFile?.apns.first ?? known?.apns.first ?? usual).reachable
-    let own = try credential.chosen(files)
+    let standard = Endpoint(host: "127.0.0.1", port: 2197)
+    let endpoint = (named ?? running?.portFile?.apns.first ?? known?.apns.first ?? standard).reachable
+    let credential = try credential.chosen(files)
     return Diagnosis(
-      endpoint: endpoint, serverName: serverName ?? endpoint.host, authority: try authority(files), credential: own,
-      topic: topic ?? own?.topic ?? CertificateFolder.topic, known: known?.listens(on: endpoint) == true ? known : nil,
-      patience: patience)
+      endpoint: endpoint, serverName: serverName ?? endpoint.host, authority: try authority(files),
+      credential: credential,
+      topic: topic ?? credential?.topic ?? CertificateFolder.topic,
+      known: known?.listens(on: endpoint) == true ? known : nil,
+      timeout: timeLimit)
   }
 
   /// Returns the server that the client commands find, if it responds. An unreachable admin API is no failure, because
@@ -90,7 +91,7 @@ struct Doctor: AsyncParsableCommand {
     }
     do {
       let isKnown = isNamed || running.portFile != nil
-      return (running, try await KnownServer(running, isNamed: isKnown, patience: patience))
+      return (running, try await KnownServer(running, isNamed: isKnown, timeout: timeLimit))
     } catch let failure as CommandFailure {
       if isNamed { StandardStream.error.line("admin API: \(failure)") }
       return (running, nil)
@@ -110,19 +111,18 @@ struct Doctor: AsyncParsableCommand {
     }
   }
 
-  private func report(_ findings: [DoctorFinding], of diagnosis: Diagnosis) {
-    let isWell = !findings.contains { $0.result == .failed }
+  private func report(_ diagnosis: Diagnosis, isWell: Bool) {
     let authority = diagnosis.authority ?? "no CA"
     let head = "\(diagnosis.endpoint) as \(diagnosis.serverName), trusting \(authority)"
     let isColoured = StandardStream.output.takesColours
-    let text = [head] + findings.map { $0.text(coloured: isColoured) }
+    let text = [head] + diagnosis.findings.map { $0.text(coloured: isColoured) }
     output.print(text: text.joined(separator: "\n")) { writer in
       writer.member("ok", isWell)
       writer.member("apns", diagnosis.endpoint.description)
       writer.member("server_name", diagnosis.serverName)
       writer.member("ca", diagnosis.authority)
       writer.arrayMember("checks") { writer in
-        for finding in findings { writer.object(finding.write) }
+        for finding in diagnosis.findings { writer.object(finding.write) }
       }
     }
   }

@@ -1,16 +1,7 @@
 import MockAPNS
 import NIOHTTP1
-import NIOPosix
 import Notation
 import TLSEngine
-
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
 
 /// The data of a server's admin API that `doctor` uses.
 struct KnownServer: Sendable {
@@ -60,9 +51,9 @@ extension KnownServer {
   /// Reads the data from the admin API.
   ///
   /// - Throws: `CommandFailure` if a request fails.
-  init(_ running: RunningServer, isNamed: Bool, patience: Duration) async throws {
+  init(_ running: RunningServer, isNamed: Bool, timeout: Duration) async throws {
     var client = running.client
-    client.timeout = patience
+    client.timeout = timeout
     let status = try await client.request(.GET, "/api/v1/status").decoded(Status.self)
     let before = ServerClock().now
     let clock = try await client.request(.GET, "/api/v1/clock").decoded(Clock.State.self)
@@ -75,41 +66,4 @@ extension KnownServer {
       isFrozen: clock.mode == "frozen", keys: keys,
       authority: try? X509Certificate.chain(pem: String(decoding: pem, as: UTF8.self)).first, isNamed: isNamed)
   }
-}
-
-/// Resolves host names with the system's resolver, which uses the hosts file and DNS.
-enum HostLookup {
-  /// Returns the distinct addresses in the system's order.
-  ///
-  /// - Throws: `LookupFailure` with the system's message.
-  static func addresses(of host: String) async throws -> [String] {
-    // `getaddrinfo` blocks, so it runs in a thread pool.
-    try await NIOThreadPool.singleton.runIfActive { try lookUp(host) }
-  }
-
-  private static func lookUp(_ host: String) throws -> [String] {
-    var first: UnsafeMutablePointer<addrinfo>?
-    let status = getaddrinfo(host, nil, nil, &first)
-    guard status == 0 else {
-      throw LookupFailure(description: gai_strerror(status).map { String(cString: $0) } ?? "error \(status)")
-    }
-    defer { freeaddrinfo(first) }
-    var addresses: [String] = []
-    var next = first
-    while let entry = next {
-      next = entry.pointee.ai_next
-      var text = [CChar](repeating: 0, count: 64)
-      let length = socklen_t(text.count)
-      guard getnameinfo(entry.pointee.ai_addr, entry.pointee.ai_addrlen, &text, length, nil, 0, NI_NUMERICHOST) == 0
-      else { continue }
-      let address = String(decoding: text.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-      if !addresses.contains(address) { addresses.append(address) }
-    }
-    return addresses
-  }
-}
-
-/// The reason why a name could not be resolved.
-struct LookupFailure: Error, CustomStringConvertible {
-  let description: String
 }
