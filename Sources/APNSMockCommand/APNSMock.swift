@@ -21,15 +21,14 @@ struct APNSMock: AsyncParsableCommand {
       """,
     version: Version.text,
     subcommands: [
-      Serve.self, Certs.self, Key.self, Token.self, Send.self, List.self, Get.self, Tail.self, Wait.self, Findings.self,
-      Verify.self, Remove.self, Export.self,
-      View.self, Exec.self,
-      ProfileCommand.self, RuleCommand.self, FaultsCommand.self, Halt.self, Resume.self, Reset.self, Clock.self,
-      Doctor.self,
-      Healthcheck.self, OpenAPI.self,
-      ConfigCommand.self, Completion.self, ShowVersion.self,
+      ServeCommand.self, CertsCommand.self, KeyCommand.self, TokenCommand.self, SendCommand.self, ListCommand.self,
+      GetCommand.self, TailCommand.self, WaitCommand.self, FindingsCommand.self, VerifyCommand.self,
+      RemoveCommand.self, ExportCommand.self, ViewCommand.self, ExecCommand.self, ProfileCommand.self,
+      RuleCommand.self, FaultsCommand.self, HaltCommand.self, ResumeCommand.self, ResetCommand.self,
+      ClockCommand.self, DoctorCommand.self, HealthcheckCommand.self, OpenAPICommand.self, ConfigCommand.self,
+      CompletionCommand.self, VersionCommand.self,
     ],
-    defaultSubcommand: Serve.self)
+    defaultSubcommand: ServeCommand.self)
 }
 
 /// Validates command names before the arguments are parsed, because the parser reports an unknown name as an unexpected

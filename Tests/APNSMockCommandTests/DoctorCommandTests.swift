@@ -11,7 +11,7 @@ import Notation
   /// Returns the exit code of `doctor` with these arguments.
   private static func status(_ arguments: [String]) async throws -> Int32 {
     do {
-      try await Doctor.parse(arguments + ["--json"]).run()
+      try await DoctorCommand.parse(arguments + ["--json"]).run()
       return 0
     } catch let code as ExitCode {
       return code.rawValue
@@ -43,7 +43,7 @@ import Notation
     ["--server-name", ""], ["--timeout", "soon"], ["--timeout", "0s"],
   ])
   func contradictoryOptionsAreUsageErrors(arguments: [String]) {
-    #expect(throws: (any Error).self) { try Doctor.parse(arguments) }
+    #expect(throws: (any Error).self) { try DoctorCommand.parse(arguments) }
   }
 
   @Test func findingsAreEscapedAndIndented() {

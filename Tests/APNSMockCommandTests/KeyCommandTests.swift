@@ -181,13 +181,12 @@ import Testing
       ProviderKeyEntry(keyID: "B", teamID: "T", publicKey: publicKey),
     ]
     let present = [
-      KeyList.TrustedKeys.Item(key_id: "C", team_id: "U"), .init(key_id: "B", team_id: "T"),
+      TrustedKeysPage.Key(keyId: "C", teamId: "U"), .init(keyId: "B", teamId: "T"),
     ]
     #expect(
-      KeyList.together(entries, present).map(\.row) == [
-        ["A", "T", "production", "a b", "at the next start"], ["B", "T", "both", "all", "now and at start"],
-        ["C", "U", "both", "all", "until the server stops"],
-      ])
-    #expect(KeyList.together(entries, nil).map(\.isTrustedNow) == [nil, nil])
+      KeyList.Row.table(KeyList.merged(entries, present)).lines
+        == "A\tT\tproduction\ta b\tat the next start\nB\tT\tboth\tall\tnow and at start\n"
+        + "C\tU\tboth\tall\tuntil the server stops\n")
+    #expect(KeyList.merged(entries, nil).map(\.isTrustedNow) == [nil, nil])
   }
 }

@@ -66,24 +66,24 @@ import Testing
   @Test(arguments: [[], [""], [" ", "\t"]])
   func emptyArgumentsAreNoFilter(_ words: [String]) throws {
     #expect(try FilterArguments.parse(words).isEmpty)
-    #expect(throws: (any Error).self) { try Remove.parse(words) }
+    #expect(throws: (any Error).self) { try RemoveCommand.parse(words) }
   }
 
-  private static let push = PushPage.Push(
-    seq: 7, received_at: "2026-01-31T12:00:00.000Z", outcome: "rejected",
-    request: .init(device_token: String(repeating: "ab", count: 32)),
-    apns: .init(id: "9D3220FE", topic: "a\tb", push_type: nil), served: .init(status: 400, reason: "BadTopic"))
+  private static let push = Push(
+    seq: 7, receivedAt: "2026-01-31T12:00:00.000Z", outcome: "rejected",
+    request: .init(deviceToken: String(repeating: "ab", count: 32)),
+    apns: .init(id: "9D3220FE", topic: "a\tb", pushType: nil), served: .init(status: 400, reason: "BadTopic"))
 
   @Test func aPushIsALineOfColumns() {
     let device = String(repeating: "ab", count: 32)
     #expect(
-      PushTable([Self.push]).lines
+      Push.table([Self.push]).lines
         == "7\t2026-01-31T12:00:00.000Z\t400\tBadTopic\t-\ta\\tb\t\(device)\t9D3220FE\n")
   }
 
   @Test func aTableHasColumnsForPeople() {
     #expect(
-      PushTable([Self.push]).aligned(coloured: false) == """
+      Push.table([Self.push]).aligned(coloured: false) == """
         SEQ  RECEIVED      STATUS  REASON    TYPE  TOPIC  DEVICE       APNS-ID
         7    12:00:00.000  400     BadTopic  -     a\\tb   ababab…abab  9D3220FE
 

@@ -40,18 +40,18 @@ import Testing
   @Test func providerAddressComesFromTheServer() async throws {
     try await Self.withServer { server, admin in
       server.state.clock.freeze(at: 1_700_000_000_123)
-      let door = try await APNSListenerLocator(of: Self.running(at: admin), named: nil)
-      #expect(door.endpoint == server.addresses.first)
-      #expect(door.now == 1_700_000_000_123, "provider tokens are dated by the server's clock")
+      let target = try await ProviderTarget(of: Self.running(at: admin), named: nil)
+      #expect(target.endpoint == server.addresses.first)
+      #expect(target.serverTime == 1_700_000_000_123, "provider tokens are dated by the server's clock")
     }
   }
 
   @Test func namedProviderAddressNeedsNoServer() async throws {
     let named = Endpoint(host: "0.0.0.0", port: 9)
     let nobody = try Self.running(at: Endpoint(host: "127.0.0.1", port: 1))
-    let door = try await APNSListenerLocator(of: nobody, named: named)
-    #expect(door.endpoint == Endpoint(host: "127.0.0.1", port: 9))
-    await #expect(throws: CommandFailure.self) { try await APNSListenerLocator(of: nobody, named: nil) }
+    let target = try await ProviderTarget(of: nobody, named: named)
+    #expect(target.endpoint == Endpoint(host: "127.0.0.1", port: 9))
+    await #expect(throws: CommandFailure.self) { try await ProviderTarget(of: nobody, named: nil) }
   }
 
   @Test func serverErrorsBecomeCommandErrors() async throws {

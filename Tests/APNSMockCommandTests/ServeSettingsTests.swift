@@ -105,11 +105,11 @@ import Notation
   @Test(arguments: Setting.allCases)
   func everySettingHasAFlagOfItsName(_ setting: Setting) throws {
     guard setting != .magicTokens else {
-      #expect(try ServeFlags<Serve>.parse(["--no-magic-tokens"]).given == [.magicTokens: ["off"]])
+      #expect(try ServeFlags<ServeCommand>.parse(["--no-magic-tokens"]).given == [.magicTokens: ["off"]])
       return
     }
     let values = setting.isList ? ["one", "two"] : ["one"]
-    let flags = try ServeFlags<Serve>.parse(values.flatMap { [setting.flag, $0] })
+    let flags = try ServeFlags<ServeCommand>.parse(values.flatMap { [setting.flag, $0] })
     #expect(flags.given == [setting: values])
   }
 

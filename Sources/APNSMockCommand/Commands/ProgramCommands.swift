@@ -4,7 +4,7 @@ import NIOHTTP1
 import Notation
 
 /// `apns-mock completion`
-struct Completion: ParsableCommand {
+struct CompletionCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "completion", abstract: "Print a completion script for a shell.",
     discussion: """
@@ -50,7 +50,7 @@ struct ConfigSample: ParsableCommand {
 }
 
 /// `apns-mock openapi`
-struct OpenAPI: ParsableCommand {
+struct OpenAPICommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "openapi", abstract: "Print the description of the admin API (OpenAPI 3.1, JSON).",
     discussion: "A running server has the same description at /openapi.json. This command needs no server.")
@@ -64,7 +64,7 @@ struct OpenAPI: ParsableCommand {
 }
 
 /// `apns-mock version`
-struct ShowVersion: ParsableCommand {
+struct VersionCommand: ParsableCommand {
   static let configuration = CommandConfiguration(commandName: "version", abstract: "Print the version.")
 
   @OptionGroup var output: OutputFlags
@@ -75,7 +75,7 @@ struct ShowVersion: ParsableCommand {
 }
 
 /// `apns-mock healthcheck`
-struct Healthcheck: AsyncParsableCommand {
+struct HealthcheckCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "healthcheck", abstract: "Check whether a server is ready.",
     discussion: "Exit code 0 if it is ready, 4 if it is not ready or unreachable, 3 if --wait timed out.")
@@ -96,12 +96,12 @@ struct Healthcheck: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let patience = DurationFormat.duration(timeout) ?? .seconds(30)
+    let timeLimit = DurationFormat.duration(timeout) ?? .seconds(30)
     let clock = ContinuousClock()
-    let end = clock.now + patience
+    let end = clock.now + timeLimit
     while true {
       do {
-        try await ask(patience: wait ? min(.seconds(1), patience) : patience)
+        try await checkReadiness(timeout: wait ? min(.seconds(1), timeLimit) : timeLimit)
         return output.print(text: "ready") { $0.member("ready", true) }
       } catch let failure as CommandFailure where failure.status == .unreachable && wait {
         guard clock.now + Self.pause < end else {
@@ -115,9 +115,9 @@ struct Healthcheck: AsyncParsableCommand {
   private static let pause = Duration.milliseconds(50)
 
   /// Returns if the server is ready. Looks the server up again each time, because the port file may not exist yet.
-  private func ask(patience: Duration) async throws {
-    var client = try RunningServer(server, environment: Environment.variables).client
-    client.timeout = patience
+  private func checkReadiness(timeout: Duration) async throws {
+    var client = try server.client()
+    client.timeout = timeout
     let status = try await client.request(.GET, "/readyz").status
     guard status == 200 else {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) is not ready (status \(status))")

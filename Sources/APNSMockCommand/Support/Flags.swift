@@ -9,33 +9,25 @@ struct AdminFlags: ParsableArguments {
   @OptionGroup var server: ServerFlags
   @OptionGroup var output: OutputFlags
 
+  /// Returns the client of the server's admin API.
+  ///
+  /// - Throws: `CommandFailure` if the flags or the port file do not specify a server.
+  func client() throws -> AdminClient { try server.client() }
+
   /// Sends a request to the admin API.
   ///
   /// - Parameter path: The path below `/api/v1`.
   /// - Throws: `CommandFailure` if the server is unreachable.
-  func ask(
+  func request(
     _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
-  ) async throws -> AdminClient.Answer {
-    let client = try RunningServer(server, environment: Environment.variables).client
-    return try await client.request(method, "/api/v1\(path)", body: body, type: type)
+  ) async throws -> AdminClient.Response {
+    try await client().request(method, "/api/v1\(path)", body: body, type: type)
   }
 
   /// Prints a response: `text`, or with `--json` its unchanged body.
-  func print(_ answer: AdminClient.Answer, text: String) {
-    output.json ? output.print(json: answer.body) : StandardStream.output.line(text)
+  func print(_ response: AdminClient.Response, text: String) {
+    output.json ? output.print(json: response.body) : StandardStream.output.line(text)
   }
-
-  /// Prints the elements of a response's array `items`: `table`, or with `--json` each element unchanged on its own
-  /// line.
-  func print(itemsOf answer: AdminClient.Answer, _ table: Table) {
-    guard output.json else { return table.print() }
-    for item in JSONLayout.elements(of: "items", in: answer.body) { output.print(json: Array(item)) }
-  }
-}
-
-extension OutputFlags {
-  /// Prints JSON and a line break.
-  func print(json: [UInt8]) { StandardStream.output.write(json + [UInt8(ascii: "\n")]) }
 }
 
 /// Selects the output format of a command.
@@ -45,10 +37,25 @@ struct OutputFlags: ParsableArguments {
 
   /// Prints a result to standard output: `text`, or with `--json` an object with these members.
   func print(text: String, _ members: (inout JSONWriter) -> Void) {
-    guard json else { return StandardStream.output.line(text) }
+    json ? print(json: JSONWriter.object(members)) : StandardStream.output.line(text)
+  }
+
+  /// Prints a list: `table`, or with `--json` one object per row on its own line.
+  func print<Row>(_ table: Table<Row>, objects: @autoclosure () -> some Sequence<some Collection<UInt8>>) {
+    guard json else { return table.print() }
+    for object in objects() { print(json: object) }
+  }
+
+  /// Prints JSON and a line break.
+  func print(json: some Collection<UInt8>) { StandardStream.output.write(json + [UInt8(ascii: "\n")]) }
+}
+
+extension JSONWriter {
+  /// Returns the text of an object.
+  static func object(_ members: (inout JSONWriter) -> Void) -> [UInt8] {
     var writer = JSONWriter()
     writer.object(members)
-    StandardStream.output.write(writer.bytes + [UInt8(ascii: "\n")])
+    return writer.bytes
   }
 }
 
@@ -118,28 +125,6 @@ struct FilterArguments: ParsableArguments {
     }
     if !query.isEmpty { pairs.append(("q", query.joined(separator: " "))) }
     return (pairs + further).map { "\($0.percentEncoded)=\($1.percentEncoded)" }.joined(separator: "&")
-  }
-}
-
-/// The options for pushing with a provider certificate.
-struct ProviderCertificateFlags: ParsableArguments {
-  @Option(name: .long, help: "The provider certificate (PEM) to use instead of a provider token.")
-  var cert: String?
-
-  @Option(
-    name: .long,
-    help: "The certificate's private key. (default: in the same folder, with the name used by apns-mock certs)")
-  var certKey: String?
-
-  func validate() throws {
-    guard cert != nil || certKey == nil else { throw ValidationError("--cert-key requires --cert") }
-  }
-
-  /// Returns the certificate's files; nil if no certificate was specified.
-  ///
-  /// - Throws: `CommandFailure` if the key is not found.
-  func files() throws -> ProviderCertificateFiles? {
-    try cert.map { try ProviderCertificateFiles(chain: $0, key: certKey) }
   }
 }
 

@@ -135,7 +135,7 @@ extension Diagnosis {
   }
 
   /// Returns the response to a plain HTTP request, if any.
-  private func plainHTTPResponse() async -> AdminClient.Answer? {
+  private func plainHTTPResponse() async -> AdminClient.Response? {
     for address in addresses {
       var client = AdminClient(endpoint: Endpoint(host: address, port: endpoint.port), token: nil)
       client.timeout = min(timeout, .seconds(2))
@@ -144,7 +144,7 @@ extension Diagnosis {
     return nil
   }
 
-  private func plainHTTP(_ response: AdminClient.Answer) -> Probe.Outcome {
+  private func plainHTTP(_ response: AdminClient.Response) -> Probe.Outcome {
     guard response.body.elementsEqual(#"{"status":"live"}"#.utf8) else {
       return .failed(
         "plain HTTP",

@@ -114,7 +114,7 @@ struct KeyAdvice {
   private var keyID: String { token.keyID ?? "K" }
   private var teamID: String { token.teamID ?? "T" }
   private var command: String { "apns-mock key add FILE.p8 --key-id \(keyID) --team-id \(teamID)" }
-  private var trusted: KnownServer.Key? { known?.keys.first { $0.key_id == token.keyID } }
+  private var trusted: TrustedKeysPage.Key? { known?.keys.first { $0.keyId == token.keyID } }
 
   /// The repair for `InvalidProviderToken`.
   var untrusted: String {
@@ -126,19 +126,19 @@ struct KeyAdvice {
         + "key with this id: \(command)"
     }
     if let trusted {
-      if trusted.team_id != teamID {
+      if trusted.teamId != teamID {
         return
-          "the server trusts \(keyID) for the team \(trusted.team_id), but the token's iss is \(teamID): sign with iss "
-          + "\(trusted.team_id), or remove the key (apns-mock key rm \(keyID)) and add it again"
+          "the server trusts \(keyID) for the team \(trusted.teamId), but the token's iss is \(teamID): sign with iss "
+          + "\(trusted.teamId), or remove the key (apns-mock key rm \(keyID)) and add it again"
       }
       return
         "the server trusts another key with the id \(keyID): sign with that private key, or apns-mock key rm \(keyID), "
         + "then \(command)"
     }
-    if known.keys.contains(where: { $0.key_id == teamID || $0.team_id == keyID }) {
+    if known.keys.contains(where: { $0.keyId == teamID || $0.teamId == keyID }) {
       return "key id and team id are swapped: kid must be \(teamID), and iss \(keyID)"
     }
-    let ids = known.keys.map(\.key_id).joined(separator: ", ")
+    let ids = known.keys.map(\.keyId).joined(separator: ", ")
     return "the server does not trust the key \(keyID) (it trusts \(ids.isEmpty ? "none" : ids)): \(command)"
   }
 

@@ -1,18 +1,9 @@
 import MockAPNS
 import NIOHTTP1
-import Notation
 import TLSEngine
 
 /// The data of a server's admin API that `doctor` uses.
 struct KnownServer: Sendable {
-  /// A trusted provider key.
-  struct Key: Decodable, Sendable, Equatable {
-    var key_id: String
-    var team_id: String
-    var environment: String?
-    var topics: [String]?
-  }
-
   /// The admin listener.
   var admin: Endpoint
   /// The listeners for providers.
@@ -24,7 +15,7 @@ struct KnownServer: Sendable {
   /// Whether the server's clock is frozen.
   var isFrozen: Bool
   /// The trusted provider keys.
-  var keys: [Key]
+  var keys: [TrustedKeysPage.Key]
   /// The server's CA.
   var authority: X509Certificate?
   /// Whether a flag or port file specifies the server; otherwise it was found at the default address.
@@ -35,34 +26,21 @@ struct KnownServer: Sendable {
 }
 
 extension KnownServer {
-  private struct Status: Decodable {
-    var environment: String
-    var addresses: Addresses
-
-    struct Addresses: Decodable {
-      var apns: [PortFile.Address]
-    }
-  }
-
-  private struct Keys: Decodable {
-    var items: [Key]
-  }
-
   /// Reads the data from the admin API.
   ///
   /// - Throws: `CommandFailure` if a request fails.
   init(_ running: RunningServer, isNamed: Bool, timeout: Duration) async throws {
     var client = running.client
     client.timeout = timeout
-    let status = try await client.request(.GET, "/api/v1/status").decoded(Status.self)
+    let status = try await client.request(.GET, "/api/v1/status").decoded(ServerStatus.self)
     let before = ServerClock().now
-    let clock = try await client.request(.GET, "/api/v1/clock").decoded(Clock.State.self)
+    let clock = try await client.request(.GET, "/api/v1/clock").decoded(ClockState.self)
     let after = ServerClock().now
-    let keys = try await client.request(.GET, "/api/v1/keys").decoded(Keys.self).items
+    let keys = try await client.request(.GET, "/api/v1/keys").decoded(TrustedKeysPage.self).items
     let pem = try await client.request(.GET, "/ca.pem").body
     self.init(
-      admin: client.endpoint, apns: status.addresses.apns.map(\.endpoint.reachable), environment: status.environment,
-      clockAhead: (TimestampFormat.milliseconds(clock.now) ?? after) - (before + after) / 2,
+      admin: client.endpoint, apns: status.apns, environment: status.environment,
+      clockAhead: (clock.milliseconds ?? after) - (before + after) / 2,
       isFrozen: clock.mode == "frozen", keys: keys,
       authority: try? X509Certificate.chain(pem: String(decoding: pem, as: UTF8.self)).first, isNamed: isNamed)
   }

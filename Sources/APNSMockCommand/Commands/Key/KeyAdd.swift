@@ -41,16 +41,16 @@ struct KeyAdd: AsyncParsableCommand {
 
   func run() async throws {
     let entry = try entry()
-    let optionalServer = try flags.optionalServer()
-    let folder = try flags.folder.opened(for: optionalServer.portFile)
+    let server = try flags.optionalServer()
+    let folder = try flags.folder.opened(for: server.portFile)
     let list = ProviderKeysFile(folder: folder.path)
     let isNew = try FolderFlags.failing { try list.add(entry) }
     let place = "\(isNew ? "added to" : "already in") \(list.file.path)"
     let isTrustedNow: Bool
     do {
-      let answer = try await optionalServer.request(.PUT, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
-      _ = try answer?.succeeded()
-      isTrustedNow = answer != nil
+      let response = try await server.request(.PUT, "/api/v1/keys/\(entry.keyID)", body: try Self.body(of: entry))
+      _ = try response?.succeeded()
+      isTrustedNow = response != nil
     } catch let failure as CommandFailure {
       throw CommandFailure(
         code: failure.code,
@@ -58,18 +58,18 @@ struct KeyAdd: AsyncParsableCommand {
     }
     let trusted =
       isTrustedNow
-      ? "trusted by \(optionalServer.name)" : "trusted from the next start (no server is running)"
+      ? "trusted by \(server.name)" : "trusted from the next start (no server is running)"
     flags.output.print(text: "\(entry.keyID) of team \(entry.teamID): \(place), \(trusted)") { writer in
       entry.writeMembers(to: &writer)
       writer.member("file", list.file.path)
       writer.member("trusted_now", isTrustedNow)
       writer.member("trusted_at_start", true)
     }
-    if isTrustedNow, let fingerprint = try await optionalServer.authorityFingerprint(),
+    if isTrustedNow, let fingerprint = try await server.authorityFingerprint(),
       fingerprint != folder.caFingerprint
     {
       StandardStream.error.line(
-        "\(optionalServer.name) does not use the certificate folder \(folder.path): it trusts the key until it stops; "
+        "\(server.name) does not use the certificate folder \(folder.path): it trusts the key until it stops; "
           + "to keep the key, specify its folder with --certs DIR")
     }
   }
@@ -95,15 +95,13 @@ struct KeyAdd: AsyncParsableCommand {
   /// Returns the request body for the admin API.
   private static func body(of entry: ProviderKeyEntry) throws -> [UInt8] {
     let pem = try entry.publicKey.pem
-    var writer = JSONWriter()
-    writer.object { writer in
+    return JSONWriter.object { writer in
       writer.member("team_id", entry.teamID)
       writer.member("public_key", pem)
       if let environment = entry.environment { writer.member("environment", environment.rawValue) }
       if let topics = entry.topics { writer.member("topics", topics) }
       if let related = entry.relatedKeyID { writer.member("related_key_id", related) }
     }
-    return writer.bytes
   }
 }
 

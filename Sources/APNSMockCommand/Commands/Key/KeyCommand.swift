@@ -5,7 +5,7 @@ import NIOHTTP1
 import Notation
 
 /// `apns-mock key`
-struct Key: ParsableCommand {
+struct KeyCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "key", abstract: "Manage trusted provider keys.",
     discussion: """
@@ -27,8 +27,8 @@ struct KeyFlags: ParsableArguments {
   }
 
   /// Returns the file with the trusted keys, which may not exist yet.
-  func list(from optionalServer: OptionalServer) -> ProviderKeysFile {
-    ProviderKeysFile(folder: folder.path(of: optionalServer.portFile))
+  func keysFile(for server: OptionalServer) -> ProviderKeysFile {
+    ProviderKeysFile(folder: folder.path(of: server.portFile))
   }
 }
 
@@ -41,46 +41,29 @@ struct KeyList: AsyncParsableCommand {
   @OptionGroup var flags: KeyFlags
 
   func run() async throws {
-    let optionalServer = try flags.optionalServer()
-    let list = flags.list(from: optionalServer)
+    let server = try flags.optionalServer()
+    let list = flags.keysFile(for: server)
     let entries = try FolderFlags.failing { list.file.exists ? try list.entries() : [] }
-    let present = try await optionalServer.request(.GET, "/api/v1/keys")?.decoded(TrustedKeys.self).items
-    let keys = Self.together(entries, present)
-    if flags.output.json {
-      for key in keys { flags.output.print(text: "", key.write) }
-    } else {
-      Table(header: ["KEY ID", "TEAM", "ENVIRONMENT", "TOPICS", "TRUSTED"], rows: keys.map(\.row)).print()
-    }
+    let trusted = try await server.request(.GET, "/api/v1/keys")?.decoded(TrustedKeysPage.self).items
+    let keys = Self.merged(entries, trusted)
+    flags.output.print(Row.table(keys), objects: keys.map { JSONWriter.object($0.write) })
     if !list.file.exists { StandardStream.error.line("\(list.file.path) does not exist: the first start creates it") }
-    if present == nil { StandardStream.error.line("no server is running: these keys are trusted when it starts") }
-  }
-
-  /// The admin API's list of trusted keys.
-  struct TrustedKeys: Decodable {
-    var items: [Item]
-
-    struct Item: Decodable {
-      var key_id: String
-      var team_id: String
-      var environment: String?
-      var topics: [String]?
-      var related_key_id: String?
-    }
+    if trusted == nil { StandardStream.error.line("no server is running: these keys are trusted when it starts") }
   }
 
   /// Returns the keys of the file in their order, then those that only the server trusts.
-  static func together(_ entries: [ProviderKeyEntry], _ present: [TrustedKeys.Item]?) -> [Row] {
+  static func merged(_ entries: [ProviderKeyEntry], _ trusted: [TrustedKeysPage.Key]?) -> [Row] {
     var rows = entries.map { entry in
       Row(
         keyID: entry.keyID, teamID: entry.teamID, environment: entry.environment?.rawValue, topics: entry.topics,
-        relatedKeyID: entry.relatedKeyID, isTrustedNow: present.map { $0.contains { $0.key_id == entry.keyID } },
+        relatedKeyID: entry.relatedKeyID, isTrustedNow: trusted.map { $0.contains { $0.keyId == entry.keyID } },
         isTrustedAtStart: true)
     }
-    for key in present ?? [] where !entries.contains(where: { $0.keyID == key.key_id }) {
+    for key in trusted ?? [] where !entries.contains(where: { $0.keyID == key.keyId }) {
       rows.append(
         Row(
-          keyID: key.key_id, teamID: key.team_id, environment: key.environment, topics: key.topics,
-          relatedKeyID: key.related_key_id, isTrustedNow: true, isTrustedAtStart: false))
+          keyID: key.keyId, teamID: key.teamId, environment: key.environment, topics: key.topics,
+          relatedKeyID: key.relatedKeyId, isTrustedNow: true, isTrustedAtStart: false))
     }
     return rows
   }
@@ -96,15 +79,22 @@ struct KeyList: AsyncParsableCommand {
     var isTrustedNow: Bool?
     var isTrustedAtStart: Bool
 
-    /// The cells of the table row.
-    var row: [String] {
-      let when =
-        switch (isTrustedNow, isTrustedAtStart) {
-        case (true, true): "now and at start"
-        case (true, false): "until the server stops"
-        default: "at the next start"
-        }
-      return [keyID, teamID, environment ?? "both", topics?.joined(separator: " ") ?? "all", when].map(\.onOneLine)
+    private var trust: String {
+      switch (isTrustedNow, isTrustedAtStart) {
+      case (true, true): "now and at start"
+      case (true, false): "until the server stops"
+      default: "at the next start"
+      }
+    }
+
+    /// Returns a table of keys.
+    static func table(_ keys: [Row]) -> Table<Row> {
+      Table(
+        rows: keys,
+        columns: [
+          .init("KEY ID", \.keyID), .init("TEAM", \.teamID), .init("ENVIRONMENT") { $0.environment ?? "both" },
+          .init("TOPICS") { $0.topics?.joined(separator: " ") ?? "all" }, .init("TRUSTED", \.trust),
+        ])
     }
 
     func write(to writer: inout JSONWriter) {
@@ -132,16 +122,16 @@ struct KeyRemove: AsyncParsableCommand {
 
   func run() async throws {
     try AppleKeyFile.checkIdentifier(keyID, flag: "KEY_ID")
-    let optionalServer = try flags.optionalServer()
-    let list = flags.list(from: optionalServer)
+    let server = try flags.optionalServer()
+    let list = flags.keysFile(for: server)
     let isListed = try FolderFlags.failing { try list.remove(keyID) }
     let wasTrusted: Bool
     do {
-      let answer = try await optionalServer.request(.DELETE, "/api/v1/keys/\(keyID)")
+      let response = try await server.request(.DELETE, "/api/v1/keys/\(keyID)")
       // 404: the server may never have known the key.
-      let isUnknown = answer?.status == 404
-      if !isUnknown { _ = try answer?.succeeded() }
-      wasTrusted = answer != nil && !isUnknown
+      let isUnknown = response?.status == 404
+      if !isUnknown { _ = try response?.succeeded() }
+      wasTrusted = response != nil && !isUnknown
     } catch let failure as CommandFailure where isListed {
       throw CommandFailure(
         code: failure.code, "\(keyID) is removed from \(list.file.path), but the server did not apply it: \(failure)")
@@ -149,12 +139,12 @@ struct KeyRemove: AsyncParsableCommand {
     guard isListed || wasTrusted else {
       throw CommandFailure(
         .failed,
-        "\(keyID) is neither in \(list.file.path) nor trusted by \(optionalServer.name); to list the trusted keys: "
+        "\(keyID) is neither in \(list.file.path) nor trusted by \(server.name); to list the trusted keys: "
           + "apns-mock key ls")
     }
     var places: [String] = []
     if isListed { places.append("removed from \(list.file.path)") }
-    if wasTrusted { places.append("no longer trusted by \(optionalServer.name)") }
+    if wasTrusted { places.append("no longer trusted by \(server.name)") }
     flags.output.print(text: "\(keyID): \(places.joined(separator: ", "))") { writer in
       writer.member("key_id", keyID)
       writer.member("file", list.file.path)

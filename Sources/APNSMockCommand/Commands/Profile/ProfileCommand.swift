@@ -29,15 +29,10 @@ struct ProfileList: AsyncParsableCommand {
 
   @OptionGroup var flags: AdminFlags
 
-  private struct Profiles: Decodable {
-    var items: [ListedProfile]
-    var problems: [ProfileProblem]?
-  }
-
   func run() async throws {
-    let answer = try await flags.ask(.GET, "/profiles")
-    let profiles = try answer.decoded(Profiles.self)
-    flags.print(itemsOf: answer, ListedProfile.table(profiles.items))
+    let response = try await flags.request(.GET, "/profiles")
+    let profiles = try response.decoded(ProfilesPage.self)
+    flags.output.print(ListedProfile.table(profiles.items), objects: response.items)
     for problem in profiles.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
   }
 }
@@ -69,36 +64,35 @@ struct ProfileShow: AsyncParsableCommand {
     guard reference.parameters.isEmpty else {
       throw CommandFailure(.usage, "PROFILE: show accepts a name or a file without parameters")
     }
-    let answer = try await serverAnswer(reference) ?? answerByItself(reference)
-    let shown = try answer.decoded(ListedProfile.self)
+    let response = try await serverResponse(reference) ?? localResponse(reference)
+    let shown = try response.decoded(ListedProfile.self)
     if source {
       StandardStream.output.write(Array((shown.source ?? "").utf8))
       return
     }
-    flags.print(answer, text: shown.text)
+    flags.print(response, text: shown.text)
     for problem in shown.problems ?? [] { StandardStream.error.line(problem.description.onOneLine) }
   }
 
   /// Returns the server's description of a profile; nil for a file, and if no server is running.
-  private func serverAnswer(_ reference: ProfileReference) async throws -> AdminClient.Answer? {
+  private func serverResponse(_ reference: ProfileReference) async throws -> AdminClient.Response? {
     guard case .name(let name) = reference.place, library.profiles == nil else { return nil }
     return try await OptionalServer(flags.server, environment: Environment.variables)
       .request(.GET, "/api/v1/profiles/\(name.percentEncoded)")
   }
 
   private func showActive() async throws {
-    let answer = try await flags.ask(.GET, "/profile")
-    let profile = try answer.decoded(ActiveProfile.self)
-    guard !flags.output.json else { return flags.output.print(json: answer.body) }
+    let response = try await flags.request(.GET, "/profile")
+    let profile = try response.decoded(ActiveProfile.self)
+    guard !flags.output.json else { return flags.output.print(json: response.body) }
     StandardStream.output.line(profile.text)
     if !profile.rules.isEmpty { ActiveRule.table(profile.rules).print() }
   }
 
   /// Returns the response of a server that has only the local profiles.
-  private func answerByItself(_ reference: ProfileReference) throws -> AdminClient.Answer {
+  private func localResponse(_ reference: ProfileReference) throws -> AdminClient.Response {
     let (text, loaded) = try library.loaded(reference)
-    var writer = JSONWriter()
-    writer.object { writer in
+    let body = JSONWriter.object { writer in
       writer.member("name", loaded.profile.name)
       writer.member("summary", loaded.profile.summary)
       writer.member("origin", text.origin.text)
@@ -109,7 +103,7 @@ struct ProfileShow: AsyncParsableCommand {
       loaded.profile.write(to: &writer)
       writer.arrayMember("problems") { loaded.warnings.write(to: &$0) }
     }
-    return AdminClient.Answer(status: 200, body: writer.bytes)
+    return AdminClient.Response(status: 200, body: body)
   }
 }
 
@@ -138,8 +132,8 @@ struct ProfileExplain: AsyncParsableCommand {
 
   func run() async throws {
     if let rule { return try await flags.explain([rule]) }
-    let added = try await flags.ask(.GET, "/rules").decoded(AddedRules.self).items
-    let profile = try await flags.ask(.GET, "/profile").decoded(ActiveProfile.self)
+    let added = try await flags.request(.GET, "/rules").decoded(AddedRules.self).items
+    let profile = try await flags.request(.GET, "/profile").decoded(ActiveProfile.self)
     let names = (added + profile.rules).map(\.name)
     try await flags.explain(names.enumerated().filter { names.firstIndex(of: $1) == $0 }.map(\.element))
     if names.isEmpty { StandardStream.error.line("no rule is active: the profile is \(profile.text)") }
@@ -155,8 +149,8 @@ extension AdminFlags {
   /// Prints the explanations of rules.
   func explain(_ rules: [String]) async throws {
     for rule in rules {
-      let answer = try await ask(.GET, "/rules/\(rule.percentEncoded)/explain")
-      print(answer, text: try answer.decoded(Explanation.self).text)
+      let response = try await request(.GET, "/rules/\(rule.percentEncoded)/explain")
+      print(response, text: try response.decoded(Explanation.self).text)
     }
   }
 }
@@ -169,15 +163,15 @@ struct ProfileReload: AsyncParsableCommand {
 
   @OptionGroup var flags: AdminFlags
 
-  private struct Answer: Decodable {
+  private struct Response: Decodable {
     var problems: [ProfileProblem]
   }
 
   func run() async throws {
-    let answer = try await flags.ask(.POST, "/profiles/reload")
-    let problems = try answer.decoded(Answer.self).problems
+    let response = try await flags.request(.POST, "/profiles/reload")
+    let problems = try response.decoded(Response.self).problems
     let isBad = problems.contains { $0.severity == .error }
-    flags.print(answer, text: isBad ? "reloaded, except invalid files" : "reloaded")
+    flags.print(response, text: isBad ? "reloaded, except invalid files" : "reloaded")
     for problem in problems { StandardStream.error.line(problem.description.onOneLine) }
     if isBad { throw ExitCode(ExitStatus.usage.rawValue) }
   }

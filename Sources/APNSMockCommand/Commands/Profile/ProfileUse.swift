@@ -29,27 +29,26 @@ struct ProfileUse: AsyncParsableCommand {
 
   func run() async throws {
     var reference = try ProfileReference(argument: profile)
-    if case .file(let path) = reference.place { reference.place = .name(try await sent(path)) }
-    var writer = JSONWriter()
-    writer.object { writer in
+    if case .file(let path) = reference.place { reference.place = .name(try await upload(path)) }
+    let body = JSONWriter.object { writer in
       writer.member("name", reference.description)
       if let seed { writer.member("seed", seed) }
       if let ttl { writer.member("ttl", ttl) }
     }
-    try flags.print(active: try await flags.ask(.PUT, "/profile", body: writer.bytes))
+    try flags.print(active: try await flags.request(.PUT, "/profile", body: body))
   }
 
   /// Uploads a profile file to the server.
   ///
   /// - Returns: The profile's name.
-  private func sent(_ path: String) async throws -> String {
+  private func upload(_ path: String) async throws -> String {
     let source = try ProfileFailure.reporting { () throws(ProfileFailure) in try ProfileLibrary.file(path) }
     // The server validates the file: it knows the profiles that this one may extend.
     let declared = (try? compose(yaml: source.text))?.mapping?["name"]?.scalar?.string
     let name = declared ?? source.name
-    let answer = try await flags.ask(
+    let response = try await flags.request(
       .PUT, "/profiles/\(name.percentEncoded)", body: Array(source.text.utf8), type: "application/yaml")
-    _ = try answer.succeeded(about: path)
+    _ = try response.succeeded(about: path)
     return name
   }
 }
@@ -61,7 +60,7 @@ struct ProfileOff: AsyncParsableCommand {
 
   @OptionGroup var flags: AdminFlags
 
-  func run() async throws { try flags.print(active: try await flags.ask(.DELETE, "/profile")) }
+  func run() async throws { try flags.print(active: try await flags.request(.DELETE, "/profile")) }
 }
 
 /// `apns-mock profile set`
@@ -71,17 +70,16 @@ struct ProfileSet: AsyncParsableCommand {
     discussion: "For example: apns-mock profile set rate=0.4. Rules that do not change keep their counters.")
 
   @Argument(help: ArgumentHelp("Parameters with their values.", valueName: "parameter=value"))
-  var knobs: [String]
+  var parameters: [String]
 
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let values = try Self.values(knobs)
-    var writer = JSONWriter()
-    writer.object { writer in
-      for (knob, value) in values { writer.member(knob, value) }
+    let values = try Self.values(parameters)
+    let body = JSONWriter.object { writer in
+      for (parameter, value) in values { writer.member(parameter, value) }
     }
-    try flags.print(active: try await flags.ask(.PATCH, "/profile/params", body: writer.bytes))
+    try flags.print(active: try await flags.request(.PATCH, "/profile/params", body: body))
   }
 
   /// Parses arguments of the form `parameter=value`.
@@ -119,7 +117,7 @@ enum TimeToLive {
 
 extension AdminFlags {
   /// Prints the active profile.
-  fileprivate func print(active answer: AdminClient.Answer) throws {
-    print(answer, text: try answer.decoded(ActiveProfile.self).text)
+  fileprivate func print(active response: AdminClient.Response) throws {
+    print(response, text: try response.decoded(ActiveProfile.self).text)
   }
 }

@@ -5,7 +5,7 @@ import NIOHTTP1
 import Notation
 
 /// `apns-mock ls`
-struct List: AsyncParsableCommand {
+struct ListCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "ls", abstract: "List the most recent pushes in chronological order.",
     discussion:
@@ -20,27 +20,19 @@ struct List: AsyncParsableCommand {
   @Option(name: .long, help: "List the first pushes after this seq instead of the most recent ones.")
   var after: Int?
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: AdminFlags
 
   func validate() throws {
     guard (1...1000).contains(limit) else { throw ValidationError("--limit must be 1 to 1000") }
   }
 
   func run() async throws {
-    let client = try RunningServer(server, environment: Environment.variables).client
     let order = after.map { [("after", String($0)), ("order", "asc")] } ?? [("order", "desc")]
     let query = filter.query(and: order + [("limit", String(limit))])
-    let answer = try await client.request(.GET, "/api/v1/pushes?\(query)")
-    let page = try answer.decoded(PushPage.self)
-    if output.json {
-      let records = JSONLayout.elements(of: "items", in: answer.body)
-      for record in after == nil ? records.reversed() : records {
-        StandardStream.output.write(record + [UInt8(ascii: "\n")])
-      }
-    } else {
-      PushTable(after == nil ? page.items.reversed() : page.items).print()
-    }
+    let response = try await flags.request(.GET, "/pushes?\(query)")
+    let page = try response.decoded(PushPage.self)
+    func chronological<Element>(_ items: [Element]) -> [Element] { after == nil ? items.reversed() : items }
+    flags.output.print(Push.table(chronological(page.items)), objects: chronological(response.items))
     if page.matched > page.items.count {
       StandardStream.error.line("\(page.items.count) of \(page.matched) pushes; --limit and --after list others")
     }
@@ -51,7 +43,7 @@ struct List: AsyncParsableCommand {
 }
 
 /// `apns-mock get`
-struct Get: AsyncParsableCommand {
+struct GetCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "get", abstract: "Show one push: the request, its validation and the response.",
     discussion: "Findings are described on standard error; --explain prints all details.")
@@ -73,8 +65,7 @@ struct Get: AsyncParsableCommand {
     help: "Print how the result was determined: checks, rules with random draws, findings, evidence, advice.")
   var explain = false
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: AdminFlags
 
   func validate() throws {
     guard forms.count <= 1 else {
@@ -88,16 +79,15 @@ struct Get: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let client = try RunningServer(server, environment: Environment.variables).client
-    let path = (["/api/v1/pushes", id.percentEncoded] + forms).joined(separator: "/")
-    let body = try await client.request(.GET, path).succeeded()
+    let path = (["/pushes", id.percentEncoded] + forms).joined(separator: "/")
+    let body = try await flags.request(.GET, path).succeeded()
     guard forms.isEmpty || explain else {
       StandardStream.output.write(body)
       return
     }
-    StandardStream.output.write((output.json ? body : JSONLayout.indented(body)) + [UInt8(ascii: "\n")])
-    guard !output.json, !explain else { return }
-    let explanation = try await client.request(.GET, path + "/explain").decoded(Explanation.self)
+    flags.output.print(json: flags.output.json ? body : JSONLayout.indented(body))
+    guard !flags.output.json, !explain else { return }
+    let explanation = try await flags.request(.GET, path + "/explain").decoded(Explanation.self)
     for finding in explanation.findings {
       StandardStream.error.line("\(finding.finding): \(finding.explanation.onOneLine). \(finding.advice.onOneLine)")
     }
@@ -115,7 +105,7 @@ struct Get: AsyncParsableCommand {
 }
 
 /// `apns-mock rm`
-struct Remove: AsyncParsableCommand {
+struct RemoveCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "rm", abstract: "Remove pushes from the inbox.")
 
@@ -124,10 +114,9 @@ struct Remove: AsyncParsableCommand {
   @Flag(name: .long, help: "Remove all pushes; required if there is no filter.")
   var all = false
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: AdminFlags
 
-  private struct Answer: Decodable {
+  private struct Response: Decodable {
     var deleted: Int
   }
 
@@ -139,15 +128,14 @@ struct Remove: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let client = try RunningServer(server, environment: Environment.variables).client
     let query = filter.query(and: all ? [("all", "true")] : [])
-    let deleted = try await client.request(.DELETE, "/api/v1/pushes?\(query)").decoded(Answer.self).deleted
-    output.print(text: "\(deleted) removed") { $0.member("deleted", deleted) }
+    let deleted = try await flags.request(.DELETE, "/pushes?\(query)").decoded(Response.self).deleted
+    flags.output.print(text: "\(deleted) removed") { $0.member("deleted", deleted) }
   }
 }
 
 /// `apns-mock export`
-struct Export: AsyncParsableCommand {
+struct ExportCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "export", abstract: "Export the inbox: all pushes, or those that match a query.")
 
@@ -168,7 +156,7 @@ struct Export: AsyncParsableCommand {
   }
 
   func run() async throws {
-    let client = try RunningServer(server, environment: Environment.variables).client
+    let client = try server.client()
     let path = "/api/v1/export?\(filter.query(and: [("format", format)]))"
     guard let output else {
       try await client.stream(path) { StandardStream.output.write($0) }

@@ -22,8 +22,9 @@ struct RuleList: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    let answer = try await flags.ask(.GET, "/rules")
-    flags.print(itemsOf: answer, ActiveRule.table(try answer.decoded(AddedRules.self).items))
+    let response = try await flags.request(.GET, "/rules")
+    let rules = try response.decoded(AddedRules.self).items
+    flags.output.print(ActiveRule.table(rules), objects: response.items)
   }
 }
 
@@ -38,7 +39,7 @@ struct RuleRemove: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func run() async throws {
-    _ = try await flags.ask(.DELETE, "/rules/\(name.percentEncoded)").succeeded()
+    _ = try await flags.request(.DELETE, "/rules/\(name.percentEncoded)").succeeded()
     flags.output.print(text: "\(name.onOneLine) removed") { $0.member("removed", name) }
   }
 }
@@ -86,10 +87,10 @@ struct RuleAdd: AsyncParsableCommand {
     let read = try ProfileFailure.reporting { () throws(ProfileFailure) in try RuleFile.parse(text, file: file) }
     for warning in read.warnings { StandardStream.error.line(warning.description) }
     let sent = try ttl.map { try Self.text(text, ttl: $0) } ?? text
-    let answer = try await flags.ask(.POST, "/rules", body: Array(sent.utf8), type: "application/yaml")
-    let added = try answer.decoded(ActiveRule.self)
-    let end = added.ends_in.map { ", ends in \($0)" } ?? ""
-    flags.print(answer, text: "\(added.name): \(added.action) at \(added.at)\(end)".onOneLine)
+    let response = try await flags.request(.POST, "/rules", body: Array(sent.utf8), type: "application/yaml")
+    let added = try response.decoded(ActiveRule.self)
+    let end = added.endsIn.map { ", ends in \($0)" } ?? ""
+    flags.print(response, text: "\(added.name): \(added.actionName ?? "-") at \(added.at)\(end)".onOneLine)
   }
 
   /// Returns the text of a rule with another time to live.
@@ -97,5 +98,39 @@ struct RuleAdd: AsyncParsableCommand {
     guard var node = try compose(yaml: text) else { return text }
     node["ttl"] = Node(ttl)
     return try serialize(node: node)
+  }
+}
+
+/// The response of `GET /rules`: the added rules, the newest first.
+struct AddedRules: Decodable {
+  var items: [ActiveRule]
+}
+
+/// An active rule: an added one or one of the profile.
+struct ActiveRule: Decodable {
+  var name: String
+  var at: String
+  var lookedAt: Int
+  var fired: Int
+  var endsIn: String?
+  private var action: String?
+  /// The action of an added rule, which is returned in full: an object with one member.
+  private var `do`: [String: Ignored]?
+
+  private struct Ignored: Decodable {
+    init(from decoder: any Decoder) {}
+  }
+
+  /// The name of the rule's action.
+  var actionName: String? { action ?? `do`?.keys.first }
+
+  /// Returns a table of rules.
+  static func table(_ rules: [ActiveRule]) -> Table<ActiveRule> {
+    Table(
+      rows: rules,
+      columns: [
+        .init("NAME", \.name), .init("AT", \.at), .init("ACTION", \.actionName),
+        .init("EVALUATED") { String($0.lookedAt) }, .init("FIRED") { String($0.fired) }, .init("ENDS IN", \.endsIn),
+      ])
   }
 }

@@ -40,15 +40,13 @@ struct VerificationFile {
   /// Returns the request body, with another timeout if one is specified.
   func body(timeout: String?) -> [UInt8] {
     guard let timeout, case .object(let object) = JSONValue(json[...]) else { return json }
-    var writer = JSONWriter(capacity: json.count)
-    writer.object { writer in
+    return JSONWriter.object { writer in
       for (name, value) in object.entries where name != "timeout" {
         writer.name(name)
         value.write(to: &writer)
       }
       writer.member("timeout", timeout)
     }
-    return writer.bytes
   }
 
   /// An error in the file.

@@ -23,7 +23,7 @@ struct AdminClient: Sendable {
   var timeout = Duration.seconds(30)
 
   /// A response of the server.
-  struct Answer: Sendable {
+  struct Response: Sendable {
     let status: Int
     let body: [UInt8]
   }
@@ -36,21 +36,21 @@ struct AdminClient: Sendable {
   /// - Throws: `CommandFailure` with status `unreachable` if there is no response.
   func request(
     _ method: HTTPMethod, _ path: String, body: [UInt8]? = nil, type: String = "application/json"
-  ) async throws -> Answer {
+  ) async throws -> Response {
     let group = MultiThreadedEventLoopGroup.singleton
-    let promise = group.any().makePromise(of: Answer.self)
+    let promise = group.any().makePromise(of: Response.self)
     do {
       let channel = try await ClientBootstrap(group: group)
         .connectTimeout(TimeAmount(timeout))
         .channelInitializer { channel in
           channel.eventLoop.makeCompletedFuture {
             try channel.pipeline.syncOperations.addHTTPClientHandlers()
-            try channel.pipeline.syncOperations.addHandler(AnswerCollector(promise: promise))
+            try channel.pipeline.syncOperations.addHandler(ResponseCollector(promise: promise))
           }
         }
         .connect(host: endpoint.host, port: endpoint.port).get()
       let limit = channel.eventLoop.scheduleTask(in: TimeAmount(timeout)) {
-        promise.fail(NoAnswer(description: "no response within \(timeout)"))
+        promise.fail(NoResponse(description: "no response within \(timeout)"))
       }
       defer {
         limit.cancel()
@@ -90,35 +90,35 @@ struct AdminClient: Sendable {
 }
 
 /// The reason why there is no complete response.
-private struct NoAnswer: Error, CustomStringConvertible {
+private struct NoResponse: Error, CustomStringConvertible {
   let description: String
 }
 
 /// Collects the parts of one response.
-private final class AnswerCollector: ChannelInboundHandler {
+private final class ResponseCollector: ChannelInboundHandler {
   typealias InboundIn = HTTPClientResponsePart
 
-  private let promise: EventLoopPromise<AdminClient.Answer>
+  private let promise: EventLoopPromise<AdminClient.Response>
   private var status = 0
   private var body: [UInt8] = []
 
-  init(promise: EventLoopPromise<AdminClient.Answer>) { self.promise = promise }
+  init(promise: EventLoopPromise<AdminClient.Response>) { self.promise = promise }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
     switch unwrapInboundIn(data) {
     case .head(let head): status = Int(head.status.code)
     case .body(let part): body.append(contentsOf: part.readableBytesView)
-    case .end: promise.succeed(AdminClient.Answer(status: status, body: body))
+    case .end: promise.succeed(AdminClient.Response(status: status, body: body))
     }
   }
 
   func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    promise.fail(error is HTTPParserError ? NoAnswer(description: "the response is not HTTP") : error)
+    promise.fail(error is HTTPParserError ? NoResponse(description: "the response is not HTTP") : error)
     context.close(promise: nil)
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    promise.fail(NoAnswer(description: "the connection was closed before the response was complete"))
+    promise.fail(NoResponse(description: "the connection was closed before the response was complete"))
   }
 }
 
@@ -172,7 +172,7 @@ extension AdminClient {
         guard try take(Array(bytes.readableBytesView)) else { return false }
       case .body(let bytes): problem += bytes.readableBytesView
       case .end:
-        if status != 200 { _ = try Answer(status: status, body: problem).succeeded() }
+        if status != 200 { _ = try Response(status: status, body: problem).succeeded() }
         return true
       }
     }
@@ -198,15 +198,15 @@ struct ConnectFailure: Sendable {
   /// Creates a failure from an error of NIO's bootstrap.
   init(_ error: any Error) {
     guard let error = error as? NIOConnectionError else {
-      (kind, text) = Self.reading(error)
+      (kind, text) = Self.describe(error)
       return
     }
     // If several addresses failed, report the first one's error.
     (kind, text) =
-      error.connectionErrors.first.map { Self.reading($0.error) } ?? (.other, "unknown host \(error.host)")
+      error.connectionErrors.first.map { Self.describe($0.error) } ?? (.other, "unknown host \(error.host)")
   }
 
-  private static func reading(_ error: any Error) -> (Kind, String) {
+  private static func describe(_ error: any Error) -> (Kind, String) {
     switch error {
     case let error as IOError where error.errnoCode == ECONNREFUSED: (.refused, "connection refused")
     case let error as IOError where [ENETUNREACH, EHOSTUNREACH, ETIMEDOUT, EADDRNOTAVAIL].contains(error.errnoCode):

@@ -36,8 +36,7 @@ struct PortFile: Sendable, Equatable {
 
   /// The content of the file.
   var json: [UInt8] {
-    var writer = JSONWriter()
-    writer.object { writer in
+    JSONWriter.object { writer in
       writer.member("pid", pid)
       writer.arrayMember("apns") { writer in
         for endpoint in apns { writer.object { Self.write(endpoint, to: &$0) } }
@@ -54,8 +53,7 @@ struct PortFile: Sendable, Equatable {
       writer.member("environment", isView ? nil : environment.rawValue)
       writer.member("seed", isView ? nil : seed)
       writer.member("admin_token", adminToken)
-    }
-    return writer.bytes + [UInt8(ascii: "\n")]
+    } + [UInt8(ascii: "\n")]
   }
 
   private static func write(_ endpoint: Endpoint, to writer: inout JSONWriter) {
@@ -64,36 +62,39 @@ struct PortFile: Sendable, Equatable {
   }
 }
 
-extension PortFile: Decodable {
+extension PortFile {
   /// Parses the content of the file.
   ///
   /// - Throws: `DecodingError`.
-  init(json: [UInt8]) throws { self = try JSONDecoder().decode(PortFile.self, from: Data(json)) }
-
-  init(from decoder: any Decoder) throws {
-    let members = try decoder.container(keyedBy: Member.self)
-    pid = try members.decode(Int32.self, forKey: .pid)
-    apns = try members.decode([Address].self, forKey: .apns).map(\.endpoint)
-    admin = try members.decodeIfPresent(Address.self, forKey: .admin)?.endpoint
-    adminToken = try members.decodeIfPresent(String.self, forKey: .admin_token)
-    isView = try members.decodeNil(forKey: .ca)
-    guard !isView else {
-      (ca, keyID, teamID, key, environment, seed) = ("", "", "", "", .sandbox, 0)
-      return
-    }
-    ca = try members.decode(String.self, forKey: .ca)
-    keyID = try members.decode(String.self, forKey: .key_id)
-    teamID = try members.decode(String.self, forKey: .team_id)
-    key = try members.decode(String.self, forKey: .key)
-    let environmentName = try members.decode(String.self, forKey: .environment)
-    environment = PushEnvironment(rawValue: environmentName) ?? .sandbox
-    seed = try members.decode(UInt64.self, forKey: .seed)
+  init(json: [UInt8]) throws {
+    let server = try JSONDecoder.adminAPI.decode(Server.self, from: Data(json))
+    self.init(
+      pid: server.pid, apns: server.apns.map(\.endpoint), admin: server.admin?.endpoint, ca: "", keyID: "", teamID: "",
+      key: "", environment: .sandbox, seed: 0, adminToken: server.adminToken, isView: server.ca == nil)
+    guard !isView else { return }
+    let access = try JSONDecoder.adminAPI.decode(Access.self, from: Data(json))
+    (ca, keyID, teamID, key, seed) = (access.ca, access.keyId, access.teamId, access.key, access.seed)
+    environment = PushEnvironment(rawValue: access.environment) ?? .sandbox
   }
 
-  private enum Member: CodingKey {
-    case pid, apns, admin, ca, key_id, team_id, key, environment, seed, admin_token
+  /// The members for every server.
+  private struct Server: Decodable {
+    var pid: Int32
+    var apns: [Address]
+    var admin: Address?
+    var adminToken: String?
+    var ca: String?
   }
 
+  /// The members for a server that accepts pushes.
+  private struct Access: Decodable {
+    var ca: String
+    var keyId: String
+    var teamId: String
+    var key: String
+    var environment: String
+    var seed: UInt64
+  }
   /// The JSON form of an address.
   struct Address: Decodable {
     var host: String

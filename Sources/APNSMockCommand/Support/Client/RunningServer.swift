@@ -1,7 +1,6 @@
 import ArgumentParser
 import MockAPNS
 import Notation
-import TLSEngine
 
 /// The options by which client commands locate a server.
 struct ServerFlags: ParsableArguments {
@@ -15,6 +14,11 @@ struct ServerFlags: ParsableArguments {
     name: .long,
     help: "The token the admin listener requires. [APNS_MOCK_ADMIN_TOKEN] (default: the one in the port file)")
   var adminToken: String?
+
+  /// Returns the client of the server's admin API.
+  ///
+  /// - Throws: `CommandFailure` if the flags or the port file do not specify a server.
+  func client() throws -> AdminClient { try RunningServer(self, environment: Environment.variables).client }
 }
 
 /// The location of a running server: `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or `APNS_MOCK_ADMIN`,
@@ -49,17 +53,8 @@ struct RunningServer: Sendable {
   ///
   /// - Throws: `CommandFailure` of status `usage` for an invalid address.
   static func adminEndpoint(flag: String?, _ environment: [String: String]) throws -> Endpoint {
-    let given = [
-      (flag, Setting.admin.flag), (environment.given(Setting.admin.variable), Setting.admin.variable),
-    ]
-    for case (let text?, let source) in given {
-      do throws(InvalidSettingValue) {
-        return try Value.endpoint(text)
-      } catch {
-        throw CommandFailure(.usage, SettingError(error, from: source).description)
-      }
-    }
-    return Configuration().admin ?? Endpoint(host: "127.0.0.1", port: 8197)
+    try Endpoint.named(byFlag: flag, of: .admin, environment) ?? Configuration().admin
+      ?? Endpoint(host: "127.0.0.1", port: 8197)
   }
 
   /// Returns the admin token that the variables specify.
@@ -71,76 +66,5 @@ struct RunningServer: Sendable {
       return token == ServeSettings.drawnToken ? nil : token
     }
     return try environment.given(Variables.adminTokenFile).map { try Files.text(of: $0).trimmed }
-  }
-}
-
-/// The option for the certificate folder.
-struct FolderFlags: ParsableArguments {
-  @Option(name: .long, help: "The folder of certificates and keys. [APNS_MOCK_CERTS] (default: Certs)")
-  var certs: String?
-}
-
-/// The files with which a client and a server trust each other: from the port file, else from the environment variables
-/// set by `exec`, else from the certificate folder.
-struct ServerFiles: Sendable {
-  /// The path of the CA in PEM.
-  let ca: String
-  /// The path of the provider key in PEM (PKCS#8), its key id and team id.
-  let key: String
-  let keyID: String
-  let teamID: String
-
-  /// Locates the files.
-  ///
-  /// - Parameter certs: The folder specified by a flag, which overrides all other sources.
-  init(certs: String?, portFile: PortFile?, environment: [String: String]) {
-    let folder = certs ?? environment.given(Setting.certs.variable) ?? Configuration().certificates
-    let folderKey = folder + "/AuthKey_\(CertificateFolder.keyID).p8"
-    if certs == nil, let portFile {
-      (ca, key, keyID, teamID) = (portFile.ca, portFile.key, portFile.keyID, portFile.teamID)
-    } else if certs == nil {
-      ca = environment.given(Variables.ca) ?? folder + "/ca.pem"
-      key = environment.given(Variables.key) ?? folderKey
-      keyID = environment.given(Variables.keyID) ?? CertificateFolder.keyID
-      teamID = environment.given(Variables.teamID) ?? CertificateFolder.teamID
-    } else {
-      (ca, key, keyID, teamID) = (folder + "/ca.pem", folderKey, CertificateFolder.keyID, CertificateFolder.teamID)
-    }
-  }
-}
-
-/// The PEM files of a provider certificate and its private key.
-struct ProviderCertificateFiles: Sendable {
-  let chain: String
-  let key: String
-
-  /// Locates the files.
-  ///
-  /// - Parameter key: The key's path; nil searches the certificate's folder: `client-key.pem` for `client.pem`,
-  ///   `client.TOPIC.key` for `client.TOPIC.pem`.
-  /// - Throws: `CommandFailure` if there is no key.
-  init(chain: String, key: String?) throws {
-    self.chain = chain
-    if let key {
-      self.key = key
-      return
-    }
-    let stem = chain.hasSuffix(".pem") ? String(chain.dropLast(4)) : chain
-    guard let found = [stem + "-key.pem", stem + ".key"].first(where: { (try? Files.contents(of: $0)) != nil }) else {
-      throw CommandFailure(.usage, "--cert: no key found in the folder of \(chain): specify it with --cert-key FILE")
-    }
-    self.key = found
-  }
-
-  /// Reads the certificate.
-  ///
-  /// - Throws: `CommandFailure` that names the file.
-  func certificate() throws -> PeerCertificate {
-    let pem = try Files.text(of: chain)
-    do {
-      return PeerCertificate(try X509Certificate.chain(pem: pem)[0])  // `chain` returns at least one.
-    } catch {
-      throw CommandFailure(.usage, "\(chain): \(error); to create a provider certificate: apns-mock certs client")
-    }
   }
 }

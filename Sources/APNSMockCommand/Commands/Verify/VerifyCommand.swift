@@ -11,7 +11,7 @@ import Notation
 #endif
 
 /// `apns-mock verify`
-struct Verify: AsyncParsableCommand {
+struct VerifyCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "verify", abstract: "Verify expectations about the pushes since the last reset.",
     discussion: """
@@ -30,8 +30,7 @@ struct Verify: AsyncParsableCommand {
     name: .long, help: ArgumentHelp("Also write the result to this file as JUnit XML.", valueName: "file"))
   var junit: String?
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: AdminFlags
 
   func validate() throws {
     guard let timeout else { return }
@@ -42,12 +41,12 @@ struct Verify: AsyncParsableCommand {
 
   func run() async throws {
     let file = try VerificationFile(path: file)
-    var client = try RunningServer(server, environment: Environment.variables).client
+    var client = try flags.client()
     client.timeout += WaitQuery.maxTimeout
     let began = ContinuousClock.now
-    let answer = try await client.request(.POST, "/api/v1/verify", body: file.body(timeout: timeout))
-    let result = try answer.verificationResult(of: file, from: client)
-    if output.json { output.print(json: answer.body) } else { StandardStream.output.line(result.text) }
+    let response = try await client.request(.POST, "/api/v1/verify", body: file.body(timeout: timeout))
+    let result = try response.verificationResult(of: file, from: client)
+    flags.print(response, text: result.text)
     if let junit {
       try JUnitReport(result: result, file: file.name, time: .now - began).write(to: junit)
     }
@@ -66,7 +65,7 @@ extension JUnitReport {
   }
 }
 
-extension AdminClient.Answer {
+extension AdminClient.Response {
   /// Decodes the result of a verification.
   ///
   /// - Throws: `CommandFailure`: `usage` with all errors in the file, `unreachable` if the server stopped.
@@ -74,7 +73,7 @@ extension AdminClient.Answer {
     struct Mistakes: Decodable { var problems: [VerificationFile.Mistake] }
     switch status {
     case 200, 412:
-      if let result = try? JSONDecoder().decode(VerificationResult.self, from: Data(body)) { return result }
+      if let result = try? JSONDecoder.adminAPI.decode(VerificationResult.self, from: Data(body)) { return result }
       throw CommandFailure(.failed, "cannot parse the server's response: is it another version of apns-mock?")
     case 400:
       if let mistakes = try? JSONDecoder().decode(Mistakes.self, from: Data(body)) {
@@ -95,9 +94,9 @@ struct VerificationResult: Decodable {
   var inconclusive: Bool
   var expectations: [Expectation]
   var order: Overall?
-  var no_others: Overall?
-  var nothing_lost: Overall?
-  var no_findings: Overall?
+  var noOthers: Overall?
+  var nothingLost: Overall?
+  var noFindings: Overall?
   var evicted: Int
   var seed: UInt64?
   var profile: String?
@@ -118,7 +117,7 @@ struct VerificationResult: Decodable {
   /// All checked parts: the name, whether the check passed, and the text for people.
   var parts: [(name: String, passed: Bool, text: String)] {
     expectations.map { ($0.name, $0.passed, $0.text) }
-      + [order, no_others, nothing_lost, no_findings].compactMap(\.self).map { ($0.criterion, $0.passed, $0.text) }
+      + [order, noOthers, nothingLost, noFindings].compactMap(\.self).map { ($0.criterion, $0.passed, $0.text) }
   }
 
   /// The failure of the command; nil if the verification passed.

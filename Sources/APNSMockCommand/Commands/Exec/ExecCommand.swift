@@ -18,7 +18,7 @@ import Notation
 #endif
 
 /// `apns-mock exec`
-struct Exec: AsyncParsableCommand, ServerCommand {
+struct ExecCommand: AsyncParsableCommand, ServerCommand {
   static let configuration = CommandConfiguration(
     commandName: "exec", abstract: "Run a program with its own server and return the program's exit code.",
     usage: "apns-mock exec [<options>] -- <program> [<arguments> ...]",
@@ -39,7 +39,7 @@ struct Exec: AsyncParsableCommand, ServerCommand {
   static let shownDefaults = ShownDefaults(
     apns: "a free port", admin: "a free port", certs: "in a temporary folder", logLevel: "warning")
 
-  @OptionGroup var flags: ServeFlags<Exec>
+  @OptionGroup var flags: ServeFlags<ExecCommand>
 
   @Option(help: "Export the inbox to this file at the end, like --export-on-exit.")
   var export: String?

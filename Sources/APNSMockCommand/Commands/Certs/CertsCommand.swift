@@ -4,7 +4,7 @@ import ArgumentParser
 import MockAPNS
 
 /// `apns-mock certs`
-struct Certs: ParsableCommand {
+struct CertsCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "certs", abstract: "Create missing certificates and keys and show their paths.",
     subcommands: [CertsShow.self, CertsClient.self], defaultSubcommand: CertsShow.self)
@@ -108,36 +108,6 @@ struct CertsClient: ParsableCommand {
       writer.member("certificate", made.certificate)
       writer.member("key", made.key)
       writer.member("p12", made.p12)
-    }
-  }
-}
-
-extension FolderFlags {
-  /// Returns the folder's path: the flag's, else the port file's, else the variable's, else the default.
-  func path(of portFile: PortFile? = nil) -> String {
-    certs ?? portFile?.folder ?? Environment.variables.given(Setting.certs.variable) ?? Configuration().certificates
-  }
-
-  /// Opens the folder, creates missing files and reports them on standard error.
-  func opened(
-    for portFile: PortFile? = nil, extraNames: [String] = [], newAuthority: Bool = false
-  ) throws -> CertificateFolder {
-    let path = path(of: portFile)
-    let folder = try Self.failing {
-      try CertificateFolder.open(path: path, extraNames: extraNames, newAuthority: newAuthority)
-    }
-    for notice in folder.notices { StandardStream.error.line(notice) }
-    return folder
-  }
-
-  /// Runs `work` and converts its errors to failures of status `usage`: the folder is part of the configuration.
-  static func failing<Result>(_ work: () throws -> Result) throws -> Result {
-    do {
-      return try work()
-    } catch let error as CommandFailure {
-      throw error
-    } catch {
-      throw CommandFailure(.usage, "\(error)")
     }
   }
 }

@@ -8,7 +8,7 @@ import Notation
 #endif
 
 /// `apns-mock tail`
-struct Tail: AsyncParsableCommand {
+struct TailCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "tail", abstract: "Print pushes as they arrive, until the server stops.",
     discussion: """
@@ -25,8 +25,7 @@ struct Tail: AsyncParsableCommand {
   @Option(name: .long, help: "How long to try to reconnect after a connection loss.")
   var retry = "30s"
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: AdminFlags
 
   /// The first and the longest pause between two attempts to connect; each pause is twice as long as the previous one.
   private static let pauses = (first: Duration.milliseconds(100), longest: Duration.seconds(2))
@@ -39,18 +38,18 @@ struct Tail: AsyncParsableCommand {
 
   func run() async throws {
     let patience = DurationFormat.duration(retry) ?? .zero
-    var text = EventStreamText()
+    var parser = EventStreamParser()
     var pause = Self.pauses.first
     var givesUpAt: ContinuousClock.Instant?
     while true {
       do {
-        let isOver = try await follow(&text) {
+        let isOver = try await printEvents(&parser) {
           if givesUpAt != nil { StandardStream.error.line("reconnected") }
           givesUpAt = nil
           pause = Self.pauses.first
         }
         if isOver { return }
-      } catch let failure as CommandFailure where failure.status == .unreachable && text.lastID != nil {
+      } catch let failure as CommandFailure where failure.status == .unreachable && parser.lastID != nil {
         let now = ContinuousClock.now
         if givesUpAt == nil {
           StandardStream.error.line("\(failure.description); trying to reconnect for \(retry)")
@@ -69,19 +68,19 @@ struct Tail: AsyncParsableCommand {
   /// - Parameter begins: Called when the first part of the response arrives.
   /// - Returns: Whether the command is finished: the server is stopping, or standard output has no reader.
   /// - Throws: `CommandFailure`, with status `unreachable` if the connection fails or is lost.
-  private func follow(_ text: inout EventStreamText, begins: () -> Void) async throws -> Bool {
+  private func printEvents(_ parser: inout EventStreamParser, begins: () -> Void) async throws -> Bool {
     // Looked up each time: a restarted server has other ports in its port file.
-    let client = try RunningServer(server, environment: Environment.variables).client
-    let place = text.lastID.map { [("last_event_id", $0)] } ?? []
-    text.beginAnew()
+    let client = try flags.client()
+    let position = parser.lastID.map { [("last_event_id", $0)] } ?? []
+    parser.restart()
     var hasBegun = false
     var isOver = false
-    let isWhole = try await client.stream("/api/v1/events?\(filter.query(and: place))") { bytes in
+    let isWhole = try await client.stream("/api/v1/events?\(filter.query(and: position))") { bytes in
       if !hasBegun { begins() }
       hasBegun = true
-      for event in text.take(bytes) {
+      for event in parser.parse(bytes) {
         if event.name == "end" { isOver = true }
-        guard show(event) else { return false }
+        guard print(event) else { return false }
       }
       return true
     }
@@ -93,15 +92,15 @@ struct Tail: AsyncParsableCommand {
   /// Prints an event.
   ///
   /// - Returns: Whether standard output still has a reader.
-  private func show(_ event: EventStreamText.Event) -> Bool {
+  private func print(_ event: EventStreamParser.Event) -> Bool {
     let isPush = event.name.hasPrefix("push")
     if event.name == "gap" {
       StandardStream.error.line("some pushes were missed; to list the inbox: apns-mock ls")
     }
     if all { return StandardStream.output.write(Array("\(event.name)\t".utf8) + event.data + [UInt8(ascii: "\n")]) }
     guard isPush else { return true }
-    if output.json { return StandardStream.output.write(event.data + [UInt8(ascii: "\n")]) }
-    guard let push = try? JSONDecoder().decode(PushPage.Push.self, from: Data(event.data)) else { return true }
-    return StandardStream.output.write(Array(PushTable([push]).lines.utf8))
+    if flags.output.json { return StandardStream.output.write(event.data + [UInt8(ascii: "\n")]) }
+    guard let push = try? JSONDecoder.adminAPI.decode(Push.self, from: Data(event.data)) else { return true }
+    return StandardStream.output.write(Array(Push.table([push]).lines.utf8))
   }
 }

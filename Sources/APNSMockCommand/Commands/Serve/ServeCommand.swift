@@ -2,7 +2,7 @@ import ArgumentParser
 import Logging
 
 /// `apns-mock serve`
-struct Serve: AsyncParsableCommand, ServerCommand {
+struct ServeCommand: AsyncParsableCommand, ServerCommand {
   static let configuration = CommandConfiguration(
     commandName: "serve", abstract: "Run the server until SIGTERM or SIGINT.",
     discussion: """
@@ -14,7 +14,7 @@ struct Serve: AsyncParsableCommand, ServerCommand {
   static let shownDefaults = ShownDefaults(
     apns: "127.0.0.1:2197", admin: "127.0.0.1:8197", certs: "Certs", logLevel: "info")
 
-  @OptionGroup var flags: ServeFlags<Serve>
+  @OptionGroup var flags: ServeFlags<ServeCommand>
 
   func run() async throws {
     let (settings, logger) = try flags.settings(Environment.variables)

@@ -4,7 +4,7 @@ import Notation
 import TLSEngine
 
 /// `apns-mock doctor`
-struct Doctor: AsyncParsableCommand {
+struct DoctorCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "doctor", abstract: "Connect to a server as a provider does, and report problems and their repair.",
     discussion: """
@@ -65,7 +65,7 @@ struct Doctor: AsyncParsableCommand {
 
   /// Returns the diagnosis to run, which flags, variables and the running server's admin API determine.
   private func diagnosis(_ environment: [String: String]) async throws -> Diagnosis {
-    let named = try Endpoint.named(byFlag: apns, environment)
+    let named = try Endpoint.named(byFlag: apns, of: .apns, environment)
     let (running, known) = try await runningServer(environment)
     let files = ServerFiles(certs: folder.certs, portFile: running?.portFile, environment: environment)
     let standard = Endpoint(host: "127.0.0.1", port: 2197)

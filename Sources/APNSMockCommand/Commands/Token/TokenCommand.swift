@@ -6,7 +6,7 @@ import Notation
 import TLSEngine
 
 /// `apns-mock token`
-struct Token: ParsableCommand {
+struct TokenCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "token", abstract: "Generate a provider token or a device token.",
     subcommands: [TokenProvider.self, TokenDevice.self])
@@ -115,8 +115,9 @@ struct TokenDevice: ParsableCommand {
 
   private func printList() {
     let tokens = MagicToken.list
-    guard !output.json else { return tokens.forEach { output.print(text: "", $0.write) } }
-    Table(header: ["CODE", "OUTCOME", "TOKEN"], rows: tokens.map { [$0.code.rawValue, $0.outcome, $0.text] }).print()
+    let table = Table(
+      rows: tokens, columns: [.init("CODE", \.code.rawValue), .init("OUTCOME", \.outcome), .init("TOKEN", \.text)])
+    output.print(table, objects: tokens.map { JSONWriter.object($0.write) })
   }
 
   /// Returns the token for a code and its argument.

@@ -6,7 +6,7 @@ import MockAPNS
 import Notation
 
 /// `apns-mock view`
-struct View: AsyncParsableCommand {
+struct ViewCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "view", abstract: "View an exported inbox, for example of a failed test run.",
     discussion: """

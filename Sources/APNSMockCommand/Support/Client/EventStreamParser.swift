@@ -1,5 +1,5 @@
 /// A parser of event streams (HTML Standard, section 9.2).
-struct EventStreamText {
+struct EventStreamParser {
   /// One event.
   struct Event: Equatable {
     /// The event's type.
@@ -17,14 +17,14 @@ struct EventStreamText {
   private var id: String?
 
   /// Prepares for a new stream that continues after the last complete event; discards a partial event.
-  mutating func beginAnew() {
+  mutating func restart() {
     let lastID = lastID
-    self = EventStreamText()
+    self = EventStreamParser()
     self.lastID = lastID
   }
 
   /// Parses the next bytes and returns the events they complete.
-  mutating func take(_ bytes: [UInt8]) -> [Event] {
+  mutating func parse(_ bytes: [UInt8]) -> [Event] {
     var events: [Event] = []
     for byte in bytes {
       guard byte == UInt8(ascii: "\n") else {
@@ -39,14 +39,14 @@ struct EventStreamText {
         event = Event()
         hasData = false
       } else {
-        takeLine()
+        parseLine()
       }
       line.removeAll(keepingCapacity: true)
     }
     return events
   }
 
-  private mutating func takeLine() {
+  private mutating func parseLine() {
     let colon = line.firstIndex(of: UInt8(ascii: ":")) ?? line.endIndex
     var value = line[min(colon + 1, line.endIndex)...]
     if value.first == UInt8(ascii: " ") { value.removeFirst() }

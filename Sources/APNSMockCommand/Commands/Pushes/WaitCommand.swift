@@ -4,7 +4,7 @@ import NIOHTTP1
 import Notation
 
 /// `apns-mock wait`
-struct Wait: AsyncParsableCommand {
+struct WaitCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "wait", abstract: "Wait for a number of pushes.",
     discussion: """
@@ -26,12 +26,11 @@ struct Wait: AsyncParsableCommand {
   @Option(name: .long, help: "Only pushes after this seq. (default: all since the last reset)")
   var after: Int?
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: AdminFlags
 
-  private struct Answer: Decodable {
+  private struct Response: Decodable {
     var satisfied: Bool
-    var items: [PushPage.Push]
+    var items: [Push]
     var matched: Int
     var message: String
     var nearest: [Miss]
@@ -54,29 +53,29 @@ struct Wait: AsyncParsableCommand {
   }
 
   func run() async throws {
-    var client = try RunningServer(server, environment: Environment.variables).client
+    var client = try flags.client()
     client.timeout += WaitQuery.maxTimeout
     // `--count ==3` and `--count==3` both mean count==3.
     var query = [("count", count.hasPrefix("==") ? String(count.dropFirst()) : count)]
     if let timeout { query.append(("timeout", timeout)) }
     if let settle { query.append(("settle", settle)) }
     if let after { query.append(("after", String(after))) }
-    let answer = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query))")
-    if answer.status == 503 {
+    let response = try await client.request(.GET, "/api/v1/pushes/wait?\(filter.query(and: query))")
+    if response.status == 503 {
       throw CommandFailure(.unreachable, "the server on \(client.endpoint) stopped during the wait")
     }
-    let result = try answer.decoded(Answer.self)
-    if output.json { output.print(json: answer.body) } else { PushTable(result.items).print() }
+    let result = try response.decoded(Response.self)
+    flags.output.print(Push.table(result.items), objects: [response.body])
     guard result.satisfied else {
-      throw CommandFailure(result.complete ? .timedOut : .inconclusive, words(of: result))
+      throw CommandFailure(result.complete ? .timedOut : .inconclusive, message(of: result))
     }
     StandardStream.error.line(result.message)
   }
 
-  private func words(of answer: Answer) -> String {
-    let nearest = answer.nearest.map { miss in
+  private func message(of response: Response) -> String {
+    let nearest = response.nearest.map { miss in
       "nearest: seq \(miss.seq) has \(miss.met.joined(separator: ", ")), but not \(miss.missed.joined(separator: ", "))"
     }
-    return ([answer.message] + nearest).joined(separator: "\n")
+    return ([response.message] + nearest).joined(separator: "\n")
   }
 }

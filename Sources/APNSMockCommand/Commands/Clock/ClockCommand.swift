@@ -3,26 +3,20 @@ import NIOHTTP1
 import Notation
 
 /// `apns-mock clock`
-struct Clock: ParsableCommand {
+struct ClockCommand: ParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "clock",
     abstract: "Show or change the server's clock, which determines the age of tokens and all timestamps of APNs.",
     subcommands: [ClockShow.self, ClockFreeze.self, ClockAdvance.self, ClockReal.self],
     defaultSubcommand: ClockShow.self)
-
-  /// The admin API's response about the clock.
-  struct State: Decodable {
-    var mode: String
-    var now: String
-  }
 }
 
 /// The options of the clock commands. Each command sends one request and prints the resulting state of the clock.
 struct ClockFlags: ParsableArguments {
   @OptionGroup var flags: AdminFlags
 
-  func ask(_ method: HTTPMethod, _ path: String, _ body: [UInt8]? = nil) async throws {
-    let state = try await flags.ask(method, path, body: body).decoded(Clock.State.self)
+  func send(_ method: HTTPMethod, _ path: String, _ body: [UInt8]? = nil) async throws {
+    let state = try await flags.request(method, path, body: body).decoded(ClockState.self)
     flags.output.print(text: "\(state.now) \(state.mode)") { writer in
       writer.member("mode", state.mode)
       writer.member("now", state.now)
@@ -31,11 +25,9 @@ struct ClockFlags: ParsableArguments {
 
   /// Returns a JSON object with string members.
   static func body(_ members: KeyValuePairs<String, String>) -> [UInt8] {
-    var writer = JSONWriter()
-    writer.object { writer in
+    JSONWriter.object { writer in
       for (name, value) in members { writer.member(name, value) }
     }
-    return writer.bytes
   }
 }
 
@@ -46,7 +38,7 @@ struct ClockShow: AsyncParsableCommand {
 
   @OptionGroup var flags: ClockFlags
 
-  func run() async throws { try await flags.ask(.GET, "/clock") }
+  func run() async throws { try await flags.send(.GET, "/clock") }
 }
 
 /// `apns-mock clock freeze`
@@ -67,7 +59,7 @@ struct ClockFreeze: AsyncParsableCommand {
 
   func run() async throws {
     let body = time.map { ClockFlags.body(["mode": "frozen", "now": $0]) } ?? ClockFlags.body(["mode": "frozen"])
-    try await flags.ask(.PUT, "/clock", body)
+    try await flags.send(.PUT, "/clock", body)
   }
 }
 
@@ -80,21 +72,21 @@ struct ClockAdvance: AsyncParsableCommand {
   // An array, because the parser does not accept a single argument that begins with a dash, such as `-5m`.
   @Argument(
     parsing: .allUnrecognized, help: ArgumentHelp("A duration such as 90s, 20m, 1h30m or -5m.", valueName: "duration"))
-  var words: [String]
+  var arguments: [String]
 
-  // The unrecognized words include a terminator.
-  private var durations: [String] { words.filter { $0 != "--" } }
+  // The unrecognized arguments include a terminator.
+  private var durations: [String] { arguments.filter { $0 != "--" } }
 
   @OptionGroup var flags: ClockFlags
 
   func validate() throws {
-    if let word = durations.first(where: { DurationFormat.duration($0) == nil }) {
-      throw ValidationError("\"\(word)\" is not a duration such as 90s, 20m, 1h30m or -5m")
+    if let invalid = durations.first(where: { DurationFormat.duration($0) == nil }) {
+      throw ValidationError("\"\(invalid)\" is not a duration such as 90s, 20m, 1h30m or -5m")
     }
     guard durations.count == 1 else { throw ValidationError("Specify one duration, not \(durations.count)") }
   }
 
-  func run() async throws { try await flags.ask(.POST, "/clock/advance", ClockFlags.body(["by": durations[0]])) }
+  func run() async throws { try await flags.send(.POST, "/clock/advance", ClockFlags.body(["by": durations[0]])) }
 }
 
 /// `apns-mock clock real`
@@ -104,5 +96,5 @@ struct ClockReal: AsyncParsableCommand {
 
   @OptionGroup var flags: ClockFlags
 
-  func run() async throws { try await flags.ask(.PUT, "/clock", ClockFlags.body(["mode": "real"])) }
+  func run() async throws { try await flags.send(.PUT, "/clock", ClockFlags.body(["mode": "real"])) }
 }

@@ -13,7 +13,7 @@ import TLSEngine
 #endif
 
 /// `apns-mock send`
-struct Send: AsyncParsableCommand {
+struct SendCommand: AsyncParsableCommand {
   static let configuration = CommandConfiguration(
     commandName: "send", abstract: "Send a push to a device token over HTTP/2, as a provider does.",
     discussion: "Prints status, reason and apns-id. Exit code 0 if the push was accepted, 1 if it was not.")
@@ -57,11 +57,11 @@ struct Send: AsyncParsableCommand {
     let environment = Environment.variables
     let running = try RunningServer(server, environment: environment)
     let files = ServerFiles(certs: folder.certs, portFile: running.portFile, environment: environment)
-    let target = try await APNSListenerLocator(of: running, named: try Endpoint.named(byFlag: apns, environment))
+    let target = try await ProviderTarget(of: running, named: try Endpoint.named(byFlag: apns, of: .apns, environment))
     let certificate = try providerCertificate.files()
     var headers = try pushHeaders(certificate)
     if certificate == nil {
-      let jwt = ProviderTokenRequest(keyID: files.keyID, teamID: files.teamID, issuedAt: target.now / 1000)
+      let jwt = ProviderTokenRequest(keyID: files.keyID, teamID: files.teamID, issuedAt: target.serverTime / 1000)
       headers.insert(("authorization", "bearer " + (try jwt.signed(withKeyAt: files.key))), at: 0)
     }
     let push = PushClient.Push(deviceToken: token, headers: headers, payload: try body())
@@ -115,7 +115,7 @@ struct Send: AsyncParsableCommand {
   }
 }
 
-extension Send {
+extension SendCommand {
   /// The response body of a rejected push (Protocol.md, section 7.1).
   private struct Rejection: Decodable {
     var reason: String
@@ -127,7 +127,7 @@ extension Send {
   /// - Throws: `ExitCode` or `CommandFailure` if the push was not accepted.
   func report(_ outcome: PushClient.Outcome) throws {
     switch outcome {
-    case .answered(let answer): try report(answer)
+    case .answered(let response): try report(response)
     case .reset(let code):
       throw CommandFailure(
         .failed, "the server reset the stream without a response: \(HTTP2ErrorCode.description(of: code))")
@@ -136,18 +136,18 @@ extension Send {
     }
   }
 
-  private func report(_ answer: HTTPResponse) throws {
-    let id = answer.headers["apns-id"]
-    let uniqueID = answer.headers["apns-unique-id"]
-    let rejection = try? JSONDecoder().decode(Rejection.self, from: Data(answer.body))
-    let text = ["\(answer.status)", rejection?.reason, id.map { "apns-id \($0)" }].compactMap(\.self)
+  private func report(_ response: HTTPResponse) throws {
+    let id = response.headers["apns-id"]
+    let uniqueID = response.headers["apns-unique-id"]
+    let rejection = try? JSONDecoder().decode(Rejection.self, from: Data(response.body))
+    let text = ["\(response.status)", rejection?.reason, id.map { "apns-id \($0)" }].compactMap(\.self)
     output.print(text: text.joined(separator: " ").onOneLine) { writer in
-      writer.member("status", answer.status)
+      writer.member("status", response.status)
       writer.member("apns_id", id)
       writer.member("apns_unique_id", uniqueID)
       writer.member("reason", rejection?.reason)
       if let timestamp = rejection?.timestamp { writer.member("timestamp", timestamp) }
     }
-    guard answer.status == 200 else { throw ExitCode(ExitStatus.failed.rawValue) }
+    guard response.status == 200 else { throw ExitCode(ExitStatus.failed.rawValue) }
   }
 }

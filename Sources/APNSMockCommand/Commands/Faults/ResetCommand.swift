@@ -1,0 +1,55 @@
+import ArgumentParser
+import NIOHTTP1
+import Notation
+
+/// `apns-mock reset`
+struct ResetCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "reset", abstract: "Reset the server or parts of it to the initial state.",
+    discussion: """
+      Without a flag: the inbox, added rules, the profile with its parameters and seed, counters, the clock and devices. \
+      Trusted keys stay.
+      """)
+
+  @Flag(name: .long, help: "Remove all pushes.")
+  var inbox = false
+
+  @Flag(name: .long, help: "Remove all added rules.")
+  var rules = false
+
+  @Flag(name: .long, help: "Restore the initial fault profile and resume fault injection.")
+  var profile = false
+
+  @Flag(name: .long, help: "Reset the counters of rules and magic device tokens.")
+  var counters = false
+
+  @Flag(name: .long, help: "Set the clock to the machine's time.")
+  var clock = false
+
+  @Flag(name: .long, help: "Remove all registered devices.")
+  var devices = false
+
+  @Option(
+    name: .long,
+    help: "Keep this part and reset all others: inbox, rules, profile, counters, clock or devices; repeatable.")
+  var keep: [String] = []
+
+  @OptionGroup var flags: AdminFlags
+
+  private struct Response: Decodable {
+    var reset: [String]
+  }
+
+  func run() async throws {
+    let scopes = [
+      ("inbox", inbox), ("rules", rules), ("profile", profile), ("counters", counters), ("clock", clock),
+      ("devices", devices),
+    ]
+    let body = JSONWriter.object { writer in
+      for (scope, isChosen) in scopes where isChosen { writer.member(scope, true) }
+      if !keep.isEmpty { writer.member("keep", keep) }
+    }
+    let response = try await flags.request(.POST, "/reset", body: body)
+    flags.print(response, text: "reset: " + (try response.decoded(Response.self).reset.joined(separator: ", ")))
+  }
+}

@@ -1,0 +1,68 @@
+import ArgumentParser
+import NIOHTTP1
+
+/// `apns-mock findings`
+struct FindingsCommand: AsyncParsableCommand {
+  static let configuration = CommandConfiguration(
+    commandName: "findings", abstract: "List the provider's errors, with the pushes that prove them.",
+    discussion: """
+      Prints a table by finding, with advice, on a terminal; otherwise one line per finding with columns separated by \
+      tabs, or with --json the server's response. A filter selects the pushes whose findings are listed.
+      """)
+
+  @OptionGroup var filter: FilterArguments
+  @OptionGroup var flags: AdminFlags
+
+  func run() async throws {
+    let response = try await flags.request(.GET, "/findings?\(filter.query())")
+    let page = try response.decoded(FindingsPage.self)
+    if flags.output.json {
+      flags.output.print(json: response.body)
+    } else if !page.items.isEmpty {
+      page.table.print()
+      if StandardStream.output.isTerminal { StandardStream.output.write(Array(page.advice.utf8)) }
+    }
+    if page.items.isEmpty { StandardStream.error.line("no findings for these pushes") }
+    if !page.complete {
+      StandardStream.error.line(
+        "\(page.evicted) older pushes were evicted because the inbox is full: findings may be missing")
+    }
+  }
+}
+
+/// The response of `GET /findings`.
+struct FindingsPage: Decodable {
+  var items: [Item]
+  var evicted: Int
+  var complete: Bool
+
+  /// The findings of one kind.
+  struct Item: Decodable {
+    var finding: String
+    var count: Int
+    var advice: String
+    /// The newest findings, in descending order.
+    var records: [Case]
+  }
+
+  struct Case: Decodable {
+    var seq: Int
+    var evidence: [Int]
+    var explanation: String
+  }
+
+  /// A table with one row per kind, which shows its newest case.
+  var table: Table<Item> {
+    Table(
+      rows: items,
+      columns: [
+        .init("FINDING", \.finding), .init("COUNT") { String($0.count) },
+        .init("NEWEST") { $0.records.first.map { String($0.seq) } },
+        .init("EVIDENCE") { $0.records.first?.evidence.map(String.init).joined(separator: ",") },
+        .init("EXPLANATION") { $0.records.first?.explanation },
+      ])
+  }
+
+  /// The advice for each kind, for people.
+  var advice: String { items.map { "\n\($0.finding): \($0.advice.onOneLine)\n" }.joined() }
+}
