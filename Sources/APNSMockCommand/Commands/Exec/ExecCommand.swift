@@ -36,8 +36,9 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
       Addresses and the port file are set by flags only. All other settings are those of serve.
       """)
 
-  static let shownDefaults = ShownDefaults(
-    apns: "a free port", admin: "a free port", certs: "in a temporary folder", logLevel: "warning")
+  static let defaultDescriptions: [Setting: String] = [
+    .apns: "a free port", .admin: "a free port", .certs: "in a temporary folder", .logLevel: "warning",
+  ]
 
   @OptionGroup var flags: ServeFlags<ExecCommand>
 
@@ -73,7 +74,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
 
   func run() async throws {
     var (settings, logger) = try flags.settings(
-      Environment.variables, defaults: Self.defaults, flagsAlone: [.apns, .admin, .portFile])
+      Environment.variables, defaults: Self.defaults, onlyByFlag: [.apns, .admin, .portFile])
     settings.exportOnExit = export ?? settings.exportOnExit
     let code = try await ExecRun(
       settings: settings, logger: logger, program: program, checks: try checks(),

@@ -91,15 +91,15 @@ struct ExecRun: Sendable {
       Setting.apns.variable: state.apnsAddresses.map(\.reachable.description).joined(separator: ","),
       Setting.admin.variable: state.adminAddress?.reachable.description,
       Setting.portFile.variable: settings.portFile.map(Files.absolute),
-      Variables.ca: state.certificates.caPath,
-      Variables.key: state.certificates.providerKeyPath,
-      Variables.keyID: CertificateFolder.keyID,
-      Variables.teamID: CertificateFolder.teamID,
+      EnvironmentVariables.ca: state.certificates.caPath,
+      EnvironmentVariables.key: state.certificates.providerKeyPath,
+      EnvironmentVariables.keyID: CertificateFolder.keyID,
+      EnvironmentVariables.teamID: CertificateFolder.teamID,
     ]
     if hasOwnCertificates { changes[Setting.certs.variable] = settings.configuration.certificates }
     if let token = state.configuration.adminToken {
       changes[Setting.adminToken.variable] = token
-      changes[Variables.adminTokenFile] = .some(nil)
+      changes[EnvironmentVariables.adminTokenFile] = .some(nil)
     }
     return changes
   }

@@ -27,7 +27,7 @@ struct LiveServer: Sendable {
     _ settings: ServeSettings, logger: Logger, whenListening: (ServerState) -> Void = { _ in }
   ) async throws -> LiveServer {
     var configuration = settings.configuration
-    if settings.drawsAdminToken { configuration.adminToken = drawnToken() }
+    if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
     let server = try await starting { try await MockServer.start(configuration, logger: logger) }
     let admin: AdminServer?
     do {
@@ -83,7 +83,7 @@ struct LiveServer: Sendable {
   }
 
   /// Returns an admin token of 128 random bits.
-  private static func drawnToken() -> String {
+  private static func randomAdminToken() -> String {
     (0..<4).map { _ in
       let digits = String(UInt32.random(in: 0...UInt32.max), radix: 16)
       return String(repeating: "0", count: 8 - digits.count) + digits

@@ -95,7 +95,7 @@ struct StartReport {
 
   /// The generated admin token, if there is no port file that contains it.
   private var generatedToken: String? {
-    settings.drawsAdminToken && settings.portFile == nil ? state.configuration.adminToken : nil
+    settings.generatesAdminToken && settings.portFile == nil ? state.configuration.adminToken : nil
   }
 
   /// The option that client commands need to locate this server; empty if it has the default address.

@@ -63,8 +63,8 @@ struct RunningServer: Sendable {
   static func adminToken(_ environment: [String: String]) throws -> String? {
     if let token = environment.given(Setting.adminToken.variable) {
       // `auto`: only the port file contains the token that the server generated.
-      return token == ServeSettings.drawnToken ? nil : token
+      return token == ServeSettings.generatedToken ? nil : token
     }
-    return try environment.given(Variables.adminTokenFile).map { try Files.text(of: $0).trimmed }
+    return try environment.given(EnvironmentVariables.adminTokenFile).map { try Files.text(of: $0).trimmed }
   }
 }

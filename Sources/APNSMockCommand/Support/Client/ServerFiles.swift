@@ -55,10 +55,10 @@ struct ServerFiles: Sendable {
     if certs == nil, let portFile {
       (ca, key, keyID, teamID) = (portFile.ca, portFile.key, portFile.keyID, portFile.teamID)
     } else if certs == nil {
-      ca = environment.given(Variables.ca) ?? folder + "/ca.pem"
-      key = environment.given(Variables.key) ?? folderKey
-      keyID = environment.given(Variables.keyID) ?? CertificateFolder.keyID
-      teamID = environment.given(Variables.teamID) ?? CertificateFolder.teamID
+      ca = environment.given(EnvironmentVariables.ca) ?? folder + "/ca.pem"
+      key = environment.given(EnvironmentVariables.key) ?? folderKey
+      keyID = environment.given(EnvironmentVariables.keyID) ?? CertificateFolder.keyID
+      teamID = environment.given(EnvironmentVariables.teamID) ?? CertificateFolder.teamID
     } else {
       (ca, key, keyID, teamID) = (folder + "/ca.pem", folderKey, CertificateFolder.keyID, CertificateFolder.teamID)
     }

@@ -61,16 +61,16 @@ struct ConfigurationFile: Sendable {
   }
 
   /// Removes the entries of some settings, but keeps their errors.
-  mutating func leaveOut(_ settings: Set<Setting>) {
+  mutating func remove(_ settings: Set<Setting>) {
     entries.removeAll { entry in
       if case .setting(let setting) = entry.target { settings.contains(setting) } else { false }
     }
   }
 
-  private func place(_ mark: Mark?) -> String { mark.map { "\(path):\($0.line)" } ?? path }
+  private func location(_ mark: Mark?) -> String { mark.map { "\(path):\($0.line)" } ?? path }
 
-  private mutating func fail(_ words: String, at mark: Mark?) {
-    errors.append(SettingError("\(place(mark)): \(words)"))
+  private mutating func fail(_ message: String, at mark: Mark?) {
+    errors.append(SettingError("\(location(mark)): \(message)"))
   }
 
   private mutating func readTop(_ map: Node.Mapping) {
@@ -119,7 +119,7 @@ struct ConfigurationFile: Sendable {
     guard !entries.contains(where: { $0.target == target }) else {
       return fail("\(target.key) is already set above", at: mark)
     }
-    entries.append(Entry(target: target, values: values, source: "\(place(mark)): \(target.key)"))
+    entries.append(Entry(target: target, values: values, source: "\(location(mark)): \(target.key)"))
   }
 
   private mutating func failUnknown(_ key: String, among names: [String], at mark: Mark?) {

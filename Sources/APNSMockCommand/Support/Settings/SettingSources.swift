@@ -50,32 +50,35 @@ struct SettingSources {
       result.apply(.setting(setting), setting.isList ? Setting.list(value) : [value], from: setting.variable)
     }
     applyInlineProfile(to: &result)
-    if let path = environment.given(Variables.adminTokenFile) {
+    if let path = environment.given(EnvironmentVariables.adminTokenFile) {
       if environment.given(Setting.adminToken.variable) != nil {
         result.errors.append(
           SettingError(
-            "\(Setting.adminToken.variable) and \(Variables.adminTokenFile) are both set: set only one of them"))
+            "\(Setting.adminToken.variable) and \(EnvironmentVariables.adminTokenFile) are both set: set only one of them"
+          ))
       }
       do {
         let token = try readFile(path).trimmed
-        result.apply(.setting(.adminToken), [token], from: "\(Variables.adminTokenFile) (\(path))")
+        result.apply(.setting(.adminToken), [token], from: "\(EnvironmentVariables.adminTokenFile) (\(path))")
       } catch {
-        result.errors.append(SettingError("\(Variables.adminTokenFile): \(error)"))
+        result.errors.append(SettingError("\(EnvironmentVariables.adminTokenFile): \(error)"))
       }
     }
-    for name in environment.keys.sorted() where name.hasPrefix(Variables.prefix) && !Variables.known.contains(name) {
-      let guess = Variables.nearest(to: name).map { ": did you mean \($0)?" } ?? ""
+    for name in environment.keys.sorted()
+    where name.hasPrefix(EnvironmentVariables.prefix) && !EnvironmentVariables.known.contains(name) {
+      let guess = EnvironmentVariables.nearest(to: name).map { ": did you mean \($0)?" } ?? ""
       result.warnings.append("unknown variable \(name) has no effect\(guess)")
     }
   }
 
   private func applyInlineProfile(to result: inout Result) {
-    guard let text = environment.given(Variables.profileInline) else { return }
+    guard let text = environment.given(EnvironmentVariables.profileInline) else { return }
     if environment.given(Setting.profile.variable) != nil {
       result.errors.append(
-        SettingError("\(Setting.profile.variable) and \(Variables.profileInline) are both set: set only one of them"))
+        SettingError(
+          "\(Setting.profile.variable) and \(EnvironmentVariables.profileInline) are both set: set only one of them"))
     }
-    result.settings.profile = ProfileChoice(text: text, from: Variables.profileInline)
+    result.settings.profile = ProfileChoice(text: text, from: EnvironmentVariables.profileInline)
   }
 }
 
@@ -103,7 +106,7 @@ extension [String: String] {
 }
 
 /// The environment variables of the program.
-enum Variables {
+enum EnvironmentVariables {
   /// The common prefix of all names.
   static let prefix = "APNS_MOCK_"
   /// The path of the config file, like `--config`.
@@ -149,33 +152,5 @@ struct SettingError: Error, Equatable, CustomStringConvertible {
   /// - Parameter source: The flag, the variable, or the config file line.
   init(_ bad: InvalidSettingValue, from source: String) {
     description = "\(source): \"\(bad.value)\" is invalid: expected \(bad.allowed)"
-  }
-}
-
-/// Parsers of values that only the command line has.
-extension Value {
-  static func endpoint(_ text: String) throws(InvalidSettingValue) -> Endpoint {
-    guard let endpoint = Endpoint(text) else {
-      throw InvalidSettingValue(value: text, allowed: "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
-    }
-    return endpoint
-  }
-
-  static func seed(_ text: String) throws(InvalidSettingValue) -> UInt64 {
-    guard let seed = UInt64(text) else {
-      throw InvalidSettingValue(value: text, allowed: "a whole number from 0 to \(UInt64.max)")
-    }
-    return seed
-  }
-
-  /// Parses a switch, including 0 and 1, which are common in environment variables.
-  static func onOrOff(_ text: String) throws(InvalidSettingValue) -> Bool {
-    switch text {
-    case "0": return false
-    case "1": return true
-    default:
-      guard let isOn = try? flag(text) else { throw InvalidSettingValue(value: text, allowed: "0 or 1, off or on") }
-      return isOn
-    }
   }
 }

@@ -1,0 +1,205 @@
+import APNSRules
+import Logging
+import MockAPNS
+import Notation
+
+/// The settings of `serve`. The raw value determines the flag, the variable and the key in the config file.
+///
+/// A new setting needs a case here, its documentation and parser below, and a flag in `ServeFlags`.
+enum Setting: String, CaseIterable, Sendable {
+  case apns, admin, certs, profiles, profile, seed, environment, rules
+  case maxRecords = "max_records"
+  case maxBytes = "max_bytes"
+  case threads
+  case portFile = "port_file"
+  case adminToken = "admin_token"
+  case san
+  case allowHost = "allow_host"
+  case clientCA = "client_ca"
+  case shutdownTimeout = "shutdown_timeout"
+  case logFormat = "log_format"
+  case logLevel = "log_level"
+  case magicTokens = "magic_tokens"
+  case exportOnExit = "export_on_exit"
+
+  /// The key in the config file.
+  var key: String { rawValue }
+
+  /// The flag, such as `--max-records`. A setting that is on by default has only a flag to turn it off.
+  var flag: String { (self == .magicTokens ? "--no-" : "--") + rawValue.replacing("_", with: "-") }
+
+  /// The environment variable, such as `APNS_MOCK_MAX_RECORDS`.
+  var variable: String { EnvironmentVariables.prefix + rawValue.uppercased() }
+
+  /// Whether the setting accepts several values: a repeated flag, a list in the file, commas in the variable.
+  var isList: Bool {
+    switch self {
+    case .apns, .san, .allowHost, .clientCA: true
+    default: false
+    }
+  }
+
+  /// Returns the values in the variable of a setting that is a list.
+  static func list(_ text: String) -> [String] {
+    text.split(separator: ",", omittingEmptySubsequences: false).map { String($0).trimmed }
+  }
+}
+
+// MARK: - Documentation
+
+/// The documentation of a setting, for the help and the sample configuration.
+struct SettingDocumentation {
+  /// The effect if the setting is not specified.
+  enum Default {
+    /// The effect of this value.
+    case value(String)
+    /// An effect that no value has, described for people. The example is a valid value.
+    case other(String, example: String)
+
+    static func duration(_ duration: Duration) -> Default { .value(DurationFormat.text(duration)) }
+  }
+
+  let text: String
+  let `default`: Default
+
+  init(_ text: String, _ standard: Default) {
+    self.text = text
+    self.default = standard
+  }
+}
+
+extension Setting {
+  /// The documentation. The default values are literals, because the help's texts are created at each start.
+  var documentation: SettingDocumentation {
+    switch self {
+    case .apns:
+      .init("The listener for providers, HOST:PORT; port 0 selects a free one.", .value("127.0.0.1:2197"))
+    case .admin: .init("The listener for the admin API and web UI, HOST:PORT.", .value("127.0.0.1:8197"))
+    case .certs: .init("The folder of certificates and keys, filled at the first start.", .value("Certs"))
+    case .profiles:
+      .init(
+        "A folder with fault profiles, *.yaml, in addition to the built-in ones.",
+        .other("none", example: "FaultProfiles"))
+    case .profile:
+      .init(
+        "The initial fault profile: a name with parameters such as 'flaky-503?rate=0.5', or a file.", .value("healthy"))
+    case .seed: .init("The seed, for repeatable ids and faults.", .other("random, printed", example: "7"))
+    case .environment: .init("The environment of APNs: sandbox or production.", .value("sandbox"))
+    case .rules: .init("The behavior where APNs is not documented: apple, strict or lenient.", .value("apple"))
+    case .maxRecords: .init("The maximum number of pushes in the inbox.", .value("100000"))
+    case .maxBytes: .init("The memory limit of the inbox, such as 64MiB.", .value("256MiB"))
+    case .threads: .init("The number of worker threads.", .other("one per core", example: "2"))
+    case .portFile:
+      .init("Write addresses and paths for clients to this file when ready.", .other("none", example: "ports.json"))
+    case .adminToken:
+      .init(
+        "The bearer token the admin listener requires; auto generates one.", .other("none", example: "auto"))
+    case .san: .init("Additional names in the server certificate.", .value("[]"))
+    case .allowHost:
+      .init("Host names the admin listener accepts in addition to loopback, addresses and apns-mock.", .value("[]"))
+    case .clientCA: .init("PEM files with additional CAs for client certificates.", .value("[]"))
+    case .shutdownTimeout: .init("How long a shutdown waits for open streams.", .value("5s"))
+    case .logFormat: .init("The format of log lines: text or json.", .value("text"))
+    case .logLevel:
+      .init("The minimum log level: trace, debug, info, notice, warning or error.", .value("info"))
+    case .magicTokens: .init("Whether magic device tokens are enabled.", .value("on"))
+    case .exportOnExit:
+      .init(
+        "Export the inbox to this file at the end: one record per line, or an array if it ends in .json.",
+        .other("none", example: "run.ndjson"))
+    }
+  }
+}
+
+// MARK: - Parsing
+
+extension ServeSettings {
+  /// The value that requests a generated admin token.
+  static let generatedToken = "auto"
+
+  /// Sets one setting.
+  ///
+  /// - Parameter values: Exactly one value, except for settings that are lists.
+  mutating func set(_ setting: Setting, to values: [String]) throws(InvalidSettingValue) {
+    let value = values.first ?? ""
+    if values.count != 1, !setting.isList {
+      throw InvalidSettingValue(value: values.joined(separator: ", "), allowed: "one value")
+    }
+    switch setting {
+    case .apns: configuration.apns = try Self.endpoints(values)
+    case .admin: configuration.admin = try Value.endpoint(value)
+    case .certs: configuration.certificates = try Value.notEmpty(value, allowed: "a folder")
+    case .profiles: configuration.profilesFolder = try Value.notEmpty(value, allowed: "a folder with fault profiles")
+    case .profile:
+      profile = try ProfileChoice(try Value.notEmpty(value, allowed: ProfileChoice.allowed), from: setting.flag)
+    case .seed: configuration.seed = try Value.seed(value)
+    case .environment: configuration.environment = try Value.word(value, of: PushEnvironment.self)
+    case .rules: configuration.rules = try Value.word(value, of: RuleMode.self)
+    case .maxRecords: configuration.maxRecords = try Value.whole(value, in: 1...Int.max)
+    case .maxBytes: configuration.maxBytes = try Value.size(value)
+    case .threads: configuration.threads = try Value.whole(value, in: 1...1024)
+    case .portFile: portFile = try Value.notEmpty(value, allowed: "the path of a file")
+    case .adminToken:
+      generatesAdminToken = value == Self.generatedToken
+      configuration.adminToken = generatesAdminToken ? nil : try Self.token(value)
+    case .san: configuration.certificateNames = try Self.texts(values, allowed: "a host name or an IP address")
+    case .allowHost: configuration.allowedHosts = try Self.texts(values, allowed: "a host name")
+    case .clientCA: configuration.clientAuthorities = try Self.texts(values, allowed: "a PEM file with CA certificates")
+    case .shutdownTimeout: configuration.shutdownTimeout = try Value.duration(value)
+    case .logFormat: logFormat = try Value.word(value, of: LogFormat.self)
+    case .logLevel: logLevel = try Value.word(value, of: Logger.Level.self)
+    case .exportOnExit: exportOnExit = try Value.notEmpty(value, allowed: "the path of a file")
+    case .magicTokens: configuration.magicTokens = try Value.onOrOff(value)
+    }
+  }
+
+  private static func endpoints(_ values: [String]) throws(InvalidSettingValue) -> [Endpoint] {
+    guard !values.isEmpty else { throw InvalidSettingValue(value: "", allowed: "at least one HOST:PORT") }
+    var endpoints: [Endpoint] = []
+    for value in values { endpoints.append(try Value.endpoint(value)) }
+    return endpoints
+  }
+
+  private static func texts(_ values: [String], allowed: String) throws(InvalidSettingValue) -> [String] {
+    for value in values { _ = try Value.notEmpty(value, allowed: allowed) }
+    return values
+  }
+
+  /// Validates an admin token: it is sent in an HTTP header, so it must consist of visible ASCII characters (RFC 6750
+  /// section 2.1). The error message does not contain it.
+  private static func token(_ text: String) throws(InvalidSettingValue) -> String {
+    guard !text.isEmpty, text.utf8.allSatisfy({ (0x21...0x7e).contains($0) }) else {
+      throw InvalidSettingValue(
+        value: text.isEmpty ? "" : "…", allowed: "auto, or visible ASCII characters without spaces")
+    }
+    return text
+  }
+}
+
+/// Parsers of values that only the command line has.
+extension Value {
+  static func endpoint(_ text: String) throws(InvalidSettingValue) -> Endpoint {
+    guard let endpoint = Endpoint(text) else {
+      throw InvalidSettingValue(value: text, allowed: "HOST:PORT such as 127.0.0.1:2197, [::1]:2197 or localhost:0")
+    }
+    return endpoint
+  }
+
+  static func seed(_ text: String) throws(InvalidSettingValue) -> UInt64 {
+    guard let seed = UInt64(text) else {
+      throw InvalidSettingValue(value: text, allowed: "a whole number from 0 to \(UInt64.max)")
+    }
+    return seed
+  }
+
+  /// Parses a switch, including 0 and 1, which are common in environment variables.
+  static func onOrOff(_ text: String) throws(InvalidSettingValue) -> Bool {
+    switch text {
+    case "0": return false
+    case "1": return true
+    default:
+      guard let isOn = try? flag(text) else { throw InvalidSettingValue(value: text, allowed: "0 or 1, off or on") }
+      return isOn
+    }
+  }
+}
