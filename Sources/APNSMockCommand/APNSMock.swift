@@ -38,34 +38,34 @@ enum CommandNames {
   ///
   /// - Throws: `CommandFailure` with status `usage` that lists the available commands and suggests the nearest one.
   static func check(_ arguments: some Collection<String>) throws {
-    var words = arguments[...]
-    let isHelp = words.first == "help"
-    if isHelp { words = words.dropFirst() }
+    var rest = arguments[...]
+    let isHelp = rest.first == "help"
+    if isHelp { rest = rest.dropFirst() }
     var command: any ParsableCommand.Type = APNSMock.self
     var path: [String] = []
-    while let word = words.popFirst(), !word.hasPrefix("-") {
+    while let name = rest.popFirst(), !name.hasPrefix("-") {
       let commands = command.configuration.subcommands
-      // The words after a command without subcommands are its arguments.
+      // What follows a command without subcommands are its arguments.
       if commands.isEmpty && !isHelp { return }
-      guard let next = commands.first(where: { $0.configuration.names.contains(word) }) else {
+      guard let next = commands.first(where: { $0.configuration.names.contains(name) }) else {
         // Only the root command has a `help` subcommand.
-        if path.isEmpty, word == "help" { return }
+        if path.isEmpty, name == "help" { return }
         let shown = commands.map { $0.configuration }.filter(\.shouldDisplay)
-        throw unknown(word, after: path, among: shown.flatMap(\.names))
+        throw unknown(name, after: path, among: shown.flatMap(\.names))
       }
       command = next
-      path.append(word)
+      path.append(name)
     }
   }
 
-  private static func unknown(_ word: String, after path: [String], among names: [String]) -> CommandFailure {
-    let place = path.isEmpty ? "" : "\(path.joined(separator: " ")) "
-    let guess = Spelling.nearest(to: word, among: names).map { "; did you mean \($0)?" } ?? ""
+  private static func unknown(_ name: String, after path: [String], among names: [String]) -> CommandFailure {
+    let prefix = path.isEmpty ? "" : "\(path.joined(separator: " ")) "
+    let guess = Spelling.nearest(to: name, among: names).map { "; did you mean \($0)?" } ?? ""
     let list =
-      names.isEmpty ? "`\(place.trimmed)` has no subcommands" : "Commands: \(names.joined(separator: ", "))"
+      names.isEmpty ? "`\(prefix.trimmed)` has no subcommands" : "Commands: \(names.joined(separator: ", "))"
     let help = (["apns-mock"] + path + ["--help"]).joined(separator: " ")
     return CommandFailure(
-      .usage, lines: ["error: unknown command \"\(place)\(word)\"\(guess)", list, "See `\(help)`"])
+      .usage, lines: ["error: unknown command \"\(prefix)\(name)\"\(guess)", list, "See `\(help)`"])
   }
 }
 

@@ -13,7 +13,7 @@ import ArgumentParser
 enum Program {
   static func main() async {
     StandardStream.fillGaps()
-    let ending: Ending
+    let result: ExitResult
     do {
       try CommandNames.check(CommandLine.arguments.dropFirst())
       var command = try await APNSMock.asyncParseAsRoot()
@@ -22,22 +22,22 @@ enum Program {
       } else {
         try command.run()
       }
-      ending = Ending(status: .done)
+      result = ExitResult(status: .done)
     } catch {
-      ending = Ending(of: error)
+      result = ExitResult(of: error)
     }
     LogPipe.standardError.flush()
-    for line in ending.lines { ending.stream.line(line) }
+    for line in result.lines { result.stream.line(line) }
     if let loss = StandardStream.loss {
       StandardStream.error.line("error: cannot write to standard output: \(loss); free space, or redirect the output")
-      exit(ending.status == .done ? ExitStatus.failed.rawValue : ending.code)
+      exit(result.status == .done ? ExitStatus.failed.rawValue : result.code)
     }
-    exit(ending.code)
+    exit(result.code)
   }
 }
 
-/// The program's last output and its exit code.
-struct Ending: Equatable {
+/// The last output of the program and its exit code.
+struct ExitResult: Equatable {
   let code: Int32
   var lines: [String] = []
   var stream = StandardStream.error
@@ -46,12 +46,12 @@ struct Ending: Equatable {
   var status: ExitStatus { ExitStatus(rawValue: code) ?? .failed }
 }
 
-extension Ending {
+extension ExitResult {
   init(status: ExitStatus, lines: [String] = [], stream: StandardStream = .error) {
     self.init(code: status.rawValue, lines: lines, stream: stream)
   }
 
-  /// Creates the ending for an error.
+  /// Creates the result for an error.
   init(of error: any Error) {
     switch error {
     case let failure as CommandFailure:

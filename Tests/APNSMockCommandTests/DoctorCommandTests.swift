@@ -48,9 +48,9 @@ import Notation
 
   @Test func findingsAreEscapedAndIndented() {
     let failed = DoctorFinding(.name, .failed("bad\nname", repair: "do\u{1B}[2Jthis"))
-    #expect(failed.text(coloured: false) == "✗ name      bad\\nname\n            → do\\u{1B}[2Jthis")
-    #expect(DoctorFinding(.resolve, .passed("ok")).text(coloured: true) == "\u{1B}[32m✓\u{1B}[0m DNS       ok")
-    #expect(DoctorFinding(.push, .skipped("why")).text(coloured: true) == "– push      why")
+    #expect(failed.text(colored: false) == "✗ name      bad\\nname\n            → do\\u{1B}[2Jthis")
+    #expect(DoctorFinding(.resolve, .passed("ok")).text(colored: true) == "\u{1B}[32m✓\u{1B}[0m DNS       ok")
+    #expect(DoctorFinding(.push, .skipped("why")).text(colored: true) == "– push      why")
     var writer = JSONWriter()
     writer.object(failed.write)
     #expect(

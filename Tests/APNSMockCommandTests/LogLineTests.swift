@@ -18,16 +18,16 @@ import Testing
 
   @Test func textHasTimeLevelMessageAndWhatBelongsToIt() {
     let line = Self.line("a push was rejected", ["reason": "BadTopic", "connection": "c17"])
-    #expect(line.text(coloured: false) == "22:13:20.123 info     a push was rejected connection=c17 reason=BadTopic")
+    #expect(line.text(colored: false) == "22:13:20.123 info     a push was rejected connection=c17 reason=BadTopic")
   }
 
   @Test func columnsStandUnderEachOther() {
-    let texts = Logger.Level.allCases.map { Self.line("x", level: $0).text(coloured: false) }
+    let texts = Logger.Level.allCases.map { Self.line("x", level: $0).text(colored: false) }
     #expect(Set(texts.map(\.count)).count == 1)
   }
 
   @Test func aColourIsPutAroundTheLevelAlone() {
-    #expect(Self.line("x", level: .error).text(coloured: true) == "22:13:20.123 \u{1B}[31merror\u{1B}[0m    x")
+    #expect(Self.line("x", level: .error).text(colored: true) == "22:13:20.123 \u{1B}[31merror\u{1B}[0m    x")
   }
 
   @Test(arguments: [
@@ -35,7 +35,7 @@ import Testing
     ("Grüße", "Grüße"),
   ])
   func whatAPeerSaysStaysOnOneLine(_ said: String, _ written: String) {
-    let text = Self.line("\(said)", ["topic": "\(said)"]).text(coloured: false)
+    let text = Self.line("\(said)", ["topic": "\(said)"]).text(colored: false)
     #expect(text.hasSuffix("\(written) topic=\(written)"))
   }
 
@@ -57,7 +57,7 @@ import Testing
   func theHandlerWritesWholeLinesFromItsLevelOn(_ format: LogFormat) {
     let lines = Lines()
     var logger = Logger(label: "test") { _ in
-      LineLogHandler(format: format, level: .notice, coloured: false) { lines.add($0) }
+      LineLogHandler(format: format, level: .notice, colored: false) { lines.add($0) }
     }
     logger[metadataKey: "connection"] = "c1"
     logger.info("too little")

@@ -83,7 +83,7 @@ import Testing
 
   @Test func aTableHasColumnsForPeople() {
     #expect(
-      Push.table([Self.push]).aligned(coloured: false) == """
+      Push.table([Self.push]).aligned(colored: false) == """
         SEQ  RECEIVED      STATUS  REASON    TYPE  TOPIC  DEVICE       APNS-ID
         7    12:00:00.000  400     BadTopic  -     a\\tb   ababab…abab  9D3220FE
 
@@ -116,21 +116,21 @@ import Testing
       // Help is returned as a command.
       try command.run()
     }
-    let ending = Ending(of: error)
-    #expect(ending.status == status)
-    #expect(ending.stream == stream)
-    #expect(ending.lines.joined().contains(words), "\(ending.lines)")
-    if status == .usage { #expect(ending.lines.joined().contains("--help"), "it says where to read more") }
+    let result = ExitResult(of: error)
+    #expect(result.status == status)
+    #expect(result.stream == stream)
+    #expect(result.lines.joined().contains(words), "\(result.lines)")
+    if status == .usage { #expect(result.lines.joined().contains("--help"), "it says where to read more") }
   }
 
   @Test func aFailureIsALineForEachThingThatIsWrong() {
-    let ending = Ending(of: CommandFailure(.portInUse, "one\ntwo"))
-    #expect(ending == Ending(status: .portInUse, lines: ["error: one", "error: two"]))
+    let result = ExitResult(of: CommandFailure(.portInUse, "one\ntwo"))
+    #expect(result == ExitResult(status: .portInUse, lines: ["error: one", "error: two"]))
   }
 
   @Test func aFailureThatQuotesAFileSendsNothingToTheTerminal() {
     let failure = CommandFailure(.usage, "a \u{1B}[31mred\u{7}\u{85} key")
-    #expect(Ending(of: failure).lines == [#"error: a \u{1B}[31mred\u{07}\u{0085} key"#])
+    #expect(ExitResult(of: failure).lines == [#"error: a \u{1B}[31mred\u{07}\u{0085} key"#])
     // In the description, which may be used within a line, the characters are escaped too.
     #expect(failure.description == #"a \u{1B}[31mred\u{07}\u{0085} key"#)
     #expect(CommandFailure(.usage, lines: ["a:1:1: \u{7}\nb"]).lines == [#"a:1:1: \u{07}\nb"#])
@@ -138,7 +138,7 @@ import Testing
 
   @Test func unexpectedErrorsExitWithOne() {
     struct UnexpectedError: Error {}
-    #expect(Ending(of: UnexpectedError()).status == .failed)
-    #expect(Ending(of: ExitCode(3)) == Ending(status: .timedOut))
+    #expect(ExitResult(of: UnexpectedError()).status == .failed)
+    #expect(ExitResult(of: ExitCode(3)) == ExitResult(status: .timedOut))
   }
 }

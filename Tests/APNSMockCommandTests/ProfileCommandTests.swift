@@ -107,7 +107,7 @@ import Testing
   @Test(arguments: [["profile", "use", "healthy", "--ttl", "5"], ["rule", "add", "{}", "--ttl", "-1s"]])
   func aTimeToLiveHasAUnit(_ arguments: [String]) throws {
     let error = try #require(throws: (any Error).self) { try APNSMock.parseAsRoot(arguments) }
-    #expect(Ending(of: error).lines.joined().contains("--ttl"))
+    #expect(ExitResult(of: error).lines.joined().contains("--ttl"))
   }
 
   // MARK: - Without a server

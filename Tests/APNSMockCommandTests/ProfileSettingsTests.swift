@@ -107,7 +107,7 @@ import Testing
       let error = try #require(throws: CommandFailure.self) { try settings.readProfiles() }
       #expect(error.lines.count == 1, "\(error.lines)")
       #expect(error.lines.first?.hasPrefix("\(file):4:15: rules[0].trigger.probabilty: unknown") == true)
-      #expect(Ending(of: error).lines == error.lines, "editors find the place at the beginning of the line")
+      #expect(ExitResult(of: error).lines == error.lines, "editors find the place at the beginning of the line")
     }
   }
 

@@ -83,5 +83,5 @@ struct DiagnosisReport: CustomStringConvertible {
   func repair(_ check: DoctorCheck) -> String { self[check]?.repair ?? "" }
   func seen(_ check: DoctorCheck) -> String { self[check]?.seen ?? "" }
 
-  var description: String { findings.map { $0.text(coloured: false) }.joined(separator: "\n") }
+  var description: String { findings.map { $0.text(colored: false) }.joined(separator: "\n") }
 }

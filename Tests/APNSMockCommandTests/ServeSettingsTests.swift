@@ -24,9 +24,9 @@ import Notation
     (.profiles, ["some/where"], { $0.configuration.profilesFolder == "some/where" }),
     (
       .profile, ["flaky-503?rate=0.5"],
-      { $0.profile?.place == .reference(ProfileReference(.name("flaky-503"), parameters: ["rate": "0.5"])) }
+      { $0.profile?.content == .reference(ProfileReference(.name("flaky-503"), parameters: ["rate": "0.5"])) }
     ),
-    (.profile, ["./my.yml"], { $0.profile?.place == .reference(ProfileReference(.file("./my.yml"))) }),
+    (.profile, ["./my.yml"], { $0.profile?.content == .reference(ProfileReference(.file("./my.yml"))) }),
     (.magicTokens, ["0"], { !$0.configuration.magicTokens }),
     (.magicTokens, ["off"], { !$0.configuration.magicTokens }),
     (.seed, ["18446744073709551615"], { $0.configuration.seed == .max }),

@@ -55,7 +55,7 @@ import Testing
         #expect(!probeResult.isTrusted)
         #expect(probeResult.outcomes == [nil])
         #expect(probeResult.settings?.areAsAPNs == true)
-        #expect(probeResult.ending == .complete)
+        #expect(probeResult.end == .complete)
       }
       #expect(try await stranger.probe(sending: nil).certificateFault?.kind == .unknownAuthority)
       #expect(try await stranger.probe(sending: nil).certificateMatchesName)

@@ -88,12 +88,12 @@ extension ProfileFailure {
     do throws(ProfileFailure) {
       return try work()
     } catch {
-      throw CommandFailure(.usage, lines: error.problems.map { $0.words() })
+      throw CommandFailure(.usage, lines: error.problems.map { $0.text() })
     }
   }
 }
 
-/// Selects the pushes a command applies to, by the words of a query or the admin API's fields and values.
+/// Selects the pushes a command applies to, by the terms of a query or the admin API's fields and values.
 struct FilterArguments: ParsableArguments {
   @Argument(
     help: ArgumentHelp(
@@ -105,22 +105,22 @@ struct FilterArguments: ParsableArguments {
         quotation marks.
         """,
       valueName: "field:value"))
-  var words: [String] = []
+  var terms: [String] = []
 
   /// Whether no condition is specified.
-  var isEmpty: Bool { words.allSatisfy { $0.allSatisfy(\.isWhitespace) } }
+  var isEmpty: Bool { terms.allSatisfy { $0.allSatisfy(\.isWhitespace) } }
 
-  /// Returns the URL query for these words and `further` parameters. The server parses the words.
+  /// Returns the URL query for these terms and `further` parameters. The server parses the terms.
   func query(and further: [(String, String)] = []) -> String {
     var pairs: [(String, String)] = []
     var query: [String] = []
-    for word in words {
-      if let sign = word.firstIndex(where: { "=:<>\"".contains($0) }), word[sign] == "=", sign > word.startIndex,
-        !word.contains(where: \.isWhitespace)
+    for term in terms {
+      if let sign = term.firstIndex(where: { "=:<>\"".contains($0) }), term[sign] == "=", sign > term.startIndex,
+        !term.contains(where: \.isWhitespace)
       {
-        pairs.append((String(word[..<sign]), String(word[word.index(after: sign)...])))
+        pairs.append((String(term[..<sign]), String(term[term.index(after: sign)...])))
       } else {
-        query.append(word)
+        query.append(term)
       }
     }
     if !query.isEmpty { pairs.append(("q", query.joined(separator: " "))) }

@@ -4,7 +4,7 @@ package import TLSEngine
 /// The observations of a server on one connection, as far as the connection got.
 package struct ProbeResult: Sendable {
   /// How the connection ended.
-  package enum Ending: Sendable, Equatable {
+  package enum End: Sendable, Equatable {
     /// All expected responses were received.
     case complete
     /// TLS or HTTP/2 failed, with this message.
@@ -34,7 +34,7 @@ package struct ProbeResult: Sendable {
   /// The outcome of each push; nil while unknown.
   package internal(set) var outcomes: [PushClient.Outcome?]
   /// The way the connection ended.
-  package internal(set) var ending = Ending.complete
+  package internal(set) var end = End.complete
 
   /// Whether the server is trusted, so that a provider token may be sent to it.
   package var isTrusted: Bool { tls != nil && certificateFault == nil && certificateMatchesName }

@@ -16,7 +16,7 @@ final class PushClientHandler: ChannelInboundHandler {
   private let requests: [(HeaderList, [UInt8])]
   private let promise: EventLoopPromise<ProbeResult>
   private var session: HTTP2ClientSession?
-  private var places: [Int32: Int] = [:]
+  private var indices: [Int32: Int] = [:]
   private var probeResult: ProbeResult
 
   /// - Parameter promise: Receives the result when every request has its outcome or the connection has ended.
@@ -83,8 +83,8 @@ final class PushClientHandler: ChannelInboundHandler {
     self.session = session
     // Do not send the provider token to an untrusted server.
     guard probeResult.isTrusted else { return }
-    for (place, request) in requests.enumerated() {
-      places[try session.request(headers: request.0, body: request.1)] = place
+    for (index, request) in requests.enumerated() {
+      indices[try session.request(headers: request.0, body: request.1)] = index
     }
   }
 
@@ -94,7 +94,7 @@ final class PushClientHandler: ChannelInboundHandler {
     reading: while true {
       switch try tls.read(into: scratch.input) {
       case .bytes(let count):
-        for event in try session.receive(UnsafeRawBufferPointer(rebasing: scratch.input[..<count])) { note(event) }
+        for event in try session.receive(UnsafeRawBufferPointer(rebasing: scratch.input[..<count])) { handle(event) }
       case .waiting: break reading
       case .closed: return finish(.closed, context)
       }
@@ -107,14 +107,14 @@ final class PushClientHandler: ChannelInboundHandler {
     if isAllKnown, probeResult.settings != nil { finish(.complete, context) }
   }
 
-  private func note(_ event: HTTP2ClientSession.Event) {
+  private func handle(_ event: HTTP2ClientSession.Event) {
     switch event {
     case .response(let stream, let response):
-      if let place = places[stream] { probeResult.outcomes[place] = .answered(response) }
+      if let index = indices[stream] { probeResult.outcomes[index] = .answered(response) }
     case .reset(let stream, let code):
-      guard let place = places[stream] else { return }
+      guard let index = indices[stream] else { return }
       // nghttp2 resets streams that a GOAWAY excluded; the GOAWAY describes the cause better.
-      probeResult.outcomes[place] =
+      probeResult.outcomes[index] =
         code == HTTP2ErrorCode.refusedStream.rawValue && probeResult.goAway != nil
         ? .disconnected(reason: probeResult.disconnectReason) : .reset(errorCode: code)
     case .goAway(_, let code, let debug):
@@ -125,8 +125,8 @@ final class PushClientHandler: ChannelInboundHandler {
     }
   }
 
-  private func finish(_ ending: ProbeResult.Ending, _ context: ChannelHandlerContext) {
-    probeResult.ending = ending
+  private func finish(_ end: ProbeResult.End, _ context: ChannelHandlerContext) {
+    probeResult.end = end
     // Later calls have no effect: the promise is already completed.
     promise.succeed(probeResult)
     context.close(promise: nil)

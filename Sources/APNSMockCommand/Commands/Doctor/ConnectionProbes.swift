@@ -89,7 +89,7 @@ extension Diagnosis {
 extension ProbeResult {
   /// The message of the error that ended the connection.
   var failure: String? {
-    guard case .failed(let text) = ending else { return nil }
+    guard case .failed(let text) = end else { return nil }
     return text
   }
 
@@ -127,7 +127,7 @@ extension Diagnosis {
         repair: "another service uses this port: connect to the address that apns-mock prints at its start (--apns)")
     }
     return .failed(
-      connection.ending == .timedOut
+      connection.end == .timedOut
         ? "accepts connections without a response" : "accepts and closes connections",
       repair:
         "no TLS 1.2 or 1.3 server uses this port; a container's published port accepts connections even if nothing "

@@ -135,13 +135,13 @@ struct DoctorFinding: Sendable, Equatable {
   }
 
   /// Returns the result for people: one line, and a second one for the repair.
-  func text(coloured: Bool) -> String {
+  func text(colored: Bool) -> String {
     let width = DoctorCheck.allCases.map(\.title.count).max() ?? 0
     let title = check.title + String(repeating: " ", count: width - check.title.count)
     let mark =
       switch result {
-      case .passed: coloured ? Colour.green.around("✓") : "✓"
-      case .failed: coloured ? Colour.red.around("✗") : "✗"
+      case .passed: colored ? Color.green.around("✓") : "✓"
+      case .failed: colored ? Color.red.around("✗") : "✗"
       case .skipped: "–"
       }
     let repair = repair.map { "\n  \(String(repeating: " ", count: width))  → \($0)" } ?? ""

@@ -114,8 +114,8 @@ struct DoctorCommand: AsyncParsableCommand {
   private func report(_ diagnosis: Diagnosis, isWell: Bool) {
     let authority = diagnosis.authority ?? "no CA"
     let head = "\(diagnosis.endpoint) as \(diagnosis.serverName), trusting \(authority)"
-    let isColoured = StandardStream.output.takesColours
-    let text = [head] + diagnosis.findings.map { $0.text(coloured: isColoured) }
+    let isColored = StandardStream.output.supportsColor
+    let text = [head] + diagnosis.findings.map { $0.text(colored: isColored) }
     output.print(text: text.joined(separator: "\n")) { writer in
       writer.member("ok", isWell)
       writer.member("apns", diagnosis.endpoint.description)

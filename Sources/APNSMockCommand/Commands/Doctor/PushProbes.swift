@@ -149,7 +149,7 @@ extension Diagnosis {
   private func noResponse(to credential: Credential) -> Probe.Outcome {
     if let goAway = connection.goAway { return goAwayFailure(goAway, credential) }
     if connection.tls != nil, !connection.isTrusted { return .skipped("no push is sent to an untrusted server") }
-    switch connection.ending {
+    switch connection.end {
     case _ where connection.negotiatedProtocol != "h2": return .skipped("no HTTP/2")
     case .failed(let text): return rejectedHandshake(text, credential)
     case .timedOut where connection.settings != nil:

@@ -21,7 +21,7 @@ struct ExecChecks: Sendable {
   }
 
   /// The maximum number of findings to report.
-  private static let shown = 20
+  private static let maxReported = 20
 
   /// Parses names of findings separated by commas, or `all`.
   static func kinds(_ text: String) throws(InvalidSettingValue) -> Set<Finding.Kind> {
@@ -42,7 +42,7 @@ struct ExecChecks: Sendable {
   /// because the program may add them.
   ///
   /// - Throws: `CommandFailure` with all errors.
-  func examine(_ state: ServerState) throws {
+  func validate(_ state: ServerState) throws {
     if let expectations { _ = try verification(expectations, state, known: nil) }
   }
 
@@ -88,10 +88,10 @@ struct ExecChecks: Sendable {
         status: .inconclusive,
         lines: ["findings are inconclusive: \(report.evicted) pushes were evicted; raise --max-records"])
     }
-    var lines = found.prefix(Self.shown).map { finding in
+    var lines = found.prefix(Self.maxReported).map { finding in
       "finding \(finding.kind.rawValue), push \(finding.seq): \(finding.explanation)".onOneLine
     }
-    if found.count > Self.shown { lines.append("\(found.count - Self.shown) more findings") }
+    if found.count > Self.maxReported { lines.append("\(found.count - Self.maxReported) more findings") }
     return Outcome(status: .failed, lines: lines)
   }
 

@@ -37,14 +37,14 @@ struct ExecRun: Sendable {
     }
     let result: Supervision.Result
     do {
-      try checks.examine(server.state)
+      try checks.validate(server.state)
       files.hideOthers()
       let child = try ChildProcess(
         program, changing: environment(of: server.state, settings, hasOwnCertificates: hasOwnCertificates),
-        defaults: signals.untouched)
+        defaults: signals.inheritable)
       let supervision = Supervision(signals: signals, child: child, beforeExit: removeFiles)
       result = await supervision.result()
-      supervision.endAtNextSignal()
+      supervision.exitAtNextSignal()
     } catch {
       await server.stop()
       throw error
@@ -52,8 +52,8 @@ struct ExecRun: Sendable {
     report(result)
     var outcomes: [ExecChecks.Outcome] = []
     // After a termination signal, skip the verification, which may wait.
-    if result.askedBy == nil {
-      outcomes.append(try await checks.verify(server.state, mayWait: result.ending == .exited(0)))
+    if result.requestedBy == nil {
+      outcomes.append(try await checks.verify(server.state, mayWait: result.exit == .exited(0)))
     }
     await server.stop()
     outcomes.append(checks.findings(server.state))
@@ -63,7 +63,7 @@ struct ExecRun: Sendable {
     let statuses = outcomes.map(\.status).filter { $0 != .done }
     // A failure takes precedence over an inconclusive result.
     let found = statuses.first { $0 != .inconclusive } ?? statuses.first ?? .done
-    return result.ending.code == 0 ? found.rawValue : result.ending.code
+    return result.exit.code == 0 ? found.rawValue : result.exit.code
   }
 
   private func write(_ export: ExportOnExit, _ state: ServerState) -> ExecChecks.Outcome {
@@ -76,10 +76,10 @@ struct ExecRun: Sendable {
   }
 
   /// Reports a problem.
-  private func printLine(_ words: String) {
+  private func printLine(_ message: String) {
     switch settings.logFormat {
-    case .text: StandardStream.error.line("apns-mock: \(words)")
-    case .json: logger.error("\(words)")
+    case .text: StandardStream.error.line("apns-mock: \(message)")
+    case .json: logger.error("\(message)")
     }
   }
 
@@ -106,7 +106,7 @@ struct ExecRun: Sendable {
 
   /// Reports the signal that killed the program, as a shell does for its own children.
   private func report(_ result: Supervision.Result) {
-    guard case .killed(let signal) = result.ending, signal != result.askedBy else { return }
+    guard case .killed(let signal) = result.exit, signal != result.requestedBy else { return }
     let name = SignalName.text(signal)
     printLine("\(program.first ?? "") was killed by signal \(signal) (\(name))")
   }

@@ -40,8 +40,8 @@ struct ProfileLint: ParsableCommand {
     /// `my.yaml: 2 errors, 1 warning`.
     var text: String {
       let counts = [(count(.error), "error"), (count(.warning), "warning")].filter { $0.0 > 0 }
-      let words = counts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }
-      return "\(file): \(words.isEmpty ? "valid" : words.joined(separator: ", "))"
+      let parts = counts.map { "\($0) \($1)\($0 == 1 ? "" : "s")" }
+      return "\(file): \(parts.isEmpty ? "valid" : parts.joined(separator: ", "))"
     }
 
     func write(to writer: inout JSONWriter) {
@@ -119,10 +119,10 @@ struct ProfileSimulate: ParsableCommand {
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    for (flag, value, most) in [
+    for (flag, value, limit) in [
       ("--pushes", pushes, 10_000_000), ("--devices", devices, 1_000_000), ("--connections", connections, 100_000),
     ] {
-      guard (1...most).contains(value) else { throw ValidationError("\(flag) must be 1 to \(most)") }
+      guard (1...limit).contains(value) else { throw ValidationError("\(flag) must be 1 to \(limit)") }
     }
     guard rate > 0, rate.isFinite else { throw ValidationError("--rate must be greater than 0") }
   }

@@ -66,7 +66,7 @@ struct ListedProfile: Decodable {
           .init("PARAMETER", \.name), .init("TYPE", \.type), .init("VALUE", \.value.text), .init("RANGE", \.range),
           .init("") { $0.help ?? "" },
         ])
-      lines += ["", table.aligned(coloured: false).trimmed]
+      lines += ["", table.aligned(colored: false).trimmed]
     }
     if let source { lines += ["", source.trimmed] }
     return lines.joined(separator: "\n")

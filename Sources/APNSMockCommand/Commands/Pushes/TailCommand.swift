@@ -31,13 +31,13 @@ struct TailCommand: AsyncParsableCommand {
   private static let pauses = (first: Duration.milliseconds(100), longest: Duration.seconds(2))
 
   func validate() throws {
-    guard let patience = DurationFormat.duration(retry), patience >= .zero else {
+    guard let timeLimit = DurationFormat.duration(retry), timeLimit >= .zero else {
       throw ValidationError("--retry: \"\(retry)\" is not a duration such as 500ms, 30s or 2m")
     }
   }
 
   func run() async throws {
-    let patience = DurationFormat.duration(retry) ?? .zero
+    let timeLimit = DurationFormat.duration(retry) ?? .zero
     var parser = EventStreamParser()
     var pause = Self.pauses.first
     var givesUpAt: ContinuousClock.Instant?
@@ -54,7 +54,7 @@ struct TailCommand: AsyncParsableCommand {
         if givesUpAt == nil {
           StandardStream.error.line("\(failure.description); trying to reconnect for \(retry)")
         }
-        let end = givesUpAt ?? now + patience
+        let end = givesUpAt ?? now + timeLimit
         guard now < end else { throw failure }
         givesUpAt = end
         try await Task.sleep(until: min(now + pause, end), clock: .continuous)

@@ -89,5 +89,5 @@ struct ExportFile {
     }
   }
 
-  private func failure(_ words: String) -> CommandFailure { CommandFailure(.usage, words) }
+  private func failure(_ message: String) -> CommandFailure { CommandFailure(.usage, message) }
 }

@@ -41,7 +41,7 @@ struct ServerRun: Sendable {
       let count = try export.write(server.state)
       logger.info("exported \(count) pushes to \(export.path)")
     }
-    signals.ignoreTheRest()
+    signals.ignoreFurther()
     logger.info("stopped")
   }
 }
@@ -73,9 +73,9 @@ struct StopSignals: Sendable {
   func first(beforeExit: @escaping @Sendable () -> Void) async -> UnixSignal {
     let (stream, continuation) = AsyncStream.makeStream(of: UnixSignal.self)
     Task {
-      var hasCome = false
+      var hasStopped = false
       for await signal in signals {
-        if hasCome {
+        if hasStopped {
           isOver.withLockedValue { isOver in
             guard !isOver else { return }
             beforeExit()
@@ -84,7 +84,7 @@ struct StopSignals: Sendable {
             _exit(ExitStatus.interrupted.rawValue)
           }
         }
-        hasCome = true
+        hasStopped = true
         continuation.yield(signal)
       }
     }
@@ -93,5 +93,5 @@ struct StopSignals: Sendable {
   }
 
   /// Ignores further signals. For use when the shutdown is complete.
-  func ignoreTheRest() { isOver.withLockedValue { $0 = true } }
+  func ignoreFurther() { isOver.withLockedValue { $0 = true } }
 }

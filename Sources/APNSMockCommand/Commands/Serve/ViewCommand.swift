@@ -36,7 +36,7 @@ struct ViewCommand: AsyncParsableCommand {
     var configuration = Configuration()
     configuration.admin = address
     configuration.adminToken = try RunningServer.adminToken(environment)
-    let inbox = try ExportFile(file).inbox(maxBytes: try memory())
+    let inbox = try ExportFile(file).inbox(maxBytes: try memoryLimit())
     let signals = await StopSignals()
     let logger = Logger(label: "apns-mock") { _ in LineLogHandler(format: .text, level: .warning) }
     let state = ServerState(viewing: inbox, of: name, configuration: configuration, logger: logger)
@@ -56,12 +56,12 @@ struct ViewCommand: AsyncParsableCommand {
     state.phase = .stopping
     await server.stop()
     written?.remove()
-    signals.ignoreTheRest()
+    signals.ignoreFurther()
   }
 
   private var name: String { file == "-" ? "standard input" : file }
 
-  private func memory() throws -> Int {
+  private func memoryLimit() throws -> Int {
     do throws(InvalidSettingValue) {
       return try Value.size(maxBytes)
     } catch {
@@ -70,13 +70,13 @@ struct ViewCommand: AsyncParsableCommand {
   }
 
   private func announce(_ state: ServerState, at address: Endpoint) {
-    let way = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
+    let locator = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
     StandardStream.error.line(
       """
       apns-mock serves \(name), read-only: \(state.inbox.snapshot().count) pushes
         admin  http://\(address)
 
-        apns-mock ls \(way)
+        apns-mock ls \(locator)
       """)
   }
 }

@@ -127,13 +127,13 @@ extension AdminClient {
   ///
   /// - Parameters:
   ///   - path: The percent-encoded path with its query.
-  ///   - take: Receives each part of a successful response's body. The next part is read after it returns; `false`
+  ///   - receive: Receives each part of a successful response's body. The next part is read after it returns; `false`
   ///     stops reading.
   /// - Returns: Whether the response was read to its end.
   /// - Throws: `CommandFailure` with status `unreachable` if there is no complete response, or with the server's
   ///   message if it reports an error.
   @discardableResult
-  func stream(_ path: String, _ take: ([UInt8]) throws -> Bool) async throws -> Bool {
+  func stream(_ path: String, _ receive: ([UInt8]) throws -> Bool) async throws -> Bool {
     let channel: NIOAsyncChannel<HTTPClientResponsePart, HTTPClientRequestPart>
     do {
       channel = try await ClientBootstrap(group: MultiThreadedEventLoopGroup.singleton)
@@ -151,7 +151,7 @@ extension AdminClient {
       return try await channel.executeThenClose { inbound, outbound in
         try await outbound.write(.head(head(.GET, path)))
         try await outbound.write(.end(nil))
-        return try await Self.read(inbound, take)
+        return try await Self.read(inbound, receive)
       }
     } catch let failure as CommandFailure {
       throw failure
@@ -161,7 +161,7 @@ extension AdminClient {
   }
 
   private static func read(
-    _ inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>, _ take: ([UInt8]) throws -> Bool
+    _ inbound: NIOAsyncChannelInboundStream<HTTPClientResponsePart>, _ receive: ([UInt8]) throws -> Bool
   ) async throws -> Bool {
     var status = 0
     var problem: [UInt8] = []
@@ -169,7 +169,7 @@ extension AdminClient {
       switch part {
       case .head(let head): status = Int(head.status.code)
       case .body(let bytes) where status == 200:
-        guard try take(Array(bytes.readableBytesView)) else { return false }
+        guard try receive(Array(bytes.readableBytesView)) else { return false }
       case .body(let bytes): problem += bytes.readableBytesView
       case .end:
         if status != 200 { _ = try Response(status: status, body: problem).succeeded() }

@@ -3,28 +3,28 @@ enum JSONLayout {
   /// Returns the bytes of each element of the array `name` in the object `json`.
   static func elements(of name: String, in json: [UInt8]) -> [ArraySlice<UInt8>] {
     var elements: [ArraySlice<UInt8>] = []
-    var walk = Walk(json)
+    var tokens = TokenIterator(json)
     var isInside = false
     var start: Int?
     var key: ArraySlice<UInt8> = []
-    while let token = walk.next() {
+    while let token = tokens.next() {
       switch token.kind {
       case .open:
-        if walk.depth == 2, json[token.range.lowerBound] == UInt8(ascii: "["), key.elementsEqual("\"\(name)\"".utf8) {
+        if tokens.depth == 2, json[token.range.lowerBound] == UInt8(ascii: "["), key.elementsEqual("\"\(name)\"".utf8) {
           isInside = true
-        } else if isInside, walk.depth == 3 {
+        } else if isInside, tokens.depth == 3 {
           start = token.range.lowerBound
         }
       case .close:
-        if isInside, walk.depth == 2, let first = start {
+        if isInside, tokens.depth == 2, let first = start {
           elements.append(json[first..<token.range.upperBound])
           start = nil
-        } else if walk.depth == 1 {
+        } else if tokens.depth == 1 {
           isInside = false
         }
       case .scalar:
-        if walk.depth == 1 { key = json[token.range] }
-        if isInside, walk.depth == 2 { elements.append(json[token.range]) }
+        if tokens.depth == 1 { key = json[token.range] }
+        if isInside, tokens.depth == 2 { elements.append(json[token.range]) }
       case .comma, .colon: break
       }
     }
@@ -35,21 +35,21 @@ enum JSONLayout {
   /// stay on one line.
   static func indented(_ json: [UInt8]) -> [UInt8] {
     var text: [UInt8] = []
-    var walk = Walk(json)
+    var tokens = TokenIterator(json)
     // The end of the object or array that is being written on one line.
     var lineEnd = 0
     func lineBreak(_ depth: Int) {
       text += [UInt8(ascii: "\n")] + Array(repeating: UInt8(ascii: " "), count: 2 * depth)
     }
-    while let token = walk.next() {
+    while let token = tokens.next() {
       let isInLine = token.range.lowerBound < lineEnd
-      if token.kind == .close, !isInLine { lineBreak(walk.depth) }
+      if token.kind == .close, !isInLine { lineBreak(tokens.depth) }
       text += json[token.range]
       switch token.kind {
       case .open:
-        lineEnd = walk.endOfLeaf(openedAt: token.range.lowerBound) ?? lineEnd
-        if token.range.lowerBound >= lineEnd { lineBreak(walk.depth) }
-      case .comma: if isInLine { text.append(UInt8(ascii: " ")) } else { lineBreak(walk.depth) }
+        lineEnd = tokens.endOfLeaf(openedAt: token.range.lowerBound) ?? lineEnd
+        if token.range.lowerBound >= lineEnd { lineBreak(tokens.depth) }
+      case .comma: if isInLine { text.append(UInt8(ascii: " ")) } else { lineBreak(tokens.depth) }
       case .colon: text.append(UInt8(ascii: " "))
       case .close, .scalar: break
       }
@@ -64,7 +64,7 @@ enum JSONLayout {
   }
 
   /// Iterates over the tokens of JSON. Invalid JSON yields arbitrary tokens, but never reads beyond its end.
-  private struct Walk {
+  private struct TokenIterator {
     private let json: [UInt8]
     private var position = 0
     /// The number of open objects and arrays after the last token.

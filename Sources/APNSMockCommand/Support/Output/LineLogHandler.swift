@@ -12,22 +12,22 @@ struct LineLogHandler: LogHandler {
   private static let clock = ServerClock()
 
   private let format: LogFormat
-  private let isColoured: Bool
+  private let isColored: Bool
   private let write: @Sendable ([UInt8]) -> Void
 
   /// Creates a handler that passes each line with its line break to `write`, by default to standard error.
   init(
-    format: LogFormat, level: Logger.Level, coloured: Bool = StandardStream.error.takesColours,
+    format: LogFormat, level: Logger.Level, colored: Bool = StandardStream.error.supportsColor,
     write: (@Sendable ([UInt8]) -> Void)? = nil
   ) {
     self.format = format
     self.write =
       write ?? { line in
         LogPipe.standardError.write(line) { dropped in
-          Self.bytes(Self.gap(dropped), as: format, coloured: coloured)
+          Self.bytes(Self.gap(dropped), as: format, colored: colored)
         }
       }
-    isColoured = coloured
+    isColored = colored
     logLevel = level
   }
 
@@ -41,13 +41,13 @@ struct LineLogHandler: LogHandler {
     if let provided = metadataProvider?.get() { all.merge(provided) { $1 } }
     if let added = event.metadata { all.merge(added) { $1 } }
     let line = LogLine(time: Self.clock.now, event: event, metadata: all)
-    write(Self.bytes(line, as: format, coloured: isColoured))
+    write(Self.bytes(line, as: format, colored: isColored))
   }
 
-  private static func bytes(_ line: LogLine, as format: LogFormat, coloured: Bool) -> [UInt8] {
+  private static func bytes(_ line: LogLine, as format: LogFormat, colored: Bool) -> [UInt8] {
     let bytes =
       switch format {
-      case .text: Array(line.text(coloured: coloured).utf8)
+      case .text: Array(line.text(colored: colored).utf8)
       case .json: line.json
       }
     return bytes + [UInt8(ascii: "\n")]
@@ -71,11 +71,11 @@ struct LogLine {
   let metadata: Logger.Metadata
 
   /// Returns a line such as `06:42:06.123 info    a push was rejected connection=c17 reason=BadTopic`, in UTC.
-  func text(coloured: Bool) -> String {
+  func text(colored: Bool) -> String {
     let clock = (TimestampFormat.text(time) ?? "").dropFirst(11).dropLast()
     let level = event.level.rawValue
     let padding = String(repeating: " ", count: max(0, 8 - level.utf8.count))
-    var line = "\(clock) \(coloured ? Self.coloured(event.level) : level)\(padding) \("\(event.message)".onOneLine)"
+    var line = "\(clock) \(colored ? Self.colored(event.level) : level)\(padding) \("\(event.message)".onOneLine)"
     for (key, value) in sorted { line += " \(key)=\("\(value)".onOneLine)" }
     return line
   }
@@ -118,7 +118,7 @@ struct LogLine {
     }
   }
 
-  private static func coloured(_ level: Logger.Level) -> String {
+  private static func colored(_ level: Logger.Level) -> String {
     let code =
       switch level {
       case .trace, .debug: "2"

@@ -14,7 +14,7 @@ final class LogPipe: Sendable {
   /// The most bytes per write: a pipe writes this many atomically (PIPE_BUF).
   private static let batchSize = 4096
   /// The longest time a flush waits for a stream that is not read.
-  private static let patience = DispatchTimeInterval.seconds(1)
+  private static let flushTimeout = DispatchTimeInterval.seconds(1)
 
   private struct State {
     var lines: [[UInt8]] = []
@@ -52,7 +52,7 @@ final class LogPipe: Sendable {
 
   /// Adds a line, which includes its line break, or drops it if the queue is full.
   ///
-  /// - Parameter gap: returns the line that replaces a number of dropped lines.
+  /// - Parameter gap: Returns the line that replaces a number of dropped lines.
   func write(_ line: [UInt8], gap: @escaping @Sendable (Int) -> [UInt8]) {
     state.withLockedValue { state in
       guard state.size + line.count <= capacity else {
@@ -75,7 +75,7 @@ final class LogPipe: Sendable {
     // The writer is a serial queue: this runs once the lines are written.
     let end = DispatchWorkItem {}
     writer.async(execute: end)
-    _ = end.wait(timeout: .now() + Self.patience)
+    _ = end.wait(timeout: .now() + Self.flushTimeout)
   }
 
   /// Writes lines until none are left.

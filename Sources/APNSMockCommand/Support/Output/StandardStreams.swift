@@ -22,8 +22,8 @@ enum StandardStream: Int32 {
   /// Whether the stream is a terminal.
   var isTerminal: Bool { isatty(rawValue) != 0 }
 
-  /// Whether colours may be used (https://no-color.org).
-  var takesColours: Bool {
+  /// Whether colors may be used (https://no-color.org).
+  var supportsColor: Bool {
     func isSet(_ name: String) -> Bool { getenv(name).map { $0.pointee != 0 } ?? false }
     return isTerminal && !isSet("NO_COLOR") && getenv("TERM").map { String(cString: $0) } != "dumb"
   }

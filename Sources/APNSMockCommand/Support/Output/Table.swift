@@ -23,7 +23,7 @@ struct Table<Row> {
   let rows: [Row]
   let columns: [Column]
   /// Returns the color of a row on a terminal; nil for the terminal's default.
-  var color: (Row) -> Colour? = { _ in nil }
+  var color: (Row) -> Color? = { _ in nil }
 
   /// One line per row with columns separated by tabs and no header, for programs.
   var lines: String {
@@ -31,16 +31,16 @@ struct Table<Row> {
   }
 
   /// Returns the table with a header and aligned columns, for people.
-  func aligned(coloured: Bool) -> String {
+  func aligned(colored: Bool) -> String {
     let cells = rows.map { row in columns.map { $0.shortened($0.cell(row)) } }
     let widths = columns.indices.map { column in
       max(columns[column].title.count, cells.map { $0[column].count }.max() ?? 0)
     }
-    func line(_ cells: [String], _ color: Colour?) -> String {
+    func line(_ cells: [String], _ color: Color?) -> String {
       var text = zip(cells, widths).map { cell, width in cell + String(repeating: " ", count: width - cell.count) }
         .joined(separator: "  ")[...]
       while text.last == " " { text.removeLast() }
-      return (coloured ? color : nil).map { $0.around(String(text)) } ?? String(text)
+      return (colored ? color : nil).map { $0.around(String(text)) } ?? String(text)
     }
     let lines = [line(columns.map(\.title), .bold)] + zip(cells, rows).map { line($0, color($1)) }
     return lines.map { $0 + "\n" }.joined()
@@ -49,12 +49,12 @@ struct Table<Row> {
   /// Prints the table: aligned on a terminal, else as `lines`.
   func print() {
     let output = StandardStream.output
-    output.write(Array((output.isTerminal ? aligned(coloured: output.takesColours) : lines).utf8))
+    output.write(Array((output.isTerminal ? aligned(colored: output.supportsColor) : lines).utf8))
   }
 }
 
 /// A text style on a terminal (ECMA-48, SGR).
-enum Colour: Int {
+enum Color: Int {
   case bold = 1
   case red = 31
   case green = 32

@@ -25,7 +25,7 @@ struct ChildProcess: Sendable {
   let id: pid_t
 
   /// How a process ended.
-  enum Ending: Equatable, Sendable {
+  enum Exit: Equatable, Sendable {
     case exited(Int32)
     case killed(signal: Int32)
 
@@ -41,12 +41,12 @@ struct ChildProcess: Sendable {
   /// Starts a program.
   ///
   /// - Parameters:
-  ///   - words: The program, searched in `PATH` unless it contains a slash, and its arguments; at least one.
+  ///   - arguments: The program, searched in `PATH` unless it contains a slash, and its arguments; at least one.
   ///   - variables: Changes to the environment; nil removes a variable.
   ///   - defaults: Signals to reset to their default action; the others keep the action this program inherited.
   /// - Throws: `CommandFailure` with a shell's code: 127 if there is no such program, 126 if it cannot be run.
-  init(_ words: [String], changing variables: [String: String?], defaults: [Int32]) throws {
-    let name = words.first ?? ""
+  init(_ arguments: [String], changing variables: [String: String?], defaults: [Int32]) throws {
+    let name = arguments.first ?? ""
     #if canImport(Darwin)
       var attributes: posix_spawnattr_t?
     #else
@@ -63,10 +63,10 @@ struct ChildProcess: Sendable {
     posix_spawnattr_setsigdefault(&attributes, &touched)
     posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF))
     var id: pid_t = 0
-    var arguments = words.map { strdup($0) } + [nil]
+    var argumentList = arguments.map { strdup($0) } + [nil]
     var environment = Self.environment(changing: variables) + [nil]
-    defer { for text in arguments + environment { free(text) } }
-    let error = posix_spawnp(&id, name, nil, &attributes, &arguments, &environment)
+    defer { for text in argumentList + environment { free(text) } }
+    let error = posix_spawnp(&id, name, nil, &attributes, &argumentList, &environment)
     guard error == 0 else {
       let reason = error == ENOENT ? "no such program" : String(cString: strerror(error)).lowercased()
       throw CommandFailure(
@@ -92,7 +92,7 @@ struct ChildProcess: Sendable {
   }
 
   /// Returns how the process ended; nil while it runs. Must not be called again after it has returned a value.
-  func ending() -> Ending? {
+  func exit() -> Exit? {
     var status: Int32 = 0
     while true {
       let found = waitpid(id, &status, WNOHANG)

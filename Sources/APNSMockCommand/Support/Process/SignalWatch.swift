@@ -21,19 +21,19 @@ struct SignalWatch: Sendable {
   }
 
   /// The signals that request termination.
-  static let endings = [SIGTERM, SIGINT, SIGHUP, SIGQUIT]
+  static let terminationSignals = [SIGTERM, SIGINT, SIGHUP, SIGQUIT]
 
   /// The received signals in order.
   let arrivals: AsyncStream<Arrival>
   /// The signals that the parent process did not ignore (as `nohup` ignores SIGHUP). A child gets their default action.
-  let untouched: [Int32]
+  let inheritable: [Int32]
 
   /// Starts the watch. From now on the termination signals that are not ignored, and SIGCHLD, are only reported. A
   /// process can have one watch.
   ///
   /// - Throws: `CommandFailure` if no pipe can be created.
   init() throws {
-    untouched = (Self.endings + [SIGPIPE]).filter { number in
+    inheritable = (Self.terminationSignals + [SIGPIPE]).filter { number in
       var found = sigaction()
       return sigaction(number, nil, &found) != 0 || !found.isIgnored
     }
@@ -60,7 +60,7 @@ struct SignalWatch: Sendable {
     }
     source.activate()
     arrivals = stream
-    for number in untouched + [SIGCHLD] where number != SIGPIPE { Self.watch(number) }
+    for number in inheritable + [SIGCHLD] where number != SIGPIPE { Self.watch(number) }
   }
 
   private static func watch(_ number: Int32) {
@@ -122,44 +122,44 @@ struct Supervision: Sendable {
 
   /// How a child ended and which signal, if any, requested it.
   struct Result: Sendable {
-    let ending: ChildProcess.Ending
+    let exit: ChildProcess.Exit
     /// The signal that requested the end; nil if none did.
-    let askedBy: Int32?
+    let requestedBy: Int32?
   }
 
   /// The window in which a repeated signal is ignored: `timeout`, for example, signals both a process and its group. A
   /// second key press takes longer.
-  private static let echo = Duration.milliseconds(500)
+  private static let repeatWindow = Duration.milliseconds(500)
 
   /// Returns when the child has ended. Forwards the first signal to it, unless the terminal has sent it to both; at the
   /// second, kills the child and exits with 130.
   func result() async -> Result {
-    var asked: SignalWatch.Arrival?
+    var requested: SignalWatch.Arrival?
     for await arrival in signals.arrivals {
       if arrival.number == SIGCHLD {
-        if let ending = child.ending() { return Result(ending: ending, askedBy: asked?.number) }
+        if let exit = child.exit() { return Result(exit: exit, requestedBy: requested?.number) }
         continue
       }
-      if let asked {
-        guard arrival.number != asked.number || arrival.time - asked.time > Self.echo else { continue }
+      if let requested {
+        guard arrival.number != requested.number || arrival.time - requested.time > Self.repeatWindow else { continue }
         child.send(SIGKILL)
-        endAtOnce(ExitStatus.interrupted.rawValue)
+        exitImmediately(ExitStatus.interrupted.rawValue)
       }
-      asked = arrival
+      requested = arrival
       // The child has not received a terminal's signal that arrived before it was started.
       if !arrival.isFromTerminal || arrival.time < start { child.send(arrival.number) }
     }
-    return Result(ending: child.ending() ?? .exited(ExitStatus.failed.rawValue), askedBy: asked?.number)
+    return Result(exit: child.exit() ?? .exited(ExitStatus.failed.rawValue), requestedBy: requested?.number)
   }
 
   /// Exits at the next signal. For use after the child has ended.
-  func endAtNextSignal() {
+  func exitAtNextSignal() {
     Task {
-      for await arrival in signals.arrivals where arrival.number != SIGCHLD { endAtOnce(128 + arrival.number) }
+      for await arrival in signals.arrivals where arrival.number != SIGCHLD { exitImmediately(128 + arrival.number) }
     }
   }
 
-  private func endAtOnce(_ code: Int32) -> Never {
+  private func exitImmediately(_ code: Int32) -> Never {
     beforeExit()
     LogPipe.standardError.flush()
     // Not `exit`: its handlers could block on the operation that takes too long.

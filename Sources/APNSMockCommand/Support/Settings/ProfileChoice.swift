@@ -5,15 +5,15 @@ import Notation
 
 /// The initial fault profile of `serve` and the source of the setting.
 struct ProfileChoice: Sendable, Equatable {
-  /// The origin of the profile's text.
-  enum Place: Sendable, Equatable {
+  /// The profile's text or where to find it.
+  enum Content: Sendable, Equatable {
     /// A profile of the library or a file, with parameters.
     case reference(ProfileReference)
     /// The YAML text itself.
     case inline(String)
   }
 
-  let place: Place
+  let content: Content
   /// The flag, variable or config file line that sets the profile.
   var source: String
 
@@ -22,19 +22,19 @@ struct ProfileChoice: Sendable, Equatable {
 
   /// Creates a choice from a name or path.
   init(_ reference: String, from source: String) throws(InvalidSettingValue) {
-    place = .reference(try ProfileReference(reference))
+    content = .reference(try ProfileReference(reference))
     self.source = source
   }
 
   /// Creates a choice from the profile's text.
   init(text: String, from source: String) {
-    place = .inline(text)
+    content = .inline(text)
     self.source = source
   }
 
   /// Whether the profile is specified by a name.
   var isName: Bool {
-    if case .reference(let reference) = place, case .name = reference.place { true } else { false }
+    if case .reference(let reference) = content, case .name = reference.place { true } else { false }
   }
 
   /// Loads the profile and returns it with its warnings.
@@ -43,7 +43,7 @@ struct ProfileChoice: Sendable, Equatable {
   func loaded(from library: ProfileLibrary) throws(ProfileFailure) -> (SelectedProfile, warnings: [ProfileProblem]) {
     let source: ProfileSource
     let loaded: LoadedProfile
-    switch place {
+    switch content {
     case .reference(let reference): (source, loaded) = try library.loaded(reference)
     case .inline(let yaml):
       source = ProfileSource(name: Self.inlineName, text: yaml, origin: .inline)
@@ -54,10 +54,10 @@ struct ProfileChoice: Sendable, Equatable {
 
   /// Returns a problem as a line: `file:12:7: …`, or prefixed by the source if it has no line number.
   func line(_ problem: ProfileProblem) -> String {
-    if case .inline = place, problem.file == Self.inlineName, problem.line != nil {
+    if case .inline = content, problem.file == Self.inlineName, problem.line != nil {
       return source + problem.description.dropFirst(Self.inlineName.count)
     }
-    return problem.words(from: source)
+    return problem.text(from: source)
   }
 
   /// The name of an inline profile in problems.
@@ -88,7 +88,7 @@ extension ProfileProblem {
   /// with `error: ` like other errors of this program.
   ///
   /// - Parameter source: The flag, variable or config file line that specified the profile.
-  func words(from source: String? = nil) -> String {
+  func text(from source: String? = nil) -> String {
     guard line == nil else { return description }
     return (severity == .error ? "error: " : "") + (source.map { "\($0): " } ?? "") + description
   }

@@ -53,7 +53,7 @@ extension ServeSettings {
       let reading = configuration.profiles.reloading(folder: folder)
       configuration.profiles = reading.library
       remarks.notices = reading.notices
-      append(reading.problems) { $0.words(from: $0.file == folder ? Setting.profiles.flag : nil) }
+      append(reading.problems) { $0.text(from: $0.file == folder ? Setting.profiles.flag : nil) }
     }
     // The name may refer to an invalid file of the folder, whose problems are already reported.
     if let profile, !(hasErrors && profile.isName) {
