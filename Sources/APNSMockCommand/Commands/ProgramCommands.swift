@@ -90,9 +90,7 @@ struct HealthcheckCommand: AsyncParsableCommand {
   @OptionGroup var output: OutputFlags
 
   func validate() throws {
-    guard let duration = DurationFormat.duration(timeout), duration > .zero else {
-      throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 30s or 2m")
-    }
+    try DurationArgument.check(timeout, flag: "--timeout")
   }
 
   func run() async throws {

@@ -59,6 +59,25 @@ extension JSONWriter {
   }
 }
 
+/// The options of commands that push to a server or change its certificate folder.
+struct ProviderFlags: ParsableArguments {
+  @OptionGroup var server: ServerFlags
+  @OptionGroup var folder: FolderFlags
+  @OptionGroup var output: OutputFlags
+}
+
+/// The options for signing a provider token.
+struct SigningFlags: ParsableArguments {
+  @Option(name: .long, help: "The private key in PEM, such as Apple's AuthKey_….p8. (default: the server's)")
+  var key: String?
+
+  @Option(name: .long, help: "The key id. (default: from the file name, or the server's)")
+  var keyID: String?
+
+  @Option(name: .long, help: "The team id. (default: the server's)")
+  var teamID: String?
+}
+
 /// The options of commands that load profiles without a server: from the built-in library and a folder.
 struct LibraryFlags: ParsableArguments {
   @Option(name: .long, help: "A folder with fault profiles, in addition to the built-in ones. [APNS_MOCK_PROFILES]")
@@ -125,6 +144,22 @@ struct FilterArguments: ParsableArguments {
     }
     if !query.isEmpty { pairs.append(("q", query.joined(separator: " "))) }
     return (pairs + further).map { "\($0.percentEncoded)=\($1.percentEncoded)" }.joined(separator: "&")
+  }
+}
+
+/// Validates durations for commands.
+enum DurationArgument {
+  /// Checks the value of a flag.
+  ///
+  /// - Throws: `ValidationError` if it is not a duration, is negative or exceeds `limit`.
+  static func check(_ text: String?, flag: String, allowsZero: Bool = false, limit: Duration? = nil) throws {
+    guard let text else { return }
+    guard let duration = DurationFormat.duration(text), duration > .zero || (allowsZero && duration == .zero),
+      duration <= limit ?? duration
+    else {
+      let upTo = limit.map { " up to \(DurationFormat.text($0))" } ?? ""
+      throw ValidationError("\(flag): \"\(text)\" is not a duration\(upTo) such as 500ms, 30s or 2m")
+    }
   }
 }
 

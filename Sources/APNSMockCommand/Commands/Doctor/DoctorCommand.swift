@@ -31,14 +31,10 @@ struct DoctorCommand: AsyncParsableCommand {
   @Option(name: .long, help: "The time limit for the server's response.")
   var timeout = "5s"
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var folder: FolderFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: ProviderFlags
 
   func validate() throws {
-    guard let duration = DurationFormat.duration(timeout), duration > .zero else {
-      throw ValidationError("--timeout: \"\(timeout)\" is not a duration such as 500ms, 5s or 1m")
-    }
+    try DurationArgument.check(timeout, flag: "--timeout")
     // The limit for names in certificates and SNI.
     if let serverName, !(1...253).contains(serverName.utf8.count) {
       throw ValidationError("--server-name must be a host name or an IP address")
@@ -67,7 +63,7 @@ struct DoctorCommand: AsyncParsableCommand {
   private func diagnosis(_ environment: [String: String]) async throws -> Diagnosis {
     let named = try Endpoint.named(byFlag: apns, of: .apns, environment)
     let (running, known) = try await runningServer(environment)
-    let files = ServerFiles(certs: folder.certs, portFile: running?.portFile, environment: environment)
+    let files = ServerFiles(certs: flags.folder.certs, portFile: running?.portFile, environment: environment)
     let standard = Endpoint(host: "127.0.0.1", port: 2197)
     let endpoint = (named ?? running?.portFile?.apns.first ?? known?.apns.first ?? standard).reachable
     let credential = try credential.chosen(files)
@@ -82,10 +78,10 @@ struct DoctorCommand: AsyncParsableCommand {
   /// Returns the server that the client commands find, if it responds. An unreachable admin API is no failure, because
   /// providers do not need it.
   private func runningServer(_ environment: [String: String]) async throws -> (RunningServer?, KnownServer?) {
-    let isNamed = server.portFile != nil || server.admin != nil
+    let isNamed = flags.server.portFile != nil || flags.server.admin != nil
     let running: RunningServer
     do {
-      running = try RunningServer(server, environment: environment)
+      running = try RunningServer(flags.server, environment: environment)
     } catch let failure as CommandFailure where failure.status == .unreachable && !isNamed {
       return (nil, nil)
     }
@@ -116,7 +112,7 @@ struct DoctorCommand: AsyncParsableCommand {
     let head = "\(diagnosis.endpoint) as \(diagnosis.serverName), trusting \(authority)"
     let isColored = StandardStream.output.supportsColor
     let text = [head] + diagnosis.findings.map { $0.text(colored: isColored) }
-    output.print(text: text.joined(separator: "\n")) { writer in
+    flags.output.print(text: text.joined(separator: "\n")) { writer in
       writer.member("ok", isWell)
       writer.member("apns", diagnosis.endpoint.description)
       writer.member("server_name", diagnosis.serverName)
@@ -133,19 +129,12 @@ struct DoctorCredentialFlags: ParsableArguments {
   @Option(name: .long, help: "The provider token (a JWT) to push with.")
   var token: String?
 
-  @Option(name: .long, help: "The key to sign a provider token with, a .p8 file. (default: the server's)")
-  var key: String?
-
-  @Option(name: .long, help: "The key id. (default: from the file name, or the server's)")
-  var keyID: String?
-
-  @Option(name: .long, help: "The team id. (default: the server's)")
-  var teamID: String?
-
+  @OptionGroup var signing: SigningFlags
   @OptionGroup var certificate: ProviderCertificateFlags
 
   func validate() throws {
-    let given = [("--token", token), ("--key", key), ("--cert", certificate.cert)].filter { $0.1 != nil }.map(\.0)
+    let given = [("--token", token), ("--key", signing.key), ("--cert", certificate.cert)].filter { $0.1 != nil }.map(
+      \.0)
     guard given.count < 2 else { throw ValidationError("Specify only one of \(given.joined(separator: ", "))") }
   }
 
@@ -153,9 +142,9 @@ struct DoctorCredentialFlags: ParsableArguments {
   func chosen(_ files: ServerFiles) throws -> Credential? {
     if let token { return try Credential(jwt: token) }
     if let files = try certificate.files() { return try Credential(files) }
-    let keyID = keyID ?? key.flatMap(AppleKeyFile.keyID) ?? files.keyID
-    let path = key ?? files.key
-    if key == nil, !WholeFile(path: path).exists { return nil }
-    return try Credential(keyAt: path, keyID: keyID, teamID: teamID ?? files.teamID, now: ServerClock().now)
+    let keyID = signing.keyID ?? signing.key.flatMap(AppleKeyFile.keyID) ?? files.keyID
+    let path = signing.key ?? files.key
+    if signing.key == nil, !WholeFile(path: path).exists { return nil }
+    return try Credential(keyAt: path, keyID: keyID, teamID: signing.teamID ?? files.teamID, now: ServerClock().now)
   }
 }

@@ -37,7 +37,7 @@ struct KeyAdd: AsyncParsableCommand {
     name: .long, help: "The id of a key that may share a connection with this topic-specific key. (default: none)")
   var relatedKeyID: String?
 
-  @OptionGroup var flags: KeyFlags
+  @OptionGroup var flags: ProviderFlags
 
   func run() async throws {
     let entry = try entry()

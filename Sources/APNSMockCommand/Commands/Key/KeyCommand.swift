@@ -15,12 +15,7 @@ struct KeyCommand: ParsableCommand {
     subcommands: [KeyAdd.self, KeyList.self, KeyRemove.self])
 }
 
-/// The options of the key commands, which change the folder and the server that may use it.
-struct KeyFlags: ParsableArguments {
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var folder: FolderFlags
-  @OptionGroup var output: OutputFlags
-
+extension ProviderFlags {
   /// Returns the running server, if any.
   func optionalServer() throws -> OptionalServer {
     try OptionalServer(server, environment: Environment.variables)
@@ -38,7 +33,7 @@ struct KeyList: AsyncParsableCommand {
     commandName: "ls", abstract: "List the provider keys that are trusted now or from the next start.",
     discussion: "Prints a table on a terminal; otherwise one line per key with columns separated by tabs, or JSON.")
 
-  @OptionGroup var flags: KeyFlags
+  @OptionGroup var flags: ProviderFlags
 
   func run() async throws {
     let server = try flags.optionalServer()
@@ -118,7 +113,7 @@ struct KeyRemove: AsyncParsableCommand {
   @Argument(help: "The key id.")
   var keyID: String
 
-  @OptionGroup var flags: KeyFlags
+  @OptionGroup var flags: ProviderFlags
 
   func run() async throws {
     try AppleKeyFile.checkIdentifier(keyID, flag: "KEY_ID")

@@ -49,14 +49,12 @@ struct SendCommand: AsyncParsableCommand {
   @Option(name: .long, help: "The address for providers, HOST:PORT. [APNS_MOCK_APNS] (default: the server's)")
   var apns: String?
 
-  @OptionGroup var server: ServerFlags
-  @OptionGroup var folder: FolderFlags
-  @OptionGroup var output: OutputFlags
+  @OptionGroup var flags: ProviderFlags
 
   func run() async throws {
     let environment = Environment.variables
-    let running = try RunningServer(server, environment: environment)
-    let files = ServerFiles(certs: folder.certs, portFile: running.portFile, environment: environment)
+    let running = try RunningServer(flags.server, environment: environment)
+    let files = ServerFiles(certs: flags.folder.certs, portFile: running.portFile, environment: environment)
     let target = try await ProviderTarget(of: running, named: try Endpoint.named(byFlag: apns, of: .apns, environment))
     let certificate = try providerCertificate.files()
     var headers = try pushHeaders(certificate)
@@ -141,7 +139,7 @@ extension SendCommand {
     let uniqueID = response.headers["apns-unique-id"]
     let rejection = try? JSONDecoder().decode(Rejection.self, from: Data(response.body))
     let text = ["\(response.status)", rejection?.reason, id.map { "apns-id \($0)" }].compactMap(\.self)
-    output.print(text: text.joined(separator: " ").onOneLine) { writer in
+    flags.output.print(text: text.joined(separator: " ").onOneLine) { writer in
       writer.member("status", response.status)
       writer.member("apns_id", id)
       writer.member("apns_unique_id", uniqueID)

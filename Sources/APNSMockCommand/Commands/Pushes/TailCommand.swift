@@ -31,9 +31,7 @@ struct TailCommand: AsyncParsableCommand {
   private static let pauses = (first: Duration.milliseconds(100), longest: Duration.seconds(2))
 
   func validate() throws {
-    guard let timeLimit = DurationFormat.duration(retry), timeLimit >= .zero else {
-      throw ValidationError("--retry: \"\(retry)\" is not a duration such as 500ms, 30s or 2m")
-    }
+    try DurationArgument.check(retry, flag: "--retry", allowsZero: true)
   }
 
   func run() async throws {

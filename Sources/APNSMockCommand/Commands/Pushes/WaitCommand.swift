@@ -45,10 +45,7 @@ struct WaitCommand: AsyncParsableCommand {
 
   func validate() throws {
     for (flag, text) in [("--timeout", timeout), ("--settle", settle)] {
-      guard let text else { continue }
-      guard let duration = DurationFormat.duration(text), duration >= .zero, duration <= WaitQuery.maxTimeout else {
-        throw ValidationError("\(flag): \"\(text)\" is not a duration up to 5m such as 500ms, 30s or 2m")
-      }
+      try DurationArgument.check(text, flag: flag, allowsZero: true, limit: WaitQuery.maxTimeout)
     }
   }
 

@@ -19,14 +19,7 @@ struct TokenProvider: ParsableCommand {
     abstract: "Print a new provider token (a JWT) that the server trusts.",
     discussion: "Example of a request header: authorization: bearer $(apns-mock token provider)")
 
-  @Option(name: .long, help: "The private key in PEM, such as Apple's AuthKey_….p8. (default: the server's)")
-  var key: String?
-
-  @Option(name: .long, help: "The key id. (default: from the file name, or the server's)")
-  var keyID: String?
-
-  @Option(name: .long, help: "The team id. (default: the server's)")
-  var teamID: String?
+  @OptionGroup var signing: SigningFlags
 
   @Option(
     name: .long, parsing: .unconditional,
@@ -51,8 +44,8 @@ struct TokenProvider: ParsableCommand {
       return time
     }
     let token = ProviderTokenRequest(
-      keyID: try chosenKeyID(files), teamID: teamID ?? files.teamID, issuedAt: (issued ?? now) / 1000)
-    let text = try token.signed(withKeyAt: key ?? files.key)
+      keyID: try chosenKeyID(files), teamID: signing.teamID ?? files.teamID, issuedAt: (issued ?? now) / 1000)
+    let text = try token.signed(withKeyAt: signing.key ?? files.key)
     output.print(text: text) { writer in
       writer.member("token", text)
       writer.member("key_id", token.keyID)
@@ -62,8 +55,8 @@ struct TokenProvider: ParsableCommand {
   }
 
   private func chosenKeyID(_ files: ServerFiles) throws -> String {
-    if let keyID { return keyID }
-    guard let key else { return files.keyID }
+    if let keyID = signing.keyID { return keyID }
+    guard let key = signing.key else { return files.keyID }
     guard let keyID = AppleKeyFile.keyID(in: key) else {
       throw CommandFailure(.usage, "--key: the file name \(key) does not contain the key id: specify it with --key-id")
     }

@@ -33,10 +33,7 @@ struct VerifyCommand: AsyncParsableCommand {
   @OptionGroup var flags: AdminFlags
 
   func validate() throws {
-    guard let timeout else { return }
-    guard let duration = DurationFormat.duration(timeout), duration >= .zero, duration <= WaitQuery.maxTimeout else {
-      throw ValidationError("--timeout: \"\(timeout)\" is not a duration up to 5m such as 500ms, 30s or 2m")
-    }
+    try DurationArgument.check(timeout, flag: "--timeout", allowsZero: true, limit: WaitQuery.maxTimeout)
   }
 
   func run() async throws {
