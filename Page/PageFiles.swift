@@ -36,7 +36,7 @@ package enum PageFiles {
     ("modules/panels/connections.js", PackageResources.connections_js),
     ("modules/panels/devices.js", PackageResources.devices_js),
     ("modules/panels/faults.js", PackageResources.faults_js),
-    ("modules/panels/knob.js", PackageResources.knob_js),
+    ("modules/panels/parameter.js", PackageResources.parameter_js),
     ("modules/panels/samples.js", PackageResources.samples_js),
     ("modules/preview/activity.js", PackageResources.activity_js),
     ("modules/preview/alert.js", PackageResources.alert_js),

@@ -39,16 +39,16 @@ export async function request(method, path, { query, body, signal, headers } = {
     const sent = { ...headers };
     if (token !== null) sent.authorization = `Bearer ${token}`;
     if (body !== undefined) sent["content-type"] ??= "application/json";
-    const answer = await fetch(url, {
+    const response = await fetch(url, {
       method, signal, headers: sent, cache: "no-store",
       body: body === undefined || typeof body === "string" ? body : JSON.stringify(body),
     });
-    if (answer.ok) return answer;
-    if (answer.status === 401 && askForToken) {
+    if (response.ok) return response;
+    if (response.status === 401 && askForToken) {
       await askForToken(token !== null);
       continue;
     }
-    throw new ApiError(answer.status, await answer.json().catch(() => ({})));
+    throw new ApiError(response.status, await response.json().catch(() => ({})));
   }
 }
 

@@ -2,7 +2,7 @@
 import { button, h } from "./dom.js";
 import { clockTime } from "./format.js";
 import { icon } from "./icons.js";
-import { answerOf } from "./summary.js";
+import { responseText } from "./summary.js";
 
 /** Null for a push with a single attempt. */
 export function attemptsStrip(attempts, record, open) {
@@ -10,10 +10,10 @@ export function attemptsStrip(attempts, record, open) {
   const steps = [];
   for (const [index, attempt] of attempts.entries()) {
     if (index) steps.push(h("span", { class: "attempt-gap", "aria-hidden": "true" }, pause(attempts[index - 1], attempt)));
-    steps.push(button([icon(attempt.outcome), h("span", {}, answerOf(attempt))], () => open(attempt.seq), {
+    steps.push(button([icon(attempt.outcome), h("span", {}, responseText(attempt))], () => open(attempt.seq), {
       class: `attempt is-${attempt.outcome}`, "aria-current": attempt.seq === record.seq ? "true" : null,
       title: `Attempt ${attempt.attempt} at ${clockTime(attempt.received_at)}`,
-      "aria-label": `Attempt ${attempt.attempt}, ${answerOf(attempt)} ${attempt.outcome}`,
+      "aria-label": `Attempt ${attempt.attempt}, ${responseText(attempt)} ${attempt.outcome}`,
     }));
   }
   const last = attempts.at(-1);

@@ -8,43 +8,43 @@ import { icon } from "./icons.js";
 import { go } from "./route.js";
 import { visible } from "./visible.js";
 
-const STANDINGS = { live: "live", lost: "connecting …", paused: "paused" };
+const STATES = { live: "live", lost: "connecting …", paused: "paused" };
 
 export class Bar {
-  /** `acts`: `pause()`, `theme()`, `keys()`, `reload()`. */
-  constructor(element, banner, acts) {
+  /** `actions`: `pause()`, `theme()`, `keys()`, `reload()`. */
+  constructor(element, banner, actions) {
     this.banner = banner;
-    this.acts = acts;
+    this.actions = actions;
     this.profile = h("button", { type: "button", class: "bar-profile", title: "Faults", on: { click: () => go({ view: "faults", push: null }) } }, "profile …");
     this.clock = h("span", { class: "bar-clock", hidden: true });
-    this.halt = button("Pause faults", () => this.haltNow(), { class: "small danger", hidden: true });
-    this.live = h("button", { type: "button", class: "bar-live is-lost", on: { click: () => acts.pause() }, title: "Pause or resume (.)" });
+    this.pauseButton = button("Pause faults", () => this.pauseFaults(), { class: "small danger", hidden: true });
+    this.live = h("button", { type: "button", class: "bar-live is-lost", on: { click: () => actions.pause() }, title: "Pause or resume (.)" });
     replace(element,
       h("h1", { class: "brand" }, h("a", { href: "/", on: { click: (event) => { event.preventDefault(); go({ view: "inbox", q: "", push: null }); } } }, icon("bell"), "apns-mock")),
-      this.profile, this.clock, this.halt, h("span", { class: "bar-space" }), this.live,
-      h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: acts.theme } }, icon("theme")),
-      h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: acts.keys } }, "?"));
+      this.profile, this.clock, this.pauseButton, h("span", { class: "bar-space" }), this.live,
+      h("button", { type: "button", class: "plain", title: "Theme (t)", "aria-label": "Change the theme", on: { click: actions.theme } }, icon("theme")),
+      h("button", { type: "button", class: "plain", title: "Keyboard shortcuts (?)", "aria-label": "Keyboard shortcuts", on: { click: actions.keys } }, "?"));
     this.setLive("lost", 0);
   }
 
-  setLive(standing, waiting) {
-    this.live.className = `bar-live is-${standing}`;
-    this.live.setAttribute("aria-pressed", String(standing === "paused"));
-    replace(this.live, standing === "paused" ? icon("play") : h("span", { class: "dot" }), h("span", {}, STANDINGS[standing]),
+  setLive(state, waiting) {
+    this.live.className = `bar-live is-${state}`;
+    this.live.setAttribute("aria-pressed", String(state === "paused"));
+    replace(this.live, state === "paused" ? icon("play") : h("span", { class: "dot" }), h("span", {}, STATES[state]),
       waiting > 0 && h("span", { class: "chip is-new" }, `${count(waiting)} new`));
   }
 
   setProfile(profile, added) {
-    const knobs = Object.entries(profile.params ?? {}).slice(0, 2).map(([name, value]) => `${name} ${value}`).join(", ");
-    replace(this.profile, h("span", { class: "quiet" }, "profile "), h("strong", {}, visible(profile.name)), knobs && h("span", { class: "bar-knobs" }, ` ${knobs}`),
+    const parameters = Object.entries(profile.params ?? {}).slice(0, 2).map(([name, value]) => `${name} ${value}`).join(", ");
+    replace(this.profile, h("span", { class: "quiet" }, "profile "), h("strong", {}, visible(profile.name)), parameters && h("span", { class: "bar-parameters" }, ` ${parameters}`),
       h("span", { class: "quiet bar-seed" }, ` seed ${profile.seed}`));
     const isActive = (profile.rules?.length ?? 0) + added.length > 0;
-    this.halt.hidden = !isActive || profile.halted;
+    this.pauseButton.hidden = !isActive || profile.halted;
     this.banner.hidden = !isActive && !profile.halted;
-    this.banner.className = profile.halted ? "banner is-halted" : "banner";
+    this.banner.className = profile.halted ? "banner is-paused" : "banner";
     const what = [profile.rules?.length ? `the profile ${profile.name}` : null, added.length ? `${added.length} ${added.length === 1 ? "rule" : "rules"}` : null].filter(Boolean).join(" and ");
     replace(this.banner, icon("faulted"), profile.halted
-      ? [h("span", {}, "Faults are paused: pushes get the responses of APNs."), button("Resume faults", () => this.act("/faults/resume", "Faults resumed"), { class: "small" })]
+      ? [h("span", {}, "Faults are paused: pushes get the responses of APNs."), button("Resume faults", () => this.send("/faults/resume", "Faults resumed"), { class: "small" })]
       : [h("span", {}, "Faults are active: ", visible(what), profile.ends_in ? [", for ", countdown(profile.ends_in)] : "", "."), button("View", () => go({ view: "faults", push: null }), { class: "small" })]);
   }
 
@@ -53,11 +53,11 @@ export class Bar {
     this.clock.textContent = clock.mode === "real" ? "" : `clock ${clock.mode}: ${clock.now}`;
   }
 
-  haltNow() {
-    this.act("/faults/halt", "Faults paused");
+  pauseFaults() {
+    this.send("/faults/halt", "Faults paused");
   }
 
-  act(path, words) {
-    post(path).then(() => say(words), sayError).then(() => this.acts.reload());
+  send(path, message) {
+    post(path).then(() => say(message), sayError).then(() => this.actions.reload());
   }
 }

@@ -2,8 +2,8 @@
 import { h } from "./dom.js";
 
 /** Shows a temporary notification, also to screen readers. */
-export function say(words, isError = false) {
-  const note = h("p", { class: isError ? "toast is-error" : "toast" }, words);
+export function say(message, isError = false) {
+  const note = h("p", { class: isError ? "toast is-error" : "toast" }, message);
   document.getElementById("toasts").append(note);
   setTimeout(() => note.remove(), isError ? 8000 : 2500);
 }

@@ -5,10 +5,10 @@ import { milliseconds } from "./format.js";
 /** Returns an element that counts down from `text`, a duration of the API. */
 export function countdown(text) {
   const end = Date.now() + (milliseconds(text) ?? 0);
-  return h("span", { class: "countdown", data: { end } }, words(end));
+  return h("span", { class: "countdown", data: { end } }, remaining(end));
 }
 
-function words(end) {
+function remaining(end) {
   const seconds = Math.max(0, Math.ceil((end - Date.now()) / 1000));
   const two = (number) => String(number).padStart(2, "0");
   const minutes = Math.floor(seconds / 60);
@@ -16,5 +16,5 @@ function words(end) {
 }
 
 setInterval(() => {
-  for (const place of document.querySelectorAll(".countdown")) place.textContent = words(Number(place.dataset.end));
+  for (const element of document.querySelectorAll(".countdown")) element.textContent = remaining(Number(element.dataset.end));
 }, 1000);

@@ -7,7 +7,7 @@ import { clockTime, fullTime } from "./format.js";
 import { icon } from "./icons.js";
 import { TABS } from "./route.js";
 import { nameOf } from "./row.js";
-import { answerOf, headline } from "./summary.js";
+import { responseText, headline } from "./summary.js";
 import { authTab } from "./tabs/auth.js";
 import { headersTab } from "./tabs/headers.js";
 import { payloadTab } from "./tabs/payload.js";
@@ -22,10 +22,10 @@ const BUILDERS = {
 
 export class Detail {
   /**
-   * `acts`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. `welcome` is the element for an empty server.
+   * `actions`: `close()`, `tab(name)`, `open(seq)`, `search(term)`. `welcome` is the element for an empty server.
    */
-  constructor(acts, welcome) {
-    this.acts = acts;
+  constructor(actions, welcome) {
+    this.actions = actions;
     this.welcome = welcome;
     this.record = null;
     this.attempts = [];
@@ -80,11 +80,11 @@ export class Detail {
     let end = here + 1;
     while (end < page.items.length && page.items[end].attempt > 1) end += 1;
     this.attempts = page.items.slice(first, end);
-    replace(this.strip, attemptsStrip(this.attempts, record, this.acts.open));
+    replace(this.strip, attemptsStrip(this.attempts, record, this.actions.open));
   }
 
   /** Handles a changed push: a delayed one completed, or the shown one was retried. */
-  heard(record) {
+  update(record) {
     if (!this.record) return;
     if (record.seq === this.record.seq) {
       this.record = record;
@@ -94,7 +94,7 @@ export class Detail {
   }
 
   /** The attempt `step` after the one shown; null at the ends. */
-  neighbour(step) {
+  adjacentAttempt(step) {
     const here = this.attempts.findIndex((one) => one.seq === this.record?.seq);
     return this.attempts[here + step]?.seq ?? null;
   }
@@ -105,11 +105,11 @@ export class Detail {
     const isSame = body?.dataset.seq === String(record.seq) && body.dataset.tab === this.tab;
     const scroll = isSame ? body.scrollTop : 0;
     const hadFocus = document.activeElement?.id?.startsWith("tab-") ? `tab-${this.tab}` : null;
-    this.strip = h("div", { class: "attempts" }, attemptsStrip(this.attempts, record, this.acts.open));
+    this.strip = h("div", { class: "attempts" }, attemptsStrip(this.attempts, record, this.actions.open));
     const panel = h("div", {
       class: "tab-panel", role: "tabpanel", id: "tab-panel", "aria-labelledby": `tab-${this.tab}`, tabindex: "0",
       data: { seq: record.seq, tab: this.tab },
-    }, BUILDERS[this.tab](record, this.acts));
+    }, BUILDERS[this.tab](record, this.actions));
     replace(this.element, this.head(), this.strip, this.tabs(), panel);
     panel.scrollTop = scroll;
     if (hadFocus) document.getElementById(hadFocus)?.focus();
@@ -117,16 +117,16 @@ export class Detail {
 
   closer() {
     return h("button", { type: "button", class: "plain detail-close", title: "Back to the list (Esc)",
-      "aria-label": "Close the push", on: { click: () => this.acts.close() } }, icon("close"));
+      "aria-label": "Close the push", on: { click: () => this.actions.close() } }, icon("close"));
   }
 
   head() {
     const { record } = this;
     const title = headline(record);
-    const answer = answerOf(record);
+    const response = responseText(record);
     return h("header", { class: "detail-head" },
       h("div", { class: "detail-line" },
-        h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${answer} ${record.served?.reason ?? record.outcome}`),
+        h("span", { class: `badge is-${record.outcome}` }, icon(record.outcome), `${response} ${record.served?.reason ?? record.outcome}`),
         h("span", { class: "quiet" }, `#${record.seq}`),
         h("time", { class: "quiet", datetime: record.received_at, title: fullTime(record.received_at) }, clockTime(record.received_at)),
         (record.findings ?? []).map((finding) => h("span", { class: "chip is-finding" }, icon("flag"), nameOf(finding))),
@@ -144,7 +144,7 @@ export class Detail {
   }
 
   copyText(what, name) {
-    text(`/pushes/${this.record.seq}/${what}`).then((told) => copy(told, name), sayError);
+    text(`/pushes/${this.record.seq}/${what}`).then((content) => copy(content, name), sayError);
   }
 
   tabs() {
@@ -152,7 +152,7 @@ export class Detail {
       on: { keydown: (event) => this.onTabKey(event) } });
     for (const [index, name] of TABS.entries()) {
       const isHere = name === this.tab;
-      list.append(button(name[0].toUpperCase() + name.slice(1), () => this.acts.tab(name), {
+      list.append(button(name[0].toUpperCase() + name.slice(1), () => this.actions.tab(name), {
         role: "tab", id: `tab-${name}`, class: "tab", "aria-selected": String(isHere), "aria-controls": "tab-panel",
         tabindex: isHere ? "0" : "-1", title: `Key ${index + 1}`,
       }));
@@ -164,6 +164,6 @@ export class Detail {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
     if (!step) return;
     event.preventDefault();
-    this.acts.tab(TABS[(TABS.indexOf(this.tab) + step + TABS.length) % TABS.length]);
+    this.actions.tab(TABS[(TABS.indexOf(this.tab) + step + TABS.length) % TABS.length]);
   }
 }

@@ -16,7 +16,7 @@ export function svg(tag, props = {}, ...children) {
 function fill(element, props, children) {
   for (const [name, value] of Object.entries(props ?? {})) {
     if (value === false || value === null || value === undefined) continue;
-    if (name === "on") for (const [event, act] of Object.entries(value)) element.addEventListener(event, act);
+    if (name === "on") for (const [event, action] of Object.entries(value)) element.addEventListener(event, action);
     else if (name === "data") Object.assign(element.dataset, value);
     else if (name === "style") for (const [key, text] of Object.entries(value)) element.style.setProperty(key, text);
     else element.setAttribute(name, value === true ? "" : value);
@@ -41,29 +41,29 @@ export function replace(element, ...children) {
 }
 
 /** Creates a button. */
-export function button(label, act, props = {}) {
-  return h("button", { type: "button", ...props, on: { click: act } }, label);
+export function button(label, action, props = {}) {
+  return h("button", { type: "button", ...props, on: { click: action } }, label);
 }
 
-/** Returns `act` limited to one call per `wait` milliseconds; the last call is always made. */
-export function throttled(act, wait) {
+/** Returns `action` limited to one call per `wait` milliseconds; the last call is always made. */
+export function throttled(action, wait) {
   let timer = null;
   let last = -Infinity;
-  return (...given) => {
+  return (...args) => {
     clearTimeout(timer);
     const rest = Math.max(0, last + wait - performance.now());
     timer = setTimeout(() => {
       last = performance.now();
-      act(...given);
+      action(...args);
     }, rest);
   };
 }
 
-/** Returns `act` delayed until there was no call for `wait` milliseconds. */
-export function settled(act, wait) {
+/** Returns `action` delayed until there was no call for `wait` milliseconds. */
+export function settled(action, wait) {
   let timer = null;
-  return (...given) => {
+  return (...args) => {
     clearTimeout(timer);
-    timer = setTimeout(() => act(...given), wait);
+    timer = setTimeout(() => action(...args), wait);
   };
 }

@@ -1,5 +1,5 @@
 // Descriptions of the reason for a response.
-import { answerOf } from "./summary.js";
+import { responseText } from "./summary.js";
 
 /** The condition of each check, in order. */
 export const CHECK_NAMES = {
@@ -24,7 +24,7 @@ export const CHECK_NAMES = {
 /** Describes the response and its cause in one sentence, from the record. */
 export function story(record) {
   const { verdict, fault, served = {} } = record;
-  const went = record.outcome === "pending" ? "No response yet" : `Responded ${`${answerOf(record)} ${served.reason ?? ""}`.trim()}`;
+  const went = record.outcome === "pending" ? "No response yet" : `Responded ${`${responseText(record)} ${served.reason ?? ""}`.trim()}`;
   if (fault) {
     const draw = typeof fault.draw === "number" && typeof fault.p === "number"
       ? ` (random draw ${fault.draw.toFixed(3)} below ${fault.p})` : "";

@@ -8,13 +8,13 @@ const NEAR = 0.9;
 export function gauge(size) {
   if (!size || typeof size.bytes !== "number") return null;
   const share = size.limit ? size.bytes / size.limit : 0;
-  const standing = share > 1 ? "over" : share >= NEAR ? "near" : "fine";
-  const words = `${count(size.bytes)} of ${count(size.limit)} bytes (${Math.round(share * 100)} %)`;
+  const level = share > 1 ? "over" : share >= NEAR ? "near" : "fine";
+  const description = `${count(size.bytes)} of ${count(size.limit)} bytes (${Math.round(share * 100)} %)`;
   const more = share > 1 ? `, ${count(size.bytes - size.limit)} too many` : share >= NEAR ? ", nearly full" : "";
-  return h("div", { class: `gauge is-${standing}` },
+  return h("div", { class: `gauge is-${level}` },
     h("div", {
       class: "gauge-bar", role: "meter", "aria-label": "Payload size", "aria-valuemin": "0", "aria-valuemax": size.limit,
-      "aria-valuenow": Math.min(size.bytes, size.limit), "aria-valuetext": words + more,
+      "aria-valuenow": Math.min(size.bytes, size.limit), "aria-valuetext": description + more,
     }, h("div", { class: "gauge-fill", style: { width: `${Math.min(100, share * 100)}%` } })),
-    h("span", { class: "gauge-words" }, words, more));
+    h("span", { class: "gauge-words" }, description, more));
 }

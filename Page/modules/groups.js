@@ -14,7 +14,7 @@ const FACETS = [
   { field: "topic", name: "Topics", of: "topic" }, { field: "type", name: "Push types", of: "push_type" },
   { field: "status", name: "Responses", of: "status" }, { field: "finding", name: "Findings by kind", of: null },
 ];
-const MOST_FACETS = 12;
+const MAX_FACETS = 12;
 
 export class Groups {
   constructor(element) {
@@ -86,7 +86,7 @@ export class Groups {
     if (!values.length) return null;
     const chosen = term(shown.q, field);
     const details = h("details", { class: "facet", open: this.open.has(field) }, h("summary", {}, name),
-      h("ul", { class: "group-list" }, values.slice(0, MOST_FACETS).map(([value, number]) =>
+      h("ul", { class: "group-list" }, values.slice(0, MAX_FACETS).map(([value, number]) =>
         this.line(`${field} ${value}`, value, null, number, isHere && chosen === value, () => this.toggle(field, value)))));
     details.addEventListener("toggle", () => this.open[details.open ? "add" : "delete"](field));
     return details;

@@ -8,21 +8,21 @@ import { go, shown } from "./route.js";
 import { Search } from "./search.js";
 
 const BATCH = 80; // milliseconds in which events are collected
-const MOST_HELD = 2000;
+const MAX_QUEUED = 2000;
 
 export class Inbox {
-  /** `tell`: `onPause()` is called when the state or the number of queued pushes changed, `onNew()` for new pushes. */
-  constructor(detail, acts, tell) {
+  /** `callbacks`: `onPause()` is called when the state or the number of queued pushes changed, `onNew()` for new pushes. */
+  constructor(detail, actions, callbacks) {
     this.detail = detail;
-    this.acts = acts;
-    this.tell = tell;
+    this.actions = actions;
+    this.callbacks = callbacks;
     this.isPaused = false;
     this.missed = false; // whether a change during a pause requires a reload
     this.unseen = 0;
-    this.held = [];
+    this.queued = [];
     this.batch = [];
     this.records = new Records(() => this.changedRecords());
-    this.list = new List(this.records, acts.open);
+    this.list = new List(this.records, actions.open);
     this.search = new Search();
     this.count = h("p", { class: "list-count", role: "status" });
     this.fold = button("Group retries", () => go({ fold: !shown.fold }), { class: "small choice", title: "One row for all attempts of a push" });
@@ -31,7 +31,7 @@ export class Inbox {
   }
 
   get waiting() {
-    return this.held.length;
+    return this.queued.length;
   }
 
   /** Whether the server has not received any pushes. */
@@ -90,30 +90,30 @@ export class Inbox {
   }
 
   async load(onLoaded) {
-    this.held = [];
+    this.queued = [];
     try {
       await this.records.load(this.query);
-      this.search.tell(null);
+      this.search.showError(null);
       onLoaded();
     } catch (error) {
       if (error.name === "AbortError") return;
-      if (error instanceof ApiError && error.status === 400) this.search.tell(error);
+      if (error instanceof ApiError && error.status === 400) this.search.showError(error);
       else this.list.say(h("p", { class: "notice is-error" }, "The server does not respond: ", error.message));
     }
-    this.tell.onPause();
-    this.tell.onNew();
+    this.callbacks.onPause();
+    this.callbacks.onNew();
   }
 
   changedRecords() {
     const { length, total, evicted } = this.records;
     replace(this.count, length === total || !this.query ? `${count(length)} ${length === 1 ? "push" : "pushes"}` : `${count(length)} of ${count(Math.max(total, length))} pushes`,
       evicted > 0 && `, ${count(evicted)} older ones were evicted`);
-    this.list.say(length ? null : this.emptyWords());
+    this.list.say(length ? null : this.emptyNotice());
     if (shown.fold) this.loadAttempts();
     this.list.draw();
   }
 
-  emptyWords() {
+  emptyNotice() {
     if (this.query && this.records.total) {
       return h("div", { class: "empty" }, h("p", {}, "No pushes match."), button("Show all", () => go({ q: "", fold: false })));
     }
@@ -140,25 +140,25 @@ export class Inbox {
 
   // Live
 
-  hear(event, record) {
+  onEvent(event, record) {
     if (this.isPaused) {
-      if (event === "push") this.held.push(record);
-      else this.held = this.held.map((one) => (one.seq === record.seq ? record : one));
-      this.tell.onPause();
+      if (event === "push") this.queued.push(record);
+      else this.queued = this.queued.map((one) => (one.seq === record.seq ? record : one));
+      this.callbacks.onPause();
       return;
     }
     this.batch.push(record);
     this.timer ??= setTimeout(() => {
       this.timer = null;
-      this.takeBatch();
+      this.processBatch();
     }, BATCH);
   }
 
-  takeBatch() {
+  processBatch() {
     let added = 0;
     for (const record of this.batch) {
-      if (this.records.take(record)) added += 1;
-      this.detail.heard(record);
+      if (this.records.add(record)) added += 1;
+      this.detail.update(record);
     }
     this.batch = [];
     this.records.total += added;
@@ -166,47 +166,47 @@ export class Inbox {
     this.list.grew(added);
     this.changedRecords();
     if (added && document.hidden) this.unseen += added;
-    this.tell.onPause();
-    this.tell.onNew();
+    this.callbacks.onPause();
+    this.callbacks.onNew();
   }
 
   togglePause() {
     this.isPaused = !this.isPaused;
     if (!this.isPaused) {
-      const held = this.held;
-      this.held = [];
-      if (this.missed || held.length > MOST_HELD) this.refresh();
+      const queued = this.queued;
+      this.queued = [];
+      if (this.missed || queued.length > MAX_QUEUED) this.refresh();
       else {
-        this.batch.push(...held);
-        this.takeBatch();
+        this.batch.push(...queued);
+        this.processBatch();
       }
     }
-    this.tell.onPause();
+    this.callbacks.onPause();
   }
 
   /** Called when the page becomes visible. */
-  sawPage() {
+  pageShown() {
     this.unseen = 0;
-    this.tell.onPause();
+    this.callbacks.onPause();
   }
 
   // Moving
 
   move(step) {
     if (shown.view !== "inbox") return;
-    const seq = this.list.neighbour(step);
+    const seq = this.list.adjacent(step);
     if (seq === null) return;
     this.list.select(seq);
     this.list.reveal(seq);
-    if (shown.push !== null) this.acts.open(seq);
+    if (shown.push !== null) this.actions.open(seq);
   }
 
   openSelected() {
-    if (this.list.selected !== null) this.acts.open(this.list.selected);
+    if (this.list.selected !== null) this.actions.open(this.list.selected);
   }
 
   openAttempt(step) {
-    const seq = this.detail.neighbour(step);
-    if (seq !== null) this.acts.open(seq);
+    const seq = this.detail.adjacentAttempt(step);
+    if (seq !== null) this.actions.open(seq);
   }
 }

@@ -11,8 +11,8 @@ export function jsonLines(text) {
   const stack = [];
   let name = null;
   const pointer = () => stack.map((level) => "/" + level.key).join("");
-  for (let place = 0; place < tokens.length; place += 1) {
-    const token = tokens[place];
+  for (let index = 0; index < tokens.length; index += 1) {
+    const token = tokens[index];
     const level = stack.at(-1);
     if (token === ",") {
       if (level && !level.isObject) level.key += 1;
@@ -22,18 +22,18 @@ export function jsonLines(text) {
     if (token === "}" || token === "]") {
       stack.pop();
       const opened = lines.at(-1);
-      const after = tokens[place + 1] === "," ? "," : "";
+      const after = tokens[index + 1] === "," ? "," : "";
       // An empty object or array stays on one line.
       if (opened?.kind === "open" && opened.opens === stack.length) Object.assign(opened, { text: opened.text + token, after });
       else lines.push({ depth: stack.length, pointer: pointer(), name: null, kind: "close", text: token, after });
       continue;
     }
-    if (level?.isObject && name === null && tokens[place + 1] === ":") {
+    if (level?.isObject && name === null && tokens[index + 1] === ":") {
       name = token;
       level.key = escaped(parse(token));
       continue;
     }
-    const line = { depth: stack.length, pointer: pointer(), name, text: token, after: tokens[place + 1] === "," ? "," : "" };
+    const line = { depth: stack.length, pointer: pointer(), name, text: token, after: tokens[index + 1] === "," ? "," : "" };
     name = null;
     if (token === "{" || token === "[") {
       lines.push({ ...line, kind: "open", opens: stack.length, after: "" });

@@ -6,37 +6,37 @@ export const KEYS = [
   ["y", "copy the apns-id"], ["[ ]", "previous, next attempt"], [".", "pause or resume"], ["t", "theme"], ["?", "this list"],
 ];
 
-/** `acts` has a function for each key, and `escape`. Keys with Ctrl, Alt or Command are left to the browser. */
-export function start(acts) {
+/** `actions` has a function for each key, and `escape`. Keys with Ctrl, Alt or Command are left to the browser. */
+export function start(actions) {
   addEventListener("keydown", (event) => {
     if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
     const isTyping = event.target.closest("input, textarea, select") !== null;
     if (event.key === "Escape") {
       if (isTyping) event.target.blur();
-      else acts.escape();
+      else actions.escape();
       return;
     }
     if (isTyping || document.querySelector("dialog[open]")) return;
     // Enter on a button clicks it.
     if (event.key === "Enter" && event.target.closest("button, a, summary")) return;
-    const act = acts[event.key];
-    if (!act) return;
+    const action = actions[event.key];
+    if (!action) return;
     event.preventDefault();
-    act();
+    action();
   });
 }
 
 /** Shows the keyboard shortcuts. */
 export function showSheet() {
   const sheet = h("dialog", { class: "dialog", "aria-labelledby": "keys-title" }, h("h2", { id: "keys-title" }, "Keyboard shortcuts"),
-    h("dl", { class: "keys" }, KEYS.map(([key, words]) => h("div", {}, h("dt", {}, key.split(" ").map((one) => (one === "…" ? " … " : h("kbd", {}, one)))), h("dd", {}, words)))),
+    h("dl", { class: "keys" }, KEYS.map(([key, meaning]) => h("div", {}, h("dt", {}, key.split(" ").map((one) => (one === "…" ? " … " : h("kbd", {}, one)))), h("dd", {}, meaning)))),
     h("form", { method: "dialog" }, h("button", { class: "primary", autofocus: true }, "Close")));
   open(sheet);
 }
 
 /** Asks for the admin token; returns a promise of it. */
 export function askForToken(wasWrong) {
-  return new Promise((take) => {
+  return new Promise((resolve) => {
     const field = h("input", { id: "admin-token", type: "password", autocomplete: "off" });
     const sheet = h("dialog", { class: "dialog", "aria-labelledby": "token-title" }, h("h2", { id: "token-title" }, "Admin token"),
       h("p", {}, wasWrong ? "The token is wrong." : "This server requires the token of --admin-token."),
@@ -46,7 +46,7 @@ export function askForToken(wasWrong) {
     field.addEventListener("keydown", (event) => {
       if (event.key === "Enter") sheet.close();
     });
-    sheet.addEventListener("close", () => take(field.value));
+    sheet.addEventListener("close", () => resolve(field.value));
     open(sheet);
     field.focus();
   });

@@ -2,7 +2,7 @@
 // incidents are visible in long periods.
 import { h } from "./dom.js";
 import { clockTime } from "./format.js";
-import { answerOf } from "./summary.js";
+import { responseText } from "./summary.js";
 import { visible } from "./visible.js";
 
 export const LANE_FIELDS = "seq,received_at,finished_at,outcome,accepted,connection.id,connection.stream,served";
@@ -10,7 +10,7 @@ export const LANE_FIELDS = "seq,received_at,finished_at,outcome,accepted,connect
 const FOLD = 34; // the width of a collapsed time in pixels
 const EDGE = 16;
 const LABEL = 96; // the width of a label on the axis in pixels
-const MOST_ROWS = 8;
+const MAX_ROWS = 8;
 const BARS_TOP = 28; // the marks are above the bars
 const MARKS = {
   accepted: "TCP", handshake: "TLS", settings: "SETTINGS", goaway: "GOAWAY", reset: "RESET", fault: "FAULT", closed: "closed",
@@ -30,24 +30,24 @@ export function timeScale(times, width, quiet = 400) {
     else last.end = time;
   }
   const busy = parts.reduce((sum, part) => sum + Math.max(1, part.end - part.start), 0);
-  const room = Math.max(parts.length * 40, width - 2 * EDGE - (parts.length - 1) * FOLD);
+  const length = Math.max(parts.length * 40, width - 2 * EDGE - (parts.length - 1) * FOLD);
   const folds = [];
-  let place = EDGE;
+  let offset = EDGE;
   for (const [index, part] of parts.entries()) {
-    part.place = place;
-    part.room = Math.max(24, (Math.max(1, part.end - part.start) / busy) * room);
-    place += part.room;
+    part.offset = offset;
+    part.length = Math.max(24, (Math.max(1, part.end - part.start) / busy) * length);
+    offset += part.length;
     if (index < parts.length - 1) {
-      folds.push({ place, ms: parts[index + 1].start - part.end });
-      place += FOLD;
+      folds.push({ offset, ms: parts[index + 1].start - part.end });
+      offset += FOLD;
     }
   }
   const at = (time) => {
     const part = parts.findLast((one) => one.start <= time) ?? parts[0];
     const share = part.end > part.start ? Math.min(1, Math.max(0, (time - part.start) / (part.end - part.start))) : 0;
-    return part.place + share * (part.room - 8);
+    return part.offset + share * (part.length - 8);
   };
-  return { at, folds, parts, width: place + EDGE };
+  return { at, folds, parts, width: offset + EDGE };
 }
 
 /** Returns the lanes as an element. `open(seq)` is called for a click on a bar. */
@@ -66,13 +66,13 @@ function axis(scale) {
   let free = -Infinity;
   const labels = [];
   for (const part of scale.parts) {
-    const place = Math.min(part.place, scale.width - LABEL);
-    if (place < free) continue;
-    labels.push(h("span", { style: { left: `${place}px` } }, clockTime(new Date(part.start))));
-    free = place + LABEL;
+    const offset = Math.min(part.offset, scale.width - LABEL);
+    if (offset < free) continue;
+    labels.push(h("span", { style: { left: `${offset}px` } }, clockTime(new Date(part.start))));
+    free = offset + LABEL;
   }
   return h("div", { class: "lane-axis", "aria-hidden": "true" }, labels,
-    scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` }, title: "idle" }, span(fold.ms))));
+    scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.offset}px`, width: `${FOLD}px` }, title: "idle" }, span(fold.ms))));
 }
 
 function span(ms) {
@@ -90,13 +90,13 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
     const left = scale.at(Date.parse(push.received_at));
     const right = Math.max(left + 7, scale.at(push.finished_at ? Date.parse(push.finished_at) : now));
     let row = rows.findIndex((end) => end < left - 1);
-    if (row < 0) row = rows.length < MOST_ROWS ? rows.length : rows.indexOf(Math.min(...rows));
+    if (row < 0) row = rows.length < MAX_ROWS ? rows.length : rows.indexOf(Math.min(...rows));
     rows[row] = right;
-    const words = `#${push.seq}, stream ${push.connection?.stream}, ${answerOf(push)} ${push.outcome}`;
+    const description = `#${push.seq}, stream ${push.connection?.stream}, ${responseText(push)} ${push.outcome}`;
     barCount += 1;
     return h("div", {
-      role: "option", id: `bar-${barCount}`, class: `lane-bar is-${push.outcome}`, title: `${words}, ${clockTime(push.received_at)}`,
-      "aria-label": words, "aria-selected": "false", "aria-current": push.seq === chosen ? "true" : null,
+      role: "option", id: `bar-${barCount}`, class: `lane-bar is-${push.outcome}`, title: `${description}, ${clockTime(push.received_at)}`,
+      "aria-label": description, "aria-selected": "false", "aria-current": push.seq === chosen ? "true" : null,
       on: { click: () => open(push.seq) },
       style: { left: `${left}px`, width: `${right - left}px`, top: `${2 + row * 12}px` },
     });
@@ -106,7 +106,7 @@ function lane(connection, pushes, scale, { chosen, open, now }) {
     h("header", { class: "lane-head" }, h("strong", {}, connection.id), " ", h("span", { class: `chip is-${connection.state}` }, connection.state),
       h("span", { class: "quiet" }, ` ${connection.client ?? ""} · ${connection.tls ?? "no TLS"} · pushes: ${connection.pushes ?? pushes.length}`)),
     h("div", { class: "lane-track", style: { height: `${height}px` } },
-      scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.place}px`, width: `${FOLD}px` } })),
+      scale.folds.map((fold) => h("span", { class: "fold", style: { left: `${fold.offset}px`, width: `${FOLD}px` } })),
       marks(connection.events ?? [], scale), bars.length > 0 && barList(connection, bars)));
 }
 
@@ -123,7 +123,7 @@ function barList(connection, bars) {
     bars[active].scrollIntoView({ block: "nearest", inline: "nearest" });
     list.setAttribute("aria-activedescendant", bars[active].id);
   };
-  const act = {
+  const handlers = {
     ArrowLeft: () => choose(active - 1), ArrowUp: () => choose(active - 1),
     ArrowRight: () => choose(active + 1), ArrowDown: () => choose(active + 1),
     Home: () => choose(0), End: () => choose(bars.length - 1),
@@ -135,10 +135,10 @@ function barList(connection, bars) {
     on: {
       focus: () => active < 0 && choose(bars.findIndex((bar) => bar.hasAttribute("aria-current"))),
       keydown: (event) => {
-        if (!act[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
+        if (!handlers[event.key] || event.ctrlKey || event.metaKey || event.altKey) return;
         event.preventDefault();
         event.stopPropagation();
-        act[event.key]();
+        handlers[event.key]();
       },
     },
   }, bars);
@@ -159,10 +159,10 @@ function marks(events, scale) {
   }
   return placed.map(({ left, events: here }) => {
     const worst = here.find((event) => ["goaway", "reset", "fault"].includes(event.event)) ?? here[0];
-    const words = here.map((event) => `${clockTime(event.at)} ${MARKS[event.event] ?? event.event} ${event.detail ?? ""}`.trim());
+    const lines = here.map((event) => `${clockTime(event.at)} ${MARKS[event.event] ?? event.event} ${event.detail ?? ""}`.trim());
     // At the right edge, the label is on the left side.
     const isLast = left > scale.width - 70;
-    return h("span", { class: `lane-mark event-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: words.join("\n") },
+    return h("span", { class: `lane-mark event-${worst.event}${isLast ? " is-last" : ""}`, style: isLast ? { right: `${scale.width - left}px` } : { left: `${left}px` }, title: lines.join("\n") },
       visible(MARKS[worst.event] ?? worst.event), here.length > 1 && ` +${here.length - 1}`);
   });
 }

@@ -4,7 +4,7 @@ import { ago, count } from "./format.js";
 import { rowContent, rowLabel } from "./row.js";
 
 const ROW_HEIGHT = 58; // as in list.css
-const SPARE = 8;
+const OVERSCAN = 8;
 
 export class List {
   /** @param open called with the seq of a push to show. */
@@ -51,9 +51,9 @@ export class List {
     const length = this.records.length;
     this.setHeight();
     this.findPlace();
-    const first = Math.max(0, Math.floor(this.box.scrollTop / ROW_HEIGHT) - SPARE);
-    const last = Math.min(length - 1, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW_HEIGHT) + SPARE);
-    const kept = new Map();
+    const first = Math.max(0, Math.floor(this.box.scrollTop / ROW_HEIGHT) - OVERSCAN);
+    const last = Math.min(length - 1, Math.ceil((this.box.scrollTop + this.box.clientHeight) / ROW_HEIGHT) + OVERSCAN);
+    const visible = new Map();
     for (let index = first; index <= last; index += 1) {
       const seq = this.records.seqAt(index);
       const key = seq ?? `at ${index}`;
@@ -64,11 +64,11 @@ export class List {
         this.space.append(drawn.element);
       }
       this.drawn.delete(key);
-      kept.set(key, drawn);
-      this.place(drawn, index, seq, row, length);
+      visible.set(key, drawn);
+      this.position(drawn, index, seq, row, length);
     }
     for (const { element } of this.drawn.values()) element.remove();
-    this.drawn = kept;
+    this.drawn = visible;
     this.markSelected();
     if (length) this.fetch(Math.max(0, first - 20), Math.min(length - 1, last + 20));
   }
@@ -78,7 +78,7 @@ export class List {
     this.space.style.setProperty("height", `${this.records.length * ROW_HEIGHT}px`);
   }
 
-  place(drawn, index, seq, row, length) {
+  position(drawn, index, seq, row, length) {
     const { element } = drawn;
     if (drawn.index !== index) {
       drawn.index = index;
@@ -199,7 +199,7 @@ export class List {
   }
 
   /** The seq `step` rows after the selected one, or at the end; null in an empty list. */
-  neighbour(step) {
+  adjacent(step) {
     const length = this.records.length;
     if (!length) return null;
     const here = this.selected === null ? -1 : this.records.indexOf(this.selected);

@@ -1,16 +1,16 @@
 // The stream of server-sent events. Uses fetch, because EventSource cannot send a token.
 import { request, ApiError } from "./api.js";
 
-const PATIENCE = [500, 1000, 2000, 5000];
+const RETRY_DELAYS = [500, 1000, 2000, 5000];
 
 export class Live {
   /**
-   * @param hear called with `(event, data)` for each event: `push`, `push.updated`, `connection`, `profile`, `gap`, …
-   * @param tell called with `live`, `lost` or `ended` when the state of the connection changes.
+   * @param onEvent called with `(event, data)` for each event: `push`, `push.updated`, `connection`, `profile`, `gap`, …
+   * @param onState called with `live`, `lost` or `ended` when the state of the connection changes.
    */
-  constructor(hear, tell) {
-    this.hear = hear;
-    this.tell = tell;
+  constructor(onEvent, onState) {
+    this.onEvent = onEvent;
+    this.onState = onState;
     this.lastID = null;
     this.stopper = null;
   }
@@ -27,9 +27,9 @@ export class Live {
       const began = performance.now();
       try {
         const headers = this.lastID === null ? {} : { "last-event-id": this.lastID };
-        const answer = await request("GET", "/events", { query: q ? { q } : {}, signal, headers });
-        this.tell("live");
-        await this.read(answer.body, signal);
+        const response = await request("GET", "/events", { query: q ? { q } : {}, signal, headers });
+        this.onState("live");
+        await this.read(response.body, signal);
       } catch (error) {
         if (signal.aborted) return;
         // An invalid query is not retried.
@@ -37,8 +37,8 @@ export class Live {
       }
       if (signal.aborted) return;
       failures = performance.now() - began > 5000 ? 0 : failures + 1;
-      this.tell("lost");
-      await new Promise((wake) => setTimeout(wake, PATIENCE[Math.min(failures, PATIENCE.length - 1)]));
+      this.onState("lost");
+      await new Promise((resolve) => setTimeout(resolve, RETRY_DELAYS[Math.min(failures, RETRY_DELAYS.length - 1)]));
     }
   }
 
@@ -56,7 +56,7 @@ export class Live {
         else if (line.startsWith("event: ")) event.name = line.slice(7);
         else if (line.startsWith("data: ")) event.data += line.slice(6);
         else if (line === "" && event.data) {
-          this.hear(event.name, JSON.parse(event.data));
+          this.onEvent(event.name, JSON.parse(event.data));
           event = { name: "message", data: "" };
         }
       }

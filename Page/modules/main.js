@@ -20,16 +20,16 @@ api.takeToken();
 theme.start();
 startRoute();
 
-let asking = null;
+let tokenRequest = null;
 api.onTokenNeeded((wasWrong) => {
-  asking ??= keys.askForToken(wasWrong).then((token) => {
+  tokenRequest ??= keys.askForToken(wasWrong).then((token) => {
     api.setToken(token);
-    asking = null;
+    tokenRequest = null;
   });
-  return asking;
+  return tokenRequest;
 });
 
-const acts = {
+const actions = {
   open: (push) => go({ view: "inbox", push, tab: shown.push === null ? "preview" : shown.tab }),
   close: () => go({ push: null }),
   tab: (tab) => go({ tab }),
@@ -37,11 +37,11 @@ const acts = {
 };
 
 const connect = new ConnectPanel();
-const detail = new Detail(acts, connect.element);
-const inbox = new Inbox(detail, acts, { onPause: showLive, onNew: () => groups.refresh() });
+const detail = new Detail(actions, connect.element);
+const inbox = new Inbox(detail, actions, { onPause: showLive, onNew: () => groups.refresh() });
 const faults = new FaultsPanel((profile, added) => bar.setProfile(profile, added));
 const panels = {
-  connections: new ConnectionsPanel(acts), devices: new DevicesPanel(acts), faults, connect,
+  connections: new ConnectionsPanel(actions), devices: new DevicesPanel(actions), faults, connect,
 };
 const bar = new Bar(document.getElementById("bar"), document.getElementById("banner"), {
   pause: () => inbox.togglePause(), theme: changeTheme, keys: keys.showSheet, reload: () => faults.load(),
@@ -74,18 +74,18 @@ function changeTheme() {
 
 // Events
 
-let standing = "lost";
+let connectionState = "lost";
 function showLive() {
-  bar.setLive(inbox.isPaused ? "paused" : standing, inbox.waiting);
+  bar.setLive(inbox.isPaused ? "paused" : connectionState, inbox.waiting);
   const number = inbox.waiting + inbox.unseen;
   document.title = number > 0 ? `(${count(number)}) apns-mock` : "apns-mock";
 }
 
 const refreshInbox = throttled(() => inbox.refresh(), 500);
 const refreshFaults = throttled(() => faults.load(), 1500);
-const hear = {
-  "push": (record) => inbox.hear("push", record),
-  "push.updated": (record) => inbox.hear("push.updated", record),
+const handlers = {
+  "push": (record) => inbox.onEvent("push", record),
+  "push.updated": (record) => inbox.onEvent("push.updated", record),
   "connection": () => shown.view === "connections" && panels.connections.refresh(),
   "profile": () => faults.load(),
   "rule": () => faults.load(),
@@ -96,13 +96,13 @@ const hear = {
   "gap": () => refreshInbox(),
 };
 const live = new Live((event, data) => {
-  hear[event]?.(data);
+  handlers[event]?.(data);
   if (event !== "push" && event !== "push.updated") return;
   if (shown.view === "devices") panels.devices.refresh();
   if (shown.view === "connections") panels.connections.refresh();
   if (shown.view === "faults") refreshFaults();
 }, (now) => {
-  standing = now;
+  connectionState = now;
   showLive();
 });
 inbox.follow = (q) => live.follow(q);
@@ -110,7 +110,7 @@ inbox.follow = (q) => live.follow(q);
 addEventListener("visibilitychange", () => {
   if (document.hidden) return;
   groups.refresh();
-  inbox.sawPage();
+  inbox.pageShown();
 });
 setInterval(() => !document.hidden && groups.refresh(), 5000);
 const readClock = () => api.get("/clock").then((clock) => bar.setClock(clock), () => {});
@@ -120,8 +120,8 @@ keys.start({
   "j": () => inbox.move(1), "k": () => inbox.move(-1), "ArrowDown": () => inbox.move(1), "ArrowUp": () => inbox.move(-1),
   "Enter": () => inbox.openSelected(), "/": () => { go({ view: "inbox" }); inbox.search.focus(); },
   "y": () => detail.copyID(), ".": () => inbox.togglePause(), "t": changeTheme, "?": keys.showSheet,
-  "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "escape": () => (shown.push !== null ? acts.close() : go({ view: "inbox" })),
-  ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && acts.tab(tab)])),
+  "[": () => inbox.openAttempt(-1), "]": () => inbox.openAttempt(1), "escape": () => (shown.push !== null ? actions.close() : go({ view: "inbox" })),
+  ...Object.fromEntries(TABS.map((tab, index) => [String(index + 1), () => shown.push !== null && actions.tab(tab)])),
 });
 
 showView();

@@ -83,7 +83,7 @@ export class Records {
     this.expected = page.matched;
     this.total = page.total;
     this.evicted = page.evicted;
-    for (const record of arrivedDuringLoad) this.take(record);
+    for (const record of arrivedDuringLoad) this.add(record);
     this.onChange();
     if (page.matched > page.items.length) this.index(asked, signal).catch(() => {});
   }
@@ -144,7 +144,7 @@ export class Records {
   }
 
   /** Adds or updates a push. Returns whether it is new. */
-  take(record) {
+  add(record) {
     if (this.arrivedDuringLoad) {
       this.arrivedDuringLoad.push(record);
       return false;
@@ -152,9 +152,9 @@ export class Records {
     this.gone.delete(record.seq);
     const isNew = this.indexOf(record.seq) < 0 && record.seq > (this.older[0] ?? 0);
     if (isNew) {
-      let place = this.newer.length;
-      while (place > 0 && this.newer[place - 1] > record.seq) place -= 1;
-      this.newer.splice(place, 0, record.seq);
+      let index = this.newer.length;
+      while (index > 0 && this.newer[index - 1] > record.seq) index -= 1;
+      this.newer.splice(index, 0, record.seq);
     }
     if (isNew || this.rows.has(record.seq)) this.keep(record);
     return isNew;

@@ -6,11 +6,11 @@ export const TABS = ["preview", "payload", "headers", "auth", "verdict", "timeli
 /** The current state. `push` is a seq or null. */
 export const shown = { view: "inbox", q: "", push: null, tab: "preview", fold: false };
 
-const followers = [];
+const observers = [];
 
-/** Registers `act(now, before)`, called after each change. */
-export function onChange(act) {
-  followers.push(act);
+/** Registers `callback(now, before)`, called after each change. */
+export function onChange(callback) {
+  observers.push(callback);
 }
 
 /** Changes the state; `changes` are members of `shown`. Opening a view or push adds a history entry. */
@@ -21,11 +21,11 @@ export function go(changes, { quietly = false } = {}) {
   if (!names.length) return;
   const steps = names.some((name) => name === "view" || name === "q") || (before.push === null) !== (shown.push === null);
   history[steps && !quietly ? "pushState" : "replaceState"](null, "", address());
-  tell(before);
+  notify(before);
 }
 
-function tell(before) {
-  for (const act of followers) act(shown, before);
+function notify(before) {
+  for (const callback of observers) callback(shown, before);
 }
 
 function address() {
@@ -55,6 +55,6 @@ export function start() {
   addEventListener("popstate", () => {
     const before = { ...shown };
     read();
-    tell(before);
+    notify(before);
   });
 }

@@ -22,7 +22,7 @@ export class Search {
     this.field.value = shown.q;
     this.problem = h("p", { id: "search-problem", class: "search-problem", role: "status", hidden: true });
     this.sheet = h("div", { class: "sheet", id: "search-sheet", hidden: true }, h("p", { class: "quiet" }, "Conditions on different fields must all match; conditions on the same field are alternatives."),
-      h("dl", { class: "syntax" }, SYNTAX.map(([example, words]) => [h("dt", {}, h("button", { type: "button", class: "syntax-example", on: { click: () => this.add(example) } }, example)), h("dd", {}, words)])));
+      h("dl", { class: "syntax" }, SYNTAX.map(([example, meaning]) => [h("dt", {}, h("button", { type: "button", class: "syntax-example", on: { click: () => this.add(example) } }, example)), h("dd", {}, meaning)])));
     this.toggle = h("button", { type: "button", class: "plain", "aria-expanded": "false", "aria-controls": "search-sheet", on: { click: () => this.showSheet(this.sheet.hidden) } }, "Syntax");
     this.element = h("div", { class: "search" }, h("div", { class: "search-box", role: "search" }, icon("search"), this.field, h("kbd", { "aria-hidden": "true" }, "/"), this.toggle),
       this.problem, this.sheet);
@@ -64,7 +64,7 @@ export class Search {
   }
 
   /** Shows an error in the query; null hides it. */
-  tell(error) {
+  showError(error) {
     this.problem.hidden = error === null;
     this.field.setAttribute("aria-invalid", String(error !== null));
     replace(this.problem, error === null ? null : [h("strong", {}, error.message), error.hint ? ` — ${error.hint}` : ""]);

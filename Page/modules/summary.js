@@ -20,8 +20,8 @@ export function object(value) {
 
 /** The kind of a push: its push type, else a guess from topic and payload. */
 export function kindOf(record) {
-  const said = record.apns?.push_type;
-  if (said) return said;
+  const declared = record.apns?.push_type;
+  if (declared) return declared;
   const topic = record.apns?.topic ?? "";
   const bySuffix = SUFFIXES.find(([suffix]) => topic.endsWith(suffix));
   if (bySuffix) return bySuffix[1];
@@ -55,7 +55,7 @@ export function alertParts(alert) {
 /** The headline of a row: text from the payload, or a description in ⟨ ⟩. */
 export function headline(record) {
   const kind = kindOf(record);
-  const ours = (words) => ({ text: `⟨${words}⟩`, isOurs: true });
+  const ours = (description) => ({ text: `⟨${description}⟩`, isOurs: true });
   if (record.request?.payload === null || record.request?.payload === undefined) {
     return ours(record.request?.size?.bytes ? "not JSON" : "no payload");
   }
@@ -71,7 +71,7 @@ export function headline(record) {
 }
 
 /** The response in short: `503`, `reset`, `…`. */
-export function answerOf(record) {
+export function responseText(record) {
   const served = record.served ?? {};
   if (served.status) return String(served.status);
   if (served.reset) return "reset";

@@ -1,22 +1,22 @@
 // Conditions in a search query: `status:503 topic:"com.acme.app"`.
 
-const WORD = /(?:[^\s"]|"(?:[^"\\]|\\.)*")+/g;
+const TERM = /(?:[^\s"]|"(?:[^"\\]|\\.)*")+/g;
 
-function words(q) {
-  return q.match(WORD) ?? [];
+function terms(q) {
+  return q.match(TERM) ?? [];
 }
 
 /** The value of the condition on `field`; null if there is none, or it is negated. */
 export function term(q, field) {
-  const word = words(q).find((one) => one.startsWith(`${field}:`));
-  if (!word) return null;
-  const value = word.slice(field.length + 1);
+  const found = terms(q).find((one) => one.startsWith(`${field}:`));
+  if (!found) return null;
+  const value = found.slice(field.length + 1);
   return value.startsWith('"') && value.endsWith('"') ? value.slice(1, -1).replace(/\\(.)/g, "$1") : value;
 }
 
 /** The query with `field:value` instead of other conditions on the field; without any if `value` is null. */
 export function withTerm(q, field, value) {
-  const others = words(q).filter((one) => !one.startsWith(`${field}:`));
+  const others = terms(q).filter((one) => !one.startsWith(`${field}:`));
   return [...others, ...(value === null ? [] : [`${field}:${quoted(value)}`])].join(" ");
 }
 

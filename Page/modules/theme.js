@@ -1,11 +1,11 @@
 // The theme: light, dark or the system's. The selection is stored in the browser.
 
 const THEMES = ["auto", "light", "dark"];
-const PLACE = "apns-mock.theme";
+const STORAGE_KEY = "apns-mock.theme";
 
-function kept() {
+function stored() {
   try {
-    return localStorage.getItem(PLACE);
+    return localStorage.getItem(STORAGE_KEY);
   } catch {
     return null; // Storage can be disabled; then the selection lasts until reload.
   }
@@ -15,7 +15,7 @@ let theme = "auto";
 
 /** Applies the stored theme. */
 export function start() {
-  set(THEMES.includes(kept()) ? kept() : "auto");
+  set(THEMES.includes(stored()) ? stored() : "auto");
 }
 
 /** Switches to the next theme and returns its name. */
@@ -28,7 +28,7 @@ function set(name) {
   theme = name;
   document.documentElement.dataset.theme = name;
   try {
-    localStorage.setItem(PLACE, name);
+    localStorage.setItem(STORAGE_KEY, name);
   } catch {
     // See above.
   }

@@ -38,7 +38,7 @@ function nameOf(code) {
 
 /** The text as nodes in an element with isolated direction, at most `limit` characters. */
 export function visible(text, { limit = 20000, lines = false } = {}) {
-  const place = h("bdi", { class: "outside" });
+  const element = h("bdi", { class: "external" });
   let run = "";
   let length = 0;
   let before = 0;
@@ -49,18 +49,18 @@ export function visible(text, { limit = 20000, lines = false } = {}) {
     if (!isHidden(code, before) || (lines && code === 0x0a)) {
       run += character;
     } else {
-      if (run) place.append(run);
+      if (run) element.append(run);
       run = "";
-      place.append(h("span", { class: "hidden-char", title: nameOf(code) }, NAMES.get(code) ?? nameOf(code)));
+      element.append(h("span", { class: "hidden-char", title: nameOf(code) }, NAMES.get(code) ?? nameOf(code)));
     }
     before = code;
   }
-  if (run) place.append(run);
-  if (length > limit) place.append(h("span", { class: "cut" }, "… truncated"));
-  return place;
+  if (run) element.append(run);
+  if (length > limit) element.append(h("span", { class: "cut" }, "… truncated"));
+  return element;
 }
 
 /** The unchanged text with isolated direction, as a phone shows it. */
 export function asShown(text, limit = 2000) {
-  return h("bdi", { class: "outside" }, [...text].length > limit ? [...text].slice(0, limit).join("") + "…" : text);
+  return h("bdi", { class: "external" }, [...text].length > limit ? [...text].slice(0, limit).join("") + "…" : text);
 }

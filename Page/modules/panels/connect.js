@@ -68,25 +68,25 @@ export class ConnectPanel {
     topic.value = TOPIC;
     const payload = h("textarea", { id: "test-payload", class: "mono", rows: "7", spellcheck: "false" });
     const kind = h("select", { id: "test-kind" }, SAMPLES.map((sample, index) => h("option", { value: index }, sample.name)));
-    const told = h("p", { role: "status", class: "test-answer" });
+    const result = h("p", { role: "status", class: "test-answer" });
     const fill = () => { payload.value = JSON.stringify(SAMPLES[kind.value].payload(), null, 2); };
     kind.addEventListener("change", fill);
     fill();
     const send = async () => {
-      replace(told, "Sending …");
+      replace(result, "Sending …");
       try {
-        const answer = await post("/send", {
+        const response = await post("/send", {
           token: token.value.trim(), headers: SAMPLES[kind.value].headers(topic.value.trim()), payload: JSON.parse(payload.value),
         });
-        replace(told, h("span", { class: answer.status === 200 ? "yes" : "no" }, visible(`${answer.status ?? answer.outcome ?? ""} ${answer.reason ?? answer.message ?? ""}`.trim())));
+        replace(result, h("span", { class: response.status === 200 ? "yes" : "no" }, visible(`${response.status ?? response.outcome ?? ""} ${response.reason ?? response.message ?? ""}`.trim())));
       } catch (error) {
-        replace(told, h("span", { class: "no" }, error.message, error.hint ? ` — ${error.hint}` : ""));
+        replace(result, h("span", { class: "no" }, error.message, error.hint ? ` — ${error.hint}` : ""));
       }
     };
     const field = (label, input) => h("div", { class: "field" }, h("label", { for: input.id }, label), input);
     return h("form", { class: "card", id: "test-push", on: { submit: (event) => { event.preventDefault(); send(); } } },
       h("h3", {}, "Send a test push"), h("p", { class: "quiet" }, "Sent over TLS and HTTP/2 with a provider token, as by a provider. Active faults apply."),
       h("div", { class: "fields" }, field("Kind", kind), field("Device token", token), field("Bundle id", topic)), field("Payload", payload),
-      h("div", { class: "field-row" }, h("button", { type: "submit", class: "primary" }, "Send a test push"), told));
+      h("div", { class: "field-row" }, h("button", { type: "submit", class: "primary" }, "Send a test push"), result));
   }
 }

@@ -11,13 +11,13 @@ const LOOKED_AT = 500;
 const SHOWN = 4;
 
 export class DevicesPanel {
-  constructor(acts) {
-    this.acts = acts;
-    this.place = h("div", { class: "devices" });
+  constructor(actions) {
+    this.actions = actions;
+    this.cards = h("div", { class: "devices" });
     this.element = h("section", { class: "panel", "aria-label": "Devices" },
       h("header", { class: "panel-head" }, h("h2", {}, "Devices")),
       h("p", { class: "quiet" }, "Device tokens of recent pushes and registered ones. Unregistered tokens are online for all topics."),
-      this.place);
+      this.cards);
     this.refresh = throttled(() => this.load(), 1500);
   }
 
@@ -32,45 +32,45 @@ export class DevicesPanel {
         if (!known.has(token)) known.set(token, { device: null, pushes: [] });
         known.get(token).pushes.push(push);
       }
-      replace(this.place, known.size === 0
+      replace(this.cards, known.size === 0
         ? h("p", { class: "notice" }, "No device tokens yet.")
         : [...known].slice(0, 200).map(([token, { device, pushes }]) => this.card(token, device, pushes)));
     } catch (error) {
-      replace(this.place, h("p", { class: "notice" }, error.message));
+      replace(this.cards, h("p", { class: "notice" }, error.message));
     }
   }
 
   card(token, device, pushes) {
-    const standing = device?.state ?? "online";
+    const state = device?.state ?? "online";
     const { shown, badge } = screen(pushes);
     return h("article", { class: "device" },
       h("header", {}, h("h3", { class: "mono", title: token }, tail(token)),
-        h("span", { class: `chip is-${standing}` }, standing),
+        h("span", { class: `chip is-${state}` }, state),
         device?.since && h("time", { class: "quiet", datetime: device.since, title: fullTime(device.since) }, `since ${agoWords(device.since)}`)),
       device?.topic && h("p", { class: "quiet" }, "registered for ", visible(device.topic)),
       h("div", { class: "screen" }, badge > 0 && h("span", { class: "phone-badge" }, badge), shown.length
-        ? shown.slice(0, SHOWN).map((push) => h("button", { type: "button", class: "screen-line", on: { click: () => this.acts.open(push.seq) } },
+        ? shown.slice(0, SHOWN).map((push) => h("button", { type: "button", class: "screen-line", on: { click: () => this.actions.open(push.seq) } },
           visible(headline(push).text, { limit: 80 })))
         : h("span", { class: "quiet" }, "no notifications"),
       shown.length > SHOWN && h("span", { class: "quiet" }, `and ${shown.length - SHOWN} more`)),
-      h("footer", {}, button(pushes.length === 1 ? "1 push" : `${pushes.length} pushes`, () => this.acts.search(`token:${token}`), { class: "small" }),
-        standing === "online"
+      h("footer", {}, button(pushes.length === 1 ? "1 push" : `${pushes.length} pushes`, () => this.actions.search(`token:${token}`), { class: "small" }),
+        state === "online"
           ? button("Uninstall", () => this.uninstall(token, device), { class: "small", title: "Further pushes get 410 Unregistered" })
-          : button("Register again", () => this.change(put(`/devices/${token}`, { ...kept(device), state: "online" }), "Registered again"), { class: "small" }),
+          : button("Register again", () => this.change(put(`/devices/${token}`, { ...registration(device), state: "online" }), "Registered again"), { class: "small" }),
         device && button("Remove", () => this.change(remove(`/devices/${token}`), "Device removed"), { class: "small", title: "Remove the registration: online for all topics" })));
   }
 
   uninstall(token, device) {
-    this.change(put(`/devices/${token}`, { ...kept(device), state: "unregistered" }), "Uninstalled: further pushes get 410 Unregistered");
+    this.change(put(`/devices/${token}`, { ...registration(device), state: "unregistered" }), "Uninstalled: further pushes get 410 Unregistered");
   }
 
-  change(done, words) {
-    done.then(() => say(words), sayError).then(() => this.load());
+  change(done, message) {
+    done.then(() => say(message), sayError).then(() => this.load());
   }
 }
 
 /** The registration of a device without its state. */
-function kept(device) {
+function registration(device) {
   const facts = {};
   if (device?.topic) facts.topic = device.topic;
   if (device?.environment) facts.environment = device.environment;
@@ -84,8 +84,8 @@ function screen(pushes) {
   let badge = null;
   for (const push of pushes) {
     if (!push.accepted) continue;
-    const given = apsOf(push)?.badge;
-    if (badge === null && Number.isInteger(given)) badge = given;
+    const newBadge = apsOf(push)?.badge;
+    if (badge === null && Number.isInteger(newBadge)) badge = newBadge;
     if (!display(push).shows) continue;
     const key = push.apns?.collapse_id ? `${push.apns.topic} ${push.apns.collapse_id}` : null;
     if (key !== null && collapsed.has(key)) continue;

@@ -5,7 +5,7 @@ import { countdown } from "../countdown.js";
 import { button, h, replace, settled, throttled } from "../dom.js";
 import { count } from "../format.js";
 import { visible } from "../visible.js";
-import { knobRow } from "./knob.js";
+import { parameterRow } from "./parameter.js";
 
 // How long a profile stays active: the ttl and its label.
 const DURATIONS = [["", "until changed"], ["1m", "for 1 minute"], ["5m", "for 5 minutes"], ["30m", "for 30 minutes"], ["2h", "for 2 hours"]];
@@ -27,12 +27,12 @@ export class FaultsPanel {
     this.duration = h("select", { id: "profile-duration", on: { change: () => this.pick(this.picker.value) } },
       DURATIONS.map(([ttl, name]) => h("option", { value: ttl }, name)));
     this.head = h("div", { class: "card" });
-    this.knobs = h("div", { class: "card", hidden: true });
+    this.parameters = h("div", { class: "card", hidden: true });
     this.rules = h("div", { class: "card" });
     this.added = h("div", { class: "card" });
     this.explanation = h("div", { class: "card", role: "status", hidden: true });
     this.element = h("section", { class: "panel", "aria-label": "Faults" },
-      h("header", { class: "panel-head" }, h("h2", {}, "Faults")), this.head, this.knobs, this.rules, this.added, this.explanation, this.ruleForm());
+      h("header", { class: "panel-head" }, h("h2", {}, "Faults")), this.head, this.parameters, this.rules, this.added, this.explanation, this.ruleForm());
     this.refresh = throttled(() => this.load(), 700);
   }
 
@@ -51,7 +51,7 @@ export class FaultsPanel {
     this.name = profile.name;
     this.params = profile.params;
     this.drawHead(profile);
-    this.drawKnobs(profile);
+    this.drawParameters(profile);
     this.drawRules(profile);
     this.drawAdded(added);
   }
@@ -64,12 +64,12 @@ export class FaultsPanel {
       replace(this.picker, names.map((name) => h("option", { value: name, selected: name === profile.name }, name)));
       this.picker.value = profile.name;
     }
-    const halt = profile.halted
+    const pauseButton = profile.halted
       ? button("Resume faults", () => this.change(post("/faults/resume"), "Faults resumed"), { class: "primary" })
       : button("Pause faults", () => this.change(post("/faults/halt"), "Faults paused"), { class: "danger" });
     const children = [
       h("div", { class: "field-row" }, h("label", { for: "profile-picker" }, "Profile"), this.picker,
-        h("label", { for: "profile-duration", class: "visually-hidden" }, "Duration"), this.duration, halt,
+        h("label", { for: "profile-duration", class: "visually-hidden" }, "Duration"), this.duration, pauseButton,
         profile.name !== "healthy" && button("Off", () => this.change(remove("/profile"), "The profile is off"))),
       h("p", {}, visible(profile.summary ?? "")),
       h("p", { class: "quiet" }, `seed ${profile.seed}`, profile.ends_in ? [" · ends in ", countdown(profile.ends_in)] : "",
@@ -80,14 +80,14 @@ export class FaultsPanel {
     replace(this.head, children);
   }
 
-  drawKnobs(profile) {
-    const knobs = profile.knobs ?? [];
-    this.knobs.hidden = !knobs.length;
-    const isSame = this.knobs.dataset.profile === profile.name && this.knobs.contains(document.activeElement);
+  drawParameters(profile) {
+    const parameters = profile.knobs ?? [];
+    this.parameters.hidden = !parameters.length;
+    const isSame = this.parameters.dataset.profile === profile.name && this.parameters.contains(document.activeElement);
     if (isSame) return;
-    this.knobs.dataset.profile = profile.name;
-    const turn = settled((name, value) => patch("/profile/params", { [name]: value }).then(() => this.load(), sayError), 150);
-    replace(this.knobs, h("h3", {}, "Parameters"), knobs.map((knob) => knobRow(knob, turn)));
+    this.parameters.dataset.profile = profile.name;
+    const onChange = settled((name, value) => patch("/profile/params", { [name]: value }).then(() => this.load(), sayError), 150);
+    replace(this.parameters, h("h3", {}, "Parameters"), parameters.map((parameter) => parameterRow(parameter, onChange)));
   }
 
   drawRules(profile) {
@@ -108,8 +108,8 @@ export class FaultsPanel {
   /** A button that shows the API's explanation of a rule. */
   why(rule) {
     return button("Why?", async () => {
-      const told = await get(`/rules/${encodeURIComponent(rule.name)}/explain`).catch((error) => ({ text: error.message }));
-      replace(this.explanation, h("h3", {}, "Evaluation of ", visible(rule.name)), h("pre", { class: "code" }, visible(told.text ?? "", { lines: true })));
+      const explanation = await get(`/rules/${encodeURIComponent(rule.name)}/explain`).catch((error) => ({ text: error.message }));
+      replace(this.explanation, h("h3", {}, "Evaluation of ", visible(rule.name)), h("pre", { class: "code" }, visible(explanation.text ?? "", { lines: true })));
       this.explanation.hidden = false;
       this.explanation.scrollIntoView({ block: "nearest" });
     }, { class: "small", "aria-label": `Why did ${rule.name} fire or not` });
@@ -141,10 +141,10 @@ export class FaultsPanel {
     this.change(put("/profile", { name, ...params, ...ttl }), `${name} is active`);
   }
 
-  change(done, words) {
+  change(done, message) {
     this.picker.blur();
     this.duration.blur();
-    done.then(() => say(words), sayError).then(() => this.load());
+    done.then(() => say(message), sayError).then(() => this.load());
   }
 }
 

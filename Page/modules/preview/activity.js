@@ -6,7 +6,7 @@ import { asShown, visible } from "../visible.js";
 import { appName } from "./alert.js";
 
 const WORDS = { start: "starts", update: "updated", end: "ended" };
-const MOST = 8;
+const MAX_ENTRIES = 8;
 
 export function activityCard(record) {
   const aps = apsOf(record) ?? {};
@@ -22,9 +22,9 @@ export function activityCard(record) {
 
 function members(value) {
   const entries = Object.entries(value);
-  const rows = entries.slice(0, MOST).map(([name, one]) => h("div", {}, h("dt", {}, visible(name, { limit: 60 })),
+  const rows = entries.slice(0, MAX_ENTRIES).map(([name, one]) => h("div", {}, h("dt", {}, visible(name, { limit: 60 })),
     h("dd", {}, visible(typeof one === "string" ? one : JSON.stringify(one), { limit: 120 }))));
-  if (entries.length > MOST) rows.push(h("div", {}, h("dt", {}, "…"), h("dd", {}, `${entries.length - MOST} more`)));
+  if (entries.length > MAX_ENTRIES) rows.push(h("div", {}, h("dt", {}, "…"), h("dd", {}, `${entries.length - MAX_ENTRIES} more`)));
   return rows;
 }
 

@@ -62,8 +62,8 @@ export function alertFacts(aps) {
 
 function sound(value) {
   if (typeof value === "string") return [icon("bell"), " ", visible(value)];
-  const given = object(value);
-  if (!given) return "neither a name nor an object: ignored";
-  return [icon("bell"), " ", visible(String(given.name ?? "default")), given.critical === 1 ? ", critical" : "",
-    typeof given.volume === "number" ? `, volume ${given.volume}` : ""];
+  const sound = object(value);
+  if (!sound) return "neither a name nor an object: ignored";
+  return [icon("bell"), " ", visible(String(sound.name ?? "default")), sound.critical === 1 ? ", critical" : "",
+    typeof sound.volume === "number" ? `, volume ${sound.volume}` : ""];
 }

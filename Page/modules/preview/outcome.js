@@ -4,6 +4,6 @@ import { story } from "../explain.js";
 import { icon } from "../icons.js";
 import { visible } from "../visible.js";
 
-export function attemptsLine(record) {
+export function outcomeLine(record) {
   return h("p", { class: `outcome-line is-${record.outcome}` }, icon(record.outcome), h("span", {}, visible(story(record))));
 }

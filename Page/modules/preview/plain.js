@@ -3,7 +3,7 @@ import { h } from "../dom.js";
 import { apsOf } from "../summary.js";
 import { visible } from "../visible.js";
 
-const MOST = 12;
+const MAX_ENTRIES = 12;
 
 /** The properties as names and values. */
 export function plainFacts(kind, payload, record) {
@@ -16,9 +16,9 @@ export function plainFacts(kind, payload, record) {
   if (record.apns?.priority !== undefined) rows.push(["Priority", String(record.apns.priority)]);
   if (!payload || kind === "mdm") return rows;
   const own = Object.entries(payload).filter(([name]) => name !== "aps");
-  for (const [name, value] of own.slice(0, MOST)) {
+  for (const [name, value] of own.slice(0, MAX_ENTRIES)) {
     rows.push([visible(name, { limit: 60 }), visible(typeof value === "string" ? value : JSON.stringify(value), { limit: 300 })]);
   }
-  if (own.length > MOST) rows.push(["…", `${own.length - MOST} more, see Payload`]);
+  if (own.length > MAX_ENTRIES) rows.push(["…", `${own.length - MAX_ENTRIES} more, see Payload`]);
   return rows;
 }

@@ -42,16 +42,16 @@ function ageBar(age) {
   const ms = milliseconds(age);
   if (ms === null) return null;
   const minutes = ms / MINUTE;
-  const standing = minutes > 60 ? "over" : minutes > 55 ? "near" : "fine";
-  const words = minutes < 0 ? `issued ${Math.round(-minutes)} min in the future`
+  const level = minutes > 60 ? "over" : minutes > 55 ? "near" : "fine";
+  const description = minutes < 0 ? `issued ${Math.round(-minutes)} min in the future`
     : `${Math.floor(minutes)} min old${minutes > 60 ? ", too old (limit 60)" : minutes < 20 ? ", too new to be renewed" : ", renewable"}`;
-  return h("div", { class: `gauge is-${standing}` },
+  return h("div", { class: `gauge is-${level}` },
     h("div", { class: "gauge-bar has-mark", role: "meter", "aria-label": "Age of the provider token", "aria-valuemin": "0",
-      "aria-valuemax": "60", "aria-valuenow": Math.round(Math.min(60, Math.max(0, minutes))), "aria-valuetext": words },
+      "aria-valuemax": "60", "aria-valuenow": Math.round(Math.min(60, Math.max(0, minutes))), "aria-valuetext": description },
     h("div", { class: "gauge-fill", style: { width: `${Math.min(100, Math.max(0, minutes / 0.6))}%` } }),
     h("div", { class: "gauge-mark", title: "20 minutes" })),
     h("span", { class: "gauge-scale", "aria-hidden": "true" }, h("span", {}, "0"), h("span", { class: "at-mark" }, "20 min"), h("span", {}, "60 min")),
-    h("span", { class: "gauge-words" }, words));
+    h("span", { class: "gauge-words" }, description));
 }
 
 function part(title, value) {

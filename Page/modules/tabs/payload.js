@@ -13,26 +13,26 @@ const KNOWN = new Set([
   "interruption-level", "relevance-score", "filter-criteria", "timestamp", "event", "content-state", "stale-date",
   "dismissal-date", "attributes-type", "attributes", "input-push-channel", "input-push-token", "content-changed", "url-args",
 ]);
-const MOST_LINES = 2000;
+const MAX_LINES = 2000;
 const DEEPEST = 24;
 
-export function payloadTab(record, acts) {
-  const place = h("div", { class: "payload", role: "group", "aria-label": "Payload" });
+export function payloadTab(record, actions) {
+  const container = h("div", { class: "payload", role: "group", "aria-label": "Payload" });
   const pointer = h("div", { class: "pointer" }, h("span", { class: "quiet" }, "Click a line for its JSON pointer."));
   text(`/pushes/${record.seq}/payload`).then((body) => {
     if (record.request.payload_error) {
-      replace(place, h("p", { class: "notice" }, record.request.payload_error),
+      replace(container, h("p", { class: "notice" }, record.request.payload_error),
         h("pre", { class: "code" }, visible(body, { lines: true })));
     } else {
-      replace(place, lines(body, (line) => replace(pointer, pointerBar(line, acts))));
+      replace(container, lines(body, (line) => replace(pointer, pointerBar(line, actions))));
     }
-  }, (error) => replace(place, h("p", { class: "notice" }, error.message)));
-  return [gauge(record.request?.size), place, pointer];
+  }, (error) => replace(container, h("p", { class: "notice" }, error.message)));
+  return [gauge(record.request?.size), container, pointer];
 }
 
 function lines(body, choose) {
   const all = jsonLines(body) ?? [];
-  const shown = all.slice(0, MOST_LINES).map((line) => {
+  const shown = all.slice(0, MAX_LINES).map((line) => {
     const isUnknown = /^\/aps\/[^/]+$/.test(line.pointer) && line.name !== null && !KNOWN.has(parse(line.name));
     const button = h("button", {
       type: "button", class: `json-line is-${line.kind}`, style: { "--depth": Math.min(line.depth, DEEPEST) },
@@ -48,7 +48,7 @@ function lines(body, choose) {
     isUnknown && h("span", { class: "chip is-finding" }, "not a key of aps"));
     return button;
   });
-  if (all.length > MOST_LINES) shown.push(h("p", { class: "quiet" }, `… and ${all.length - MOST_LINES} more lines`));
+  if (all.length > MAX_LINES) shown.push(h("p", { class: "quiet" }, `… and ${all.length - MAX_LINES} more lines`));
   return shown;
 }
 
@@ -58,13 +58,13 @@ function unescaped(token) {
   return typeof value === "string" ? `"${value.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"` : token;
 }
 
-function pointerBar(line, acts) {
+function pointerBar(line, actions) {
   const pointer = line.pointer;
   const isValue = ["string", "number", "word"].includes(line.kind);
   return [
     h("code", { class: "wrap" }, pointer ? visible(pointer) : "(the whole payload)"),
     pointer && button("Copy pointer", () => copy(pointer, "the JSON pointer"), { class: "small" }),
     pointer && isValue && !/\s/.test(pointer)
-      && button("Find similar pushes", () => acts.search(`payload.${pointer}:${quoted(parse(line.text))}`), { class: "small" }),
+      && button("Find similar pushes", () => actions.search(`payload.${pointer}:${quoted(parse(line.text))}`), { class: "small" }),
   ];
 }

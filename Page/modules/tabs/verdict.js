@@ -4,19 +4,19 @@ import { button, h, replace } from "../dom.js";
 import { CHECK_NAMES, story } from "../explain.js";
 import { latency } from "../format.js";
 import { icon } from "../icons.js";
-import { answerOf } from "../summary.js";
+import { responseText } from "../summary.js";
 import { visible } from "../visible.js";
 
-export function verdictTab(record, acts) {
+export function verdictTab(record, actions) {
   const text = h("div", {}, h("p", { class: "verdict-story" }, visible(story(record))));
   const findings = h("div", {});
-  get(`/pushes/${record.seq}/explain`).then((told) => {
-    replace(text, h("p", { class: "verdict-story" }, visible(told.text)), h("p", { class: "verdict-advice" }, visible(told.advice)));
-    replace(findings, findingList(told.findings ?? [], acts));
+  get(`/pushes/${record.seq}/explain`).then((explanation) => {
+    replace(text, h("p", { class: "verdict-story" }, visible(explanation.text)), h("p", { class: "verdict-advice" }, visible(explanation.advice)));
+    replace(findings, findingList(explanation.findings ?? [], actions));
   }, () => {}); // Without the explanation, show only the record's data.
   return [
     h("div", { class: `verdict is-${record.outcome}` }, icon(record.outcome, "is-medium"), text),
-    path(record), findings, checks(record.verdict), faultPart(record), answerPart(record),
+    path(record), findings, checks(record.verdict), faultPart(record), responsePart(record),
   ];
 }
 
@@ -26,7 +26,7 @@ function path(record) {
   const steps = [
     ["APNs checks", verdict ? `${verdict.status} ${verdict.reason ?? ""}` : "not validated", verdict ? verdict.status === 200 : null],
     ["Fault", fault ? `${fault.rule}: ${fault.action}` : "none", fault ? false : null],
-    ["Responded", `${answerOf(record)} ${served?.reason ?? ""}`, served?.status === 200],
+    ["Responded", `${responseText(record)} ${served?.reason ?? ""}`, served?.status === 200],
     ["Accepted by APNs", record.accepted ? "yes" : "no", record.accepted],
   ];
   return h("ol", { class: "path" }, steps.map(([name, value, isGood]) =>
@@ -34,13 +34,13 @@ function path(record) {
 }
 
 /** The findings, each with its summary, explanation, advice and evidence. */
-function findingList(findings, acts) {
+function findingList(findings, actions) {
   if (!findings.length) return null;
   return h("section", {}, h("h3", {}, "Findings"), h("ul", { class: "findings" }, findings.map((finding) =>
     h("li", {}, icon("flag"), h("div", {}, h("strong", {}, finding.finding), " ", visible(finding.summary ?? ""),
       finding.explanation && h("p", {}, visible(finding.explanation)), finding.advice && h("p", { class: "quiet" }, visible(finding.advice)),
       finding.evidence?.length > 0 && h("p", { class: "evidence" }, finding.evidence.slice(0, 12).map((seq) =>
-        button(`#${seq}`, () => acts.open(seq), { class: "small" }))))))));
+        button(`#${seq}`, () => actions.open(seq), { class: "small" }))))))));
 }
 
 function checks(verdict) {
@@ -53,24 +53,24 @@ function checks(verdict) {
 function faultPart(record) {
   const { fault } = record;
   if (!fault) return null;
-  const walk = h("div", {});
-  get(`/rules/${encodeURIComponent(fault.rule)}/explain`).then((told) => replace(walk, walkOf(told)), () => {});
+  const details = h("div", {});
+  get(`/rules/${encodeURIComponent(fault.rule)}/explain`).then((explanation) => replace(details, evaluation(explanation)), () => {});
   return h("section", {}, h("h3", {}, "Fault"), h("dl", { class: "facts" },
     h("dt", {}, "Rule"), h("dd", {}, visible(fault.profile ? `${fault.rule} of ${fault.profile}` : fault.rule)),
     h("dt", {}, "Action"), h("dd", {}, fault.action),
     typeof fault.draw === "number" && [h("dt", {}, "Draw"), h("dd", {}, `${fault.draw.toFixed(6)} < ${fault.p}`, " (deterministic for a given seed)")],
-    fault.also?.length && [h("dt", {}, "Also"), h("dd", {}, fault.also.map((one) => `${one.rule}: ${one.action}`).join(", "))]), walk);
+    fault.also?.length && [h("dt", {}, "Also"), h("dd", {}, fault.also.map((one) => `${one.rule}: ${one.action}`).join(", "))]), details);
 }
 
 /** The API's explanation of the rule. */
-function walkOf(told) {
-  return told?.text ? h("pre", { class: "code", tabindex: "0", "aria-label": "Evaluation of the rule" }, visible(told.text, { lines: true })) : null;
+function evaluation(explanation) {
+  return explanation?.text ? h("pre", { class: "code", tabindex: "0", "aria-label": "Evaluation of the rule" }, visible(explanation.text, { lines: true })) : null;
 }
 
-function answerPart(record) {
+function responsePart(record) {
   const served = record.served ?? {};
   return h("section", {}, h("h3", {}, "Response"), h("dl", { class: "facts" },
-    h("dt", {}, "Status"), h("dd", {}, answerOf(record), served.reason && ` ${served.reason}`),
+    h("dt", {}, "Status"), h("dd", {}, responseText(record), served.reason && ` ${served.reason}`),
     served.reset && [h("dt", {}, "Stream reset"), h("dd", {}, served.reset)],
     served.goaway && [h("dt", {}, "GOAWAY"), h("dd", {}, `${served.goaway.code ?? ""}, last stream ${served.goaway.last_stream ?? "?"} `, visible(served.goaway.debug ?? ""))],
     served.closed && [h("dt", {}, "Connection"), h("dd", {}, served.closed)],
