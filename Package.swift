@@ -136,6 +136,8 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
+    // Uses the product MockAPNS as another package would.
+    .testTarget(name: "PublicAPITests", dependencies: ["MockAPNS"], packageAccess: false, swiftSettings: strict),
     .testTarget(
       name: "AdminAPITests",
       dependencies: [

@@ -1,6 +1,7 @@
 import ArgumentParser
 import FaultModel
 import Faults
+import MockAPNS
 import NIOHTTP1
 import Notation
 

@@ -102,6 +102,17 @@ extension Response {
       body: ResponseBody(byteBuffer: ByteBuffer(bytes: writer.bytes)))
   }
 
+  /// Returns the response to a request that stored an item: 201 with its location if it is new, otherwise 200.
+  ///
+  /// - Parameters:
+  ///   - path: The item's path below `/api/v1`.
+  ///   - value: Writes the item.
+  static func stored(at path: String, isNew: Bool, _ value: (inout JSONWriter) -> Void) -> Response {
+    var response = jsonValue(status: isNew ? .created : .ok, value)
+    if isNew { response.headers[.location] = "/api/v1" + path }
+    return response
+  }
+
   /// Returns a response with a text body.
   static func text(_ text: String, type: String = "text/plain; charset=utf-8") -> Response {
     Response(

@@ -1,6 +1,4 @@
 internal import Hummingbird
-internal import Inbox
-internal import MockAPNS
 
 /// The decoded names and values of a request's query string, in order.
 struct QueryParameters {
@@ -64,15 +62,5 @@ struct QueryParameters {
 
   private static func digit(_ character: UInt8) -> UInt8? {
     Character(Unicode.Scalar(character)).hexDigitValue.map(UInt8.init)
-  }
-}
-
-extension ServerState {
-  /// Returns the context that filters are evaluated in.
-  ///
-  /// - Parameter snapshot: The pushes in which `is:duplicate` looks for duplicates; nil for a filter on future
-  ///   pushes.
-  func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext {
-    FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot, inbox: inbox, known: knownNames)
   }
 }

@@ -38,8 +38,7 @@ struct ClockRoutes: Sendable {
     guard let duration = DurationFormat.duration(text) else {
       throw Problem.badRequest("by cannot be \"\(text)\"", hint: hint)
     }
-    let (seconds, attoseconds) = duration.components
-    clock.advance(by: seconds * 1000 + attoseconds / 1_000_000_000_000_000)
+    clock.advance(by: duration)
     return shown
   }
 

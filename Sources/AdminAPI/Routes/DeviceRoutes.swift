@@ -52,20 +52,13 @@ struct DeviceRoutes: Sendable {
       token: try Self.checked(token), topic: topic,
       environment: try body.word("environment", PushEnvironment.self),
       state: try body.word("state", Device.State.self) ?? .online, since: try body.time("since") ?? state.clock.now)
-    let isNew = state.devices.update { devices -> Bool? in
-      let isNew = devices[device.token] == nil
-      guard !isNew || devices.count < DeviceTable.limit else { return nil }
-      devices.set(device)
-      return isNew
-    }
-    guard let isNew else {
+    let result = state.devices.add(device)
+    guard result != .limitReached else {
       throw Problem(
         status: .conflict, detail: "\(DeviceTable.limit) devices are registered, which is the limit",
         hint: "Remove devices that are no longer needed: DELETE /api/v1/devices/{token}, or POST /api/v1/reset.")
     }
-    var response = Response.json(status: isNew ? .created : .ok) { device.write(to: &$0) }
-    if isNew { response.headers[.location] = "/api/v1/devices/\(device.token)" }
-    return response
+    return .stored(at: "/devices/\(device.token)", isNew: result == .added) { $0.object(device.write) }
   }
 
   private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {

@@ -33,20 +33,13 @@ struct KeyRoutes: Sendable {
       relatedKeyID: try body.text("related_key_id").map { text throws(Problem) in
         try Self.identifier(text, "related_key_id")
       })
-    let isNew = keys.update { ring -> Bool? in
-      let isNew = ring.keys[keyID] == nil
-      guard !isNew || ring.keys.count < TrustedKeySet.limit else { return nil }
-      ring = ring.adding(key)
-      return isNew
-    }
-    guard let isNew else {
+    let result = keys.add(key)
+    guard result != .limitReached else {
       throw Problem(
         status: .conflict, detail: "\(TrustedKeySet.limit) keys are trusted, which is the limit",
         hint: "Remove keys that are no longer needed: DELETE /api/v1/keys/{key_id}.")
     }
-    var response = Response.json(status: isNew ? .created : .ok) { key.write(to: &$0) }
-    if isNew { response.headers[.location] = "/api/v1/keys/\(keyID)" }
-    return response
+    return .stored(at: "/keys/\(keyID)", isNew: result == .added) { $0.object(key.write) }
   }
 
   private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {

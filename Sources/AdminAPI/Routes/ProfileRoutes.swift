@@ -45,7 +45,7 @@ struct ProfileRoutes: Sendable {
     guard let entry = entry(name, library) else {
       throw Problem.unknownProfile(name, library, status: .notFound)
     }
-    return entry.response(status: .ok)
+    return .json(entry.writeAll)
   }
 
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -64,9 +64,7 @@ struct ProfileRoutes: Sendable {
     guard let entry = entry(name, faults.library.load()) else {
       throw Problem.notFound("the profile \(name) was removed by another request", hint: "Send it again.")
     }
-    var response = entry.response(status: isNew ? .created : .ok)
-    if isNew { response.headers[.location] = "/api/v1/profiles/\(name)" }
-    return response
+    return .stored(at: "/profiles/\(name)", isNew: isNew) { $0.object(entry.writeAll) }
   }
 
   private func remove(_ request: Request, _ context: BasicRequestContext) throws -> Response {
@@ -180,14 +178,13 @@ private struct ProfileEntry {
     writer.arrayMember("params") { (profile?.parameters ?? []).write(to: &$0) }
   }
 
-  func response(status: HTTPResponse.Status) -> Response {
-    .json(status: status) { writer in
-      write(to: &writer)
-      writer.member("source", source.text)
-      writer.name("profile")
-      if let profile { profile.write(to: &writer) } else { writer.null() }
-      writer.arrayMember("problems") { problems.write(to: &$0) }
-    }
+  /// Writes the profile's members with its source and content.
+  func writeAll(to writer: inout JSONWriter) {
+    write(to: &writer)
+    writer.member("source", source.text)
+    writer.name("profile")
+    if let profile { profile.write(to: &writer) } else { writer.null() }
+    writer.arrayMember("problems") { problems.write(to: &$0) }
   }
 }
 

@@ -18,9 +18,6 @@ struct RuleRoutes: Sendable {
     ]
   }
 
-  /// The maximum number of added rules: each of them is evaluated for each push.
-  private static let limit = 1000
-
   private func list(_ request: Request, _ context: BasicRequestContext) -> Response {
     let added = faults.selection.added
     let counts = RuleCounts(faults.counters)
@@ -34,9 +31,11 @@ struct RuleRoutes: Sendable {
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request)
-    var file = try Self.read(text, defaultName: "rule-1")
-    if !file.isNamed { file = try Self.read(text, defaultName: faults.nextRuleName()) }
-    return try put(file)
+    do {
+      return try put(try faults.parseRule(text))
+    } catch let error as ProfileFailure {
+      throw Problem(error)
+    }
   }
 
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -44,39 +43,34 @@ struct RuleRoutes: Sendable {
     if let problem = ProfileName.problem(with: name) {
       throw Problem.badRequest("\"\(name.prefix(80))\" is not a valid rule name", hint: "In the path, \(problem).")
     }
-    let file = try Self.read(try await DocumentBody.text(of: request), defaultName: name)
+    let text = try await DocumentBody.text(of: request)
+    let file: RuleFile
+    do {
+      file = try RuleFile.parse(text, defaultName: name)
+    } catch {
+      throw Problem(error)
+    }
     guard file.rule.name == name else {
       throw Problem.badRequest("the body has another rule name than the path", hint: "Omit name in the body.")
     }
     return try put(file)
   }
 
-  private static func read(_ text: String, defaultName: String) throws(Problem) -> RuleFile {
-    do {
-      return try RuleFile.parse(text, defaultName: defaultName)
-    } catch {
-      throw Problem(error)
-    }
-  }
-
   private func put(_ file: RuleFile) throws(Problem) -> Response {
     let name = file.rule.name
-    let added = faults.selection.added
-    guard added.count < Self.limit || added.contains(where: { $0.rule.name == name }) else {
+    let result = faults.add(file.rule, timeToLive: file.ttl)
+    guard result != .limitReached else {
       throw Problem(
-        status: .conflict, detail: "the limit of \(Self.limit) rules is reached",
+        status: .conflict, detail: "the limit of \(FaultControl.ruleLimit) rules is reached",
         hint: "Remove some, or all of them with POST /api/v1/reset {\"rules\": true}.")
     }
-    let isNew = faults.add(file.rule, timeToLive: file.ttl)
     // Missing only if the rule's time to live was shorter than this.
     guard let rule = faults.selection.added.first(where: { $0.rule.name == name }) else {
       throw .notFound("the rule \(name) has already expired", hint: "Specify a longer ttl.")
     }
-    var response = Response.jsonValue(status: isNew ? .created : .ok) { writer in
+    return .stored(at: "/rules/\(name)", isNew: result == .added) { writer in
       rule.write(RuleCounts(faults.counters), warnings: file.warnings, to: &writer)
     }
-    if isNew { response.headers[.location] = "/api/v1/rules/\(name)" }
-    return response
   }
 
   private func show(_ request: Request, _ context: BasicRequestContext) throws -> Response {

@@ -71,48 +71,33 @@ struct ServerRoutes: Sendable {
     return warnings
   }
 
-  /// The parts of the state that can be reset.
-  private static let scopes = ["inbox", "rules", "profile", "counters", "clock", "devices"]
-
   /// Returns the parts that a request to reset selects: everything for an empty body, otherwise the members that are
   /// true; `keep` lists exceptions from everything.
-  private static func selection(_ body: JSONBody) throws(Problem) -> [String] {
-    var isSilent = true
-    var named: [String] = []
-    for scope in scopes {
-      guard let flag = try body.flag(scope) else { continue }
-      isSilent = false
-      if flag { named.append(scope) }
+  private static func parts(_ body: JSONBody) throws(Problem) -> [ResetPart] {
+    var flags: [ResetPart: Bool] = [:]
+    for part in ResetPart.allCases { flags[part] = try body.flag(part.rawValue) }
+    let selectsAll = try body.flag("all") ?? flags.isEmpty
+    guard let kept = try body.textOrTexts("keep") else {
+      return ResetPart.allCases.filter { selectsAll || flags[$0] == true }
     }
-    let all = try body.flag("all")
-    guard let kept = try body.textOrTexts("keep") else { return all ?? isSilent ? scopes : named }
-    for name in kept where !scopes.contains(name) {
-      let guess = Spelling.nearest(to: name, among: scopes).map { "Did you mean \($0)? " } ?? ""
+    let names = ResetPart.allCases.map(\.rawValue)
+    for name in kept where !names.contains(name) {
+      let guess = Spelling.nearest(to: name, among: names).map { "Did you mean \($0)? " } ?? ""
       throw .badRequest(
-        "keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(scopes.joined(separator: ", ")).")
+        "keep cannot have \"\(name.prefix(80))\"", hint: "\(guess)Expected \(names.joined(separator: ", ")).")
     }
-    guard all ?? isSilent else {
+    guard selectsAll else {
       throw .badRequest(
         "keep excludes other members", hint: "Omit the other members, send all: true, or omit keep.")
     }
-    return scopes.filter { !kept.contains($0) }
+    return ResetPart.allCases.filter { !kept.contains($0.rawValue) }
   }
 
   private func reset(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let chosen = try Self.selection(try await JSONBody(request, allowing: Self.scopes + ["all", "keep"]))
-    if chosen.contains("rules") { state.faults.removeRules() }
-    if chosen.contains("profile") { state.faults.restoreProfile() }
-    if chosen.contains("counters") { state.resetCounters() }
-    if chosen.contains("clock") { state.clock.runReal() }
-    if chosen.contains("devices") { state.devices.update { $0.removeAll() } }
-    // Report the reset once, after everything is done: together with emptying the inbox, otherwise as an event of
-    // its own.
-    if chosen.contains("inbox") {
-      state.inbox.removeAll(reset: chosen)
-    } else if !chosen.isEmpty {
-      state.events.note(.reset) { $0.member("reset", chosen) }
-    }
-    return .json { $0.member("reset", chosen) }
+    let names = ResetPart.allCases.map(\.rawValue) + ["all", "keep"]
+    let parts = try Self.parts(try await JSONBody(request, allowing: names))
+    state.reset(Set(parts))
+    return .json { $0.member("reset", parts.map(\.rawValue)) }
   }
 }
 

@@ -124,14 +124,14 @@ extension Record {
   }
 
   private func writeAPNS(_ writer: inout JSONWriter) {
-    let id = withID { $0.map { String(decoding: $0, as: UTF8.self) } }
+    let id = apnsID
     writer.member("id", id)
     writer.member("id_origin", id == nil ? nil : head { $0.idSize } > 0 ? "server" : "client")
-    writer.member("topic", withTopic { $0.map { String(decoding: $0, as: UTF8.self) } })
-    writer.member("push_type", text(facts.pushTypeText))
+    writer.member("topic", topic)
+    writer.member("push_type", pushType)
     writer.member("priority", priority)
     writer.member("expiration", expiration)
-    writer.member("collapse_id", text(facts.collapseID))
+    writer.member("collapse_id", collapseID)
   }
 
   private func writeAuth(_ writer: inout JSONWriter) {
@@ -211,6 +211,32 @@ extension Record {
 extension Record {
   /// The device token in the path, lowercased, whether well formed or not; nil if the path has none.
   package var deviceToken: String? { text(facts.deviceToken)?.lowercased() }
+
+  /// The push's `apns-id`: the client's, or the one that the server generated; nil without one.
+  package var apnsID: String? { withID { $0.map { String(decoding: $0, as: UTF8.self) } } }
+
+  /// The topic: that of the header, else the only one that the provider certificate allows; nil without one.
+  package var topic: String? { withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } }
+
+  /// The value of `apns-push-type`, valid or not; nil without one.
+  package var pushType: String? { text(facts.pushTypeText) }
+
+  /// The value of `apns-collapse-id`; nil without one.
+  package var collapseID: String? { text(facts.collapseID) }
+
+  /// The header fields with the pseudo header fields, in order of arrival. The signature of a provider token is
+  /// shown as an ellipsis.
+  package var headers: [(name: String, value: String)] {
+    withHeaders { packed in
+      var fields: [(String, String)] = []
+      HeaderList.forEachField(in: packed) { name, value in
+        let name = String(decoding: packed[name.indices], as: UTF8.self)
+        let value = UnsafeRawBufferPointer(rebasing: packed[value.indices])
+        fields.append((name, name == "authorization" ? Self.shown(value) : String(decoding: value, as: UTF8.self)))
+      }
+      return fields
+    }
+  }
 
   /// The reason in the response that was sent; nil without one.
   package var servedReason: String? { served.reason?.text ?? wireOutcome?.unusualReason }

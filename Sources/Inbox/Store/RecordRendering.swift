@@ -1,6 +1,5 @@
 package import APNSRules
 internal import FaultModel
-internal import HTTPMessage
 package import Notation
 
 /// The reason why a record cannot be rendered in another format.
@@ -23,7 +22,7 @@ extension Record {
     var words = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
     let method = text(facts.method) ?? "POST"
     if method != "POST" { words += ["-X", method.shellQuoted] }
-    for (name, value) in fields where !Self.left.contains(name) && !name.hasPrefix(":") {
+    for (name, value) in headers where !Self.left.contains(name) && !name.hasPrefix(":") {
       if name == "authorization" {
         words += ["-H", #""authorization: bearer $TOKEN""#]
       } else {
@@ -52,20 +51,6 @@ extension Record {
       let digits = String(byte, radix: 8)
       return "\\" + String(repeating: "0", count: 3 - digits.utf8.count) + digits
     }.joined()
-  }
-
-  private var fields: [(name: String, value: String)] {
-    withHeaders { packed in
-      var fields: [(String, String)] = []
-      HeaderList.forEachField(in: packed) { name, value in
-        fields.append(
-          (
-            String(decoding: packed[name.indices], as: UTF8.self),
-            String(decoding: packed[value.indices], as: UTF8.self)
-          ))
-      }
-      return fields
-    }
   }
 
   /// Returns a file for `xcrun simctl push DEVICE FILE`: the payload and the bundle ID of its app.

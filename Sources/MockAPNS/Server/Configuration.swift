@@ -4,20 +4,20 @@ package import Faults
 import NIOCore
 
 /// A host and a TCP port to listen on or to connect to.
-package struct Endpoint: Sendable, Equatable, CustomStringConvertible {
+public struct Endpoint: Sendable, Equatable, CustomStringConvertible {
   /// A host name or an IP address, without brackets.
-  package var host: String
+  public var host: String
   /// A TCP port; 0 means any free one.
-  package var port: Int
+  public var port: Int
 
   /// Creates an endpoint.
-  package init(host: String, port: Int) {
+  public init(host: String, port: Int) {
     self.host = host
     self.port = port
   }
 
   /// Parses `HOST:PORT`, with an IPv6 address in brackets. Returns nil for any other format.
-  package init?(_ text: some StringProtocol) {
+  public init?(_ text: some StringProtocol) {
     guard let colon = text.lastIndex(of: ":"), let port = Int(text[text.index(after: colon)...]),
       (0...65535).contains(port)
     else { return nil }
@@ -32,7 +32,7 @@ package struct Endpoint: Sendable, Equatable, CustomStringConvertible {
   }
 
   /// `HOST:PORT`.
-  package var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
+  public var description: String { host.contains(":") ? "[\(host)]:\(port)" : "\(host):\(port)" }
 
   /// Whether the endpoint can be reached from this machine only.
   package var isLoopback: Bool { host == "localhost" || host == "::1" || host.hasPrefix("127.") }
@@ -75,18 +75,39 @@ package struct SelectedProfile: Sendable, Equatable {
   }
 }
 
+extension ProfileLibrary {
+  /// Loads the profile that a reference specifies, with its source.
+  ///
+  /// - Throws: `ProfileFailure`.
+  package func loaded(_ reference: ProfileReference) throws(ProfileFailure) -> (
+    source: ProfileSource, loaded: LoadedProfile
+  ) {
+    let source: ProfileSource
+    switch reference.place {
+    case .file(let path): source = try Self.file(path)
+    case .name(let name):
+      guard let known = self.source(named: name) else {
+        // `profile(named:)` throws an error that lists the known names.
+        return (ProfileSource(name: name, text: "", origin: .inline), try profile(named: name))
+      }
+      source = known
+    }
+    return (source, try profile(of: source, parameters: reference.parameters))
+  }
+}
+
 /// The configuration of a server. The defaults work without changes.
-package struct Configuration: Sendable {
+public struct Configuration: Sendable {
   /// The APNs listeners for providers (TLS and HTTP/2), one or more.
-  package var apns = [Endpoint(host: "127.0.0.1", port: 2197)]
+  public var apns = [Endpoint(host: "127.0.0.1", port: 2197)]
   /// The listener of the admin API (plain HTTP/1.1); nil for a server without one.
   package var admin: Endpoint? = Endpoint(host: "127.0.0.1", port: 8197)
   /// The folder of certificates and keys; created at the first start.
-  package var certificates = "Certs"
+  public var certificates = "Certs"
   /// Names in the server certificate in addition to the usual ones.
-  package var certificateNames: [String] = []
+  public var certificateNames: [String] = []
   /// PEM files with further CAs that are trusted to issue client certificates.
-  package var clientAuthorities: [String] = []
+  public var clientAuthorities: [String] = []
   /// The APNs environment to mock.
   package var environment = PushEnvironment.sandbox
   /// The behaviour where evidence about APNs is inconclusive.
@@ -94,13 +115,13 @@ package struct Configuration: Sendable {
   /// The settings of the APNs rules.
   package var settings = APNSSettings()
   /// The maximum number of records in the inbox.
-  package var maxRecords = 100_000
+  public var maxRecords = 100_000
   /// The maximum size of the requests in the inbox, in bytes.
-  package var maxBytes = 256 << 20
+  public var maxBytes = 256 << 20
   /// The number of event loops for provider connections; nil for one per core.
-  package var threads: Int?
+  public var threads: Int?
   /// The seed of generated ids and fault draws; nil for a random one.
-  package var seed: UInt64?
+  public var seed: UInt64?
   /// The available fault profiles: the built-in ones and those of the user's folder.
   package var profiles = ProfileLibrary()
   /// The folder of the user's profiles, which can be reloaded; nil for none.
@@ -108,14 +129,17 @@ package struct Configuration: Sendable {
   /// The fault profile that is active from the start; nil for `healthy`.
   package var profile: SelectedProfile?
   /// Whether magic device tokens, which request an outcome, are enabled.
-  package var magicTokens = true
+  public var magicTokens = true
   /// The bearer token that the admin API requires; nil for none.
   package var adminToken: String?
   /// Host names that the admin API accepts in addition to loopback names, IP addresses and `apns-mock`.
   package var allowedHosts: [String] = []
   /// The time that a shutdown waits for open streams.
-  package var shutdownTimeout = Duration.seconds(5)
+  public var shutdownTimeout = Duration.seconds(5)
+
+  /// Whether the folder of certificates is removed when the server stops.
+  var removesCertificates = false
 
   /// Creates a configuration with the defaults.
-  package init() {}
+  public init() {}
 }

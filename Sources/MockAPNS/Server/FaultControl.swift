@@ -277,24 +277,33 @@ package final class FaultControl: Sendable {
 
   // MARK: - Added rules
 
-  /// Adds a rule, or replaces the one with its name.
+  /// The maximum number of added rules: each of them is evaluated for each push.
+  package static let ruleLimit = 1000
+
+  /// Parses a rule in YAML or JSON. A rule without a name gets one that no other rule has.
   ///
-  /// - Returns: Whether the name is new.
+  /// - Throws: `ProfileFailure` with all problems.
+  package func parseRule(_ text: String) throws(ProfileFailure) -> RuleFile {
+    let file = try RuleFile.parse(text)
+    return file.isNamed ? file : try RuleFile.parse(text, defaultName: nextRuleName())
+  }
+
+  /// Adds a rule, or replaces the one with its name.
   @discardableResult
-  package func add(_ rule: Rule, timeToLive: Duration?) -> Bool {
+  package func add(_ rule: Rule, timeToLive: Duration?) -> InsertionResult {
     let now = MachineTime.nanoseconds
     let added = AddedRule(rule: rule, addedAt: now, endsAt: timeToLive.map { now.addingClamped($0.nanoseconds) })
     return change { selection in
-      let before = selection.added.count
-      selection.added.removeAll { $0.rule.name == rule.name }
-      let isNew = selection.added.count == before
+      let index = selection.added.firstIndex { $0.rule.name == rule.name }
+      guard index != nil || selection.added.count < Self.ruleLimit else { return .limitReached }
+      if let index { selection.added.remove(at: index) }
       selection.added.insert(added, at: 0)
-      return isNew
+      return index == nil ? .added : .replaced
     }
   }
 
   /// Returns a name for a rule without one. No other active rule has it, nor any rule named by this function before.
-  package func nextRuleName() -> String {
+  private func nextRuleName() -> String {
     let current = selection
     let taken = Set(current.added.map(\.rule.name) + current.profile.rules.map(\.name))
     while true {

@@ -1,4 +1,4 @@
-package import Logging
+public import Logging
 import NIOConcurrencyHelpers
 import NIOCore
 import NIOPosix
@@ -15,15 +15,12 @@ import TLSEngine
 /// A mock of APNs that listens for provider connections.
 ///
 /// ```swift
-/// var configuration = Configuration()
-/// configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
-/// configuration.certificates = temporaryFolder
-/// let server = try await MockServer.start(configuration)
-/// // connect the provider to server.addresses[0] and let it send …
-/// let pushes = server.state.inbox
+/// let server = try await MockServer.start()
+/// // Let the provider connect to server.settings.url and send a push.
+/// let pushes = try await server.wait(for: 1, matching: "topic:com.example.app")
 /// await server.stop()
 /// ```
-package final class MockServer: Sendable {
+public final class MockServer: Sendable {
   /// The state that all connections share: inbox, clock, provider keys, devices.
   package let state: ServerState
 
@@ -34,13 +31,15 @@ package final class MockServer: Sendable {
   private let shutdown = NIOLockedValueBox<Task<Void, Never>?>(nil)
 
   /// The addresses of the APNs listeners, with the ports actually bound.
-  package var addresses: [Endpoint] { state.apnsAddresses }
+  public var addresses: [Endpoint] { state.apnsAddresses }
 
   /// Starts a server: creates missing files in the certificate folder, then listens.
   ///
-  /// - Throws: `CertificateFolder`'s errors, `TLSError`, or `ListenError` if an address cannot be bound.
-  package static func start(
-    _ configuration: Configuration, logger: Logger = Logger(label: "apns-mock")
+  /// - Parameter configuration: By default one that does not interfere with other servers of the same machine.
+  /// - Throws: An error whose description names the problem and its solution: the certificate folder cannot be
+  ///   created or read, or an address cannot be bound.
+  public static func start(
+    _ configuration: Configuration = .ephemeral(), logger: Logger = Logger(label: "apns-mock")
   ) async throws -> MockServer {
     let folder = try CertificateFolder.open(
       path: configuration.certificates, extraNames: configuration.certificateNames)
@@ -60,6 +59,7 @@ package final class MockServer: Sendable {
     } catch {
       for listener in listeners { try? await listener.close() }
       try? await group.shutdownGracefully()
+      configuration.removeTemporaryFolder()
       throw error
     }
     state.apnsAddresses = zip(configuration.apns, listeners).map { endpoint, channel in
@@ -132,7 +132,7 @@ package final class MockServer: Sendable {
   /// Shuts down as APNs does when planned: accepts no new connections, sends GOAWAY on open ones, lets open streams
   /// finish within the configured timeout, then closes everything. Further calls wait until the first call's
   /// shutdown is complete.
-  package func stop() async {
+  public func stop() async {
     let task = shutdown.withLockedValue { shutdown in
       if let shutdown { return shutdown }
       let task = Task { await shutDown() }
@@ -147,6 +147,7 @@ package final class MockServer: Sendable {
     for listener in listeners { try? await listener.close() }
     await state.connections.shutDown(patience: state.configuration.shutdownTimeout)
     try? await group.shutdownGracefully()
+    state.configuration.removeTemporaryFolder()
     logger.debug("all connections closed")
   }
 }

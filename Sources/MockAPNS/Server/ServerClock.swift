@@ -45,6 +45,13 @@ package final class ServerClock: Sendable {
     changing.withLockedValue { _ in frozenAt.store(Self.adding(time ?? now, 0), ordering: .relaxed) }
   }
 
+  /// Moves the clock by `duration`, forward or back, in either mode.
+  package func advance(by duration: Duration) {
+    let (seconds, attoseconds) = duration.components
+    let (milliseconds, overflow) = seconds.multipliedReportingOverflow(by: 1000)
+    advance(by: overflow ? (seconds < 0 ? .min : .max) : milliseconds + attoseconds / 1_000_000_000_000_000)
+  }
+
   /// Moves the clock by `milliseconds`, forward or back, in either mode.
   package func advance(by milliseconds: Int64) {
     changing.withLockedValue { _ in

@@ -103,6 +103,14 @@ package final class ServerState: Sendable {
     return KnownNames(faults: [{ [faults] in faults.usedNames }, { [faults] in faults.libraryNames }])
   }
 
+  /// Returns the context that filters are evaluated in.
+  ///
+  /// - Parameter snapshot: The pushes in which `is:duplicate` looks for duplicates; nil for a filter on future
+  ///   pushes.
+  package func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext {
+    FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot, inbox: inbox, known: knownNames)
+  }
+
   /// The server's current stage.
   package var phase: Phase {
     get { phaseNow.withLockedValue { $0 } }

@@ -1,3 +1,4 @@
+package import APNSRules
 import NIOConcurrencyHelpers
 import Synchronization
 
@@ -27,6 +28,39 @@ package final class Snapshot<Value: Sendable>: Sendable {
     try current.withLockedValue { value in
       defer { changes.add(1, ordering: .releasing) }
       return try change(&value)
+    }
+  }
+}
+
+/// The result of adding an item to a collection of limited size.
+package enum InsertionResult: Sendable {
+  case added
+  /// An item with the same key was replaced.
+  case replaced
+  /// Nothing changed.
+  case limitReached
+}
+
+extension Snapshot<DeviceTable> {
+  /// Adds a device, or replaces the one with its token.
+  package func add(_ device: Device) -> InsertionResult {
+    update { devices in
+      let isNew = devices[device.token] == nil
+      guard !isNew || devices.count < DeviceTable.limit else { return .limitReached }
+      devices.set(device)
+      return isNew ? .added : .replaced
+    }
+  }
+}
+
+extension Snapshot<TrustedKeySet> {
+  /// Adds a key, or replaces the one with its id.
+  package func add(_ key: TrustedKey) -> InsertionResult {
+    update { keys in
+      let isNew = keys.keys[key.keyID] == nil
+      guard !isNew || keys.keys.count < TrustedKeySet.limit else { return .limitReached }
+      keys = keys.adding(key)
+      return isNew ? .added : .replaced
     }
   }
 }

@@ -1,6 +1,4 @@
-import APNSRules
 import Foundation
-import Inbox
 import MockAPNS
 import Testing
 
@@ -10,38 +8,39 @@ import Testing
       let status = try provider.send(to: "cd34", title: "Welcome")
       #expect(status == "200")
 
-      let query = try PageQuery([
-        (name: "topic", value: "com.example.app"), (name: "q", value: "payload./aps/alert:Welcome"),
-      ])
-      let pushes = server.state.inbox.snapshot().page(query).items
-      #expect(pushes.count == 1)
-      #expect(pushes.first?.accepted == true)
+      let pushes = try server.pushes(matching: "topic:com.example.app payload./aps/alert:Welcome")
+      #expect(pushes.map(\.isAccepted) == [true])
     }
   }
 
   @Test func pushToUnregisteredDeviceIsRejected() async throws {
     try await withServer { server, provider in
-      server.state.devices.update {
-        $0.set(Device(token: "ab12", state: .unregistered, since: server.state.clock.now))
-      }
-      server.state.clock.advance(by: 60_000)  // milliseconds
+      try server.unregister(device: "ab12")
+      server.advanceClock(by: .seconds(60))
 
       let status = try provider.send(to: "ab12", title: "Welcome")
       #expect(status == "410")
-      #expect(server.state.inbox.record(seq: 1)?.served.reason == .unregistered)
+      #expect(try server.pushes().first?.reason == "Unregistered")
     }
   }
 
-  /// Runs `body` with a server on a free port whose certificates are in a temporary folder.
+  @Test func serviceIsUnavailable() async throws {
+    try await withServer { server, provider in
+      try server.useProfile("flaky-503?rate=1", seed: 7)
+      #expect(try provider.send(to: "cd34", title: "Welcome") == "503")
+
+      server.pauseFaults()
+      #expect(try provider.send(to: "cd34", title: "Welcome") == "200")
+      try await server.verify(
+        #"{"expect": [{"match": "token:cd34", "count": {"exactly": 2}}], "no_findings": ["retried-410"]}"#)
+    }
+  }
+
+  /// Runs `body` with a server of its own, on a free port.
   private func withServer(_ body: (MockServer, Provider) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appending(path: UUID().uuidString)
-    defer { try? FileManager.default.removeItem(at: folder) }
-    var configuration = Configuration()
-    configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
-    configuration.certificates = folder.path
-    let server = try await MockServer.start(configuration)
+    let server = try await MockServer.start()
     do {
-      try await body(server, Provider(port: server.addresses[0].port, certificates: folder))
+      try await body(server, Provider(settings: server.settings))
     } catch {
       await server.stop()
       throw error
@@ -52,8 +51,7 @@ import Testing
 
 /// Sends pushes with curl and the provider certificate. Replace it with your own code.
 struct Provider {
-  let port: Int
-  let certificates: URL
+  let settings: ClientSettings
 
   /// Sends an alert and returns the status of the response.
   func send(to deviceToken: String, title: String) throws -> String {
@@ -61,12 +59,9 @@ struct Provider {
     curl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
     curl.arguments = [
       "curl", "--silent", "--http2", "--output", "/dev/null", "--write-out", "%{http_code}",
-      "--cacert", certificates.appending(path: "ca.pem").path,
-      "--cert", certificates.appending(path: "client.pem").path,
-      "--key", certificates.appending(path: "client-key.pem").path,
-      "--header", "apns-topic: com.example.app", "--header", "apns-push-type: alert",
-      "--data", #"{"aps":{"alert":"\#(title)"}}"#,
-      "https://localhost:\(port)/3/device/\(deviceToken)",
+      "--cacert", settings.caPath, "--cert", settings.certificatePath, "--key", settings.certificateKeyPath,
+      "--header", "apns-topic: \(settings.topic)", "--header", "apns-push-type: alert",
+      "--data", #"{"aps":{"alert":"\#(title)"}}"#, "\(settings.url)/3/device/\(deviceToken)",
     ]
     let output = Pipe()
     curl.standardOutput = output

@@ -1,0 +1,72 @@
+import APNSRules
+
+#if canImport(FoundationEssentials)
+  import FoundationEssentials
+#else
+  import Foundation
+#endif
+
+extension Configuration {
+  /// Returns a configuration for a test: a listener on any free port of the loopback address, and certificates in a
+  /// new temporary folder that `MockServer.stop()` removes.
+  public static func ephemeral() -> Configuration {
+    var configuration = Configuration()
+    configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
+    configuration.certificates =
+      FileManager.default.temporaryDirectory.appendingPathComponent("apns-mock-\(UUID().uuidString)").path
+    configuration.removesCertificates = true
+    return configuration
+  }
+
+  /// The behaviors to choose from where evidence about APNs is inconclusive or documentation and practice differ.
+  public enum Strictness: String, Sendable, CaseIterable {
+    /// Accept what APNs was observed to accept.
+    case apple
+    /// Reject what Apple's documentation forbids.
+    case strict
+    /// Accept all that may be accepted.
+    case lenient
+  }
+
+  /// The behavior where evidence about APNs is inconclusive.
+  public var strictness: Strictness {
+    get { Strictness(rawValue: rules.rawValue) ?? .apple }
+    set { rules = RuleMode(rawValue: newValue.rawValue) ?? .apple }
+  }
+
+  /// Whether the server mocks APNs' production environment instead of the sandbox.
+  public var isProduction: Bool {
+    get { environment == .production }
+    set { environment = newValue ? .production : .sandbox }
+  }
+
+  /// Removes a temporary certificate folder.
+  func removeTemporaryFolder() {
+    if removesCertificates { try? FileManager.default.removeItem(atPath: certificates) }
+  }
+}
+
+/// The settings that an APNs client needs to connect to a server. All paths are absolute.
+public struct ClientSettings: Sendable, Equatable {
+  /// The host name, which the server's certificate contains.
+  public let host: String
+  /// The TCP port of the first APNs listener.
+  public let port: Int
+  /// The path of the CA certificate (PEM) that the client must trust.
+  public let caPath: String
+  /// The path of the provider key: an ES256 private key (`.p8`), trusted for all topics.
+  public let keyPath: String
+  /// The key id of the provider key.
+  public let keyID: String
+  /// The team id of the provider key.
+  public let teamID: String
+  /// The path of a provider certificate (PEM), for clients that use no provider tokens.
+  public let certificatePath: String
+  /// The path of the provider certificate's private key (PEM).
+  public let certificateKeyPath: String
+  /// A topic of the provider certificate.
+  public let topic: String
+
+  /// The server's URL without a path, such as `https://localhost:40123`.
+  public var url: String { "https://\(Endpoint(host: host, port: port))" }
+}

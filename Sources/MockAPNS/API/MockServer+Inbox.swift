@@ -1,0 +1,96 @@
+import Inbox
+import Notation
+
+extension MockServer {
+  /// The settings for a client of the first APNs listener.
+  public var settings: ClientSettings {
+    let listener = (addresses.first ?? Endpoint(host: "127.0.0.1", port: 0)).reachable
+    let folder = state.certificates
+    return ClientSettings(
+      // Some TLS libraries cannot validate certificates for IP addresses.
+      host: listener.host == "127.0.0.1" ? "localhost" : listener.host, port: listener.port, caPath: folder.caPath,
+      keyPath: folder.providerKeyPath, keyID: CertificateFolder.keyID, teamID: CertificateFolder.teamID,
+      certificatePath: folder.clientPath, certificateKeyPath: folder.clientKeyPath, topic: CertificateFolder.topic)
+  }
+
+  /// Returns the pushes that match a query, in the order of arrival. A push is in the inbox before its response is
+  /// sent.
+  ///
+  /// - Parameter query: A query such as `status:410 topic:com.example.*` (documentation page "Reading the inbox");
+  ///   empty for all pushes.
+  /// - Throws: `MockServerError` for an invalid query.
+  public func pushes(matching query: String = "") throws(MockServerError) -> [ReceivedPush] {
+    let snapshot = state.inbox.snapshot()
+    do {
+      var page = PageQuery()
+      page.limit = max(1, snapshot.count)
+      page.selection = try Selection([(name: "q", value: query)], in: state.filterContext(snapshot))
+      return received(snapshot.page(page).items)
+    } catch {
+      throw MockServerError(error)
+    }
+  }
+
+  /// Waits until a number of pushes matches a query. Pushes that are already in the inbox count; a reset restarts
+  /// the count.
+  ///
+  /// - Parameters:
+  ///   - count: The minimum number of pushes; 0 to return at once if no push matches.
+  ///   - query: A query such as `outcome:accepted token:ab12*`; empty for all pushes.
+  ///   - timeout: The longest time to wait, up to five minutes.
+  /// - Returns: The first 1000 matching pushes, in the order of arrival.
+  /// - Throws: `MockServerError`, which after a timeout names the pushes that nearly match.
+  @discardableResult
+  public func wait(
+    for count: Int = 1, matching query: String = "", timeout: Duration = .seconds(10)
+  ) async throws(MockServerError) -> [ReceivedPush] {
+    let wait: WaitQuery
+    do {
+      wait = try WaitQuery(
+        [("count", "\(count)"), ("timeout", DurationFormat.text(timeout)), ("q", query)],
+        in: state.filterContext(nil))
+    } catch {
+      throw MockServerError(error)
+    }
+    let result = await state.inbox.wait(for: wait)
+    guard result.isSatisfied else {
+      let nearest = result.nearest.map { miss in
+        "\n  \(received([miss.record])[0]); does not match: \(miss.missed.joined(separator: ", "))"
+      }
+      throw MockServerError(
+        result.isAbandoned ? .cancelled : result.isComplete ? .timedOut : .inconclusive,
+        result.message + nearest.joined())
+    }
+    return received(result.items)
+  }
+
+  /// Verifies expectations on counts, order, retries and findings. Waits for them if they contain a `timeout`.
+  ///
+  /// - Parameter expectations: A JSON object as in the documentation page "Verify", such as
+  ///   `{"expect": [{"match": "topic:com.example.app", "count": {"exactly": 1}}], "nothing_lost": true}`.
+  /// - Throws: `MockServerError` with expected and actual values, and the nearest pushes.
+  public func verify(_ expectations: String) async throws(MockServerError) {
+    let verification: Verification
+    do {
+      verification = try Verification(
+        json: Array(expectations.utf8), in: state.filterContext(state.inbox.snapshot()))
+    } catch {
+      throw MockServerError(.invalidInput, error.description)
+    }
+    guard let report = await state.verify(verification) else {
+      throw MockServerError(.cancelled, "cancelled before the expectations could be verified")
+    }
+    guard !report.isPassed else { return }
+    throw MockServerError(report.isInconclusive ? .inconclusive : .verificationFailed, report.text)
+  }
+
+  /// Returns the mistakes of the provider that the pushes in the inbox show.
+  public func findings() -> [ProviderFinding] {
+    state.inbox.findings(by: state.rulebook, in: Selection()).findings.map(ProviderFinding.init)
+  }
+
+  private func received(_ records: [Record]) -> [ReceivedPush] {
+    let rulebook = state.rulebook
+    return records.map { ReceivedPush($0, rulebook) }
+  }
+}

@@ -1,0 +1,113 @@
+import APNSRules
+import FaultModel
+import Inbox
+import Notation
+
+#if canImport(FoundationEssentials)
+  public import FoundationEssentials
+#else
+  public import Foundation
+#endif
+
+/// An attempt of a provider to send a push, with the response of the server.
+public struct ReceivedPush: Sendable, Identifiable, CustomStringConvertible {
+  /// The ways in which an attempt ends.
+  public enum Outcome: String, Sendable, CaseIterable {
+    /// APNs' rules accepted the push, and the response says so.
+    case accepted
+    /// APNs' rules rejected the push.
+    case rejected
+    /// A fault was injected.
+    case faulted
+    /// The push is delayed and has no response yet.
+    case pending
+    /// The client disconnected before a response, or broke the protocol so that none was sent.
+    case aborted
+  }
+
+  private let record: Record
+  private let rulebook: Rulebook
+
+  init(_ record: Record, _ rulebook: Rulebook) {
+    self.record = record
+    self.rulebook = rulebook
+  }
+
+  /// The number of the attempt among all that the server received: 1, 2, 3 … in the order of arrival.
+  public var seq: Int { record.seq }
+  /// The same as `seq`.
+  public var id: Int { record.seq }
+  /// The number of this attempt among the attempts of the same push, from 1.
+  public var attempt: Int { Int(record.attempt) }
+  /// The time when the request was complete, by the server's clock.
+  public var receivedAt: Date { Date(timeIntervalSince1970: Double(record.receivedAt) / 1000) }
+  /// The time when the request was complete, by a monotonic clock: for the delay between two attempts, which moving
+  /// the server's clock does not affect.
+  public var arrival: Duration { .nanoseconds(record.arrivedAt) }
+
+  /// The device token in lower-case hexadecimal, whether well formed or not; nil if the path has none.
+  public var deviceToken: String? { record.deviceToken }
+  /// The `apns-id`: the client's, or the one that the server generated.
+  public var apnsID: String? { record.apnsID }
+  /// The topic: the client's `apns-topic`, or the only one of its provider certificate.
+  public var topic: String? { record.topic }
+  /// The `apns-push-type`, valid or not.
+  public var pushType: String? { record.pushType }
+  /// The priority, 10 without an `apns-priority`; nil if that header is invalid.
+  public var priority: Int? { record.priority.map(Int.init) }
+  /// The `apns-expiration`.
+  public var expiration: Date? { record.facts.expiration.map { Date(timeIntervalSince1970: Double($0)) } }
+  /// The `apns-collapse-id`.
+  public var collapseID: String? { record.collapseID }
+  /// The header fields in order of arrival. The signature of a provider token is replaced by an ellipsis.
+  public var headers: [(name: String, value: String)] { record.headers }
+  /// The body, of which the first 5120 bytes are kept.
+  public var payload: [UInt8] { record.body }
+
+  /// How the attempt ended.
+  public var outcome: Outcome { Outcome(rawValue: record.outcome.rawValue) ?? .aborted }
+  /// Whether APNs' rules accepted the push, regardless of the response that an injected fault caused.
+  public var isAccepted: Bool { record.accepted }
+  /// The HTTP status of the response; nil if none was sent.
+  public var status: Int? { record.served.status.map(Int.init) }
+  /// The reason in the response, such as `BadDeviceToken`; nil without one.
+  public var reason: String? { record.servedReason }
+  /// The name of the fault rule that determined the response; nil without a fault.
+  public var faultRule: String? { record.wireOutcome?.injections.first?.rule }
+
+  /// The push as a JSON object, with the members that the admin API documents.
+  public var json: String {
+    var writer = JSONWriter()
+    record.write(to: &writer, rulebook: rulebook)
+    return String(decoding: writer.bytes, as: UTF8.self)
+  }
+
+  /// The push on one line, with an abbreviated device token.
+  public var description: String {
+    let device = deviceToken.map { " to \(DeviceToken.abbreviated($0))" } ?? ""
+    let result = status.map { "\($0)" + (reason.map { " \($0)" } ?? "") } ?? "no response"
+    return "push \(seq), attempt \(attempt)\(device): \(outcome.rawValue), \(result)"
+  }
+}
+
+/// A mistake of the provider that one of its pushes shows.
+public struct ProviderFinding: Sendable, Equatable, CustomStringConvertible {
+  /// The name of the finding, such as `retried-410`.
+  public let name: String
+  /// The `seq` of the push.
+  public let seq: Int
+  /// The `seq` of the pushes that prove the finding.
+  public let evidence: [Int]
+  /// What happened.
+  public let explanation: String
+
+  init(_ finding: Finding) {
+    name = finding.kind.rawValue
+    seq = finding.seq
+    evidence = finding.evidence
+    explanation = finding.explanation
+  }
+
+  /// The finding on one line.
+  public var description: String { "\(name), push \(seq): \(explanation)" }
+}

@@ -1,0 +1,141 @@
+import Foundation
+import MockAPNS
+import Testing
+
+@Suite struct PublicAPITests {
+  private static let device = "ab12"
+
+  @Test func acceptedPushIsInTheInbox() async throws {
+    try await withServer { server in
+      #expect(try await send(to: server.settings) == 200)
+
+      let push = try #require(try server.pushes(matching: "topic:com.example.app").first)
+      #expect(push.seq == 1)
+      #expect(push.attempt == 1)
+      #expect(push.deviceToken == Self.device)
+      #expect(push.topic == "com.example.app")
+      #expect(push.pushType == "alert")
+      #expect(push.priority == 10)
+      #expect(push.apnsID != nil)
+      #expect(push.headers.contains { $0.name == "apns-topic" && $0.value == "com.example.app" })
+      #expect(String(decoding: push.payload, as: UTF8.self) == #"{"aps":{"alert":"Hello"}}"#)
+      #expect(push.outcome == .accepted)
+      #expect(push.isAccepted)
+      #expect(push.status == 200)
+      #expect(push.reason == nil)
+      #expect(push.description == "push 1, attempt 1 to ab12: accepted, 200")
+      #expect(push.json.contains(#""seq":1"#))
+      #expect(try server.pushes(matching: "status:410").isEmpty)
+      #expect(throws: MockServerError.self) { try server.pushes(matching: "stauts:410") }
+    }
+  }
+
+  @Test func waitReturnsThePushesOrNamesTheNearest() async throws {
+    try await withServer { server in
+      async let pushes = server.wait(for: 1, matching: "token:ab12")
+      _ = try await send(to: server.settings)
+      #expect(try await pushes.map(\.seq) == [1])
+
+      let error = await #expect(throws: MockServerError.self) {
+        try await server.wait(for: 1, matching: "topic:com.example.app status:410", timeout: .milliseconds(10))
+      }
+      #expect(error?.kind == .timedOut)
+      #expect(error?.description.contains("does not match: status") == true)
+    }
+  }
+
+  @Test func devicesAndClockAffectTheResponse() async throws {
+    try await withServer { server in
+      try server.unregister(device: Self.device)
+      server.advanceClock(by: .seconds(60))
+      #expect(try await send(to: server.settings) == 410)
+      #expect(try server.pushes().first?.reason == "Unregistered")
+
+      server.reset([.devices])
+      #expect(try server.pushes().count == 1)
+      #expect(try await send(to: server.settings) == 200)
+      #expect(throws: MockServerError.self) { try server.unregister(device: "not hexadecimal") }
+    }
+  }
+
+  @Test func profilesAndRulesInjectFaults() async throws {
+    try await withServer { server in
+      try server.useProfile("flaky-503?rate=1", seed: 7)
+      #expect(try await send(to: server.settings) == 503)
+      #expect(try server.pushes().first?.faultRule != nil)
+      server.pauseFaults()
+      #expect(try await send(to: server.settings) == 200)
+      server.reset()
+      #expect(try server.pushes().isEmpty)
+
+      let name = try server.addRule(#"{"do": {"respond": {"reason": "InternalServerError"}}}"#)
+      #expect(try await send(to: server.settings) == 500)
+      server.removeRule(name)
+      #expect(try await send(to: server.settings) == 200)
+      #expect(throws: MockServerError.self) { try server.useProfile("no-such-profile") }
+      #expect(throws: MockServerError.self) { try server.addRule("do: nothing") }
+    }
+  }
+
+  @Test func verificationReportsWhatDiffers() async throws {
+    try await withServer { server in
+      _ = try await send(to: server.settings)
+      try await server.verify(#"{"expect": [{"match": "token:ab12", "count": {"exactly": 1}}]}"#)
+      let error = await #expect(throws: MockServerError.self) {
+        try await server.verify(#"{"expect": [{"name": "two", "match": "token:ab12", "count": {"exactly": 2}}]}"#)
+      }
+      #expect(error?.kind == .verificationFailed)
+      #expect(error?.description.contains("two") == true)
+      #expect(server.findings().isEmpty)
+    }
+  }
+
+  @Test func invalidKeyIsRejected() async throws {
+    try await withServer { server in
+      #expect(throws: MockServerError.self) {
+        try server.trustKey(id: "ABCDEFGHIJ", teamID: "ABCDEFGHIJ", publicKey: "not a key")
+      }
+    }
+  }
+
+  @Test func temporaryFolderIsRemovedOnStop() async throws {
+    let server = try await MockServer.start()
+    #expect(FileManager.default.fileExists(atPath: server.settings.caPath))
+    await server.stop()
+    #expect(!FileManager.default.fileExists(atPath: server.settings.caPath))
+  }
+
+  /// Runs `body` with a server of its own.
+  private func withServer(_ body: (MockServer) async throws -> Void) async throws {
+    var configuration = Configuration.ephemeral()
+    configuration.threads = 1
+    configuration.strictness = .apple
+    let server = try await MockServer.start(configuration)
+    do {
+      try await body(server)
+    } catch {
+      await server.stop()
+      throw error
+    }
+    await server.stop()
+  }
+
+  /// Sends an alert with curl and the provider certificate, and returns the status of the response.
+  private func send(to settings: ClientSettings) async throws -> Int? {
+    let curl = Process()
+    curl.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    curl.arguments = [
+      "curl", "--silent", "--http2", "--output", "/dev/null", "--write-out", "%{http_code}",
+      "--cacert", settings.caPath, "--cert", settings.certificatePath, "--key", settings.certificateKeyPath,
+      "--header", "apns-topic: \(settings.topic)", "--header", "apns-push-type: alert",
+      "--data", #"{"aps":{"alert":"Hello"}}"#, "\(settings.url)/3/device/\(Self.device)",
+    ]
+    let output = Pipe()
+    curl.standardOutput = output
+    try await withCheckedThrowingContinuation { (continuation: CheckedContinuation<Void, any Error>) in
+      curl.terminationHandler = { _ in continuation.resume() }
+      do { try curl.run() } catch { continuation.resume(throwing: error) }
+    }
+    return Int(String(decoding: output.fileHandleForReading.readDataToEndOfFile(), as: UTF8.self))
+  }
+}
