@@ -213,7 +213,7 @@ import Testing
       let client = RawClient(port: admin.address.port)
       async let silent = client.exchange("GET /livez HTTP/1.1\r\nhost: localhost\r\ncontent-length: 10\r\n\r\n")
       while await client.get("/livez").status != 200 {}
-      await admin.stop(patience: .milliseconds(100))
+      await admin.stop(gracePeriod: .milliseconds(100))
       _ = await silent
       #expect(await client.get("/livez").status == 0)
     }

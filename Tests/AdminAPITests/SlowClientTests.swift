@@ -103,7 +103,7 @@ import Testing
       async let events = server.client.get("/api/v1/events")
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
       #expect(await server.client.send("POST", "/api/v1/reset", body).object["reset"] as? [String] == scopes)
-      await server.admin.stop(patience: .seconds(10))
+      await server.admin.stop(gracePeriod: .seconds(10))
       let data = await events.text.matches(of: /event: reset\nid: [0-9]+\ndata: (.*)\n/).map { String($0.1) }
       let list = scopes.map { "\"\($0)\"" }.joined(separator: ",")
       #expect(data == [#"{"reset":[\#(list)]}"#])
@@ -115,7 +115,7 @@ import Testing
       async let events = server.client.get("/api/v1/events")
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
       #expect(await server.client.send("POST", "/api/v1/reset", #"{"inbox":false}"#).status == 200)
-      await server.admin.stop(patience: .seconds(10))
+      await server.admin.stop(gracePeriod: .seconds(10))
       #expect(!(await events.text.contains("event: reset")))
     }
   }

@@ -70,7 +70,7 @@ import Testing
     try await TestServer.run { server in
       async let answer = server.client.send("POST", Self.path, #"{"expect": [{}], "timeout": "5m"}"#)
       #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
-      await server.admin.stop(patience: .seconds(10))
+      await server.admin.stop(gracePeriod: .seconds(10))
       #expect(await answer.status == 503)
       #expect(await answer.detail.contains("the server stops"))
     }

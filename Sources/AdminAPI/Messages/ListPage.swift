@@ -63,6 +63,17 @@ struct ListPage {
   }
 }
 
+extension ListPage {
+  /// Returns the response with the requested page of a list in ascending order of its keys.
+  func response<Item>(
+    _ items: [Item], by key: (Item) -> String, _ write: (Item) -> (inout JSONWriter) -> Void
+  ) -> Response {
+    .json { writer in
+      writer.page(slice(items, by: key), of: items.count) { item, writer in write(item)(&writer) }
+    }
+  }
+}
+
 extension JSONWriter {
   /// Writes a page of a list: `items`, the `next` page's `after` (null for the last page), and the `total` of the list.
   mutating func page<Item>(

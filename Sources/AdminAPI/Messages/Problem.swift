@@ -42,11 +42,6 @@ struct Problem: Error {
     place = error.place
   }
 
-  /// Runs a query and converts a `FilterError` that it throws.
-  static func describing<Value>(_ query: () async throws -> Value) async throws -> Value {
-    do { return try await query() } catch let error as FilterError { throw Problem(error) }
-  }
-
   init(status: HTTPResponse.Status, detail: String, hint: String, headers: HTTPFields = [:]) {
     self.status = status
     self.detail = detail

@@ -17,11 +17,7 @@ struct DeviceRoutes: Sendable {
   private static let members = ["topic", "environment", "state", "since"]
 
   private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let page = try ListPage(request)
-    let devices = state.devices.load().devices
-    return .json { writer in
-      writer.page(page.slice(devices, by: \.token), of: devices.count) { $0.write(to: &$1) }
-    }
+    try ListPage(request).response(state.devices.load().devices, by: \.token, Device.write)
   }
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

@@ -5,7 +5,7 @@ internal import NIOCore
 
 /// The route of the event stream: server-sent events (HTML Standard, section 9.2).
 struct EventRoutes: Sendable {
-  let state: ServerState
+  let source: any InboxSource
   let waits: WaitLimit
 
   /// The maximum interval between two writes, so that intermediaries do not consider the connection dead.
@@ -16,21 +16,16 @@ struct EventRoutes: Sendable {
   private func follow(_ request: Request, _ context: BasicRequestContext) throws -> Response {
     var parameters = try QueryParameters(request)
     let given = try parameters.take("last_event_id")
-    let selection: Selection
-    do {
-      selection = try Selection(parameters.all, in: state.filterContext(nil))
-    } catch {
-      throw Problem(error)
-    }
+    let selection = try Selection(parameters.all, in: source.filterContext(nil))
     let lastID = try Self.lastID(given, request)
     let slot = try waits.enter()
-    guard let reader = state.events.follow(after: lastID) else {
+    guard let reader = source.events.follow(after: lastID) else {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops", hint: "Start it again, and follow while it runs.")
     }
     let channel = DisconnectCancellation.channel
     // Send an id at once, so that a client that disconnects before the first event can resume from here.
-    let beginning = ": apns-mock events\n\(lastID == nil ? "id: \(reader.start)\n" : "")\n"
+    let preamble = ": apns-mock events\n\(lastID == nil ? "id: \(reader.start)\n" : "")\n"
     return Response(
       status: .ok, headers: [.contentType: "text/event-stream"],
       body: ResponseBody { writer in
@@ -38,7 +33,7 @@ struct EventRoutes: Sendable {
         // If the client has already disconnected, the observer stops the reader at once.
         let observer = channel.map { DisconnectCancellation.observe($0) { reader.stop() } }
         defer { withExtendedLifetime(slot) { observer?.end() } }
-        try await send(reader, selection, after: beginning, to: &body)
+        try await send(reader, selection, after: preamble, to: &body)
         try await body.finish(nil)
       })
   }
@@ -59,20 +54,20 @@ struct EventRoutes: Sendable {
   }
 
   private func send(
-    _ reader: EventReader, _ selection: Selection, after beginning: String, to body: inout any ResponseBodyWriter
+    _ reader: EventReader, _ selection: Selection, after preamble: String, to body: inout any ResponseBodyWriter
   ) async throws {
-    try await body.write(ByteBuffer(string: beginning))
-    let beating = Task {
+    try await body.write(ByteBuffer(string: preamble))
+    let heartbeats = Task {
       while true {
         try await Task.sleep(for: Self.heartbeat)
         reader.wake()
       }
     }
-    defer { beating.cancel() }
-    var place = reader.start
+    defer { heartbeats.cancel() }
+    var position = reader.start
     var lastSent = ContinuousClock.now
     for await _ in reader.news {
-      while let events = reader.read(after: &place, selection, rulebook: state.rulebook, in: state.inbox) {
+      while let events = reader.read(after: &position, selection, rulebook: source.rulebook, in: source.inbox) {
         guard !events.isEmpty else { continue }
         var buffer = ByteBuffer()
         for event in events { buffer.write(event) }

@@ -5,7 +5,7 @@ internal import Notation
 
 /// Routes that export the inbox, and single pushes in formats of other tools.
 struct ExportRoutes: Sendable {
-  let state: ServerState
+  let source: any InboxSource
 
   var routes: [Route] {
     [
@@ -17,16 +17,11 @@ struct ExportRoutes: Sendable {
   private func export(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let format = try Self.format(parameters.take("format"))
-    let snapshot = state.inbox.snapshot()
-    let selection: Selection
-    do {
-      selection = try Selection(parameters.all, in: state.filterContext(snapshot))
-    } catch {
-      throw Problem(error)
-    }
-    try await Problem.describing { try await snapshot.checkWork(of: selection) }
-    let rulebook = state.rulebook
-    let inbox = state.inbox
+    let inbox = source.inbox
+    let rulebook = source.rulebook
+    let snapshot = inbox.snapshot()
+    let selection = try Selection(parameters.all, in: source.filterContext(snapshot))
+    try await snapshot.checkWork(of: selection)
     let eventLoop = DisconnectCancellation.channel?.eventLoop
     return Response(
       status: .ok, headers: [.contentType: format.contentType],
@@ -40,22 +35,19 @@ struct ExportRoutes: Sendable {
   }
 
   private func curl(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let (record, _) = try await PushRoutes(state: state).find(context)
-    let listeners = state.apnsAddresses
-    let listener = record.connection.listener
-    // An export does not contain the server's address; use the default port of `serve`.
-    let port = (listeners.indices.contains(listener) ? listeners[listener] : state.configuration.apns.first)?.port
+    let (record, _) = try await PushRoutes(source: source).find(context)
+    let (port, caPath) = source.target(ofListener: record.connection.listener)
     do throws(NotRenderable) {
       return .text(
         try record.curlCommand(
-          to: "https://localhost\(port.map { ":\($0)" } ?? "")", authority: state.certificates.caPath))
+          to: "https://localhost\(port.map { ":\($0)" } ?? "")", authority: caPath))
     } catch {
       throw Self.problem(error, of: record, "curl command")
     }
   }
 
   private func simulatorFile(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let (record, _) = try await PushRoutes(state: state).find(context)
+    let (record, _) = try await PushRoutes(source: source).find(context)
     do throws(NotRenderable) {
       return Response(
         status: .ok, headers: [.contentType: "application/json"],

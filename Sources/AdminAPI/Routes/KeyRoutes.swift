@@ -11,11 +11,8 @@ struct KeyRoutes: Sendable {
   var routes: [Route] { [.get("/keys", list), .put("/keys/:key_id", set), .delete("/keys/:key_id", remove)] }
 
   private func list(_ request: Request, _ context: BasicRequestContext) throws -> Response {
-    let page = try ListPage(request)
     let keys = keys.load().keys.values.sorted { $0.keyID < $1.keyID }
-    return .json { writer in
-      writer.page(page.slice(keys, by: \.keyID), of: keys.count) { $0.write(to: &$1) }
-    }
+    return try ListPage(request).response(keys, by: \.keyID, TrustedKey.write)
   }
 
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {

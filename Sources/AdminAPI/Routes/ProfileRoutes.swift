@@ -55,12 +55,7 @@ struct ProfileRoutes: Sendable {
         "\"\(name.prefix(80))\" cannot be the name of a profile", hint: "In the path, \(problem).")
     }
     let text = try await DocumentBody.text(of: request, wrapper: "source")
-    let isNew: Bool
-    do {
-      isNew = try faults.store(name: name, text: text).isNew
-    } catch {
-      throw Problem(error)
-    }
+    let isNew = try faults.store(name: name, text: text).isNew
     guard let entry = entry(name, faults.library.load()) else {
       throw Problem.notFound("the profile \(name) was removed by another request", hint: "Send it again.")
     }
@@ -102,14 +97,10 @@ struct ProfileRoutes: Sendable {
 
   private func lint(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request, wrapper: "source")
-    do {
-      let loaded = try faults.library.load().profile(of: Self.sent(text))
-      return .json { writer in
-        writer.member("valid", true)
-        writer.arrayMember("problems") { loaded.warnings.write(to: &$0) }
-      }
-    } catch {
-      throw Problem(error)
+    let loaded = try faults.library.load().profile(of: Self.sent(text))
+    return .json { writer in
+      writer.member("valid", true)
+      writer.arrayMember("problems") { loaded.warnings.write(to: &$0) }
     }
   }
 
@@ -121,11 +112,7 @@ struct ProfileRoutes: Sendable {
     case (let name?, nil): profile = try ProfileChoice(name, body, library).chosen.profile
     case (nil, let text?):
       let values = try body.scalars("params").compactMapValues(\.self)
-      do {
-        profile = try library.profile(of: Self.sent(text), parameters: values).profile
-      } catch {
-        throw Problem(error)
-      }
+      profile = try library.profile(of: Self.sent(text), parameters: values).profile
     default:
       throw Problem.badRequest(
         "the body has not one of name and source",
@@ -196,29 +183,26 @@ struct ProfileChoice {
   /// Resolves the selection.
   ///
   /// - Parameter text: The name or reference.
-  /// - Throws: `Problem`: 400 for an invalid reference, 422 for a profile or a parameter that does not exist.
-  init(_ text: String, _ body: JSONBody, _ library: ProfileLibrary) throws(Problem) {
+  /// - Throws: `Problem`: 400 for an invalid reference, 422 for an unknown profile. `ProfileFailure` for an unknown
+  ///   parameter or an invalid value.
+  init(_ text: String, _ body: JSONBody, _ library: ProfileLibrary) throws {
     let reference: ProfileReference
     do {
       reference = try ProfileReference(text)
     } catch {
-      throw .badRequest("name cannot be \"\(error.value)\"", hint: "Expected \(error.allowed).")
+      throw Problem.badRequest("name cannot be \"\(error.value)\"", hint: "Expected \(error.allowed).")
     }
     guard case .name(let name) = reference.place else {
-      throw .badRequest(
+      throw Problem.badRequest(
         "name is the path of a file, and the server reads none for its clients",
         hint: "Send the file with PUT /api/v1/profiles/NAME first.")
     }
     guard let source = library.source(named: name) else {
-      throw .unknownProfile(name, library, status: .unprocessableContent)
+      throw Problem.unknownProfile(name, library, status: .unprocessableContent)
     }
     var values = reference.parameters
     // Null resets a parameter to its default.
-    for (knob, value) in try body.scalars("params") { values[knob] = value }
-    do {
-      chosen = SelectedProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)
-    } catch {
-      throw Problem(error)
-    }
+    for (parameter, value) in try body.scalars("params") { values[parameter] = value }
+    chosen = SelectedProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)
   }
 }

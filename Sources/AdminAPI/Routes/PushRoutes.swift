@@ -4,29 +4,26 @@ internal import Inbox
 internal import MockAPNS
 internal import Notation
 
-/// Routes that read and delete pushes in the inbox.
+/// Routes that read pushes in the inbox, and the one that deletes them.
 struct PushRoutes: Sendable {
-  let state: ServerState
+  let source: any InboxSource
 
   var routes: [Route] {
-    let routes: [Route] = [
-      .get("/pushes", list), .delete("/pushes", delete), .get("/pushes/:id", show),
-      .get("/pushes/:id/payload", payload),
-    ]
+    let routes: [Route] = [.get("/pushes", list), .get("/pushes/:id", show), .get("/pushes/:id/payload", payload)]
     return routes.map(\.onQueryExecutor)
   }
 
+  /// Returns the route that deletes pushes of a running server.
+  static func deletion(in state: ServerState) -> Route {
+    Route.delete("/pushes", PushRoutes(source: state).delete).onQueryExecutor
+  }
+
   private func list(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
-    let snapshot = state.inbox.snapshot()
-    let rulebook = state.rulebook
-    let query: PageQuery
-    do {
-      query = try PageQuery(QueryParameters(request).all, in: state.filterContext(snapshot))
-    } catch let error as FilterError {
-      throw Problem(error)
-    }
-    let page = try await Problem.describing { try await snapshot.pageInSlices(query) }
-    let inbox = state.inbox
+    let inbox = source.inbox
+    let snapshot = inbox.snapshot()
+    let rulebook = source.rulebook
+    let query = try PageQuery(QueryParameters(request).all, in: source.filterContext(snapshot))
+    let page = try await snapshot.pageInSlices(query)
     if query.showsFindings { inbox.judge(by: rulebook) }
     return PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
   }
@@ -37,12 +34,7 @@ struct PushRoutes: Sendable {
     guard all == nil || all == "true" else {
       throw Problem.badRequest("all cannot be \"\(all ?? "")\"", hint: "It must be true or omitted.")
     }
-    let selection: Selection
-    do {
-      selection = try Selection(parameters.all, in: state.filterContext(state.inbox.snapshot()))
-    } catch {
-      throw Problem(error)
-    }
+    let selection = try Selection(parameters.all, in: source.filterContext(source.inbox.snapshot()))
     switch (all != nil, parameters.all.isEmpty || all == nil && selection.isEverything) {
     case (false, true):
       throw Problem.badRequest(
@@ -52,20 +44,20 @@ struct PushRoutes: Sendable {
       throw Problem.badRequest(
         "all=true excludes a filter", hint: "Omit all=true to delete the pushes that the filter matches.")
     case (true, true):
-      let deleted = state.inbox.removeAll()
+      let deleted = source.inbox.removeAll()
       return .json { $0.member("deleted", deleted) }
     case (false, false):
-      let deleted = try await Problem.describing { try await state.inbox.removeInSlices(selection) }
+      let deleted = try await source.inbox.removeInSlices(selection)
       return .json { $0.member("deleted", deleted) }
     }
   }
 
   private func show(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let (record, attempts) = try await find(context)
-    let rulebook = state.rulebook
-    state.inbox.judge(by: rulebook)
+    let rulebook = source.rulebook
+    source.inbox.judge(by: rulebook)
     return .json { writer in
-      record.writeMembers(to: &writer, rulebook: rulebook, in: state.inbox)
+      record.writeMembers(to: &writer, rulebook: rulebook, in: source.inbox)
       if let attempts {
         writer.arrayMember("attempts") { writer in
           for seq in attempts { writer.integer(seq) }
@@ -87,18 +79,18 @@ struct PushRoutes: Sendable {
   func find(_ context: BasicRequestContext) async throws -> (record: Record, attempts: [Int]?) {
     let id = context.parameters.get("id") ?? ""
     if id.utf8.allSatisfy({ (0x30...0x39).contains($0) }) {
-      if let record = Int(id).flatMap(state.inbox.record) { return (record, nil) }
-      throw Problem.notFound("there is no push with seq \(id)", hint: whatIsThere)
+      if let record = Int(id).flatMap(source.inbox.record) { return (record, nil) }
+      throw Problem.notFound("there is no push with seq \(id)", hint: inboxSummary)
     }
-    let attempts = try await state.inbox.snapshot().attempts(apnsID: id)
+    let attempts = try await source.inbox.snapshot().attempts(apnsID: id)
     guard let newest = attempts.last else {
-      throw Problem.notFound("there is no push with apns-id \(id)", hint: whatIsThere)
+      throw Problem.notFound("there is no push with apns-id \(id)", hint: inboxSummary)
     }
     return (newest, attempts.map(\.seq))
   }
 
-  private var whatIsThere: String {
-    let snapshot = state.inbox.snapshot()
+  private var inboxSummary: String {
+    let snapshot = source.inbox.snapshot()
     let evicted =
       snapshot.evicted > 0
       ? " \(snapshot.evicted) were evicted because the inbox is full (--max-records, --max-bytes)." : ""

@@ -7,9 +7,7 @@ internal import Notation
 
 /// Routes for rules added to those of the profile, and for the explanation of any rule.
 struct RuleRoutes: Sendable {
-  let state: ServerState
-
-  private var faults: FaultControl { state.faults }
+  let faults: FaultControl
 
   var routes: [Route] {
     [
@@ -31,11 +29,7 @@ struct RuleRoutes: Sendable {
 
   private func add(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let text = try await DocumentBody.text(of: request)
-    do {
-      return try put(try faults.parseRule(text))
-    } catch let error as ProfileFailure {
-      throw Problem(error)
-    }
+    return try put(try faults.parseRule(text))
   }
 
   private func set(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -44,12 +38,7 @@ struct RuleRoutes: Sendable {
       throw Problem.badRequest("\"\(name.prefix(80))\" is not a valid rule name", hint: "In the path, \(problem).")
     }
     let text = try await DocumentBody.text(of: request)
-    let file: RuleFile
-    do {
-      file = try RuleFile.parse(text, defaultName: name)
-    } catch {
-      throw Problem(error)
-    }
+    let file = try RuleFile.parse(text, defaultName: name)
     guard file.rule.name == name else {
       throw Problem.badRequest("the body has another rule name than the path", hint: "Omit name in the body.")
     }

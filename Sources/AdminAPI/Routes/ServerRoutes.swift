@@ -31,14 +31,13 @@ struct ServerRoutes: Sendable {
         writer.arrayMember("apns") { writer in
           for address in state.apnsAddresses { writer.object { address.write(to: &$0) } }
         }
-        writer.name("admin")
-        if let address = state.adminAddress { writer.object { address.write(to: &$0) } } else { writer.null() }
+        writer.member("admin", state.adminAddress)
       }
       writer.objectMember("ca") { writer in
         writer.member("path", state.certificates.caPath)
         writer.member("fingerprint", state.certificates.caFingerprint)
       }
-      writer.objectMember("inbox") { Self.write(inbox, to: &$0) }
+      writer.objectMember("inbox") { inbox.write(to: &$0) }
       writer.objectMember("limits") { writer in
         writer.member("max_records", configuration.maxRecords)
         writer.member("max_bytes", configuration.maxBytes)
@@ -47,18 +46,12 @@ struct ServerRoutes: Sendable {
     }
   }
 
-  static func write(_ inbox: InboxSnapshot, to writer: inout JSONWriter) {
-    writer.member("records", inbox.count)
-    writer.member("bytes", inbox.bytes)
-    writer.member("evicted", inbox.evicted)
-    writer.member("last_seq", inbox.lastSeq)
-  }
-
   private func warnings(_ inbox: InboxSnapshot) -> [String] {
     var warnings: [String] = []
-    if let address = state.adminAddress, !address.isLoopback, state.configuration.adminToken == nil {
-      warnings.append(
-        "everybody who can reach \(address) can read and change everything: set --admin-token, or listen on 127.0.0.1")
+    if let address = state.adminAddress,
+      let warning = AdminServer.openListenerWarning(at: address, token: state.configuration.adminToken)
+    {
+      warnings.append(warning)
     }
     if inbox.evicted > 0 {
       warnings.append(
@@ -98,6 +91,24 @@ struct ServerRoutes: Sendable {
     let parts = try Self.parts(try await JSONBody(request, allowing: names))
     state.reset(Set(parts))
     return .json { $0.member("reset", parts.map(\.rawValue)) }
+  }
+}
+
+extension InboxSnapshot {
+  /// Writes the size of the inbox as members.
+  func write(to writer: inout JSONWriter) {
+    writer.member("records", count)
+    writer.member("bytes", bytes)
+    writer.member("evicted", evicted)
+    writer.member("last_seq", lastSeq)
+  }
+}
+
+extension JSONWriter {
+  /// Writes an address as a member; null for nil.
+  mutating func member(_ name: String, _ address: Endpoint?) {
+    guard let address else { return nullMember(name) }
+    objectMember(name, address.write)
   }
 }
 

@@ -6,7 +6,7 @@ internal import Notation
 
 /// The route that verifies a test's expectations.
 struct VerifyRoutes: Sendable {
-  let state: ServerState
+  let source: any InboxSource
   let waits: WaitLimit
 
   var routes: [Route] { [.post("/verify", verify)] }
@@ -14,23 +14,17 @@ struct VerifyRoutes: Sendable {
   private func verify(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await RequestBody.bytes(of: request)
     if body.readableBytes > 0 { try RequestBody.type(of: request, among: [JSONBody.type]) }
-    var verification: Verification
-    do throws(VerificationFailure) {
-      verification = try Verification(
-        json: body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8),
-        in: state.filterContext(state.inbox.snapshot()))
-    } catch {
-      throw Problem(error)
-    }
-    if state.viewedFile != nil {
-      // A view of an export receives no pushes.
+    var verification = try Verification(
+      json: body.readableBytes > 0 ? Array(body.readableBytesView) : Array("{}".utf8),
+      in: source.filterContext(source.inbox.snapshot()))
+    if !source.receivesPushes {
       verification.timeout = .zero
       verification.settle = .zero
     }
     let slot = verification.timeout > .zero || verification.settle > .zero ? try waits.enter() : nil
     defer { withExtendedLifetime(slot) {} }
     return try await QueryExecutor.run { [verification] in
-      guard let report = await state.verify(verification) else {
+      guard let report = await source.verify(verification) else {
         throw Problem(
           status: .serviceUnavailable, detail: "the server stops before anything could be verified",
           hint: "Start it again, and verify while it runs.")
@@ -42,7 +36,7 @@ struct VerifyRoutes: Sendable {
 
 extension Problem {
   /// Creates the problem of an invalid verification, with all details in `problems`.
-  fileprivate init(_ failure: VerificationFailure) {
+  init(_ failure: VerificationFailure) {
     let others = failure.problems.count > 1 ? ", and \(failure.problems.count - 1) more" : ""
     let first = failure.problems.first
     let place = first.map { $0.pointer.isEmpty ? "" : $0.pointer + ": " } ?? ""

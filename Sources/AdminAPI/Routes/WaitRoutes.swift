@@ -1,11 +1,12 @@
 internal import Hummingbird
 internal import Inbox
 internal import MockAPNS
+internal import NIOConcurrencyHelpers
 internal import Notation
 
 /// The route that waits until a number of pushes has arrived.
 struct WaitRoutes: Sendable {
-  let state: ServerState
+  let source: any InboxSource
   let waits: WaitLimit
 
   var routes: [Route] { [.get("/pushes/wait", wait)] }
@@ -13,14 +14,8 @@ struct WaitRoutes: Sendable {
   private func wait(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     var parameters = try QueryParameters(request)
     let isStrict = try parameters.takeFlag("strict")
-    var query: WaitQuery
-    do {
-      query = try WaitQuery(parameters.all, in: state.filterContext(nil))
-    } catch {
-      throw Problem(error)
-    }
-    if state.viewedFile != nil {
-      // A view of an export receives no pushes.
+    var query = try WaitQuery(parameters.all, in: source.filterContext(nil))
+    if !source.receivesPushes {
       query.timeout = .zero
       query.settle = .zero
     }
@@ -30,7 +25,7 @@ struct WaitRoutes: Sendable {
   }
 
   private func answer(to query: WaitQuery, isStrict: Bool) async throws(Problem) -> Response {
-    let answer = await state.inbox.wait(for: query)
+    let answer = await source.inbox.wait(for: query)
     if answer.isAbandoned {
       throw Problem(
         status: .serviceUnavailable, detail: "the server stops; \(answer.message)",
@@ -40,7 +35,7 @@ struct WaitRoutes: Sendable {
       writer.member("satisfied", answer.isSatisfied)
       writer.member("matched", answer.matched)
       writer.arrayMember("items") { writer in
-        for record in answer.items { record.write(to: &writer, rulebook: state.rulebook, in: state.inbox) }
+        for record in answer.items { record.write(to: &writer, rulebook: source.rulebook, in: source.inbox) }
       }
       writer.member("seq", answer.seq)
       writer.member("message", answer.message)
@@ -58,5 +53,45 @@ extension NearMiss {
     writer.member("seq", record.seq)
     writer.member("met", met)
     writer.member("missed", missed)
+  }
+}
+
+/// A limit on the admin requests that wait for pushes or follow events, so that connections remain for other
+/// requests.
+final class WaitLimit: Sendable {
+  /// A waiting request. It counts until this object is released.
+  final class Slot: Sendable {
+    private let waits: WaitLimit
+
+    fileprivate init(_ waits: WaitLimit) { self.waits = waits }
+
+    deinit { waits.count.withLockedValue { $0 -= 1 } }
+  }
+
+  /// The maximum number of waiting requests: half of the connections to the admin listener.
+  let limit: Int
+  private let count = NIOLockedValueBox(0)
+
+  init(limit: Int = max(1, Descriptors.forAdministration / 2)) { self.limit = limit }
+
+  /// Counts a request that is about to wait.
+  ///
+  /// - Throws: `Problem` (503) if the limit is reached.
+  func enter() throws(Problem) -> Slot {
+    let isFull = count.withLockedValue { count in
+      guard count < limit else { return true }
+      count += 1
+      return false
+    }
+    guard !isFull else {
+      throw Problem(
+        status: .serviceUnavailable,
+        detail: "\(limit) requests wait for pushes or follow events, and no more may at once",
+        hint: """
+          Retry when one of them has finished, wait for several pushes in one request, or start the server with a higher \
+          limit of open files (`ulimit -n`).
+          """)
+    }
+    return Slot(self)
   }
 }

@@ -18,40 +18,52 @@ package final class AdminServer: Sendable {
   /// The address of the listener, with the port actually bound.
   package let address: Endpoint
 
-  private let state: ServerState
+  private let inbox: Inbox
   private let services: ServiceGroup
   private let running: Task<Void, any Error>
 
-  /// Starts to listen and sets `ServerState.adminAddress`. Requests are served when this function returns.
+  /// Starts to listen for requests about a running server.
+  ///
+  /// - Parameter version: The program's version, for `/api/v1/status`.
+  package static func start(
+    _ state: ServerState, at address: Endpoint, version: String, clientTimeout: Duration = .seconds(60),
+    logger: Logger = Logger(label: "apns-mock.admin")
+  ) async throws -> AdminServer {
+    try await start(
+      AdminRoutes(state: state, version: version), of: state, at: address, clientTimeout: clientTimeout,
+      logger: logger)
+  }
+
+  /// Starts to listen. Sets the source's `adminAddress`. Requests are served when this function returns.
   ///
   /// - Parameters:
-  ///   - version: The program's version, for `/api/v1/status`.
+  ///   - source: The pushes that the routes serve.
   ///   - clientTimeout: The time limit for the head of a request, for its body, and for an idle connection. The
   ///     first request must arrive within ten seconds at most.
   /// - Throws: `ListenError` if the address cannot be bound.
   package static func start(
-    _ state: ServerState, at address: Endpoint, version: String, clientTimeout: Duration = .seconds(60),
+    _ routes: AdminRoutes, of source: any InboxSource, at address: Endpoint, clientTimeout: Duration = .seconds(60),
     logger: Logger = Logger(label: "apns-mock.admin")
   ) async throws -> AdminServer {
     let (bound, listening) = AsyncStream.makeStream(of: Int?.self)
     let connections = AdminConnections()
     let application = Application(
-      responder: AdminRoutes(state: state, version: version).responder(),
-      server: .http1(configuration: Limits.http(patience: TimeAmount(clientTimeout), connections: connections)),
+      responder: routes.responder(),
+      server: .http1(configuration: Limits.http(timeout: TimeAmount(clientTimeout), connections: connections)),
       configuration: ApplicationConfiguration(
         address: .hostname(address.host, port: address.port),
         availableConnectionsDelegate: AdminConnectionLimit(connections: connections, logger: logger)),
       onServerRunning: { listening.yield($0.localAddress?.port) },
-      logger: quieted(logger))
-    let services = ServiceGroup(services: [application], logger: quieted(logger))
+      logger: withoutFrameworkNotices(logger))
+    let services = ServiceGroup(services: [application], logger: withoutFrameworkNotices(logger))
     let running = Task {
       defer { listening.finish() }
       try await services.run()
     }
     for await port in bound {
       let real = Endpoint(host: address.host, port: port ?? address.port)
-      state.adminAddress = real
-      return AdminServer(address: real, state: state, services: services, running: running)
+      source.adminAddress = real
+      return AdminServer(address: real, inbox: source.inbox, services: services, running: running)
     }
     // The server ended before it listened.
     do {
@@ -62,21 +74,21 @@ package final class AdminServer: Sendable {
     throw CancellationError()
   }
 
-  private init(address: Endpoint, state: ServerState, services: ServiceGroup, running: Task<Void, any Error>) {
+  private init(address: Endpoint, inbox: Inbox, services: ServiceGroup, running: Task<Void, any Error>) {
     self.address = address
-    self.state = state
+    self.inbox = inbox
     self.services = services
     self.running = running
   }
 
   /// Stops the server: ends waiting requests and event streams, accepts no new connections, lets active requests
-  /// finish for up to `patience`, then closes everything.
-  package func stop(patience: Duration = .seconds(1)) async {
+  /// finish for up to `gracePeriod`, then closes everything.
+  package func stop(gracePeriod: Duration = .seconds(1)) async {
     // No further pushes arrive.
-    state.inbox.endWaiting()
+    inbox.endWaiting()
     await services.triggerGracefulShutdown()
     let cut = Task {
-      try await Task.sleep(for: patience)
+      try await Task.sleep(for: gracePeriod)
       running.cancel()
     }
     // Errors were logged and do not matter for stopping.
@@ -84,8 +96,19 @@ package final class AdminServer: Sendable {
     cut.cancel()
   }
 
+  /// Returns a warning about an admin listener that any machine can use; nil if it is protected.
+  ///
+  /// - Parameter token: The bearer token that the listener requires.
+  package static func openListenerWarning(at address: Endpoint, token: String?) -> String? {
+    guard !address.isLoopback, token == nil else { return nil }
+    return """
+      the admin listener \(address) requires no token and is reachable from other machines: set --admin-token, or \
+      listen on 127.0.0.1
+      """
+  }
+
   /// Suppresses the web framework's notices, which do not concern users of the mock.
-  private static func quieted(_ logger: Logger) -> Logger {
+  private static func withoutFrameworkNotices(_ logger: Logger) -> Logger {
     var logger = logger
     if logger.logLevel > .debug { logger.logLevel = .warning }
     return logger
@@ -102,14 +125,14 @@ enum Limits {
   /// The maximum size of a header field, in bytes.
   static let field = 16 << 10
 
-  static func http(patience: TimeAmount, connections: AdminConnections) -> HTTP1Channel.Configuration {
+  static func http(timeout: TimeAmount, connections: AdminConnections) -> HTTP1Channel.Configuration {
     HTTP1Channel.Configuration(
       additionalChannelHandlers: [
         AbsoluteTargetHandler.Installer(), MalformedRequestHandler(), HeadResponseHandler(),
-        RequestTimeoutHandler(patience: patience, connections: connections),
+        RequestTimeoutHandler(timeout: timeout, connections: connections),
         HalfCloseHandler(),
       ],
-      idleTimeout: patience,
+      idleTimeout: timeout,
       httpDecoderConfiguration: .init(
         maxHeaderFieldSize: field, maxHeaderListSize: head, maxHeaderFieldCount: 100))
   }

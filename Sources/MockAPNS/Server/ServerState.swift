@@ -2,7 +2,7 @@ package import APNSRules
 package import FaultModel
 package import Faults
 package import Inbox
-package import Logging
+import Logging
 import NIOConcurrencyHelpers
 import Synchronization
 
@@ -27,8 +27,6 @@ package final class ServerState: Sendable {
   package let events: EventLog
   /// The folder of certificates and provider keys.
   package let certificates: CertificateFolder
-  /// The export that the inbox was read from, for display only; nil for a running server.
-  package let viewedFile: String?
   /// The seed of generated ids and fault draws; the same seed repeats them.
   package let seed: UInt64
   /// The active fault profile and rules.
@@ -56,7 +54,6 @@ package final class ServerState: Sendable {
   init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
     self.configuration = configuration
     self.certificates = certificates
-    viewedFile = nil
     badCertificates = BadCertificates(folder: certificates, extraNames: configuration.certificateNames)
     let clock = ServerClock()
     self.clock = clock
@@ -69,38 +66,15 @@ package final class ServerState: Sendable {
       configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
   }
 
-  /// Creates the state of a viewer for an exported inbox, which accepts no pushes.
-  ///
-  /// - Parameters:
-  ///   - inbox: The inbox read from an export.
-  ///   - file: The export's name for display.
-  package init(viewing inbox: Inbox, of file: String, configuration: Configuration, logger: Logger) {
-    self.configuration = configuration
-    self.inbox = inbox
-    viewedFile = file
-    certificates = CertificateFolder(
-      path: configuration.certificates, caPEM: "", caFingerprint: "", providerKeys: [], notices: [])
-    badCertificates = BadCertificates(folder: certificates, extraNames: [])
-    clock = ServerClock()
-    seed = 0
-    keys = Snapshot(TrustedKeySet(version: 1, keys: []))
-    devices = Snapshot(DeviceTable())
-    events = EventLog(inbox)
-    faults = FaultControl(
-      configuration: configuration, seed: seed, connections: connections, events: events, logger: logger)
-  }
-
   /// The active APNs rules and faults.
   var activePolicy: Snapshot<ActivePolicy> { faults.activePolicy }
 
   /// The APNs rules that requests are validated by, with the active settings.
   package var rulebook: Rulebook { activePolicy.load().rulebook }
 
-  /// The profile and rule names that filters may refer to; nil when viewing an export, which may contain names of
-  /// any server.
-  package var knownNames: KnownNames? {
-    guard viewedFile == nil else { return nil }
-    return KnownNames(faults: [{ [faults] in faults.usedNames }, { [faults] in faults.libraryNames }])
+  /// The profile and rule names that filters may refer to.
+  package var knownNames: KnownNames {
+    KnownNames(faults: [{ [faults] in faults.usedNames }, { [faults] in faults.libraryNames }])
   }
 
   /// Returns the context that filters are evaluated in.
@@ -145,11 +119,17 @@ package final class ServerState: Sendable {
 }
 
 extension ServerState {
-  /// Returns how the active rules evaluate a recorded push as it was received: first the rules of the injection
-  /// point `request`, then those of `response`. Rules that are no longer active are not included.
+  /// Returns how the active rules evaluate a recorded push. Rules that are no longer active are not included.
   package func evaluateRules(of record: Record) -> [RuleEvaluationResult] {
+    activePolicy.load().plan.evaluate(record)
+  }
+}
+
+extension FaultPlan {
+  /// Returns how the rules evaluate a recorded push as it was received: first the rules of the injection point
+  /// `request`, then those of `response`.
+  package func evaluate(_ record: Record) -> [RuleEvaluationResult] {
     guard let verdict = record.verdict else { return [] }
-    let plan = activePolicy.load().plan
     let facts = record.connection
     let connection = Traffic.Connection(
       number: UInt64(facts.id.dropFirst()) ?? 0, client: Endpoint(facts.client)?.host ?? facts.client,
@@ -161,10 +141,10 @@ extension ServerState {
       push: Traffic.Push(
         request: record.request, verdict: verdict, key: record.pushKey,
         defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), now: record.receivedAt))
-    let request = plan.walk(traffic, at: .request, now: record.arrivedAt)
+    let request = walk(traffic, at: .request, now: record.arrivedAt)
     traffic.answer = Traffic.Answer(
       status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)
-    return request + plan.walk(traffic, at: .response, now: record.arrivedAt)
+    return request + walk(traffic, at: .response, now: record.arrivedAt)
   }
 }
 
@@ -173,10 +153,10 @@ extension ServerState {
   ///
   /// - Returns: The report; nil if the server stops, or the task is cancelled, before the result is known.
   package func verify(_ verification: Verification) async -> VerificationReport? {
-    let selection = viewedFile == nil ? faults.selection : nil
+    let selection = faults.selection
     return await inbox.verify(
       verification,
-      at: VerificationContext(rulebook: rulebook, seed: selection?.seed, profile: selection?.chosen.reference))
+      at: VerificationContext(rulebook: rulebook, seed: selection.seed, profile: selection.chosen.reference))
   }
 }
 

@@ -1,3 +1,4 @@
+import APNSRules
 import AdminAPI
 import Logging
 import MockAPNS
@@ -124,10 +125,13 @@ extension PortFile {
   }
 
   /// Creates the content for a `view` of an export.
-  init(viewing state: ServerState) {
+  ///
+  /// - Parameters:
+  ///   - address: The address of the admin listener.
+  ///   - token: The bearer token that the admin API requires; nil for none.
+  init(viewerAt address: Endpoint, token: String?) {
     self.init(
-      pid: getpid(), apns: [], admin: state.adminAddress, ca: "", keyID: "", teamID: "", key: "",
-      environment: state.configuration.environment, seed: state.seed, adminToken: state.configuration.adminToken,
-      isView: true)
+      pid: getpid(), apns: [], admin: address, ca: "", keyID: "", teamID: "", key: "", environment: .sandbox, seed: 0,
+      adminToken: token, isView: true)
   }
 }

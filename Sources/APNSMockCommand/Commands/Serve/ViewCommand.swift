@@ -33,27 +33,23 @@ struct ViewCommand: AsyncParsableCommand {
   func run() async throws {
     let environment = Environment.variables
     let address = try RunningServer.adminEndpoint(flag: admin, environment)
-    var configuration = Configuration()
-    configuration.admin = address
-    configuration.adminToken = try RunningServer.adminToken(environment)
-    let inbox = try ExportFile(file).inbox(maxBytes: try memoryLimit())
+    let token = try RunningServer.adminToken(environment)
+    let viewer = InboxViewer(try ExportFile(file).inbox(maxBytes: try memoryLimit()), of: name, adminToken: token)
     let signals = await StopSignals()
     let logger = Logger(label: "apns-mock") { _ in LineLogHandler(format: .text, level: .warning) }
-    let state = ServerState(viewing: inbox, of: name, configuration: configuration, logger: logger)
     let server = try await LiveServer.starting {
-      try await AdminServer.start(state, at: address, version: Version.text, logger: logger)
+      try await AdminServer.start(
+        AdminRoutes(viewer: viewer, version: Version.text), of: viewer, at: address, logger: logger)
     }
-    state.phase = .ready
     let written: WrittenPortFile?
     do {
-      written = try portFile.map { try WrittenPortFile(PortFile(viewing: state), at: $0) }
+      written = try portFile.map { try WrittenPortFile(PortFile(viewerAt: server.address, token: token), at: $0) }
     } catch {
       await server.stop()
       throw error
     }
-    announce(state, at: server.address)
+    announce(viewer.inbox, at: server.address)
     _ = await signals.first { written?.remove() }
-    state.phase = .stopping
     await server.stop()
     written?.remove()
     signals.ignoreFurther()
@@ -69,11 +65,11 @@ struct ViewCommand: AsyncParsableCommand {
     }
   }
 
-  private func announce(_ state: ServerState, at address: Endpoint) {
+  private func announce(_ inbox: Inbox, at address: Endpoint) {
     let locator = portFile.map { "--port-file \($0.shellQuoted)" } ?? "--admin \(address.reachable)"
     StandardStream.error.line(
       """
-      apns-mock serves \(name), read-only: \(state.inbox.snapshot().count) pushes
+      apns-mock serves \(name), read-only: \(inbox.snapshot().count) pushes
         admin  http://\(address)
 
         apns-mock ls \(locator)

@@ -37,7 +37,7 @@ enum DisconnectCancellation {
   }
 
   /// Runs `work`, and cancels it when the client of the current request closes the connection.
-  static func ends<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
+  static func run<Value: Sendable>(_ work: @escaping @Sendable () async throws -> Value) async throws -> Value {
     let task = Task { try await work() }
     let observer = channel.map { observe($0) { task.cancel() } }
     defer { observer?.end() }
@@ -65,14 +65,14 @@ final class HalfCloseHandler: ChannelDuplexHandler, RemovableChannelHandler {
   }
 
   /// The delay, for clients that close their side as soon as they have sent their request.
-  private static let patience = TimeAmount.milliseconds(500)
+  private static let closeDelay = TimeAmount.milliseconds(500)
 
   private var observers: [ObjectIdentifier: DisconnectCancellation.Observer] = [:]
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
     if case .inputClosed? = event as? ChannelEvent {
       let channel = context.channel
-      context.eventLoop.scheduleTask(in: Self.patience) { channel.close(promise: nil) }
+      context.eventLoop.scheduleTask(in: Self.closeDelay) { channel.close(promise: nil) }
     }
     context.fireUserInboundEventTriggered(event)
   }

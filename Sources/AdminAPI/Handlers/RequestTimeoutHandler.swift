@@ -12,26 +12,26 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   typealias OutboundOut = HTTPResponsePart
 
   /// The time limit for the first request. Silent connections would otherwise exclude other clients.
-  private static let beginning = TimeAmount.seconds(10)
+  private static let firstRequestTimeout = TimeAmount.seconds(10)
   /// The time limit for the rest of a body whose request is already answered: enough for the client to read the
   /// response, without accepting unused data for ever.
   private static let afterAnswer = TimeAmount.seconds(1)
 
-  private let patience: TimeAmount
-  private var deadline: Scheduled<Void>?
+  private let timeout: TimeAmount
+  private var closeTask: Scheduled<Void>?
   private var isReceiving = false
   /// The number of requests whose response is not complete.
-  private var unanswered = 0
+  private var pendingResponses = 0
 
   private let connections: AdminConnections
 
-  init(patience: TimeAmount, connections: AdminConnections) {
-    self.patience = patience
+  init(timeout: TimeAmount, connections: AdminConnections) {
+    self.timeout = timeout
     self.connections = connections
   }
 
   func channelActive(context: ChannelHandlerContext) {
-    expect(in: min(patience, Self.beginning), context)
+    scheduleClose(in: min(timeout, Self.firstRequestTimeout), context)
     context.fireChannelActive()
   }
 
@@ -39,13 +39,13 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
     switch unwrapInboundIn(data) {
     case .head:
       if isIdle { connections.removeIdle(context.channel) }
-      unanswered += 1
+      pendingResponses += 1
       isReceiving = true
-      expect(in: patience, context)
+      scheduleClose(in: timeout, context)
     case .body: break
     case .end:
       isReceiving = false
-      forget()
+      cancelClose()
       if isIdle { connections.addIdle(context.channel) }
     }
     context.fireChannelRead(data)
@@ -53,8 +53,8 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
 
   func write(context: ChannelHandlerContext, data: NIOAny, promise: EventLoopPromise<Void>?) {
     if case .end = unwrapOutboundIn(data) {
-      unanswered -= 1
-      if isReceiving, unanswered == 0 { expect(in: Self.afterAnswer, context) }
+      pendingResponses -= 1
+      if isReceiving, pendingResponses == 0 { scheduleClose(in: Self.afterAnswer, context) }
     }
     guard isIdle, case .end = unwrapOutboundIn(data) else { return context.write(data, promise: promise) }
     // The connection is idle only after the response was written: closing it earlier would lose the response.
@@ -72,26 +72,26 @@ final class RequestTimeoutHandler: ChannelDuplexHandler, RemovableChannelHandler
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    forget()
+    cancelClose()
     connections.removeIdle(context.channel)
     context.fireChannelInactive()
   }
 
   func handlerRemoved(context: ChannelHandlerContext) {
-    forget()
+    cancelClose()
     connections.removeIdle(context.channel)
   }
 
-  private var isIdle: Bool { unanswered == 0 && !isReceiving }
+  private var isIdle: Bool { pendingResponses == 0 && !isReceiving }
 
-  private func expect(in time: TimeAmount, _ context: ChannelHandlerContext) {
-    forget()
+  private func scheduleClose(in time: TimeAmount, _ context: ChannelHandlerContext) {
+    cancelClose()
     let channel = context.channel
-    deadline = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
+    closeTask = context.eventLoop.scheduleTask(in: time) { channel.close(promise: nil) }
   }
 
-  private func forget() {
-    deadline?.cancel()
-    deadline = nil
+  private func cancelClose() {
+    closeTask?.cancel()
+    closeTask = nil
   }
 }

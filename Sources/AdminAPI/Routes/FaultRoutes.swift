@@ -4,14 +4,16 @@ internal import Hummingbird
 internal import MockAPNS
 internal import Notation
 
-/// Routes for the active profile: its name, its parameters and the counters of its rules.
-struct ActiveProfileRoutes: Sendable {
+/// Routes for the active faults: the profile, its parameters, the counters of its rules, and pausing.
+struct FaultRoutes: Sendable {
   let faults: FaultControl
 
   var routes: [Route] {
     [
       .get("/profile", show), .put("/profile", use), .delete("/profile", useHealthy),
       .patch("/profile/params", setParameters),
+      .post("/faults/halt") { request, _ in try await setPaused(true, request) },
+      .post("/faults/resume") { request, _ in try await setPaused(false, request) },
     ]
   }
 
@@ -40,13 +42,16 @@ struct ActiveProfileRoutes: Sendable {
     }
     let defaults = faults.selection.profile.parameters.reduce(into: [:]) { $0[$1.name] = $1.defaultValue }
     // Null resets a parameter to its default. An unknown parameter has none and is rejected with any value.
-    let knobs = values.reduce(into: [String: String]()) { $0[$1.key] = $1.value ?? defaults[$1.key] ?? "" }
-    do {
-      try faults.setParameters(knobs)
-    } catch {
-      throw Problem(error)
-    }
+    let parameters = values.reduce(into: [String: String]()) { $0[$1.key] = $1.value ?? defaults[$1.key] ?? "" }
+    try faults.setParameters(parameters)
     return shown
+  }
+
+  /// Pauses or resumes fault injection. The active profile and rules are kept.
+  private func setPaused(_ isPaused: Bool, _ request: Request) async throws -> Response {
+    _ = try await JSONBody(request, allowing: [])
+    faults.setPaused(isPaused)
+    return .json { $0.member("halted", isPaused) }
   }
 
   private var shown: Response {
@@ -75,23 +80,5 @@ struct ActiveProfileRoutes: Sendable {
         }
       }
     }
-  }
-}
-
-/// Routes that pause and resume fault injection. The active profile and rules are kept.
-struct FaultRoutes: Sendable {
-  let faults: FaultControl
-
-  var routes: [Route] {
-    [
-      .post("/faults/halt") { request, _ in try await setPaused(true, request) },
-      .post("/faults/resume") { request, _ in try await setPaused(false, request) },
-    ]
-  }
-
-  private func setPaused(_ isPaused: Bool, _ request: Request) async throws -> Response {
-    _ = try await JSONBody(request, allowing: [])
-    faults.setPaused(isPaused)
-    return .json { $0.member("halted", isPaused) }
   }
 }

@@ -1,0 +1,89 @@
+internal import Faults
+internal import Hummingbird
+internal import Inbox
+internal import Logging
+internal import Notation
+
+/// The middleware of all requests: access control, problem documents for errors, common response header fields.
+struct AdminMiddleware: RouterMiddleware {
+  let access: AccessRules
+  let routes: [Route]
+  /// The name of the export whose pushes are served read-only; nil for a running server.
+  let viewedFile: String?
+
+  /// Header fields of every response that does not set them itself.
+  static let fields: HTTPFields = [
+    .xContentTypeOptions: "nosniff", .cacheControl: "no-store",
+    .contentSecurityPolicy: "default-src 'none'; frame-ancestors 'none'",
+  ]
+
+  func handle(
+    _ request: Request, context: AdminContext,
+    next: (Request, AdminContext) async throws -> Response
+  ) async throws -> Response {
+    var response: Response
+    do {
+      try access.check(request)
+      try checkReadOnly(request)
+      response = try await next(request, context)
+    } catch let problem as Problem {
+      response = problem.response
+    } catch let error as FilterError {
+      response = Problem(error).response
+    } catch let failure as ProfileFailure {
+      response = Problem(failure).response
+    } catch let failure as VerificationFailure {
+      response = Problem(failure).response
+    } catch let error as HTTPError where error.status == .notFound {
+      // The router does not distinguish an unknown path from an unsupported method.
+      response = missing(request).response
+    } catch is CancellationError {
+      // The client has disconnected; the response is not sent.
+      response = Response(status: .serviceUnavailable)
+    } catch {
+      context.logger.error("\(request.method) \(request.uri.path): \(error)")
+      response =
+        Problem(
+          status: .internalServerError, detail: "internal error, see the server's log",
+          hint: "Please report it with that line of the log."
+        ).response
+    }
+    // Keep the fields that a route set itself.
+    for field in Self.fields where response.headers[field.name] == nil { response.headers.append(field) }
+    return request.method == .head ? HeadResponseHandler.answer(for: response) : response
+  }
+
+  /// Checks that a request does not change a viewed export.
+  ///
+  /// - Throws: `Problem` (403) if it would.
+  private func checkReadOnly(_ request: Request) throws(Problem) {
+    let method = request.method
+    guard let viewedFile, method != .get, method != .head,
+      !routes.contains(where: { $0.method == method && $0.matches(request.uri.path) })
+    else { return }
+    throw .forbidden(
+      "this is a view of \(viewedFile), read only",
+      hint: "To receive pushes and change state, start a server: apns-mock serve.")
+  }
+
+  private func missing(_ request: Request) -> Problem {
+    let path = request.uri.path
+    // As in the router, literal paths take precedence over variable ones.
+    let literal = routes.filter { $0.path == path }
+    let here = literal.isEmpty ? routes.filter { $0.matches(path) } : literal
+    guard here.isEmpty else {
+      var methods = here.map(\.method.rawValue)
+      if methods.contains("GET") { methods.append("HEAD") }
+      let list = methods.joined(separator: ", ")
+      return Problem(
+        status: .methodNotAllowed, detail: "\(path) does not support \(request.method)",
+        hint: "The allowed methods are \(list).",
+        headers: [.allow: list])
+    }
+    // Do not suggest the files of the web UI.
+    let paths = routes.map(\.path).filter { !$0.hasPrefix(PageRoutes.folder) }
+      .reduce(into: [String]()) { if !$0.contains($1) { $0.append($1) } }
+    let guess = Spelling.nearest(to: path, among: paths).map { "Did you mean \($0)? " } ?? ""
+    return .notFound("there is no \(path)", hint: "\(guess)/openapi.json lists the paths.")
+  }
+}

@@ -1,0 +1,120 @@
+package import APNSRules
+package import FaultModel
+internal import Faults
+package import Inbox
+package import MockAPNS
+internal import NIOConcurrencyHelpers
+internal import Notation
+
+/// The pushes that the reading routes serve: those of a running server, or an imported inbox.
+package protocol InboxSource: AnyObject, Sendable {
+  var inbox: Inbox { get }
+  /// The log of events that admin clients follow.
+  var events: EventLog { get }
+  /// The APNs rules that determine findings.
+  var rulebook: Rulebook { get }
+  /// Whether further pushes can arrive, so that waiting for them is useful.
+  var receivesPushes: Bool { get }
+  /// The address of the admin listener; nil before it is known.
+  var adminAddress: Endpoint? { get set }
+
+  /// Returns the context that filters are evaluated in; see `ServerState.filterContext(_:)`.
+  func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext
+  /// Verifies expectations; nil if the server stops, or the task is cancelled, before the result is known.
+  func verify(_ verification: Verification) async -> VerificationReport?
+  /// Returns how the active rules evaluate a recorded push.
+  func evaluateRules(of record: Record) -> [RuleEvaluationResult]
+  /// Returns the port of an APNs listener, nil if it is unknown, and the path of the CA certificate, for commands that
+  /// repeat a push.
+  func target(ofListener listener: Int) -> (port: Int?, caPath: String)
+}
+
+extension ServerState: InboxSource {
+  package var receivesPushes: Bool { true }
+
+  package func target(ofListener listener: Int) -> (port: Int?, caPath: String) {
+    let addresses = apnsAddresses
+    let address = addresses.indices.contains(listener) ? addresses[listener] : configuration.apns.first
+    return (address?.port, certificates.caPath)
+  }
+}
+
+/// An imported inbox that an `AdminServer` serves read-only.
+package final class InboxViewer: InboxSource {
+  package let inbox: Inbox
+  /// The name of the export, for display.
+  package let file: String
+  /// The bearer token that the admin API requires; nil for none.
+  package let adminToken: String?
+  package let events: EventLog
+  package let rulebook = Rulebook(mode: .apple, environment: .sandbox, settings: APNSSettings())
+  package let receivesPushes = false
+  /// The rules that apply to every server: those of magic device tokens.
+  private let plan = FaultPlan(
+    profile: Profile(name: "healthy"), adHoc: [], seed: 0, magicTokens: true, halted: false, activatedAt: 0,
+    adHocActivatedAt: [:], ruleCounters: RuleCounters())
+  private let startedAt = MachineTime.nanoseconds
+  private let clock = ServerClock()
+  private let boundAddress = NIOLockedValueBox<Endpoint?>(nil)
+
+  /// Creates a viewer.
+  package init(_ inbox: Inbox, of file: String, adminToken: String?) {
+    self.inbox = inbox
+    self.file = file
+    self.adminToken = adminToken
+    events = EventLog(inbox)
+  }
+
+  package var adminAddress: Endpoint? {
+    get { boundAddress.withLockedValue { $0 } }
+    set { boundAddress.withLockedValue { $0 = newValue } }
+  }
+
+  /// Returns a context that accepts any profile and rule name: an export may contain those of any server.
+  package func filterContext(_ snapshot: InboxSnapshot?) -> FilterContext {
+    FilterContext(now: clock.now, rulebook: rulebook, snapshot: snapshot, inbox: inbox)
+  }
+
+  package func verify(_ verification: Verification) async -> VerificationReport? {
+    await inbox.verify(verification, at: VerificationContext(rulebook: rulebook, seed: nil, profile: nil))
+  }
+
+  package func evaluateRules(of record: Record) -> [RuleEvaluationResult] { plan.evaluate(record) }
+
+  package func target(ofListener listener: Int) -> (port: Int?, caPath: String) {
+    // An export does not contain the server's address; use the defaults of `serve`.
+    (Configuration().apns.first?.port, Configuration().certificates + "/ca.pem")
+  }
+
+  /// Returns the text that `/` responds with to clients other than browsers.
+  func welcome(version: String) -> String {
+    """
+    apns-mock \(version), a read-only view of \(file)
+
+      /api/v1/pushes              all pushes, with the reason for each response
+      /api/v1/pushes?status=400
+      /api/v1/status
+
+    """
+  }
+
+  /// Returns the route of the status: as a server's, with null for values that an export does not contain.
+  func statusRoute(version: String) -> Route {
+    .get("/status") { [self] _, _ in
+      .json { writer in
+        writer.member("version", version)
+        writer.member("phase", ServerState.Phase.ready.name)
+        writer.member("view", file)
+        writer.member(
+          "uptime", DurationFormat.text(.milliseconds((MachineTime.nanoseconds - startedAt) / 1_000_000)))
+        for name in ["seed", "environment", "rules", "profile"] { writer.nullMember(name) }
+        writer.objectMember("addresses") { writer in
+          writer.arrayMember("apns") { _ in }
+          writer.member("admin", adminAddress)
+        }
+        writer.objectMember("inbox") { inbox.snapshot().write(to: &$0) }
+        writer.member("warnings", [String]())
+      }
+    }
+  }
+}
