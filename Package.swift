@@ -64,19 +64,20 @@ let package = Package(
       resources: [
         .embedInCode("index.html"), .embedInCode("icon.svg"), .embedInCode("styles"), .embedInCode("modules"),
       ], swiftSettings: strict),
+    .target(name: "PushQuery", dependencies: ["HTTPMessage", "Notation"], swiftSettings: strict),
     .target(
-      name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation"], swiftSettings: strict),
+      name: "FaultModel", dependencies: ["APNSRules", "HTTPMessage", "Notation", "PushQuery"], swiftSettings: strict),
     .target(
       name: "Faults",
       dependencies: [
-        "APNSRules", "FaultModel", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "TLSEngine",
+        "APNSRules", "FaultModel", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "PushQuery", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
         .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
     .target(
       name: "Inbox",
       dependencies: [
-        "APNSRules", "CMemory", "FaultModel", "HTTPMessage", "Notation", "TLSEngine",
+        "APNSRules", "CMemory", "FaultModel", "HTTPMessage", "Notation", "PushQuery", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
       ], swiftSettings: strict),
     .target(
@@ -124,10 +125,11 @@ let package = Package(
     .testTarget(name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage"], swiftSettings: strict),
     .testTarget(name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage"], swiftSettings: strict),
     .testTarget(
-      name: "FaultsTests", dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation"],
+      name: "FaultsTests", dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation", "PushQuery"],
       swiftSettings: strict),
     .testTarget(
-      name: "InboxTests", dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation"],
+      name: "InboxTests",
+      dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation", "PushQuery"],
       swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",

@@ -1,4 +1,5 @@
 package import Notation
+package import PushQuery
 
 /// The traffic that a rule applies to: `when` in a profile file. All of its tests must hold.
 package struct Condition: Sendable, Equatable {
@@ -71,7 +72,7 @@ package struct Condition: Sendable, Equatable {
     /// A number, or a duration in seconds, strictly between these bounds.
     case between(above: Double?, below: Double?)
     /// The terms of a query about this subject.
-    case query(FieldQuery)
+    case query(FieldConditions)
   }
 
   /// One subject and the requirement on it.

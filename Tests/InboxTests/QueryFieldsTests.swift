@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("fields=", "", "seq,apns.topic"), ("fields=seq,", "", "It is a list"),
+    ("fields=", "", "seq,apns.topic"), ("fields=seq,", "", "Use a list"),
     ("fields=topic", "topic", "Did you mean apns.topic?"), ("fields=seq,servd.status", "servd.status", "served.status"),
     ("fields=seq,payload", "payload", "Did you mean request.payload?"),
     ("fields=verdict.checks.0", "verdict.checks.0", "findings"),

@@ -1,6 +1,7 @@
 import FaultModel
 internal import APNSRules
 internal import Notation
+internal import PushQuery
 
 /// The text form of a condition in explanations.
 extension Condition.Subject {
@@ -45,7 +46,10 @@ extension Condition.Test {
     case .within(let blocks):
       let shown = blocks.prefix(Self.shown).map(\.text).joined(separator: ", ")
       return "in \(shown)" + (blocks.count > Self.shown ? ", … (\(blocks.count))" : "")
-    case .query(let query): return query.words
+    case .query(let query):
+      return query.conditions
+        .map { ($0.term.isNegated ? "not " : "") + Explanation.quoted($0.term.value.text) }
+        .joined(separator: " or ").replacing(" or not ", with: ", not ")
     case .present(let isPresent): return isPresent ? "any value" : "no value"
     case .between(let above, let below):
       let bounds = [above.map { "> \(written($0))" }, below.map { "< \(written($0))" }]

@@ -2,6 +2,7 @@ import FaultModel
 internal import APNSRules
 internal import HTTPMessage
 internal import Notation
+internal import PushQuery
 
 /// A value that a condition examines.
 enum SubjectValue: Equatable {
@@ -32,6 +33,7 @@ struct EvaluationContext {
   private var isJSON: Bool?
   /// The packed header fields as records keep them, without signatures; used only by queries.
   private var recordedHeaders: [UInt8]?
+  private var unescapedBody: String?
 
   init(_ traffic: Traffic, identity: Profile.PushIdentity) {
     self.traffic = traffic
@@ -145,57 +147,31 @@ struct EvaluationContext {
 
   // MARK: - Queries
 
-  /// Returns whether the traffic meets the terms of a query about a subject, with the same result as for a record of
+  /// Returns whether the traffic meets the conditions of a query on a subject, with the same result as for a record of
   /// the push.
-  mutating func meets(_ query: FieldQuery, _ test: PreparedCondition.Test) -> Bool {
-    switch test.subject {
-    case .payload:
-      let value = test.pointer.flatMap { readPayload($0) }
-      return query.holds { test in
-        guard case .value(let test) = test, let value else { return false }
-        return test.holds(forPayload: value)
+  mutating func meets(_ query: FieldConditions, _ test: PreparedCondition.Test) -> Bool {
+    switch query.subject {
+    case .payload(let pointer): return query.hold(payload: readPayload(pointer))
+    case .header: return readHeadersAsRecorded().withUnsafeBytes { query.hold(headers: $0) }
+    case .field(.text):
+      guard let body = traffic.push?.request.body else { return query.matchesMissingValue }
+      let headers = readHeadersAsRecorded()
+      return body.withUnsafeBytes { body in
+        headers.withUnsafeBytes { query.hold(body: body, headers: $0, unescaped: &unescapedBody) }
       }
-    case .header(let name): return meets(query, header: name)
-    case .text: return query.holds { if case .text(let pattern) = $0 { contains(pattern) } else { false } }
     // The inbox records no priority for one that APNs does not have.
-    case .priority:
-      return query.holds(for: traffic.push.flatMap { $0.verdict.facts.priority }.flatMap { $0 > 0 ? Int64($0) : nil })
+    case .field(.priority):
+      return query.hold(traffic.push.flatMap { $0.verdict.facts.priority }.flatMap { $0 > 0 ? Int64($0) : nil })
     // The inbox also shows the provider token of a connection with a client certificate.
-    case .keyID: return query.holds(for: traffic.push?.verdict.token?.keyID)
-    case .teamID: return query.holds(for: traffic.push?.verdict.token?.teamID)
-    default:
+    case .field(.keyID): return query.hold(traffic.push?.verdict.token?.keyID)
+    case .field(.teamID): return query.hold(traffic.push?.verdict.token?.teamID)
+    case .field:
       return switch value(of: test) {
-      case .text(let text): query.holds(for: text)
-      case .number(let text): query.holds(for: Int64(text))
-      case .duration, .structure, nil: query.holds(for: String?.none)
+      case .text(let text): query.hold(text)
+      case .number(let text): query.hold(Int64(text))
+      case .duration, .structure, nil: query.matchesMissingValue
       }
     }
-  }
-
-  private mutating func meets(_ query: FieldQuery, header wanted: String) -> Bool {
-    let headers = readHeadersAsRecorded()
-    return headers.withUnsafeBytes { packed in
-      var values: [UnsafeRawBufferPointer] = []
-      HeaderList.forEachField(in: packed) { name, value in
-        if packed[name.indices].elementsEqual(wanted.utf8) {
-          values.append(UnsafeRawBufferPointer(rebasing: packed[value.indices]))
-        }
-      }
-      return query.holds { test in
-        guard case .value(let test) = test else { return false }
-        return values.contains { test.holds(forHeader: $0) }
-      }
-    }
-  }
-
-  /// Returns whether the payload, or the name or value of a header field, matches.
-  private mutating func contains(_ pattern: TextPattern) -> Bool {
-    guard let body = traffic.push?.request.body else { return false }
-    if body.withUnsafeBytes({ pattern.matches($0) }) { return true }
-    if readHeadersAsRecorded().withUnsafeBytes({ pattern.matchesField(in: $0) }) { return true }
-    // Many providers escape all non-ASCII characters.
-    guard body.contains(UInt8(ascii: "\\")) else { return false }
-    return pattern.matches(body.withUnsafeBytes { JSONPointer.unescaped($0) })
   }
 
   private mutating func readHeadersAsRecorded() -> [UInt8] {

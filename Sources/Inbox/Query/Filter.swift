@@ -1,6 +1,6 @@
 internal import APNSRules
-internal import FaultModel
 package import Notation
+internal import PushQuery
 
 /// A set of conditions on records, built from request parameters and query text.
 ///
@@ -10,42 +10,18 @@ package import Notation
 package struct Filter: Sendable {
   /// All conditions on one field.
   struct Group: Sendable {
-    let subject: FilterSubject
-    /// The field's name as first written.
-    let name: String
-    private(set) var wanted: [FilterTest] = []
-    private(set) var unwanted: [FilterTest] = []
-    /// The tests compiled for evaluation on many records.
+    private(set) var conditions: FieldConditions
+    /// How the conditions are evaluated on many records.
     private(set) var compiled = CompiledFilter.expensive
-    /// The values of `wanted` and of `unwanted` as written.
-    private(set) var words: (wanted: [String], unwanted: [String]) = ([], [])
-
-    init(subject: FilterSubject, name: String) {
-      self.subject = subject
-      self.name = name
-    }
 
     /// Whether evaluating the field is expensive.
     var isExpensive: Bool { if case .expensive = compiled { true } else { false } }
 
-    /// Adds a condition, with its value as written.
-    mutating func add(_ test: FilterTest, words text: String, isNegated: Bool) {
-      if isNegated {
-        unwanted.append(test)
-        words.unwanted.append(text)
-      } else {
-        wanted.append(test)
-        words.wanted.append(text)
-      }
-      compiled = CompiledFilter(self)
-    }
+    init(_ subject: QuerySubject, name: String) { conditions = FieldConditions(subject, name: name) }
 
-    /// Returns whether the group holds, given which of its tests hold.
-    func holds(_ test: (FilterTest) -> Bool) -> Bool {
-      for unwanted in unwanted where test(unwanted) { return false }
-      if wanted.isEmpty { return true }
-      for wanted in wanted where test(wanted) { return true }
-      return false
+    mutating func add(_ condition: QueryCondition) throws(FilterError) {
+      try conditions.add(condition)
+      compiled = CompiledFilter(conditions)
     }
   }
 
@@ -95,72 +71,55 @@ package struct Filter: Sendable {
   /// - Parameter further: Names that are allowed here in addition to the fields, for the error's hint.
   /// - Throws: `FilterError` for an unknown field or an invalid value.
   mutating func add(_ term: QueryTerm, further: [String] = [], in context: FilterContext) throws(FilterError) {
-    let subject = try FilterSubject(term.name, further: further)
-    guard term.value.text.utf8.count <= Self.maxLength else {
-      throw FilterError(
-        name: term.name, message: "the value of \(term.name) has \(term.value.text.utf8.count) bytes",
-        hint: "At most \(Self.maxLength) are compared.")
+    let condition = try QueryCondition(term, further: ["after", "before"] + further, now: context.now)
+    if let known = context.known, case .field(let field) = condition.subject {
+      try known.check(field, term, inbox: context.snapshot ?? context.inbox?.snapshot())
     }
-    let test = try FilterTest(subject, name: term.name, value: term.value, in: context)
-    if let known = context.known, case .field(let field) = subject {
-      try known.check(
-        field, name: term.name, value: term.value, inbox: context.snapshot ?? context.inbox?.snapshot())
-    }
-    try add(test, on: subject, name: term.name, words: term.value.text, isNegated: term.isNegated)
-    if let group = groups.first(where: { $0.subject == subject }), !term.isNegated,
-      let alternative = group.wanted.alternative
-    {
-      throw FilterError(field: term.name, value: term.value.text, rangeInstead: alternative)
-    }
-    try take(subject, test, from: context, name: term.name, value: term.value.text)
+    try add(condition)
+    try prepare(condition, in: context)
   }
 
   /// Adds the condition that a JSON pointer into the payload resolves to exactly this value, of the same type.
   ///
   /// - Throws: `FilterError` for an invalid pointer, or for a value that is too large to compare.
   mutating func add(payload pointer: String, equalTo value: JSONValue) throws(FilterError) {
-    let name = "payload." + pointer
-    let subject = try FilterSubject(pointer: pointer[...], name: name, allowsRoot: true)
-    let words = ReportText.json(value)
-    guard words.utf8.count <= Self.maxLength, value.depth <= FilterSubject.maxDepth else {
-      throw FilterError(
-        name: name, message: "the value is too large to compare",
-        hint: "It has at most \(Self.maxLength) bytes and \(FilterSubject.maxDepth) levels.")
-    }
-    try add(.value(.json(value)), on: subject, name: name, words: words, isNegated: false)
+    try add(QueryCondition(payload: pointer, equalTo: value))
   }
 
-  private mutating func add(
-    _ test: FilterTest, on subject: FilterSubject, name: String, words: String, isNegated: Bool
-  ) throws(FilterError) {
+  private mutating func add(_ condition: QueryCondition) throws(FilterError) {
     count += 1
-    guard count <= Self.maxConditions else {
-      throw FilterError(tooManyConditions: name)
+    guard count <= Self.maxConditions else { throw FilterError(tooManyConditions: condition.term.name) }
+    var index = groups.firstIndex { $0.conditions.subject == condition.subject }
+    if index == nil {
+      let position = groups.firstIndex { $0.conditions.subject.cost > condition.subject.cost } ?? groups.endIndex
+      groups.insert(Group(condition.subject, name: condition.term.name), at: position)
+      index = position
     }
-    let index = groups.firstIndex { $0.subject == subject } ?? insert(Group(subject: subject, name: name))
-    groups[index].add(test, words: words, isNegated: isNegated)
+    if let index { try groups[index].add(condition) }
   }
 
-  private mutating func insert(_ group: Group) -> Int {
-    let index = groups.firstIndex { $0.subject.effort > group.subject.effort } ?? groups.endIndex
-    groups.insert(group, at: index)
-    return index
-  }
-
-  /// Stores what a condition needs from the context.
-  private mutating func take(
-    _ subject: FilterSubject, _ test: FilterTest, from context: FilterContext, name: String, value: String
-  ) throws(FilterError) {
-    if subject == .field(.finding) {
+  /// Loads what a condition on findings or duplicates needs from the context.
+  private mutating func prepare(_ condition: QueryCondition, in context: FilterContext) throws(FilterError) {
+    let term = condition.term
+    switch (condition.subject, condition.test) {
+    case (.field(.finding), _):
       guard let rules = context.rulebook else {
-        throw FilterError(field: name, value: value, hint: "Findings are not available here.")
+        throw FilterError(field: term.name, value: term.value.text, hint: "Findings are not available here.")
       }
       rulebook = rules
       inbox = context.inbox
       inbox?.judge(by: rules)
-    }
-    if case .states(let states) = test, states.contains(.duplicate), let snapshot = context.snapshot {
-      duplicates = snapshot.duplicates()
+    case (.field(.is), .text(let pattern)):
+      let states = PushState.allCases.filter { pattern.matches($0.rawValue) }
+      guard states.contains(.duplicate) else { return }
+      if let snapshot = context.snapshot {
+        duplicates = snapshot.duplicates()
+      } else if states == [.duplicate] {
+        throw FilterError(
+          field: term.name, value: term.value.text,
+          hint: "Use it only for pushes in the inbox, not in a wait.")
+      }
+    default: break
     }
   }
 
@@ -178,26 +137,22 @@ package struct Filter: Sendable {
     groups.map { group in
       var part = self
       part.groups = [group]
-      return (group.name, part)
+      return (group.conditions.name, part)
     }
   }
 
   /// The only device tokens whose records can match, lowercased; nil if the filter names none or a pattern.
   var deviceTokens: [String]? {
-    guard let group = groups.first(where: { $0.subject == .field(.deviceToken) }), !group.wanted.isEmpty else {
-      return nil
-    }
-    var tokens: [String] = []
-    for test in group.wanted {
-      guard case .text(let pattern) = test, let token = pattern.literal else { return nil }
-      tokens.append(token)
-    }
-    return tokens
+    guard let group = groups.first(where: { $0.conditions.subject == .field(.deviceToken) }),
+      !group.conditions.wanted.isEmpty
+    else { return nil }
+    let tokens = group.conditions.wanted.texts.map(\.literal)
+    return tokens.contains(nil) ? nil : tokens.compactMap(\.self)
   }
 
   /// The number of conditions that read a whole record: those on its text, its payload or its findings.
   var expensiveConditionCount: Int {
-    groups.lazy.filter(\.isExpensive).reduce(0) { $0 + $1.wanted.count + $1.unwanted.count }
+    groups.lazy.filter(\.isExpensive).reduce(0) { $0 + $1.conditions.conditions.count }
   }
 
   /// The number of records to read without suspending: fewer, the more conditions read whole records.
@@ -217,12 +172,12 @@ package struct Filter: Sendable {
   /// written.
   func fields(of record: borrowing Record) -> (met: [String], missed: [String]) {
     var fields: (met: [String], missed: [String]) = ([], [])
-    var reading = FilterEvaluationCache()
+    var cache = FilterEvaluationCache()
     for group in groups {
-      if record.satisfies(group, of: self, &reading) {
-        fields.met.append(group.name)
+      if record.satisfies(group, of: self, &cache) {
+        fields.met.append(group.conditions.name)
       } else {
-        fields.missed.append(group.name)
+        fields.missed.append(group.conditions.name)
       }
     }
     return fields
@@ -230,9 +185,9 @@ package struct Filter: Sendable {
 
   /// Returns the number of fields whose conditions hold for the record.
   func metCount(_ record: borrowing Record) -> Int {
-    var reading = FilterEvaluationCache()
+    var cache = FilterEvaluationCache()
     var count = 0
-    for group in groups where record.satisfies(group, of: self, &reading) { count += 1 }
+    for group in groups where record.satisfies(group, of: self, &cache) { count += 1 }
     return count
   }
 
@@ -247,12 +202,15 @@ package struct Filter: Sendable {
   }
 }
 
-extension [FilterTest] {
-  /// The spelling of the intended range, if two of these tests together allow every number, such as `>400` and
-  /// `<500`.
-  fileprivate var alternative: String? {
-    QueryValue.rangeInstead(
-      of: compactMap { if case .number(let numbers) = $0 { numbers } else { nil } },
-      compactMap { if case .value(.within(let bounds)) = $0 { bounds } else { nil } })
+extension QuerySubject {
+  /// The relative cost of evaluation; cheap conditions are evaluated first.
+  var cost: Int {
+    switch self {
+    case .field(.text): 3
+    case .field(.finding): 4
+    case .field: 0
+    case .header: 1
+    case .payload: 2
+    }
   }
 }

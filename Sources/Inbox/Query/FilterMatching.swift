@@ -1,7 +1,7 @@
-package import APNSRules
+internal import APNSRules
 internal import FaultModel
-internal import HTTPMessage
 internal import Notation
+internal import PushQuery
 
 /// Values read from a record for one condition that later conditions can reuse.
 struct FilterEvaluationCache {
@@ -14,14 +14,14 @@ extension Filter {
   borrowing func narrow(_ batch: inout RecordBatch) {
     var hasExpensive = false
     for group in groups where batch.remaining != 0 {
-      group.compiled.narrow(&batch, of: self)
-      if case .expensive = group.compiled { hasExpensive = true }
+      group.compiled.narrow(&batch, group.conditions, of: self)
+      if group.isExpensive { hasExpensive = true }
     }
     guard hasExpensive else { return }
     let (expensive, filter) = (groups.filter(\.isExpensive), copy self)
     batch.keep { _, record in
-      var reading = FilterEvaluationCache()
-      return !expensive.holdsSome { !record.satisfies(expensive: $0, of: filter, &reading) }
+      var cache = FilterEvaluationCache()
+      return !expensive.containsElement { !record.satisfies(expensive: $0, of: filter, &cache) }
     }
   }
 }
@@ -31,41 +31,33 @@ extension Record {
   ///
   /// Here and below records are borrowed: a copy retains the record's storage and so loads that memory into the
   /// cache.
-  borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ reading: inout FilterEvaluationCache)
+  borrowing func satisfies(_ group: Filter.Group, of filter: borrowing Filter, _ cache: inout FilterEvaluationCache)
     -> Bool
   {
-    if group.isExpensive { return satisfies(expensive: group, of: filter, &reading) }
+    if group.isExpensive { return satisfies(expensive: group, of: filter, &cache) }
     return withUnsafePointer(to: self) { record in
       var batch = RecordBatch(record)
-      group.compiled.narrow(&batch, of: filter)
+      group.compiled.narrow(&batch, group.conditions, of: filter)
       return batch.remaining != 0
     }
   }
 
   fileprivate borrowing func satisfies(
-    expensive group: borrowing Filter.Group, of filter: borrowing Filter, _ reading: inout FilterEvaluationCache
+    expensive group: borrowing Filter.Group, of filter: borrowing Filter, _ cache: inout FilterEvaluationCache
   ) -> Bool {
-    if case .payload(let pointer) = group.subject { return satisfies(group, payload: pointer, &reading) }
-    for test in group.unwanted where satisfies(test, group.subject, of: filter, &reading) { return false }
-    if group.wanted.isEmpty { return true }
-    for test in group.wanted where satisfies(test, group.subject, of: filter, &reading) { return true }
-    return false
-  }
-
-  private borrowing func satisfies(
-    _ test: FilterTest, _ subject: FilterSubject, of filter: borrowing Filter, _ reading: inout FilterEvaluationCache
-  ) -> Bool {
-    switch (test, subject) {
-    case (.text(let pattern), .field(.finding)): hasFinding(pattern, of: filter)
-    case (.text(let pattern), .field(.text)): contains(pattern, &reading)
+    switch group.conditions.subject {
+    case .payload(let pointer): satisfies(group.conditions, payload: pointer, &cache)
+    case .field(.text):
+      withBody { body in
+        withHeaders { group.conditions.hold(body: body, headers: $0, unescaped: &cache.unescapedBody) }
+      }
+    case .field(.finding):
+      group.conditions.hold(matching: { pattern in
+        guard let rulebook = filter.rulebook else { return false }
+        return hasFinding(by: rulebook, in: filter.inbox) { pattern.matches($0.rawValue) }
+      })
     default: false
     }
-  }
-
-  /// Returns whether the record has a finding whose name matches.
-  private borrowing func hasFinding(_ pattern: TextPattern, of filter: borrowing Filter) -> Bool {
-    guard let rulebook = filter.rulebook else { return false }
-    return hasFinding(by: rulebook, in: filter.inbox) { pattern.matches($0.rawValue) }
   }
 
   /// Returns a text of each injection.
@@ -73,38 +65,17 @@ extension Record {
     wireOutcome?.injections.compactMap(text) ?? []
   }
 
-  // MARK: - Payload and text
-
-  private func satisfies(_ group: Filter.Group, payload pointer: JSONPointer, _ reading: inout FilterEvaluationCache)
-    -> Bool
-  {
-    let value = withBody { pointer.value(in: $0) }
-    let withoutValue = group.wanted.isEmpty
-    let withValue = group.holds { test in
-      guard case .value(let test) = test, let value else { return false }
-      return test.holds(forPayload: value)
-    }
+  private borrowing func satisfies(
+    _ conditions: borrowing FieldConditions, payload pointer: JSONPointer, _ cache: inout FilterEvaluationCache
+  ) -> Bool {
+    let withoutValue = conditions.matchesMissingValue
+    let withValue = conditions.hold(payload: withBody { pointer.value(in: $0) })
     // A body that is not JSON has no values, whatever the pointer found in it. Validating the whole body takes
     // longer than finding a value, so it is done last and only if it changes the result.
-    return withValue == withoutValue || isJSON(&reading) ? withValue : withoutValue
-  }
-
-  private func isJSON(_ reading: inout FilterEvaluationCache) -> Bool {
-    if let known = reading.isJSON { return known }
-    let isJSON = !isBodyCut && withBody { JSONText.problem(in: $0) == nil }
-    reading.isJSON = isJSON
-    return isJSON
-  }
-
-  /// Returns whether the payload, or the name or value of a header field, contains the pattern.
-  private func contains(_ pattern: TextPattern, _ reading: inout FilterEvaluationCache) -> Bool {
-    if withBody(pattern.matches) { return true }
-    if withHeaders({ pattern.matchesField(in: $0) }) { return true }
-    guard withBody({ $0.contains(UInt8(ascii: "\\")) }) else { return false }
-    // Many providers escape all characters beyond ASCII.
-    let text = reading.unescapedBody ?? withBody { JSONPointer.unescaped($0) }
-    reading.unescapedBody = text
-    return pattern.matches(text)
+    if withValue == withoutValue { return withValue }
+    let isJSON = cache.isJSON ?? (!isBodyCut && withBody { JSONText.problem(in: $0) == nil })
+    cache.isJSON = isJSON
+    return isJSON ? withValue : withoutValue
   }
 }
 
@@ -154,32 +125,5 @@ private struct PushKeySet {
     }
     places[index] = wanted
     return true
-  }
-}
-
-/// The context in which a filter is parsed. A condition that needs a property that is nil is an error.
-package struct FilterContext: Sendable {
-  /// Milliseconds since 1970 by the server's clock, the reference for times such as `since:-5m`.
-  package var now: Int64?
-  /// The rules that determine findings.
-  package var rulebook: Rulebook?
-  /// The records among which `is:duplicate` finds duplicates. Later records are not considered, so a wait cannot use
-  /// it.
-  package var snapshot: InboxSnapshot?
-  /// The inbox of the records, for findings that depend on several of them.
-  package var inbox: Inbox?
-  /// The valid names of rules, profiles, reasons and findings; other names are errors. Nil to accept any name.
-  package var known: KnownNames?
-
-  /// Creates a context. The empty context is sufficient except for relative times, `finding` and `is:duplicate`.
-  package init(
-    now: Int64? = nil, rulebook: Rulebook? = nil, snapshot: InboxSnapshot? = nil, inbox: Inbox? = nil,
-    known: KnownNames? = nil
-  ) {
-    self.known = known
-    self.now = now
-    self.rulebook = rulebook
-    self.snapshot = snapshot
-    self.inbox = inbox
   }
 }

@@ -1,6 +1,7 @@
 internal import APNSRules
 package import FaultModel
 internal import Notation
+internal import PushQuery
 
 /// The valid names in conditions on `rule`, `profile`, `reason` and `finding`. A condition with a misspelt name
 /// would match nothing, and a test that uses it would pass without checking anything.
@@ -19,9 +20,8 @@ package struct KnownNames: Sendable {
   /// - Parameter inbox: Records whose values are valid too. They are only searched for a name that is not known
   ///   otherwise.
   /// - Throws: `FilterError` with the most similar name.
-  func check(
-    _ field: FilterField, name: String, value: QueryValue, inbox: InboxSnapshot?
-  ) throws(FilterError) {
+  func check(_ field: QueryField, _ term: QueryTerm, inbox: InboxSnapshot?) throws(FilterError) {
+    let value = term.value
     guard value.pieces.count == 1, let names = names(field) else { return }
     var known: Set<String> = []
     for names in names {
@@ -35,7 +35,7 @@ package struct KnownNames: Sendable {
     let guess = Spelling.nearest(to: String(value.text.prefix(40)), among: sorted).map { "Did you mean \($0)? " } ?? ""
     let list = sorted.count > Self.listed ? "" : "The known names are \(sorted.joined(separator: ", ")). "
     throw FilterError(
-      name: name, message: "unknown \(field.rawValue) \(ReportText.quoted(value.text))",
+      name: term.name, message: "unknown \(field.rawValue) \(ReportText.quoted(value.text))",
       hint: "\(guess)\(list)A pattern with * is not checked.")
   }
 
@@ -43,7 +43,7 @@ package struct KnownNames: Sendable {
   private static let listed = 50
 
   /// Returns the sources of the names of a field; nil for a field with arbitrary values.
-  private func names(_ field: FilterField) -> [() -> Set<String>]? {
+  private func names(_ field: QueryField) -> [() -> Set<String>]? {
     switch field {
     case .finding: [{ Set(Finding.Kind.allCases.map(\.rawValue)) }]
     case .reason: [{ Set(Reason.allCases.map(\.text)) }] + faults.map { source in { source().reasons } }
@@ -54,7 +54,7 @@ package struct KnownNames: Sendable {
   }
 
   /// Returns whether a record has the value. The search ends at the first one.
-  private static func occurs(_ field: FilterField, _ value: QueryValue, in inbox: InboxSnapshot) -> Bool {
+  private static func occurs(_ field: QueryField, _ value: QueryValue, in inbox: InboxSnapshot) -> Bool {
     var selection = Selection()
     let term = QueryTerm(name: field.rawValue, value: value, isNegated: false)
     guard (try? selection.filter.add(term, in: FilterContext())) != nil else { return false }

@@ -1,3 +1,5 @@
+internal import PushQuery
+
 /// Up to 64 adjacent records that a filter evaluates together, and a bit mask of those that still match.
 ///
 /// Each condition is evaluated for all records before the next one, so its setup is done once per batch, and the

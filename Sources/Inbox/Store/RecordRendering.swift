@@ -126,7 +126,7 @@ package struct QueryFields: Sendable {
           Spelling.nearest(to: String(name.prefix(40)), among: Self.names).map { "Did you mean \($0)? " } ?? ""
         throw FilterError(
           field: "fields", value: name,
-          hint: "\(guess)It is a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")
+          hint: "\(guess)Use a list such as seq,apns.topic of \(Self.names.joined(separator: ", ")).")
       }
       Self.add(name.split(separator: ".").map(String.init)[...], to: &members, under: "")
     }

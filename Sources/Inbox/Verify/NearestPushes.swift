@@ -1,5 +1,6 @@
 internal import FaultModel
 internal import Notation
+internal import PushQuery
 
 /// The pushes that are most similar to an expectation that too few pushes meet.
 struct NearestPushes {
@@ -23,7 +24,7 @@ struct NearestPushes {
     self.expectation = expectation
     let matching = expectation.selection.filter.groups.map { (group: $0, filter: expectation.selection.filter) }
     let ending = expectation.ending.groups.map { (group: $0, filter: expectation.ending) }
-    let start = matching.prefix { $0.group.subject.effort == 0 }
+    let start = matching.prefix { $0.group.conditions.subject.cost == 0 }
     parts = start + ending + matching.dropFirst(start.count)
   }
 
@@ -63,44 +64,45 @@ struct NearestPushes {
   }
 
   private func criterion(_ group: Filter.Group, of filter: Filter, _ record: Record) -> Criterion {
-    var reading = FilterEvaluationCache()
-    let isMet = record.satisfies(group, of: filter, &reading)
-    let values = record.values(of: group.subject, for: filter)
-    var (wanted, found) = (group.wantedWords, group.shown(values, isMet: isMet))
+    var cache = FilterEvaluationCache()
+    let conditions = group.conditions
+    let isMet = record.satisfies(group, of: filter, &cache)
+    let values = record.values(of: conditions.subject, for: filter)
+    var (wanted, found) = (conditions.wantedText, conditions.text(of: values, isMet: isMet))
     var hint: String?
-    if !isMet, group.wanted.count == 1, let literal = group.literal {
+    if !isMet, let literal = conditions.literal {
       if case .text(let one) = literal, wanted.hasPrefix("\""), values.count == 1, case .text(let other)? = values.first
       {
         (wanted, found) = ReportText.quoted(one, other)
       }
       hint = values.lazy.compactMap { ValueDifference.hint(wanted: literal, found: $0) }.first
     }
-    if !isMet, values.isEmpty, case .payload = group.subject, !group.wanted.isEmpty {
-      hint = ValueDifference.hint(pointer: group.shownName, in: record)
+    if !isMet, values.isEmpty, case .payload = conditions.subject, !conditions.wanted.isEmpty {
+      hint = ValueDifference.hint(pointer: conditions.reportName, in: record)
     }
-    if case .field(.text) = group.subject { found = isMet ? "in it" : "not in it" }
+    if conditions.subject == .field(.text) { found = isMet ? "in it" : "not in it" }
     return Criterion(
-      name: group.shownName, wanted: wanted, found: found.isEmpty ? "nothing" : found, isMet: isMet, hint: hint)
+      name: conditions.reportName, wanted: wanted, found: found.isEmpty ? "nothing" : found, isMet: isMet, hint: hint)
   }
 }
 
-extension Filter.Group {
+extension FieldConditions {
   /// The name in reports: the field, or the pointer alone.
-  fileprivate var shownName: String {
+  fileprivate var reportName: String {
     guard case .payload = subject else { return name }
     let pointer = name.dropFirst("payload.".count)
     return pointer.isEmpty ? "payload" : String(pointer)
   }
 
   /// The wanted values as text, such as `"a" or "b", not "c"`.
-  fileprivate var wantedWords: String {
-    let positive = zip(wanted, words.wanted).map { $0.words($1, of: subject, isNegated: false) }
-    let negative = zip(unwanted, words.unwanted).map { $0.words($1, of: subject, isNegated: true) }
-    return ([positive.joined(separator: " or ")] + negative).filter { !$0.isEmpty }.joined(separator: ", ")
+  fileprivate var wantedText: String {
+    let positive = conditions.filter { !$0.term.isNegated }.map(\.wantedText).joined(separator: " or ")
+    let negative = conditions.filter(\.term.isNegated).map(\.wantedText)
+    return ([positive] + negative).filter { !$0.isEmpty }.joined(separator: ", ")
   }
 
   /// Returns the found values as text. Words of a fixed set and matching values have no quotation marks.
-  fileprivate func shown(_ values: [JSONValue], isMet: Bool) -> String {
+  fileprivate func text(of values: [JSONValue], isMet: Bool) -> String {
     values.map { value in
       guard case .text(let text) = value, case .field(let field) = subject else { return ReportText.value(value) }
       if case .word = field.kind { return ReportText.shortened(text) }
@@ -110,34 +112,36 @@ extension Filter.Group {
 
   /// The single wanted value, if it is a literal.
   fileprivate var literal: JSONValue? {
-    guard let test = wanted.first, let word = words.wanted.first else { return nil }
-    switch test {
-    case .text(let pattern) where pattern.literal != nil: return .text(word)
-    case .value(.text(let pattern, _, _)) where pattern.literal != nil: return .text(word)
+    let wanted = conditions.filter { !$0.term.isNegated }
+    guard wanted.count == 1, let condition = wanted.first else { return nil }
+    switch condition.test {
     case .value(.json(let value)): return value
+    case .text(let pattern) where condition.hasQuotableText && pattern.literal != nil,
+      .value(.text(let pattern, _, _)) where pattern.literal != nil:
+      return .text(condition.term.value.text)
     default: return nil
     }
   }
 }
 
-extension FilterTest {
-  fileprivate func words(_ word: String, of subject: FilterSubject, isNegated: Bool) -> String {
-    if word == "*", !isExact { return isNegated ? "nothing" : "something" }
-    return (isNegated ? "not " : "") + shown(word, of: subject)
+extension QueryCondition {
+  fileprivate var wantedText: String {
+    let text = term.value.text
+    if case .value(.json(let value)) = test { return ReportText.value(value) }
+    if text == "*" { return term.isNegated ? "nothing" : "something" }
+    return (term.isNegated ? "not " : "") + (hasQuotableText ? ReportText.quoted(text) : ReportText.shortened(text))
   }
 
-  private var isExact: Bool { if case .value(.json) = self { true } else { false } }
-
-  private func shown(_ word: String, of subject: FilterSubject) -> String {
-    switch (self, subject) {
-    case (.value(.json(let value)), _): return ReportText.value(value)
-    case (.value(.within), _), (.number, _), (.flag, _), (.states, _): return ReportText.shortened(word)
+  /// Whether the value is a text that is not one of a fixed set of words.
+  fileprivate var hasQuotableText: Bool {
+    switch (test, subject) {
+    case (.value(.within), _), (.number, _): return false
     case (.text, .field(let field)):
       switch field.kind {
-      case .word, .number: return ReportText.shortened(word)
-      default: return ReportText.quoted(word)
+      case .word, .number, .flag: return false
+      default: return true
       }
-    default: return ReportText.quoted(word)
+    default: return true
     }
   }
 }

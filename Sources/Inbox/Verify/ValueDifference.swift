@@ -2,6 +2,7 @@ internal import APNSRules
 internal import FaultModel
 internal import HTTPMessage
 internal import Notation
+internal import PushQuery
 
 /// Explains differences between values that are easily mistaken for equal.
 enum ValueDifference {
@@ -165,19 +166,19 @@ enum ReportText {
 
 extension Record {
   /// Returns the record's values for the subject of a condition; empty if it has none.
-  func values(of subject: FilterSubject, for filter: borrowing Filter) -> [JSONValue] {
+  func values(of subject: QuerySubject, for filter: borrowing Filter) -> [JSONValue] {
     switch subject {
     case .header(let name): headerValues(name)
     case .payload(let pointer):
       payloadProblem == nil ? withBody { pointer.value(in: $0) }.map { [JSONValue($0)] } ?? [] : []
     case .field(.finding): findingNames(filter)
     case .field(.is):
-      states(isDuplicate: filter.isDuplicate(seq)).map { .text($0.rawValue) }
+      states(isDuplicate: filter.isDuplicate(seq)).map(JSONValue.text)
     case .field(let field): values(of: field)
     }
   }
 
-  private func values(of field: FilterField) -> [JSONValue] {
+  private func values(of field: QueryField) -> [JSONValue] {
     func text(_ text: String?) -> [JSONValue] { text.map { [.text($0)] } ?? [] }
     func number(_ number: (some BinaryInteger)?) -> [JSONValue] { number.map { [.number(String($0))] } ?? [] }
     func decoded(_ bytes: UnsafeRawBufferPointer?) -> String? { bytes.map { String(decoding: $0, as: UTF8.self) } }

@@ -1,5 +1,6 @@
 internal import FaultModel
 internal import Notation
+internal import PushQuery
 
 /// The members of an expectation.
 private enum ExpectationKey: String, CaseIterable {
@@ -124,7 +125,9 @@ extension VerificationParser {
     do throws(FilterError) {
       // Report a misspelt name whatever its value is.
       let field = name.hasPrefix("!") ? String(name.dropFirst()) : name
-      if !["q", "after", "before"].contains(field) { _ = try FilterSubject(field, further: ["q"] + further) }
+      if !["q", "after", "before"].contains(field) {
+        _ = try QuerySubject(field, further: ["after", "before", "q"] + further)
+      }
     } catch {
       return fail(place, error)
     }

@@ -158,7 +158,7 @@ struct VerificationParser {
       if let duration = DurationFormat.duration(text), duration >= .zero, duration <= most { return duration }
       fail(
         place, "\(ReportText.quoted(text)) is not a duration up to \(DurationFormat.text(most))",
-        hint: "It is one such as 500ms, 5s or 2m, at most \(DurationFormat.text(most)).")
+        hint: "Use one such as 500ms, 5s or 2m, at most \(DurationFormat.text(most)).")
     default: wrong(place, "a duration such as \"5s\"")
     }
     return nil

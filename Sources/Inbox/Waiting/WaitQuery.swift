@@ -62,7 +62,7 @@ package struct WaitQuery: Sendable {
     guard settle <= timeout else {
       throw FilterError(
         field: "settle", value: DurationFormat.text(settle),
-        hint: "It is at most the timeout, which is \(DurationFormat.text(timeout)).")
+        hint: "Use at most the timeout, \(DurationFormat.text(timeout)).")
     }
   }
 
@@ -79,7 +79,7 @@ package struct WaitQuery: Sendable {
     guard let duration = DurationFormat.duration(text), duration >= .zero, duration <= maxTimeout else {
       throw FilterError(
         field: name, value: text,
-        hint: "It is a duration such as 500ms or 10s, at most \(DurationFormat.text(maxTimeout)).")
+        hint: "Use a duration such as 500ms or 10s, at most \(DurationFormat.text(maxTimeout)).")
     }
     return duration
   }

@@ -1,4 +1,3 @@
-internal import HTTPMessage
 package import Notation
 
 /// A requirement of a query on a value of a payload or a header field, whose type is not known in advance.
@@ -53,41 +52,5 @@ package enum QueryValueTest: Sendable {
     // Header values are always texts.
     case .json(let wanted): wanted.isSame(as: .text(String(decoding: value, as: UTF8.self)))
     }
-  }
-}
-
-extension TextPattern {
-  /// Returns whether the name or the value of any packed header field matches.
-  package func matchesField(in packed: UnsafeRawBufferPointer) -> Bool {
-    var isFound = false
-    HeaderList.forEachField(in: packed) { name, value in
-      isFound =
-        isFound || matches(UnsafeRawBufferPointer(rebasing: packed[value.indices]))
-        || matches(UnsafeRawBufferPointer(rebasing: packed[name.indices]))
-    }
-    return isFound
-  }
-}
-
-extension JSONPointer {
-  /// The maximum number of names in a query's pointer. Payloads have a handful of levels, and each name costs a scan
-  /// of the payload.
-  package static let maxQueryDepth = 32
-
-  /// Parses the pointer of a query field `payload./…`.
-  ///
-  /// - Throws: `FilterError` for a text that is not a pointer or has more than `maxQueryDepth` names.
-  package init(query text: Substring, field: String, allowsRoot: Bool = false) throws(FilterError) {
-    guard text.hasPrefix("/") || allowsRoot, let pointer = JSONPointer(String(text)) else {
-      throw FilterError(
-        name: field, message: "\"\(text)\" is not a JSON pointer",
-        hint: "It is / before each name, as in payload./aps/alert/title; ~1 is a slash in a name, ~0 a tilde.")
-    }
-    guard pointer.depth <= Self.maxQueryDepth else {
-      throw FilterError(
-        name: field, message: "the JSON pointer has \(pointer.depth) names",
-        hint: "At most \(Self.maxQueryDepth) are looked for.")
-    }
-    self = pointer
   }
 }

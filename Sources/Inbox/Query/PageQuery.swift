@@ -1,0 +1,58 @@
+package import Notation
+
+/// A request for one page of the inbox.
+package struct PageQuery: Sendable {
+  /// The order of the records.
+  package enum Order: String, CaseIterable, Sendable {
+    /// Oldest first.
+    case ascending = "asc"
+    /// Newest first.
+    case descending = "desc"
+  }
+
+  /// The number of records on a page if no limit is given.
+  package static let defaultLimit = 50
+  /// The maximum number of records on a page.
+  package static let maxLimit = 1000
+
+  /// The records to list.
+  package var selection = Selection()
+  /// The maximum number of records on the page, 0 to `maxLimit`.
+  package var limit = PageQuery.defaultLimit
+  /// The order of the records.
+  package var order = Order.ascending
+  /// The members shown for each record; nil for all.
+  package var fields: QueryFields?
+
+  /// Whether findings are shown.
+  package var showsFindings: Bool { limit > 0 && fields?.asksForFindings != false }
+
+  /// Creates a request for the first page of all records.
+  package init() {}
+
+  /// Creates a query from parameters: those of a selection, `limit`, `order` and `fields`.
+  ///
+  /// - Throws: `FilterError` for an unknown name or an invalid value.
+  package init(
+    _ parameters: some Sequence<(name: String, value: String)>, in context: FilterContext = FilterContext()
+  ) throws(FilterError) {
+    for (name, value) in parameters {
+      switch name {
+      case "limit":
+        limit = try Selection.whole(
+          name, value, in: 0...Self.maxLimit, hint: "a whole number from 0 to \(Self.maxLimit)")
+      case "order":
+        guard let order = Order(rawValue: value) else {
+          throw FilterError(field: name, value: value, hint: "Use asc (oldest first) or desc (newest first).")
+        }
+        self.order = order
+      case "fields":
+        var fields = self.fields ?? QueryFields()
+        try fields.add(value)
+        self.fields = fields
+      default:
+        try selection.add(name: name, value: value, further: ["limit", "order", "fields"], in: context)
+      }
+    }
+  }
+}
