@@ -25,7 +25,7 @@ import Testing
 
     /// Reads until `count` events have been received.
     mutating func read(until count: Int, _ selection: Selection = Selection()) async {
-      for await _ in reader.news {
+      for await _ in reader.signals {
         read(selection)
         if told.count >= count { return }
       }
@@ -116,13 +116,13 @@ import Testing
 
   @Test func stopsRecordingWithoutReaders() async throws {
     let inbox = Inbox()
-    let log = EventLog(inbox, limits: EventLog.Limits(memory: .milliseconds(1)))
+    let log = EventLog(inbox, limits: EventLog.Limits(retention: .milliseconds(1)))
     var first: Follower? = Follower(log)
     inbox.append(WaitingTests.record())
     await first?.read(until: 1)
     let last = try #require(first?.told.last?.id)
     first = nil
-    while inbox.watch.listenerCount > 0 { try await Task.sleep(for: .milliseconds(1)) }
+    while inbox.notifier.listenerCount > 0 { try await Task.sleep(for: .milliseconds(1)) }
     inbox.append(WaitingTests.record())
     var second = try #require(Follower(log, after: last))
     await second.read(until: 1)
@@ -199,7 +199,7 @@ import Testing
     let log = EventLog(inbox)
     let reader = try #require(log.follow())
     inbox.endWaiting()
-    for await _ in reader.news {}
+    for await _ in reader.signals {}
     #expect(log.follow() == nil)
   }
 
@@ -247,7 +247,7 @@ import Testing
   @Test func skipsEvictedRecords() {
     let inbox = Inbox(maxRecords: 3)
     for _ in 0..<50_000 { inbox.append(WaitingTests.record()) }
-    var walk = InboxWalk(inbox.snapshot(), Selection())
+    var walk = InboxIterator(inbox.snapshot(), Selection())
     #expect(walk.next()?.map(\.seq) == [49_998, 49_999, 50_000])
     #expect(walk.next()?.count == nil)
   }

@@ -56,7 +56,7 @@ import Testing
     let scene = FindingsScenario(maxRecords: 10)
     for start in stride(from: Int64(0), to: 12_000, by: 10) {
       for step in Self.repetitions(10, from: start) { scene.add(step) }
-      scene.inbox.judge(by: PushFixture.rulebook)
+      scene.inbox.updateFindings(by: PushFixture.rulebook)
     }
     #expect(scene.inbox.analyzer.seqs.count <= 4096)
     #expect(scene.earners(of: .retriedPermanent).count == 10)

@@ -76,7 +76,7 @@ struct PushFixture {
           : Record.Served()),
       wireOutcome: wireOutcome, finishedAt: outcome == .pending ? nil : now + 2)
     return Record(
-      request: request, verdict: verdict, isJudged: isComplete,
+      request: request, verdict: verdict, hasVerdict: isComplete,
       generatedID: ArraySlice(generatedID.utf8), connection: connection, attempt: attempt, receivedAt: now,
       arrivedAt: arrivedAt, end: end)
   }

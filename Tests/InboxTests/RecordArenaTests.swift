@@ -10,7 +10,7 @@ struct RecordArenaTests {
   private func record(_ body: String, in arena: RecordArena) -> Record {
     let push = PushFixture { $0.body = Array(body.utf8) }
     return Record(
-      request: push.request, verdict: Verdict(of: push.request), isJudged: false, generatedID: [],
+      request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: 0), in: arena)
   }
@@ -89,7 +89,7 @@ struct RecordArenaTests {
     let arena = RecordArena()
     let push = PushFixture { $0.wireOutcome = first }
     var record = Record(
-      request: push.request, verdict: Verdict(of: push.request), isJudged: false, generatedID: [],
+      request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
       connection: push.connection, receivedAt: 0,
       end: Record.End(
         outcome: .pending, accepted: false, served: Record.Served(), wireOutcome: first, finishedAt: nil), in: arena)
@@ -118,7 +118,7 @@ struct RecordArenaTests {
     let push = PushFixture()
     let records = (0..<10).map { _ in
       Record(
-        request: push.request, verdict: Verdict(of: push.request), isJudged: false, generatedID: [],
+        request: push.request, verdict: Verdict(of: push.request), hasVerdict: false, generatedID: [],
         connection: push.connection, receivedAt: 0,
         end: Record.End(
           outcome: .faulted, accepted: false, served: Record.Served(status: 503),

@@ -145,7 +145,7 @@ import Testing
     name.withUnsafeBytes { name in value.withUnsafeBytes { _ = headers.append(name: name, value: $0) } }
     let request = HTTPRequest(headers: headers, body: [])
     let record = Record(
-      request: request, verdict: Verdict(facts: PushFixture().record.facts), isJudged: false,
+      request: request, verdict: Verdict(facts: PushFixture().record.facts), hasVerdict: false,
       generatedID: [], connection: PushFixture().connection,
       receivedAt: 0, end: Record.End(outcome: .aborted, accepted: false, served: Record.Served(), finishedAt: 0))
     let shown = try #require(try Self.member("request.headers", of: record) as? [[String]])

@@ -10,9 +10,9 @@ import Testing
   /// Starts a verification and returns when it waits on the inbox.
   static func begin(_ json: String, in inbox: Inbox) async throws -> Task<VerificationReport?, Never> {
     let verification = try Fixture.verification(json)
-    let before = inbox.watch.listenerCount
+    let before = inbox.notifier.listenerCount
     let task = Task { await inbox.verify(verification, at: Fixture.scene) }
-    while inbox.watch.listenerCount == before { await Task.yield() }
+    while inbox.notifier.listenerCount == before { await Task.yield() }
     return task
   }
 
@@ -27,7 +27,7 @@ import Testing
     for topic in ["c", "a", "b", "a"] { inbox.append(Fixture.push(topic: topic)) }
     let report = try #require(await task.value)
     #expect(report.isPassed, "\(report.text)")
-    #expect(inbox.watch.listenerCount == 0)
+    #expect(inbox.notifier.listenerCount == 0)
   }
 
   /// Further pushes could violate these criteria: the verification takes the whole timeout, or ends after the settle
@@ -131,7 +131,7 @@ import Testing
     let inbox = Inbox(maxRecords: 1)
     let task = try await Self.begin("{'expect':[{'count':{'at_least':2}}],'timeout':'5m'}", in: inbox)
     // The inbox holds one push at a time: the first may be evicted before it is seen, and then the second.
-    while inbox.watch.listenerCount > 0 {
+    while inbox.notifier.listenerCount > 0 {
       inbox.append(Fixture.push())
       await Task.yield()
     }
@@ -143,7 +143,7 @@ import Testing
     let cancelled = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
     cancelled.cancel()
     #expect(await cancelled.value == nil)
-    #expect(inbox.watch.listenerCount == 0)
+    #expect(inbox.notifier.listenerCount == 0)
     let waiting = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
     inbox.endWaiting()
     #expect(await waiting.value == nil)

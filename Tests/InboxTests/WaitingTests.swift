@@ -24,9 +24,9 @@ import Testing
   /// Starts a wait and returns when it is registered with the inbox.
   static func begin(_ text: String, in inbox: Inbox) async throws -> Task<WaitAnswer, Never> {
     let query = try query(text)
-    let before = inbox.watch.listenerCount
+    let before = inbox.notifier.listenerCount
     let wait = Task { await inbox.wait(for: query) }
-    while inbox.watch.listenerCount == before { await Task.yield() }
+    while inbox.notifier.listenerCount == before { await Task.yield() }
     return wait
   }
 
@@ -55,7 +55,7 @@ import Testing
     #expect(answer.matched == seqs.count)
     #expect(answer.seq == 4)
     #expect(answer.isComplete && !answer.isAbandoned)
-    #expect(inbox.watch.listenerCount == 0)
+    #expect(inbox.notifier.listenerCount == 0)
   }
 
   @Test func itemsAreAsManyAsAPageHas() async throws {
@@ -122,7 +122,7 @@ import Testing
     // This can end only after the pending wait has counted the first push.
     let first = await inbox.wait(for: try Self.query(""))
     #expect(first.isSatisfied)
-    while inbox.watch.listenerCount == 0 { await Task.yield() }
+    while inbox.notifier.listenerCount == 0 { await Task.yield() }
     inbox.append(Self.record())
     let answer = await wait.value
     inbox.remove(Selection())
@@ -178,7 +178,7 @@ import Testing
     let wait = try await Self.begin("timeout=5m", in: inbox)
     wait.cancel()
     #expect(await wait.value.isAbandoned)
-    #expect(inbox.watch.listenerCount == 0)
+    #expect(inbox.notifier.listenerCount == 0)
   }
 
   @Test func namesWhatNearlyMatched() async throws {
@@ -197,7 +197,7 @@ import Testing
     let inbox = Inbox()
     var waits: [Task<WaitAnswer, Never>] = []
     for number in 0..<300 { waits.append(try await Self.begin("topic=t\(number)&count=4&timeout=5m", in: inbox)) }
-    #expect(inbox.watch.listenerCount == 300)
+    #expect(inbox.notifier.listenerCount == 300)
     await withTaskGroup { group in
       for _ in 0..<4 {
         group.addTask { for number in 0..<300 { inbox.append(Self.record("t\(number)")) } }
@@ -209,7 +209,7 @@ import Testing
       #expect(
         answer.items.allSatisfy { $0.withTopic { $0.map { String(decoding: $0, as: UTF8.self) } } == "t\(number)" })
     }
-    #expect(inbox.watch.listenerCount == 0)
+    #expect(inbox.notifier.listenerCount == 0)
   }
 
   /// A wait that begins while others append, and while other waits start and end, counts each push once.

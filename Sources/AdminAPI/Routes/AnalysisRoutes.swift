@@ -26,7 +26,7 @@ struct AnalysisRoutes: Sendable {
   private func explain(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let (record, _) = try await PushRoutes(source: source).find(context)
     let walk = source.evaluateRules(of: record)
-    return .json { record.writeExplanation(to: &$0, rulebook: source.rulebook, in: source.inbox, walk: walk) }
+    return .json { record.writeExplanation(to: &$0, rulebook: source.rulebook, in: source.inbox, evaluations: walk) }
   }
 
   private func statistics(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
@@ -34,7 +34,7 @@ struct AnalysisRoutes: Sendable {
     let selection = try Selection(QueryParameters(request).all, in: source.filterContext(snapshot))
     try await snapshot.checkWork(of: selection)
     var statistics = InboxStatistics()
-    var walk = InboxWalk(snapshot, selection)
+    var walk = InboxIterator(snapshot, selection)
     while let records = walk.next() {
       for record in records { statistics.add(record) }
       // Let other queries run: this one may take long.

@@ -66,7 +66,7 @@ struct EventRoutes: Sendable {
     defer { heartbeats.cancel() }
     var position = reader.start
     var lastSent = ContinuousClock.now
-    for await _ in reader.news {
+    for await _ in reader.signals {
       while let events = reader.read(after: &position, selection, rulebook: source.rulebook, in: source.inbox) {
         guard !events.isEmpty else { continue }
         var buffer = ByteBuffer()

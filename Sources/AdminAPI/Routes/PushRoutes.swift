@@ -24,7 +24,7 @@ struct PushRoutes: Sendable {
     let rulebook = source.rulebook
     let query = try PageQuery(QueryParameters(request).all, in: source.filterContext(snapshot))
     let page = try await snapshot.pageInSlices(query)
-    if query.showsFindings { inbox.judge(by: rulebook) }
+    if query.showsFindings { inbox.updateFindings(by: rulebook) }
     return PageBody(page, fields: query.fields, rulebook: rulebook, inbox: inbox).response
   }
 
@@ -55,7 +55,7 @@ struct PushRoutes: Sendable {
   private func show(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let (record, attempts) = try await find(context)
     let rulebook = source.rulebook
-    source.inbox.judge(by: rulebook)
+    source.inbox.updateFindings(by: rulebook)
     return .json { writer in
       record.writeMembers(to: &writer, rulebook: rulebook, in: source.inbox)
       if let attempts {

@@ -6,7 +6,7 @@ internal import Synchronization
 ///
 /// Readers have no buffers of their own: each has a position in the ring. A reader that the ring has overtaken
 /// receives a gap event, so a slow reader neither uses memory nor slows others. Without readers no events are
-/// recorded, except for a time after the last reader left (`Limits.memory`), so that a reader that lost its
+/// recorded, except for a time after the last reader left (`Limits.retention`), so that a reader that lost its
 /// connection can resume.
 package final class EventLog: InboxListener {
   /// A numbered event.
@@ -39,13 +39,13 @@ package final class EventLog: InboxListener {
     /// The maximum memory of the events, in bytes.
     package var bytes: Int
     /// How long events are recorded after the last reader left.
-    package var memory: Duration
+    package var retention: Duration
 
     /// Creates limits. At least one event is always kept.
-    package init(events: Int = 8192, bytes: Int = 32 << 20, memory: Duration = .seconds(60)) {
+    package init(events: Int = 8192, bytes: Int = 32 << 20, retention: Duration = .seconds(60)) {
       self.events = max(1, events)
       self.bytes = bytes
-      self.memory = memory
+      self.retention = retention
     }
   }
 
@@ -84,26 +84,26 @@ package final class EventLog: InboxListener {
     guard hasReaders.load(ordering: .relaxed) else { return }
     var writer = JSONWriter(capacity: 256)
     writer.object(members)
-    inbox.watch.note(EventNote(kind: kind, json: writer.bytes), in: inbox)
+    inbox.notifier.note(EventNote(kind: kind, json: writer.bytes), in: inbox)
   }
 
-  func inboxDidChange(_ news: InboxChanges) {
+  func inboxDidChange(_ changes: InboxChanges) {
     let readers = state.withLockedValue { state in
       guard state.isOn else { return [AsyncStream<Void>.Continuation]() }
       let before = state.lastID
-      if news.missed + news.droppedNotes > 0, max(news.through, news.emptiedThrough ?? 0) > state.seen {
-        append(.gap(news.missed + news.droppedNotes), to: &state)
+      if changes.missed + changes.droppedNotes > 0, max(changes.through, changes.emptiedThrough ?? 0) > state.seen {
+        append(.gap(changes.missed + changes.droppedNotes), to: &state)
       }
-      if news.emptiedThrough != nil { append(.note(Self.reset(news.reset)), to: &state) }
+      if changes.emptiedThrough != nil { append(.note(Self.reset(changes.reset)), to: &state) }
       var ended: Set<Int> = []
-      for record in news.records where record.seq > state.seen {
+      for record in changes.records where record.seq > state.seen {
         append(.push(record), to: &state)
         if record.outcome != .pending { ended.insert(record.seq) }
       }
-      state.seen = max(state.seen, news.through, news.emptiedThrough ?? 0)
+      state.seen = max(state.seen, changes.through, changes.emptiedThrough ?? 0)
       // A record that arrived and ended in the same round was already logged in its final state.
-      for record in news.finished where !ended.contains(record.seq) { append(.updated(record), to: &state) }
-      for note in news.notes { append(.note(note), to: &state) }
+      for record in changes.finished where !ended.contains(record.seq) { append(.updated(record), to: &state) }
+      for note in changes.notes { append(.note(note), to: &state) }
       return state.lastID > before ? Array(state.readers.values) : []
     }
     for reader in readers { reader.yield() }
@@ -141,7 +141,7 @@ package final class EventLog: InboxListener {
   /// - Parameter lastID: The event after which to resume; nil for new events only.
   /// - Returns: The reader; nil after the log was closed.
   package func follow(after lastID: Int? = nil) -> EventReader? {
-    let (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    let (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
     return state.withLockedValue { state -> EventReader? in
       guard startRecording(&state) else { return nil }
       state.shutoffTask?.cancel()
@@ -151,14 +151,14 @@ package final class EventLog: InboxListener {
       // Events recorded while the reader was away are available immediately.
       signal.yield()
       return EventReader(
-        log: self, number: state.readersMade, news: news, signal: signal, start: lastID ?? state.lastID)
+        log: self, number: state.readersMade, signals: signals, signal: signal, start: lastID ?? state.lastID)
     }
   }
 
   private func startRecording(_ state: inout State) -> Bool {
     guard !state.isClosed else { return false }
     guard !state.isOn else { return true }
-    guard inbox.watch.add(self, to: inbox) else { return false }
+    guard inbox.notifier.add(self, to: inbox) else { return false }
     state.isOn = true
     // No reader may resume across the time in which nothing was recorded.
     state.lastID += 1
@@ -172,9 +172,9 @@ package final class EventLog: InboxListener {
       guard let signal = state.readers.removeValue(forKey: reader) else { return }
       signal.finish()
       guard state.readers.isEmpty, state.isOn else { return }
-      let memory = limits.memory
+      let retention = limits.retention
       state.shutoffTask = Task { [weak self] in
-        try? await Task.sleep(for: memory)
+        try? await Task.sleep(for: retention)
         if !Task.isCancelled { self?.stopRecording() }
       }
     }
@@ -185,7 +185,7 @@ package final class EventLog: InboxListener {
       // A reader may have joined in the meantime.
       guard state.readers.isEmpty, state.isOn else { return }
       forget(&state)
-      inbox.watch.remove(self)
+      inbox.notifier.remove(self)
     }
   }
 
@@ -213,26 +213,26 @@ package final class EventLog: InboxListener {
   }
 
   /// A batch of events for one reader.
-  struct Piece: Sendable {
+  struct Batch: Sendable {
     var events: [Event] = []
     /// The ID of the event before the first one in `events`.
-    var place: Int
-    /// Whether events between the requested position and `place` were dropped.
+    var position: Int
+    /// Whether events between the requested position and `position` were dropped.
     var hasGap = false
   }
 
-  /// Returns events after the position `place`, at most `limit`.
-  func events(after place: Int, limit: Int = 64) -> Piece {
+  /// Returns events after the position, at most `limit`.
+  func events(after position: Int, limit: Int = 64) -> Batch {
     state.withLockedValue { state in
       // A position beyond the last event comes from an earlier run of the server.
-      guard let first = state.ring.suffix(from: state.head).first?.id, place <= state.lastID else {
-        return Piece(place: state.lastID, hasGap: place != state.lastID)
+      guard let first = state.ring.suffix(from: state.head).first?.id, position <= state.lastID else {
+        return Batch(position: state.lastID, hasGap: position != state.lastID)
       }
-      let start = max(place, first - 1)
+      let start = max(position, first - 1)
       let index = state.head + start - first + 1
       // Copy the elements: a slice would share the ring's storage, and the next append would copy the whole ring.
-      return Piece(
-        events: Array(state.ring[index...].prefix(limit)), place: start, hasGap: start != place)
+      return Batch(
+        events: Array(state.ring[index...].prefix(limit)), position: start, hasGap: start != position)
     }
   }
 

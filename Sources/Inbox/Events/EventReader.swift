@@ -4,9 +4,9 @@ internal import Notation
 /// A reader of an event log. It is removed from the log when it is deallocated.
 ///
 /// ```swift
-/// var place = reader.start
-/// for await _ in reader.news {
-///   while let events = reader.read(after: &place, selection, rulebook: rulebook) { send(events) }
+/// var position = reader.start
+/// for await _ in reader.signals {
+///   while let events = reader.read(after: &position, selection, rulebook: rulebook) { send(events) }
 /// }
 /// ```
 package final class EventReader: Sendable {
@@ -23,44 +23,44 @@ package final class EventReader: Sendable {
   /// The ID of the event after which this reader begins.
   package let start: Int
   /// Yields whenever there may be events to read; ends when the log is closed.
-  package let news: AsyncStream<Void>
+  package let signals: AsyncStream<Void>
 
   private let log: EventLog
   private let number: Int
   private let signal: AsyncStream<Void>.Continuation
 
   init(
-    log: EventLog, number: Int, news: AsyncStream<Void>, signal: AsyncStream<Void>.Continuation, start: Int
+    log: EventLog, number: Int, signals: AsyncStream<Void>, signal: AsyncStream<Void>.Continuation, start: Int
   ) {
     self.log = log
     self.number = number
-    self.news = news
+    self.signals = signals
     self.signal = signal
     self.start = start
   }
 
   deinit { log.leave(number) }
 
-  /// Makes `news` yield although there may be no events.
+  /// Makes `signals` yield although there may be no events.
   package func wake() { signal.yield() }
 
-  /// Ends `news`, when the client stops reading.
+  /// Ends `signals`, when the client stops reading.
   package func stop() { signal.finish() }
 
   /// Returns the next events, possibly none if the examined events are not selected; nil if no events are left.
   ///
   /// - Parameters:
-  ///   - place: The ID of the event after which to read; advanced past the events that were read.
+  ///   - position: The ID of the event after which to read; advanced past the events that were read.
   ///   - selection: The pushes to return. All other events are returned.
   ///   - inbox: The inbox of the pushes, for findings that depend on several records.
-  package func read(after place: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil)
+  package func read(after position: inout Int, _ selection: Selection, rulebook: Rulebook, in inbox: Inbox? = nil)
     -> [SerializedEvent]?
   {
-    let piece = log.events(after: place)
-    guard piece.hasGap || !piece.events.isEmpty else { return nil }
+    let batch = log.events(after: position)
+    guard batch.hasGap || !batch.events.isEmpty else { return nil }
     var events: [SerializedEvent] = []
-    if piece.hasGap { events.append(Self.gap(nil, id: piece.place)) }
-    for event in piece.events {
+    if batch.hasGap { events.append(Self.gap(nil, id: batch.position)) }
+    for event in batch.events {
       switch event.content {
       case .push(let record) where selection.contains(record):
         events.append(Self.event(event.id, "push") { record.writeMembers(to: &$0, rulebook: rulebook, in: inbox) })
@@ -72,7 +72,7 @@ package final class EventReader: Sendable {
       case .gap(let missed): events.append(Self.gap(missed, id: event.id))
       }
     }
-    place = piece.events.last?.id ?? piece.place
+    position = batch.events.last?.id ?? batch.position
     return events
   }
 

@@ -27,7 +27,7 @@ struct InboxChanges: Sendable {
 /// A receiver of the changes of an inbox.
 protocol InboxListener: AnyObject, Sendable {
   /// Receives the next changes. Called for one listener after the other, so it must return quickly.
-  func inboxDidChange(_ news: InboxChanges)
+  func inboxDidChange(_ changes: InboxChanges)
   /// Called once after the last changes.
   func inboxDidClose()
 }
@@ -93,7 +93,7 @@ final class InboxNotifier: Sendable {
 
   /// Notifies all listeners of the remaining changes, removes them and accepts no new ones.
   func close(_ inbox: Inbox) {
-    wake(inbox) { state in
+    scheduleRound(inbox) { state in
       state.isClosed = true
       hasListeners.store(false, ordering: .relaxed)
     }
@@ -110,19 +110,19 @@ final class InboxNotifier: Sendable {
   /// Signals that records were appended.
   func appended(to inbox: Inbox) {
     guard hasListeners.load(ordering: .relaxed) else { return }
-    wake(inbox) { _ in }
+    scheduleRound(inbox) { _ in }
   }
 
   /// Signals that a pending record has ended.
   func finished(_ seq: Int, in inbox: Inbox) {
     guard hasListeners.load(ordering: .relaxed) else { return }
-    wake(inbox) { $0.pending.finished.append(seq) }
+    scheduleRound(inbox) { $0.pending.finished.append(seq) }
   }
 
   /// Signals that the inbox was emptied.
   func emptied(_ inbox: Inbox, through seq: Int, reset: [String]) {
     guard hasListeners.load(ordering: .relaxed) else { return }
-    wake(inbox) { state in
+    scheduleRound(inbox) { state in
       state.pending.emptiedThrough = max(seq, state.pending.emptiedThrough ?? 0)
       state.pending.finished = []
       // Merge the scopes of several resets that were not reported yet.
@@ -133,7 +133,7 @@ final class InboxNotifier: Sendable {
   /// Adds a note, which is reported after the records that arrived before it.
   func note(_ note: EventNote, in inbox: Inbox) {
     guard hasListeners.load(ordering: .relaxed) else { return }
-    wake(inbox) { state in
+    scheduleRound(inbox) { state in
       if state.pending.notes.count < Self.noteLimit {
         state.pending.notes.append(note)
       } else {
@@ -142,14 +142,14 @@ final class InboxNotifier: Sendable {
     }
   }
 
-  private func wake(_ inbox: Inbox, _ change: (inout State) -> Void) {
-    let isAsleep = state.withLockedValue { state in
+  private func scheduleRound(_ inbox: Inbox, _ change: (inout State) -> Void) {
+    let wasIdle = state.withLockedValue { state in
       change(&state)
       state.isDue = true
       defer { state.isRunning = true }
       return !state.isRunning
     }
-    if isAsleep { Task(priority: .high) { await run(inbox) } }
+    if wasIdle { Task(priority: .high) { await run(inbox) } }
   }
 
   private func run(_ inbox: Inbox) async {
@@ -187,39 +187,39 @@ final class InboxNotifier: Sendable {
     }
     let end = inbox.snapshot().lastSeq
     while true {
-      var news = Self.news(of: inbox, after: notified)
-      notified = news.through
+      var changes = Self.changes(of: inbox, after: notified)
+      notified = changes.through
       if notified < end {
-        notify(news)
+        notify(changes)
         continue
       }
-      news.finished = pending.finished.compactMap(inbox.record)
-      news.notes = pending.notes
-      news.droppedNotes = pending.droppedNotes
-      return notify(news)
+      changes.finished = pending.finished.compactMap(inbox.record)
+      changes.notes = pending.notes
+      changes.droppedNotes = pending.droppedNotes
+      return notify(changes)
     }
   }
 
   /// Returns some of the records after `seq`. The snapshot is released on return, so that appending rarely has to
   /// copy the chunk it shares.
-  private static func news(of inbox: Inbox, after seq: Int) -> InboxChanges {
+  private static func changes(of inbox: Inbox, after seq: Int) -> InboxChanges {
     let snapshot = inbox.snapshot()
     var selection = Selection()
     selection.after = seq
-    var walk = InboxWalk(snapshot, selection)
-    let records = walk.next() ?? []
+    var iterator = InboxIterator(snapshot, selection)
+    let records = iterator.next() ?? []
     return InboxChanges(
-      records: records, through: max(seq, walk.through), missed: max(0, walk.through - seq - records.count),
+      records: records, through: max(seq, iterator.through), missed: max(0, iterator.through - seq - records.count),
       evictedThrough: snapshot.lastEvicted)
   }
 
   /// Notifies all listeners. They are read after the changes, because a listener added later takes a snapshot that
   /// contains these changes.
-  private func notify(_ news: InboxChanges) {
+  private func notify(_ changes: InboxChanges) {
     let listeners = state.withLockedValue { state in
-      state.notified = max(state.notified, news.through, news.emptiedThrough ?? 0)
+      state.notified = max(state.notified, changes.through, changes.emptiedThrough ?? 0)
       return Array(state.listeners.values)
     }
-    for listener in listeners { listener.inboxDidChange(news) }
+    for listener in listeners { listener.inboxDidChange(changes) }
   }
 }

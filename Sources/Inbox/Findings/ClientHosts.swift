@@ -38,8 +38,8 @@ struct ClientHosts: Sendable {
     return hosts.count - 1
   }
 
-  /// Notes the time in which a push was in flight.
-  mutating func note(_ record: borrowing Record, from host: Int) {
+  /// Adds the time in which a push was in flight.
+  mutating func addPush(_ record: borrowing Record, from host: Int) {
     if record.arrivedAt < hosts[host].busyUntil { hosts[host].hasSeveralUnderWay = true }
     hosts[host].busyUntil = max(hosts[host].busyUntil, record.endedAt)
   }
@@ -50,7 +50,7 @@ struct ClientHosts: Sendable {
     hosts[host].hasSeveralUnderWay && arrival &- end < FindingThreshold.reaction
   }
 
-  /// Notes the first push of a connection.
+  /// Adds the first push of a connection.
   mutating func begin(_ record: borrowing Record, from host: Int) {
     if hosts[host].candidates.count == Self.connectionLimit { hosts[host].candidates.removeFirst() }
     hosts[host].candidates.append(
@@ -58,7 +58,7 @@ struct ClientHosts: Sendable {
   }
 
   /// Drops a connection with a second push.
-  mutating func leaveOut(_ connection: ConnectionFacts, from host: Int) {
+  mutating func removeCandidate(_ connection: ConnectionFacts, from host: Int) {
     if let index = hosts[host].candidates.lastIndex(where: { $0.connection === connection }) {
       hosts[host].candidates.remove(at: index)
     }
@@ -67,16 +67,16 @@ struct ClientHosts: Sendable {
   /// Examines the connections that have ended since the last call.
   ///
   /// - Returns: The findings and the `seq` of the record of each.
-  mutating func settle() -> [(seq: Int, evidence: FindingEvidence)] {
+  mutating func analyzeEndedConnections() -> [(seq: Int, evidence: FindingEvidence)] {
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
-    for index in hosts.indices where hosts[index].settle() {
-      evidence += Self.judge(&hosts[index].singles)
+    for index in hosts.indices where hosts[index].sortEndedCandidates() {
+      evidence += Self.evidence(for: &hosts[index].singles)
       hosts[index].singles.removeFirst(max(0, hosts[index].singles.count - Self.connectionLimit))
     }
     return evidence
   }
 
-  private static func judge(_ singles: inout [Single]) -> [(seq: Int, evidence: FindingEvidence)] {
+  private static func evidence(for singles: inout [Single]) -> [(seq: Int, evidence: FindingEvidence)] {
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
     let size = FindingThreshold.churnConnections
     for last in singles.indices.dropFirst(size - 1) where !singles[last].isReported {
@@ -97,7 +97,7 @@ struct ClientHosts: Sendable {
 
 extension ClientHosts.Host {
   /// Sorts the candidates that have ended; returns whether some of them count.
-  fileprivate mutating func settle() -> Bool {
+  fileprivate mutating func sortEndedCandidates() -> Bool {
     guard candidates.contains(where: { $0.connection.ending != .none }) else { return false }
     let ended = candidates.filter { $0.connection.ending == .byClient }
     candidates.removeAll { $0.connection.ending != .none }

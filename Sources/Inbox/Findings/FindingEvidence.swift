@@ -8,13 +8,13 @@ struct FindingEvidence: Sendable {
     /// The permanent error.
     case permanent(answer: String)
     /// The 410 response, and the nanoseconds since then.
-    case gone(answer: String, after: Int64)
+    case unregistered(answer: String, after: Int64)
     /// The temporary error, the nanoseconds until the retry, and the seconds that `retry-after` asked for.
-    case hot(answer: String, after: Int64, asked: Int64?)
+    case earlyRetry(answer: String, after: Int64, asked: Int64?)
     /// The nanoseconds between the attempts.
-    case steady([Int64])
+    case constantDelays([Int64])
     /// The milliseconds since the previous token, and the minimum.
-    case earlyToken(after: Int64, least: Int64)
+    case earlyToken(after: Int64, minimum: Int64)
     /// The token has the key ID and issue time of another JWT.
     case sameClaims
     /// Each of several connections used a token of its own.
@@ -28,7 +28,7 @@ struct FindingEvidence: Sendable {
     /// The nanoseconds from the first connection to the last.
     case connections(within: Int64)
     /// The push was accepted before.
-    case twice
+    case acceptedTwice
     /// No further attempt followed within these milliseconds of the server's clock.
     case abandoned(after: Int64)
   }
@@ -55,19 +55,19 @@ struct FindingEvidence: Sendable {
     switch proof {
     case .permanent(let answer):
       return "push \(first) was answered \(answer), and nothing relevant to this response has changed since"
-    case .gone(let answer, let after):
+    case .unregistered(let answer, let after):
       return
         "APNs responded with \(answer) for this device token and topic \(Self.time(after)) earlier, to push \(first)"
-    case .hot(let answer, let after, let asked):
+    case .earlyRetry(let answer, let after, let asked):
       let asked = asked.map { ", although retry-after requires \(DurationFormat.text(.seconds($0)))" } ?? ""
       return "retried \(Self.time(after)) after push \(first) was answered \(answer)\(asked)"
-    case .steady(let delays):
+    case .constantDelays(let delays):
       let list = delays.map(Self.time).joined(separator: ", ")
       return "attempt \(others.count + 1) of this push, and the delays between the attempts do not grow: \(list)"
-    case .earlyToken(let after, let least):
+    case .earlyToken(let after, let minimum):
       return
         "another provider token on this connection \(Self.time(after &* 1_000_000)) after push \(first) had sent the "
-        + "previous one; the minimum is \(DurationFormat.text(.milliseconds(least)))"
+        + "previous one; the minimum is \(DurationFormat.text(.milliseconds(minimum)))"
     case .sameClaims:
       return "another JWT with the kid and iat of the one in push \(first): tokens are generated repeatedly instead of "
         + "being reused"
@@ -87,7 +87,7 @@ struct FindingEvidence: Sendable {
     case .connections(let within):
       let host = record.connection.clientHost
       return "the \(others.count + 1)th connection within \(Self.time(within)) that \(host) closed after one push"
-    case .twice:
+    case .acceptedTwice:
       return
         "APNs had accepted this push as push \(first), whose response did not arrive; with another apns-id it is a second "
         + "notification"

@@ -35,9 +35,9 @@ extension Finding {
     case jwtAlgorithm = "jwt-alg"
 
     /// Orders kinds as they are listed.
-    package static func < (one: Kind, other: Kind) -> Bool { one.place < other.place }
+    package static func < (one: Kind, other: Kind) -> Bool { one.index < other.index }
 
-    private var place: Int { Self.allCases.firstIndex(of: self) ?? 0 }
+    private var index: Int { Self.allCases.firstIndex(of: self) ?? 0 }
 
     /// The meaning of the finding, in one sentence.
     package var summary: String { text.summary }

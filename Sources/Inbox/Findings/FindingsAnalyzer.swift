@@ -22,7 +22,7 @@ final class FindingsAnalyzer: Sendable {
   /// Analyzes all new records.
   func catchUp(with inbox: Inbox, by rulebook: Rulebook) {
     let interval = rulebook.settings.tokenUpdateInterval.milliseconds
-    while state.withLockedValue({ !$0.takeSome(of: inbox.snapshot(), at: Self.span, interval: interval) }) {}
+    while state.withLockedValue({ !$0.analyzeSome(of: inbox.snapshot(), at: Self.span, interval: interval) }) {}
   }
 
   /// Analyzes all new records, unless the record with this `seq` was analyzed already.
@@ -68,33 +68,33 @@ extension FindingsAnalyzer.State {
   /// Analyzes the next records.
   ///
   /// - Returns: Whether no records are left.
-  fileprivate mutating func takeSome(of snapshot: InboxSnapshot, at span: Int, interval: Int64) -> Bool {
-    takePending(of: snapshot, interval: interval)
+  fileprivate mutating func analyzeSome(of snapshot: InboxSnapshot, at span: Int, interval: Int64) -> Bool {
+    analyzePending(of: snapshot, interval: interval)
     // Records evicted before they were analyzed are skipped.
     through = max(through, snapshot.lastEvicted)
     var selection = Selection()
     selection.after = through
-    var taken = 0
+    var count = 0
     snapshot.records.forEach(in: selection) { record in
       if record.outcome == .pending {
         let push = record.pushKey
         pending.append((record.seq, push))
-        findingsState.await(record.seq, push)
+        findingsState.addPending(record.seq, push)
       } else {
-        findingsState.take(record, interval: interval)
+        findingsState.analyze(record, interval: interval)
       }
       through = record.seq
-      taken += 1
-      return taken < span
+      count += 1
+      return count < span
     }
-    guard taken < span else { return false }
+    guard count < span else { return false }
     through = max(through, snapshot.lastSeq)
-    findingsState.settle()
+    findingsState.analyzeEndedConnections()
     findingsState.prune { snapshot.records.record($0) != nil }
     return true
   }
 
-  private mutating func takePending(of snapshot: InboxSnapshot, interval: Int64) {
+  private mutating func analyzePending(of snapshot: InboxSnapshot, interval: Int64) {
     guard !pending.isEmpty else { return }
     let former = pending
     pending = []
@@ -107,7 +107,7 @@ extension FindingsAnalyzer.State {
         pending.append((seq, push))
       } else {
         findingsState.endPending(push)
-        findingsState.take(record, interval: interval, wasPending: true)
+        findingsState.analyze(record, interval: interval, wasPending: true)
       }
     }
   }

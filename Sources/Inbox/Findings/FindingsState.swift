@@ -19,7 +19,7 @@ struct FindingsState: Sendable {
   /// The connection of the last record, mostly also that of the next one.
   private var current: Connection?
   private var hosts = ClientHosts()
-  private var stories = PushAttemptHistory()
+  private var history = PushAttemptHistory()
   /// Pushes whose last attempt may be retried.
   private(set) var unsettled = UnsettledPushes()
   private var devices = UnregisteredDevices()
@@ -29,18 +29,18 @@ struct FindingsState: Sendable {
   /// The number of records with evidence at which evidence of removed records is dropped.
   private var pruneAt = pruneFrom
 
-  /// Notes a pending record.
-  mutating func await(_ seq: Int, _ push: PushKey) {
-    stories.await(push)
+  /// Adds a pending record.
+  mutating func addPending(_ seq: Int, _ push: PushKey) {
+    history.addPending(push)
     unsettled.begin(seq, push)
   }
 
-  /// Undoes `await` in the push's attempts, for a record that has ended and will be added.
-  mutating func endPending(_ push: PushKey) { stories.endPending(push) }
+  /// Undoes `addPending` in the push's attempts, for a record that has ended and will be added.
+  mutating func endPending(_ push: PushKey) { history.endPending(push) }
 
   /// Drops a pending record that was removed.
   mutating func forget(_ seq: Int, _ push: PushKey) {
-    stories.endPending(push)
+    history.endPending(push)
     unsettled.forget(seq, push)
   }
 
@@ -48,55 +48,55 @@ struct FindingsState: Sendable {
   ///
   /// - Parameters:
   ///   - interval: The minimum time for which a provider token should be used, in milliseconds.
-  ///   - wasPending: Whether `await` was called for the record.
-  mutating func take(_ record: borrowing Record, interval: Int64, wasPending: Bool = false) {
-    var connection = turn(to: record.connection)
+  ///   - wasPending: Whether `addPending` was called for the record.
+  mutating func analyze(_ record: borrowing Record, interval: Int64, wasPending: Bool = false) {
+    var connection = takeState(of: record.connection)
     defer { current = connection }
-    hosts.note(record, from: connection.host)
+    hosts.addPush(record, from: connection.host)
     connection.pushes += 1
     if connection.pushes == 1, record.isPlain, !record.isByOwnClient { hosts.begin(record, from: connection.host) }
-    if connection.pushes == 2 { hosts.leaveOut(connection.facts, from: connection.host) }
+    if connection.pushes == 2 { hosts.removeCandidate(connection.facts, from: connection.host) }
     if let token = record.verdict?.token,
-      let evidence = connection.tokens.take(record, token, interval: interval)
+      let evidence = connection.tokens.analyze(record, token, interval: interval)
     {
-      earn(record.seq, evidence)
+      add(evidence, to: record.seq)
     }
-    if let breach = record.wireOutcome?.breach { earn(record.seq, FindingEvidence(breach)) }
-    takePush(record, from: connection.host, wasPending: wasPending)
+    if let breach = record.wireOutcome?.breach { add(FindingEvidence(breach), to: record.seq) }
+    analyzePush(record, from: connection.host, wasPending: wasPending)
   }
 
-  private mutating func takePush(_ record: borrowing Record, from host: Int, wasPending: Bool) {
+  private mutating func analyzePush(_ record: borrowing Record, from host: Int, wasPending: Bool) {
     let isDelivered = record.outcome == .accepted && record.served.status == 200
-    if isDelivered, stories.isEmpty, unsettled.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
+    if isDelivered, history.isEmpty, unsettled.isEmpty, devices.isEmpty, staleTokens.isEmpty { return }
     // A request that did not arrive completely has the key of another push.
-    guard record.isJudged || record.isUnprocessed else { return }
+    guard record.hasVerdict || record.isUnprocessed else { return }
     let push = record.pushKey
-    unsettled.take(record, push, wasPending: wasPending)
-    guard record.isJudged else { return }
+    unsettled.update(record, push, wasPending: wasPending)
+    guard record.hasVerdict else { return }
     let (hosts, arrival) = (hosts, record.arrivedAt)
     func isUnderWay(_ end: Int64) -> Bool { hosts.isUnderWay(host, arrival: arrival, end: end) }
-    for (seq, evidence) in stories.take(record, push) { earn(seq, evidence) }
-    if let evidence = devices.take(record, push, isUnderWay: isUnderWay) { earn(record.seq, evidence) }
-    if let evidence = staleTokens.take(record, push, isUnderWay: isUnderWay) { earn(record.seq, evidence) }
+    for (seq, evidence) in history.analyze(record, push) { add(evidence, to: seq) }
+    if let evidence = devices.analyze(record, push, isUnderWay: isUnderWay) { add(evidence, to: record.seq) }
+    if let evidence = staleTokens.analyze(record, push, isUnderWay: isUnderWay) { add(evidence, to: record.seq) }
   }
 
   /// Adds the evidence that follows from connections that have ended since the last call.
-  mutating func settle() {
-    for (seq, evidence) in hosts.settle() { earn(seq, evidence) }
+  mutating func analyzeEndedConnections() {
+    for (seq, evidence) in hosts.analyzeEndedConnections() { add(evidence, to: seq) }
   }
 
-  private mutating func earn(_ seq: Int, _ what: FindingEvidence) { evidence[seq, default: []].append(what) }
+  private mutating func add(_ item: FindingEvidence, to seq: Int) { evidence[seq, default: []].append(item) }
 
   /// Drops the evidence of removed records, once there may be much.
-  mutating func prune(isThere: (Int) -> Bool) {
-    unsettled.prune(isThere: isThere)
+  mutating func prune(contains: (Int) -> Bool) {
+    unsettled.prune(contains: contains)
     guard evidence.count >= pruneAt else { return }
-    evidence = evidence.filter { isThere($0.key) }
+    evidence = evidence.filter { contains($0.key) }
     pruneAt = max(Self.pruneFrom, 2 * evidence.count)
   }
 
   /// Removes and returns the state of a connection; the caller stores it in `current`.
-  private mutating func turn(to facts: ConnectionFacts) -> Connection {
+  private mutating func takeState(of facts: ConnectionFacts) -> Connection {
     if let current, current.facts === facts {
       self.current = nil
       return current

@@ -28,7 +28,7 @@ extension Inbox {
   ///
   /// - Parameter limit: The maximum number of findings listed for each kind.
   package func summary(of selection: Selection, by rulebook: Rulebook, limit: Int) -> FindingsSummary {
-    judge(by: rulebook)
+    updateFindings(by: rulebook)
     let snapshot = snapshot()
     var collection = FindingsCollection(limit: limit)
     collection.add(selection, of: snapshot, in: self, by: rulebook)
@@ -41,7 +41,7 @@ extension Inbox {
   package func summaryInSlices(
     of selection: Selection, by rulebook: Rulebook, limit: Int
   ) async throws -> FindingsSummary {
-    judge(by: rulebook)
+    updateFindings(by: rulebook)
     let snapshot = snapshot()
     var collection = FindingsCollection(limit: limit)
     try await snapshot.forEachSlice(of: selection, newestFirst: true) { part in
@@ -138,7 +138,7 @@ extension Inbox {
   ///
   /// - Parameter rulebook: The active rules, which some findings depend on.
   package func findings(by rulebook: Rulebook, in selection: Selection) -> FindingsReport {
-    judge(by: rulebook)
+    updateFindings(by: rulebook)
     let snapshot = snapshot()
     var findings: [Finding] = []
     snapshot.records.forEach(in: selection) { record in

@@ -3,14 +3,14 @@ internal import APNSRules
 /// The sequence of attempts of each undelivered push, for the findings `retried-permanent`, `hot-retry`,
 /// `no-backoff` and `duplicate`.
 struct PushAttemptHistory: Sendable {
-  private struct Story: Sendable {
+  private struct AttemptSequence: Sendable {
     var last: Attempt
     /// The `seq` of each attempt that ended; of many, the last ones.
     var seqs: [Int] = []
     /// Nanoseconds from each failure that calls for a back-off to the next attempt.
     var delays: [Int64] = []
     /// The first attempt that was accepted.
-    var taken: Taken?
+    var accepted: AcceptedAttempt?
   }
 
   fileprivate struct Attempt: Sendable {
@@ -23,7 +23,7 @@ struct PushAttemptHistory: Sendable {
     let connection: ObjectIdentifier
   }
 
-  private struct Taken: Sendable {
+  private struct AcceptedAttempt: Sendable {
     let seq: Int
     let id: Int
   }
@@ -33,17 +33,17 @@ struct PushAttemptHistory: Sendable {
   /// The maximum number of a push's attempts that are kept as evidence.
   private static let attemptLimit = 10
 
-  private var stories = GenerationalCache<PushKey, Story>(limit: limit)
+  private var sequences = GenerationalCache<PushKey, AttemptSequence>(limit: limit)
   /// The number of pending attempts of each push that has any.
   private var pending: [PushKey: Int] = [:]
 
   /// Whether no push is tracked, so that a push delivered at once need not be looked up.
-  var isEmpty: Bool { stories.isEmpty && pending.isEmpty }
+  var isEmpty: Bool { sequences.isEmpty && pending.isEmpty }
 
-  /// Counts an attempt that is pending and will be passed to `take(_:_:)` when it ends.
-  mutating func await(_ push: PushKey) { pending[push, default: 0] += 1 }
+  /// Counts an attempt that is pending and will be passed to `analyze(_:_:)` when it ends.
+  mutating func addPending(_ push: PushKey) { pending[push, default: 0] += 1 }
 
-  /// Undoes `await(_:)` for an attempt that has ended or was removed.
+  /// Undoes `addPending(_:)` for an attempt that has ended or was removed.
   mutating func endPending(_ push: PushKey) {
     guard let count = pending[push] else { return }
     pending[push] = count > 1 ? count - 1 : nil
@@ -53,45 +53,48 @@ struct PushAttemptHistory: Sendable {
   ///
   /// - Returns: The findings and the `seq` of the record of each, which may be a later record that was analyzed
   ///   before.
-  mutating func take(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
+  mutating func analyze(_ record: borrowing Record, _ push: PushKey) -> [(seq: Int, evidence: FindingEvidence)] {
     guard let end = AttemptEnd(record) else { return [] }
-    let former = stories.remove(push).flatMap { story in
-      record.arrivedAt &- story.last.endedAt < FindingThreshold.silence ? story : nil
+    let former = sequences.remove(push).flatMap { sequence in
+      record.arrivedAt &- sequence.last.endedAt < FindingThreshold.silence ? sequence : nil
     }
     if let former, record.seq < former.last.seq {
       // The attempt was pending for so long that the next attempt ended before it.
-      stories.set(push, former)
+      sequences.set(push, former)
       return lateDuplicate(record, former)
     }
     var evidence: [(seq: Int, evidence: FindingEvidence)] = []
-    var story = former ?? Story(last: Attempt(record, end))
-    if former != nil, record.arrivedAt >= story.last.endedAt {
-      evidence = judge(record, after: &story).map { (record.seq, $0) }
+    var sequence = former ?? AttemptSequence(last: Attempt(record, end))
+    if former != nil, record.arrivedAt >= sequence.last.endedAt {
+      evidence = retryEvidence(for: record, after: &sequence).map { (record.seq, $0) }
     }
     let id = record.idIdentity
     if record.accepted {
-      if let taken = story.taken, taken.id != id, !record.isCollapsible {
-        evidence.append((record.seq, FindingEvidence(.duplicate, with: [taken.seq], .twice)))
+      if let accepted = sequence.accepted, accepted.id != id, !record.isCollapsible {
+        evidence.append((record.seq, FindingEvidence(.duplicate, with: [accepted.seq], .acceptedTwice)))
       }
-      story.taken = story.taken ?? Taken(seq: record.seq, id: id)
+      sequence.accepted = sequence.accepted ?? AcceptedAttempt(seq: record.seq, id: id)
     }
     // After delivery, the same push is a new one.
     if case .delivered = end, pending[push] == nil { return evidence }
-    story.last = Attempt(record, end)
-    story.seqs = story.seqs.suffix(Self.attemptLimit - 1) + [record.seq]
-    stories.set(push, story)
+    sequence.last = Attempt(record, end)
+    sequence.seqs = sequence.seqs.suffix(Self.attemptLimit - 1) + [record.seq]
+    sequences.set(push, sequence)
     return evidence
   }
 
-  private func lateDuplicate(_ record: borrowing Record, _ story: Story) -> [(seq: Int, evidence: FindingEvidence)] {
-    guard record.accepted, let taken = story.taken, taken.seq > record.seq, taken.id != record.idIdentity,
+  private func lateDuplicate(_ record: borrowing Record, _ sequence: AttemptSequence) -> [(
+    seq: Int, evidence: FindingEvidence
+  )] {
+    guard record.accepted, let accepted = sequence.accepted, accepted.seq > record.seq,
+      accepted.id != record.idIdentity,
       !record.isCollapsible
     else { return [] }
-    return [(taken.seq, FindingEvidence(.duplicate, with: [record.seq], .twice))]
+    return [(accepted.seq, FindingEvidence(.duplicate, with: [record.seq], .acceptedTwice))]
   }
 
-  private func judge(_ record: borrowing Record, after story: inout Story) -> [FindingEvidence] {
-    let last = story.last
+  private func retryEvidence(for record: borrowing Record, after sequence: inout AttemptSequence) -> [FindingEvidence] {
+    let last = sequence.last
     let delay = record.arrivedAt &- last.endedAt
     var evidence: [FindingEvidence] = []
     switch last.end {
@@ -102,16 +105,16 @@ struct PushAttemptHistory: Sendable {
     case .later:
       if let asked = last.retryAfter, delay < asked.multipliedReportingOverflow(by: 1_000_000_000).partialValue {
         evidence.append(
-          FindingEvidence(.hotRetry, with: [last.seq], .hot(answer: last.answer, after: delay, asked: asked)))
+          FindingEvidence(.hotRetry, with: [last.seq], .earlyRetry(answer: last.answer, after: delay, asked: asked)))
       } else if delay < FindingThreshold.instant, !last.isRetriedOnNewConnection(by: record) {
         evidence.append(
-          FindingEvidence(.hotRetry, with: [last.seq], .hot(answer: last.answer, after: delay, asked: nil)))
+          FindingEvidence(.hotRetry, with: [last.seq], .earlyRetry(answer: last.answer, after: delay, asked: nil)))
       }
     case .lost: break
     }
-    story.delays = story.delays.suffix(Self.attemptLimit - 1) + [delay]
-    if Self.areSteady(story.delays) {
-      evidence.append(FindingEvidence(.noBackoff, with: story.seqs, .steady(story.delays)))
+    sequence.delays = sequence.delays.suffix(Self.attemptLimit - 1) + [delay]
+    if Self.areSteady(sequence.delays) {
+      evidence.append(FindingEvidence(.noBackoff, with: sequence.seqs, .constantDelays(sequence.delays)))
     }
     return evidence
   }

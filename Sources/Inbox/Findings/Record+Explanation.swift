@@ -8,21 +8,21 @@ extension Record {
   ///
   /// - Parameters:
   ///   - inbox: The inbox of the record.
-  ///   - walk: The result of evaluating the active rules for the push.
+  ///   - evaluations: The result of evaluating the active rules for the push.
   package func writeExplanation(
-    to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, walk: [RuleEvaluationResult]
+    to writer: inout JSONWriter, rulebook: Rulebook, in inbox: Inbox, evaluations: [RuleEvaluationResult]
   ) {
     let findings = inbox.findings(on: self, by: rulebook)
     writer.member("seq", seq)
     writer.member("accepted", accepted)
     writer.member("outcome", outcome.rawValue)
     writer.member("attempt", attempt)
-    writer.member("text", story)
+    writer.member("text", narrative)
     writer.name("verdict")
     if let verdict { writer.object { write(verdict, to: &$0) } } else { writer.null() }
     writer.arrayMember("rules") { writer in
       var fired = Array(wireOutcome?.injections ?? [])
-      for step in walk {
+      for step in evaluations {
         let index = fired.firstIndex { $0.rule == step.rule && $0.profile == step.profile }
         let injection = index.map { fired.remove(at: $0) }
         writer.object { injection?.writeMembers(to: &$0, at: step.injectionPoint) ?? step.writeMembers(to: &$0) }
@@ -45,7 +45,7 @@ extension Record {
   }
 
   /// A description of what happened, one sentence for each step.
-  private var story: String {
+  private var narrative: String {
     var sentences: [String] = []
     switch verdict {
     case nil: sentences.append("The request was not validated: it was incomplete, or arrived after a GOAWAY.")
@@ -96,9 +96,9 @@ extension Injection {
 
   fileprivate var sentence: String {
     let origin = profile.map { " of profile \($0)" } ?? ""
-    guard let draw, let probability else { return "Rule \(rule)\(origin) did \(action.name.rawValue)." }
-    return "Rule \(rule)\(origin) did \(action.name.rawValue): it drew \(draw.rounded(places: 3)), below its p of "
-      + "\(probability.rounded(places: 3))."
+    guard let draw, let probability else { return "Rule \(rule)\(origin) fired (action \(action.name.rawValue))." }
+    return "Rule \(rule)\(origin) fired (action \(action.name.rawValue); draw \(draw.rounded(places: 3)) < probability "
+      + "\(probability.rounded(places: 3)))."
   }
 }
 
@@ -110,7 +110,7 @@ extension RuleEvaluationResult {
     switch result {
     case .notYet:
       writer.member("result", "not-yet")
-      writer.member("text", "It was activated after the push arrived.")
+      writer.member("text", "The rule was activated after the push arrived.")
     case .rejectedByAPNs:
       writer.member("result", "rejected-by-apns")
       writer.member("text", "APNs rejects the push, and the rule applies only to pushes that APNs accepts.")
@@ -122,22 +122,23 @@ extension RuleEvaluationResult {
       writer.member("text", "\(test) must be \(wanted) and is \(seen.map { Explanation.quoted($0) } ?? "absent").")
     case .excepted:
       writer.member("result", "excepted")
-      writer.member("text", "An exception of its condition matches.")
+      writer.member("text", "An exception of the condition matches.")
     case .stopped(let part):
       writer.member("result", "stopped")
       writer.member("part", part)
-      writer.member("text", "Its condition matches, \(part) does not.")
+      writer.member("text", "The condition matches, but `\(part)` prevents firing.")
     case .notDrawn(let draw, let probability):
       writer.member("result", "not-drawn")
       writer.member("draw", draw)
       writer.member("p", probability)
-      let drew = draw.map { "it drew \($0.rounded(places: 3)), which" } ?? "nothing"
-      writer.member("text", "Its condition matches; \(drew) is not below its p of \(probability.rounded(places: 3)).")
+      let limit = probability.rounded(places: 3)
+      let cause = draw.map { "the draw \($0.rounded(places: 3)) is not below the probability \(limit)" }
+      writer.member("text", "The condition matches, but \(cause ?? "the probability is \(limit)").")
     case .mayFire(let draw, let probability):
       writer.member("result", "did-not-fire")
       writer.member("draw", draw)
       writer.member("p", probability)
-      writer.member("text", "Its condition matches; an earlier rule or a counter prevented it from firing.")
+      writer.member("text", "The condition matches, but an earlier rule or a counter prevented firing.")
     }
   }
 }

@@ -51,7 +51,7 @@ extension Record {
 
   /// Whether APNs' rules accepted the push. The response to a rejected push already names its error; a push that a
   /// fault kept from being accepted still counts.
-  private var isTaken: Bool { isJudged && head { $0.verdict.isAccepted } }
+  private var isTaken: Bool { hasVerdict && head { $0.verdict.isAccepted } }
 
   private var isNearLimit: Bool {
     let limit = head { $0.verdict.facts.payloadLimit }
@@ -86,7 +86,7 @@ extension Inbox {
 
   /// Analyzes all new records, so that later queries for findings reflect everything known now. Takes about a second
   /// for a million new records and delays no push.
-  package func judge(by rulebook: Rulebook) { analyzer.catchUp(with: self, by: rulebook) }
+  package func updateFindings(by rulebook: Rulebook) { analyzer.catchUp(with: self, by: rulebook) }
 
   /// Returns the evidence for findings on a record that depends on other records.
   func evidence(by record: borrowing Record, _ rulebook: Rulebook) -> [FindingEvidence] {

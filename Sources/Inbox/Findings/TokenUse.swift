@@ -10,7 +10,7 @@ struct TokenUse: Sendable {
   }
 
   /// The number of tokens remembered, the same as APNs is assumed to remember (`TokenUpdates`).
-  private static let memory = 72
+  private static let capacity = 72
 
   private var current: Int?
   private var seen: [Seen] = []
@@ -25,7 +25,7 @@ struct TokenUse: Sendable {
   /// Analyzes a push.
   ///
   /// - Parameter interval: The minimum time for which a token should be used, in milliseconds.
-  mutating func take(_ record: borrowing Record, _ token: ProviderToken, interval: Int64) -> FindingEvidence? {
+  mutating func analyze(_ record: borrowing Record, _ token: ProviderToken, interval: Int64) -> FindingEvidence? {
     defer { if record.refusesToken { isRefused = true } }
     if token.identity == current { return nil }
     // Tokens that are not valid are rejected, so they do not become the current token.
@@ -34,16 +34,16 @@ struct TokenUse: Sendable {
     isRefused = false
     current = token.identity
     if seen.contains(where: { $0.identity == token.identity }) { return nil }
-    let twin = seen.last { $0.keyID == token.keyID && $0.issuedAt == issuedAt }
+    let duplicate = seen.last { $0.keyID == token.keyID && $0.issuedAt == issuedAt }
     let (former, elapsed) = (seen.last, record.receivedAt &- changedAt)
-    if seen.count == Self.memory { seen.removeFirst() }
+    if seen.count == Self.capacity { seen.removeFirst() }
     seen.append(Seen(identity: token.identity, keyID: token.keyID, issuedAt: issuedAt, seq: record.seq))
     changedAt = record.receivedAt
     guard let former, !wasRefused else { return nil }
-    if let twin { return FindingEvidence(.jwtChurn, with: [twin.seq], .sameClaims) }
+    if let duplicate { return FindingEvidence(.jwtChurn, with: [duplicate.seq], .sameClaims) }
     // After the clock was turned back, the elapsed time is unknown.
     guard elapsed >= 0, elapsed < interval else { return nil }
-    return FindingEvidence(.jwtChurn, with: [former.seq], .earlyToken(after: elapsed, least: interval))
+    return FindingEvidence(.jwtChurn, with: [former.seq], .earlyToken(after: elapsed, minimum: interval))
   }
 }
 
@@ -66,7 +66,7 @@ struct StaleTokens: Sendable {
   ///
   /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
   ///   `endedAt`.
-  mutating func take(
+  mutating func analyze(
     _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
   ) -> FindingEvidence? {
     guard let token = record.verdict?.token?.identity else { return nil }
@@ -87,60 +87,6 @@ extension Record {
   /// Whether the response requires another provider token.
   fileprivate var refusesToken: Bool {
     served.reason == .expiredProviderToken || served.reason == .invalidProviderToken
-  }
-}
-
-/// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
-struct UnregisteredDevices: Sendable {
-  private struct Death: Sendable {
-    let seq: Int
-    let endedAt: Int64
-    let answer: String
-    let push: PushKey
-    /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
-    /// again.
-    let isKnown: Bool
-  }
-
-  private static let limit = 32_768
-
-  private var deaths = GenerationalCache<PushKey, Death>(limit: limit)
-
-  /// Whether there was no 410 response.
-  var isEmpty: Bool { deaths.isEmpty }
-
-  /// Analyzes an attempt that has ended.
-  ///
-  /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
-  ///   `endedAt`.
-  mutating func take(
-    _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
-  ) -> FindingEvidence? {
-    let isGone = record.served.status == 410
-    guard isGone || !deaths.isEmpty else { return nil }
-    let facts = record.facts
-    let defaultTopic = record.connection.defaultTopic(facts)
-    let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
-    guard let death = deaths[device] else {
-      guard isGone else { return nil }
-      deaths.set(
-        device,
-        Death(
-          seq: record.seq, endedAt: record.endedAt, answer: record.answerText, push: push,
-          isKnown: record.verdict?.status == 410))
-      return nil
-    }
-    let isAlive = record.verdict?.isAccepted == true
-    if death.isKnown && isAlive {
-      // The device was registered again.
-      _ = deaths.remove(device)
-      return nil
-    }
-    // A retry of the same push shows that the client read its response.
-    guard record.arrivedAt >= death.endedAt, push == death.push || !isUnderWay(death.endedAt) else { return nil }
-    if record.served.status == 200 { _ = deaths.remove(device) }
-    return FindingEvidence(
-      .retried410, with: [death.seq], .gone(answer: death.answer, after: record.arrivedAt &- death.endedAt))
   }
 }
 

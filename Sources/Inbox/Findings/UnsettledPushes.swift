@@ -2,7 +2,7 @@ internal import APNSRules
 
 /// The pushes whose last attempt was neither accepted nor permanently rejected, for `abandoned` and `nothing_lost`.
 ///
-/// At most one entry per push, by the `seq` of its last attempt. `prune(isThere:)` drops the entries of evicted
+/// At most one entry per push, by the `seq` of its last attempt. `prune(contains:)` drops the entries of evicted
 /// records.
 struct UnsettledPushes: Sendable {
   /// A push's last attempt.
@@ -32,7 +32,7 @@ struct UnsettledPushes: Sendable {
   /// Adds an attempt that has ended. It replaces the earlier attempt of its push.
   ///
   /// - Parameter wasPending: Whether `begin(_:_:)` was called for it, so that a later attempt may have replaced it.
-  mutating func take(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
+  mutating func update(_ record: borrowing Record, _ push: PushKey, wasPending: Bool) {
     if wasPending, seqs[push] != record.seq { return }
     guard !record.isSettled else { return remove(push) }
     set(
@@ -47,9 +47,9 @@ struct UnsettledPushes: Sendable {
   }
 
   /// Drops the entries of removed records, once there may be many.
-  mutating func prune(isThere: (Int) -> Bool) {
+  mutating func prune(contains: (Int) -> Bool) {
     guard attempts.count >= pruneAt else { return }
-    for (seq, attempt) in attempts where !isThere(seq) { remove(attempt.push) }
+    for (seq, attempt) in attempts where !contains(seq) { remove(attempt.push) }
     pruneAt = max(Self.pruneFrom, 2 * attempts.count)
   }
 
@@ -75,5 +75,5 @@ extension Record {
   }
 
   /// Whether the request was complete but not processed: after a GOAWAY, or after a fault cut the connection.
-  var isUnprocessed: Bool { !isJudged && outcome == .faulted }
+  var isUnprocessed: Bool { !hasVerdict && outcome == .faulted }
 }

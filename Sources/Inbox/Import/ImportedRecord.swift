@@ -14,17 +14,17 @@ struct ImportedRecord {
   var receivedAt: Int64?
   var finishedAt: Int64?
   var attempt: Int32?
-  var connection = Connection()
-  var request = Request()
-  var apns = Identity()
-  var auth = Auth()
-  var verdict: Verdict?
+  var connection = ConnectionMembers()
+  var request = RequestMembers()
+  var apns = IDMembers()
+  var auth = AuthMembers()
+  var verdict: VerdictMembers?
   /// The injection in `fault`, followed by those in its `also`.
   var injections: [Injection] = []
-  var served = Served()
+  var served = ServedMembers()
   var findings: [String] = []
 
-  struct Connection {
+  struct ConnectionMembers {
     var id = ""
     var stream: Int32 = 0
     var client = ""
@@ -32,7 +32,7 @@ struct ImportedRecord {
     var tls = ""
   }
 
-  struct Request {
+  struct RequestMembers {
     var method: String?
     var path: String?
     var fields: [(name: String, value: String)] = []
@@ -46,13 +46,13 @@ struct ImportedRecord {
     var size: Int?
   }
 
-  struct Identity {
+  struct IDMembers {
     var id: String?
     var origin: String?
     var topic: String?
   }
 
-  struct Auth {
+  struct AuthMembers {
     var kind: String?
     var teamID: String?
     var keyID: String?
@@ -61,13 +61,13 @@ struct ImportedRecord {
     var certificate: ProviderCertificate?
   }
 
-  struct Verdict {
+  struct VerdictMembers {
     var reason: Reason?
     var passed: [Check] = []
     var failed: (check: Check, detail: String)?
   }
 
-  struct Served {
+  struct ServedMembers {
     var status: Int16?
     var reason: String?
     var reset: String?
@@ -89,13 +89,13 @@ extension ImportedRecord {
       case "received_at": receivedAt = try json.time(name)
       case "finished_at": finishedAt = try json.time(name)
       case "attempt": attempt = try json.unlessNull { json throws(JSONText.Problem) in try json.whole() }
-      case "connection": connection = try Connection(&json)
-      case "request": request = try Request(&json)
-      case "apns": apns = try Identity(&json)
-      case "auth": auth = try Auth(&json)
-      case "verdict": verdict = try json.unlessNull { json throws(JSONText.Problem) in try Verdict(&json) }
+      case "connection": connection = try ConnectionMembers(&json)
+      case "request": request = try RequestMembers(&json)
+      case "apns": apns = try IDMembers(&json)
+      case "auth": auth = try AuthMembers(&json)
+      case "verdict": verdict = try json.unlessNull { json throws(JSONText.Problem) in try VerdictMembers(&json) }
       case "fault": if !json.readNullIfPresent() { injections = try Injection.imported(&json) }
-      case "served": served = try Served(&json)
+      case "served": served = try ServedMembers(&json)
       case "findings":
         try json.list { json throws(JSONText.Problem) in findings.append(try json.string()) }
       default: break
@@ -104,7 +104,7 @@ extension ImportedRecord {
   }
 }
 
-extension ImportedRecord.Connection {
+extension ImportedRecord.ConnectionMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
@@ -119,7 +119,7 @@ extension ImportedRecord.Connection {
   }
 }
 
-extension ImportedRecord.Request {
+extension ImportedRecord.RequestMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
@@ -140,7 +140,7 @@ extension ImportedRecord.Request {
   }
 }
 
-extension ImportedRecord.Identity {
+extension ImportedRecord.IDMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
@@ -153,7 +153,7 @@ extension ImportedRecord.Identity {
   }
 }
 
-extension ImportedRecord.Auth {
+extension ImportedRecord.AuthMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
@@ -185,7 +185,7 @@ extension ProviderCertificate {
   }
 }
 
-extension ImportedRecord.Verdict {
+extension ImportedRecord.VerdictMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {
@@ -250,7 +250,7 @@ extension Injection {
   }
 }
 
-extension ImportedRecord.Served {
+extension ImportedRecord.ServedMembers {
   fileprivate init(_ json: inout JSONReader) throws(JSONText.Problem) {
     try json.object { name, json throws(JSONText.Problem) in
       switch name {

@@ -56,12 +56,12 @@ package struct InboxImport {
       guard depth == 0 else { continue }
       let end = UnsafeRawBufferPointer(rebasing: piece[start...index])
       if partial.isEmpty {
-        try take(end)
+        try addRecord(end)
       } else {
         partial.append(contentsOf: end)
         let whole = partial
         partial.removeAll(keepingCapacity: true)
-        try whole.withUnsafeBytes { bytes in Result { () throws(Problem) in try take(bytes) } }.get()
+        try whole.withUnsafeBytes { bytes in Result { () throws(Problem) in try addRecord(bytes) } }.get()
       }
     }
     guard depth > 0 else { return }
@@ -120,7 +120,7 @@ package struct InboxImport {
     }
   }
 
-  private mutating func take(_ text: UnsafeRawBufferPointer) throws(Problem) {
+  private mutating func addRecord(_ text: UnsafeRawBufferPointer) throws(Problem) {
     let record: Record
     do throws(JSONText.Problem) {
       record = try reader.record(text)

@@ -12,7 +12,7 @@ internal import Notation
 /// Creates records from their JSON. Records share connections and provider tokens as the originals did.
 struct RecordReader {
   /// The maximum number of connections, and of tokens, remembered for sharing.
-  private static let memory = 4096
+  private static let capacity = 4096
   /// The largest valid `seq`: JSON readers do not represent larger integers exactly.
   private static let maxSeq = 1 << 53
 
@@ -77,7 +77,7 @@ struct RecordReader {
     return request
   }
 
-  private static func headers(_ parts: ImportedRecord.Request) -> HeaderList? {
+  private static func headers(_ parts: ImportedRecord.RequestMembers) -> HeaderList? {
     var headers = HeaderList()
     func append(_ name: [UInt8], _ value: [UInt8]) -> Bool {
       name.withUnsafeBytes { name in value.withUnsafeBytes { headers.append(name: name, value: $0) } }
@@ -116,11 +116,11 @@ struct RecordReader {
       failed: verdict.failed.map { ($0.check, verdict.reason, $0.detail) })
   }
 
-  private mutating func token(_ auth: ImportedRecord.Auth) -> ProviderToken? {
+  private mutating func token(_ auth: ImportedRecord.AuthMembers) -> ProviderToken? {
     guard let signature = auth.signature else { return nil }
     let key = Token(teamID: auth.teamID, keyID: auth.keyID, issuedAt: auth.issuedAt, signature: signature)
     if let known = tokens[key] { return known }
-    if tokens.count == Self.memory { tokens.removeAll() }
+    if tokens.count == Self.capacity { tokens.removeAll() }
     let token = ProviderToken(
       keyID: auth.keyID, teamID: auth.teamID, issuedAt: auth.issuedAt, signature: signature)
     tokens[key] = token
@@ -142,7 +142,7 @@ struct RecordReader {
     {
       return known
     }
-    if connections.count == Self.memory { connections.removeAll() }
+    if connections.count == Self.capacity { connections.removeAll() }
     let facts = ConnectionFacts(
       id: parts.id, listener: listener, client: parts.client, sni: parts.sni, tls: parts.tls, certificate: certificate)
     connections[parts.id] = facts
@@ -196,10 +196,10 @@ extension JSONReader {
   mutating func pairs() throws(JSONText.Problem) -> [(name: String, value: String)] {
     var pairs: [(name: String, value: String)] = []
     try list { json throws(JSONText.Problem) in
-      var words: [String] = []
-      try json.list { json throws(JSONText.Problem) in words.append(try json.string()) }
-      guard words.count == 2 else { throw json.problem("a header field must be a name and a value") }
-      pairs.append((words[0], words[1]))
+      var strings: [String] = []
+      try json.list { json throws(JSONText.Problem) in strings.append(try json.string()) }
+      guard strings.count == 2 else { throw json.problem("a header field must be a name and a value") }
+      pairs.append((strings[0], strings[1]))
     }
     return pairs
   }

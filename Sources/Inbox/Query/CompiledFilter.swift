@@ -87,7 +87,7 @@ extension CompiledFilter {
     case .text(let field): batch.keep(field, text: conditions)
     case .number(let field): batch.keep(field, number: conditions)
     case .accepted(let values): batch.keep { _, record in values.contains(record.accepted ? 1 : 0) }
-    case .outcome(let values): batch.keep { _, record in values.contains(record.outcome.index) }
+    case .outcome(let values): batch.keep { _, record in values.contains(Int(record.outcome.number)) }
     case .state(let values): batch.keep(states: values, duplicates: filter.duplicates)
     case .pushKey(let keys): batch.keep { _, record in keys.hold(record.pushKey, conditions) }
     case .header: batch.keep(headers: conditions)
@@ -96,26 +96,13 @@ extension CompiledFilter {
   }
 }
 
-extension Record.Outcome {
-  /// The index in `allCases`.
-  fileprivate var index: Int {
-    switch self {
-    case .accepted: 0
-    case .rejected: 1
-    case .faulted: 2
-    case .pending: 3
-    case .aborted: 4
-    }
-  }
-}
-
 extension RecordBatch {
   fileprivate mutating func keep(_ field: QueryField, text conditions: borrowing FieldConditions) {
     switch field {
-    case .deviceToken: keep(conditions) { $0.head { $0.place($0.verdict.facts.deviceToken) } }
-    case .pushType: keep(conditions) { $0.head { $0.place($0.verdict.facts.pushTypeText) } }
-    case .collapseID: keep(conditions) { $0.head { $0.place($0.verdict.facts.collapseID) } }
-    case .apnsID: keep(conditions) { $0.head { $0.idPlace } }
+    case .deviceToken: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.deviceToken) } }
+    case .pushType: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.pushTypeText) } }
+    case .collapseID: keep(conditions) { $0.head { $0.byteRange($0.verdict.facts.collapseID) } }
+    case .apnsID: keep(conditions) { $0.head { $0.wholeIDRange } }
     case .topic: keep(topic: conditions)
     case .reason: keep { _, record in conditions.hold(record.servedReason) }
     case .rule: keep { _, record in conditions.hold(anyOf: record.injections { $0.rule }) }
@@ -140,8 +127,8 @@ extension RecordBatch {
   }
 
   private mutating func keep(topic conditions: borrowing FieldConditions) {
-    var defaults = OwnerMemory()
-    keep(reading: { $0.head { $0.place($0.verdict.facts.topic) } }) { record, range in
+    var defaults = OwnerCache()
+    keep(reading: { $0.head { $0.byteRange($0.verdict.facts.topic) } }) { record, range in
       if let range { return record.withBytes(range) { conditions.hold($0) } }
       return defaults.value(of: record.head { ObjectIdentifier($0.connection) }) {
         record.withTopic { text in
@@ -163,8 +150,8 @@ extension RecordBatch {
   private mutating func keep(
     ofOwner owner: (borrowing Record) -> ObjectIdentifier?, _ holds: (borrowing Record) -> Bool
   ) {
-    var memory = OwnerMemory()
-    keep { _, record in memory.value(of: owner(record)) { holds(record) } }
+    var cache = OwnerCache()
+    keep { _, record in cache.value(of: owner(record)) { holds(record) } }
   }
 
   fileprivate mutating func keep(_ field: QueryField, number conditions: borrowing FieldConditions) {
@@ -204,7 +191,7 @@ extension RecordBatch {
 }
 
 /// The last owner and its result: consecutive records mostly have the same owner.
-private struct OwnerMemory {
+private struct OwnerCache {
   private var last: (owner: ObjectIdentifier?, holds: Bool)?
 
   @inline(__always)

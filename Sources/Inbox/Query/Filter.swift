@@ -108,7 +108,7 @@ package struct Filter: Sendable {
       }
       rulebook = rules
       inbox = context.inbox
-      inbox?.judge(by: rules)
+      inbox?.updateFindings(by: rules)
     case (.field(.is), .text(let pattern)):
       let states = PushState.allCases.filter { pattern.matches($0.rawValue) }
       guard states.contains(.duplicate) else { return }

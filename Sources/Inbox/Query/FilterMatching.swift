@@ -87,10 +87,10 @@ extension InboxSnapshot {
   ///
   /// - Returns: The `seq` values in ascending order.
   func duplicates() -> [Int] {
-    var taken = PushKeySet(capacity: count)
+    var accepted = PushKeySet(capacity: count)
     var duplicates: [Int] = []
     records.forEach(in: Selection()) { record in
-      if record.accepted, !taken.insert(record.pushKey) { duplicates.append(record.seq) }
+      if record.accepted, !accepted.insert(record.pushKey) { duplicates.append(record.seq) }
       return true
     }
     return duplicates
@@ -100,7 +100,7 @@ extension InboxSnapshot {
 /// A set of push keys: a hash table with open addressing.
 private struct PushKeySet {
   // 0 marks a free slot; no key in the table is 0.
-  private var places: [UInt64]
+  private var slots: [UInt64]
   private let shift: UInt64
   /// Random, so that a client cannot choose keys that collide.
   private let factor = UInt64.random(in: .min ... .max) | 1
@@ -109,7 +109,7 @@ private struct PushKeySet {
   init(capacity: Int) {
     // At most half of the slots are used.
     let bits = max(4, Int.bitWidth - max(1, capacity).leadingZeroBitCount + 1)
-    places = Array(repeating: 0, count: 1 << bits)
+    slots = Array(repeating: 0, count: 1 << bits)
     shift = UInt64(UInt64.bitWidth - bits)
   }
 
@@ -119,11 +119,11 @@ private struct PushKeySet {
   mutating func insert(_ key: PushKey) -> Bool {
     let wanted = max(1, key.number)
     var index = Int(truncatingIfNeeded: (wanted &* factor) >> shift)
-    while places[index] != 0 {
-      if places[index] == wanted { return false }
-      index = (index + 1) & (places.count - 1)
+    while slots[index] != 0 {
+      if slots[index] == wanted { return false }
+      index = (index + 1) & (slots.count - 1)
     }
-    places[index] = wanted
+    slots[index] = wanted
     return true
   }
 }

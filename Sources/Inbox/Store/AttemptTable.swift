@@ -7,8 +7,8 @@ struct AttemptTable {
   static let limit = AttemptSlots.count / 2
 
   /// The slots; copies of the table share them.
-  let places = AttemptSlots()
-  private var entries: UnsafeMutablePointer<AttemptSlots.Entry> { places.entries }
+  let slots = AttemptSlots()
+  private var entries: UnsafeMutablePointer<AttemptSlots.Entry> { slots.entries }
   /// Whether the slots were ever written. Most servers never reject a push, and their memory stays untouched.
   private var isBegun = false
   /// The number of pushes in the table.
@@ -17,23 +17,23 @@ struct AttemptTable {
   /// Returns the number of the push's next attempt; nil if the push is not in the table.
   ///
   /// - Parameter now: The time in monotonic nanoseconds.
-  func next(_ key: UInt64, now: Int64) -> Int32? { place(of: key).map { next(at: $0, now: now) } }
+  func next(_ key: UInt64, now: Int64) -> Int32? { existingSlot(of: key).map { next(at: $0, now: now) } }
 
   /// Counts a further attempt for a push in the table.
   ///
   /// - Returns: The number of the attempt; nil if the push is not in the table.
   mutating func count(_ key: UInt64, now: Int64) -> Int32? {
-    guard let place = place(of: key) else { return nil }
-    let attempts = next(at: place, now: now)
-    entries[place] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
+    guard let slot = existingSlot(of: key) else { return nil }
+    let attempts = next(at: slot, now: now)
+    entries[slot] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
     return attempts
   }
 
   /// Adds a push that is not in the table. The table must be below its limit.
   mutating func insert(_ key: UInt64, attempts: Int32, now: Int64) {
-    if !isBegun { places.clear() }
+    if !isBegun { slots.clear() }
     isBegun = true
-    entries[walk(to: key)] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
+    entries[findSlot(for: key)] = AttemptSlots.Entry(key: key, attempts: attempts, last: Self.ticks(now))
     count += 1
   }
 
@@ -42,19 +42,19 @@ struct AttemptTable {
   /// - Returns: The number that its next attempt would have had; nil if it was not in the table.
   @discardableResult
   mutating func remove(_ key: UInt64, now: Int64 = 0) -> Int32? {
-    guard let place = place(of: key) else { return nil }
-    let attempts = next(at: place, now: now)
+    guard let slot = existingSlot(of: key) else { return nil }
+    let attempts = next(at: slot, now: now)
     count -= 1
-    var gap = place
-    var other = places.next(gap)
+    var gap = slot
+    var other = slots.next(gap)
     // Close the gap: lookups of the following keys begin at their first slot and stop at a gap.
     while entries[other].attempts > 0 {
-      let first = places.first(for: entries[other].key)
-      if places.distance(from: first, to: other) >= places.distance(from: gap, to: other) {
+      let first = slots.first(for: entries[other].key)
+      if slots.distance(from: first, to: other) >= slots.distance(from: gap, to: other) {
         entries[gap] = entries[other]
         gap = other
       }
-      other = places.next(other)
+      other = slots.next(other)
     }
     entries[gap] = AttemptSlots.Entry()
     return attempts
@@ -63,15 +63,15 @@ struct AttemptTable {
   /// Removes all pushes. Keeps the memory, which will likely be needed again.
   mutating func removeAll() {
     guard count > 0 else { return }
-    places.clear()
+    slots.clear()
     count = 0
   }
 
-  private func next(at place: Int, now: Int64) -> Int32 {
+  private func next(at slot: Int, now: Int64) -> Int32 {
     // May be negative: two threads may read the clock in another order than they take the lock.
-    let silence = Int32(bitPattern: Self.ticks(now) &- entries[place].last)
+    let silence = Int32(bitPattern: Self.ticks(now) &- entries[slot].last)
     guard silence < Int32(Self.ticks(AttemptCounter.silence)) else { return 1 }
-    let attempts = entries[place].attempts
+    let attempts = entries[slot].attempts
     return max(attempts, attempts &+ 1)
   }
 
@@ -80,17 +80,17 @@ struct AttemptTable {
   private static func ticks(_ time: Int64) -> UInt32 { UInt32(truncatingIfNeeded: time >> 20) }
 
   /// Returns a push's slot; nil if the push is not in the table.
-  private func place(of key: UInt64) -> Int? {
+  private func existingSlot(of key: UInt64) -> Int? {
     if count == 0 { return nil }
-    let place = walk(to: key)
-    return entries[place].attempts > 0 ? place : nil
+    let slot = findSlot(for: key)
+    return entries[slot].attempts > 0 ? slot : nil
   }
 
   /// Returns the slot of a key, or else the gap where it would be inserted.
-  private func walk(to key: UInt64) -> Int {
-    var place = places.first(for: key)
-    while entries[place].attempts > 0, entries[place].key != key { place = places.next(place) }
-    return place
+  private func findSlot(for key: UInt64) -> Int {
+    var slot = slots.first(for: key)
+    while entries[slot].attempts > 0, entries[slot].key != key { slot = slots.next(slot) }
+    return slot
   }
 }
 
@@ -126,7 +126,7 @@ final class AttemptSlots: Sendable {
   func first(for key: UInt64) -> Int { Int((key &* factor) >> UInt64(64 - Self.bits)) }
 
   /// Returns the next slot in a probe sequence.
-  func next(_ place: Int) -> Int { (place + 1) & (Self.count - 1) }
+  func next(_ slot: Int) -> Int { (slot + 1) & (Self.count - 1) }
 
   /// Returns the number of steps from one slot to another.
   func distance(from one: Int, to other: Int) -> Int { (other - one) & (Self.count - 1) }

@@ -8,14 +8,14 @@ internal import Synchronization
 package final class Attempts: Sendable {
   private let counter: NIOLockedValueBox<AttemptCounter>
   private let marks: AttemptMarks
-  private let places: (AttemptSlots, AttemptSlots)
+  private let slots: (AttemptSlots, AttemptSlots)
   private let hasEntries = Atomic<Bool>(false)
 
   /// Creates attempt counts without pushes.
   package init() {
     let counter = AttemptCounter()
     marks = counter.marks
-    places = (counter.young.places, counter.old.places)
+    slots = (counter.young.slots, counter.old.slots)
     self.counter = NIOLockedValueBox(counter)
   }
 
@@ -31,8 +31,8 @@ package final class Attempts: Sendable {
 
   /// Prefetches the memory needed to count an attempt that APNs' rules reject.
   package func prefetchForRejected(_ push: PushKey) {
-    places.0.prefetch(push.number)
-    places.1.prefetch(push.number)
+    slots.0.prefetch(push.number)
+    slots.1.prefetch(push.number)
   }
 
   /// Returns the number that the push's next attempt will have, without counting it.

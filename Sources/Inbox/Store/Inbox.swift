@@ -23,7 +23,7 @@ package final class Inbox: Sendable {
   /// The attempt counts, which distinguish retries from new pushes.
   package let attempts: Attempts
   /// Notifies the listeners of this inbox.
-  let watch = InboxNotifier()
+  let notifier = InboxNotifier()
   /// Analyzes the provider's behavior for findings, on demand.
   let analyzer = FindingsAnalyzer()
   /// The server's clock, in milliseconds since 1970; nil for an imported inbox.
@@ -69,11 +69,11 @@ package final class Inbox: Sendable {
       for index in records.indices { records[index].seq = first + index }
       state.nextSeq += records.count
       state.counts.add(records)
-      state.records.take(&records)
+      state.records.append(moving: &records)
       evict(from: &state)
       return first
     }
-    watch.appended(to: self)
+    notifier.appended(to: self)
     return first
   }
 
@@ -93,7 +93,7 @@ package final class Inbox: Sendable {
       state.counts.add(ending)
       return state.records.update(seq) { $0.end(ending) }
     }
-    if record != nil { watch.finished(seq, in: self) }
+    if record != nil { notifier.finished(seq, in: self) }
     return record
   }
 
@@ -123,7 +123,7 @@ package final class Inbox: Sendable {
       return former
     }
     analyzer.forget(through: former.nextSeq - 1)
-    watch.emptied(self, through: former.nextSeq - 1, reset: reset)
+    notifier.emptied(self, through: former.nextSeq - 1, reset: reset)
     return former.records.count
   }
 

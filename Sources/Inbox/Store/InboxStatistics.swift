@@ -101,8 +101,8 @@ private struct ValueCounts: Sendable {
       none += 1
       return
     }
-    if let place = counts.index(forKey: value) {
-      counts.values[place] += 1
+    if let index = counts.index(forKey: value) {
+      counts.values[index] += 1
     } else if counts.count < Self.limit {
       counts[value] = 1
     } else {

@@ -113,10 +113,10 @@ package struct Record: Sendable {
   package var arrivedAt: Int64 { head { $0.arrivedAt } }
 
   /// The verdict of APNs' rules; nil if the request was incomplete, so that there was nothing to evaluate.
-  package var verdict: Verdict? { isJudged ? head { $0.verdict.verdict } : nil }
+  package var verdict: Verdict? { hasVerdict ? head { $0.verdict.verdict } : nil }
 
   /// Whether there is a verdict.
-  var isJudged: Bool { head { $0.marks }.contains(.judged) }
+  var hasVerdict: Bool { head { $0.marks }.contains(.judged) }
 
   /// Facts from the request's headers; positions are into the packed header fields.
   package var facts: PushFacts { head { $0.verdict.facts } }
@@ -150,7 +150,7 @@ extension Record {
   /// - Parameters:
   ///   - request: The request. The signature of its provider token is not kept.
   ///   - verdict: The verdict of APNs' rules.
-  ///   - isJudged: false for an incomplete request: only the facts of its verdict are kept.
+  ///   - hasVerdict: false for an incomplete request: only the facts of its verdict are kept.
   ///   - generatedID: The `apns-id` that the server generated, in ASCII; empty if the client sent one.
   ///   - attempt: The number of this attempt among the attempts of its push, from 1.
   ///   - receivedAt: The time when the request was complete, in milliseconds since 1970 by the server's clock.
@@ -159,7 +159,7 @@ extension Record {
   ///   - pushKey: The key of the push; nil to compute it.
   ///   - arena: The arena for the record's bytes; by default one for this record alone.
   package init(
-    request: borrowing HTTPRequest, verdict: borrowing Verdict, isJudged: Bool = true,
+    request: borrowing HTTPRequest, verdict: borrowing Verdict, hasVerdict: Bool = true,
     generatedID: borrowing ArraySlice<UInt8>, connection: borrowing ConnectionFacts, attempt: Int32 = 1,
     receivedAt: Int64, arrivedAt: Int64? = nil, end: consuming End, pushKey: PushKey? = nil,
     in arena: borrowing RecordArena = .ofOne()
@@ -169,7 +169,7 @@ extension Record {
     // Use the memberwise initializer: a handwritten one copies the whole value at its end.
     self.init(
       content: RecordContent(
-        request, verdict, isJudged: isJudged, generatedID, connection, receivedAt: receivedAt,
+        request, verdict, hasVerdict: hasVerdict, generatedID, connection, receivedAt: receivedAt,
         arrivedAt: arrivedAt ?? receivedAt &* 1_000_000, injection: injection, in: arena),
       further: injection == nil ? end.wireOutcome.map { Further($0) } : nil, end: PackedEnd(end), attempt: attempt,
       pushKey: pushKey)
@@ -192,7 +192,7 @@ extension Record {
     self.init(
       seq: seq,
       content: RecordContent(
-        request, verdict ?? Verdict(facts: facts), isJudged: verdict != nil, generatedID, connection,
+        request, verdict ?? Verdict(facts: facts), hasVerdict: verdict != nil, generatedID, connection,
         receivedAt: receivedAt, arrivedAt: receivedAt &* 1_000_000, injection: injection, importedFindings: names,
         in: arena
       ),
@@ -240,7 +240,8 @@ struct PackedEnd: Sendable {
 }
 
 extension Record.Outcome {
-  fileprivate var number: UInt8 {
+  /// The index in `allCases`.
+  var number: UInt8 {
     switch self {
     case .accepted: 0
     case .rejected: 1

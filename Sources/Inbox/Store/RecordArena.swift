@@ -61,10 +61,10 @@ final class RecordSlab: Sendable {
   private let capacity: Int
   /// The number of bytes in use. Atomic for the thread that frees the slab, which may not have seen the last
   /// records.
-  private let taken = Atomic<Int>(0)
+  private let used = Atomic<Int>(0)
   /// The objects that heads refer to, retained once per slab, not per record: connections, provider tokens,
   /// rejections.
-  // As with `memory`, only the arena's thread writes; `taken` publishes it to the thread that frees the slab.
+  // As with `memory`, only the arena's thread writes; `used` publishes it to the thread that frees the slab.
   @exclusivity(unchecked) nonisolated(unsafe) private(set) var referents: [Unmanaged<AnyObject>] = []
   /// The most recent referents, as many as one head has; the next record mostly has the same.
   @exclusivity(unchecked) nonisolated(unsafe) private var recent:
@@ -87,7 +87,7 @@ final class RecordSlab: Sendable {
 
   deinit {
     // Heads are trivial bytes; only the objects they refer to must be released.
-    _ = taken.load(ordering: .acquiring)
+    _ = used.load(ordering: .acquiring)
     for referent in referents { referent.release() }
     let memory = memory
     let isKept =
@@ -101,7 +101,7 @@ final class RecordSlab: Sendable {
   }
 
   /// The number of free bytes.
-  var room: Int { capacity - taken.load(ordering: .relaxed) }
+  var room: Int { capacity - used.load(ordering: .relaxed) }
 
   /// Writes a head and its injection into the free bytes, which must suffice, and calls `write` with the bytes
   /// behind them.
@@ -113,17 +113,17 @@ final class RecordSlab: Sendable {
   ) -> UnsafeMutablePointer<RecordHead> {
     head.forEachReferent { keep($0) }
     if let injection { keep(injection.referent) }
-    let start = taken.load(ordering: .relaxed)
-    let place = (memory + start).assumingMemoryBound(to: RecordHead.self)
-    place.initialize(to: head)
-    let rest = UnsafeMutableRawPointer(place + 1)
+    let start = used.load(ordering: .relaxed)
+    let destination = (memory + start).assumingMemoryBound(to: RecordHead.self)
+    destination.initialize(to: head)
+    let rest = UnsafeMutableRawPointer(destination + 1)
     if let injection { rest.initializeMemory(as: PackedInjection.self, to: injection) }
     write(UnsafeMutableRawBufferPointer(start: rest + head.injectionSize, count: head.byteCount))
     let end = start + RecordContent.size(bytes: head.size)
-    taken.store(end, ordering: .releasing)
+    used.store(end, ordering: .releasing)
     // The memory of the next record is probably not cached. Prefetch it while the next push is read.
     CacheLines.prefetchForWriting(memory + end, count: min(Self.usualRecord, capacity - end))
-    return place
+    return destination
   }
 
   /// Retains an object that a head refers to for as long as the slab exists.

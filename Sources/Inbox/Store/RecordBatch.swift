@@ -46,13 +46,13 @@ struct RecordBatch {
   /// memory of many records is loaded in parallel.
   @inline(__always)
   mutating func keep(
-    reading place: (borrowing Record) -> Range<Int>?, _ holds: (borrowing Record, Range<Int>?) -> Bool
+    reading range: (borrowing Record) -> Range<Int>?, _ holds: (borrowing Record, Range<Int>?) -> Bool
   ) {
     let batch = self
-    let kept = withUnsafeTemporaryAllocation(of: Range<Int>?.self, capacity: Self.size) { places in
-      batch.forEach { index, record in places.initializeElement(at: index, to: place(record)) }
+    let kept = withUnsafeTemporaryAllocation(of: Range<Int>?.self, capacity: Self.size) { ranges in
+      batch.forEach { index, record in ranges.initializeElement(at: index, to: range(record)) }
       var kept: UInt64 = 0
-      batch.forEach { index, record in kept |= (holds(record, places[index]) ? 1 : 0) << UInt64(index) }
+      batch.forEach { index, record in kept |= (holds(record, ranges[index]) ? 1 : 0) << UInt64(index) }
       return kept
     }
     remaining = kept

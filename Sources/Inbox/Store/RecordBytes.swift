@@ -54,13 +54,13 @@ extension Record {
 
   /// Calls `read` with the header bytes at `range`, or nil without one.
   func withHeader<Result>(_ range: ByteRange?, _ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    withPlace(head { $0.place(range) }, read)
+    withPlace(head { $0.byteRange(range) }, read)
   }
 
   /// Calls `read` with the push's `apns-id`: the generated one if there is one, else the client's. Nil without an
   /// ID.
   func withID<Result>(_ read: (UnsafeRawBufferPointer?) -> Result) -> Result {
-    withPlace(head { $0.idPlace }, read)
+    withPlace(head { $0.wholeIDRange }, read)
   }
 
   /// Calls `read` with the topic: that of the header, else the only one that the provider certificate allows.
@@ -131,10 +131,10 @@ struct RecordChunk: Sendable {
     return records.withUnsafeBufferPointer { records in
       var rest = indices
       while !rest.isEmpty {
-        let places = newestFirst ? rest.suffix(size) : rest.prefix(size)
+        let indices = newestFirst ? rest.suffix(size) : rest.prefix(size)
         rest = newestFirst ? rest.dropLast(size) : rest.dropFirst(size)
-        var batch = RecordBatch(records, at: places)
-        if let devices { batch.keep(bits(of: places, with: devices)) }
+        var batch = RecordBatch(records, at: indices)
+        if let devices { batch.keep(bits(of: indices, with: devices)) }
         if batch.remaining == 0 { continue }
         filter.narrow(&batch)
         guard batch.visit(newestFirst: newestFirst, visit) else { return false }
@@ -149,18 +149,18 @@ struct RecordChunk: Sendable {
   static let markSize = MemoryLayout<UInt16>.size
 
   /// Returns a bit for each index whose record has one of these marks.
-  private func bits(of places: Range<Int>, with devices: [UInt16]) -> UInt64 {
+  private func bits(of indices: Range<Int>, with devices: [UInt16]) -> UInt64 {
     var bits: UInt64 = 0
     marks.withUnsafeBufferPointer { marks in
       for device in devices {
-        for (bit, place) in places.enumerated() where marks[place] == device { bits |= 1 << UInt64(bit) }
+        for (bit, index) in indices.enumerated() where marks[index] == device { bits |= 1 << UInt64(bit) }
       }
     }
     return bits
   }
 
   private static func mark(of record: borrowing Record) -> UInt16 {
-    record.withPlace(record.head { $0.place($0.verdict.facts.deviceToken) }) { $0.map(mark) ?? 0 }
+    record.withPlace(record.head { $0.byteRange($0.verdict.facts.deviceToken) }) { $0.map(mark) ?? 0 }
   }
 
   /// Returns the mark of a device token. One in 65536 other device tokens has the same mark.

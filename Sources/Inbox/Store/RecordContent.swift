@@ -110,10 +110,10 @@ struct RecordHead: Sendable {
   var importedFindingsRange: Range<Int> { idRange.upperBound..<idRange.upperBound + Int(importedFindingsSize) }
 
   /// The range of the push's `apns-id`: the generated one if there is one, else the client's. Nil without an ID.
-  var idPlace: Range<Int>? { idSize > 0 ? idRange : place(verdict.facts.apnsID) }
+  var wholeIDRange: Range<Int>? { idSize > 0 ? idRange : byteRange(verdict.facts.apnsID) }
 
   /// Returns the range of a part of the header fields; nil for nil.
-  func place(_ range: ByteRange?) -> Range<Int>? {
+  func byteRange(_ range: ByteRange?) -> Range<Int>? {
     guard let range, range.indices.upperBound <= Int(headerSize) else { return nil }
     return range.indices
   }
@@ -126,7 +126,7 @@ extension RecordContent {
   ///   - injection: The injection, if it is the only detail beyond an ordinary response.
   ///   - arena: The arena to write to.
   init(
-    _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool,
+    _ request: borrowing HTTPRequest, _ verdict: borrowing Verdict, hasVerdict: Bool,
     _ generatedID: borrowing ArraySlice<UInt8>, _ connection: borrowing ConnectionFacts, receivedAt: Int64,
     arrivedAt: Int64, injection: borrowing Injection?, importedFindings: HeaderList? = nil,
     in arena: borrowing RecordArena
@@ -139,7 +139,7 @@ extension RecordContent {
     let idEnd = bodyEnd + Int(idSize)
     let kept = injection.map { PackedInjection($0) }
     var marks: RecordHead.Marks = []
-    if isJudged { marks.insert(.judged) }
+    if hasVerdict { marks.insert(.judged) }
     if importedFindings != nil { marks.insert(.hasImportedFindings) }
     if kept != nil { marks.insert(.injected) }
     let size = idEnd + Int(importedFindingsSize) + (kept == nil ? 0 : MemoryLayout<PackedInjection>.stride)

@@ -19,15 +19,15 @@ extension Record {
   /// - Throws: `NotRenderable` if the body was cut.
   package func curlCommand(to address: String, authority: String) throws(NotRenderable) -> String {
     guard !isBodyCut else { throw NotRenderable(message: payloadProblem ?? "the body is not stored completely") }
-    var words = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
+    var arguments = ["curl", "-i", "--http2", "--cacert", authority.shellQuoted]
     let method = text(facts.method) ?? "POST"
-    if method != "POST" { words += ["-X", method.shellQuoted] }
+    if method != "POST" { arguments += ["-X", method.shellQuoted] }
     for (name, value) in headers where !Self.left.contains(name) && !name.hasPrefix(":") {
       if name == "authorization" {
-        words += ["-H", #""authorization: bearer $TOKEN""#]
+        arguments += ["-H", #""authorization: bearer $TOKEN""#]
       } else {
         // curl sends a header without a value only if it ends in a semicolon; it drops one that ends in a colon.
-        words += ["-H", (value.isEmpty ? "\(name);" : "\(name): \(value)").shellQuoted]
+        arguments += ["-H", (value.isEmpty ? "\(name);" : "\(name): \(value)").shellQuoted]
       }
     }
     let path = text(facts.path) ?? ""
@@ -35,10 +35,10 @@ extension Record {
     let url = (address + (path.hasPrefix("/") ? path : "/" + path)).shellQuoted
     let body = body
     let isText = String(validating: body, as: UTF8.self) != nil && !body.contains(0)
-    if isText, !body.isEmpty { words += ["--data-raw", String(decoding: body, as: UTF8.self).shellQuoted] }
-    if !isText { words += ["--data-binary", "@-"] }
-    if isText, body.isEmpty, method == "POST" { words += ["--data-raw", "''"] }
-    let command = (words + [url]).joined(separator: " ") + "\n"
+    if isText, !body.isEmpty { arguments += ["--data-raw", String(decoding: body, as: UTF8.self).shellQuoted] }
+    if !isText { arguments += ["--data-binary", "@-"] }
+    if isText, body.isEmpty, method == "POST" { arguments += ["--data-raw", "''"] }
+    let command = (arguments + [url]).joined(separator: " ") + "\n"
     return isText ? command : "printf '\(Self.octal(body))' | " + command
   }
 

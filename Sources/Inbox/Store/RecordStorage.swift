@@ -28,7 +28,7 @@ struct RecordStorage: Sendable {
 
   /// Appends records whose `seq` values ascend and exceed all existing ones. Leaves `records` empty and keeps its
   /// capacity.
-  mutating func take(_ records: inout [Record]) {
+  mutating func append(moving records: inout [Record]) {
     // Removing elements from the end of an array does not copy them.
     records.withUnsafeMutableBufferPointer { $0.reverse() }
     while let record = records.popLast() { append(record) }

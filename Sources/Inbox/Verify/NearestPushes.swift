@@ -40,12 +40,8 @@ struct NearestPushes {
     var window = Selection()
     window.after = max(after, expectation.selection.after, snapshot.lastSeq - examined)
     window.before = expectation.selection.before
-    var ranks: [[Record]] = Array(repeating: [], count: parts.count)
-    snapshot.records.forEach(in: window, newestFirst: true) { record in
-      let met = expectation.selection.filter.metCount(record) + expectation.ending.metCount(record)
-      if met < parts.count, ranks[met].count < Self.compared { ranks[met].append(copy record) }
-      return true
-    }
+    let ranks = snapshot.records(
+      in: window, byConditionsMetOf: [expectation.selection.filter, expectation.ending], limit: Self.compared)
     var nearest: [Nearest] = []
     for (met, records) in ranks.enumerated().reversed() where !records.isEmpty && nearest.count < Self.maxReported {
       var candidates = records.map(candidate)
@@ -83,6 +79,24 @@ struct NearestPushes {
     if conditions.subject == .field(.text) { found = isMet ? "in it" : "not in it" }
     return Criterion(
       name: conditions.reportName, wanted: wanted, found: found.isEmpty ? "nothing" : found, isMet: isMet, hint: hint)
+  }
+}
+
+extension InboxSnapshot {
+  /// Returns the records that do not meet all conditions of `filters`, by the number of fields whose conditions they
+  /// meet.
+  ///
+  /// - Parameter limit: The maximum number of records for each number of fields. The newest are returned, newest
+  ///   first.
+  func records(in window: Selection, byConditionsMetOf filters: [Filter], limit: Int) -> [[Record]] {
+    var ranks: [[Record]] = Array(repeating: [], count: filters.reduce(0) { $0 + $1.fieldCount })
+    records.forEach(in: window, newestFirst: true) { record in
+      var met = 0
+      for filter in filters { met += filter.metCount(record) }
+      if met < ranks.count, ranks[met].count < limit { ranks[met].append(copy record) }
+      return true
+    }
+    return ranks
   }
 }
 

@@ -22,7 +22,7 @@ struct RetrySequences: Sendable {
   }
 
   /// The attempts of one push in order, at least one.
-  struct Story: Sendable {
+  struct AttemptSequence: Sendable {
     var attempts: [Attempt]
 
     /// The time before each retry: from the end of one attempt to the arrival of the next, at least zero.
@@ -43,10 +43,10 @@ struct RetrySequences: Sendable {
   /// The newest sequence of each push.
   private var newest: [PushKey: Int32] = [:]
   /// The pending attempts by the `seq` of their records: the positions of the attempt and of its sequence.
-  private var pending: [Int: (attempt: Int, story: Int)] = [:]
+  private var pending: [Int: (attempt: Int, sequence: Int)] = [:]
 
-  /// The sequence at a position returned by `take(_:)`.
-  subscript(position: Int) -> Story {
+  /// The sequence at a position returned by `add(_:)`.
+  subscript(position: Int) -> AttemptSequence {
     var found: [Attempt] = []
     var index = latest[position]
     while index >= 0 {
@@ -54,72 +54,73 @@ struct RetrySequences: Sendable {
       index = earlier[Int(index)]
     }
     found.reverse()
-    return Story(attempts: found)
+    return AttemptSequence(attempts: found)
   }
 
   /// Adds an attempt, or replaces a pending one that has ended.
   ///
   /// - Returns: The position of its sequence.
-  mutating func take(_ record: borrowing Record) -> Int {
+  mutating func add(_ record: borrowing Record) -> Int {
     let attempt = Attempt(record)
     if let known = pending[record.seq] {
       attempts[known.attempt] = attempt
       if attempt.outcome != .pending { pending[record.seq] = nil }
-      return known.story
+      return known.sequence
     }
     let push = record.pushKey
     // An inbox in memory has far fewer than 2³¹ records.
     let index = Int32(truncatingIfNeeded: attempts.count)
     attempts.append(attempt)
-    let story: Int
+    let sequence: Int
     if record.attempt > 1, let begun = newest[push] {
-      story = Int(begun)
-      earlier.append(latest[story])
-      latest[story] = index
+      sequence = Int(begun)
+      earlier.append(latest[sequence])
+      latest[sequence] = index
     } else {
-      story = latest.count
+      sequence = latest.count
       earlier.append(-1)
       latest.append(index)
-      newest[push] = Int32(truncatingIfNeeded: story)
+      newest[push] = Int32(truncatingIfNeeded: sequence)
     }
-    if attempt.outcome == .pending { pending[record.seq] = (Int(index), story) }
-    return story
+    if attempt.outcome == .pending { pending[record.seq] = (Int(index), sequence) }
+    return sequence
   }
 }
 
 /// Evaluates a retry policy.
 struct RetryPolicyEvaluator {
   typealias Criterion = VerificationReport.Criterion
-  typealias Story = RetrySequences.Story
+  typealias AttemptSequence = RetrySequences.AttemptSequence
 
   let policy: RetryPolicy
   /// The retry sequences of the pushes concerned, in the order in which they began.
-  let stories: [Story]
+  let sequences: [AttemptSequence]
 
   var criteria: [Criterion] {
     var criteria: [Criterion] = []
     if let min = policy.min {
-      let worst = stories.min { $0.attempts.count < $1.attempts.count }
+      let worst = sequences.min { $0.attempts.count < $1.attempts.count }
       criteria.append(number("min", "at least \(Self.retries(min))", worst) { $0 >= min })
     }
     if let max = policy.max {
-      let worst = stories.max { $0.attempts.count < $1.attempts.count }
+      let worst = sequences.max { $0.attempts.count < $1.attempts.count }
       criteria.append(number("max", "at most \(Self.retries(max))", worst) { $0 <= max })
     }
-    if let least = policy.minFirstDelay {
+    if let minimum = policy.minFirstDelay {
       let worst = retried.min { $0.delays[0] < $1.delays[0] }
-      criteria.append(firstDelay("min_first_delay", "at least \(DurationFormat.text(least))", worst) { $0 >= least })
+      criteria.append(
+        firstDelay("min_first_delay", "at least \(DurationFormat.text(minimum))", worst) { $0 >= minimum })
     }
-    if let most = policy.maxFirstDelay {
+    if let maximum = policy.maxFirstDelay {
       let worst = retried.max { $0.delays[0] < $1.delays[0] }
-      criteria.append(firstDelay("max_first_delay", "at most \(DurationFormat.text(most))", worst) { $0 <= most })
+      criteria.append(firstDelay("max_first_delay", "at most \(DurationFormat.text(maximum))", worst) { $0 <= maximum })
     }
     if policy.isGrowing { criteria.append(growing) }
     if let endings = policy.endings { criteria.append(ending(endings)) }
     return criteria
   }
 
-  private var retried: [Story] { stories.filter { $0.attempts.count > 1 } }
+  private var retried: [AttemptSequence] { sequences.filter { $0.attempts.count > 1 } }
 
   private static func retries(_ count: Int) -> String { count == 1 ? "1 retry" : "\(count) retries" }
 
@@ -127,18 +128,21 @@ struct RetryPolicyEvaluator {
     -> Criterion
   {
     Criterion(
-      name: "retries.\(name)", wanted: wanted, found: stories.isEmpty ? "no push" : found ?? "no retry", isMet: isMet,
+      name: "retries.\(name)", wanted: wanted, found: sequences.isEmpty ? "no push" : found ?? "no retry", isMet: isMet,
       hint: isMet ? nil : hint)
   }
 
-  private func number(_ name: String, _ wanted: String, _ worst: Story?, _ isMet: (Int) -> Bool) -> Criterion {
+  private func number(_ name: String, _ wanted: String, _ worst: AttemptSequence?, _ isMet: (Int) -> Bool) -> Criterion
+  {
     let count = worst.map { $0.attempts.count - 1 }
     return criterion(
       name, wanted, count.map(Self.retries), count.map(isMet) ?? true,
       worst.map { ReportText.seqs($0.attempts.map(\.seq)) })
   }
 
-  private func firstDelay(_ name: String, _ wanted: String, _ worst: Story?, _ isMet: (Duration) -> Bool) -> Criterion {
+  private func firstDelay(_ name: String, _ wanted: String, _ worst: AttemptSequence?, _ isMet: (Duration) -> Bool)
+    -> Criterion
+  {
     let delay = worst?.delays[0]
     return criterion(
       name, wanted, delay.map(DurationFormat.text), delay.map(isMet) ?? true,
@@ -152,10 +156,11 @@ struct RetryPolicyEvaluator {
   }
 
   private var growing: Criterion {
-    let worst = stories.first { !Self.grows($0.delays) }
+    let worst = sequences.first { !Self.grows($0.delays) }
     let shown = worst ?? retried.max { $0.attempts.count < $1.attempts.count }
-    let delays = shown.map { story in
-      story.delays.prefix(8).map(DurationFormat.text).joined(separator: ", ") + (story.delays.count > 8 ? ", …" : "")
+    let delays = shown.map { sequence in
+      sequence.delays.prefix(8).map(DurationFormat.text).joined(separator: ", ")
+        + (sequence.delays.count > 8 ? ", …" : "")
     }
     return criterion(
       "growing", "each delay a tenth longer than the one before", delays, worst == nil,
@@ -163,8 +168,8 @@ struct RetryPolicyEvaluator {
   }
 
   private func ending(_ endings: [Record.Outcome]) -> Criterion {
-    let wrong = stories.compactMap(\.attempts.last).filter { !endings.contains($0.outcome) }
-    let last = wrong.first ?? stories.last?.attempts.last
+    let wrong = sequences.compactMap(\.attempts.last).filter { !endings.contains($0.outcome) }
+    let last = wrong.first ?? sequences.last?.attempts.last
     var found = last?.outcome.rawValue
     if wrong.count > 1 { found = found.map { "\($0), and \(wrong.count - 1) more that are not" } }
     return criterion(

@@ -61,16 +61,16 @@ enum ValueDifference {
       parent = parent[..<slash]
       guard let value = JSONPointer(String(parent)).flatMap({ pointer in record.withBody { pointer.value(in: $0) } })
       else { continue }
-      let place = parent.isEmpty ? "the payload" : ReportText.shortened(String(parent))
+      let location = parent.isEmpty ? "the payload" : ReportText.shortened(String(parent))
       switch JSONValue(value) {
       case .object(let object):
         let near = Spelling.nearest(to: String(name.prefix(40)), among: object.entries.map(\.name))
-        return near.map { "\(place) has \(ReportText.quoted($0))" }
-      case .list(let list): return "\(place) is a list of \(list.elements.count)"
-      case .text: return "\(place) is a string"
-      case .number: return "\(place) is a number"
-      case .flag: return "\(place) is a truth value"
-      case .null: return "\(place) is null"
+        return near.map { "\(location) has \(ReportText.quoted($0))" }
+      case .list(let list): return "\(location) is a list of \(list.elements.count)"
+      case .text: return "\(location) is a string"
+      case .number: return "\(location) is a number"
+      case .flag: return "\(location) is a truth value"
+      case .null: return "\(location) is null"
       }
     }
     return nil

@@ -9,23 +9,23 @@ struct VerificationCounts: Sendable {
     var pending = 0
     /// The positions of the retry sequences with a matching record that has ended; empty unless retries are
     /// expected.
-    fileprivate var endedStories = SeqSet()
+    fileprivate var endedSequences = SeqSet()
     /// The number of matching pending records of each retry sequence, by its position.
-    fileprivate var pendingStories: [Int: Int] = [:]
+    fileprivate var pendingSequences: [Int: Int] = [:]
 
     /// The positions of the retry sequences with a matching record, ascending.
-    var stories: [Int] {
-      var stories = endedStories
-      for story in pendingStories.keys { stories.insert(story) }
-      return stories.prefix(.max)
+    var sequences: [Int] {
+      var sequences = endedSequences
+      for sequence in pendingSequences.keys { sequences.insert(sequence) }
+      return sequences.prefix(.max)
     }
   }
 
   /// What a pending record was counted for: positions of expectations, and of its retry sequence.
-  private struct Taken: Sendable {
+  private struct CountedRecord: Sendable {
     var counting: [Int] = []
     var matching: [Int] = []
-    var story: Int?
+    var sequence: Int?
   }
 
   let verification: Verification
@@ -33,7 +33,7 @@ struct VerificationCounts: Sendable {
   /// The `seq` of each record that no expectation matches; empty unless such records are disallowed.
   private(set) var others = SeqSet()
   private(set) var retries = RetrySequences()
-  private var pending: [Int: Taken] = [:]
+  private var pending: [Int: CountedRecord] = [:]
   private let asksForRetries: Bool
 
   init(_ verification: Verification) {
@@ -45,30 +45,30 @@ struct VerificationCounts: Sendable {
   /// Counts a record of the window, or the end of a record for which `isWaiting(for:)` returns true.
   ///
   /// - Returns: Whether the record may affect the result.
-  mutating func take(_ record: borrowing Record) -> Bool {
+  mutating func count(_ record: borrowing Record) -> Bool {
     let seq = record.seq
     let earlier = pending.removeValue(forKey: seq)
-    if let earlier { giveBack(earlier, seq) }
+    if let earlier { uncount(earlier, seq) }
     let isPending = record.outcome == .pending
-    var taken = Taken()
-    if asksForRetries { taken.story = retries.take(record) }
+    var counted = CountedRecord()
+    if asksForRetries { counted.sequence = retries.add(record) }
     for (index, expectation) in verification.expectations.enumerated() where expectation.selection.contains(record) {
-      taken.matching.append(index)
-      if let story = taken.story, expectation.retries != nil {
+      counted.matching.append(index)
+      if let sequence = counted.sequence, expectation.retries != nil {
         if isPending {
-          counts[index].pendingStories[story, default: 0] += 1
+          counts[index].pendingSequences[sequence, default: 0] += 1
         } else {
-          counts[index].endedStories.insert(story)
+          counts[index].endedSequences.insert(sequence)
         }
       }
       guard expectation.ending.matches(record) else { continue }
-      taken.counting.append(index)
+      counted.counting.append(index)
       counts[index].seqs.insert(seq)
       if isPending { counts[index].pending += 1 }
     }
-    if taken.matching.isEmpty, verification.allowsNoOthers { others.insert(seq) }
-    if isPending { pending[seq] = taken }
-    return !taken.matching.isEmpty || earlier != nil || verification.allowsNoOthers
+    if counted.matching.isEmpty, verification.allowsNoOthers { others.insert(seq) }
+    if isPending { pending[seq] = counted }
+    return !counted.matching.isEmpty || earlier != nil || verification.allowsNoOthers
       || verification.refusedFindings != nil || verification.requiresNothingLost || asksForRetries && record.attempt > 1
   }
 
@@ -76,16 +76,16 @@ struct VerificationCounts: Sendable {
   func isWaiting(for seq: Int) -> Bool { pending[seq] != nil }
 
   /// Undoes the counting of a pending record.
-  private mutating func giveBack(_ taken: Taken, _ seq: Int) {
-    for index in taken.counting {
+  private mutating func uncount(_ counted: CountedRecord, _ seq: Int) {
+    for index in counted.counting {
       counts[index].seqs.remove(seq)
       counts[index].pending -= 1
     }
-    for index in taken.matching {
-      guard let story = taken.story, let count = counts[index].pendingStories[story] else { continue }
-      counts[index].pendingStories[story] = count > 1 ? count - 1 : nil
+    for index in counted.matching {
+      guard let sequence = counted.sequence, let count = counts[index].pendingSequences[sequence] else { continue }
+      counts[index].pendingSequences[sequence] = count > 1 ? count - 1 : nil
     }
-    if taken.matching.isEmpty { others.remove(seq) }
+    if counted.matching.isEmpty { others.remove(seq) }
   }
 
   // MARK: - Intermediate results

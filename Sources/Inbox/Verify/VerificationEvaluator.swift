@@ -23,14 +23,14 @@ struct VerificationEvaluator {
           found: String(count.seqs.count), isMet: expectation.permits(count.seqs.count)))
     }
     if let policy = expectation.retries {
-      let stories = count.stories.map { totals.retries[$0] }
+      let stories = count.sequences.map { totals.retries[$0] }
       if stories.isEmpty, expectation.needsPush {
         criteria.append(
           Criterion(
             name: "retries", wanted: "at least 1 push", found: "none", isMet: false,
             hint: "no push matched; set allow_none: true if none are required"))
       } else {
-        criteria += RetryPolicyEvaluator(policy: policy, stories: stories).criteria
+        criteria += RetryPolicyEvaluator(policy: policy, sequences: stories).criteria
       }
     }
     return criteria
@@ -75,7 +75,7 @@ struct VerificationEvaluator {
   /// required.
   func lost(in inbox: Inbox, by rulebook: Rulebook) -> VerificationReport.Others? {
     guard verification.requiresNothingLost else { return nil }
-    inbox.judge(by: rulebook)
+    inbox.updateFindings(by: rulebook)
     let seqs = inbox.analyzer.unsettled(after: verification.after)
     return VerificationReport.Others(
       criterion: Criterion(

@@ -33,23 +33,23 @@ extension VerificationParser {
   /// Parses one expectation.
   ///
   /// - Parameter number: The position of the expectation in the list, from 1.
-  mutating func expectation(_ place: Located, number: Int) -> Expectation {
+  mutating func expectation(_ node: Located, number: Int) -> Expectation {
     var expectation = Expectation(name: "expectation \(number)")
-    guard let members = members(place, what: "an expectation", of: ExpectationKey.self) else { return expectation }
-    if let place = members[.name] { expectation.name = text(place, what: "a name") ?? expectation.name }
-    if let place = members[.match] { match(place, &expectation.selection) }
+    guard let members = members(node, what: "an expectation", of: ExpectationKey.self) else { return expectation }
+    if let node = members[.name] { expectation.name = text(node, what: "a name") ?? expectation.name }
+    if let node = members[.match] { match(node, &expectation.selection) }
     for key in ExpectationKey.endings {
-      guard let place = members[key] else { continue }
-      let words = ending(place, key, &expectation.ending)
+      guard let node = members[key] else { continue }
+      let words = ending(node, key, &expectation.ending)
       if !words.isEmpty { expectation.endingWords.append(words.joinedWithOr) }
     }
-    if let place = members[.allowsNone] { expectation.allowsNone = flag(place) ?? false }
-    if let place = members[.count] {
-      expectation.count = count(place)
+    if let node = members[.allowsNone] { expectation.allowsNone = flag(node) ?? false }
+    if let node = members[.count] {
+      expectation.count = count(node)
     } else if members[.retries] == nil {
       expectation.count = CountBounds(least: 1)
     }
-    if let place = members[.retries] { expectation.retries = retries(place) }
+    if let node = members[.retries] { expectation.retries = retries(node) }
     return expectation
   }
 
@@ -58,9 +58,9 @@ extension VerificationParser {
   /// Adds conditions on one field.
   ///
   /// - Returns: The wanted values as text.
-  private mutating func ending(_ place: Located, _ key: ExpectationKey, _ filter: inout Filter) -> [String] {
+  private mutating func ending(_ node: Located, _ key: ExpectationKey, _ filter: inout Filter) -> [String] {
     var words: [String] = []
-    for element in listOrOne(place) where !isFull {
+    for element in listOrOne(node) where !isFull {
       guard let word = word(element) else { continue }
       let term = QueryTerm(name: key.rawValue, value: word)
       do throws(FilterError) {
@@ -75,31 +75,31 @@ extension VerificationParser {
   }
 
   /// Returns a scalar in the form used in a query.
-  private mutating func word(_ place: Located) -> String? {
-    switch place.value {
+  private mutating func word(_ node: Located) -> String? {
+    switch node.value {
     case .text(let text), .number(let text): return text
     case .flag(let flag): return String(flag)
     case .null:
       fail(
-        place, "null is not a valid value",
+        node, "null is not a valid value",
         hint: "To match pushes without the field, write ! before the name and the value *.")
-    case .list, .object: wrong(place, "a string, a number, true or false")
+    case .list, .object: wrong(node, "a string, a number, true or false")
     }
     return nil
   }
 
   // MARK: - Match
 
-  private mutating func match(_ place: Located, _ selection: inout Selection) {
-    if case .text(let query) = place.value {
+  private mutating func match(_ node: Located, _ selection: inout Selection) {
+    if case .text(let query) = node.value {
       do throws(FilterError) {
         try selection.add(name: "q", value: query, in: context)
       } catch {
-        fail(place, error)
+        fail(node, error)
       }
       return
     }
-    for (name, member) in entries(place, what: "an object of fields, or a query") ?? [] where !isFull {
+    for (name, member) in entries(node, what: "an object of fields, or a query") ?? [] where !isFull {
       switch name {
       case "payload":
         for (pointer, value) in entries(member, what: "an object of JSON pointers and values") ?? []
@@ -120,7 +120,7 @@ extension VerificationParser {
     }
   }
 
-  private mutating func add(_ name: String, _ place: Located, _ selection: inout Selection) {
+  private mutating func add(_ name: String, _ node: Located, _ selection: inout Selection) {
     let further = ["payload", "headers"]
     do throws(FilterError) {
       // Report a misspelt name whatever its value is.
@@ -129,9 +129,9 @@ extension VerificationParser {
         _ = try QuerySubject(field, further: ["after", "before", "q"] + further)
       }
     } catch {
-      return fail(place, error)
+      return fail(node, error)
     }
-    for element in listOrOne(place) where !isFull {
+    for element in listOrOne(node) where !isFull {
       guard let value = word(element) else { continue }
       do throws(FilterError) {
         try selection.add(name: name, value: value, further: further, in: context)
@@ -143,53 +143,53 @@ extension VerificationParser {
 
   // MARK: - Count
 
-  private mutating func count(_ place: Located) -> CountBounds? {
-    switch place.value {
+  private mutating func count(_ node: Located) -> CountBounds? {
+    switch node.value {
     case .object: break
-    case .number: return whole(place, in: 0...Self.maxCount).map { CountBounds(least: $0, most: $0) }
+    case .number: return whole(node, in: 0...Self.maxCount).map { CountBounds(least: $0, most: $0) }
     default:
-      wrong(place, "a whole number, or an object such as {\"at_least\": 2}")
+      wrong(node, "a whole number, or an object such as {\"at_least\": 2}")
       return nil
     }
     let before = problems.count
-    guard let members = members(place, what: "a count", of: CountKey.self) else { return nil }
+    guard let members = members(node, what: "a count", of: CountKey.self) else { return nil }
     func range(_ key: CountKey) -> Int? { members[key].flatMap { whole($0, in: 0...Self.maxCount) } }
     let (exactly, least, most) = (range(.exactly), range(.least), range(.most))
-    if let place = members[.exactly], members.count > 1 {
-      fail(place, "exactly excludes other bounds", hint: "Omit at_least and at_most.")
+    if let node = members[.exactly], members.count > 1 {
+      fail(node, "exactly excludes other bounds", hint: "Omit at_least and at_most.")
     }
     if let least, let most, least > most {
-      fail(place, "at_least is larger than at_most", hint: "Swap them, or use exactly.")
+      fail(node, "at_least is larger than at_most", hint: "Swap them, or use exactly.")
     }
     if members.isEmpty, problems.count == before {
-      fail(place, "the number is missing", hint: "Specify exactly, at_least or at_most, as in {\"exactly\": 1}.")
+      fail(node, "the number is missing", hint: "Specify exactly, at_least or at_most, as in {\"exactly\": 1}.")
     }
     return exactly.map { CountBounds(least: $0, most: $0) } ?? CountBounds(least: least ?? 0, most: most)
   }
 
   // MARK: - Retries
 
-  private mutating func retries(_ place: Located) -> RetryPolicy? {
+  private mutating func retries(_ node: Located) -> RetryPolicy? {
     let before = problems.count
-    guard let members = members(place, what: "a retry policy", of: RetriesKey.self) else { return nil }
+    guard let members = members(node, what: "a retry policy", of: RetriesKey.self) else { return nil }
     var policy = RetryPolicy()
-    if let place = members[.min] { policy.min = whole(place, in: 0...Self.maxCount) }
-    if let place = members[.max] { policy.max = whole(place, in: 0...Self.maxCount) }
-    if let place = members[.minFirstDelay] { policy.minFirstDelay = duration(place, most: .seconds(86_400)) }
-    if let place = members[.maxFirstDelay] { policy.maxFirstDelay = duration(place, most: .seconds(86_400)) }
-    if let place = members[.growing] { policy.isGrowing = flag(place) ?? false }
-    if let place = members[.finally] {
-      policy.endings = words(place, of: Record.Outcome.self, what: "outcome")
+    if let node = members[.min] { policy.min = whole(node, in: 0...Self.maxCount) }
+    if let node = members[.max] { policy.max = whole(node, in: 0...Self.maxCount) }
+    if let node = members[.minFirstDelay] { policy.minFirstDelay = duration(node, most: .seconds(86_400)) }
+    if let node = members[.maxFirstDelay] { policy.maxFirstDelay = duration(node, most: .seconds(86_400)) }
+    if let node = members[.growing] { policy.isGrowing = flag(node) ?? false }
+    if let node = members[.finally] {
+      policy.endings = words(node, of: Record.Outcome.self, what: "outcome")
     }
     if let least = policy.min, let most = policy.max, least > most {
-      fail(place, "min is larger than max", hint: "Swap them.")
+      fail(node, "min is larger than max", hint: "Swap them.")
     }
     if let least = policy.minFirstDelay, let most = policy.maxFirstDelay, least > most {
-      fail(place, "min_first_delay is longer than max_first_delay", hint: "Swap them.")
+      fail(node, "min_first_delay is longer than max_first_delay", hint: "Swap them.")
     }
     if members.isEmpty, problems.count == before {
       fail(
-        place, "the policy is missing",
+        node, "the policy is missing",
         hint: "Specify one of \(RetriesKey.allCases.map(\.rawValue).joined(separator: ", ")).")
     }
     return policy

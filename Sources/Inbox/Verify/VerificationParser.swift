@@ -45,32 +45,32 @@ struct VerificationParser {
 
   // MARK: - Problems
 
-  mutating func fail(_ place: Located, _ message: String, hint: String) { fail(at: place.pointer, message, hint: hint) }
+  mutating func fail(_ node: Located, _ message: String, hint: String) { fail(at: node.pointer, message, hint: hint) }
 
   mutating func fail(at pointer: String, _ message: String, hint: String) {
     guard !isFull else { return }
     problems.append(VerificationProblem(pointer: pointer, message: message, hint: hint))
   }
 
-  mutating func fail(_ place: Located, _ error: FilterError) { fail(place, error.message, hint: error.hint) }
+  mutating func fail(_ node: Located, _ error: FilterError) { fail(node, error.message, hint: error.hint) }
 
   /// Adds a problem that states the expected value.
-  mutating func wrong(_ place: Located, _ wanted: String) {
-    fail(place, "expected \(wanted), not \(place.kind)", hint: "Change it to \(wanted), or omit it.")
+  mutating func wrong(_ node: Located, _ wanted: String) {
+    fail(node, "expected \(wanted), not \(node.kind)", hint: "Change it to \(wanted), or omit it.")
   }
 
   // MARK: - Structure
 
   /// Returns the members of an object. A duplicate name is a problem.
-  mutating func entries(_ place: Located, what: String) -> [(name: String, place: Located)]? {
-    guard case .object(let object) = place.value else {
-      wrong(place, what)
+  mutating func entries(_ node: Located, what: String) -> [(name: String, node: Located)]? {
+    guard case .object(let object) = node.value else {
+      wrong(node, what)
       return nil
     }
     var names: Set<String> = []
-    var entries: [(name: String, place: Located)] = []
+    var entries: [(name: String, node: Located)] = []
     for (name, value) in object.entries {
-      let member = place.member(name, value)
+      let member = node.member(name, value)
       guard names.insert(name).inserted else {
         fail(member, "\(ReportText.quoted(name)) is specified twice", hint: "Remove one of them.")
         continue
@@ -82,9 +82,9 @@ struct VerificationParser {
 
   /// Returns the members of an object that has known names only; null counts as absent.
   mutating func members<Key: RawRepresentable<String> & CaseIterable & Hashable>(
-    _ place: Located, what: String, of type: Key.Type = Key.self
+    _ node: Located, what: String, of type: Key.Type = Key.self
   ) -> [Key: Located]? {
-    guard let entries = entries(place, what: "an object") else { return nil }
+    guard let entries = entries(node, what: "an object") else { return nil }
     let names = Key.allCases.map(\.rawValue)
     var members: [Key: Located] = [:]
     for (name, member) in entries where !isFull {
@@ -107,82 +107,82 @@ struct VerificationParser {
   }
 
   /// Returns the elements of a list.
-  mutating func list(_ place: Located, what: String) -> [Located]? {
-    guard case .list(let list) = place.value else {
-      wrong(place, what)
+  mutating func list(_ node: Located, what: String) -> [Located]? {
+    guard case .list(let list) = node.value else {
+      wrong(node, what)
       return nil
     }
-    return list.elements.enumerated().map { place.member(String($0), $1) }
+    return list.elements.enumerated().map { node.member(String($0), $1) }
   }
 
   /// Returns the elements of a list, or the single value given instead of a list.
-  mutating func listOrOne(_ place: Located) -> [Located] {
-    guard case .list = place.value else { return [place] }
-    return list(place, what: "a list") ?? []
+  mutating func listOrOne(_ node: Located) -> [Located] {
+    guard case .list = node.value else { return [node] }
+    return list(node, what: "a list") ?? []
   }
 
   // MARK: - Values
 
-  mutating func text(_ place: Located, what: String) -> String? {
-    guard case .text(let text) = place.value, !text.isEmpty else {
-      wrong(place, what)
+  mutating func text(_ node: Located, what: String) -> String? {
+    guard case .text(let text) = node.value, !text.isEmpty else {
+      wrong(node, what)
       return nil
     }
     return text
   }
 
-  mutating func flag(_ place: Located) -> Bool? {
-    guard case .flag(let flag) = place.value else {
-      wrong(place, "true or false")
+  mutating func flag(_ node: Located) -> Bool? {
+    guard case .flag(let flag) = node.value else {
+      wrong(node, "true or false")
       return nil
     }
     return flag
   }
 
-  mutating func whole(_ place: Located, in range: ClosedRange<Int>) -> Int? {
-    if case .number(let text) = place.value, let number = Int(text), range.contains(number) { return number }
+  mutating func whole(_ node: Located, in range: ClosedRange<Int>) -> Int? {
+    if case .number(let text) = node.value, let number = Int(text), range.contains(number) { return number }
     let limits = range.upperBound == .max ? "" : " to \(range.upperBound)"
-    wrong(place, "a whole number from \(range.lowerBound)\(limits)")
+    wrong(node, "a whole number from \(range.lowerBound)\(limits)")
     return nil
   }
 
   /// Parses a duration from zero to `most`. The number 0 is allowed; other numbers lack a unit.
-  mutating func duration(_ place: Located, most: Duration) -> Duration? {
-    switch place.value {
+  mutating func duration(_ node: Located, most: Duration) -> Duration? {
+    switch node.value {
     case .number("0"): return .zero
     case .number(let text):
       fail(
-        place, "\(ReportText.shortened(text)) has no unit",
+        node, "\(ReportText.shortened(text)) has no unit",
         hint: "Durations are strings such as \"500ms\" or \"\(ReportText.shortened(text))s\".")
     case .text(let text):
       if let duration = DurationFormat.duration(text), duration >= .zero, duration <= most { return duration }
       fail(
-        place, "\(ReportText.quoted(text)) is not a duration up to \(DurationFormat.text(most))",
+        node, "\(ReportText.quoted(text)) is not a duration up to \(DurationFormat.text(most))",
         hint: "Use one such as 500ms, 5s or 2m, at most \(DurationFormat.text(most)).")
-    default: wrong(place, "a duration such as \"5s\"")
+    default: wrong(node, "a duration such as \"5s\"")
     }
     return nil
   }
 
   /// Parses one of the words of an enumeration, or a list of them.
   mutating func words<Word: RawRepresentable<String> & CaseIterable & Hashable>(
-    _ place: Located, of type: Word.Type, what: String
+    _ node: Located, of type: Word.Type, what: String
   ) -> [Word]? {
-    let elements = listOrOne(place)
+    let elements = listOrOne(node)
     let words = elements.compactMap { isFull ? nil : word($0, of: type, what: what) }
-    if elements.isEmpty { fail(place, "the list is empty", hint: "Add at least one, or omit it.") }
+    if elements.isEmpty { fail(node, "the list is empty", hint: "Add at least one, or omit it.") }
     return words.count == elements.count && !words.isEmpty ? words : nil
   }
 
   private mutating func word<Word: RawRepresentable<String> & CaseIterable & Hashable>(
-    _ place: Located, of type: Word.Type, what: String
+    _ node: Located, of type: Word.Type, what: String
   ) -> Word? {
     let names = Word.allCases.map(\.rawValue)
-    guard case .text(let text) = place.value, let word = Word(rawValue: text) else {
+    guard case .text(let text) = node.value, let word = Word(rawValue: text) else {
       var guess = ""
-      if case .text(let text) = place.value { guess = Self.guess(text, among: names) }
+      if case .text(let text) = node.value { guess = Self.guess(text, among: names) }
       fail(
-        place, "\(place.kind) is not a valid \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", "))."
+        node, "\(node.kind) is not a valid \(what)", hint: "\(guess)Expected one of \(names.joined(separator: ", "))."
       )
       return nil
     }
@@ -222,40 +222,40 @@ private enum DocumentKey: String, CaseIterable {
 
 extension VerificationParser {
   /// Parses the whole document. The result is valid only if there are no problems.
-  mutating func verification(_ place: Located) -> Verification {
+  mutating func verification(_ node: Located) -> Verification {
     var verification = Verification()
-    guard let members = members(place, what: "a verification", of: DocumentKey.self) else { return verification }
-    if let place = members[.timeout] {
-      verification.timeout = duration(place, most: WaitQuery.maxTimeout) ?? .zero
+    guard let members = members(node, what: "a verification", of: DocumentKey.self) else { return verification }
+    if let node = members[.timeout] {
+      verification.timeout = duration(node, most: WaitQuery.maxTimeout) ?? .zero
     }
-    if let place = members[.settle] { verification.settle = duration(place, most: WaitQuery.maxTimeout) ?? .zero }
-    if let place = members[.settle], verification.settle > verification.timeout {
+    if let node = members[.settle] { verification.settle = duration(node, most: WaitQuery.maxTimeout) ?? .zero }
+    if let node = members[.settle], verification.settle > verification.timeout {
       fail(
-        place, "it is longer than the timeout, which is \(DurationFormat.text(verification.timeout))",
+        node, "it is longer than the timeout, which is \(DurationFormat.text(verification.timeout))",
         hint: "Make the timeout longer.")
     }
-    if let place = members[.after] { verification.after = whole(place, in: 0...Int.max) ?? 0 }
+    if let node = members[.after] { verification.after = whole(node, in: 0...Int.max) ?? 0 }
     // The snapshot is only for conditions on existing records; a wait also counts later ones.
     if verification.timeout > .zero { context.snapshot = nil }
-    if let place = members[.expect] { verification.expectations = expectations(place) }
-    if let place = members[.order] { verification.order = order(place, among: verification.expectations) }
-    if let place = members[.allowsNoOthers] { verification.allowsNoOthers = flag(place) ?? false }
-    if let place = members[.requiresNothingLost] { verification.requiresNothingLost = flag(place) ?? false }
-    if let place = members[.refusedFindings] { verification.refusedFindings = findings(place) }
+    if let node = members[.expect] { verification.expectations = expectations(node) }
+    if let node = members[.order] { verification.order = order(node, among: verification.expectations) }
+    if let node = members[.allowsNoOthers] { verification.allowsNoOthers = flag(node) ?? false }
+    if let node = members[.requiresNothingLost] { verification.requiresNothingLost = flag(node) ?? false }
+    if let node = members[.refusedFindings] { verification.refusedFindings = findings(node) }
     let criteria: [DocumentKey] = [.expect, .allowsNoOthers, .requiresNothingLost, .refusedFindings]
     if criteria.allSatisfy({ members[$0] == nil }), problems.isEmpty {
       fail(
-        place, "there are no expectations",
+        node, "there are no expectations",
         hint: #"Add at least one: {"expect": [{"match": {"topic": "com.example.app"}, "count": {"exactly": 1}}]}."#)
     }
     return verification
   }
 
-  private mutating func expectations(_ place: Located) -> [Expectation] {
-    guard let elements = list(place, what: "a list of expectations") else { return [] }
+  private mutating func expectations(_ node: Located) -> [Expectation] {
+    guard let elements = list(node, what: "a list of expectations") else { return [] }
     guard elements.count <= Verification.maxExpectations else {
       fail(
-        place, "there are \(elements.count) expectations",
+        node, "there are \(elements.count) expectations",
         hint: "At most \(Verification.maxExpectations) are allowed in one document.")
       return []
     }
@@ -273,8 +273,8 @@ extension VerificationParser {
     return expectations
   }
 
-  private mutating func order(_ place: Located, among expectations: [Expectation]) -> [Int]? {
-    guard let elements = list(place, what: "a list of names") else { return nil }
+  private mutating func order(_ node: Located, among expectations: [Expectation]) -> [Int]? {
+    guard let elements = list(node, what: "a list of names") else { return nil }
     let names = expectations.map(\.name)
     var order: [Int] = []
     for element in elements where !isFull {
@@ -296,13 +296,13 @@ extension VerificationParser {
     return order.isEmpty ? nil : order
   }
 
-  private mutating func findings(_ place: Located) -> Set<Finding.Kind>? {
-    switch place.value {
+  private mutating func findings(_ node: Located) -> Set<Finding.Kind>? {
+    switch node.value {
     case .flag(true): return Set(Finding.Kind.allCases)
     case .flag(false): return nil
-    case .list: return words(place, of: Finding.Kind.self, what: "finding").map(Set.init)
+    case .list: return words(node, of: Finding.Kind.self, what: "finding").map(Set.init)
     default:
-      wrong(place, "true, or a list of findings")
+      wrong(node, "true, or a list of findings")
       return nil
     }
   }

@@ -13,20 +13,20 @@ final class VerificationWait: InboxListener {
 
   private let verification: Verification
   private let inbox: Inbox
-  private let news: AsyncStream<Void>
+  private let signals: AsyncStream<Void>
   private let signal: AsyncStream<Void>.Continuation
   private let pendingChanges = NIOLockedValueBox(PendingChanges())
 
   init(_ verification: Verification, in inbox: Inbox) {
     self.verification = verification
     self.inbox = inbox
-    (news, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+    (signals, signal) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
   }
 
-  func inboxDidChange(_ news: InboxChanges) {
+  func inboxDidChange(_ changes: InboxChanges) {
     pendingChanges.withLockedValue { pendingChanges in
-      pendingChanges.finished += news.finished.map(\.seq)
-      if news.emptiedThrough != nil {
+      pendingChanges.finished += changes.finished.map(\.seq)
+      if changes.emptiedThrough != nil {
         pendingChanges.isEmptied = true
         pendingChanges.finished = []
       }
@@ -44,28 +44,28 @@ final class VerificationWait: InboxListener {
   func run(isMet: (VerificationCounts) -> Bool) async -> VerificationCounts? {
     var rounds = Rounds(verification)
     // Without a timeout only the existing records count, so no listener is needed.
-    guard verification.timeout > .zero else { return await check(&rounds) ? rounds.totals : nil }
-    guard inbox.watch.add(self, to: inbox) else { return nil }
-    var alarm: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
+    guard verification.timeout > .zero else { return await countNewRecords(&rounds) ? rounds.totals : nil }
+    guard inbox.notifier.add(self, to: inbox) else { return nil }
+    var timer: (time: ContinuousClock.Instant, task: Task<Void, Never>)?
     defer {
-      inbox.watch.remove(self)
-      alarm?.task.cancel()
+      inbox.notifier.remove(self)
+      timer?.task.cancel()
     }
-    var iterator = news.makeAsyncIterator()
+    var iterator = signals.makeAsyncIterator()
     repeat {
-      guard await check(&rounds) else { return nil }
+      guard await countNewRecords(&rounds) else { return nil }
       let now = ContinuousClock.now
-      guard let time = rounds.nextCheck(at: now, isMet: isMet) else { return rounds.totals }
-      // Keep an earlier alarm: it causes one additional round at most.
-      if alarm.map({ $0.time <= now || $0.time > time }) ?? true {
-        alarm?.task.cancel()
-        alarm = (time, ring(at: time))
+      guard let time = rounds.nextRound(at: now, isMet: isMet) else { return rounds.totals }
+      // Keep an earlier timer: it causes one additional round at most.
+      if timer.map({ $0.time <= now || $0.time > time }) ?? true {
+        timer?.task.cancel()
+        timer = (time, makeTimer(at: time))
       }
     } while await iterator.next() != nil
     return nil
   }
 
-  private func ring(at time: ContinuousClock.Instant) -> Task<Void, Never> {
+  private func makeTimer(at time: ContinuousClock.Instant) -> Task<Void, Never> {
     let signal = signal
     return Task {
       do {
@@ -78,21 +78,21 @@ final class VerificationWait: InboxListener {
   /// Counts the new records.
   ///
   /// - Returns: false if the task was cancelled.
-  private func check(_ rounds: inout Rounds) async -> Bool {
+  private func countNewRecords(_ rounds: inout Rounds) async -> Bool {
     let pendingChanges = pendingChanges.withLockedValue { pendingChanges in
       defer { pendingChanges = PendingChanges() }
       return pendingChanges
     }
     if pendingChanges.isEmptied { rounds.beginAnew() }
     for seq in pendingChanges.finished where rounds.totals.isWaiting(for: seq) {
-      if let record = inbox.record(seq: seq) { rounds.take(record) }
+      if let record = inbox.record(seq: seq) { rounds.count(record) }
     }
     let snapshot = inbox.snapshot()
     var rest = Selection()
     rest.after = rounds.seen
-    var walk = InboxWalk(snapshot, rest)
-    while let records = walk.next() {
-      for record in records { rounds.take(record) }
+    var iterator = InboxIterator(snapshot, rest)
+    while let records = iterator.next() {
+      for record in records { rounds.count(record) }
       if Task.isCancelled { return false }
       await Task.yield()
     }
@@ -125,8 +125,8 @@ private struct Rounds {
     change()
   }
 
-  mutating func take(_ record: borrowing Record) {
-    if totals.take(record) { change() }
+  mutating func count(_ record: borrowing Record) {
+    if totals.count(record) { change() }
   }
 
   private mutating func change() {
@@ -135,8 +135,8 @@ private struct Rounds {
   }
 
   /// Returns the time of the next round if nothing arrives before; nil if there is nothing to wait for.
-  mutating func nextCheck(
-    at now: ContinuousClock.Instant, isMet ask: (VerificationCounts) -> Bool
+  mutating func nextRound(
+    at now: ContinuousClock.Instant, isMet evaluate: (VerificationCounts) -> Bool
   ) -> ContinuousClock.Instant? {
     let verification = totals.verification
     if now >= deadline { return nil }
@@ -146,7 +146,7 @@ private struct Rounds {
     guard verification.settle > .zero else { return deadline }
     let quiet = quietSince + verification.settle
     guard now >= quiet else { return min(quiet, deadline) }
-    let isMet = isMet ?? ask(totals)
+    let isMet = isMet ?? evaluate(totals)
     self.isMet = isMet
     return isMet ? nil : deadline
   }

@@ -122,7 +122,7 @@ struct WaitCounts: Sendable {
   }
 
   /// Counts a record that arrived or ended.
-  mutating func take(_ record: borrowing Record, at now: ContinuousClock.Instant) {
+  mutating func update(_ record: borrowing Record, at now: ContinuousClock.Instant) {
     if selection.contains(record) {
       if insert(record) { quietSince = now }
     } else if pending.remove(record.seq) != nil {

@@ -19,8 +19,8 @@ final class Waiter: InboxListener {
     var ending: Ending?
     var continuation: CheckedContinuation<Void, Never>?
     /// The task that evaluates the wait again at the deadline or when the settle time has passed.
-    var alarm: Task<Void, Never>?
-    var alarmTime: ContinuousClock.Instant?
+    var timer: Task<Void, Never>?
+    var timerTime: ContinuousClock.Instant?
   }
 
   private struct PendingChanges {
@@ -44,7 +44,7 @@ final class Waiter: InboxListener {
   ///
   /// - Returns: The reason for the end, the counts, and the `seq` up to which records were examined.
   func run() async -> (ending: Ending, counts: WaitCounts, seen: Int) {
-    if inbox.watch.add(self, to: inbox) {
+    if inbox.notifier.add(self, to: inbox) {
       await countExistingRecords()
       await withTaskCancellationHandler {
         await withCheckedContinuation { continuation in
@@ -57,10 +57,10 @@ final class Waiter: InboxListener {
       } onCancel: {
         inboxDidClose()
       }
-      inbox.watch.remove(self)
+      inbox.notifier.remove(self)
     }
     return state.withLockedValue { state in
-      state.alarm?.cancel()
+      state.timer?.cancel()
       return (state.ending ?? .abandoned, state.counts, state.seen)
     }
   }
@@ -77,11 +77,11 @@ final class Waiter: InboxListener {
     while true {
       var rest = counts.selection
       rest.after = max(rest.after, seen)
-      var walk = InboxWalk(snapshot, rest)
-      while let records = walk.next() {
+      var iterator = InboxIterator(snapshot, rest)
+      while let records = iterator.next() {
         let now = ContinuousClock.now
         for record in records {
-          if seen == 0 { counts.find(record) } else { counts.take(record, at: now) }
+          if seen == 0 { counts.find(record) } else { counts.update(record, at: now) }
         }
         if Task.isCancelled { return }
         await Task.yield()
@@ -110,37 +110,37 @@ final class Waiter: InboxListener {
     let snapshot = inbox.snapshot()
     if let through = pendingChanges.emptiedThrough { empty(&state, through: through, at: now) }
     for seq in pendingChanges.finished where seq <= state.seen {
-      if let record = inbox.record(seq: seq) { state.counts.take(record, at: now) }
+      if let record = inbox.record(seq: seq) { state.counts.update(record, at: now) }
     }
     guard pendingChanges.through > state.seen else { return }
     state.counts.isComplete = state.counts.isComplete && snapshot.isComplete(after: state.seen)
     var rest = Selection()
     rest.after = state.seen
-    var walk = InboxWalk(snapshot, rest)
-    while let records = walk.next() {
-      for record in records { state.counts.take(record, at: now) }
+    var iterator = InboxIterator(snapshot, rest)
+    while let records = iterator.next() {
+      for record in records { state.counts.update(record, at: now) }
     }
     state.seen = max(state.seen, snapshot.lastSeq)
   }
 
   // MARK: - New records
 
-  func inboxDidChange(_ news: InboxChanges) {
+  func inboxDidChange(_ changes: InboxChanges) {
     let isNew = state.withLockedValue { state in
       if var pendingChanges = state.pendingChanges {
-        pendingChanges.through = max(pendingChanges.through, news.through)
-        pendingChanges.finished += news.finished.map(\.seq)
-        pendingChanges.emptiedThrough = news.emptiedThrough ?? pendingChanges.emptiedThrough
+        pendingChanges.through = max(pendingChanges.through, changes.through)
+        pendingChanges.finished += changes.finished.map(\.seq)
+        pendingChanges.emptiedThrough = changes.emptiedThrough ?? pendingChanges.emptiedThrough
         state.pendingChanges = pendingChanges
         return false
       }
       guard state.ending == nil else { return false }
       let now = ContinuousClock.now
-      if let through = news.emptiedThrough { empty(&state, through: through, at: now) }
-      if news.missed > 0, news.evictedThrough > state.seen { state.counts.isComplete = false }
-      for record in news.records where record.seq > state.seen { state.counts.take(record, at: now) }
-      for record in news.finished { state.counts.take(record, at: now) }
-      state.seen = max(state.seen, news.through)
+      if let through = changes.emptiedThrough { empty(&state, through: through, at: now) }
+      if changes.missed > 0, changes.evictedThrough > state.seen { state.counts.isComplete = false }
+      for record in changes.records where record.seq > state.seen { state.counts.update(record, at: now) }
+      for record in changes.finished { state.counts.update(record, at: now) }
+      state.seen = max(state.seen, changes.through)
       return true
     }
     if isNew { check() }
@@ -167,29 +167,29 @@ final class Waiter: InboxListener {
       case .satisfied: state.ending = .satisfied
       case .unsatisfiable: state.ending = .unsatisfiable
       case .open where now >= deadline: state.ending = .timedOut
-      case .open(let until): setAlarm(&state, at: min(until ?? deadline, deadline))
+      case .open(let until): setTimer(&state, at: min(until ?? deadline, deadline))
       }
     }
   }
 
-  private func setAlarm(_ state: inout State, at time: ContinuousClock.Instant) {
-    // An earlier alarm evaluates again and sets the next one.
-    if let set = state.alarmTime, set <= time { return }
-    state.alarm?.cancel()
-    state.alarmTime = time
-    state.alarm = Task { [weak self] in
+  private func setTimer(_ state: inout State, at time: ContinuousClock.Instant) {
+    // An earlier timer evaluates again and sets the next one.
+    if let set = state.timerTime, set <= time { return }
+    state.timer?.cancel()
+    state.timerTime = time
+    state.timer = Task { [weak self] in
       do {
         try await Task.sleep(until: time, clock: .continuous)
       } catch {
         return
       }
-      self?.ring(time)
+      self?.timerFired(time)
     }
   }
 
-  private func ring(_ time: ContinuousClock.Instant) {
+  private func timerFired(_ time: ContinuousClock.Instant) {
     state.withLockedValue { state in
-      if state.alarmTime == time { state.alarmTime = nil }
+      if state.timerTime == time { state.timerTime = nil }
     }
     check()
   }

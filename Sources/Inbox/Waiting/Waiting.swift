@@ -50,13 +50,13 @@ extension Inbox {
   }
 
   /// The number of listeners for changes: waits, and the event log while it has readers.
-  package var listenerCount: Int { watch.listenerCount }
+  package var listenerCount: Int { notifier.listenerCount }
 
   /// The number of waits for pushes.
-  package var waiterCount: Int { watch.waiterCount }
+  package var waiterCount: Int { notifier.waiterCount }
 
   /// Ends all current and future waits, because the server stops.
-  package func endWaiting() { watch.close(self) }
+  package func endWaiting() { notifier.close(self) }
 }
 
 extension WaitQuery {
@@ -94,15 +94,10 @@ extension WaitQuery {
     var window = Selection()
     window.after = max(selection.after, snapshot.lastSeq - Self.maxExamined)
     window.before = selection.before
-    var nearest: [NearMiss] = []
-    snapshot.records.forEach(in: window, newestFirst: true) { record in
+    let ranks = snapshot.records(in: window, byConditionsMetOf: [filter], limit: 3)
+    return ranks.dropFirst().reversed().joined().prefix(3).map { record in
       let (met, missed) = filter.fields(of: record)
-      guard !met.isEmpty, !missed.isEmpty, nearest.count < 3 || nearest[2].met.count < met.count else { return true }
-      let place = nearest.firstIndex { $0.met.count < met.count } ?? nearest.endIndex
-      nearest.insert(NearMiss(record: copy record, met: met, missed: missed), at: place)
-      if nearest.count > 3 { nearest.removeLast() }
-      return true
+      return NearMiss(record: record, met: met, missed: missed)
     }
-    return nearest
   }
 }

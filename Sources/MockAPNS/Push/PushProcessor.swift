@@ -346,7 +346,7 @@ final class PushProcessor {
     if isHeld { batchHeld.append((request.stream, batch.count)) }
     batch.append(
       Record(
-        request: request, verdict: verdict, isJudged: isJudged, generatedID: generatedID, connection: connection,
+        request: request, verdict: verdict, hasVerdict: isJudged, generatedID: generatedID, connection: connection,
         attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: consume end, pushKey: key, in: scratch.records))
   }
 

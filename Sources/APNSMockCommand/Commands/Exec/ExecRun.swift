@@ -138,7 +138,7 @@ struct ExecSummary {
     let snapshot = state.inbox.snapshot()
     total = snapshot.count + snapshot.evicted
     evicted = snapshot.evicted
-    var walk = InboxWalk(snapshot, Selection())
+    var walk = InboxIterator(snapshot, Selection())
     while let records = walk.next() {
       for record in records { counts[record.outcome, default: 0] += 1 }
     }

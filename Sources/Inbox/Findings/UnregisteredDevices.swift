@@ -1,0 +1,58 @@
+internal import APNSRules
+
+/// Device tokens with a 410 response, and later pushes to them, for `retried-410`.
+struct UnregisteredDevices: Sendable {
+  private struct UnregisteredResponse: Sendable {
+    let seq: Int
+    let endedAt: Int64
+    let answer: String
+    let push: PushKey
+    /// Whether the registry caused the 410, not a fault: then the registry also knows when the device is registered
+    /// again.
+    let isFromRegistry: Bool
+  }
+
+  private static let limit = 32_768
+
+  private var responses = GenerationalCache<PushKey, UnregisteredResponse>(limit: limit)
+
+  /// Whether there was no 410 response.
+  var isEmpty: Bool { responses.isEmpty }
+
+  /// Analyzes an attempt that has ended.
+  ///
+  /// - Parameter isUnderWay: Returns whether the push may have been sent before the client read a response sent at
+  ///   `endedAt`.
+  mutating func analyze(
+    _ record: borrowing Record, _ push: PushKey, isUnderWay: (_ endedAt: Int64) -> Bool
+  ) -> FindingEvidence? {
+    let isGone = record.served.status == 410
+    guard isGone || !responses.isEmpty else { return nil }
+    let facts = record.facts
+    let defaultTopic = record.connection.defaultTopic(facts)
+    let device = record.withHeaders { PushKey(deviceOf: $0, facts, defaultTopic: defaultTopic) }
+    guard let response = responses[device] else {
+      guard isGone else { return nil }
+      responses.set(
+        device,
+        UnregisteredResponse(
+          seq: record.seq, endedAt: record.endedAt, answer: record.answerText, push: push,
+          isFromRegistry: record.verdict?.status == 410))
+      return nil
+    }
+    let isAcceptedAgain = record.verdict?.isAccepted == true
+    if response.isFromRegistry && isAcceptedAgain {
+      // The device was registered again.
+      _ = responses.remove(device)
+      return nil
+    }
+    // A retry of the same push shows that the client read its response.
+    guard record.arrivedAt >= response.endedAt, push == response.push || !isUnderWay(response.endedAt) else {
+      return nil
+    }
+    if record.served.status == 200 { _ = responses.remove(device) }
+    return FindingEvidence(
+      .retried410, with: [response.seq],
+      .unregistered(answer: response.answer, after: record.arrivedAt &- response.endedAt))
+  }
+}
