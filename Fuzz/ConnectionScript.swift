@@ -83,8 +83,8 @@ struct ConnectionScript {
 
   private func order(_ word: String) throws {
     switch word {
-    case "close": try provider.tell(ConnectionCommand.close)
-    case "reset": try provider.tell(ConnectionCommand.reset)
+    case "close": try provider.tell(ConnectionAction.close)
+    case "reset": try provider.tell(ConnectionAction.reset)
     default: try provider.sendClosingGoAway()
     }
   }

@@ -21,7 +21,7 @@ import Testing
     for _ in 1..<ClientErrorLog.limit { #expect(clientErrorLog.add(.handshake, of: "a", at: began) == .logged) }
     #expect(clientErrorLog.add(.handshake, of: "a", at: began) == .loggedLast)
     #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(59)) == .suppressed)
-    #expect(clientErrorLog.add(.beginning, of: "a", at: began) == .logged)
+    #expect(clientErrorLog.add(.notHTTP2, of: "a", at: began) == .logged)
     #expect(clientErrorLog.add(.handshake, of: "b", at: began) == .logged)
     #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(60)) == .logged)
   }

@@ -76,7 +76,7 @@ struct ConnectionRoutes: Sendable {
     return try carryOut(.goAway(try Self.order(body.excerpt(of: fields))), scope)
   }
 
-  private func end(_ order: ConnectionCommand, _ request: Request) async throws -> Response {
+  private func end(_ order: ConnectionAction, _ request: Request) async throws -> Response {
     let body = try await JSONBody(request, allowing: ConnectionScope.members)
     return try carryOut(order, try ConnectionScope(body, listeners: state.apnsAddresses.count))
   }
@@ -99,11 +99,11 @@ struct ConnectionRoutes: Sendable {
       hint: first?.hint ?? "They are those of the action goaway: \(Action.goAwayFields.joined(separator: ", ")).")
   }
 
-  private func carryOut(_ order: ConnectionCommand, _ scope: ConnectionScope) throws(Problem) -> Response {
+  private func carryOut(_ order: ConnectionAction, _ scope: ConnectionScope) throws(Problem) -> Response {
     if let ids = scope.ids, !state.connections.logs.contains(where: { ids.contains($0.id) && !$0.isClosed }) {
       throw .notFound("not open: \(ids.sorted().prefix(20).joined(separator: ", "))", hint: openConnectionsHint)
     }
-    let reached = state.connections.carryOut(order, where: scope.contains)
+    let reached = state.connections.perform(order, where: scope.contains)
     return .json { $0.member("connections", reached.map(\.id)) }
   }
 }

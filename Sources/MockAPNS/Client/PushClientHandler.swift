@@ -90,11 +90,11 @@ final class PushClientHandler: ChannelInboundHandler {
 
   private func exchange(_ context: ChannelHandlerContext) throws {
     guard let session else { return }
-    let scratch = LoopScratch.current
+    let buffer = EventLoopResources.current.plainText
     reading: while true {
-      switch try tls.read(into: scratch.input) {
+      switch try tls.read(into: buffer) {
       case .bytes(let count):
-        for event in try session.receive(UnsafeRawBufferPointer(rebasing: scratch.input[..<count])) { handle(event) }
+        for event in try session.receive(UnsafeRawBufferPointer(rebasing: buffer[..<count])) { handle(event) }
       case .waiting: break reading
       case .closed: return finish(.closed, context)
       }

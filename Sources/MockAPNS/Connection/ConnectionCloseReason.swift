@@ -1,9 +1,9 @@
-import APNSRules
+package import APNSRules
 import HTTP2Session
 
 /// The reason for which the server ends a connection. Determines the error code and debug data of the GOAWAY and the
 /// log message.
-enum ConnectionCloseReason {
+package enum ConnectionCloseReason: Sendable {
   /// The server shuts down.
   case shutdown
   /// Nothing was received for the whole idle timeout.
@@ -53,15 +53,15 @@ enum ConnectionCloseReason {
     case .excessStreams(let limit): "more active streams than this endpoint allows: \(limit)"
     case .notHTTP2(let bytes):
       "not an HTTP/2 client preface: \(Self.mistake(bytes)). First bytes received: \(Self.hexadecimal(bytes))"
-    case .plainText(let bytes): "TLS expected, but the connection began with plain text \(Self.beginning(bytes))"
+    case .plainText(let bytes): "TLS expected, but the connection began with plain text \(Self.quotedPrefix(bytes))"
     case .flood(let bytes, let ofRequests): "a flood: of \(bytes) bytes only \(ofRequests) belong to requests"
     case .keyUpdates(let count): "a flood: \(count) TLS key updates"
-    case .broken(let words): words
+    case .broken(let message): message
     }
   }
 
   /// The kind and text of the log message; nil where nothing is wrong.
-  var logMessage: (kind: ClientErrorLog.Kind, words: String)? {
+  var logMessage: (kind: ClientErrorLog.Kind, text: String)? {
     switch self {
     case .shutdown, .idle: nil
     case .tooManyErrors: (.rules, "more rejected pushes than errors_before_goaway allows; GOAWAY")
@@ -71,21 +71,21 @@ enum ConnectionCloseReason {
       (.rules, "more open streams than the \(limit) it had acknowledged; GOAWAY REFUSED_STREAM")
     case .notHTTP2(let bytes):
       (
-        .beginning,
-        "\(Self.mistake(bytes)) (\(Self.beginning(bytes))): APNs speaks HTTP/2 only; "
+        .notHTTP2,
+        "\(Self.mistake(bytes)) (\(Self.quotedPrefix(bytes))): APNs speaks HTTP/2 only; "
           + "the client must negotiate h2 or use prior knowledge"
       )
     case .plainText(let bytes):
       (
-        .beginning,
-        "plain text \(Self.beginning(bytes)) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)"
+        .notHTTP2,
+        "plain text \(Self.quotedPrefix(bytes)) on the TLS port: use https:// (APNs speaks HTTP/2 over TLS only)"
       )
     case .flood, .keyUpdates, .broken: (.protocolError, "connection ended: \(debugData)")
     }
   }
 
   /// The number of first bytes to keep for messages: the length of the HTTP/2 preface.
-  static let beginningSize = 24
+  static let quotedByteCount = 24
 
   private static func mistake(_ bytes: [UInt8]) -> String {
     bytes.contains(UInt8(ascii: "/")) ? "an HTTP/1.1 request" : "no HTTP/2 client preface"
@@ -93,7 +93,7 @@ enum ConnectionCloseReason {
 
   /// The beginning of the first line in quotes: enough to identify the protocol, but not a device token further
   /// along the path.
-  private static func beginning(_ bytes: [UInt8]) -> String {
+  private static func quotedPrefix(_ bytes: [UInt8]) -> String {
     let line = bytes.prefix { $0 != 13 && $0 != 10 }.prefix(15)
     return "\"" + String(decoding: line.map { (32...126).contains($0) ? $0 : UInt8(ascii: ".") }, as: UTF8.self) + "\""
   }

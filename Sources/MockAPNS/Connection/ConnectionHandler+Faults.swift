@@ -24,9 +24,9 @@ extension ConnectionHandler {
   func applyAcceptFaults(_ context: ChannelHandlerContext) {
     let plan = plan
     guard plan.isActive(at: .accept) else { return }
-    let decision = plan.decide(Traffic(connection: beginning()), at: .accept, now: MachineTime.nanoseconds)
+    let decision = plan.decide(Traffic(connection: earlyTraffic), at: .accept, now: MachineTime.nanoseconds)
     guard let outcome = decision.outcome else { return }
-    note(outcome)
+    logFault(outcome)
     switch outcome.action {
     case .refuse: reset(context)
     case .silence(let time): silenceConnection(for: time, thenCloses: true, context)
@@ -38,15 +38,15 @@ extension ConnectionHandler {
   ///
   /// - Returns: Whether the handshake continues.
   func applyTLSFaults(_ context: ChannelHandlerContext) throws -> Bool {
-    let traffic = Traffic(connection: beginning())
+    let traffic = Traffic(connection: earlyTraffic)
     let decision = plan.decide(traffic, at: .tls, now: MachineTime.nanoseconds)
     var badCertificate: Action.CertificateDefect?
     for injection in decision.additions {
-      note(injection)
+      logFault(injection)
       if case .certificate(let kind) = injection.action { badCertificate = kind }
     }
     if let outcome = decision.outcome {
-      note(outcome)
+      logFault(outcome)
       switch outcome.action {
       case .stall(let time, .answer):
         delayHandshake(time, badCertificate, context)
@@ -55,7 +55,7 @@ extension ConnectionHandler {
         silenceConnection(for: time, thenCloses: ending == .close, context)
         return false
       case .alert(let code):
-        phase = .closing
+        machine.closedAbruptly()
         TLSAlert.record(code: code).withUnsafeBytes { put($0, context) }
         endOutput(context)
         return false
@@ -75,14 +75,13 @@ extension ConnectionHandler {
   private func delayHandshake(
     _ time: Duration?, _ badCertificate: Action.CertificateDefect?, _ context: ChannelHandlerContext
   ) {
-    phase = .silenced
-    cancelDeadlines(upTo: .handshake)
-    guard let time else { return }
+    guard let time else { return silenceConnection(for: nil, thenCloses: false, context) }
+    machine.faultDelaysHandshake()
+    cancelTimer(through: .handshakeTimeout)
     _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
-    later(time, context) { handler, context in
-      guard handler.phase == .silenced else { return }
-      handler.phase = .handshake
-      handler.expectHandshake(context)
+    runLater(time, context) { handler, context in
+      guard handler.machine.handshakeDelayElapsed() else { return }
+      handler.startHandshakeTimeout(context)
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
       do {
         try handler.proceed(showing: badCertificate)
@@ -103,14 +102,16 @@ extension ConnectionHandler {
     var delay = Duration.zero
     let decision = plan.decide(Traffic(connection: connection), at: .settings, now: MachineTime.nanoseconds)
     for injection in decision.additions {
-      guard case .settings(let order) = injection.action else { continue }
-      note(injection)
-      delay = max(delay, order.delay)
-      if order.after > .zero {
+      guard case .settings(let parameters) = injection.action else { continue }
+      logFault(injection)
+      delay = max(delay, parameters.delay)
+      if parameters.after > .zero {
         // `after` counts from the first SETTINGS frame, which this rule may delay.
-        later(order.after + order.delay, context) { handler, context in handler.announce(order, context) }
+        runLater(parameters.after + parameters.delay, context) { handler, context in
+          handler.announce(parameters, context)
+        }
       } else {
-        first = order
+        first = parameters
       }
     }
     if delay > .zero {
@@ -126,22 +127,20 @@ extension ConnectionHandler {
   /// socket, whose buffer is bounded.
   func delaySettings(
     by delay: Duration, _ context: ChannelHandlerContext,
-    then begin: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
+    then sendSettings: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
   ) {
-    phase = .settingsDelayed
     _ = context.channel.setOption(ChannelOptions.autoRead, value: false)
-    later(delay, context) { handler, context in
-      guard handler.phase == .settingsDelayed else { return }
-      handler.phase = .open
+    runLater(delay, context) { handler, context in
+      guard handler.machine.settingsDelayElapsed() else { return }
       _ = context.channel.setOption(ChannelOptions.autoRead, value: true)
-      handler.lastActivity = .now()
-      begin(handler, context)
+      handler.input.lastActivity = .now()
+      sendSettings(handler, context)
       handler.process(context)
     }
   }
 
   /// The connection's properties that are known before HTTP/2 starts.
-  private func beginning() -> Traffic.Connection {
+  private var earlyTraffic: Traffic.Connection {
     Traffic.Connection(
       number: log.number, client: log.clientAddress, listener: log.listener,
       serverName: tls.serverName)
@@ -151,140 +150,124 @@ extension ConnectionHandler {
 
   /// Evaluates the rules of the injection point `connection`, now and again whenever one of them could fire.
   func evaluateConnectionRules(_ context: ChannelHandlerContext) {
-    nextEvaluation?.cancel()
-    nextEvaluation = nil
-    guard phase == .open, let processor else { return }
+    faultTasks.nextEvaluation?.cancel()
+    faultTasks.nextEvaluation = nil
+    guard machine.isOpen, let processor else { return }
     let plan = plan
     guard plan.isActive(at: .connection) else { return }
     let now = MachineTime.nanoseconds
-    var connection = processor.traffic
+    var connection = processor.connectionTraffic
     connection.age = (NIODeadline.now() - openedAt).nanoseconds
-    connection.idle = (NIODeadline.now() - lastActivity).nanoseconds
+    connection.idle = (NIODeadline.now() - input.lastActivity).nanoseconds
     let decision = plan.decide(Traffic(connection: connection), at: .connection, now: now)
     for injection in decision.additions + [decision.outcome].compactMap(\.self) {
-      note(injection)
-      self.processor?.connectionActions += connectionActions(of: injection)
+      logFault(injection)
+      if let action = ConnectionAction(injection) { processor.connectionActions.append(action) }
     }
     performPendingActions(context)
     flush(context)
-    guard phase == .open, let next = plan.nextEvaluation(after: now, for: connection) else { return }
+    guard machine.isOpen, let next = plan.nextEvaluation(after: now, for: connection) else { return }
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    nextEvaluation = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
+    faultTasks.nextEvaluation = context.eventLoop.scheduleTask(in: .nanoseconds(max(0, next - now))) {
       bound.value.0.evaluateConnectionRules(bound.value.1)
     }
   }
 
-  private func connectionActions(of injection: Injection) -> [ConnectionAction] {
-    switch injection.action {
-    case .goAway(let order): [.goAway(order, lastStream: lastStream(of: order))]
-    case .resetConnection: [.reset]
-    case .close: [.close]
-    case .drain(let time, _): [.drain(injection, for: time)]
-    case .starveWindow(let time): [.starveWindow(for: time)]
-    case .settings(let order): [.announce(order)]
-    case .ignorePings(let time): [.ignorePings(for: time)]
-    case .silence(let time): [.silence(for: time)]
-    default: []
-    }
-  }
-
-  /// Performs an action that was requested over the admin API.
-  func carryOut(_ order: ConnectionCommand, _ context: ChannelHandlerContext) {
-    switch order {
+  /// Performs an action that was requested over the admin API, where FIN and RST do not wait for responses.
+  func performRequested(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
+    switch action {
     case .reset: reset(context)
+    case _ where !machine.isOpen: close(context)
     case .close: close(context)
-    case .goAway(let order):
-      guard phase == .open else { return close(context) }
-      processor?.connectionActions.append(.goAway(order, lastStream: lastStream(of: order)))
-      performPendingActions(context)
+    default:
+      perform(action, context)
       flush(context)
     }
-  }
-
-  /// Returns the last stream for a GOAWAY that no push triggered: the last stream received, or the maximum for
-  /// `all`.
-  private func lastStream(of order: Action.GoAwayParameters) -> Int32 {
-    // A later GOAWAY never names a higher stream (RFC 9113 section 6.8).
-    min(order.lastStream == .all ? .max : session?.lastProcessedStream ?? 0, processor?.lastServedStream ?? .max)
   }
 
   /// Performs the pending actions that pushes and rules requested for the connection.
   func performPendingActions(_ context: ChannelHandlerContext) {
     guard let connectionActions = processor?.connectionActions, !connectionActions.isEmpty else { return }
     processor?.connectionActions = []
-    for action in connectionActions where phase == .open { carryOut(action, context) }
+    for action in connectionActions where machine.isOpen { perform(action, context) }
   }
 
-  private func carryOut(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
+  private func perform(_ action: ConnectionAction, _ context: ChannelHandlerContext) {
     switch action {
-    case .leave(let closeReason): leave(context, closeReason)
-    case .goAway(let order, let lastStream): sendGoAway(order, lastStream: lastStream, context)
+    case .closeGracefully(let closeReason): closeGracefully(context, closeReason)
+    case .goAway(let parameters, let lastStream): sendGoAway(parameters, lastStream: lastStream, context)
     case .close:
       log.add(.fault, "closed without GOAWAY", at: state.clock.now)
-      isCut = true
+      machine.faultEndsConnection()
       flush(context)
       close(context)
     case .reset:
-      isCut = true
+      machine.faultEndsConnection()
       flush(context)
       reset(context)
     case .starveWindow(let time):
       session?.withholdsWindow = true
       guard let time else { return }
-      later(time, context) { handler, context in
+      runLater(time, context) { handler, context in
         handler.session?.withholdsWindow = false
         handler.flush(context)
       }
     case .ignorePings(let time):
       session?.acknowledgesPings = false
       guard let time else { return }
-      later(time, context) { handler, _ in handler.session?.acknowledgesPings = true }
+      runLater(time, context) { handler, _ in handler.session?.acknowledgesPings = true }
     case .silence(let time):
       flush(context)
-      guard phase == .open else { return }
+      guard machine.isOpen else { return }
       tls.releaseBuffers()
       silenceConnection(for: time, thenCloses: true, context)
-    case .announce(let order):
-      if order.after > .zero {
-        later(order.after, context) { handler, context in handler.announce(order, context) }
+    case .announce(let parameters):
+      if parameters.after > .zero {
+        runLater(parameters.after, context) { handler, context in handler.announce(parameters, context) }
       } else {
-        announce(order, context)
+        announce(parameters, context)
       }
     case .drain(let injection, let time):
-      guard case .drain(_, let answer) = injection.action else { return }
-      processor?.drain(by: injection, answer)
-      later(time, context) { handler, context in handler.leave(context, .shutdown) }
-    case .wake(let stream, let time):
-      delayedPushTasks[stream] = later(time, context) { handler, context in
-        handler.delayedPushTasks[stream] = nil
-        guard let session = handler.session, handler.phase == .open else { return }
-        handler.processor?.wake(stream, session: session)
+      processor?.drainResponse = injection
+      runLater(time, context) { handler, context in handler.closeGracefully(context, .shutdown) }
+    case .continuePush(let stream, let time):
+      faultTasks.delayedPushes[stream] = runLater(time, context) { handler, context in
+        handler.faultTasks.delayedPushes[stream] = nil
+        guard handler.machine.isOpen, let session = handler.session, let processor = handler.processor else { return }
+        processor.continueDelayedPush(on: stream, handler.machine.servedStreams, session: session)
         handler.performPendingActions(context)
         handler.flush(context)
       }
     }
   }
 
-  private func sendGoAway(_ order: Action.GoAwayParameters, lastStream: Int32, _ context: ChannelHandlerContext) {
-    let debugData = Array(order.debugData.utf8)
-    if order.twice, lastStream != .max, processor?.lastServedStream == .max {
-      session?.sendGoAway(lastStream: .max, rawCode: order.code, debugData: debugData)
+  private func sendGoAway(
+    _ parameters: Action.GoAwayParameters, lastStream: Int32?, _ context: ChannelHandlerContext
+  ) {
+    guard let session else { return }
+    let lastStream =
+      lastStream
+      ?? machine.servedStreams.lastStream(
+        of: parameters, causedBy: .connection(lastReceivedStream: session.lastProcessedStream))
+    let debugData = Array(parameters.debugData.utf8)
+    if parameters.twice, lastStream != .max, machine.servedStreams.last == .max {
+      session.sendGoAway(lastStream: .max, rawCode: parameters.code, debugData: debugData)
     }
-    session?.sendGoAway(lastStream: lastStream, rawCode: order.code, debugData: debugData)
-    processor?.excludeStreams(after: lastStream)
+    session.sendGoAway(lastStream: lastStream, rawCode: parameters.code, debugData: debugData)
+    machine.faultSentGoAway(lastStream: lastStream, now: MachineTime.nanoseconds)
     log.add(
-      .goAway, "\(HTTP2ErrorCode.name(of: order.code)) last_stream=\(lastStream) \(order.debugData)",
+      .goAway, "\(HTTP2ErrorCode.name(of: parameters.code)) last_stream=\(lastStream) \(parameters.debugData)",
       at: state.clock.now)
-    guard let time = order.closeAfter else { return }
-    later(time, context) { handler, context in handler.close(context) }
+    guard let time = parameters.closeAfter else { return }
+    runLater(time, context) { handler, context in handler.close(context) }
   }
 
-  private func announce(_ order: Action.SettingsParameters, _ context: ChannelHandlerContext) {
-    guard let session, phase == .open else { return }
-    session.acknowledgesSettings = order.acknowledgesClient
-    session.announce(HTTP2Settings(order))
-    if let limit = order.maxConcurrentStreams { processor?.streams.fix(limit) }
-    log.add(.settings, order.words, at: state.clock.now)
+  private func announce(_ parameters: Action.SettingsParameters, _ context: ChannelHandlerContext) {
+    guard let session, machine.isOpen else { return }
+    session.acknowledgesSettings = parameters.acknowledgesClient
+    session.announce(HTTP2Settings(parameters))
+    if let limit = parameters.maxConcurrentStreams { processor?.streams.fix(limit) }
+    log.add(.settings, parameters.description, at: state.clock.now)
     flush(context)
   }
 
@@ -293,7 +276,7 @@ extension ConnectionHandler {
   /// Ends the connection with TCP RST.
   private func reset(_ context: ChannelHandlerContext) {
     log.add(.reset, "TCP RST", at: state.clock.now)
-    phase = .closing
+    machine.closedAbruptly()
     // With a linger time of zero, closing discards unsent data and resets the connection (RFC 9293 section 3.6). On
     // the channel's event loop the option is set when the call returns.
     _ = (context.channel as? any SocketOptionProvider)?.setSoLinger(linger(l_onoff: 1, l_linger: 0))
@@ -302,37 +285,37 @@ extension ConnectionHandler {
 
   /// Silences the connection for a time, for ever if nil: nothing is sent and received bytes are discarded.
   private func silenceConnection(for time: Duration?, thenCloses closes: Bool, _ context: ChannelHandlerContext) {
-    phase = .silenced
+    machine.faultSilences()
     // A shutdown in progress still ends the connection.
-    cancelDeadlines(upTo: .watch)
+    cancelTimer(through: .idleCheck)
     guard let time, closes else { return }
-    later(time, context) { _, context in context.close(promise: nil) }
+    runLater(time, context) { _, context in context.close(promise: nil) }
   }
 
-  /// Records in the connection's timeline and in the log that a rule affected the connection.
-  private func note(_ injection: Injection) {
-    let words = "rule \(injection.rule): \(injection.action.name.rawValue)"
-    log.add(.fault, words, at: state.clock.now)
-    logger.debug("\(client): \(words)")
+  /// Adds to the connection's timeline and to the log that a rule affected the connection.
+  private func logFault(_ injection: Injection) {
+    let message = "rule \(injection.rule): \(injection.action.name.rawValue)"
+    log.add(.fault, message, at: state.clock.now)
+    logger.debug("\(client): \(message)")
   }
 
   // MARK: - Scheduling
 
   /// Schedules work on the connection.
   ///
-  /// - Returns: The task's key in `plannedFaults`.
+  /// - Returns: The task's number in `faultTasks`.
   @discardableResult
-  private func later(
+  private func runLater(
     _ time: Duration, _ context: ChannelHandlerContext,
     _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
   ) -> Int {
-    let number = faultsPlanned
-    faultsPlanned += 1
+    let number = faultTasks.nextNumber
+    faultTasks.nextNumber += 1
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
-    plannedFaults[number] = context.eventLoop.scheduleTask(in: TimeAmount(time)) {
+    faultTasks.scheduled[number] = context.eventLoop.scheduleTask(in: TimeAmount(time)) {
       let (handler, context) = bound.value
-      handler.plannedFaults[number] = nil
+      handler.faultTasks.scheduled[number] = nil
       work(handler, context)
     }
     return number
@@ -340,33 +323,31 @@ extension ConnectionHandler {
 
   /// Cancels the task of a delayed push whose client gave up: with a rule that delays for an hour such tasks would
   /// accumulate.
-  func cancelDelayedPush(of stream: Int32) {
-    guard let number = delayedPushTasks.removeValue(forKey: stream) else { return }
-    plannedFaults.removeValue(forKey: number)?.cancel()
+  func cancelDelayedPush(on stream: Int32) {
+    guard let number = faultTasks.delayedPushes.removeValue(forKey: stream) else { return }
+    faultTasks.scheduled.removeValue(forKey: number)?.cancel()
   }
 
   /// Cancels all tasks that faults scheduled, because the connection ended.
   func cancelFaultTasks() {
-    nextEvaluation?.cancel()
-    nextEvaluation = nil
-    for task in plannedFaults.values { task.cancel() }
-    plannedFaults = [:]
-    delayedPushTasks = [:]
+    faultTasks.nextEvaluation?.cancel()
+    for task in faultTasks.scheduled.values { task.cancel() }
+    faultTasks = FaultTasks()
   }
 }
 
 extension HTTP2Settings {
   /// Creates the SETTINGS values of a fault action.
-  init(_ order: Action.SettingsParameters?) {
+  init(_ parameters: Action.SettingsParameters?) {
     self.init(
-      maxConcurrentStreams: order?.maxConcurrentStreams, initialWindowSize: order?.initialWindowSize,
-      maxHeaderListSize: order?.maxHeaderListSize)
+      maxConcurrentStreams: parameters?.maxConcurrentStreams, initialWindowSize: parameters?.initialWindowSize,
+      maxHeaderListSize: parameters?.maxHeaderListSize)
   }
 }
 
 extension Action.SettingsParameters {
   /// A description for the connection's timeline.
-  fileprivate var words: String {
+  fileprivate var description: String {
     let parts: [(String, UInt32?)] = [
       ("max_concurrent_streams", maxConcurrentStreams), ("initial_window_size", initialWindowSize),
       ("max_header_list_size", maxHeaderListSize),

@@ -13,39 +13,39 @@ extension ConnectionHandler {
   /// count as well.
   private static let bytesPerRequestByte = 8
 
-  /// Returns whether the connection sends mostly something other than requests: PING, PRIORITY, empty DATA, unknown
-  /// frames, key updates.
-  func isFlood(ofBytes count: Int, _ session: HTTP2ServerSession) -> Bool {
-    count / Self.bytesPerRequestByte > session.requestByteCount + Self.freeBytes
-  }
-
-  /// Returns whether the client updates its TLS keys far more often than necessary. AES-GCM needs a new key after
-  /// 2^24.5 records (RFC 8446 section 5.5); one per 64 KiB, plus 32, are allowed.
-  func isFloodOfKeyUpdates(ofBytes count: Int) -> Bool {
-    tls.keyUpdates > 32 + count >> 16
+  /// Returns the reason to close the connection if the client sends mostly something other than requests (PING,
+  /// PRIORITY, empty DATA, unknown frames), or updates its TLS keys far more often than necessary.
+  func floodCloseReason(_ session: HTTP2ServerSession) -> ConnectionCloseReason? {
+    // AES-GCM needs a new key after 2^24.5 records (RFC 8446 section 5.5); one per 64 KiB, plus 32, are allowed.
+    if tls.keyUpdates > 32 + input.bytesReceived >> 16 { return .keyUpdates(tls.keyUpdates) }
+    if input.bytesReceived / Self.bytesPerRequestByte > session.requestByteCount + Self.freeBytes {
+      return .flood(bytes: input.bytesReceived, ofRequests: session.requestByteCount)
+    }
+    return nil
   }
 
   /// Schedules the next check of the connection: in ten seconds, or when the idle timeout expires if that is sooner.
   func scheduleIdleCheck(_ context: ChannelHandlerContext) {
     let limit = TimeAmount(settings.idleTimeout)
-    let quiet = NIODeadline.now() - lastActivity
+    let idleTime = NIODeadline.now() - input.lastActivity
     let interval = TimeAmount(HTTP2Limits.overdueCheckInterval)
-    schedule(.watch, after: min(interval, quiet < limit ? limit - quiet : limit), context) { handler, context in
-      guard handler.phase == .open, !handler.isDraining else { return }
-      if NIODeadline.now() - handler.lastActivity >= limit {
-        return handler.leave(context, .idle)
+    schedule(.idleCheck, after: min(interval, idleTime < limit ? limit - idleTime : limit), context) {
+      handler, context in
+      guard handler.machine.state == .open(.serving) else { return }
+      if NIODeadline.now() - handler.input.lastActivity >= limit {
+        return handler.closeGracefully(context, .idle)
       }
-      if NIODeadline.now() - handler.lastCheck >= interval { handler.resetOverdueStreams(context) }
-      if handler.phase == .open, !handler.isDraining { handler.scheduleIdleCheck(context) }
+      if NIODeadline.now() - handler.input.lastCheck >= interval { handler.resetOverdueStreams(context) }
+      if handler.machine.state == .open(.serving) { handler.scheduleIdleCheck(context) }
     }
   }
 
   private func resetOverdueStreams(_ context: ChannelHandlerContext) {
     guard let session else { return }
-    if lastActivity < lastCheck { tls.releaseBuffers() }
-    lastCheck = .now()
-    stalledChecks = context.channel.isWritable ? 0 : stalledChecks + 1
-    if stalledChecks > HTTP2Limits.maxOverdueChecks {
+    if input.lastActivity < input.lastCheck { tls.releaseBuffers() }
+    input.lastCheck = .now()
+    input.stalledChecks = context.channel.isWritable ? 0 : input.stalledChecks + 1
+    if input.stalledChecks > HTTP2Limits.maxOverdueChecks {
       logClientError(.slowness, "does not read its responses, closed")
       return context.close(promise: nil)
     }
@@ -69,26 +69,26 @@ extension ConnectionHandler {
       !stream.isOverdue
       ? "its request is not valid HTTP/2" + (stream.breach.map { ": \($0.words)" } ?? "")
       : stream.isAnswered ? "its response is not read" : "its request is incomplete"
-    let words = "stream \(stream.id) reset with \(code.name): \(cause)"
+    let message = "stream \(stream.id) reset with \(code.name): \(cause)"
     if hasLoggedReset {
-      logger.debug("\(client): \(words)")
+      logger.debug("\(client): \(message)")
     } else {
       logClientError(
         stream.isOverdue ? .slowness : .protocolError,
-        "\(words); further ones on this connection are logged at level debug")
+        "\(message); further ones on this connection are logged at level debug")
     }
     hasLoggedReset = true
   }
 
   /// Logs a client error. Recurring errors of one client address are logged at the level debug.
-  func logClientError(_ kind: ClientErrorLog.Kind, _ words: String) {
+  func logClientError(_ kind: ClientErrorLog.Kind, _ message: String) {
     switch state.clientErrorLog.add(kind, of: log.clientAddress) {
-    case .logged: logger.notice("\(client): \(words)")
+    case .logged: logger.notice("\(client): \(message)")
     case .loggedLast:
       logger.notice(
-        "\(client): \(words) (repeated; further messages about \(log.clientAddress) are logged at level debug for a while)"
+        "\(client): \(message) (repeated; further messages about \(log.clientAddress) are logged at level debug for a while)"
       )
-    case .suppressed: logger.debug("\(client): \(words)")
+    case .suppressed: logger.debug("\(client): \(message)")
     }
   }
 }

@@ -18,51 +18,51 @@ extension ConnectionHandler {
   /// The size of the buffer that NIO keeps for each connection. A push that arrives alone usually fits.
   static let firstReadSize = 2 << 10
   /// How often the event loop's buffer is filled before other connections get their turn.
-  private static let maxPortions = 4
+  private static let maxReads = 4
 
   /// Processes the bytes that NIO read and, if they filled its buffer, reads the rest from the socket directly.
   ///
   /// With NIO alone each busy connection would keep a buffer as large as the most that it received at once. Eight of
   /// these no longer fit into a core's cache, and a thousand would take hundreds of megabytes.
-  func takeInput(beginningWith beginning: ByteBuffer, _ context: ChannelHandlerContext) {
-    let portion = scratch.cipherText
-    guard beginning.writableBytes == 0, beginning.readableBytes < portion.count, phase != .settingsDelayed else {
-      return beginning.withUnsafeReadableBytes { take($0, context) }
+  func receive(_ first: ByteBuffer, _ context: ChannelHandlerContext) {
+    let buffer = resources.cipherText
+    guard first.writableBytes == 0, first.readableBytes < buffer.count, !machine.isReadingSuspended else {
+      return first.withUnsafeReadableBytes { receive($0, context) }
     }
-    beginning.withUnsafeReadableBytes { portion.copyMemory(from: $0) }
-    var filled = beginning.readableBytes
-    for _ in 0..<Self.maxPortions {
-      filled += receiveAtOnce(UnsafeMutableRawBufferPointer(rebasing: portion[filled...]), context)
+    first.withUnsafeReadableBytes { buffer.copyMemory(from: $0) }
+    var filled = first.readableBytes
+    for _ in 0..<Self.maxReads {
+      filled += readSocket(into: UnsafeMutableRawBufferPointer(rebasing: buffer[filled...]), context)
       guard filled > 0 else { return }
-      take(UnsafeRawBufferPointer(rebasing: portion[..<filled]), context)
+      receive(UnsafeRawBufferPointer(rebasing: buffer[..<filled]), context)
       // If the buffer is not full, the socket is empty. A client that does not read its responses is not read from.
-      guard filled == portion.count, isWritable(context), phase != .settingsDelayed else { return }
+      guard filled == buffer.count, isWritable(context), !machine.isReadingSuspended else { return }
       filled = 0
     }
   }
 
   /// Processes received bytes. The pointer is valid only during the call.
-  private func take(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
-    if phase == .closing || phase == .silenced { return }
-    // NIO had already read these few buffers when reading stopped.
-    if phase == .settingsDelayed { return tls.receive(bytes) }
-    lastActivity = .now()
-    bytesReceived += bytes.count
-    if phase == .firstByte, let first = bytes.first {
-      if Self.looksLikePlainText(first) { return refusePlainText(bytes, context) }
-      phase = .handshake
-      tls.stopsAfterClientHello = state.activePolicy.load().plan.isActive(at: .tls)
+  private func receive(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
+    guard let first = bytes.first else { return }
+    switch machine.receivedBytes(startingWith: first) {
+    case .process: break
+    case .startHandshake: tls.stopsAfterClientHello = state.activePolicy.load().plan.isActive(at: .tls)
+    case .refusePlainText: return refusePlainText(bytes, context)
+    case .store: return tls.receive(bytes)
+    case .discard: return
     }
+    input.lastActivity = .now()
+    input.bytesReceived += bytes.count
     tls.receive(bytes) { process(context) }
   }
 
   /// Reads from the socket without going through the channel.
   ///
-  /// - Returns: the number of bytes read; 0 at the end of input or on an error, which NIO's next read reports.
-  private func receiveAtOnce(_ room: UnsafeMutableRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
+  /// - Returns: The number of bytes read; 0 at the end of input or on an error, which NIO's next read reports.
+  private func readSocket(into buffer: UnsafeMutableRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
     // An active channel owns its socket. Afterwards the descriptor may belong to another connection.
-    guard let socket, context.channel.isActive else { return 0 }
-    return max(0, recv(socket, room.baseAddress, room.count, 0))
+    guard let socket = output.socket, context.channel.isActive else { return 0 }
+    return max(0, recv(socket, buffer.baseAddress, buffer.count, 0))
   }
 }
 
@@ -76,47 +76,54 @@ extension ConnectionHandler {
   ///
   /// Frames are created only while the client reads, because frames are what takes memory.
   func flush(_ context: ChannelHandlerContext) {
-    guard phase == .open, let session, !isFlushing else { return }
-    // A write may complete before the call returns, and the channel then reports that it is writable again.
-    isFlushing = true
-    var isDrained = false
-    while !isDrained, isWritable(context), phase == .open {
-      isDrained = writeFrames(of: session, upTo: Self.writeSize, context)
+    guard let session, machine.flushStarted() else { return }
+    var isComplete = false
+    repeat {
+      // The pushes of a client that does not read are recorded although no response is written yet.
+      isComplete = writeFrames(of: session, upTo: isWritable(context) ? Self.writeSize : 0, context)
+    } while !isComplete && isWritable(context) && machine.isOpen
+    switch machine.flushCompleted(isFinished: session.isFinished, hasPendingWork: session.hasPendingWork) {
+    case .none: break
+    case .close: close(context)
+    case .closeFinishedSession:
+      if let goAway = session.goAwaySent, goAway.errorCode != 0 {
+        let name = HTTP2ErrorCode.name(of: goAway.errorCode)
+        logClientError(.protocolError, "HTTP/2 error \(goAway.errorCode) (\(name)), connection ended: \(goAway.text)")
+        log.add(.goAway, "\(name) \(goAway.text)", at: state.clock.now)
+      }
+      close(context)
     }
-    isFlushing = false
-    // For a client that does not read: its pushes are recorded although no response is written yet.
-    processor?.commit()
-    guard phase == .open else { return }
-    if session.isFinished, !isDraining, let goAway = session.goAwaySent, goAway.errorCode != 0 {
-      let name = HTTP2ErrorCode.name(of: goAway.errorCode)
-      logClientError(.protocolError, "HTTP/2 error \(goAway.errorCode) (\(name)), connection ended: \(goAway.text)")
-      log.add(.goAway, "\(name) \(goAway.text)", at: state.clock.now)
-    }
-    if session.isFinished || (isDraining && !session.hasPendingWork) { close(context) }
   }
 
   /// Writes pending frames of the session to the socket, after committing the records that belong to them.
   ///
-  /// - Returns: whether the session has no more frames to write, or writing failed.
+  /// - Parameter limit: The number of bytes of frames to write, at least, while more are pending; 0 to commit only.
+  /// - Returns: Whether the session has no more frames to write, or writing failed.
   @discardableResult
   func writeFrames(
     of session: HTTP2ServerSession, upTo limit: Int = .max, _ context: ChannelHandlerContext
   ) -> Bool {
-    scratch.output.removeAll(keepingCapacity: true)
-    let isDrained = session.drain(into: &scratch.output, upTo: limit)
+    resources.frames.removeAll(keepingCapacity: true)
+    let isComplete = limit > 0 && session.drain(into: &resources.frames, upTo: limit)
     // Record streams that end with one of these frames before the frames leave. A response that was dropped is not
     // among the frames, and its push is recorded as aborted.
-    handleEvents(of: session, context)
-    processor?.commit()
+    commitRecords(of: session, context)
+    guard limit > 0 else { return false }
     do {
-      try scratch.output.withUnsafeBytes { try tls.write($0) }
+      try resources.frames.withUnsafeBytes { try tls.write($0) }
     } catch {
       logger.debug("\(client): \(error)")
       close(context)
       return true
     }
     writeCipherText(context)
-    return isDrained
+    return isComplete
+  }
+
+  /// Makes the records of all pushes received so far visible in the inbox.
+  func commitRecords(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
+    handleEvents(of: session, context)
+    processor?.commit()
   }
 
   func writeCipherText(_ context: ChannelHandlerContext) {
@@ -126,29 +133,28 @@ extension ConnectionHandler {
   /// Returns whether bytes written now leave at once or are buffered only briefly.
   func isWritable(_ context: ChannelHandlerContext) -> Bool {
     // Skip the query when nothing is buffered: it would cost time for each push.
-    writesWaiting == 0 || context.channel.isWritable
+    output.bufferedWrites == 0 || context.channel.isWritable
   }
 
   /// Writes bytes directly to the socket as long as it accepts all of them, otherwise through the channel, which
   /// buffers them. Writes go through the channel until its buffer is empty again.
-  ///
-  /// A write through the channel costs a buffer, a copy and NIO's bookkeeping: where pushes arrive one by one, or
-  /// are large, a twentieth of the time per push.
+  /// A write through the channel costs a buffer, a copy and NIO's bookkeeping.
   func put(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) {
-    let sent = writesWaiting == 0 ? sendAtOnce(bytes, context) : 0
+    let sent = output.bufferedWrites == 0 ? writeSocket(bytes, context) : 0
     guard sent < bytes.count else { return }
     let buffer = context.channel.allocator.buffer(bytes: bytes.dropFirst(sent))
-    writesWaiting += 1
-    context.writeAndFlush(wrapOutboundOut(buffer)).assumeIsolated().whenComplete { _ in self.writesWaiting -= 1 }
+    output.bufferedWrites += 1
+    context.writeAndFlush(wrapOutboundOut(buffer)).assumeIsolated().whenComplete { _ in self.output.bufferedWrites -= 1
+    }
   }
 
   /// Writes to the socket without going through the channel.
   ///
-  /// - Returns: the number of bytes that the socket accepted; 0 on an error, which the channel's next write reports and
+  /// - Returns: The number of bytes that the socket accepted; 0 on an error, which the channel's next write reports and
   ///   which then ends the connection.
-  private func sendAtOnce(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
+  private func writeSocket(_ bytes: UnsafeRawBufferPointer, _ context: ChannelHandlerContext) -> Int {
     // An active channel owns its socket. Afterwards the descriptor may belong to another connection.
-    guard let socket, context.channel.isActive else { return 0 }
+    guard let socket = output.socket, context.channel.isActive else { return 0 }
     #if canImport(Darwin)
       let flags: Int32 = 0  // NIO sets SO_NOSIGPIPE.
     #else

@@ -17,46 +17,16 @@ final class ConnectionHandler: ChannelInboundHandler {
   typealias InboundIn = ByteBuffer
   typealias OutboundOut = ByteBuffer
 
-  enum Phase {
-    /// Nothing received yet. The first byte distinguishes TLS from plain text.
-    case firstByte
-    case handshake
-    /// The handshake is done, but a fault delays the first SETTINGS frame. Nothing is read.
-    case settingsDelayed
-    case open
-    /// A fault silences the connection: nothing is sent, received bytes are discarded.
-    case silenced
-    /// The last bytes are written; received bytes are discarded.
-    case closing
-  }
-
-  /// The purpose of the connection's timer. At most one is scheduled: a later stage replaces an earlier one, never
-  /// the reverse.
-  enum Deadline: UInt8, Comparable {
-    /// Closes the connection if the TLS handshake is not complete.
-    case handshake
-    /// The next check of an open connection for idleness and for a stalled client.
-    case watch
-    /// Sends the second GOAWAY of a shutdown.
-    case shutdownNotice
-    /// Closes the connection although streams are still open after GOAWAY.
-    case drain
-    /// Closes the socket if the client has not closed it after the last bytes.
-    case linger
-
-    static func < (first: Deadline, second: Deadline) -> Bool { first.rawValue < second.rawValue }
-  }
-
   /// The time limit for the TLS handshake.
   private static let handshakeTimeout = TimeAmount.seconds(10)
   /// The delay between the two GOAWAY frames of a shutdown, so that requests already in transit are still served.
-  private static let shutdownNotice = TimeAmount.milliseconds(50)
+  private static let shutdownNoticeDelay = TimeAmount.milliseconds(50)
 
   let log: ConnectionLog
   let tls: TLSConnection
   let state: ServerState
   /// Buffers shared by all connections of the event loop.
-  let scratch: LoopScratch
+  let resources: EventLoopResources
   /// A logger with the connection id as metadata. Created for each of the few log lines: stored, it would take half
   /// a kilobyte per connection.
   var logger: Logger {
@@ -68,41 +38,50 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   // Exclusivity is unchecked at run time: everything here runs on the connection's event loop, and no method
   // accesses one of these properties while it calls another method that modifies it.
-  @exclusivity(unchecked) var phase = Phase.firstByte
+  @exclusivity(unchecked) var machine = ConnectionStateMachine()
   @exclusivity(unchecked) var session: HTTP2ServerSession?
   @exclusivity(unchecked) var processor: PushProcessor?
-  @exclusivity(unchecked) var lastActivity = NIODeadline.now()
+  @exclusivity(unchecked) var input = InputStatistics()
+  @exclusivity(unchecked) var output = SocketOutput()
   /// When the connection was accepted.
   let openedAt = NIODeadline.now()
-  /// The number of bytes received on the socket.
-  @exclusivity(unchecked) var bytesReceived = 0
-  /// When `scheduleIdleCheck` last checked for overdue streams and a stalled client.
-  @exclusivity(unchecked) var lastCheck = NIODeadline.now()
-  /// The number of consecutive checks at which the client was not reading.
-  var stalledChecks: UInt8 = 0
+  /// The timer for the purpose that `machine` has.
+  private var timer: Scheduled<Void>?
+  var faultTasks = FaultTasks()
   /// Whether a stream reset on this connection has been logged.
   var hasLoggedReset = false
-  /// The purpose of `timer`; nil if nothing is scheduled.
-  private var deadline: Deadline?
-  private var timer: Scheduled<Void>?
-  /// Whether the connection ends immediately: responses already submitted are still written, further requests are not
-  /// processed.
-  @exclusivity(unchecked) var isCut = false
-  @exclusivity(unchecked) var isFlushing = false
-  /// The socket that cipher text is written to directly; nil if the channel has no socket.
-  @exclusivity(unchecked) var socket: NIOBSDSocket.Handle?
-  /// The number of writes that the channel buffers because the socket did not accept them.
-  @exclusivity(unchecked) var writesWaiting = 0
-  /// Tasks that faults have scheduled on this connection, by a number that `later` assigns.
-  var plannedFaults: [Int: Scheduled<Void>] = [:]
-  var faultsPlanned = 0
-  /// The numbers in `plannedFaults` of the tasks that continue delayed pushes, by stream.
-  var delayedPushTasks: [Int32: Int] = [:]
-  /// The next scheduled evaluation of the rules of the injection point `connection`.
-  var nextEvaluation: Scheduled<Void>?
-  /// Whether GOAWAY was sent: the connection closes after its last open stream.
-  @exclusivity(unchecked) var isDraining = false
-  @exclusivity(unchecked) var firstBytes: [UInt8] = []
+
+  /// What the client sent so far, for the idle timeout and for protection against floods.
+  struct InputStatistics {
+    /// The first bytes after decryption, for messages.
+    var firstBytes: [UInt8] = []
+    /// The number of bytes received on the socket.
+    var bytesReceived = 0
+    /// When bytes were last received.
+    var lastActivity = NIODeadline.now()
+    /// When `scheduleIdleCheck` last checked for overdue streams and a stalled client.
+    var lastCheck = NIODeadline.now()
+    /// The number of consecutive checks at which the client was not reading.
+    var stalledChecks: UInt8 = 0
+  }
+
+  struct SocketOutput {
+    /// The socket that cipher text is written to directly; nil if the channel has no socket.
+    var socket: NIOBSDSocket.Handle?
+    /// The number of writes that the channel buffers because the socket did not accept them.
+    var bufferedWrites = 0
+  }
+
+  /// The tasks that faults have scheduled on the connection.
+  struct FaultTasks {
+    /// The tasks by the number that `runLater` assigns.
+    var scheduled: [Int: Scheduled<Void>] = [:]
+    var nextNumber = 0
+    /// The numbers of the tasks that continue delayed pushes, by stream.
+    var delayedPushes: [Int32: Int] = [:]
+    /// The next evaluation of the rules of the injection point `connection`.
+    var nextEvaluation: Scheduled<Void>?
+  }
 
   /// The client's address, for the log.
   var client: String { log.client }
@@ -112,7 +91,7 @@ final class ConnectionHandler: ChannelInboundHandler {
     self.log = log
     self.tls = tls
     self.state = state
-    scratch = .current
+    resources = .current
     serverLogger = logger
   }
 
@@ -120,14 +99,14 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func channelActive(context: ChannelHandlerContext) {
     log.add(.accepted, "listener=\(log.listener)", at: state.clock.now)
-    socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 }
-    expectHandshake(context)
+    output.socket = try? context.pipeline.syncOperations.withUnsafeTransportIfAvailable { $0 }
+    startHandshakeTimeout(context)
     applyAcceptFaults(context)
     context.fireChannelActive()
   }
 
   func channelRead(context: ChannelHandlerContext, data: NIOAny) {
-    takeInput(beginningWith: unwrapInboundIn(data), context)
+    receive(unwrapInboundIn(data), context)
   }
 
   func channelReadComplete(context: ChannelHandlerContext) {
@@ -137,29 +116,29 @@ final class ConnectionHandler: ChannelInboundHandler {
   func channelWritabilityChanged(context: ChannelHandlerContext) {
     // Backpressure: stop reading from a client that does not read its responses.
     let isWritable = context.channel.isWritable
-    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && phase != .settingsDelayed)
+    _ = context.channel.setOption(ChannelOptions.autoRead, value: isWritable && !machine.isReadingSuspended)
     if isWritable {
-      stalledChecks = 0
+      input.stalledChecks = 0
       flush(context)
     }
     context.fireChannelWritabilityChanged()
   }
 
   func channelInactive(context: ChannelHandlerContext) {
-    cancelDeadlines(upTo: .linger)
-    if phase == .handshake { state.connections.countHandshake(isDone: false) }
+    cancelTimer(through: .lingerTimeout)
+    let closed = machine.socketClosed()
+    if closed.handshakeFailed { state.connections.countHandshake(isDone: false) }
     cancelFaultTasks()
-    if let session {
-      processor?.beginBatch()
-      processor?.abandonAll()
-      for stream in session.unansweredStreams where !stream.isReported { processor?.recordUnfinished(stream) }
-      processor?.commit()
+    if let session, let processor {
+      processor.beginBatch()
+      processor.abortDelayedPushes()
+      for stream in session.unansweredStreams where !stream.isReported { processor.recordUnfinished(stream) }
+      commitRecords(of: session, context)
+      recordCloseInitiator(isClient: closed.isInitiatedByClient)
     }
-    noteEnd(byClient: phase == .open)
     log.add(.closed, "", at: state.clock.now)
     session = nil
     processor = nil
-    phase = .closing
     context.fireChannelInactive()
   }
 
@@ -169,27 +148,21 @@ final class ConnectionHandler: ChannelInboundHandler {
   }
 
   func userInboundEventTriggered(context: ChannelHandlerContext, event: Any) {
-    if let order = event as? ConnectionCommand { return carryOut(order, context) }
-    if event is Connections.RulesChanged { return evaluateConnectionRules(context) }
-    guard event is Connections.ShutdownRequested else { return context.fireUserInboundEventTriggered(event) }
-    guard phase == .open, let session else { return close(context) }
-    // Already draining: the connection closes after its last open stream.
-    guard !isDraining else { return }
-    // Not after a fault's GOAWAY, which named a lower stream.
-    if processor?.lastServedStream == .max { session.announceShutdown() }
-    flush(context)
-    schedule(.shutdownNotice, after: Self.shutdownNotice, context) { handler, context in
-      // A fault may have silenced the connection since.
-      if handler.phase == .open { handler.leave(context, .shutdown) } else { handler.close(context) }
+    switch event {
+    case let action as ConnectionAction: performRequested(action, context)
+    case is Connections.RulesChanged: evaluateConnectionRules(context)
+    case is Connections.ShutdownRequested: shutDown(context)
+    default: context.fireUserInboundEventTriggered(event)
     }
   }
 
   // MARK: - Bytes to events
 
+  /// Processes the bytes that `tls` holds.
   func process(_ context: ChannelHandlerContext) {
-    let isBeginning = phase == .handshake
+    let isHandshaking = machine.state == .handshaking
     do {
-      if phase == .handshake {
+      if isHandshaking {
         switch try tls.handshake() {
         case .waiting: return writeCipherText(context)
         case .greeted:
@@ -198,13 +171,14 @@ final class ConnectionHandler: ChannelInboundHandler {
         case .done: try open(context)
         }
       }
-      if phase == .open { try receive(context) }
-      if isBeginning { tls.releaseBuffers() }
+      if machine.isOpen { try receiveFrames(context) }
+      if isHandshaking { tls.releaseBuffers() }
     } catch let failure as HTTP2Failure {
       refuse(failure, context)
     } catch {
-      logClientError(phase == .handshake ? .handshake : .protocolError, "\(error)\(handshakeAdvice(for: "\(error)"))")
-      if phase == .handshake {
+      let isHandshaking = machine.state == .handshaking
+      logClientError(isHandshaking ? .handshake : .protocolError, "\(error)\(handshakeAdvice(for: "\(error)"))")
+      if isHandshaking {
         log.add(.handshake, "\(error)", at: state.clock.now)
         state.connections.countHandshake(isDone: false)
       }
@@ -213,28 +187,24 @@ final class ConnectionHandler: ChannelInboundHandler {
     }
   }
 
-  private func receive(_ context: ChannelHandlerContext) throws {
+  private func receiveFrames(_ context: ChannelHandlerContext) throws {
     guard let session else { return }
-    reading: while phase == .open {
-      switch try tls.read(into: scratch.input) {
+    reading: while machine.isOpen {
+      switch try tls.read(into: resources.plainText) {
       case .bytes(let count):
-        let bytes = UnsafeRawBufferPointer(rebasing: scratch.input[..<count])
-        if firstBytes.isEmpty { firstBytes = Array(bytes.prefix(ConnectionCloseReason.beginningSize)) }
+        let bytes = UnsafeRawBufferPointer(rebasing: resources.plainText[..<count])
+        if input.firstBytes.isEmpty { input.firstBytes = Array(bytes.prefix(ConnectionCloseReason.quotedByteCount)) }
         try session.receive(bytes)
         handleEvents(of: session, context)
-        if processor?.hasConnectionRules == true { evaluateConnectionRules(context) }
+        if processor?.faultScope.hasConnectionRules == true { evaluateConnectionRules(context) }
       case .waiting:
-        if isFloodOfKeyUpdates(ofBytes: bytesReceived) {
-          leave(context, .keyUpdates(tls.keyUpdates))
-          return close(context)
-        }
-        if isFlood(ofBytes: bytesReceived, session) {
-          leave(context, .flood(bytes: bytesReceived, ofRequests: session.requestByteCount))
+        if let flood = floodCloseReason(session) {
+          closeGracefully(context, flood)
           return close(context)
         }
         break reading
       case .closed:
-        noteEnd(byClient: true)
+        recordCloseInitiator(isClient: machine.peerClosed())
         flush(context)
         return close(context)
       }
@@ -244,29 +214,31 @@ final class ConnectionHandler: ChannelInboundHandler {
 
   func handleEvents(of session: HTTP2ServerSession, _ context: ChannelHandlerContext) {
     guard session.hasEvents, let processor else { return }
-    let terms = processor.beginBatch()
+    let policy = processor.beginBatch()
     while let event = session.nextEvent() {
       switch event {
-      case .request(let stream) where phase != .open || isCut:
-        // An earlier push in the same read ended the connection.
-        processor.recordUnprocessed(stream, isCutByFault: isCut && !isDraining)
       case .request(let stream):
-        processor.take(stream, on: terms, session: session)
-        if !processor.connectionActions.isEmpty { performPendingActions(context) }
+        switch machine.requestReceived(on: stream.id) {
+        case .process:
+          processor.process(stream, under: policy, machine.servedStreams, session: session)
+          if !processor.connectionActions.isEmpty { performPendingActions(context) }
+        case .recordAsExcluded: processor.recordExcluded(stream, machine.servedStreams)
+        case .recordAsUnprocessed: processor.recordUnprocessed(stream)
+        }
       case .aborted(let stream):
         processor.recordUnfinished(stream)
       case .cancelled(let stream):
-        processor.abandon(stream.request.stream)
-        cancelDelayedPush(of: stream.request.stream)
+        processor.abortDelayedPush(on: stream.request.stream)
+        cancelDelayedPush(on: stream.request.stream)
       case .reset(let stream, let code):
         if !stream.isRefused { logReset(stream, code) }
         processor.recordUnfinished(stream, reset: code)
         log.add(.reset, "stream=\(stream.request.stream) \(code.name)", at: state.clock.now)
       case .responseDropped(let stream):
-        processor.answerWasDropped(on: stream, by: session.goAwaySent)
+        processor.responseWasDropped(on: stream, by: session.goAwaySent)
       case .excessStreams(let stream, let limit):
         processor.excess = (stream, limit)
-        leave(context, .excessStreams(limit: limit))
+        closeGracefully(context, .excessStreams(limit: limit))
       case .goAway(let code):
         logger.debug("\(client): sent GOAWAY with code \(code)")
       }
@@ -276,22 +248,23 @@ final class ConnectionHandler: ChannelInboundHandler {
   // MARK: - Opening
 
   private func open(_ context: ChannelHandlerContext) throws {
-    cancelDeadlines(upTo: .handshake)
+    cancelTimer(through: .handshakeTimeout)
     let certificate = try tls.peerCertificate.map { try ProviderCertificate(PeerCertificate(der: $0)) }
     let facts = ConnectionFacts(
       id: log.id, listener: log.listener, client: client, sni: tls.serverName, tls: tls.protocolVersion,
       certificate: certificate)
     let streams = certificate == nil ? settings.firstStreams : settings.maxStreams
     let processor = PushProcessor(state: state, facts: facts, log: log, certificate: certificate)
-    let order = faultedSettings(processor.traffic, context)
-    if let limit = order?.maxConcurrentStreams { processor.streams.fix(limit) }
+    let parameters = faultedSettings(processor.connectionTraffic, context)
+    if let limit = parameters?.maxConcurrentStreams { processor.streams.fix(limit) }
     let session = try HTTP2ServerSession(
-      maxConcurrentStreams: order?.maxConcurrentStreams ?? UInt32(clamping: streams), settings: HTTP2Settings(order),
-      pool: scratch.streams)
-    if let order { session.acknowledgesSettings = order.acknowledgesClient }
+      maxConcurrentStreams: parameters?.maxConcurrentStreams ?? UInt32(clamping: streams),
+      settings: HTTP2Settings(parameters), pool: resources.streams)
+    if let parameters { session.acknowledgesSettings = parameters.acknowledgesClient }
     self.session = session
     self.processor = processor
-    phase = .open
+    let delay = parameters?.delay ?? .zero
+    machine.handshakeCompleted(delaysSettings: delay > .zero)
     log.opened(facts)
     state.connections.countHandshake(isDone: true)
     log.add(
@@ -301,18 +274,18 @@ final class ConnectionHandler: ChannelInboundHandler {
     log.add(.settings, "max_concurrent_streams=\(processor.streams.limit)", at: state.clock.now)
     logger.debug("\(client): \(facts.tls)\(certificate == nil ? "" : ", client certificate"), open")
     let isUsable = certificate?.isUsable(in: state.configuration.environment) ?? true
-    guard let delay = order?.delay, delay > .zero else { return begin(isUsable: isUsable, context) }
+    guard delay > .zero else { return sendSettings(isUsable: isUsable, context) }
     writeCipherText(context)
-    delaySettings(by: delay, context) { handler, context in handler.begin(isUsable: isUsable, context) }
+    delaySettings(by: delay, context) { handler, context in handler.sendSettings(isUsable: isUsable, context) }
   }
 
   /// Sends the first SETTINGS, then starts the idle check and the connection rules.
   ///
-  /// - Parameter isUsable: whether the client certificate, if there is one, is valid for the server's environment.
-  private func begin(isUsable: Bool, _ context: ChannelHandlerContext) {
+  /// - Parameter isUsable: Whether the client certificate, if there is one, is valid for the server's environment.
+  private func sendSettings(isUsable: Bool, _ context: ChannelHandlerContext) {
     // The first SETTINGS are sent immediately, before anything from the client was read (Protocol.md, section 1.3).
     flush(context)
-    guard isUsable else { return leave(context, .wrongEnvironment(state.configuration.environment)) }
+    guard isUsable else { return closeGracefully(context, .wrongEnvironment(state.configuration.environment)) }
     scheduleIdleCheck(context)
     evaluateConnectionRules(context)
   }
@@ -320,37 +293,50 @@ final class ConnectionHandler: ChannelInboundHandler {
   /// The active APNs settings.
   var settings: APNSSettings { state.activePolicy.load().settings }
 
+  // MARK: - Timer
+
   /// Starts the timer that closes the connection if the TLS handshake is not complete in time.
-  func expectHandshake(_ context: ChannelHandlerContext) {
-    schedule(.handshake, after: Self.handshakeTimeout, context) { handler, context in
+  func startHandshakeTimeout(_ context: ChannelHandlerContext) {
+    schedule(.handshakeTimeout, after: Self.handshakeTimeout, context) { handler, context in
       handler.logClientError(.handshake, "no TLS handshake within 10 s, closed")
       context.close(promise: nil)
     }
   }
 
-  /// Cancels the timer if it is scheduled for this stage or an earlier one.
-  func cancelDeadlines(upTo last: Deadline) {
-    guard let deadline, deadline <= last else { return }
-    timer?.cancel()
-    timer = nil
-    self.deadline = nil
+  private func shutDown(_ context: ChannelHandlerContext) {
+    switch machine.shutdownRequested() {
+    case .none: return
+    case .close: return close(context)
+    case .announceShutdown(let sendsGoAway):
+      if sendsGoAway { session?.announceShutdown() }
+      flush(context)
+    }
+    schedule(.shutdownNotice, after: Self.shutdownNoticeDelay, context) { handler, context in
+      // A fault may have silenced the connection since.
+      if handler.machine.isOpen { handler.closeGracefully(context, .shutdown) } else { handler.close(context) }
+    }
   }
 
-  /// Schedules the timer for a stage and replaces one scheduled for the same or an earlier stage. Does nothing if
-  /// the connection is already in a later stage.
+  /// Schedules the timer for a purpose, unless it is scheduled for a later one.
   func schedule(
-    _ next: Deadline, after delay: TimeAmount, _ context: ChannelHandlerContext,
+    _ purpose: ConnectionStateMachine.TimerPurpose, after delay: TimeAmount, _ context: ChannelHandlerContext,
     _ work: @escaping @Sendable (ConnectionHandler, ChannelHandlerContext) -> Void
   ) {
-    cancelDeadlines(upTo: next)
-    guard deadline == nil else { return }
-    deadline = next
+    guard machine.timerRequested(purpose) else { return }
+    timer?.cancel()
     // Handler and context belong to this event loop and the task runs on it; `NIOLoopBound` checks this.
     let bound = NIOLoopBound((self, context), eventLoop: context.eventLoop)
     timer = context.eventLoop.scheduleTask(in: delay) {
       let (handler, context) = bound.value
-      handler.deadline = nil
+      handler.machine.timerElapsed()
       work(handler, context)
     }
+  }
+
+  /// Cancels the timer if it is scheduled for this purpose or an earlier one.
+  func cancelTimer(through last: ConnectionStateMachine.TimerPurpose) {
+    guard machine.timerCancelled(through: last) else { return }
+    timer?.cancel()
+    timer = nil
   }
 }

@@ -9,7 +9,7 @@ import Inbox
 extension PushProcessor {
   /// Returns whether a rule could affect this push. On a server without rules this check is the only cost of faults.
   func mayBeAffectedByFaults(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
-    switch faultScope {
+    switch faultScope.pushes {
     case .none: return false
     case .all: return true
     case .magicTokens: return isMagic(request, verdict)
@@ -17,7 +17,7 @@ extension PushProcessor {
   }
 
   private func isMagic(_ request: HTTPRequest, _ verdict: borrowing Verdict) -> Bool {
-    guard areMagicTokensActive, let token = verdict.facts.deviceToken else { return false }
+    guard faultScope.areMagicTokensActive, let token = verdict.facts.deviceToken else { return false }
     return request.headers.bytes.withUnsafeBytes { packed in
       MagicToken.isMarked(UnsafeRawBufferPointer(rebasing: packed[token.indices]))
     }
@@ -30,271 +30,218 @@ extension PushProcessor {
   ///   the APNs rules determine the response.
   func applyFaults(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
-    attempt: inout Int32?, _ session: HTTP2ServerSession
+    attempt: inout Int32?, _ served: ServedStreams, _ session: HTTP2ServerSession
   ) -> Bool {
-    if let draining {
-      let exchange = FaultedExchange(verdict)
-      exchange.follow(Decision(outcome: draining), at: .request, now: now)
-      follow(exchange, request, on: stream, verdict, identity, attempt: nil, session)
+    if let drainResponse {
+      var exchange = FaultedExchange(verdict)
+      exchange.merge(Decision(outcome: drainResponse), at: .request, now: batch.now)
+      perform(exchange, request, on: stream, verdict, identity, attempt: nil, served, session)
       return true
     }
     let plan = activePolicy.plan
     let summary = Traffic.PushSummary(key: identity.key, isAccepted: verdict.isAccepted)
     func number() -> Int {
-      let number = attempt ?? attempts.peek(identity.countKey, now: batchBegan)
+      let number = attempt ?? attempts.peek(identity.countKey, now: batch.receivedAt)
       attempt = number
       // First attempts are the usual case and need no look-up.
       return number == 1 ? 1 : max(1, Int(number - attempts.unprocessedAttempts(of: identity.countKey)))
     }
-    let atRequest = plan.candidateRules(at: .request, for: summary, attempt: number, now: batchBegan)
+    let hasResponseRules = faultScope.hasResponseRules
+    let atRequest = plan.candidateRules(at: .request, for: summary, attempt: number, now: batch.receivedAt)
     var atResponse: CandidateRules?
     if atRequest.isEmpty, !(verdict.isAccepted && isMagic(request, verdict)) {
       // Nearly all pushes return here, before anything is allocated.
       if !hasResponseRules { return false }
-      let left = plan.candidateRules(at: .response, for: summary, attempt: number, now: batchBegan)
-      if left.isEmpty { return false }
-      atResponse = left
+      let candidates = plan.candidateRules(at: .response, for: summary, attempt: number, now: batch.receivedAt)
+      if candidates.isEmpty { return false }
+      atResponse = candidates
     }
     attempts.prefetchForRejected(identity.countKey)
     if !hasResponseRules, let fault = plan.fireConstantResponse(atRequest) {
       // An accepted provider token raises the stream limit before any response but a 403.
       if fault.answer.status != 403 { announceStreams(before: nil, on: stream, session) }
-      answer(
+      respond(
         request, of: stream, verdict, identity, attempt: attempt, status: fault.answer.status,
         reason: fault.answer.reason, body: fault.answer.body, by: fault.by, session)
       return true
     }
-    let exchange = FaultedExchange(verdict)
-    if atResponse == nil { extend(exchange, at: .request, atRequest, request, verdict, identity.key, attempt: number) }
+    var exchange = FaultedExchange(verdict)
+    if atResponse == nil {
+      evaluateRules(atRequest, at: .request, for: &exchange, request, verdict, identity.key, attempt: number)
+    }
     if hasResponseRules, exchange.isAnswered {
-      let left =
+      let candidates =
         atResponse
         ?? plan.candidateRules(
-          at: .response, for: summary, attempt: number, now: batchBegan, excludingOutcomes: exchange.isFaulted)
-      if !left.isEmpty { extend(exchange, at: .response, left, request, verdict, identity.key, attempt: number) }
+          at: .response, for: summary, attempt: number, now: batch.receivedAt, excludingOutcomes: exchange.isFaulted)
+      if !candidates.isEmpty {
+        evaluateRules(candidates, at: .response, for: &exchange, request, verdict, identity.key, attempt: number)
+      }
     }
     if exchange.injections.isEmpty { return false }
-    follow(exchange, request, on: stream, verdict, identity, attempt: attempt, session)
+    perform(exchange, request, on: stream, verdict, identity, attempt: attempt, served, session)
     return true
   }
 
-  /// Performs the decided action, or schedules it if it takes time.
-  private func follow(
-    _ exchange: FaultedExchange, _ request: HTTPRequest, on stream: RequestStream, _ verdict: borrowing Verdict,
-    _ identity: Identity, attempt: Int32?, _ session: HTTP2ServerSession
+  /// Evaluates the candidate rules of an injection point and merges their actions into `exchange`.
+  private func evaluateRules(
+    _ candidates: CandidateRules, at injectionPoint: InjectionPoint, for exchange: inout FaultedExchange,
+    _ request: HTTPRequest, _ verdict: borrowing Verdict, _ key: PushKey, attempt: () -> Int
   ) {
-    if !(exchange.isAnswered && exchange.answer.status == 403) { announceStreams(before: nil, on: stream, session) }
-    if exchange.repeatsUntilUpdateInterval { authentication.latchTokenUpdates(now: now) }
+    let plan = activePolicy.plan
+    if let injection = plan.fire(candidates) {
+      return exchange.merge(Decision(outcome: injection), at: injectionPoint, now: batch.now)
+    }
+    let push = Traffic.Push(
+      request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
+      attempt: attempt(), now: batch.now)
+    var traffic = Traffic(connection: connectionTraffic, push: push)
+    if injectionPoint == .response {
+      traffic.answer = Traffic.Answer(status: exchange.response.status, reason: exchange.response.reasonText)
+    }
+    let decision = plan.decide(
+      traffic, at: injectionPoint, now: batch.receivedAt, excludingOutcomes: exchange.isFaulted, among: candidates)
+    exchange.merge(decision, at: injectionPoint, now: batch.now)
+  }
+
+  // MARK: - Execution
+
+  /// Performs the decided exchange, or schedules its end if it takes time.
+  private func perform(
+    _ exchange: consuming FaultedExchange, _ request: HTTPRequest, on stream: RequestStream,
+    _ verdict: borrowing Verdict, _ identity: Identity, attempt: Int32?, _ served: ServedStreams,
+    _ session: HTTP2ServerSession
+  ) {
+    if !(exchange.isAnswered && exchange.response.status == 403) { announceStreams(before: nil, on: stream, session) }
+    if exchange.repeatsUntilUpdateInterval { authentication.latchTokenUpdates(now: batch.now) }
     if !exchange.connectionActions.isEmpty { connectionActions += exchange.connectionActions }
-    if isHEAD(request, verdict) { exchange.leaveOutBody() }
+    if isHEAD(request, verdict) { exchange.removeBody() }
 
     let hasTemplate = verdict.reason != nil || verdict.isAccepted || exchange.isFaulted
-    let answer = hasTemplate ? template(for: exchange.answer, to: request, verdict.facts) : nil
-    let isDone = !exchange.takesTime
+    let template = hasTemplate ? template(for: exchange.response, to: request, verdict.facts) : nil
+    let isComplete = !exchange.takesTime
     // If the client does not learn that the push was accepted, its next request is a retry.
     let number = countAttempt(
-      of: identity, accepted: isDone && exchange.isAccepted && exchange.isAnswered, next: attempt)
+      of: identity, accepted: isComplete && exchange.isAccepted && exchange.isAnswered, next: attempt)
     record(
-      request, verdict, generatedID: answer?.generatedID(of: verdict.facts) ?? [],
-      key: identity.key, attempt: number, isHeld: !isDone, isDone ? ending(of: exchange, on: stream) : pending(exchange)
-    )
-    if isDone {
-      perform(exchange, answer, on: stream, session)
+      request, verdict, generatedID: template?.generatedID(of: verdict.facts) ?? [],
+      key: identity.key, attempt: number, isPending: !isComplete,
+      isComplete ? recordEnd(of: exchange, on: stream.id, served) : pendingEnd(of: exchange))
+    if isComplete {
+      complete(exchange, template, on: stream, served, session)
     } else {
-      held[stream.id] = DelayedPush(
-        stream: stream, exchange: exchange, answer: answer, countKey: identity.countKey, began: batchBegan)
-      connectionActions.append(.wake(stream: stream.id, after: exchange.delay))
+      connectionActions.append(.continuePush(stream: stream.id, after: exchange.delay))
+      delayedPushes[stream.id] = DelayedPush(
+        stream: stream, exchange: exchange, template: template, countKey: identity.countKey,
+        receivedAt: batch.receivedAt)
     }
   }
 
   /// Continues a delayed push when its time has come.
-  func wake(_ id: Int32, session: HTTP2ServerSession) {
-    guard var push = held[id] else { return }
-    if push.piecesLeft > 0 {
+  func continueDelayedPush(on id: Int32, _ served: ServedStreams, session: HTTP2ServerSession) {
+    guard var push = delayedPushes.removeValue(forKey: id) else { return }
+    if push.remainingParts > 0 {
       session.releasePart(of: push.stream)
-      push.piecesLeft -= 1
-      held[id] = push.piecesLeft > 0 ? push : nil
-      if push.piecesLeft > 0, let interval = push.exchange.mutation.interval {
-        connectionActions.append(.wake(stream: id, after: interval))
+      push.remainingParts -= 1
+      if push.remainingParts > 0, let interval = push.exchange.mutation.interval {
+        delayedPushes[id] = push
+        connectionActions.append(.continuePush(stream: id, after: interval))
       }
       return
     }
-    held[id] = nil
     beginBatch()
-    finish(push, with: ending(of: push.exchange, on: push.stream, latency: MachineTime.nanoseconds - push.began))
-    perform(push.exchange, push.answer, on: push.stream, session)
+    let end = recordEnd(of: push.exchange, on: id, served, latency: MachineTime.nanoseconds - push.receivedAt)
+    if end.accepted, end.served.status == 200, let key = push.countKey { attempts.accept(key) }
+    completeRecord(of: push, with: end)
+    complete(push.exchange, push.template, on: push.stream, served, session)
   }
 
   /// Completes a delayed push as aborted: the client reset the stream, the connection ended, or the server refused
   /// the stream.
   ///
   /// - Parameter reset: The code with which the server reset the stream; nil if it did not.
-  func abandon(_ id: Int32, reset: HTTP2ErrorCode? = nil) {
-    // Request and reset arrived in one read: commit first, because only a record in the inbox can be completed
-    // there.
-    if let push = held[id], push.seq == nil { commit() }
-    guard let push = held.removeValue(forKey: id), push.piecesLeft == 0 else { return }
+  func abortDelayedPush(on id: Int32, reset: HTTP2ErrorCode? = nil) {
+    guard let push = delayedPushes.removeValue(forKey: id), push.remainingParts == 0 else { return }
     release(push.exchange)
-    finish(
-      push,
+    completeRecord(
+      of: push,
       with: Record.End(
         outcome: .aborted, accepted: push.exchange.isAccepted && !push.exchange.isDelayedBeforeAcceptance,
         served: Record.Served(),
         wireOutcome: WireOutcome(
           injections: push.exchange.injections, reset: reset?.name, endedAt: MachineTime.nanoseconds),
-        finishedAt: now))
+        finishedAt: batch.now))
   }
 
   /// Completes all delayed pushes as aborted, because the connection ended.
-  func abandonAll() {
-    for id in held.keys.sorted() { abandon(id) }
+  func abortDelayedPushes() {
+    for id in delayedPushes.keys.sorted() { abortDelayedPush(on: id) }
   }
-
-  /// Answers every further push with this injected response.
-  func drain(by injection: Injection, _ answer: Action.Answer) {
-    draining = injection.doing(.respond(answer))
-  }
-
-  /// The time in nanoseconds after a GOAWAY within which a new stream is not reported as a client error: it may have
-  /// crossed the GOAWAY on the wire, or the client had not read the frame yet. Half a second, for machines under
-  /// load.
-  private static let crossing: Int64 = 500_000_000
-
-  /// Buffers a record of a push that arrived after a GOAWAY that excluded its stream.
-  func ignore(_ stream: RequestStream) {
-    let late = batchBegan - goAwaySentAt
-    let breach: WireOutcome.Breach? =
-      late < Self.crossing ? nil : .afterGoAway(lastStream: lastServedStream, nanoseconds: late)
-    let verdict = Verdict(of: stream.request)
-    let identity = identity(of: stream.request, verdict.facts)
-    record(
-      stream.request, verdict, isJudged: false, generatedID: [], key: identity.key,
-      // The client must send an unprocessed push again; that is its next attempt.
-      attempt: attempts.countUnprocessed(identity.countKey, now: batchBegan),
-      Record.End(
-        outcome: .faulted, accepted: false, served: Record.Served(),
-        wireOutcome: breach.map { WireOutcome(breach: $0) },
-        finishedAt: now))
-  }
-
-  // MARK: - Decisions
-
-  /// Evaluates the rules of an injection point and merges their actions into `exchange`.
-  private func extend(
-    _ exchange: FaultedExchange, at injectionPoint: InjectionPoint, _ left: CandidateRules, _ request: HTTPRequest,
-    _ verdict: borrowing Verdict,
-    _ key: PushKey, attempt: () -> Int
-  ) {
-    let plan = activePolicy.plan
-    if let injection = plan.fire(left) {
-      return exchange.follow(Decision(outcome: injection), at: injectionPoint, now: now)
-    }
-    let push = Traffic.Push(
-      request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
-      attempt: attempt(), now: now)
-    var traffic = Traffic(connection: traffic, push: push)
-    if injectionPoint == .response {
-      traffic.answer = Traffic.Answer(status: exchange.answer.status, reason: exchange.answer.reasonText)
-    }
-    let decision = plan.decide(
-      traffic, at: injectionPoint, now: batchBegan, excludingOutcomes: exchange.isFaulted, among: left)
-    exchange.follow(decision, at: injectionPoint, now: now)
-  }
-
-  /// The connection's properties that rules can match.
-  var traffic: Traffic.Connection {
-    Traffic.Connection(
-      number: log.number, client: log.clientAddress, listener: connection.listener, serverName: connection.sni,
-      certificateUID: connection.certificate?.subjectUID, streamsOpened: completeRequests)
-  }
-
-  // MARK: - Execution
 
   /// Returns the header fields of a response, with its ids.
   private func template(
-    for answer: FaultedExchange.Answer, to request: HTTPRequest, _ facts: PushFacts
-  ) -> AnswerTemplates.Template {
-    fillTemplate(status: answer.status, for: request, facts)
+    for response: FaultedExchange.Response, to request: HTTPRequest, _ facts: PushFacts
+  ) -> ResponseTemplates.Template {
+    fillTemplate(status: response.status, for: request, facts)
     // The bytes are copied only if the template is modified, or refilled while this copy is still in use.
-    var template = answer.status == 200 ? answers.accepted : answers.rejected
-    for field in answer.headers { template.headers.append(name: field.name, value: field.value) }
+    var template = response.status == 200 ? responses.accepted : responses.rejected
+    for field in response.headers { template.headers.append(name: field.name, value: field.value) }
     return template
   }
 
-  private func perform(
-    _ exchange: FaultedExchange, _ answer: AnswerTemplates.Template?, on stream: RequestStream,
-    _ session: HTTP2ServerSession
+  /// Ends an exchange as decided: sends the response, resets the stream or acts on the connection.
+  private func complete(
+    _ exchange: borrowing FaultedExchange, _ template: ResponseTemplates.Template?, on stream: RequestStream,
+    _ served: ServedStreams, _ session: HTTP2ServerSession
   ) {
-    let id = stream.id
     release(exchange)
-    switch exchange.end {
-    case .answer:
-      give(answer, of: exchange, on: stream, session)
-      if let order = exchange.followedBy {
-        connectionActions.append(.goAway(order, lastStream: lastStream(of: order, on: id)))
-      }
-    case .hang(.answer): give(answer, of: exchange, on: stream, session)
-    case .hang(.nothing), .loseResponse(.nothing), .loseResponse(.answer): break
-    case .hang(.resetStream), .loseResponse(.resetStream): session.reset(stream, code: .internalError)
-    case .hang(.close), .loseResponse(.close), .close: connectionActions.append(.close)
+    if exchange.isAnswered { sendResponse(of: exchange, template, on: stream, session) }
+    switch exchange.outcome {
+    case .hang(_, .resetStream), .loseResponse(.resetStream): session.reset(stream, code: .internalError)
+    case .hang(_, .close), .loseResponse(.close), .close: connectionActions.append(.close)
     case .resetStream(let code): session.reset(stream, rawCode: code)
     case .resetConnection: connectionActions.append(.reset)
-    case .goAway(let order):
-      let last = lastStream(of: order, on: id)
-      if order.lastStream != .beforeThis {
-        give(answer, of: exchange, on: stream, session)
-      } else if isOvertaken(id) {
-        session.reset(stream, code: .refusedStream)
-      }
-      connectionActions.append(.goAway(order, lastStream: last))
+    case .goAway where exchange.isRefused(on: stream.id, served): session.reset(stream, code: .refusedStream)
+    default: break
+    }
+    if let goAway = exchange.goAway {
+      connectionActions.append(
+        .goAway(goAway, lastStream: served.lastStream(of: goAway, causedBy: .push(stream.id))))
     }
   }
 
   /// Releases the rules that were delaying the push.
-  private func release(_ exchange: FaultedExchange) {
-    guard exchange.isHolding else { return }
+  private func release(_ exchange: borrowing FaultedExchange) {
+    guard exchange.isDelayedByRule else { return }
     for injection in exchange.injections where injection.holds { activePolicy.plan.ruleCounters.release(injection) }
   }
 
-  private func give(
-    _ answer: AnswerTemplates.Template?, of exchange: FaultedExchange, on stream: RequestStream,
+  private func sendResponse(
+    of exchange: borrowing FaultedExchange, _ template: ResponseTemplates.Template?, on stream: RequestStream,
     _ session: HTTP2ServerSession
   ) {
-    announceStreams(before: exchange.answer.status, on: stream, session)
-    countRejection(exchange.answer.status)
-    guard let answer else { return session.respond(to: stream, headers: answers.headersTooLarge) }
-    guard !exchange.mutation.isPlain else {
-      return session.respond(to: stream, headers: answer.headers, body: exchange.answer.body)
+    let response = exchange.response
+    let mutation = exchange.mutation
+    announceStreams(before: response.status, on: stream, session)
+    countRejection(response.status)
+    guard let template else { return session.respond(to: stream, headers: responses.headersTooLarge) }
+    guard !mutation.isEmpty else {
+      return session.respond(to: stream, headers: template.headers, body: response.body)
     }
-    let parts = exchange.mutation.parts(of: exchange.answer.body, status: exchange.answer.status)
+    let parts = mutation.parts(of: response.body, status: response.status)
     session.respond(
-      to: stream, headers: exchange.mutation.headers(answer.headers), parts: parts,
-      isHeld: exchange.mutation.dribble != nil)
-    guard let interval = exchange.mutation.interval else { return }
+      to: stream, headers: mutation.headers(template.headers), parts: parts, isHeld: mutation.interval != nil)
+    guard let interval = mutation.interval else { return }
+    connectionActions.append(.continuePush(stream: stream.id, after: interval))
     // Without a body, the end of the stream is still delayed.
-    held[stream.id] = DelayedPush(
-      stream: stream, exchange: exchange, answer: answer, countKey: nil, began: batchBegan,
-      piecesLeft: max(1, parts.count))
-    connectionActions.append(.wake(stream: stream.id, after: interval))
+    delayedPushes[stream.id] = DelayedPush(
+      stream: stream, exchange: copy exchange, template: template, countKey: nil, receivedAt: batch.receivedAt,
+      remainingParts: max(1, parts.count))
   }
-
-  private func lastStream(of order: Action.GoAwayParameters, on id: Int32) -> Int32 {
-    let last =
-      switch order.lastStream {
-      case .beforeThis: isOvertaken(id) ? highestProcessedStream : max(0, id - 2)
-      case .this: max(id, highestProcessedStream)
-      case .all: Int32.max
-      }
-    return min(last, lastServedStream)
-  }
-
-  /// Returns whether pushes of later streams were evaluated before this one, which can happen when it was delayed.
-  /// GOAWAY then has to include those streams too, and this one is refused with its own RST_STREAM.
-  private func isOvertaken(_ id: Int32) -> Bool { highestProcessedStream > id }
 
   // MARK: - Records
 
-  private func pending(_ exchange: FaultedExchange) -> Record.End {
+  private func pendingEnd(of exchange: borrowing FaultedExchange) -> Record.End {
     Record.End(
       outcome: .pending, accepted: false, served: Record.Served(),
       wireOutcome: WireOutcome(injections: exchange.injections), finishedAt: nil)
@@ -304,41 +251,26 @@ extension PushProcessor {
   ///
   /// - Parameter latency: The response's latency in nanoseconds; nil for a response that leaves with the others of
   ///   this read.
-  private func ending(of exchange: FaultedExchange, on stream: RequestStream, latency: Int64? = nil) -> Record.End {
-    var served = Record.Served()
+  private func recordEnd(
+    of exchange: borrowing FaultedExchange, on stream: Int32, _ served: ServedStreams, latency: Int64? = nil
+  ) -> Record.End {
+    var response = Record.Served()
     if exchange.isAnswered {
-      served = Record.Served(
-        status: exchange.answer.status, reason: exchange.answer.reason, latencyNanoseconds: latency)
+      response = Record.Served(
+        status: exchange.response.status, reason: exchange.response.reason, latencyNanoseconds: latency)
     }
     let outcome: Record.Outcome = exchange.isFaulted ? .faulted : exchange.isAccepted ? .accepted : .rejected
-    var wireOutcome: WireOutcome?
-    if !exchange.injections.isEmpty {
-      wireOutcome = WireOutcome(
-        injections: exchange.injections, unusualReason: exchange.isAnswered ? exchange.answer.unusualReason : nil,
-        reset: resetName(of: exchange, on: stream.id),
-        goAway: exchange.goAway.map { sentGoAway($0, on: stream.id) },
-        closed: exchange.closing, endedAt: exchange.isAnswered ? nil : MachineTime.nanoseconds)
+    let goAway = exchange.goAway.map {
+      WireOutcome.GoAway(
+        code: HTTP2ErrorCode.name(of: $0.code), lastStream: served.lastStream(of: $0, causedBy: .push(stream)),
+        debugData: $0.debugData)
     }
+    let wireOutcome = WireOutcome(
+      injections: exchange.injections, unusualReason: exchange.isAnswered ? exchange.response.unusualReason : nil,
+      reset: exchange.resetName(on: stream, served), goAway: goAway, closed: exchange.closing,
+      endedAt: exchange.isAnswered ? nil : MachineTime.nanoseconds)
     return Record.End(
-      outcome: outcome, accepted: exchange.isAccepted, served: served, wireOutcome: wireOutcome, finishedAt: now)
-  }
-
-  private func resetName(of exchange: FaultedExchange, on id: Int32) -> String? {
-    if case .goAway(let order) = exchange.end, order.lastStream == .beforeThis, isOvertaken(id) {
-      return HTTP2ErrorCode.refusedStream.name
-    }
-    return exchange.resetName
-  }
-
-  private func sentGoAway(_ order: Action.GoAwayParameters, on id: Int32) -> WireOutcome.GoAway {
-    WireOutcome.GoAway(
-      code: HTTP2ErrorCode.name(of: order.code), lastStream: lastStream(of: order, on: id), debugData: order.debugData)
-  }
-
-  private func finish(_ push: DelayedPush, with end: Record.End) {
-    if end.accepted, end.served.status == 200, let key = push.countKey {
-      attempts.accept(key)
-    }
-    if let seq = push.seq { state.inbox.finish(seq, with: end) }
+      outcome: outcome, accepted: exchange.isAccepted, served: response,
+      wireOutcome: exchange.injections.isEmpty ? nil : wireOutcome, finishedAt: batch.now)
   }
 }

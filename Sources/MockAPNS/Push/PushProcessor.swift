@@ -22,55 +22,57 @@ final class PushProcessor {
   let attempts: Attempts
   let connection: ConnectionFacts
   let log: ConnectionLog
+  /// Buffers shared by all connections of the event loop.
+  private let resources = EventLoopResources.current
   @exclusivity(unchecked) var authentication: ConnectionAuthentication
-  @exclusivity(unchecked) var answers: AnswerTemplates
+  @exclusivity(unchecked) var responses: ResponseTemplates
   @exclusivity(unchecked) var streams: StreamLimitPolicy
   /// The pushes that are delayed, or whose response is sent in parts over time, by stream.
-  @exclusivity(unchecked) var held: [Int32: DelayedPush] = [:]
-  /// The lowest last stream of all GOAWAY frames sent: later streams are not served.
-  @exclusivity(unchecked) private(set) var lastServedStream = Int32.max
-  /// When `lastServedStream` was last lowered, in monotonic nanoseconds.
-  @exclusivity(unchecked) private(set) var goAwaySentAt: Int64 = 0
+  @exclusivity(unchecked) var delayedPushes: [Int32: DelayedPush] = [:]
   /// The first stream beyond the acknowledged stream limit, and that limit.
   @exclusivity(unchecked) var excess: (stream: Int32, limit: UInt32)?
-  /// The highest stream whose push was evaluated.
-  @exclusivity(unchecked) private(set) var highestProcessedStream: Int32 = 0
   /// The injected response to every push while a fault drains the connection.
-  @exclusivity(unchecked) var draining: Injection? { didSet { noteFaults() } }
-  @exclusivity(unchecked) private(set) var activePolicy: ActivePolicy { didSet { noteFaults() } }
-  /// Whether magic device tokens are enabled.
-  @exclusivity(unchecked) private(set) var areMagicTokensActive = false
-  /// The pushes that faults may affect.
-  @exclusivity(unchecked) private(set) var faultScope = FaultScope.none
-  /// Whether there are active rules for the injection point `response`.
-  @exclusivity(unchecked) private(set) var hasResponseRules = false
-  /// Whether there are active rules for the injection point `connection`.
-  @exclusivity(unchecked) private(set) var hasConnectionRules = false
-  @exclusivity(unchecked) private(set) var now: Int64 = 0
-  /// The time of the current read, in monotonic nanoseconds.
-  @exclusivity(unchecked) private(set) var batchBegan: Int64 = 0
-  /// The number of complete requests received.
-  @exclusivity(unchecked) private(set) var completeRequests = 0
+  var drainResponse: Injection? { didSet { updateFaultScope() } }
+  @exclusivity(unchecked) private(set) var activePolicy: ActivePolicy { didSet { updateFaultScope() } }
+  @exclusivity(unchecked) private(set) var faultScope = FaultScope()
+  @exclusivity(unchecked) private(set) var batch = Batch()
+  @exclusivity(unchecked) private var snapshots: Snapshots
+  @exclusivity(unchecked) private var ids: IdentifierSource
+  @exclusivity(unchecked) private var counts = (requests: 0, rejections: 0)
 
-  /// The set of pushes that faults may affect. Computed when the rules change, so that a push needs only this one
-  /// check.
-  enum FaultScope {
-    case none
-    /// Pushes to magic device tokens.
-    case magicTokens
-    case all
+  /// The pushes that faults may affect. Computed when the rules change, so that a push needs only one check.
+  struct FaultScope {
+    enum Pushes {
+      case none
+      /// Pushes to magic device tokens.
+      case magicTokens
+      case all
+    }
+
+    var pushes = Pushes.none
+    var areMagicTokensActive = false
+    /// Whether there are active rules for the injection point `response`.
+    var hasResponseRules = false
+    /// Whether there are active rules for the injection point `connection`.
+    var hasConnectionRules = false
   }
 
-  @exclusivity(unchecked) private var policyReader: SnapshotReader<ActivePolicy>
-  @exclusivity(unchecked) private var keyReader: SnapshotReader<TrustedKeySet>
-  @exclusivity(unchecked) private var deviceReader: SnapshotReader<DeviceTable>
-  @exclusivity(unchecked) private var ids: IdentifierSource
-  /// Buffers shared by all connections of the event loop.
-  private let scratch = LoopScratch.current
-  @exclusivity(unchecked) private var rejections = 0
-  @exclusivity(unchecked) private var batch: [Record] = []
-  /// The streams of the delayed pushes in `batch`, with the indices of their records.
-  @exclusivity(unchecked) private var batchHeld: [(stream: Int32, index: Int)] = []
+  /// The pushes of one read, whose records become visible together.
+  struct Batch {
+    /// The time by the server's clock, in milliseconds since 1970.
+    var now: Int64 = 0
+    /// The time of the read, in monotonic nanoseconds.
+    var receivedAt: Int64 = 0
+    var records: [Record] = []
+    /// The streams of the delayed pushes in `records`, with the indices of their records.
+    var delayed: [(stream: Int32, index: Int)] = []
+  }
+
+  private struct Snapshots {
+    var policy: SnapshotReader<ActivePolicy>
+    var keys: SnapshotReader<TrustedKeySet>
+    var devices: SnapshotReader<DeviceTable>
+  }
 
   init(
     state: ServerState, facts: ConnectionFacts, log: ConnectionLog, certificate: ProviderCertificate?
@@ -79,32 +81,32 @@ final class PushProcessor {
     attempts = state.inbox.attempts
     self.log = log
     connection = facts
-    keyReader = SnapshotReader(state.keys)
-    deviceReader = SnapshotReader(state.devices)
-    policyReader = SnapshotReader(state.activePolicy)
-    activePolicy = policyReader.value
-    authentication = ConnectionAuthentication(certificate: certificate, known: scratch.knownTokens)
-    answers = AnswerTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
-    streams = StreamLimitPolicy(isWidened: certificate != nil, settings: activePolicy.settings)
+    let policy = SnapshotReader(state.activePolicy)
+    snapshots = Snapshots(
+      policy: policy, keys: SnapshotReader(state.keys), devices: SnapshotReader(state.devices))
+    activePolicy = policy.value
+    authentication = ConnectionAuthentication(certificate: certificate, known: resources.knownTokens)
+    responses = ResponseTemplates(environment: state.configuration.environment, settings: policy.value.settings)
+    streams = StreamLimitPolicy(isWidened: certificate != nil, settings: policy.value.settings)
     ids = IdentifierSource(seed: state.seed, connection: log.number)
-    noteFaults()
+    updateFaultScope()
   }
 
-  private func noteFaults() {
+  private func updateFaultScope() {
     let plan = activePolicy.plan
-    hasConnectionRules = plan.isActive(at: .connection)
-    hasResponseRules = plan.isActive(at: .response)
-    areMagicTokensActive = plan.areMagicTokensActive
-    if draining != nil || hasResponseRules || plan.concerns(deviceToken: nil) {
-      faultScope = .all
+    faultScope.hasConnectionRules = plan.isActive(at: .connection)
+    faultScope.hasResponseRules = plan.isActive(at: .response)
+    faultScope.areMagicTokensActive = plan.areMagicTokensActive
+    if drainResponse != nil || faultScope.hasResponseRules || plan.concerns(deviceToken: nil) {
+      faultScope.pushes = .all
     } else {
-      faultScope = plan.isActive(at: .request) ? .magicTokens : .none
+      faultScope.pushes = plan.isActive(at: .request) ? .magicTokens : .none
     }
   }
 
   /// The policy, keys and devices that the pushes of one read are evaluated by. Passed as a separate value, because
   /// reading them from properties would retain them for each push.
-  struct Terms {
+  struct BatchPolicy {
     let activePolicy: ActivePolicy
     let keys: TrustedKeySet
     let devices: DeviceTable
@@ -112,35 +114,36 @@ final class PushProcessor {
 
   /// Reads the clocks, the policy, the keys and the devices once for all requests of one read.
   @discardableResult
-  func beginBatch() -> Terms {
-    keyReader.refresh()
-    deviceReader.refresh()
-    if policyReader.refresh() {
-      activePolicy = policyReader.value
-      answers = AnswerTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
-      streams.follow(activePolicy.settings)
+  func beginBatch() -> BatchPolicy {
+    snapshots.keys.refresh()
+    snapshots.devices.refresh()
+    if snapshots.policy.refresh() {
+      activePolicy = snapshots.policy.value
+      responses = ResponseTemplates(environment: state.configuration.environment, settings: activePolicy.settings)
+      streams.apply(activePolicy.settings)
     }
-    now = state.clock.now
+    batch.now = state.clock.now
     // Read after the policy, so that no rule is applied before its activation time.
-    batchBegan = MachineTime.nanoseconds
-    return Terms(activePolicy: activePolicy, keys: keyReader.value, devices: deviceReader.value)
+    batch.receivedAt = MachineTime.nanoseconds
+    return BatchPolicy(activePolicy: activePolicy, keys: snapshots.keys.value, devices: snapshots.devices.value)
   }
 
   /// Validates a request, submits its response and buffers a record for `commit`.
-  func take(_ stream: RequestStream, on terms: borrowing Terms, session: HTTP2ServerSession) {
-    completeRequests += 1
-    if stream.id > lastServedStream { return ignore(stream) }
-    highestProcessedStream = max(highestProcessedStream, stream.id)
+  func process(
+    _ stream: RequestStream, under policy: borrowing BatchPolicy, _ served: ServedStreams, session: HTTP2ServerSession
+  ) {
+    counts.requests += 1
     let request = stream.takeRequest()
     var verdict = Verdict()
-    terms.activePolicy.rulebook.judge(
-      request, authentication: &authentication, keys: terms.keys, devices: terms.devices, now: now, into: &verdict)
-    if let rate = terms.activePolicy.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
+    policy.activePolicy.rulebook.judge(
+      request, authentication: &authentication, keys: policy.keys, devices: policy.devices, now: batch.now,
+      into: &verdict)
+    if let rate = policy.activePolicy.deviceRate, verdict.isAccepted { limit(&verdict, of: request, to: rate) }
     let identity = identity(of: request, verdict.facts)
     attempts.expect(identity.countKey)
     var attempt: Int32?
     if mayBeAffectedByFaults(request, verdict),
-      applyFaults(request, of: stream, verdict, identity, attempt: &attempt, session)
+      applyFaults(request, of: stream, verdict, identity, attempt: &attempt, served, session)
     {
       return stream.putBack(request)
     }
@@ -154,45 +157,52 @@ final class PushProcessor {
 
   /// Marks an uncommitted push as aborted because a GOAWAY prevents its response. Whether APNs accepted the push
   /// stays recorded.
-  func answerWasDropped(on stream: RequestStream, by goAway: GoAway?) {
-    guard let index = batch.lastIndex(where: { $0.stream == stream.id }) else { return }
+  func responseWasDropped(on stream: RequestStream, by goAway: GoAway?) {
+    guard let index = batch.records.lastIndex(where: { $0.stream == stream.id }) else { return }
+    let record = batch.records[index]
     let sentGoAway = goAway.map {
       WireOutcome.GoAway(code: HTTP2ErrorCode.name(of: $0.errorCode), lastStream: $0.lastStream, debugData: $0.text)
     }
-    let wireOutcome = WireOutcome(
-      injections: batch[index].wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds)
-    if batch[index].outcome == .accepted {
+    if record.outcome == .accepted {
       // The client does not learn that the push was accepted, so the same push again is its next attempt.
-      attempts.resume(countKey(of: stream), after: batch[index].attempt, now: batchBegan)
+      attempts.resume(countKey(of: stream), after: record.attempt, now: batch.receivedAt)
     }
-    batch[index].end(
+    batch.records[index].end(
       Record.End(
-        outcome: .aborted, accepted: batch[index].accepted, served: Record.Served(), wireOutcome: wireOutcome,
-        finishedAt: now))
+        outcome: .aborted, accepted: record.accepted, served: Record.Served(),
+        wireOutcome: WireOutcome(
+          injections: record.wireOutcome?.injections ?? [], goAway: sentGoAway, endedAt: MachineTime.nanoseconds),
+        finishedAt: batch.now))
   }
 
   /// Buffers a record of a complete request that is not processed, because the connection ended before it in the
   /// same read.
-  ///
-  /// - Parameter isCutByFault: Whether a fault ended the connection.
-  func recordUnprocessed(_ stream: RequestStream, isCutByFault: Bool) {
-    if isCutByFault || stream.id > lastServedStream { return ignore(stream) }
-    let attempt = attempts.countUnprocessed(countKey(of: stream), now: batchBegan)
+  func recordUnprocessed(_ stream: RequestStream) {
+    let attempt = attempts.countUnprocessed(countKey(of: stream), now: batch.receivedAt)
     recordUnfinished(stream, attempt: attempt)
   }
 
   /// Makes the records of this read visible in the inbox. Must be called before the responses leave: an answered
   /// push is readable.
   func commit() {
-    guard !batch.isEmpty else { return }
-    scratch.knownTokens.learn(from: authentication)
+    guard !batch.records.isEmpty else { return }
+    resources.knownTokens.learn(from: authentication)
     // One clock reading for all records, because their responses leave together.
-    let present = MachineTime.nanoseconds
-    for index in batch.indices { batch[index].setLatency(respondedAt: present) }
-    log.count(pushes: batch.count)
-    let first = state.inbox.append(&batch)
-    for (stream, index) in batchHeld { held[stream]?.seq = first + index }
-    batchHeld.removeAll(keepingCapacity: true)
+    let now = MachineTime.nanoseconds
+    for index in batch.records.indices { batch.records[index].setLatency(respondedAt: now) }
+    log.count(pushes: batch.records.count)
+    let first = state.inbox.append(&batch.records)
+    for (stream, index) in batch.delayed { delayedPushes[stream]?.seq = first + index }
+    batch.delayed.removeAll(keepingCapacity: true)
+  }
+
+  /// Completes the record of a delayed push, in the inbox or still in the batch.
+  func completeRecord(of push: DelayedPush, with end: Record.End) {
+    if let seq = push.seq {
+      state.inbox.finish(seq, with: end)
+    } else if let index = batch.delayed.first(where: { $0.stream == push.stream.id })?.index {
+      batch.records[index].end(end)
+    }
   }
 
   /// Buffers a record of a request that was incomplete when its stream ended: the client disconnected, or the server
@@ -205,14 +215,7 @@ final class PushProcessor {
       Record.End(
         outcome: reset == nil ? .aborted : .rejected, accepted: false, served: Record.Served(),
         wireOutcome: reset == nil && breach == nil ? nil : WireOutcome(reset: reset?.name, breach: breach),
-        finishedAt: now))
-  }
-
-  /// Notes that a GOAWAY with this last stream was sent. The last stream never rises again.
-  func excludeStreams(after stream: Int32) {
-    guard stream < lastServedStream else { return }
-    lastServedStream = stream
-    goAwaySentAt = MachineTime.nanoseconds
+        finishedAt: batch.now))
   }
 
   // MARK: - Responses
@@ -223,11 +226,11 @@ final class PushProcessor {
     let wasThrottled = streams.isThrottled
     guard let limit = streams.change(before: status, isTrusted: authentication.providerTokenAccepted) else { return }
     session.announce(maxConcurrentStreams: limit)
-    log.add(.settings, "max_concurrent_streams=\(limit)", at: now)
+    log.add(.settings, "max_concurrent_streams=\(limit)", at: batch.now)
     guard streams.isThrottled, !wasThrottled else { return }
     for refused in session.refuseStreams(except: stream) {
-      abandon(refused.id, reset: .refusedStream)
-      log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: now)
+      abortDelayedPush(on: refused.id, reset: .refusedStream)
+      log.add(.reset, "stream=\(refused.id) \(HTTP2ErrorCode.refusedStream.name)", at: batch.now)
     }
   }
 
@@ -237,13 +240,13 @@ final class PushProcessor {
   ) {
     announceStreams(before: 200, on: stream, session)
     fillTemplate(status: 200, for: request, verdict.facts)
-    session.respond(to: stream, headers: answers.accepted.headers)
+    session.respond(to: stream, headers: responses.accepted.headers)
     // Count after responding: the attempt table's cache line may still be loading.
     let attempt = countAttempt(of: identity, accepted: true, next: attempt)
     record(
-      request, verdict, generatedID: answers.accepted.generatedID(of: verdict.facts), key: identity.key,
+      request, verdict, generatedID: responses.accepted.generatedID(of: verdict.facts), key: identity.key,
       attempt: attempt,
-      Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: now))
+      Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: batch.now))
   }
 
   private func reject(
@@ -251,24 +254,24 @@ final class PushProcessor {
     attempt: Int32?, _ session: HTTP2ServerSession
   ) {
     guard verdict.reason == nil else {
-      return answer(
+      return respond(
         request, of: stream, verdict, identity, attempt: attempt, status: verdict.status, reason: verdict.reason,
         body: verdict.body, session)
     }
     announceStreams(before: verdict.status, on: stream, session)
     countRejection(verdict.status)
-    session.respond(to: stream, headers: answers.headersTooLarge)
+    session.respond(to: stream, headers: responses.headersTooLarge)
     record(
       request, verdict, generatedID: [], key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.End(
-        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: now))
+        outcome: .rejected, accepted: false, served: Record.Served(status: verdict.status), finishedAt: batch.now))
   }
 
   /// Responds with an error: the standard header fields, a status and a body.
   ///
   /// - Parameter injection: The fault that injects the response; nil for APNs' own.
-  func answer(
+  func respond(
     _ request: HTTPRequest, of stream: RequestStream, _ verdict: borrowing Verdict, _ identity: Identity,
     attempt: Int32?, status: Int, reason: Reason?, body: [UInt8], by injection: Injection? = nil,
     _ session: HTTP2ServerSession
@@ -276,14 +279,14 @@ final class PushProcessor {
     announceStreams(before: status, on: stream, session)
     countRejection(status)
     fillTemplate(status: status, for: request, verdict.facts)
-    session.respond(to: stream, headers: answers.rejected.headers, body: isHEAD(request, verdict) ? [] : body)
+    session.respond(to: stream, headers: responses.rejected.headers, body: isHEAD(request, verdict) ? [] : body)
     record(
-      request, verdict, generatedID: answers.rejected.generatedID(of: verdict.facts), key: identity.key,
+      request, verdict, generatedID: responses.rejected.generatedID(of: verdict.facts), key: identity.key,
       attempt: countAttempt(of: identity, accepted: false, next: attempt),
       Record.End(
         outcome: injection == nil ? .rejected : .faulted, accepted: false,
         served: Record.Served(status: status, reason: reason),
-        wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: now))
+        wireOutcome: injection.map { WireOutcome(injections: Injections($0)) }, finishedAt: batch.now))
   }
 
   /// Returns whether the response must have no body (RFC 9110 section 9.3.2). APNs accepts only POST and rejects
@@ -298,37 +301,68 @@ final class PushProcessor {
     guard let limit = activePolicy.settings.errorsBeforeGoaway, status != 200, status != 410, status != 431 else {
       return
     }
-    rejections += 1
-    if rejections >= limit { connectionActions.append(.leave(.tooManyErrors)) }
+    counts.rejections += 1
+    if counts.rejections >= limit { connectionActions.append(.closeGracefully(.tooManyErrors)) }
   }
 
   /// Fills the response template for a status with the ids for a request.
   func fillTemplate(status: Int, for request: HTTPRequest, _ facts: PushFacts) {
-    if status == 200 { return fillIdentifiers(of: &answers.accepted, for: request, facts) }
-    answers.rejected.set(status: status)
-    fillIdentifiers(of: &answers.rejected, for: request, facts)
+    if status == 200 { return fillIdentifiers(of: &responses.accepted, for: request, facts) }
+    responses.rejected.set(status: status)
+    fillIdentifiers(of: &responses.rejected, for: request, facts)
   }
 
   /// Writes the client's `apns-id` byte for byte if it is a UUID, otherwise a generated one (Protocol.md, section
   /// 7.3).
   private func fillIdentifiers(
-    of answer: inout AnswerTemplates.Template, for request: HTTPRequest, _ facts: PushFacts
+    of template: inout ResponseTemplates.Template, for request: HTTPRequest, _ facts: PushFacts
   ) {
     if let given = facts.apnsID, facts.apnsIDIsUUID {
       request.headers.bytes.withUnsafeBufferPointer { bytes in
-        answer.headers.withMutableValue(answer.apnsID) {
+        template.headers.withMutableValue(template.apnsID) {
           _ = $0.update(fromContentsOf: UnsafeBufferPointer(rebasing: bytes[given.indices]))
         }
       }
     } else {
-      answer.headers.withMutableValue(answer.apnsID) { ids.write(.upperCase, over: $0) }
+      template.headers.withMutableValue(template.apnsID) { ids.write(.upperCase, over: $0) }
     }
-    if let uniqueID = answer.uniqueID {
-      answer.headers.withMutableValue(uniqueID) { ids.write(.lowerCase, over: $0) }
+    if let uniqueID = template.uniqueID {
+      template.headers.withMutableValue(uniqueID) { ids.write(.lowerCase, over: $0) }
     }
   }
 
   // MARK: - Records
+
+  /// The connection's properties that rules can match.
+  var connectionTraffic: Traffic.Connection {
+    Traffic.Connection(
+      number: log.number, client: log.clientAddress, listener: connection.listener, serverName: connection.sni,
+      certificateUID: connection.certificate?.subjectUID, streamsOpened: counts.requests)
+  }
+
+  /// The time in nanoseconds after a GOAWAY within which a new stream is not reported as a client error: it may have
+  /// crossed the GOAWAY on the wire, or the client had not read the frame yet. Half a second, for machines under
+  /// load.
+  private static let goAwayGracePeriod: Int64 = 500_000_000
+
+  /// Buffers a record of a push that arrived after a GOAWAY that excluded its stream, or after a fault ended the
+  /// connection.
+  func recordExcluded(_ stream: RequestStream, _ served: ServedStreams) {
+    counts.requests += 1
+    let delay = batch.receivedAt - served.loweredAt
+    let breach: WireOutcome.Breach? =
+      stream.id <= served.last || delay < Self.goAwayGracePeriod
+      ? nil : .afterGoAway(lastStream: served.last, nanoseconds: delay)
+    let verdict = Verdict(of: stream.request)
+    let identity = identity(of: stream.request, verdict.facts)
+    record(
+      stream.request, verdict, isJudged: false, generatedID: [], key: identity.key,
+      // The client must send an unprocessed push again; that is its next attempt.
+      attempt: attempts.countUnprocessed(identity.countKey, now: batch.receivedAt),
+      Record.End(
+        outcome: .faulted, accepted: false, served: Record.Served(),
+        wireOutcome: breach.map { WireOutcome(breach: $0) }, finishedAt: batch.now))
+  }
 
   /// Buffers a push's record for `commit`.
   ///
@@ -338,16 +372,17 @@ final class PushProcessor {
   ///   - generatedID: The `apns-id` that the server generated; empty if the client sent one, or there was no
   ///     response.
   ///   - key: The push's identity; nil to compute it.
-  ///   - isHeld: Whether the push is delayed, so that its record is completed later.
+  ///   - isPending: Whether the push is delayed, so that its record is completed later.
   func record(
     _ request: HTTPRequest, _ verdict: borrowing Verdict, isJudged: Bool = true, generatedID: ArraySlice<UInt8>,
-    key: PushKey? = nil, attempt: Int32 = 1, isHeld: Bool = false, _ end: consuming Record.End
+    key: PushKey? = nil, attempt: Int32 = 1, isPending: Bool = false, _ end: consuming Record.End
   ) {
-    if isHeld { batchHeld.append((request.stream, batch.count)) }
-    batch.append(
+    if isPending { batch.delayed.append((request.stream, batch.records.count)) }
+    batch.records.append(
       Record(
         request: request, verdict: verdict, hasVerdict: isJudged, generatedID: generatedID, connection: connection,
-        attempt: attempt, receivedAt: now, arrivedAt: batchBegan, end: consume end, pushKey: key, in: scratch.records))
+        attempt: attempt, receivedAt: batch.now, arrivedAt: batch.receivedAt, end: consume end, pushKey: key,
+        in: resources.records))
   }
 
   /// A push's identity.
@@ -377,7 +412,7 @@ final class PushProcessor {
   /// - Parameter number: The attempt's number, if it was already looked up.
   func countAttempt(of identity: Identity, accepted: Bool, next number: Int32?) -> Int32 {
     if accepted, number == 1 { return 1 }
-    return attempts.count(identity.countKey, accepted: accepted, now: batchBegan)
+    return attempts.count(identity.countKey, accepted: accepted, now: batch.receivedAt)
   }
 
   private func limit(_ verdict: inout Verdict, of request: HTTPRequest, to rate: SharedDeviceRate) {

@@ -10,7 +10,7 @@ final class ClientErrorLog: Sendable {
     /// The TLS handshake fails or does not complete in time.
     case handshake
     /// The connection does not begin with TLS and HTTP/2.
-    case beginning
+    case notHTTP2
     /// The client violates HTTP/2, or floods the server.
     case protocolError
     /// The client does not complete its requests, or does not read its responses.

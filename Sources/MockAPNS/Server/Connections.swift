@@ -1,5 +1,3 @@
-package import FaultModel
-import Faults
 import NIOConcurrencyHelpers
 import NIOCore
 
@@ -10,16 +8,6 @@ import NIOCore
 #else
   import Glibc
 #endif
-
-/// A command to a connection that takes effect immediately.
-package enum ConnectionCommand: Sendable {
-  /// GOAWAY. No push triggered it, so `before_this` and `this` both name the last stream received.
-  case goAway(Action.GoAwayParameters)
-  /// TCP RST.
-  case reset
-  /// FIN without GOAWAY.
-  case close
-}
 
 /// The open connections, so that a shutdown or a command reaches each, and the logs of recently closed ones.
 package final class Connections: Sendable {
@@ -48,7 +36,7 @@ package final class Connections: Sendable {
   }
 
   /// The number of closed connections whose logs are kept.
-  private static let memory = 200
+  private static let closedLogLimit = 200
 
   private let state = NIOLockedValueBox(State())
 
@@ -69,7 +57,7 @@ package final class Connections: Sendable {
     channel.closeFuture.whenComplete { [self] _ in
       state.withLockedValue { state in
         guard let log = state.open.removeValue(forKey: log.number)?.log else { return }
-        if state.closed.count == Self.memory { state.closed.removeFirst() }
+        if state.closed.count == Self.closedLogLimit { state.closed.removeFirst() }
         state.closed.append(log)
       }
     }
@@ -96,13 +84,13 @@ package final class Connections: Sendable {
   /// The number of open connections.
   package var openCount: Int { state.withLockedValue { $0.open.count } }
 
-  /// Sends a command to the open connections that match.
+  /// Performs an action immediately on the open connections that match.
   ///
   /// - Returns: The logs of these connections, by number.
-  package func carryOut(_ order: ConnectionCommand, where isMeant: (ConnectionLog) -> Bool) -> [ConnectionLog] {
-    let remaining = state.withLockedValue { Array($0.open.values) }.filter { isMeant($0.log) }
-    for (channel, _) in remaining { channel.pipeline.fireUserInboundEventTriggered(order) }
-    return remaining.map(\.log).sorted { $0.number < $1.number }
+  package func perform(_ action: ConnectionAction, where predicate: (ConnectionLog) -> Bool) -> [ConnectionLog] {
+    let matches = state.withLockedValue { Array($0.open.values) }.filter { predicate($0.log) }
+    for (channel, _) in matches { channel.pipeline.fireUserInboundEventTriggered(action) }
+    return matches.map(\.log).sorted { $0.number < $1.number }
   }
 
   /// Makes every connection evaluate the active rules.
@@ -112,8 +100,8 @@ package final class Connections: Sendable {
   }
 
   /// Shuts down all connections: sends GOAWAY and waits until all are closed. Connections still open after
-  /// `patience` are closed immediately.
-  func shutDown(patience: Duration) async {
+  /// `timeout` are closed immediately.
+  func shutDown(timeout: Duration) async {
     let open = state.withLockedValue { $0.open.values.map(\.channel) }
     for channel in open { channel.pipeline.fireUserInboundEventTriggered(ShutdownRequested()) }
     await withTaskGroup(of: Bool.self) { group in
@@ -122,7 +110,7 @@ package final class Connections: Sendable {
         return true
       }
       group.addTask {
-        try? await Task.sleep(for: patience)
+        try? await Task.sleep(for: timeout)
         return false
       }
       if await group.next() == false {

@@ -145,7 +145,7 @@ public final class MockServer: Sendable {
   private func shutDown() async {
     state.phase = .stopping
     for listener in listeners { try? await listener.close() }
-    await state.connections.shutDown(patience: state.configuration.shutdownTimeout)
+    await state.connections.shutDown(timeout: state.configuration.shutdownTimeout)
     try? await group.shutdownGracefully()
     state.configuration.removeTemporaryFolder()
     logger.debug("all connections closed")
@@ -177,7 +177,7 @@ package struct ListenError: Error, CustomStringConvertible {
   private static func reason(_ cause: any Error, _ endpoint: Endpoint) -> String {
     switch cause {
     case let error as IOError where error.errnoCode == EACCES && endpoint.port < 1024:
-      "permission denied, as ports below 1024 are root's on most systems"
+      "permission denied: ports below 1024 require root on most systems"
     case let error as IOError where error.errnoCode == EADDRNOTAVAIL: "this machine has no such address"
     case let error as IOError: String(cString: strerror(error.errnoCode)).lowercased()
     case let error as SocketAddressError.UnknownHost: "the host \(error.host) is unknown"
