@@ -335,7 +335,7 @@ extension Action {
 }
 
 /// An error response with only a status and a body, the same for every push. Created once per rule.
-package struct PlainAnswer: Sendable {
+package struct ConstantResponse: Sendable {
   /// The HTTP status; never 200.
   package let status: Int
   /// The reason in the body; nil without one.
@@ -345,15 +345,15 @@ package struct PlainAnswer: Sendable {
 }
 
 extension Action {
-  /// The action's response if it is a plain one and the action does nothing else; otherwise nil.
-  package var plainAnswer: PlainAnswer? {
-    // A 410 contains the current time, and recording a reason that APNs does not have needs more than a plain
-    // response.
+  /// The action's response if it is the same for every push and the action does nothing else; otherwise nil.
+  package var constantResponse: ConstantResponse? {
+    // A 410 contains the current time, and recording a reason that APNs does not have needs more than a
+    // constant response.
     guard case .respond(let answer) = self, answer.status != 200, answer.status != 410,
       !answer.repeatsUntilUpdateInterval,
       answer.headers.isEmpty, answer.reason == nil || answer.knownReason != nil
     else { return nil }
-    return PlainAnswer(status: answer.status, reason: answer.knownReason, body: answer.body(now: 0))
+    return ConstantResponse(status: answer.status, reason: answer.knownReason, body: answer.body(now: 0))
   }
 }
 

@@ -10,7 +10,7 @@ package struct Injection: Sendable, Equatable {
     package let continues: Bool
     package let slot: Int?
     /// The response, if the effect is nothing else.
-    package let plainAnswer: PlainAnswer?
+    package let constantResponse: ConstantResponse?
 
     package init(profile: String?, rule: String, action: Action, followedBy: Action? = nil, continues: Bool, slot: Int?)
     {
@@ -20,7 +20,7 @@ package struct Injection: Sendable, Equatable {
       self.followedBy = followedBy
       self.continues = continues
       self.slot = slot
-      plainAnswer = continues || followedBy != nil ? nil : action.plainAnswer
+      constantResponse = continues || followedBy != nil ? nil : action.constantResponse
     }
 
     /// - Parameter action: the resolved action.
@@ -93,13 +93,13 @@ package struct Injection: Sendable, Equatable {
       ordinal: ordinal)
   }
 
-  /// Whether the injection holds the push, so that it counts towards `max_active` until `RuleCounters.release`.
-  package var holds: Bool { action.holds }
+  /// Whether the injection delays the push, so that it counts towards `max_active` until `RuleCounters.release`.
+  package var delaysPush: Bool { action.delaysPush }
 }
 
 extension Action {
-  /// Whether the action holds a push for a time.
-  package var holds: Bool {
+  /// Whether the action delays a push.
+  package var delaysPush: Bool {
     switch self {
     case .delay, .hang: true
     default: false
@@ -107,21 +107,14 @@ extension Action {
   }
 }
 
-/// The injections at one injection point.
-package struct Decision: Sendable, Equatable {
-  /// Changes that are applied to any outcome, in the order of the rules.
-  package var additions: [Injection] = []
-  /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what
-  /// APNs would do.
-  package var outcome: Injection?
-
-  /// Creates a decision without additions.
-  ///
-  /// - Parameter outcome: the injection that replaces what APNs would do; nil for none.
-  package init(outcome: Injection? = nil) { self.outcome = outcome }
-
-  /// Whether the decision changes nothing.
-  package var isEmpty: Bool { additions.isEmpty && outcome == nil }
+/// The injections at one injection point, as `FaultPlan.decide` returns them: in the order of the rules. Only the last
+/// one may end the evaluation.
+extension [Injection] {
+  /// The changes that are applied to any outcome.
+  package var additions: [Injection] { filter(\.continues) }
+  /// The injection that replaces what APNs would do; nil for none. With the action `pass`, a rule asked for what APNs
+  /// would do.
+  package var outcome: Injection? { last.flatMap { $0.continues ? nil : $0 } }
 }
 
 /// The injections for one push, beginning with the one that decided the outcome, if any. A single injection, the

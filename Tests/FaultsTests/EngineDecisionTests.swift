@@ -20,7 +20,7 @@ import Testing
   }
 
   /// Returns the names of the rules that fired: those that add to a response, then the one that ended the evaluation.
-  static func names(_ decision: Decision) -> [String] {
+  static func names(_ decision: [Injection]) -> [String] {
     decision.additions.map(\.rule) + ["|"] + (decision.outcome.map { [$0.rule] } ?? [])
   }
 
@@ -197,10 +197,10 @@ import Testing
     let plan = FaultPlan([Rule(name: "hang", trigger: Trigger(maxActive: 2), action: Self.hang)])
     let held = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome }
     #expect(held.map { $0 != nil } == [true, true, false, false])
-    #expect(plan.ruleCounters.held == 2)
+    #expect(plan.ruleCounters.delayedPushes == 2)
     #expect(plan.ruleCounters.explain("hang")?.active == 2)
     plan.ruleCounters.release(try #require(held[0]))
-    #expect(plan.ruleCounters.held == 1)
+    #expect(plan.ruleCounters.delayedPushes == 1)
     #expect(plan.fires())
     #expect(!plan.fires())
     #expect(plan.ruleCounters.explain("hang")?.stops == [.init(part: "max_active", count: 3)])
@@ -224,7 +224,7 @@ import Testing
     let plan = FaultPlan([.unavailable(trigger: Trigger(maxActive: 0))], limits: .init(maxActive: 0))
     let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
     plan.ruleCounters.release(injection)
-    #expect(plan.ruleCounters.held == 0)
+    #expect(plan.ruleCounters.delayedPushes == 0)
     #expect(plan.fires())
   }
 

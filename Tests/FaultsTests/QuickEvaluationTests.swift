@@ -83,12 +83,12 @@ import Testing
     ])
     let push = try #require(EngineFixture().traffic.push)
     let summary = Traffic.PushSummary(key: push.key, isAccepted: true)
-    let left = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
-    #expect(!left.isEmpty)
-    #expect(plan.fire(left) == nil)
+    let candidates = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    #expect(!candidates.isEmpty)
+    #expect(plan.fire(candidates) == nil)
     #expect(plan.candidateRules(at: .response, for: summary, attempt: { 1 }, now: 0).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 0, 0])
-    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: left).isEmpty)
+    #expect(plan.decide(EngineFixture().traffic, at: .request, now: 0, among: candidates).isEmpty)
     #expect(plan.ruleCounters.explanations.map(\.evaluations) == [1, 1, 1])
   }
 
@@ -100,9 +100,9 @@ import Testing
     ])
     let fired = (0..<100 as Range<UInt64>).compactMap { number -> Injection? in
       let summary = Traffic.PushSummary(key: PushKey(number: number), isAccepted: true)
-      let left = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
-      let injection = plan.fire(left)
-      #expect(left.isEmpty == (injection == nil))
+      let candidates = plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+      let injection = plan.fire(candidates)
+      #expect(candidates.isEmpty == (injection == nil))
       return injection
     }
     #expect((30...70).contains(fired.count))
@@ -114,9 +114,9 @@ import Testing
     // A newer plan does not contain the rule.
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
     let always = FaultPlan([.unavailable("c")], ruleCounters: plan.ruleCounters)
-    let left = always.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
+    let candidates = always.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0)
     _ = FaultPlan([], ruleCounters: plan.ruleCounters)
-    #expect(always.fire(left) == nil)
+    #expect(always.fire(candidates) == nil)
   }
 
   /// A constant response is the same for every push and has no further effects.
@@ -133,21 +133,21 @@ import Testing
       (Action.Answer(status: 410, reason: "Unregistered"), nil), (Action.Answer(status: 400, reason: "Sideways"), nil),
       (Action.Answer(status: 200, reason: nil), nil),
     ] as [(Action.Answer, String?)])
-  func plainAnswers(answer: Action.Answer, body: String?) {
+  func constantResponses(answer: Action.Answer, body: String?) {
     let summary = Traffic.PushSummary(key: PushKey(number: 0), isAccepted: true)
-    func plain(_ rule: Rule) -> (by: Injection, answer: PlainAnswer)? {
+    func fire(_ rule: Rule) -> (by: Injection, response: ConstantResponse)? {
       let plan = FaultPlan([rule])
       let fired = plan.fireConstantResponse(plan.candidateRules(at: .request, for: summary, attempt: { 1 }, now: 0))
       #expect(plan.ruleCounters.explanations.map(\.fired) == [fired == nil ? 0 : 1])
       return fired
     }
-    let fired = plain(Rule(name: "a", action: .respond(answer)))
-    #expect(fired.map { String(decoding: $0.answer.body, as: UTF8.self) } == body)
-    #expect(fired.map(\.answer.status) == body.map { _ in answer.status })
-    #expect(fired.map(\.answer.reason) == body.map { _ in answer.reason.flatMap(Reason.init(text:)) })
+    let fired = fire(Rule(name: "a", action: .respond(answer)))
+    #expect(fired.map { String(decoding: $0.response.body, as: UTF8.self) } == body)
+    #expect(fired.map(\.response.status) == body.map { _ in answer.status })
+    #expect(fired.map(\.response.reason) == body.map { _ in answer.reason.flatMap(Reason.init(text:)) })
     #expect(fired?.by.rule == (body == nil ? nil : "a"))
-    #expect(plain(Rule(name: "a", action: .respond(answer), continues: true)) == nil)
-    #expect(plain(Rule(name: "a", trigger: Trigger(times: 1), action: .respond(answer))) == nil)
+    #expect(fire(Rule(name: "a", action: .respond(answer), continues: true)) == nil)
+    #expect(fire(Rule(name: "a", trigger: Trigger(times: 1), action: .respond(answer))) == nil)
   }
 
   /// Counters of skipped rules are kept while the rule does not change, and are cleared by a reset.

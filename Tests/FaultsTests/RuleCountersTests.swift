@@ -83,10 +83,10 @@ import Testing
     plan.ruleCounters.reset()
     #expect(plan.ruleCounters.explain("a")?.evaluations == 0)
     // Delayed pushes are still counted.
-    #expect(plan.ruleCounters.held == 1)
+    #expect(plan.ruleCounters.delayedPushes == 1)
     #expect(plan.ruleCounters.explain("hang")?.active == 1)
     plan.ruleCounters.release(try #require(held.last))
-    #expect(plan.ruleCounters.held == 0)
+    #expect(plan.ruleCounters.delayedPushes == 0)
     #expect((0..<4).map { _ in plan.fires(EngineFixture { $0.deviceToken = token }) } == [true, true, true, true])
     #expect(!plan.fires(EngineFixture { $0.deviceToken = token }))
   }
@@ -97,13 +97,13 @@ import Testing
     let plan = FaultPlan(rules, limits: .init(maxActive: 1))
     let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
     for _ in 0..<3 { plan.ruleCounters.release(injection) }
-    #expect(plan.ruleCounters.held == 0)
+    #expect(plan.ruleCounters.delayedPushes == 0)
     #expect(plan.fires())
     #expect(!plan.fires())
     let ruleCounters = plan.ruleCounters
     _ = FaultPlan([], ruleCounters: ruleCounters)
     ruleCounters.release(injection)
-    #expect(ruleCounters.held == 0)
+    #expect(ruleCounters.delayedPushes == 0)
   }
 
   /// The tables are bounded for any traffic.
@@ -124,7 +124,7 @@ import Testing
       _ = plan.decide(traffic, at: .request, now: 0)
     }
     let limit = BoundedTable<Int>.generationLimit
-    #expect((4 * limit...8 * limit).contains(plan.ruleCounters.remembered))
+    #expect((4 * limit...8 * limit).contains(plan.ruleCounters.keyCount))
   }
 
   @Test func tablesOfConnectionsAreBounded() {
@@ -137,7 +137,7 @@ import Testing
       _ = plan.decide(traffic, at: .connection, now: 0)
     }
     let limit = BoundedTable<Int>.generationLimit
-    #expect((2 * limit...4 * limit).contains(plan.ruleCounters.remembered))
+    #expect((2 * limit...4 * limit).contains(plan.ruleCounters.keyCount))
   }
 
   @Test func keyedTable() {

@@ -19,36 +19,36 @@ struct ActionResolution {
   /// Returns the resolved action.
   ///
   /// - Parameters:
-  ///   - positions: the current positions of the sequences.
-  ///   - place: the path to `action` in the rule's action, which gives each sequence its own position.
-  ///   - depth: the nesting depth of choices.
+  ///   - positions: The current positions of the sequences.
+  ///   - path: The path to `action` in the rule's action, which gives each sequence its own position.
+  ///   - depth: The nesting depth of choices.
   mutating func resolve(
-    _ action: Action, _ positions: BoundedTable<Int>, _ context: inout EvaluationContext, place: [Int] = [],
+    _ action: Action, _ positions: BoundedTable<Int>, _ context: inout EvaluationContext, path: [Int] = [],
     depth: Int = 1
   ) throws(TriggerPart) -> Action {
     switch action {
     case .choose(let choices):
       let number = draw(String(repeating: "#choose", count: depth)).number
       guard let index = Self.pick(choices, number) else { return .pass }
-      return try resolve(choices[index].action, positions, &context, place: place + [index], depth: depth + 1)
+      return try resolve(choices[index].action, positions, &context, path: path + [index], depth: depth + 1)
     case .sequence(let key, let steps, let onEnd):
       var hasher = Hasher()
       hasher.combine(context.hash(of: key))
-      hasher.combine(place)
+      hasher.combine(path)
       let hash = hasher.finalize()
       guard let index = try step(at: positions[hash] ?? 0, of: steps.count, onEnd, key: hash) else { return .pass }
-      return try resolve(steps[index], positions, &context, place: place + [index], depth: depth)
+      return try resolve(steps[index], positions, &context, path: path + [index], depth: depth)
     case .delay(let delay):
-      return .delay(.fixed(held(delay.length { draw("#delay") })))
+      return .delay(.fixed(limited(delay.length { draw("#delay") })))
     case .hang(let duration, let ending):
-      return .hang(for: held(duration), endWith: ending)
+      return .hang(for: limited(duration), endWith: ending)
     // Everything that keeps a client waiting ends within the profile's limit.
-    case .stall(let duration, let ending): return .stall(for: held(duration), endWith: ending)
-    case .silence(let duration): return .silence(for: held(duration))
-    case .drain(let duration, let answer): return .drain(for: held(duration), respond: answer)
-    case .settings(var order) where order.delay > .zero:
-      order.delay = held(order.delay)
-      return .settings(order)
+    case .stall(let duration, let ending): return .stall(for: limited(duration), endWith: ending)
+    case .silence(let duration): return .silence(for: limited(duration))
+    case .drain(let duration, let answer): return .drain(for: limited(duration), respond: answer)
+    case .settings(var parameters) where parameters.delay > .zero:
+      parameters.delay = limited(parameters.delay)
+      return .settings(parameters)
     default: return action
     }
   }
@@ -58,7 +58,7 @@ struct ActionResolution {
   }
 
   /// Returns the duration, limited by the profile's `max_hold`.
-  private func held(_ duration: Duration?) -> Duration {
+  private func limited(_ duration: Duration?) -> Duration {
     let limit = plan.profile.limits.maxHold
     return max(.zero, min(duration ?? limit, limit))
   }
@@ -86,11 +86,11 @@ struct ActionResolution {
 }
 
 extension Action {
-  /// Whether the action is carried out as written: nothing has to be chosen, drawn or limited, and no push is held.
+  /// Whether the action is performed as written: nothing has to be chosen, drawn or limited, and no push is delayed.
   var isResolved: Bool {
     switch self {
     case .choose, .sequence, .delay, .hang, .stall, .silence, .drain: false
-    case .settings(let order): order.delay == .zero
+    case .settings(let parameters): parameters.delay == .zero
     default: true
     }
   }

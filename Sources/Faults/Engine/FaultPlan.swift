@@ -28,15 +28,15 @@ package final class FaultPlan: Sendable {
   /// All rules in evaluation order, grouped by injection point.
   private let rules: [PreparedRule]
   /// The range in `rules` for each injection point.
-  private let places: [Range<Int>]
+  private let ranges: [Range<Int>]
 
   /// Creates a plan and activates it: `ruleCounters` drops the counters of rules that the plan does not have or that
   /// have changed.
   ///
   /// - Parameters:
-  ///   - adHoc: newest first.
-  ///   - activatedAt: monotonic nanoseconds; windows and ramps of the profile's rules start then.
-  ///   - adHocActivatedAt: the same for ad-hoc rules, by name; a rule that is missing has the profile's time.
+  ///   - adHoc: Newest first.
+  ///   - activatedAt: Monotonic nanoseconds; windows and ramps of the profile's rules start then.
+  ///   - adHocActivatedAt: The same for ad-hoc rules, by name; a rule that is missing has the profile's time.
   package init(
     profile: Profile, adHoc: [Rule] = [], seed: UInt64, magicTokens: Bool = true, halted: Bool = false,
     activatedAt: Int64, adHocActivatedAt: [String: Int64] = [:], ruleCounters: RuleCounters
@@ -57,14 +57,14 @@ package final class FaultPlan: Sendable {
         activatedAt: activated, seed: seed)
     }
     var rules: [PreparedRule] = []
-    var places: [Range<Int>] = []
+    var ranges: [Range<Int>] = []
     for injectionPoint in InjectionPoint.allCases {
       let start = rules.count
       if !halted { rules += prepared.filter { $0.rule.injectionPoint == injectionPoint } }
-      places.append(start..<rules.count)
+      ranges.append(start..<rules.count)
     }
     self.rules = rules
-    self.places = places
+    self.ranges = ranges
   }
 
   /// Returns whether any fault can be injected at an injection point. For `request`, check `concerns` as well.
@@ -76,7 +76,7 @@ package final class FaultPlan: Sendable {
   /// Returns whether any fault can be injected at `request` for a push to this device token: whether there are
   /// rules, or the token is an enabled magic device token.
   ///
-  /// - Parameter deviceToken: the bytes of the token, in either case.
+  /// - Parameter deviceToken: The bytes of the token, in either case.
   package func concerns(deviceToken: UnsafeRawBufferPointer?) -> Bool {
     hasRules(at: .request) || areMagicTokensActive && deviceToken.map(MagicToken.isMarked) == true
   }
@@ -99,48 +99,53 @@ package final class FaultPlan: Sendable {
   /// Evaluates the rules at an injection point. Acquires one lock, usually once, and none if nothing has to be
   /// counted.
   ///
+  /// Returns the rules' injections in order; the last one replaces what APNs would do unless it `continues`.
+  ///
   /// - Parameters:
-  ///   - now: monotonic nanoseconds.
-  ///   - excludingOutcomes: whether only additions are allowed, because an outcome was injected before.
+  ///   - now: Monotonic nanoseconds.
+  ///   - excludingOutcomes: Whether only additions are allowed, because an outcome was injected before.
   package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false
-  ) -> Decision {
-    guard isActive(at: injectionPoint) else { return Decision() }
-    let left = traffic.push.map {
+  ) -> [Injection] {
+    guard isActive(at: injectionPoint) else { return [] }
+    let candidates = traffic.push.map {
       let attempt = $0.attempt
       return candidateRules(
         at: injectionPoint, for: Traffic.PushSummary($0), attempt: { attempt }, now: now,
         excludingOutcomes: excludingOutcomes)
     }
-    if let left, let injection = fire(left) { return Decision(outcome: injection) }
-    return decide(traffic, at: injectionPoint, now: now, excludingOutcomes: excludingOutcomes, among: left)
+    if let candidates, let injection = fire(candidates) { return [injection] }
+    return decide(traffic, at: injectionPoint, now: now, excludingOutcomes: excludingOutcomes, among: candidates)
   }
 
   /// Fires the first remaining rule if the quick evaluation was conclusive; otherwise returns nil and counts
   /// nothing.
-  package func fire(_ left: CandidateRules) -> Injection? {
-    guard let chance = left.chance else { return nil }
-    let injection = Injection(rules[left.first].effect, chance)
+  package func fire(_ candidates: CandidateRules) -> Injection? {
+    guard let chance = candidates.chance else { return nil }
+    let injection = Injection(rules[candidates.first].effect, chance)
     return ruleCounters.fire(injection) ? injection : nil
   }
 
   /// Fires the rule as `fire(_:)` does, if another response is all that it injects.
-  package func fireConstantResponse(_ left: CandidateRules) -> (by: Injection, answer: PlainAnswer)? {
-    guard left.chance != nil, let answer = rules[left.first].effect.plainAnswer, let injection = fire(left) else {
-      return nil
-    }
-    return (injection, answer)
+  package func fireConstantResponse(
+    _ candidates: CandidateRules
+  ) -> (by: Injection, response: ConstantResponse)? {
+    guard candidates.chance != nil, let response = rules[candidates.first].effect.constantResponse,
+      let injection = fire(candidates)
+    else { return nil }
+    return (injection, response)
   }
 
   /// Evaluates the rules that remain after a quick evaluation that was not conclusive.
   package func decide(
     _ traffic: Traffic, at injectionPoint: InjectionPoint, now: Int64, excludingOutcomes: Bool = false,
-    among left: CandidateRules?
-  ) -> Decision {
-    guard isActive(at: injectionPoint) else { return Decision() }
+    among candidates: CandidateRules?
+  ) -> [Injection] {
+    guard isActive(at: injectionPoint) else { return [] }
     var context = EvaluationContext(traffic, identity: profile.pushIdentity)
     var evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)] = []
-    for rule in rules(at: injectionPoint).suffix(left?.count ?? .max) where !excludingOutcomes || rule.alwaysContinues {
+    for rule in rules(at: injectionPoint).suffix(candidates?.count ?? .max)
+    where !excludingOutcomes || rule.alwaysContinues {
       let evaluation = evaluate(rule, &context, now: now)
       evaluations.append((rule, evaluation))
       // Skip the rules after one that certainly ends the evaluation.
@@ -149,8 +154,8 @@ package final class FaultPlan: Sendable {
       }
     }
     let magic = injectionPoint == .request ? magicToken(&context) : nil
-    if evaluations.isEmpty, magic == nil { return Decision() }
-    return ruleCounters.settle(evaluations, magic: magic, in: self, &context)
+    if evaluations.isEmpty, magic == nil { return [] }
+    return ruleCounters.apply(evaluations, magic: magic, in: self, &context)
   }
 
   private func magicToken(_ context: inout EvaluationContext) -> MagicToken? {
@@ -164,34 +169,34 @@ package final class FaultPlan: Sendable {
 
   // MARK: - Rules
 
-  func rules(at injectionPoint: InjectionPoint) -> ArraySlice<PreparedRule> { rules[place(of: injectionPoint)] }
+  func rules(at injectionPoint: InjectionPoint) -> ArraySlice<PreparedRule> { rules[range(of: injectionPoint)] }
 
   /// Runs the quick evaluation: evaluates rules from the push key and APNs' verdict alone until one of them fires or
   /// needs full evaluation, and returns the remaining rules. Counts the rules it skips, so pass the result to `fire`
   /// or `decide`.
   ///
-  /// - Parameter attempt: the attempt number of the push, from 1; called only if a rule depends on it.
+  /// - Parameter attempt: The attempt number of the push, from 1; called only if a rule depends on it.
   package func candidateRules(
     at injectionPoint: InjectionPoint, for summary: Traffic.PushSummary, attempt: () -> Int, now: Int64,
     excludingOutcomes: Bool = false
   ) -> CandidateRules {
-    let place = place(of: injectionPoint)
+    let range = range(of: injectionPoint)
     // Iterate over indices: a slice would be retained for each push.
-    for index in place {
+    for index in range {
       let rule = rules[index]
       if excludingOutcomes, !rule.alwaysContinues { continue }
       switch rule.quickEvaluation(summary, attempt: attempt, profile.pushIdentity, now: now) {
       case .skipped(let reason): rule.skipCounters.add(reason)
-      case .fires(let chance): return CandidateRules(first: index, count: place.upperBound - index, chance: chance)
-      case .unclear: return CandidateRules(first: index, count: place.upperBound - index)
+      case .fires(let chance): return CandidateRules(first: index, count: range.upperBound - index, chance: chance)
+      case .unclear: return CandidateRules(first: index, count: range.upperBound - index)
       }
     }
     return CandidateRules()
   }
 
-  private func place(of injectionPoint: InjectionPoint) -> Range<Int> { places[Int(injectionPoint.ordinal)] }
+  private func range(of injectionPoint: InjectionPoint) -> Range<Int> { ranges[Int(injectionPoint.ordinal)] }
 
-  private func hasRules(at injectionPoint: InjectionPoint) -> Bool { !place(of: injectionPoint).isEmpty }
+  private func hasRules(at injectionPoint: InjectionPoint) -> Bool { !range(of: injectionPoint).isEmpty }
 
   func evaluate(_ rule: PreparedRule, _ context: inout EvaluationContext, now: Int64) -> RuleEvaluation {
     if let push = context.traffic.push, rule.refuses(isAccepted: push.verdict.isAccepted) { return .refused }
@@ -235,19 +240,6 @@ extension Int64 {
   fileprivate func saturatingAdd(_ other: Int64) -> Int64 {
     let (sum, overflow) = addingReportingOverflow(other)
     return overflow ? .max : sum
-  }
-}
-
-extension Trigger.Probability {
-  /// Returns the probability, from 0 to 1, at `elapsed` nanoseconds after activation.
-  func value(at elapsed: Int64) -> Double {
-    switch self {
-    case .fixed(let number): return number
-    case .ramp(let from, let to, let over):
-      let whole = Double(over.nanoseconds)
-      guard Double(elapsed) < whole else { return to }
-      return from + (to - from) * max(0, Double(elapsed)) / whole
-    }
   }
 }
 

@@ -12,7 +12,7 @@ struct InjectionCounts: Sendable {
   /// The maximum number of keys counted separately; further ones are counted under the rule name `other`.
   static let limit = 200
 
-  private var places: [Key: Int] = [:]
+  private var indices: [Key: Int] = [:]
   private var counts: [(key: Key, count: Int)] = []
 
   /// All counts, unordered.
@@ -20,19 +20,19 @@ struct InjectionCounts: Sendable {
 
   /// Counts an injection.
   ///
-  /// - Returns: the index of its count, for `add(at:)`.
+  /// - Returns: The index of its count, for `add(at:)`.
   mutating func add(_ injection: Injection) -> Int {
     var key = Key(rule: injection.rule, action: injection.action.name)
-    if counts.count >= Self.limit, places[key] == nil { key.rule = "other" }
-    if let place = places[key] {
-      counts[place].count += 1
-      return place
+    if counts.count >= Self.limit, indices[key] == nil { key.rule = "other" }
+    if let index = indices[key] {
+      counts[index].count += 1
+      return index
     }
-    places[key] = counts.count
+    indices[key] = counts.count
     counts.append((key, 1))
     return counts.count - 1
   }
 
   /// Counts another injection of the same rule and action.
-  mutating func add(at place: Int) { counts[place].count += 1 }
+  mutating func add(at index: Int) { counts[index].count += 1 }
 }

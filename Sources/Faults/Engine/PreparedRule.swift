@@ -23,7 +23,7 @@ final class PreparedRule: Sendable {
   /// Whether the result for given traffic is independent of earlier evaluations.
   let isStateless: Bool
   /// Whether the quick evaluation can skip the rule.
-  let isPlain: Bool
+  let supportsQuickEvaluation: Bool
   /// Whether the quick evaluation is conclusive for the rule: if it does not skip the rule, the rule fires with a
   /// constant action and ends the evaluation.
   let isQuickEvaluationConclusive: Bool
@@ -37,7 +37,7 @@ final class PreparedRule: Sendable {
     self.profile = profile
     self.slot = slot
     self.skipCounters = skipCounters
-    isPlain = Self.isPlain(rule)
+    supportsQuickEvaluation = Self.supportsQuickEvaluation(rule)
     self.activatedAt = activatedAt
     condition = PreparedCondition(rule.condition)
     alwaysContinues = rule.continues ?? rule.action.leaves.allSatisfy { $0.name.continues == true }
@@ -46,7 +46,8 @@ final class PreparedRule: Sendable {
     drawsForAction = rule.action.draws
     effect = Injection.RuleEffect(rule, profile: profile, doing: rule.action, slot: slot)
     let trigger = rule.trigger
-    isQuickEvaluationConclusive = isPlain && alwaysStops && trigger.times == nil && rule.action.isResolved
+    isQuickEvaluationConclusive =
+      supportsQuickEvaluation && alwaysStops && trigger.times == nil && rule.action.isResolved
     isStateless =
       rule.injectionPoint != .connection && !trigger.counts && trigger.overLimit == nil && trigger.times == nil
       && rule.action.isStateless
@@ -59,20 +60,9 @@ final class PreparedRule: Sendable {
   }
 }
 
-extension Trigger {
-  /// Whether the trigger counts matching pushes, not only injections.
-  var counts: Bool { first != nil || after != nil || every != nil }
-
-  /// Returns whether the trigger's count allows firing for the `number`-th push.
-  func lets(_ number: Int) -> Bool {
-    let after = number - (after ?? 0)
-    return after > 0 && after <= first ?? .max && after % max(every ?? 1, 1) == 0
-  }
-}
-
 extension Action {
-  /// Whether the action depends neither on the position in a sequence nor on the number of held pushes.
-  fileprivate var isStateless: Bool { sequenceKeys.isEmpty && !leaves.contains(where: \.holds) }
+  /// Whether the action depends neither on the position in a sequence nor on the number of delayed pushes.
+  fileprivate var isStateless: Bool { sequenceKeys.isEmpty && !leaves.contains(where: \.delaysPush) }
 
   fileprivate var draws: Bool {
     switch self {

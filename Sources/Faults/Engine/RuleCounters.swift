@@ -4,17 +4,17 @@ internal import NIOConcurrencyHelpers
 /// The counters of all rules. Thread-safe: one lock, acquired once per decision.
 package final class RuleCounters: Sendable {
   fileprivate struct State: Sendable {
-    var ruleCounters: [Int: RuleCounter] = [:]
+    var counters: [Int: RuleCounter] = [:]
     /// The keys of the active rules' counters; `order` has them in the order of the plan, ad-hoc rules first.
     var slots: [Identity: Int] = [:]
     var order: [Int] = []
     var nextSlot = 0
-    /// The number of pushes held.
-    var held = 0
+    /// The number of pushes currently delayed.
+    var delayedPushes = 0
     /// The number of pushes for each magic device token that acts only on the first attempts.
     var magic = BoundedTable<Int>()
     /// The counters of each kind of magic device token.
-    var magicTallies: [MagicToken.Code: RuleCounter.Count] = [:]
+    var magicTokenCounts: [MagicToken.Code: RuleCounter.Count] = [:]
     var injections = InjectionCounts()
   }
 
@@ -34,24 +34,24 @@ package final class RuleCounters: Sendable {
 
   /// Keeps the counters of unchanged rules, creates counters for new and changed rules and drops all others.
   ///
-  /// - Returns: the key of each rule's counters and its skip counters, in the order of `rules`.
+  /// - Returns: The key of each rule's counters and its skip counters, in the order of `rules`.
   func activate(_ rules: [(rule: Rule, profile: String?)]) -> [(slot: Int, skipCounters: SkipCounters)] {
     state.withLockedValue { state in
       let earlier = state
-      state.ruleCounters = [:]
+      state.counters = [:]
       state.slots = [:]
       let counters = rules.map { rule, profile in
         var identity = Identity(profile: profile, name: rule.name, occurrence: 0)
         while state.slots[identity] != nil { identity.occurrence += 1 }
         let ruleCounter: RuleCounter
         let slot: Int
-        if let known = earlier.slots[identity], let same = earlier.ruleCounters[known], same.rule == rule {
+        if let known = earlier.slots[identity], let same = earlier.counters[known], same.rule == rule {
           (slot, ruleCounter) = (known, same)
         } else {
           (slot, ruleCounter) = (state.nextSlot, RuleCounter(rule, profile: profile))
           state.nextSlot += 1
         }
-        state.ruleCounters[slot] = ruleCounter
+        state.counters[slot] = ruleCounter
         state.slots[identity] = slot
         return (slot: slot, skipCounters: ruleCounter.skipCounters)
       }
@@ -60,66 +60,67 @@ package final class RuleCounters: Sendable {
     }
   }
 
-  /// Resets all counters except those of the pushes currently held.
+  /// Resets all counters except those of the pushes currently delayed.
   package func reset() {
     state.withLockedValue { state in
-      for slot in state.order { state.ruleCounters[slot]?.reset() }
+      for slot in state.order { state.counters[slot]?.reset() }
       state.magic = BoundedTable()
-      state.magicTallies = [:]
+      state.magicTokenCounts = [:]
     }
   }
 
-  /// Releases a push that an injection held. Call this once for each injection with `holds`.
+  /// Releases a push that an injection delayed. Call this once for each injection with `delaysPush`.
   package func release(_ injection: Injection) {
-    guard injection.holds else { return }
+    guard injection.delaysPush else { return }
     state.withLockedValue { state in
-      state.held = max(0, state.held - 1)
-      guard let slot = injection.slot, let active = state.ruleCounters[slot]?.active else { return }
-      state.ruleCounters[slot]?.active = max(0, active - 1)
+      state.delayedPushes = max(0, state.delayedPushes - 1)
+      guard let slot = injection.slot, let active = state.counters[slot]?.active else { return }
+      state.counters[slot]?.active = max(0, active - 1)
     }
   }
 
-  /// The number of pushes currently held.
-  package var held: Int { state.withLockedValue { $0.held } }
+  /// The number of pushes currently delayed.
+  package var delayedPushes: Int { state.withLockedValue { $0.delayedPushes } }
 
   // MARK: - Deciding
 
   /// Counts the firing of a rule that the quick evaluation found to fire.
   ///
-  /// - Returns: false if a newer plan has removed the rule.
+  /// - Returns: False if a newer plan has removed the rule.
   func fire(_ injection: Injection) -> Bool {
     state.withLockedValue { state in
-      guard let slot = injection.slot, let place = state.ruleCounters.index(forKey: slot) else { return false }
-      state.ruleCounters.values[place].countFiring()
-      state.note(injection, at: place)
+      guard let slot = injection.slot, let index = state.counters.index(forKey: slot) else { return false }
+      state.counters.values[index].countFiring()
+      state.count(injection, at: index)
       return true
     }
   }
 
-  /// Settles evaluated rules in order until one of them ends the evaluation; then applies the magic device token.
-  func settle(
+  /// Fires and counts evaluated rules in order until one of them ends the evaluation; then applies the magic device
+  /// token.
+  func apply(
     _ evaluations: [(rule: PreparedRule, evaluation: RuleEvaluation)], magic: MagicToken?, in plan: FaultPlan,
     _ context: inout EvaluationContext
-  ) -> Decision {
+  ) -> [Injection] {
     state.withLockedValue { state in
-      var decision = Decision()
+      var injections: [Injection] = []
       for (rule, evaluation) in evaluations {
         // Without counters, the rule was removed by a newer plan.
-        guard let place = state.ruleCounters.index(forKey: rule.slot),
-          let injection = state.ruleCounters.values[place].settle(
-            evaluation, of: rule, in: plan, &context, held: state.held)
+        guard let index = state.counters.index(forKey: rule.slot),
+          let injection = state.counters.values[index].apply(
+            evaluation, of: rule, in: plan, &context, delayedPushes: state.delayedPushes)
         else { continue }
-        if injection.holds { state.held += 1 }
-        state.note(injection, at: place)
-        decision.take(injection)
-        if decision.outcome != nil { return decision }
+        if injection.delaysPush { state.delayedPushes += 1 }
+        state.count(injection, at: index)
+        injections.append(injection)
+        if !injection.continues { return injections }
       }
       if let magic, let injection = state.fire(magic, in: plan, &context) {
-        if injection.holds { state.held += 1 }
+        if injection.delaysPush { state.delayedPushes += 1 }
         _ = state.injections.add(injection)
-        decision.take(injection)
+        injections.append(injection)
       }
-      return decision
+      return injections
     }
   }
 
@@ -129,7 +130,7 @@ package final class RuleCounters: Sendable {
   /// those of the profile. The rules of magic device tokens, such as `magic-4100`, are always found.
   package func explain(_ rule: String) -> RuleExplanation? {
     if let code = MagicToken.Code.allCases.first(where: { MagicToken.make(code: $0).rule == rule }) {
-      let count = state.withLockedValue { $0.magicTallies[code] } ?? RuleCounter.Count()
+      let count = state.withLockedValue { $0.magicTokenCounts[code] } ?? RuleCounter.Count()
       return RuleExplanation(Rule(code), profile: nil, count: count, active: 0)
     }
     return explanations { $0.rule.name == rule }.first
@@ -141,7 +142,7 @@ package final class RuleCounters: Sendable {
   private func explanations(_ isWanted: (RuleCounter) -> Bool) -> [RuleExplanation] {
     // Copy only the counts out of the lock: copying a whole `RuleCounter` would make the next decision copy its tables.
     let counts = state.withLockedValue { state in
-      state.order.compactMap { state.ruleCounters[$0] }.filter(isWanted).map {
+      state.order.compactMap { state.counters[$0] }.filter(isWanted).map {
         ($0.rule, $0.profile, $0.allCounts, $0.active)
       }
     }
@@ -157,23 +158,23 @@ package final class RuleCounters: Sendable {
   }
 
   /// The number of keys that all tables keep.
-  var remembered: Int {
-    state.withLockedValue { state in state.ruleCounters.values.reduce(state.magic.count) { $0 + $1.remembered } }
+  var keyCount: Int {
+    state.withLockedValue { state in state.counters.values.reduce(state.magic.count) { $0 + $1.keyCount } }
   }
 }
 
 extension RuleCounters.State {
   /// Counts an injection in the totals since the server started.
   ///
-  /// - Parameter place: the index of the rule's tally.
-  fileprivate mutating func note(_ injection: Injection, at place: Dictionary<Int, RuleCounter>.Index) {
-    ruleCounters.values[place].note(injection, among: &injections)
+  /// - Parameter index: The index of the rule's counter.
+  fileprivate mutating func count(_ injection: Injection, at index: Dictionary<Int, RuleCounter>.Index) {
+    counters.values[index].count(injection, in: &injections)
   }
 
   fileprivate mutating func fire(
     _ token: MagicToken, in plan: FaultPlan, _ context: inout EvaluationContext
   ) -> Injection? {
-    magicTallies[token.code, default: RuleCounter.Count()].evaluations &+= 1
+    magicTokenCounts[token.code, default: RuleCounter.Count()].evaluations &+= 1
     if let first = token.firstAttempts {
       let key = context.hash(of: .deviceToken)
       let count = (magic[key] ?? 0) &+ 1
@@ -181,20 +182,16 @@ extension RuleCounters.State {
       if count > first { return stop(token, by: .count) }
     }
     let injection = token.injection(within: plan.profile.limits)
-    if injection.holds, held >= plan.profile.limits.maxActive { return stop(token, by: .profileMaxActive) }
-    magicTallies[token.code]?.fired &+= 1
+    if injection.delaysPush, delayedPushes >= plan.profile.limits.maxActive {
+      return stop(token, by: .profileMaxActive)
+    }
+    magicTokenCounts[token.code]?.fired &+= 1
     return injection
   }
 
   private mutating func stop(_ token: MagicToken, by part: TriggerPart) -> Injection? {
-    magicTallies[token.code]?.stops[part.rawValue] &+= 1
+    magicTokenCounts[token.code]?.stops[part.rawValue] &+= 1
     return nil
-  }
-}
-
-extension Decision {
-  fileprivate mutating func take(_ injection: Injection) {
-    if injection.continues { additions.append(injection) } else { outcome = injection }
   }
 }
 
@@ -211,10 +208,10 @@ struct RuleCounter {
   let profile: String?
   private var count = Count()
   /// The last action and its index in `InjectionCounts`, which saves a lookup by name.
-  private var countedAt: (action: Action.Name, place: Int)?
+  private var lastCounted: (action: Action.Name, index: Int)?
   /// The counters that event loops update without the lock.
   let skipCounters: SkipCounters
-  /// The number of pushes that the rule currently holds.
+  /// The number of pushes that the rule currently delays.
   var active = 0
 
   private var matched = BoundedTable<Int>()
@@ -244,7 +241,7 @@ struct RuleCounter {
     count.seen = [ObservedValues](repeating: ObservedValues(), count: rule.condition.tests.count)
   }
 
-  /// Resets all counters except the number of held pushes.
+  /// Resets all counters except the number of delayed pushes.
   mutating func reset() {
     let active = active
     skipCounters.reset()
@@ -256,16 +253,16 @@ struct RuleCounter {
   var allCounts: Count { skipCounters.added(to: count) }
 
   /// The number of keys that all tables keep.
-  var remembered: Int {
+  var keyCount: Int {
     matched.count + injected.count + buckets.count + positions.count + openings.count
   }
 
   /// Counts an injection of the rule in the totals.
-  mutating func note(_ injection: Injection, among injections: inout InjectionCounts) {
-    if let countedAt, countedAt.action == injection.action.name {
-      injections.add(at: countedAt.place)
+  mutating func count(_ injection: Injection, in injections: inout InjectionCounts) {
+    if let lastCounted, lastCounted.action == injection.action.name {
+      injections.add(at: lastCounted.index)
     } else {
-      countedAt = (injection.action.name, injections.add(injection))
+      lastCounted = (injection.action.name, injections.add(injection))
     }
   }
 
@@ -276,9 +273,9 @@ struct RuleCounter {
   }
 
   /// Counts the result of an evaluation and returns the injection; nil if the rule does not fire.
-  mutating func settle(
+  mutating func apply(
     _ evaluation: RuleEvaluation, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext,
-    held: Int
+    delayedPushes: Int
   ) -> Injection? {
     count.evaluations &+= 1
     switch evaluation {
@@ -290,7 +287,7 @@ struct RuleCounter {
     case .stopped(let part): count.stops[part.rawValue] &+= 1
     case .met(let candidate):
       do throws(TriggerPart) {
-        let injection = try fire(candidate, of: prepared, in: plan, &context, held: held)
+        let injection = try fire(candidate, of: prepared, in: plan, &context, delayedPushes: delayedPushes)
         count.fired &+= 1
         return injection
       } catch {
@@ -301,7 +298,8 @@ struct RuleCounter {
   }
 
   private mutating func fire(
-    _ candidate: Candidate, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext, held: Int
+    _ candidate: Candidate, of prepared: PreparedRule, in plan: FaultPlan, _ context: inout EvaluationContext,
+    delayedPushes: Int
   ) throws(TriggerPart) -> Injection {
     let trigger = rule.trigger
     if rule.injectionPoint == .connection {
@@ -320,9 +318,9 @@ struct RuleCounter {
     if let times = trigger.times, before >= times { throw .times }
     var resolution = ActionResolution(candidate: candidate, rule: prepared, plan: plan)
     let action = try resolution.resolve(rule.action, positions, &context)
-    if action.holds {
+    if action.delaysPush {
       if let limit = trigger.maxActive, active >= limit { throw .maxActive }
-      if held >= plan.profile.limits.maxActive { throw .profileMaxActive }
+      if delayedPushes >= plan.profile.limits.maxActive { throw .profileMaxActive }
       active += 1
     }
     for (key, position) in resolution.next { positions[key] = position }
@@ -334,10 +332,10 @@ struct RuleCounter {
 
   private mutating func checkOncePerConnection(on connection: UInt64, opening: Int64) throws(TriggerPart) {
     let key = connection.hashValue
-    let taken = openings[key]
+    let last = openings[key]
     // Set even if unchanged, which marks the connection as recently used.
     openings[key] = opening
-    if taken == opening { throw .once }
+    if last == opening { throw .once }
   }
 
   private mutating func checkCount(_ candidate: Candidate, attempt: Int?) throws(TriggerPart) {
@@ -349,6 +347,6 @@ struct RuleCounter {
       number = (matched[candidate.countKey] ?? 0) &+ 1
       matched[candidate.countKey] = number
     }
-    if !trigger.lets(number) { throw .count }
+    if !trigger.allows(number) { throw .count }
   }
 }

@@ -89,7 +89,7 @@ private struct SimulationRun {
   private let hasTimedRules: Bool
 
   /// 2026-01-01T00:00:00Z, in milliseconds since 1970.
-  private static let beginning: Int64 = 1_767_225_600_000
+  private static let startTime: Int64 = 1_767_225_600_000
   private static let client = "127.0.0.1"
   private static let serverName = "api.sandbox.push.apple.com"
 
@@ -133,7 +133,7 @@ private struct SimulationRun {
     for injectionPoint in [InjectionPoint.accept, .tls, .settings] {
       if injectionPoint == .tls { connection.traffic.serverName = Self.serverName }
       let decision = plan.decide(Traffic(connection: connection.traffic), at: injectionPoint, now: now)
-      note(decision)
+      count(decision)
       if let outcome = decision.outcome, outcome.action != .pass {
         outcomes[outcome.action.name.rawValue, default: 0] += 1
         return nil
@@ -142,18 +142,18 @@ private struct SimulationRun {
     return connection
   }
 
-  /// - Returns: whether the connection is still usable.
+  /// - Returns: Whether the connection is still usable.
   private mutating func answer(_ number: Int, on connection: inout Connection, now: Int64) -> Bool {
     let push = push(number, on: &connection, now: now)
     let decision = plan.decide(Traffic(connection: connection.traffic, push: push), at: .request, now: now)
-    note(decision)
+    count(decision)
     var end = decision.outcome?.action ?? .pass
     if end == .pass || end.isAnswer {
       let answer = answer(of: push.verdict, end)
       let later = plan.decide(
         Traffic(connection: connection.traffic, push: push, answer: answer), at: .response, now: now,
         excludingOutcomes: end != .pass)
-      note(later)
+      count(later)
       if let action = later.outcome?.action { end = action }
       if answer.reason == Reason.expiredProviderToken.text { renewToken(at: now) }
       outcomes[end == .pass || end.isAnswer ? answer.text : end.name.rawValue, default: 0] += 1
@@ -167,7 +167,7 @@ private struct SimulationRun {
   /// Evaluates the rules at `connection` and returns whether one of them ends the connection.
   private mutating func isEndedByRule(_ connection: Connection, at now: Int64) -> Bool {
     let decision = plan.decide(Traffic(connection: connection.traffic(at: now)), at: .connection, now: now)
-    note(decision)
+    count(decision)
     guard let outcome = decision.outcome, outcome.action != .pass else { return false }
     ends[outcome.action.name.rawValue, default: 0] += 1
     return true
@@ -178,10 +178,10 @@ private struct SimulationRun {
     return Traffic.Answer(status: verdict.status, reason: verdict.reason?.text)
   }
 
-  /// Counts additions and releases held pushes immediately: each is finished before the next push.
-  private mutating func note(_ decision: Decision) {
+  /// Counts additions and releases delayed pushes immediately: each is finished before the next push.
+  private mutating func count(_ decision: [Injection]) {
     for injection in decision.additions { additions[injection.action.name.rawValue, default: 0] += 1 }
-    for injection in decision.additions + (decision.outcome.map { [$0] } ?? []) { ruleCounters.release(injection) }
+    for injection in decision { ruleCounters.release(injection) }
   }
 
   // MARK: - Pushes
@@ -198,7 +198,7 @@ private struct SimulationRun {
         ("authorization", authorization), ("apns-topic", traffic.topic), ("apns-push-type", traffic.pushType),
         ("apns-priority", traffic.priority),
       ]), body: Array("{\(traffic.payloadMembers),\"number\":\(number)}".utf8))
-    let time = Self.beginning + now / 1_000_000
+    let time = Self.startTime + now / 1_000_000
     var verdict = rulebook.judge(
       request, authentication: &connection.authentication, keys: keys, devices: DeviceTable(), now: time)
     if verdict.isAccepted, let rate = buckets?.rate {
@@ -210,7 +210,7 @@ private struct SimulationRun {
   }
 
   private mutating func renewToken(at now: Int64) {
-    let issuedAt = Self.beginning / 1000 + now / 1_000_000_000
+    let issuedAt = Self.startTime / 1000 + now / 1_000_000_000
     authorization =
       "bearer " + Self.base64URL(#"{"alg":"ES256","kid":"MOCKKEY001"}"#) + "."
       + Self.base64URL(#"{"iss":"MOCKTEAM01","iat":\#(issuedAt)}"#) + "." + String(repeating: "A", count: 86)

@@ -51,7 +51,7 @@ extension ProfileParser {
 
   /// Checks what depends on several fields together.
   private func check(_ rule: Rule, _ map: Map<RuleKey>) {
-    if rule.trigger.maxActive != nil, !rule.action.leaves.contains(where: \.holds) {
+    if rule.trigger.maxActive != nil, !rule.action.leaves.contains(where: \.delaysPush) {
       warn(
         at: map.position(of: .trigger), map.path(of: .trigger) + ".max_active", "no push is delayed here",
         hint: "it belongs to delay and hang")

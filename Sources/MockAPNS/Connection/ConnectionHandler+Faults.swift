@@ -160,7 +160,7 @@ extension ConnectionHandler {
     connection.age = (NIODeadline.now() - openedAt).nanoseconds
     connection.idle = (NIODeadline.now() - input.lastActivity).nanoseconds
     let decision = plan.decide(Traffic(connection: connection), at: .connection, now: now)
-    for injection in decision.additions + [decision.outcome].compactMap(\.self) {
+    for injection in decision {
       logFault(injection)
       if let action = ConnectionAction(injection) { processor.connectionActions.append(action) }
     }

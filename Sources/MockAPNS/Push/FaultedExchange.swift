@@ -41,25 +41,19 @@ struct FaultedExchange {
   /// Removes the body of the response, for a HEAD request.
   mutating func removeBody() { response.body = [] }
 
-  /// Merges the decision of an injection point into the exchange.
+  /// Merges an injection into the exchange.
   ///
   /// - Parameter now: The server clock, in milliseconds since 1970.
-  mutating func merge(_ decision: Decision, at injectionPoint: InjectionPoint, now: Int64) {
-    for injection in decision.additions {
-      injections.append(injection)
-      if injection.holds { isDelayedByRule = true }
-      add(injection.action, at: injectionPoint)
-    }
-    guard let outcome = decision.outcome else { return }
-    if outcome.holds { isDelayedByRule = true }
+  mutating func merge(_ injection: Injection, at injectionPoint: InjectionPoint, now: Int64) {
+    if injection.delaysPush { isDelayedByRule = true }
     // A rule may end the evaluation with an action that only adds something: then APNs' verdict is the outcome.
-    guard outcome.action.name.continues != true else {
-      injections.append(outcome)
-      return add(outcome.action, at: injectionPoint)
+    if injection.continues || injection.action.name.continues == true {
+      injections.append(injection)
+      return add(injection.action, at: injectionPoint)
     }
-    injections.prepend(outcome)
-    decide(outcome.action, at: injectionPoint, now: now)
-    if case .goAway(let parameters) = outcome.followedBy { goAway = goAway ?? parameters }
+    injections.prepend(injection)
+    decide(injection.action, at: injectionPoint, now: now)
+    if case .goAway(let parameters) = injection.followedBy { goAway = goAway ?? parameters }
   }
 
   private mutating func add(_ action: Action, at injectionPoint: InjectionPoint) {

@@ -34,7 +34,7 @@ extension PushProcessor {
   ) -> Bool {
     if let drainResponse {
       var exchange = FaultedExchange(verdict)
-      exchange.merge(Decision(outcome: drainResponse), at: .request, now: batch.now)
+      exchange.merge(drainResponse, at: .request, now: batch.now)
       perform(exchange, request, on: stream, verdict, identity, attempt: nil, served, session)
       return true
     }
@@ -59,10 +59,10 @@ extension PushProcessor {
     attempts.prefetchForRejected(identity.countKey)
     if !hasResponseRules, let fault = plan.fireConstantResponse(atRequest) {
       // An accepted provider token raises the stream limit before any response but a 403.
-      if fault.answer.status != 403 { announceStreams(before: nil, on: stream, session) }
+      if fault.response.status != 403 { announceStreams(before: nil, on: stream, session) }
       respond(
-        request, of: stream, verdict, identity, attempt: attempt, status: fault.answer.status,
-        reason: fault.answer.reason, body: fault.answer.body, by: fault.by, session)
+        request, of: stream, verdict, identity, attempt: attempt, status: fault.response.status,
+        reason: fault.response.reason, body: fault.response.body, by: fault.by, session)
       return true
     }
     var exchange = FaultedExchange(verdict)
@@ -90,7 +90,7 @@ extension PushProcessor {
   ) {
     let plan = activePolicy.plan
     if let injection = plan.fire(candidates) {
-      return exchange.merge(Decision(outcome: injection), at: injectionPoint, now: batch.now)
+      return exchange.merge(injection, at: injectionPoint, now: batch.now)
     }
     let push = Traffic.Push(
       request: request, verdict: copy verdict, key: key, defaultTopic: connection.defaultTopic(verdict.facts),
@@ -99,9 +99,9 @@ extension PushProcessor {
     if injectionPoint == .response {
       traffic.answer = Traffic.Answer(status: exchange.response.status, reason: exchange.response.reasonText)
     }
-    let decision = plan.decide(
+    let injections = plan.decide(
       traffic, at: injectionPoint, now: batch.receivedAt, excludingOutcomes: exchange.isFaulted, among: candidates)
-    exchange.merge(decision, at: injectionPoint, now: batch.now)
+    for injection in injections { exchange.merge(injection, at: injectionPoint, now: batch.now) }
   }
 
   // MARK: - Execution
@@ -213,7 +213,9 @@ extension PushProcessor {
   /// Releases the rules that were delaying the push.
   private func release(_ exchange: borrowing FaultedExchange) {
     guard exchange.isDelayedByRule else { return }
-    for injection in exchange.injections where injection.holds { activePolicy.plan.ruleCounters.release(injection) }
+    for injection in exchange.injections where injection.delaysPush {
+      activePolicy.plan.ruleCounters.release(injection)
+    }
   }
 
   private func sendResponse(

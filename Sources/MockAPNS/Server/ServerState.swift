@@ -141,10 +141,10 @@ extension FaultPlan {
       push: Traffic.Push(
         request: record.request, verdict: verdict, key: record.pushKey,
         defaultTopic: facts.defaultTopic(verdict.facts), attempt: Int(record.attempt), now: record.receivedAt))
-    let request = walk(traffic, at: .request, now: record.arrivedAt)
+    let request = evaluateWithoutCounting(traffic, at: .request, now: record.arrivedAt)
     traffic.answer = Traffic.Answer(
       status: record.served.status.map(Int.init) ?? verdict.status, reason: record.servedReason ?? verdict.reason?.text)
-    return request + walk(traffic, at: .response, now: record.arrivedAt)
+    return request + evaluateWithoutCounting(traffic, at: .response, now: record.arrivedAt)
   }
 }
 

@@ -77,7 +77,7 @@ extension PreparedRule {
 
   /// Returns whether the quick evaluation can skip the rule: it has no condition, and no part of its trigger before
   /// the probability needs more than the push key and the attempt.
-  static func isPlain(_ rule: Rule) -> Bool {
+  static func supportsQuickEvaluation(_ rule: Rule) -> Bool {
     let trigger = rule.trigger
     return (rule.injectionPoint == .request || rule.injectionPoint == .response) && rule.condition == Condition()
       && trigger.afterStreams == nil && trigger.window == nil && trigger.overLimit == nil
@@ -86,11 +86,11 @@ extension PreparedRule {
 
   /// Runs the quick evaluation of the rule.
   ///
-  /// - Parameter attempt: the attempt number of the push, from 1.
+  /// - Parameter attempt: The attempt number of the push, from 1.
   func quickEvaluation(
     _ summary: Traffic.PushSummary, attempt: () -> Int, _ identity: Profile.PushIdentity, now: Int64
   ) -> QuickEvaluation {
-    guard isPlain else { return .unclear }
+    guard supportsQuickEvaluation else { return .unclear }
     if refuses(isAccepted: summary.isAccepted) { return .skipped(.refused) }
     let probability = rule.trigger.probability?.value(at: now &- activatedAt)
     var (draw, ordinal) = (Double?.none, 0)
@@ -100,7 +100,7 @@ extension PreparedRule {
       draw = Draw(draws, key: key, ordinal: ordinal).number
     }
     if let probability, draw ?? 0 >= probability { return .skipped(.probability) }
-    if rule.trigger.counts, !rule.trigger.lets(attempt()) { return .skipped(.count) }
+    if rule.trigger.counts, !rule.trigger.allows(attempt()) { return .skipped(.count) }
     return isQuickEvaluationConclusive
       ? .fires(Injection.Chance(draw: draw, probability: probability, ordinal: ordinal)) : .unclear
   }

@@ -1,0 +1,54 @@
+import FaultModel
+
+extension Trigger {
+  /// Whether the trigger counts matching pushes, not only injections.
+  var counts: Bool { first != nil || after != nil || every != nil }
+
+  /// Returns whether the trigger's count allows firing for the `number`-th push.
+  func allows(_ number: Int) -> Bool {
+    let after = number - (after ?? 0)
+    return after > 0 && after <= first ?? .max && after % max(every ?? 1, 1) == 0
+  }
+}
+
+extension Trigger.Probability {
+  /// Returns the probability, from 0 to 1, at `elapsed` nanoseconds after activation.
+  func value(at elapsed: Int64) -> Double {
+    switch self {
+    case .fixed(let number): return number
+    case .ramp(let from, let to, let over):
+      let whole = Double(over.nanoseconds)
+      guard Double(elapsed) < whole else { return to }
+      return from + (to - from) * max(0, Double(elapsed)) / whole
+    }
+  }
+}
+
+extension Trigger.Window {
+  /// Returns the start of the opening that contains `elapsed`; nil if the window is closed then. Times are in
+  /// nanoseconds since activation.
+  func opening(at elapsed: Int64) -> Int64? {
+    guard elapsed >= firstOpening else { return nil }
+    var begin = firstOpening
+    if let period { begin += (elapsed - firstOpening) / period * period }
+    if let length, elapsed - begin >= length.nanoseconds { return nil }
+    return begin
+  }
+
+  /// Returns the start of the next opening after `elapsed`; nil for none. Times are in nanoseconds since activation.
+  func nextOpening(after elapsed: Int64) -> Int64? {
+    if elapsed < firstOpening { return firstOpening }
+    guard let period else { return nil }
+    let (next, isNever) = (firstOpening + (elapsed - firstOpening) / period * period).addingReportingOverflow(period)
+    return isNever ? nil : next
+  }
+
+  /// Returns the index, from 0, of the opening that starts at `opening`.
+  func ordinal(of opening: Int64) -> Int {
+    period.map { Int((opening - firstOpening) / $0) } ?? 0
+  }
+
+  private var firstOpening: Int64 { after > .zero ? after.nanoseconds : period ?? 0 }
+
+  private var period: Int64? { every.flatMap { $0 > .zero ? $0.nanoseconds : nil } }
+}
