@@ -72,7 +72,7 @@ final class WaitLimit: Sendable {
   let limit: Int
   private let count = NIOLockedValueBox(0)
 
-  init(limit: Int = max(1, Descriptors.forAdministration / 2)) { self.limit = limit }
+  init(limit: Int = max(1, FileDescriptorBudget.adminConnections / 2)) { self.limit = limit }
 
   /// Counts a request that is about to wait.
   ///

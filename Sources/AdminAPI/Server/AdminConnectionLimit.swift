@@ -58,7 +58,7 @@ final class AdminConnections: Sendable {
   let limit: Int
   private let state = NIOLockedValueBox(State())
 
-  init(limit: Int = Descriptors.forAdministration) { self.limit = limit }
+  init(limit: Int = FileDescriptorBudget.adminConnections) { self.limit = limit }
 
   /// Whether another connection may be accepted.
   var hasRoom: Bool { state.withLockedValue { $0.count < limit } }

@@ -183,8 +183,8 @@ extension FileError {
     let number = errno
     let repair =
       switch number {
-      case ENOSPC, EDQUOT, EFBIG: "make room there"
-      case EISDIR: "name a file in it"
+      case ENOSPC, EDQUOT, EFBIG: "free space on that file system"
+      case EISDIR: "specify a file, not a folder"
       case ENOENT, ENOTDIR: "check that the folder exists"
       default: "check the permissions of the file and its folder"
       }

@@ -67,7 +67,7 @@ extension ConnectionHandler {
   }
 
   private func proceed(showing badCertificate: Action.CertificateDefect?) throws {
-    try tls.proceed(with: badCertificate.map { try state.badCertificates.context(for: $0) })
+    try tls.proceed(with: badCertificate.map { try state.faultCertificates.context(for: $0) })
   }
 
   /// Delays the rest of the handshake, or suspends it for ever if `time` is nil. Nothing is read during a delay, so

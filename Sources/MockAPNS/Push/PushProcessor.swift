@@ -415,7 +415,7 @@ final class PushProcessor {
     return attempts.count(identity.countKey, accepted: accepted, now: batch.receivedAt)
   }
 
-  private func limit(_ verdict: inout Verdict, of request: HTTPRequest, to rate: SharedDeviceRate) {
+  private func limit(_ verdict: inout Verdict, of request: HTTPRequest, to rate: SharedDeviceRateLimiter) {
     guard let token = verdict.facts.deviceToken else { return }
     let admitted = request.headers.bytes.withUnsafeBytes { bytes in
       rate.admit(UnsafeRawBufferPointer(rebasing: bytes[token.indices]))

@@ -73,10 +73,10 @@ package struct LogThrottle: Sendable {
   }
 }
 
-/// Returns advice for a failed TLS handshake or connection, selected by the words of OpenSSL's reason; empty if
+/// Returns advice for a failed TLS handshake or connection, selected by OpenSSL's reason; empty if
 /// there is none.
 func handshakeAdvice(for reason: String) -> String {
-  for (words, advice) in advices where reason.contains(words) { return "; " + advice }
+  for (text, advice) in advices where reason.contains(text) { return "; " + advice }
   return ""
 }
 
@@ -102,43 +102,3 @@ private let advices = [
   ("unsupported protocol", "the client does not support TLS 1.2 or 1.3"),
   ("wrong version number", "the client does not use TLS"),
 ]
-
-/// A connection beyond the limit of open connections.
-struct TooManyConnections: Error, CustomStringConvertible {
-  let limit: Int
-
-  var description: String {
-    "\(limit) connections are open, which is what the limit of open files leaves room for: raise it with ulimit -n"
-  }
-}
-
-/// Handles accept errors of a listener. When the system cannot accept a connection, most often for lack of file
-/// descriptors, the handler logs a warning, at most once a minute, and pauses accepting for a second. The connection
-/// waits in the system's queue.
-///
-/// NIO's own `AcceptBackoffHandler` (2.101.2) does not help: the listener stays registered with epoll, which wakes
-/// it again and again at once. Switching off `autoRead` ends that.
-final class AcceptErrorHandler: ChannelInboundHandler {
-  typealias InboundIn = Channel
-
-  private static let pause = TimeAmount.seconds(1)
-
-  private let logger: Logger
-  private var throttle = LogThrottle()
-
-  init(logger: Logger) {
-    self.logger = logger
-  }
-
-  func errorCaught(context: ChannelHandlerContext, error: any Error) {
-    guard error is IOError else { return }
-    if throttle.isDue() {
-      logger.warning(
-        "cannot accept a connection, retrying in one second: \(error). If too many files are open, raise the limit with ulimit -n (logged at most once a minute)"
-      )
-    }
-    let channel = context.channel
-    _ = channel.setOption(ChannelOptions.autoRead, value: false)
-    context.eventLoop.scheduleTask(in: Self.pause) { channel.setOption(ChannelOptions.autoRead, value: true) }
-  }
-}

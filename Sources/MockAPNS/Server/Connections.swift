@@ -1,14 +1,6 @@
 import NIOConcurrencyHelpers
 import NIOCore
 
-#if canImport(Darwin)
-  import Darwin
-#elseif canImport(Musl)
-  import Musl
-#else
-  import Glibc
-#endif
-
 /// The open connections, so that a shutdown or a command reaches each, and the logs of recently closed ones.
 package final class Connections: Sendable {
   /// Requests a connection's handler to shut down: send GOAWAY, finish the open streams, close.
@@ -46,7 +38,7 @@ package final class Connections: Sendable {
   func add(_ channel: any Channel, log: ConnectionLog) throws(TooManyConnections) {
     // Determined each time: one system call is cheap compared with a handshake, and the limit can be raised from
     // outside (`prlimit`).
-    let limit = Descriptors.forProviders
+    let limit = FileDescriptorBudget.providerConnections
     let isAdmitted = state.withLockedValue { state in
       guard state.open.count < limit else { return false }
       state.open[log.number] = (channel, log)
@@ -119,27 +111,4 @@ package final class Connections: Sendable {
       group.cancelAll()
     }
   }
-}
-
-/// The division of the process's file descriptors among its listeners, so that many connections to one cannot
-/// exhaust the others' share.
-package enum Descriptors {
-  /// Descriptors reserved for listeners, event loops, files and standard streams.
-  private static let reserve = 64
-  /// The maximum number of simultaneous connections to the admin API.
-  private static let mostForAdministration = 1024
-
-  /// The current limit of open files (`ulimit -n`).
-  package static var limit: Int { max(0, sysconf(Int32(_SC_OPEN_MAX))) }
-
-  /// The maximum number of connections to the admin API: a quarter of the limit, at most 1024.
-  package static var forAdministration: Int { forAdministration(of: limit) }
-
-  /// The maximum number of provider connections.
-  package static var forProviders: Int {
-    let limit = limit
-    return max(limit / 2, limit - forAdministration(of: limit) - reserve)
-  }
-
-  private static func forAdministration(of limit: Int) -> Int { min(mostForAdministration, max(1, limit / 4)) }
 }

@@ -4,6 +4,7 @@ package import Faults
 import Inbox
 import Logging
 import NIOConcurrencyHelpers
+import Notation
 import Synchronization
 
 /// The active fault profile and rules, which can be changed while the server runs.
@@ -400,7 +401,7 @@ package final class FaultControl: Sendable {
     for (setting, value) in selection.profile.settings { try? settings.set(setting, to: value) }
     let rate =
       before?.deviceRate?.rate == settings.deviceRate
-      ? before?.deviceRate : settings.deviceRate.map(SharedDeviceRate.init)
+      ? before?.deviceRate : settings.deviceRate.map(SharedDeviceRateLimiter.init)
     return ActivePolicy(
       rulebook: Rulebook(mode: configuration.rules, environment: configuration.environment, settings: settings),
       plan: FaultPlan(
@@ -410,6 +411,38 @@ package final class FaultControl: Sendable {
           selection.added.map { ($0.rule.name, $0.addedAt) }, uniquingKeysWith: { first, _ in first }),
         ruleCounters: ruleCounters),
       deviceRate: rate)
+  }
+}
+
+extension EventLog {
+  /// Adds events for the differences between two fault selections.
+  func note(changesFrom before: FaultControl.Selection, to after: FaultControl.Selection) {
+    if before.chosen != after.chosen || before.seed != after.seed || before.isPaused != after.isPaused {
+      note(.profile) { writer in
+        writer.member("name", after.profile.name)
+        writer.member("reference", after.chosen.reference)
+        writer.member("seed", after.seed)
+        writer.member("halted", after.isPaused)
+      }
+    }
+    let (old, new) = (before.rulesByName, after.rulesByName)
+    for name in old.keys.sorted() where new[name] == nil { note("removed", name) }
+    for added in after.added.reversed() where old[added.rule.name]?.addedAt != added.addedAt {
+      note(old[added.rule.name] == nil ? "added" : "replaced", added.rule.name)
+    }
+  }
+
+  private func note(_ change: String, _ rule: String) {
+    note(.rule) { writer in
+      writer.member("name", rule)
+      writer.member("change", change)
+    }
+  }
+}
+
+extension FaultControl.Selection {
+  fileprivate var rulesByName: [String: FaultControl.AddedRule] {
+    Dictionary(added.map { ($0.rule.name, $0) }, uniquingKeysWith: { first, _ in first })
   }
 }
 

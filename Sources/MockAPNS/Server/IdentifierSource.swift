@@ -1,7 +1,4 @@
-import APNSRules
-internal import HTTPMessage
-import Inbox
-import NIOConcurrencyHelpers
+import HTTPMessage
 
 /// Generates ids as APNs does: 128 bits formatted as a UUID, with arbitrary version and variant digits (Protocol.md,
 /// section 7.3, observed). One sequence per connection, repeatable for the same seed.
@@ -52,23 +49,5 @@ struct IdentifierSource {
     mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
     mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
     return mixed ^ (mixed >> 31)
-  }
-}
-
-/// The rate limiter per device token for the setting `device_rate`, shared by all connections. Not used by default,
-/// because the setting is off.
-final class SharedDeviceRate: Sendable {
-  let rate: DeviceRate
-  private let buckets: NIOLockedValueBox<DeviceRateLimiter>
-
-  init(_ rate: DeviceRate) {
-    self.rate = rate
-    buckets = NIOLockedValueBox(DeviceRateLimiter(rate: rate))
-  }
-
-  /// Counts a push to this device token and returns whether it is within the rate.
-  func admit(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
-    let now = MachineTime.nanoseconds
-    return buckets.withLockedValue { $0.admit(deviceToken, now: now) }
   }
 }

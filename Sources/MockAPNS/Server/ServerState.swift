@@ -36,7 +36,7 @@ package final class ServerState: Sendable {
   /// Limits how often client errors are logged.
   let clientErrorLog = ClientErrorLog()
   /// Certificates for faults of the TLS handshake, created on demand.
-  let badCertificates: BadCertificates
+  let faultCertificates: FaultCertificates
   /// The start time by the machine's clock, in milliseconds since 1970.
   package let startTime = ServerClock.machineNow
   /// The start time in monotonic nanoseconds.
@@ -54,7 +54,7 @@ package final class ServerState: Sendable {
   init(configuration: Configuration, certificates: CertificateFolder, logger: Logger) {
     self.configuration = configuration
     self.certificates = certificates
-    badCertificates = BadCertificates(folder: certificates, extraNames: configuration.certificateNames)
+    faultCertificates = FaultCertificates(folder: certificates, extraNames: configuration.certificateNames)
     let clock = ServerClock()
     self.clock = clock
     seed = configuration.seed ?? UInt64.random(in: 1...999_999)
@@ -158,18 +158,4 @@ extension ServerState {
       verification,
       at: VerificationContext(rulebook: rulebook, seed: selection.seed, profile: selection.chosen.reference))
   }
-}
-
-/// The active APNs rules, with their settings, and the active faults. Replaced as a whole when the profile, one of
-/// its parameters or a rule changes.
-package struct ActivePolicy: Sendable {
-  /// The APNs rules that requests are validated by.
-  package let rulebook: Rulebook
-  /// The active fault profile and rules.
-  package let plan: FaultPlan
-  /// The rate limit per device token; nil for none.
-  let deviceRate: SharedDeviceRate?
-
-  /// The settings of the APNs rules.
-  var settings: APNSSettings { rulebook.settings }
 }

@@ -128,7 +128,7 @@ def test_a_file_that_is_there_stays_whole(filled, crowded, tmp_path, command):
     done = run(crowded, *command.split(), path, "--port-file", filled.port_file, input=expectations)
     assert done.returncode == 2, done.stderr
     assert done.stderr.splitlines()[-1] == (
-        f"error: {path}: cannot be written: File too large; make room there, or name another file")
+        f"error: {path}: cannot be written: File too large; free space on that file system, or name another file")
     assert path.read_text() == "what was there before\n" and list(folder.iterdir()) == [path]
 
 
@@ -201,7 +201,7 @@ def test_a_key_that_cannot_be_stored_leaves_the_list_unchanged(full_disk, binary
     key = folder / "AuthKey_MOCKKEY001.p8"
     done = run(full_disk, "key", "add", key, "--key-id", "ABCDEFGHIJ", "--team-id", "ABCDEFGHIJ", "--certs", folder,
                environment={"APNS_MOCK_ADMIN": "127.0.0.1:1"})
-    assert done.returncode == 2 and "File too large" in done.stderr and "make room there" in done.stderr, done.stderr
+    assert done.returncode == 2 and "File too large" in done.stderr and "free space on that file system" in done.stderr, done.stderr
     assert listed.read_bytes() == before and not list(folder.glob("*.tmp"))
 
 

@@ -1,0 +1,36 @@
+package import APNSRules
+package import Faults
+import Inbox
+import NIOConcurrencyHelpers
+
+/// The active APNs rules, with their settings, and the active faults. Replaced as a whole when the profile, one of
+/// its parameters or a rule changes.
+package struct ActivePolicy: Sendable {
+  /// The APNs rules that requests are validated by.
+  package let rulebook: Rulebook
+  /// The active fault profile and rules.
+  package let plan: FaultPlan
+  /// The rate limit per device token; nil for none.
+  let deviceRate: SharedDeviceRateLimiter?
+
+  /// The settings of the APNs rules.
+  var settings: APNSSettings { rulebook.settings }
+}
+
+/// The rate limiter per device token for the setting `device_rate`, shared by all connections. Not used by default,
+/// because the setting is off.
+final class SharedDeviceRateLimiter: Sendable {
+  let rate: DeviceRate
+  private let buckets: NIOLockedValueBox<DeviceRateLimiter>
+
+  init(_ rate: DeviceRate) {
+    self.rate = rate
+    buckets = NIOLockedValueBox(DeviceRateLimiter(rate: rate))
+  }
+
+  /// Counts a push to this device token and returns whether it is within the rate.
+  func admit(_ deviceToken: UnsafeRawBufferPointer) -> Bool {
+    let now = MachineTime.nanoseconds
+    return buckets.withLockedValue { $0.admit(deviceToken, now: now) }
+  }
+}
