@@ -120,21 +120,31 @@ let package = Package(
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
         .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
-    .testTarget(name: "NotationTests", dependencies: ["Notation"], swiftSettings: strict),
-    .testTarget(name: "TLSEngineTests", dependencies: ["COpenSSL", "TLSEngine"], swiftSettings: strict),
-    .testTarget(name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage"], swiftSettings: strict),
-    .testTarget(name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage"], swiftSettings: strict),
+    // What several test targets share: a running server, raw clients, temporary folders.
+    .target(
+      name: "TestSupport",
+      dependencies: [
+        "AdminAPI", "APNSRules", "HTTPMessage", "Inbox", "MockAPNS", "TLSEngine",
+        .product(name: "NIOPosix", package: "swift-nio"),
+      ], path: "Tests/Support", swiftSettings: strict),
+    .testTarget(name: "NotationTests", dependencies: ["Notation", "TestSupport"], swiftSettings: strict),
+    .testTarget(name: "TLSEngineTests", dependencies: ["COpenSSL", "TestSupport", "TLSEngine"], swiftSettings: strict),
     .testTarget(
-      name: "FaultsTests", dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation", "PushQuery"],
+      name: "HTTP2SessionTests", dependencies: ["HTTP2Session", "HTTPMessage", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "APNSRulesTests", dependencies: ["APNSRules", "HTTPMessage", "TestSupport"], swiftSettings: strict),
+    .testTarget(
+      name: "FaultsTests",
+      dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Notation", "PushQuery", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "InboxTests",
-      dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation", "PushQuery"],
+      dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation", "PushQuery", "TestSupport"],
       swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",
       dependencies: [
-        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TLSEngine",
+        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "TestSupport", "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
       ], swiftSettings: strict),
@@ -144,7 +154,7 @@ let package = Package(
       name: "AdminAPITests",
       dependencies: [
         "AdminAPI", "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "MockAPNS", "Notation", "Page",
-        "TLSEngine",
+        "TestSupport", "TLSEngine",
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOEmbedded", package: "swift-nio"),
       ], swiftSettings: strict),
@@ -152,7 +162,7 @@ let package = Package(
       name: "APNSMockCommandTests",
       dependencies: [
         "AdminAPI", "APNSMockCommand", "APNSRules", "FaultModel", "Faults", "Inbox", "MockAPNS", "Notation",
-        "TLSEngine",
+        "TestSupport", "TLSEngine",
         .product(name: "ArgumentParser", package: "swift-argument-parser"),
         .product(name: "Logging", package: "swift-log"),
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),

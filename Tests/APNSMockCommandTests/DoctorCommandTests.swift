@@ -1,6 +1,8 @@
+import AdminAPI
 import ArgumentParser
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
@@ -21,8 +23,8 @@ import Notation
   }
 
   @Test func exitCodesDistinguishFailures() async throws {
-    try await RunningMock.run { mock in
-      let flags = ["--admin", mock.admin.description, "--certs", mock.certificates.path]
+    try await TestServer.run { mock in
+      let flags = ["--admin", mock.admin.address.description, "--certs", mock.certificates.path]
       let client = mock.certificates.clientPath
       let cases: [(arguments: [String], status: Int32)] = [
         ([], 0), (["--cert", client], 0), (["--apns", "\(mock.apns)", "--server-name", "push.example.com"], 1),
@@ -34,7 +36,7 @@ import Notation
         let status = try await Self.status(flags + arguments)
         #expect(status == expected, "\(arguments)")
       }
-      #expect(mock.server.state.inbox.record(seq: 1)?.accepted == true, "the admin API told where providers connect")
+      #expect(mock.state.inbox.record(seq: 1)?.accepted == true, "the admin API told where providers connect")
     }
   }
 

@@ -1,9 +1,11 @@
+import AdminAPI
 import ArgumentParser
 import Inbox
 import MockAPNS
 import NIOCore
 import NIOPosix
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
@@ -23,11 +25,11 @@ import Testing
   }
 
   @Test func allIsWell() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine()
       #expect(diagnosis.findings.map(\.check) == DoctorCheck.allCases)
       #expect(diagnosis.findings.allSatisfy { $0.result == .passed }, "\(diagnosis)")
-      #expect(mock.server.state.inbox.record(seq: 1)?.accepted == true)
+      #expect(mock.state.inbox.record(seq: 1)?.accepted == true)
     }
   }
 
@@ -58,11 +60,12 @@ import Testing
   }
 
   @Test func aServerThatListensElsewhere() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let endpoint = Endpoint(host: "127.0.0.1", port: try await Self.freePort())
       let diagnosis = try await Self.examine(endpoint, known: mock.known())
       #expect(diagnosis.failed == [.connect])
-      #expect(diagnosis.repair(.connect).contains("on \(mock.admin) listens on \(mock.apns): connect there (--apns)"))
+      #expect(
+        diagnosis.repair(.connect).contains("on \(mock.admin.address) listens on \(mock.apns): connect there (--apns)"))
     }
   }
 
@@ -88,8 +91,8 @@ import Testing
   }
 
   @Test func theAdminListener() async throws {
-    try await RunningMock.run { mock in
-      let diagnosis = try await mock.examine { $0.endpoint = mock.admin }
+    try await TestServer.run { mock in
+      let diagnosis = try await mock.examine { $0.endpoint = mock.admin.address }
       #expect(diagnosis.failed == [.tls])
       #expect(diagnosis.seen(.tls).contains("plain HTTP: this is the admin listener of apns-mock"))
       #expect(diagnosis.repair(.tls) == "connect to \(mock.apns) (--apns)")

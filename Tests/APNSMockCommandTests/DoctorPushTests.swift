@@ -1,6 +1,8 @@
+import AdminAPI
 import APNSRules
 import MockAPNS
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
@@ -10,7 +12,7 @@ import Testing
   // MARK: - Keys
 
   @Test func aKeyThatTheServerDoesNotTrust() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let credential = try mock.credential(keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
       let diagnosis = try await mock.examine(credential)
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
@@ -25,7 +27,7 @@ import Testing
   @Test func anotherKeyUnderTheSameID() async throws {
     let folder = try TemporaryFolder()
     let key = try folder.file("key.p8", try ES256PrivateKey().pem)
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(key: key))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.repair(.push).contains("the server trusts another key with the id MOCKKEY001"))
@@ -34,7 +36,7 @@ import Testing
   }
 
   @Test func theTeamOfAnotherKey() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(teamID: "DEF123GHIJ"))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.repair(.push).contains("for the team MOCKTEAM01, but the token's iss is DEF123GHIJ"))
@@ -42,7 +44,7 @@ import Testing
   }
 
   @Test func keyAndTeamTheWrongWayRound() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(keyID: "MOCKTEAM01", teamID: "MOCKKEY001"))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(
@@ -53,9 +55,9 @@ import Testing
 
   @Test(arguments: [true, false])
   func aKeyOfTheOtherEnvironment(isKnown: Bool) async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let publicKey = try AppleKeyFile.publicKey(at: mock.certificates.providerKeyPath)
-      mock.server.state.keys.update {
+      mock.state.keys.update {
         $0 = $0.adding(
           TrustedKey(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", publicKey: publicKey, environment: .production))
       }
@@ -71,9 +73,9 @@ import Testing
   }
 
   @Test func aTopicThatTheKeyIsNotFor() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let publicKey = try AppleKeyFile.publicKey(at: mock.certificates.providerKeyPath)
-      mock.server.state.keys.update {
+      mock.state.keys.update {
         $0 = $0.adding(
           TrustedKey(keyID: "ABC123DEFG", teamID: "DEF123GHIJ", publicKey: publicKey, topics: ["com.acme.other"]))
       }
@@ -87,16 +89,16 @@ import Testing
   // MARK: - Time
 
   @Test func aServersClockThatWasMoved() async throws {
-    try await RunningMock.run { mock in
-      mock.server.state.clock.advance(by: 7_200_000)
+    try await TestServer.run { mock in
+      mock.state.clock.advance(by: 7_200_000)
       let diagnosis = try await mock.examine()
       #expect(diagnosis.failed == [.clock, .push], "\(diagnosis)")
       // The seconds allow for a slow machine between the two readings of the clocks.
       #expect(diagnosis.seen(.clock).contains(/ago by the server's clock, which is 2h([0-9]+s)? ahead/))
-      #expect(diagnosis.repair(.clock).contains("apns-mock clock real --admin \(mock.admin)"))
+      #expect(diagnosis.repair(.clock).contains("apns-mock clock real --admin \(mock.admin.address)"))
       #expect(diagnosis.seen(.push).contains("403 ExpiredProviderToken"))
       #expect(diagnosis.repair(.push) == diagnosis.repair(.clock))
-      mock.server.state.clock.advance(by: -14_400_000)
+      mock.state.clock.advance(by: -14_400_000)
       let behind = try await mock.examine()
       #expect(behind.failed == [.clock, .push], "\(behind)")
       #expect(
@@ -105,8 +107,8 @@ import Testing
   }
 
   @Test func movedClockWithoutAdminAPI() async throws {
-    try await RunningMock.run { mock in
-      mock.server.state.clock.advance(by: 7_200_000)
+    try await TestServer.run { mock in
+      mock.state.clock.advance(by: 7_200_000)
       let diagnosis = try await mock.examine(isKnown: false)
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.skipped == [.clock])
@@ -115,12 +117,12 @@ import Testing
   }
 
   @Test func frozenClockSlightlyOff() async throws {
-    try await RunningMock.run { mock in
-      mock.server.state.clock.freeze(at: ServerClock().now + 600_000)
+    try await TestServer.run { mock in
+      mock.state.clock.freeze(at: ServerClock().now + 600_000)
       let diagnosis = try await mock.examine()
       #expect(diagnosis.failed == [.clock], "pushes still go")
       #expect(diagnosis.seen(.clock).hasSuffix("ahead and frozen"))
-      mock.server.state.clock.freeze(at: ServerClock().now - 60_000)
+      mock.state.clock.freeze(at: ServerClock().now - 60_000)
       let near = try await mock.examine()
       #expect(near.failed.isEmpty, "\(near)")
       #expect(near.seen(.clock).hasSuffix("and frozen"))
@@ -129,7 +131,7 @@ import Testing
 
   @Test(arguments: [true, false])
   func aTokenThatIsTooOld(isKnown: Bool) async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(age: 7200), isKnown: isKnown)
       #expect(diagnosis.failed == [.clock, .push], "\(diagnosis)")
       #expect(diagnosis.seen(.clock).hasPrefix("the provider token was issued 2h"))
@@ -138,7 +140,7 @@ import Testing
   }
 
   @Test func aTokenOfTheFuture() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(age: -7200))
       #expect(diagnosis.failed == [.clock, .push], "\(diagnosis)")
       #expect(diagnosis.repair(.clock) == "set the clock of the machine that signed it (NTP)")
@@ -161,7 +163,7 @@ import Testing
   // MARK: - Certificates
 
   private static func certificate(
-    _ mock: RunningMock, _ environments: Set<PushEnvironment> = [.sandbox, .production], expired: Bool = false
+    _ mock: TestServer, _ environments: Set<PushEnvironment> = [.sandbox, .production], expired: Bool = false
   ) throws -> Credential {
     let made = try mock.certificates.makeClientCertificate(
       topics: ["com.acme.app", "com.acme.app.voip"], environments: environments, expired: expired)
@@ -169,7 +171,7 @@ import Testing
   }
 
   @Test func aCertificateIsAsGoodAsAToken() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try Self.certificate(mock))
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")
       #expect(diagnosis.seen(.push).contains("200 for the topic com.acme.app,"))
@@ -183,7 +185,7 @@ import Testing
   }
 
   @Test func aCertificateOfTheOtherEnvironment() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try Self.certificate(mock, [.production]))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(
@@ -195,7 +197,7 @@ import Testing
   }
 
   @Test func aCertificateThatHasExpired() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try Self.certificate(mock, expired: true))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
       #expect(diagnosis.seen(.push).contains("the server rejected the client certificate"))
@@ -207,7 +209,7 @@ import Testing
   @Test func aCertificateOfAnUnknownCA() async throws {
     let folder = try TemporaryFolder()
     let other = try CertificateFolder.open(path: folder.path)
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let files = try ProviderCertificateFiles(chain: other.clientPath, key: nil)
       let diagnosis = try await mock.examine(try Credential(files))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
@@ -217,7 +219,7 @@ import Testing
   }
 
   @Test func aCertificateThatIsForNoPushes() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let credential = Credential.certificate(
         chain: mock.certificates.serverPath, key: mock.certificates.serverKeyPath,
         PeerCertificate(try X509Certificate.chain(pem: Files.text(of: mock.certificates.serverPath))[0]))
@@ -228,7 +230,7 @@ import Testing
   }
 
   @Test func withoutCredentialsThePushIsSkipped() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.credential = nil }
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")
       #expect(diagnosis.skipped == [.push])

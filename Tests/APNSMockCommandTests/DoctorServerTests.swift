@@ -1,6 +1,8 @@
+import AdminAPI
 import Inbox
 import MockAPNS
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
@@ -28,14 +30,14 @@ import Testing
 
   @Test func aCAThatIsNotTrusted() async throws {
     let other = try ServerCertificate()
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.authority = other.authority }
       #expect(diagnosis.failed == [.chain], "\(diagnosis)")
       #expect(diagnosis.seen(.chain).contains("which is not in \(other.authority)"))
-      #expect(diagnosis.repair(.chain).contains("curl http://\(mock.admin)/ca.pem -o ca.pem"))
+      #expect(diagnosis.repair(.chain).contains("curl http://\(mock.admin.address)/ca.pem -o ca.pem"))
       #expect(diagnosis.skipped == [.push])
       #expect(diagnosis.seen(.push) == "no push is sent to an untrusted server")
-      #expect(mock.server.state.inbox.record(seq: 1) == nil, "its provider token was shown to nobody")
+      #expect(mock.state.inbox.record(seq: 1) == nil, "its provider token was shown to nobody")
       let unknown = try await mock.examine(isKnown: false) { $0.authority = nil }
       #expect(unknown.failed == [.chain])
       #expect(unknown.seen(.chain).contains("no trusted CA is specified"))
@@ -46,7 +48,7 @@ import Testing
   @Test func appleItself() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
-    try await OpenSSLTool.makeCertificate(
+    try OpenSSLTool.makeCertificate(
       subject: "/CN=Apple Public Server RSA CA 12 - G1/O=Apple Inc./C=US", name: "api.sandbox.push.apple.com",
       chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
@@ -62,7 +64,7 @@ import Testing
   @Test func certificateOfAnotherService() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
-    try await OpenSSLTool.makeCertificate(
+    try OpenSSLTool.makeCertificate(
       subject: "/CN=proxy/O=Corporate", name: "localhost", chain: chain, key: key)
     let context = try TLSContext(serverCertificateChain: chain, privateKey: key, clientAuthorities: [])
     try await ForeignServer.run(.tls(context, Self.settingsOfAPNs)) { endpoint in
@@ -98,7 +100,7 @@ import Testing
   /// A CA from an earlier version, which only some clients accept.
   @Test func aCAThatBoringSSLRefuses() async throws {
     let certificate = try ServerCertificate()
-    try await OpenSSLTool.run([
+    try OpenSSLTool.run([
       "req", "-x509", "-new", "-key", certificate.folder.path + "/ca-key.pem", "-out", certificate.authority,
       "-subj", "/O=apns-mock/CN=somebody's CA", "-addext", "keyUsage=critical,keyCertSign",
       "-addext", "nameConstraints=critical,permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0",
@@ -117,19 +119,19 @@ import Testing
 
   @Test(arguments: ["push.example.com", "10.1.2.3"])
   func aNameThatTheCertificateDoesNotBear(name: String) async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.serverName = name }
       #expect(diagnosis.failed == [.name], "\(diagnosis)")
       #expect(diagnosis.seen(.name).contains("the certificate contains localhost, 127.0.0.1"))
       #expect(diagnosis.repair(.name).contains("--san \(name)"))
       #expect(diagnosis.skipped == [.push])
-      #expect(mock.server.state.inbox.record(seq: 1) == nil)
+      #expect(mock.state.inbox.record(seq: 1) == nil)
     }
   }
 
   @Test(arguments: ["127.0.0.1", "::1", "apns-mock", "api.push.apple.com"])
   func namesThatItBears(name: String) async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.serverName = name }
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")
     }

@@ -2,6 +2,7 @@ import MockAPNS
 import NIOCore
 import NIOPosix
 import TLSEngine
+import TestSupport
 
 /// A server other than apns-mock that listens at the expected address and responds with given bytes, in plain text or
 /// over TLS.

@@ -1,8 +1,10 @@
+import AdminAPI
 import APNSRules
 import ArgumentParser
 import MockAPNS
 import NIOHTTP1
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
@@ -17,21 +19,21 @@ import Testing
   }
 
   /// Returns the flags that select a server and its folder.
-  private static func flags(_ mock: RunningMock) -> [String] {
-    ["--admin", mock.admin.description, "--certs", mock.certificates.path]
+  private static func flags(_ mock: TestServer) -> [String] {
+    ["--admin", mock.admin.address.description, "--certs", mock.certificates.path]
   }
 
   @Test func aKeyIsTrustedAtOnceAndFromTheNextStartOn() async throws {
     let folder = try TemporaryFolder()
     let key = try ES256PrivateKey()
     let file = try folder.file("AuthKey_ABC123DEFG.p8", key.pem)
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let list = ProviderKeysFile(folder: mock.certificates.path)
       try await Self.add(
         file,
         ["--team-id", "DEF123GHIJ", "--environment", "development", "--topic", "a.b", "--related-key-id", "GHI123JKLM"]
           + Self.flags(mock))
-      let trusted = try #require(mock.server.state.keys.load().keys["ABC123DEFG"])
+      let trusted = try #require(mock.state.keys.load().keys["ABC123DEFG"])
       #expect(trusted.teamID == "DEF123GHIJ")
       #expect(trusted.environment == .sandbox)
       #expect(trusted.topics == ["a.b"])
@@ -48,22 +50,22 @@ import Testing
       #expect(again.providerKeys.last?.publicKey.isSame(as: key.publicKey) == true)
 
       try await KeyRemove.parse(["ABC123DEFG", "--json"] + Self.flags(mock)).run()
-      #expect(mock.server.state.keys.load().keys["ABC123DEFG"] == nil)
+      #expect(mock.state.keys.load().keys["ABC123DEFG"] == nil)
       #expect(try list.entries().map(\.keyID) == ["MOCKKEY001"])
       let error = try await #require(throws: CommandFailure.self) {
         try await KeyRemove.parse(["ABC123DEFG"] + Self.flags(mock)).run()
       }
       #expect(error.status == .failed)
-      #expect(error.description.contains("nor trusted by the server on \(mock.admin)"))
+      #expect(error.description.contains("nor trusted by the server on \(mock.admin.address)"))
     }
   }
 
   @Test func removingAKeyTheServerLacksSucceeds() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("key.pem", try ES256PrivateKey().publicKey.pem)
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       try await Self.add(file, Self.ids + Self.flags(mock))
-      mock.server.state.keys.update { $0 = $0.removing("ABC123DEFG") }
+      mock.state.keys.update { $0 = $0.removing("ABC123DEFG") }
       try await KeyRemove.parse(["ABC123DEFG", "--json"] + Self.flags(mock)).run()
       #expect(try ProviderKeysFile(folder: mock.certificates.path).entries().count == 1)
     }
@@ -84,7 +86,7 @@ import Testing
   @Test func anotherKeyUnderTheSameIDIsRefused() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("key.pem", try ES256PrivateKey().publicKey.pem)
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let error = try await #require(throws: CommandFailure.self) {
         try await Self.add(file, ["--key-id", "MOCKKEY001", "--team-id", "MOCKTEAM01"] + Self.flags(mock))
       }
@@ -117,7 +119,7 @@ import Testing
   func aKeyOfAnotherKind(algorithm: [String]) async throws {
     let folder = try TemporaryFolder()
     let file = folder.path + "/key.p8"
-    try await OpenSSLTool.run(["genpkey", "-out", file, "-algorithm"] + algorithm)
+    try OpenSSLTool.run(["genpkey", "-out", file, "-algorithm"] + algorithm)
     let error = try #require(throws: CommandFailure.self) { try AppleKeyFile.publicKey(at: file) }
     #expect(error.description.contains("not an elliptic curve key on P-256"), "\(error)")
   }
@@ -126,7 +128,7 @@ import Testing
     let folder = try TemporaryFolder()
     let key = try ES256PrivateKey()
     let pkcs8 = try folder.file("key.p8", key.pem)
-    try await OpenSSLTool.run(["ec", "-in", pkcs8, "-out", folder.path + "/sec1.pem"])
+    try OpenSSLTool.run(["ec", "-in", pkcs8, "-out", folder.path + "/sec1.pem"])
     _ = try folder.file("public.pem", key.publicKey.pem)
     for name in ["key.p8", "sec1.pem", "public.pem"] {
       #expect(try AppleKeyFile.publicKey(at: "\(folder.path)/\(name)").isSame(as: key.publicKey), "\(name)")

@@ -1,6 +1,7 @@
 import APNSRules
 import Foundation
 import MockAPNS
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
@@ -59,24 +60,5 @@ import Testing
     let error = #expect(throws: CommandFailure.self) { try WrittenPortFile(Self.example, at: "/nowhere/at/all/p.json") }
     #expect(error?.status == .usage)
     #expect(error?.description.contains("--port-file: /nowhere/at/all/p.json: cannot be written: No such file") == true)
-  }
-}
-
-/// A folder for one test, removed when the object is released.
-final class TemporaryFolder {
-  let path: String
-
-  init() throws {
-    path = FileManager.default.temporaryDirectory.path + "/apns-mock-\(UUID().uuidString)"
-    try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
-  }
-
-  deinit { try? FileManager.default.removeItem(atPath: path) }
-
-  /// Writes a file into the folder and returns its path.
-  func file(_ name: String, _ text: String) throws -> String {
-    let path = path + "/" + name
-    try Files.replace(path, with: Array(text.utf8))
-    return path
   }
 }

@@ -1,27 +1,29 @@
+import AdminAPI
 import ArgumentParser
 import FaultModel
 import Faults
 import MockAPNS
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
 
 /// The commands `apns-mock profile`, `rule`, `halt`, `resume` and `reset`, against a running server.
 @Suite struct ProfileCommandTests {
-  private static func flags(_ mock: RunningMock) -> [String] { ["--json", "--admin", mock.admin.description] }
+  private static func flags(_ mock: TestServer) -> [String] { ["--json", "--admin", mock.admin.address.description] }
 
-  private static func run(_ arguments: [String], _ mock: RunningMock) async throws {
+  private static func run(_ arguments: [String], _ mock: TestServer) async throws {
     var command = try APNSMock.parseAsRoot(arguments + flags(mock))
     if var command = command as? any AsyncParsableCommand { try await command.run() } else { try command.run() }
   }
 
-  private static func failure(_ arguments: [String], _ mock: RunningMock) async throws -> CommandFailure {
+  private static func failure(_ arguments: [String], _ mock: TestServer) async throws -> CommandFailure {
     try await #require(throws: CommandFailure.self) { try await run(arguments, mock) }
   }
 
   @Test func profileIsActivatedAdjustedAndDeactivated() async throws {
-    try await RunningMock.run { mock in
-      let faults = mock.server.state.faults
+    try await TestServer.run { mock in
+      let faults = mock.state.faults
       try await Self.run(["profile", "use", "flaky-503?rate=0.5", "--seed", "7", "--ttl", "1h"], mock)
       #expect(faults.selection.chosen.reference == "flaky-503?rate=0.5")
       #expect(faults.selection.seed == 7)
@@ -38,13 +40,13 @@ import Testing
     let folder = try TemporaryFolder()
     let good = try folder.file("file.yaml", "name: mine\nextends: [healthy]\n")
     let bad = try folder.file("bad.yaml", "name: bad\nsumary: x\n")
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       try await Self.run(["profile", "use", good], mock)
-      #expect(mock.server.state.faults.selection.profile.name == "mine")
+      #expect(mock.state.faults.selection.profile.name == "mine")
       let failure = try await Self.failure(["profile", "use", bad], mock)
       #expect(failure.status == .usage)
       #expect(failure.lines.first?.hasPrefix("\(bad):2:1: sumary: unknown, did you mean \"summary\"?") == true)
-      #expect(mock.server.state.faults.selection.profile.name == "mine")
+      #expect(mock.state.faults.selection.profile.name == "mine")
     }
   }
 
@@ -56,19 +58,19 @@ import Testing
     (["rule", "explain", "gone"], "gone"), (["rule", "add", "{\"do\": {\"respnd\": {}}}"], "respond"),
   ])
   func invalidProfileArgumentsAreReported(_ arguments: [String], _ words: String) async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       let failure = try await Self.failure(arguments, mock)
       #expect([.usage, .failed].contains(failure.status))
       #expect(failure.description.contains(words), "\(failure)")
-      #expect(mock.server.state.faults.selection.profile.name == "healthy")
+      #expect(mock.state.faults.selection.profile.name == "healthy")
     }
   }
 
   @Test func rulesComeAndGo() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("rule.yaml", "name: slow  # one second\ndo: {delay: {fixed: 1s}}\nttl: 1m\n")
-    try await RunningMock.run { mock in
-      let faults = mock.server.state.faults
+    try await TestServer.run { mock in
+      let faults = mock.state.faults
       try await Self.run(["rule", "add", #"{"name": "down", "do": {"respond": {"status": 503}}}"#], mock)
       try await Self.run(["rule", "add", file, "--ttl", "1h"], mock)
       #expect(faults.selection.added.map(\.rule.name) == ["slow", "down"])
@@ -86,21 +88,21 @@ import Testing
 
   @Test(arguments: [(["faults", "pause"], ["faults", "resume"]), (["halt"], ["resume"])])
   func faultsArePausedAndResumed(pause: [String], resume: [String]) async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       try await Self.run(pause, mock)
-      #expect(mock.server.state.faults.selection.isPaused)
+      #expect(mock.state.faults.selection.isPaused)
       try await Self.run(resume, mock)
-      #expect(!mock.server.state.faults.selection.isPaused)
+      #expect(!mock.state.faults.selection.isPaused)
     }
   }
 
   @Test func onlyWhatIsNamedIsReset() async throws {
-    try await RunningMock.run { mock in
+    try await TestServer.run { mock in
       try await Self.run(["profile", "use", "brownout"], mock)
       try await Self.run(["reset", "--counters"], mock)
-      #expect(mock.server.state.faults.selection.profile.name == "brownout")
+      #expect(mock.state.faults.selection.profile.name == "brownout")
       try await Self.run(["reset", "--profile"], mock)
-      #expect(mock.server.state.faults.selection.profile.name == "healthy")
+      #expect(mock.state.faults.selection.profile.name == "healthy")
     }
   }
 

@@ -1,6 +1,7 @@
 import FaultModel
 import Faults
 import MockAPNS
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand

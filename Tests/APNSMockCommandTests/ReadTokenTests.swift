@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand
@@ -6,9 +7,9 @@ import Testing
 /// The parts of a provider token made elsewhere that `doctor` reads.
 @Suite struct ReadTokenTests {
   private static func jwt(_ header: String, _ claims: String) -> String {
-    [header, claims, "signature"].map { part in
-      Data(part.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }.joined(separator: ".")
+    var token = TestToken()
+    (token.header, token.claims) = (header, claims)
+    return token.text
   }
 
   /// The claims, and the expected `iss` and `iat`.

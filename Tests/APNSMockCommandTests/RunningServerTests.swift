@@ -2,6 +2,7 @@ import APNSRules
 import ArgumentParser
 import MockAPNS
 import NIOHTTP1
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand

@@ -1,6 +1,7 @@
 import APNSRules
 import MockAPNS
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import APNSMockCommand

@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 /// Provider certificates (Protocol.md, section 4.2), as far as they affect a request.

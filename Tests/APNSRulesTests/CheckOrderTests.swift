@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 /// The order of the checks (Protocol.md, section 8.2): a request with two errors is rejected by the earlier check.

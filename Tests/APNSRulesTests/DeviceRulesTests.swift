@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 /// The device registry (Protocol.md, section 8.2, row 18, and section 11).

@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 /// The text of `Verdict.detail`: the value, the rule and the remedy; no secrets, no invisible characters, bounded

@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 /// The syntax of a request (Protocol.md, section 2), each row in each mode.

@@ -1,5 +1,6 @@
 import APNSRules
 import HTTPMessage
+import TestSupport
 import Testing
 
 /// Hostile input: always a response, bounded work, no crash.

@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 /// Compares tables in `Protocol.md` with the rules.

@@ -1,4 +1,5 @@
 import APNSRules
+import TestSupport
 import Testing
 
 /// The form of a provider token, in each mode (Protocol.md, section 3.1). `ModeTableTests` tests the differences

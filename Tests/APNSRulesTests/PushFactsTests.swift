@@ -1,5 +1,6 @@
 import APNSRules
 import HTTPMessage
+import TestSupport
 import Testing
 
 /// The facts about a request that a record shows, whether it was accepted or not.

@@ -1,11 +1,12 @@
 import APNSRules
 import HTTPMessage
+import TestSupport
 import Testing
 
 /// A push that APNs accepts, with its connection, keys and settings; tests change one part of it.
 struct TestPush {
   /// 14 November 2023, 22:13:20 UTC, the time of all tests that do not move the clock.
-  static let nowSeconds: Int64 = 1_700_000_000
+  static let nowSeconds = TestToken.issuedAt
   static let deviceToken = String(repeating: "0123456789abcdef", count: 4)
   static let topic = "com.example.app"
 

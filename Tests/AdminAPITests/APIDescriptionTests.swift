@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import AdminAPI
@@ -6,13 +7,13 @@ import Testing
 /// The API description contains exactly the existing routes, and the responses that they share.
 @Suite struct APIDescriptionTests {
   private static func document() throws -> [String: Any] {
-    let json = APIDescription(version: "9.8.7").json
+    let json = APIDescription(version: TestServer.version).json
     return try #require(JSONSerialization.jsonObject(with: Data(json)) as? [String: Any])
   }
 
   @Test func describesEveryRouteAndNothingElse() async throws {
     try await TestServer.run { server in
-      let routes = AdminRoutes(state: server.state, version: "9.8.7").routes.map { route in
+      let routes = AdminRoutes(state: server.state, version: TestServer.version).routes.map { route in
         let parts = route.path.split(separator: "/", omittingEmptySubsequences: false)
           .map { $0.hasPrefix(":") ? "{\($0.dropFirst())}" : String($0) }
         return "\(route.method) \(parts.joined(separator: "/"))"
@@ -27,7 +28,7 @@ import Testing
 
   @Test func knowsItsVersion() throws {
     let info = try Self.document()["info"] as? [String: Any]
-    #expect(info?["version"] as? String == "9.8.7")
+    #expect(info?["version"] as? String == TestServer.version)
   }
 
   @Test func everyOperationHasTheAnswersOfItsKind() throws {
@@ -46,7 +47,7 @@ import Testing
     try await TestServer.run { server in
       let answer = await server.client.get("/openapi.json")
       #expect(answer.headers["content-type"] == "application/json")
-      #expect(answer.body == APIDescription(version: "9.8.7").json)
+      #expect(answer.body == APIDescription(version: TestServer.version).json)
     }
   }
 }

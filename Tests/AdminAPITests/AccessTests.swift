@@ -2,6 +2,7 @@ import AdminAPI
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// Requests that a browser could be tricked into sending, and others that must be rejected.
@@ -31,7 +32,7 @@ import Testing
   @Test(arguments: everyRoute)
   func refusesAForeignHostEverywhere(method: String, path: String) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       let answer = await server.client.request(method, path, [("host", "evil.example")])
       #expect(answer.status == 403)
       #expect(answer.detail.contains("evil.example"))
@@ -70,7 +71,7 @@ import Testing
   ])
   func onlyItsOwnPagesReadAndChangeThings(origin: String, status: Int) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       let origin = origin.replacing("PORT", with: String(server.admin.address.port))
       let answer = await server.client.request("DELETE", "/api/v1/pushes?all=true", [("origin", origin)])
       #expect(answer.status == status)

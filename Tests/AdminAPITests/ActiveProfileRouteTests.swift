@@ -1,5 +1,6 @@
 import Foundation
 import MockAPNS
+import TestSupport
 import Testing
 
 @Suite struct ActiveProfileRouteTests {

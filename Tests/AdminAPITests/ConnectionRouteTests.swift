@@ -1,5 +1,6 @@
 import Foundation
 import MockAPNS
+import TestSupport
 import Testing
 
 @Suite struct ConnectionRouteTests {
@@ -18,10 +19,10 @@ import Testing
       #expect(await client.send("PUT", "/api/v1/rules/hold", rule).status == 201)
       var pushes: [Task<[PushClient.Outcome], any Error>] = []
       for number in 0..<count {
-        var provider = server.provider
+        var provider = server.provider(certificate: true)
         provider.endpoint = server.state.apnsAddresses[number % listeners]
         provider.timeout = .seconds(30)
-        pushes.append(Task { [provider] in try await provider.send([server.goodPush()]) })
+        pushes.append(Task { [provider] in try await provider.send([server.push(token: nil)]) })
         // One after the other, so that the connection numbers are known.
         #expect(
           await TestServer.eventually {

@@ -2,6 +2,7 @@ import AdminAPI
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// The listener's handling of HTTP itself.
@@ -72,7 +73,7 @@ import Testing
   @Test(arguments: AccessTests.everyRoute.filter { $0.0 == "GET" }.map(\.1) + ["/livez", "/readyz"])
   func answersHEADAsGETWithoutABody(path: String) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       let (get, head) = (await server.client.get(path), await server.client.request("HEAD", path))
       #expect(head.status == get.status)
       #expect(head.headers["content-type"] == get.headers["content-type"])
@@ -179,7 +180,7 @@ import Testing
   @Test(arguments: ["zz\r\nhello\r\n", "5\r\nhel", "-1\r\n\r\n", "FFFFFFFFFFFFFFFFF\r\n"])
   func survivesBrokenChunks(body: String) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       let answer = await server.client.exchange(
         "POST /api/v1/reset HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\nconnection: close\r\n"
           + "transfer-encoding: chunked\r\n\r\n\(body)", closesAfterwards: true)

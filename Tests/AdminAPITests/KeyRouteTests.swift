@@ -2,6 +2,7 @@ import APNSRules
 import Foundation
 import MockAPNS
 import TLSEngine
+import TestSupport
 import Testing
 
 @Suite struct KeyRouteTests {

@@ -3,6 +3,7 @@ import AdminAPI
 import Foundation
 import MockAPNS
 import TLSEngine
+import TestSupport
 import Testing
 
 /// Pages and limits of the lists of devices, keys and profiles.

@@ -2,6 +2,7 @@ import AdminAPI
 import Foundation
 import MockAPNS
 import Page
+import TestSupport
 import Testing
 
 /// The web UI and its files.

@@ -1,5 +1,6 @@
 import Foundation
 import MockAPNS
+import TestSupport
 import Testing
 
 @Suite struct ProfileRouteTests {
@@ -303,24 +304,18 @@ import Testing
 
 @Suite struct ProfileReloadTests {
   /// Runs `body` with a server that has a folder of profiles.
-  static func run(_ body: (TestServer, String) async throws -> Void) async throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent("profiles-\(UUID().uuidString)").path
-    try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(atPath: folder) }
-    try await TestServer.run({ $0.profilesFolder = folder }) { try await body($0, folder) }
-  }
-
-  static func write(_ text: String, _ folder: String) throws {
-    try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/mine.yaml"))
+  static func run(_ body: (TestServer, TemporaryFolder) async throws -> Void) async throws {
+    let folder = try TemporaryFolder()
+    try await TestServer.run({ $0.profilesFolder = folder.path }) { try await body($0, folder) }
   }
 
   @Test func readsTheFolderAgain() async throws {
     try await Self.run { server, folder in
-      try Self.write(ProfileRouteTests.good, folder)
+      try folder.file("mine.yaml", ProfileRouteTests.good)
       #expect(await server.client.get("/api/v1/profiles/mine").status == 404)
       let answer = await server.client.request("POST", "/api/v1/profiles/reload")
       #expect(answer.text == #"{"problems":[]}"#)
-      #expect(await server.client.get("/api/v1/profiles/mine").object["origin"] as? String == "\(folder)/mine.yaml")
+      #expect(await server.client.get("/api/v1/profiles/mine").object["origin"] as? String == folder.path("mine.yaml"))
       let refused = await server.client.request("DELETE", "/api/v1/profiles/mine")
       #expect(refused.status == 409)
       #expect(refused.detail.contains("mine.yaml"))
@@ -330,10 +325,10 @@ import Testing
   @Test func aBadFileLeavesTheOldOneRunningAndTheStatusSaysSo() async throws {
     try await Self.run { server, folder in
       let client = server.client
-      try Self.write(ProfileRouteTests.good, folder)
+      try folder.file("mine.yaml", ProfileRouteTests.good)
       _ = await client.request("POST", "/api/v1/profiles/reload")
       _ = await client.send("PUT", "/api/v1/profile", #"{"name":"mine?rate=1"}"#)
-      try Self.write(ProfileRouteTests.bad, folder)
+      try folder.file("mine.yaml", ProfileRouteTests.bad)
       let answer = await client.request("POST", "/api/v1/profiles/reload")
       #expect(answer.status == 200)
       #expect(answer.problems.first?["line"] as? Int == 4)
@@ -341,7 +336,7 @@ import Testing
       let warnings = try #require(await client.get("/api/v1/status").object["warnings"] as? [String])
       #expect(warnings.contains { $0.contains("mine.yaml:4:15") }, "\(warnings)")
       #expect(await client.get("/api/v1/profiles").problems.count == 1)
-      try Self.write(ProfileRouteTests.good.replacing("503", with: "500"), folder)
+      try folder.file("mine.yaml", ProfileRouteTests.good.replacing("503", with: "500"))
       #expect(await client.request("POST", "/api/v1/profiles/reload").problems.isEmpty)
       #expect(await server.statuses() == [500])
       #expect(await client.get("/api/v1/profile").object["reference"] as? String == "mine?rate=1")

@@ -1,12 +1,13 @@
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 @Suite struct PushRouteTests {
   @Test func listsWithFilterAndCursor() async throws {
     try await TestServer.run { server in
-      for number in 1...5 { server.push(topic: number % 2 == 0 ? "com.acme.even" : "com.acme.odd") }
+      for number in 1...5 { server.recordPush(topic: number % 2 == 0 ? "com.acme.even" : "com.acme.odd") }
       let first = await server.client.get("/api/v1/pushes?topic=com.acme.*&limit=2")
       #expect(first.status == 200)
       #expect(first.headers["content-type"] == "application/json")
@@ -26,7 +27,7 @@ import Testing
 
   @Test func decodesTheQuery() async throws {
     try await TestServer.run { server in
-      server.push(topic: "com.acme.a&b c+d")
+      server.recordPush(topic: "com.acme.a&b c+d")
       for query in ["topic=com.acme.a%26b%20c%2Bd", "topic=com.acme.a%26b+c%2bd", "%74opic=*%26*", "&&topic=com*&"] {
         #expect(await server.client.get("/api/v1/pushes?\(query)").object["matched"] as? Int == 1, "\(query)")
       }
@@ -54,7 +55,7 @@ import Testing
 
   @Test func showsOneBySeq() async throws {
     try await TestServer.run { server in
-      server.push(topic: "com.acme.one")
+      server.recordPush(topic: "com.acme.one")
       let answer = await server.client.get("/api/v1/pushes/1")
       #expect(answer.status == 200)
       #expect(answer.object["seq"] as? Int == 1)
@@ -67,8 +68,8 @@ import Testing
     try await TestServer.run { server in
       let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
       for body in ["{}", #"{"aps":{}}"#] {
-        server.push(id: id, body: body)
-        server.push()
+        server.recordPush(id: id, body: body)
+        server.recordPush()
       }
       let answer = await server.client.get("/api/v1/pushes/\(id.uppercased())")
       #expect(answer.object["seq"] as? Int == 3)
@@ -79,10 +80,10 @@ import Testing
 
   @Test func givesThePayloadByteForByte() async throws {
     try await TestServer.run { server in
-      server.push(body: "{ \"aps\" :\n{}}")
-      server.push(body: "<script>alert(1)</script>")
-      server.push(body: "")
-      server.push(body: String(repeating: "x", count: 5120), bodySize: 9000)
+      server.recordPush(body: "{ \"aps\" :\n{}}")
+      server.recordPush(body: "<script>alert(1)</script>")
+      server.recordPush(body: "")
+      server.recordPush(body: String(repeating: "x", count: 5120), bodySize: 9000)
       let json = await server.client.get("/api/v1/pushes/1/payload")
       #expect(json.text == "{ \"aps\" :\n{}}")
       #expect(json.headers["content-type"] == "application/json")
@@ -100,7 +101,7 @@ import Testing
   ])
   func saysWhatThereIsInstead(id: String) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       for suffix in ["", "/payload"] {
         let answer = await server.client.get("/api/v1/pushes/\(id)\(suffix)")
         #expect(answer.status == 404)
@@ -111,7 +112,7 @@ import Testing
 
   @Test func saysThatAPushWasEvicted() async throws {
     try await TestServer.run({ $0.maxRecords = 2 }) { server in
-      for _ in 0..<5 { server.push() }
+      for _ in 0..<5 { server.recordPush() }
       #expect(await server.client.get("/api/v1/pushes/1").hint.contains("3 were evicted"))
       let page = await server.client.get("/api/v1/pushes")
       #expect(page.object["evicted"] as? Int == 3)
@@ -121,7 +122,7 @@ import Testing
 
   @Test func deletesWhatAFilterMatches() async throws {
     try await TestServer.run { server in
-      for topic in ["a", "b", "a", "b"] { server.push(topic: topic) }
+      for topic in ["a", "b", "a", "b"] { server.recordPush(topic: topic) }
       let answer = await server.client.request("DELETE", "/api/v1/pushes?topic=a&before=3")
       #expect(answer.status == 200)
       #expect(answer.object["deleted"] as? Int == 1)
@@ -129,7 +130,7 @@ import Testing
       #expect(state(of: server) == [2, 3])
       #expect(await server.client.request("DELETE", "/api/v1/pushes?all=true").object["deleted"] as? Int == 2)
       #expect(state(of: server).isEmpty)
-      #expect(server.push() == 5)
+      #expect(server.recordPush() == 5)
     }
   }
 
@@ -147,7 +148,7 @@ import Testing
   ])
   func deletesNothingWithoutAClearScope(query: String, detail: String, hint: String) async throws {
     try await TestServer.run { server in
-      server.push(topic: "a")
+      server.recordPush(topic: "a")
       let answer = await server.client.request("DELETE", "/api/v1/pushes?\(query)")
       #expect(answer.status == 400)
       #expect(answer.detail.contains(detail), "\(answer.detail)")

@@ -2,6 +2,7 @@ import FaultModel
 import Faults
 import Foundation
 import MockAPNS
+import TestSupport
 import Testing
 
 @Suite struct RuleRouteTests {

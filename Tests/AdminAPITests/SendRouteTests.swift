@@ -2,6 +2,7 @@ import AdminAPI
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// Test pushes sent through the listener for providers.

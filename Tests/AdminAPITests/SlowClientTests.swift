@@ -2,6 +2,7 @@ import AdminAPI
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// Clients that are slow, or that disconnect before they get a response.
@@ -12,7 +13,7 @@ import Testing
       let admin = try await AdminServer.start(
         server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1", clientTimeout: .milliseconds(300))
       do {
-        try await body(TestServer(state: server.state, admin: admin))
+        try await body(TestServer(server: server.server, admin: admin))
       } catch {
         await admin.stop()
         throw error
@@ -29,7 +30,7 @@ import Testing
   ])
   func slowClientsAreDisconnected(beginning: String) async throws {
     try await run { server in
-      server.push()
+      server.recordPush()
       // Returns when the server closes; the client itself would wait for twenty seconds.
       let began = ContinuousClock.now
       _ = await server.client.exchange(beginning)
@@ -123,7 +124,7 @@ import Testing
   @Test(arguments: ["/api/v1/export", "/api/v1/events"])
   func headResponseOfAStreamHasNoContentLength(path: String) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       let request = "host: localhost\r\n"
       let answer = await server.client.exchange(
         "HEAD \(path) HTTP/1.1\r\n\(request)\r\nGET /livez HTTP/1.1\r\n\(request)connection: close\r\n\r\n")

@@ -3,6 +3,7 @@ import AdminAPI
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 @Suite struct ClockRouteTests {
@@ -105,7 +106,7 @@ import Testing
 @Suite struct ServerRouteTests {
   @Test func tellsItsStatus() async throws {
     try await TestServer.run({ $0.maxRecords = 2 }) { server in
-      for _ in 0..<3 { server.push() }
+      for _ in 0..<3 { server.recordPush() }
       let status = await server.client.get("/api/v1/status").object
       #expect(status["version"] as? String == "9.8.7")
       #expect(status["phase"] as? String == "ready")
@@ -137,7 +138,7 @@ import Testing
     ] as [(String?, [String])])
   func resetsWhatIsNamed(body: String?, scopes: [String]) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       server.state.clock.freeze(at: 0)
       server.state.devices.update { $0.set(Device(token: "ab12", since: 0)) }
       let answer = await server.client.request(
@@ -157,7 +158,7 @@ import Testing
   ])
   func resetsNothingItDoesNotUnderstand(body: String) async throws {
     try await TestServer.run { server in
-      server.push()
+      server.recordPush()
       let answer = await server.client.send("POST", "/api/v1/reset", body)
       #expect(answer.status == 400)
       #expect(answer.detail.contains("inb"))

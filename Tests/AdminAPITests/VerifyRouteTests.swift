@@ -2,6 +2,7 @@ import AdminAPI
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// Verification over HTTP.
@@ -16,7 +17,7 @@ import Testing
   ])
   func answersWhetherAllIsAsExpected(body: String, status: Int, isPassed: Bool) async throws {
     try await TestServer.run { server in
-      for topic in ["a", "b", "a"] { server.push(topic: topic) }
+      for topic in ["a", "b", "a"] { server.recordPush(topic: topic) }
       let answer = await server.client.send("POST", Self.path, body)
       #expect(answer.status == status, "\(answer.text)")
       #expect(answer.headers["content-type"] == "application/json")
@@ -41,13 +42,13 @@ import Testing
   @Test func looksBackToTheLastReset() async throws {
     try await TestServer.run({ $0.maxRecords = 2 }) { server in
       let body = #"{"expect": [{"count": {"at_least": 1}}]}"#
-      for _ in 0..<3 { server.push() }
+      for _ in 0..<3 { server.recordPush() }
       let evicted = await server.client.send("POST", Self.path, body)
       #expect(evicted.status == 412)
       #expect(evicted.object["passed"] as? Bool == false && evicted.object["inconclusive"] as? Bool == true)
       #expect(evicted.object["evicted"] as? Int == 1 && evicted.object["complete"] as? Bool == false)
       _ = await server.client.send("POST", "/api/v1/reset", #"{"inbox": true}"#)
-      server.push()
+      server.recordPush()
       let anew = await server.client.send("POST", Self.path, body)
       #expect(anew.status == 200, "\(anew.text)")
       #expect(anew.object["evicted"] as? Int == 0)
@@ -59,8 +60,8 @@ import Testing
       async let answer = server.client.send(
         "POST", Self.path, #"{"expect": [{"match": {"topic": "a"}}], "timeout": "1m"}"#)
       #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
-      server.push(topic: "b")
-      server.push(topic: "a")
+      server.recordPush(topic: "b")
+      server.recordPush(topic: "a")
       #expect(await answer.status == 200)
       #expect(await TestServer.eventually { server.state.inbox.listenerCount == 0 })
     }

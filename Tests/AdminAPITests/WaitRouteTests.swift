@@ -2,17 +2,18 @@ import AdminAPI
 import Foundation
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// Waiting, following events and exporting over HTTP.
 @Suite struct WaitRouteTests {
   @Test func answersWhatWasWaitedFor() async throws {
     try await TestServer.run { server in
-      server.push(topic: "a")
+      server.recordPush(topic: "a")
       async let answer = server.client.get("/api/v1/pushes/wait?topic=a&count=2&timeout=1m")
       #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
-      server.push(topic: "b")
-      server.push(topic: "a")
+      server.recordPush(topic: "b")
+      server.recordPush(topic: "a")
       let object = await answer.object
       #expect(object["satisfied"] as? Bool == true)
       #expect(object["matched"] as? Int == 2)
@@ -40,7 +41,7 @@ import Testing
 
   @Test func namesWhatNearlyMatched() async throws {
     try await TestServer.run { server in
-      server.push(topic: "a")
+      server.recordPush(topic: "a")
       let answer = await server.client.get("/api/v1/pushes/wait?q=topic:a+status:200&timeout=0s")
       let nearest = (answer.object["nearest"] as? [[String: Any]])?.first
       #expect(nearest?["seq"] as? Int == 1)
@@ -80,8 +81,8 @@ import Testing
     try await TestServer.run { server in
       async let events = server.client.get("/api/v1/events?topic=a")
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
-      server.push(topic: "a")
-      server.push(topic: "b")
+      server.recordPush(topic: "a")
+      server.recordPush(topic: "b")
       server.state.faults.setPaused(true)
       _ = await server.client.sendYAML(
         "POST", "/api/v1/rules", "name: mine\ndo: {respond: {reason: ServiceUnavailable}}\n")
@@ -110,8 +111,8 @@ import Testing
   @Test func goesOnWhereItWas() async throws {
     try await TestServer.run { server in
       let reader = try #require(server.state.events.follow())
-      server.push(topic: "a")
-      server.push(topic: "b")
+      server.recordPush(topic: "a")
+      server.recordPush(topic: "b")
       let place = reader.start
       async let header = server.client.get("/api/v1/events?last_event_id=999", [("last-event-id", "\(place + 1)")])
       async let parameter = server.client.get("/api/v1/events?last_event_id=\(place)")
@@ -155,7 +156,7 @@ import Testing
 @Suite struct ExportRouteTests {
   @Test func writesAllPushes() async throws {
     try await TestServer.run { server in
-      for number in 1...1000 { server.push(topic: number % 2 == 0 ? "even" : "odd") }
+      for number in 1...1000 { server.recordPush(topic: number % 2 == 0 ? "even" : "odd") }
       let lines = await server.client.get("/api/v1/export?topic=even")
       #expect(lines.status == 200)
       #expect(lines.headers["content-type"] == "application/x-ndjson")
@@ -177,8 +178,8 @@ import Testing
 
   @Test func givesPushesToOtherTools() async throws {
     try await TestServer.run { server in
-      server.push(topic: "com.acme.app")
-      server.push(body: "x")
+      server.recordPush(topic: "com.acme.app")
+      server.recordPush(body: "x")
       let curl = await server.client.get("/api/v1/pushes/1/curl")
       #expect(curl.headers["content-type"] == "text/plain; charset=utf-8")
       #expect(curl.text.contains(#"-H "authorization: bearer $TOKEN""#))

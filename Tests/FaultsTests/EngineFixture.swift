@@ -3,6 +3,7 @@ import FaultModel
 import Faults
 import Foundation
 import HTTPMessage
+import TestSupport
 
 /// Traffic for tests of the engine: by default a push that APNs accepts; a test changes the part it is about.
 struct EngineFixture: Sendable {
@@ -58,11 +59,7 @@ struct EngineFixture: Sendable {
     version: 1, keys: [TrustedKey(keyID: "MOCKKEY001", teamID: "MOCKTEAM01", verifies: { _, _, _ in true })])
 
   static func authorization(age: Int64) -> String {
-    func base64URL(_ text: String) -> String {
-      Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
-    return "bearer " + base64URL(#"{"alg":"ES256","kid":"MOCKKEY001"}"#) + "."
-      + base64URL(#"{"iss":"MOCKTEAM01","iat":\#(noon / 1000 - age)}"#) + "." + String(repeating: "A", count: 86)
+    TestToken(iat: "\(noon / 1000 - age)").authorization
   }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import FaultModel
@@ -141,12 +142,8 @@ import Testing
   }
 
   private static func withFolder(_ files: [String: String], _ work: (String) throws -> Void) throws {
-    let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
-    try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-    defer { try? FileManager.default.removeItem(at: folder) }
-    for (name, text) in files {
-      try text.write(to: folder.appendingPathComponent(name), atomically: true, encoding: .utf8)
-    }
+    let folder = try TemporaryFolder()
+    for (name, text) in files { try folder.file(name, text) }
     try work(folder.path)
   }
 }

@@ -1,5 +1,6 @@
 import HTTP2Session
 import HTTPMessage
+import TestSupport
 import Testing
 
 /// Frames on closed streams (RFC 9113 section 5.1), where nghttp2 accepts everything.
@@ -246,17 +247,5 @@ import Testing
         + Frame.bytes(type: 9, flags: 4, stream: 1, payload: rest))
     #expect(!events.contains { if case .request = $0 { true } else { false } })
     #expect(goAway(of: session) == 6)
-  }
-}
-
-/// A random number generator with the same sequence in each run (SplitMix64).
-private struct SplitMix: RandomNumberGenerator {
-  var state: UInt64
-
-  mutating func next() -> UInt64 {
-    state &+= 0x9E37_79B9_7F4A_7C15
-    var mixed = (state ^ state >> 30) &* 0xBF58_476D_1CE4_E5B9
-    mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-    return mixed ^ mixed >> 31
   }
 }

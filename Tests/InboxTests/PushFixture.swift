@@ -4,6 +4,7 @@ import HTTPMessage
 
 @testable import Inbox
 import Notation
+import TestSupport
 
 /// A push with valid defaults for everything; a test changes the part it is about.
 struct PushFixture {
@@ -36,11 +37,7 @@ struct PushFixture {
     keyID: String = "MOCKKEY001", teamID: String = "MOCKTEAM01", issuedAt: Int64 = noon / 1000,
     signature: String = signature
   ) -> String {
-    func base64URL(_ text: String) -> String {
-      Data(text.utf8).base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
-    return "bearer " + base64URL(#"{"alg":"ES256","kid":"\#(keyID)"}"#) + "."
-      + base64URL(#"{"iss":"\#(teamID)","iat":\#(issuedAt)}"#) + "." + signature
+    "bearer " + TestToken(kid: keyID, iss: teamID, iat: "\(issuedAt)").message + "." + signature
   }
 
   /// A signature that no record may contain.

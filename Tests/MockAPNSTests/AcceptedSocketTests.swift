@@ -1,6 +1,7 @@
 import MockAPNS
 import NIOCore
 import NIOPosix
+import TestSupport
 import Testing
 
 #if canImport(Darwin)
@@ -19,7 +20,7 @@ import Testing
       let port = test.server.addresses[0].port
       let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)
         .connect(host: "127.0.0.1", port: port).get()
-      while test.server.state.connections.openCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
+      while test.state.connections.openCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
       let accepted = (0..<1024).filter { Self.localPort($0) == port && Self.option(SOL_SOCKET, SO_ACCEPTCONN, $0) == 0 }
       #expect(accepted.count == 1)
       for descriptor in accepted {

@@ -1,5 +1,6 @@
 import Foundation
 import TLSEngine
+import TestSupport
 
 @testable import MockAPNS
 
@@ -7,17 +8,16 @@ import TLSEngine
 struct CertificateFixture {
   /// A fixed current time in milliseconds since 1970, close to the machine's time, which openssl uses.
   let now = Int64(Date().timeIntervalSince1970) * 1000
-  /// The path of the folder; `open` creates it.
+  private let folder: TemporaryFolder
+  /// The path of the certificate folder; `open` creates it.
   let path: String
 
   static let day: Int64 = 86_400_000
 
-  init() {
-    let folder = FileManager.default.temporaryDirectory.resolvingSymlinksInPath()
-    path = folder.appendingPathComponent("certificates-\(UUID().uuidString)").path
+  init() throws {
+    folder = try TemporaryFolder()
+    path = folder.path("certificates")
   }
-
-  func remove() { try? FileManager.default.removeItem(atPath: path) }
 
   /// Opens the folder as a machine named `host` would, `days` days from now.
   @discardableResult
@@ -65,18 +65,5 @@ struct CertificateFixture {
 
   /// Runs `openssl` in the folder and returns its exit status and its combined output.
   @discardableResult
-  func openssl(_ arguments: String...) throws -> (status: Int32, output: String) {
-    let process = Process()
-    process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-    process.arguments = ["openssl"] + arguments
-    process.currentDirectoryURL = URL(fileURLWithPath: path)
-    let pipe = Pipe()
-    process.standardOutput = pipe
-    process.standardError = pipe
-    process.standardInput = FileHandle.nullDevice
-    try process.run()
-    let output = pipe.fileHandleForReading.readDataToEndOfFile()
-    process.waitUntilExit()
-    return (process.terminationStatus, String(decoding: output, as: UTF8.self))
-  }
+  func openssl(_ arguments: String...) throws -> OpenSSLTool.Outcome { try OpenSSLTool.run(arguments, in: path) }
 }

@@ -1,5 +1,6 @@
 import Foundation
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import MockAPNS
@@ -7,8 +8,7 @@ import Testing
 /// The certificate folder: the files that the first start creates and later starts keep.
 @Suite struct CertificateFolderTests {
   @Test func theFirstStartMakesEverything() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let folder = try fixture.open()
     #expect(folder.notices.count == 5)
     #expect(folder.path == fixture.path)
@@ -36,24 +36,21 @@ import Testing
     ("provider.yaml", 0o644),
   ])
   func privateFilesAreForTheirOwnerOnly(name: String, mode: Int) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     #expect(try fixture.mode(name) == mode)
   }
 
   @Test(arguments: [("server.pem", "sslserver"), ("client.pem", "sslclient")])
   func strictVerifiersAreContent(name: String, purpose: String) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open(extraNames: ["push.example.com", "203.0.113.9"])
     let outcome = try fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", name)
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
   @Test func theServerBearsAllNames() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open(extraNames: ["push.example.com", "203.0.113.9", "localhost"])
     let names = try fixture.certificate("server.pem").names.map(\.description)
     #expect(
@@ -67,8 +64,7 @@ import Testing
 
   @Test(arguments: [("ca.pem", 3652), ("server.pem", 397), ("client.pem", 397)] as [(String, Int64)])
   func lives(name: String, days: Int64) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let certificate = try fixture.certificate(name)
     #expect(certificate.notAfter - certificate.notBefore == days * CertificateFixture.day)
@@ -76,8 +72,7 @@ import Testing
   }
 
   @Test func theProviderCertificateIsForOneApp() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let certificate = PeerCertificate(try fixture.certificate("client.pem"))
     #expect(certificate.subjectUID == "com.example.app")
@@ -94,8 +89,7 @@ import Testing
   }
 
   @Test func aSecondStartChangesNothing() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let first = try fixture.open(extraNames: ["push.example.com"])
     let before = try fixture.contents()
     let second = try fixture.open(extraNames: ["push.example.com"], inDays: 300)
@@ -108,8 +102,7 @@ import Testing
   }
 
   @Test func startsAtTheSameTimeShareOneFolder() async throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let fingerprints = try await withThrowingTaskGroup(of: String.self) { group in
       for _ in 0..<6 { group.addTask { try fixture.open().caFingerprint } }
       return try await group.reduce(into: Set<String>()) { $0.insert($1) }
@@ -119,8 +112,7 @@ import Testing
   }
 
   @Test func aFolderBelowAnotherOneIsMadeToo() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let folder = try CertificateFolder.open(path: fixture.path + "/a/./b/")
     #expect(folder.path == fixture.path + "/a/b")
     #expect(FileManager.default.fileExists(atPath: folder.serverPath))

@@ -1,5 +1,6 @@
 import Foundation
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import MockAPNS
@@ -19,8 +20,7 @@ import Testing
 
   @Test(arguments: [365, 366, 367, 368, 396, 398, 1000] as [Int64])
   func leavesNearTheirEndAreRenewed(days: Int64) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let renewed = try altered(fixture) { try fixture.open(inDays: days) }
     // Renewed with less than 30 of 397 days left; validity begins one hour before the certificate is made.
@@ -29,8 +29,7 @@ import Testing
   }
 
   @Test func anAddedNameRenewsTheServerCertificateOnly() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let renewed = try altered(fixture) {
       let folder = try fixture.open(extraNames: ["apns.test", "192.168.7.7"])
@@ -43,8 +42,7 @@ import Testing
   }
 
   @Test func aNewMachineNameWithinTheLimitsIsTakenAlong() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open(host: "one.internal")
     let renewed = try altered(fixture) { try fixture.open(host: "two.internal") }
     #expect(renewed == Self.server)
@@ -53,8 +51,7 @@ import Testing
 
   /// A container has another host name at each start: this must not prevent the start.
   @Test func aNewMachineNameOutsideTheLimitsIsLeftOut() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open(host: "5f2a8c7d1e0b")
     let renewed = try altered(fixture) {
       let folder = try fixture.open(host: "0123456789ab")
@@ -67,8 +64,7 @@ import Testing
 
   @Test(arguments: ["under_score", "a b", "", "ends.", "été"])
   func aMachineNameThatNoCertificateCanBearIsLeftOut(host: String) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open(host: host)
     #expect(try fixture.certificate("server.pem").names.count == ServerNames.usual.count)
   }
@@ -81,8 +77,7 @@ import Testing
       (["ca.pem", "ca-key.pem"], server.union(client).union(["ca.pem", "ca-key.pem"])),
     ] as [([String], Set<String>)])
   func whatWasRemovedIsMadeAnew(names: [String], expected: Set<String>) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let before = try fixture.contents()
     for name in names { try fixture.delete(name) }
@@ -100,8 +95,7 @@ import Testing
 
   @Test(arguments: ["", "no bundle", "0\u{82}"])
   func aDamagedBundleIsMadeAnew(bytes: String) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.write("client.p12", bytes)
     var notices: [String] = []
@@ -112,8 +106,7 @@ import Testing
   }
 
   @Test func aBundleUnderAnotherPasswordIsLeftAlone() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let made = try fixture.openssl(
       "pkcs12", "-export", "-in", "client.pem", "-inkey", "client-key.pem", "-out", "client.p12", "-passout", "pass:own"
@@ -123,8 +116,7 @@ import Testing
   }
 
   @Test func aNewAuthorityIsAskedForByName() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.write("ca.pem", "damaged")
     let renewed = try altered(fixture) {
@@ -140,8 +132,7 @@ import Testing
 
   /// BoringSSL rejects an authority with IP addresses among its name constraints.
   @Test func anAuthorityWithAddressConstraintsIsReissued() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.writeOldAuthority()
     let old = try fixture.certificate("ca.pem")
@@ -170,8 +161,7 @@ import Testing
   }
 
   @Test func anAuthorityThatCannotBeReissuedIsReported() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.writeOldAuthority()
     try fixture.delete("ca-key.pem")
@@ -185,8 +175,7 @@ import Testing
   /// Adding an IP address never requires a new authority.
   @Test(arguments: ["8.8.8.8", "2001:db8::1"])
   func anyAddressIsAdded(address: String) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     #expect(try altered(fixture) { try fixture.open(extraNames: [address]) } == Self.server)
     let outcome = try fixture.openssl(
@@ -196,8 +185,7 @@ import Testing
 
   /// Earlier versions wrote the authority's certificate into the provider's files.
   @Test func otherCertificatesAreRemovedFromTheProvidersFiles() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let leaf = try fixture.text("client.pem")
     try fixture.write("client.pem", leaf + fixture.text("ca.pem"))
@@ -217,8 +205,7 @@ import Testing
 
   /// A team may distribute the authority's certificate without its key.
   @Test func theAuthoritysKeyIsNeededForIssuingOnly() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.delete("ca-key.pem")
     #expect(try fixture.open().notices.isEmpty)

@@ -1,5 +1,6 @@
 import Foundation
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import MockAPNS
@@ -79,8 +80,7 @@ import Testing
 
   @Test(arguments: damages)
   func whatIsWrongIsSaidOnOneLine(damage: Damage) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     try damage.act(fixture)
     let error = try #require(throws: CertificateFolderError.self) { try fixture.open() }
@@ -91,8 +91,7 @@ import Testing
   }
 
   @Test func anExpiredAuthorityIsNotRenewedByItself() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let soon = try fixture.open(inDays: 3640)
     #expect(soon.notices.contains { $0.contains("ends within 30 days") && $0.contains(Self.authority) })
@@ -103,8 +102,7 @@ import Testing
 
   @Test(arguments: ["push.example.com", "test.example.com"])
   func aNameOutsideTheAuthoritysLimitsNamesTheCommand(name: String) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let before = try fixture.contents()
     let error = try #require(throws: CertificateFolderError.self) {
@@ -120,16 +118,14 @@ import Testing
 
   @Test(arguments: ["https://localhost", "localhost:2197", "a b", "", "1.2.3.4.5"])
   func whatIsNoNameIsRefused(name: String) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let error = try #require(throws: CertificateFolderError.self) { try fixture.open(extraNames: [name]) }
     #expect(error.place == "--san")
     #expect(error.problem.contains("'\(name)'"))
   }
 
   @Test func aPrivateKeyThatOthersCanReadIsPointedOut() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: fixture.file("ca-key.pem").path)
     let folder = try fixture.open()
@@ -138,8 +134,7 @@ import Testing
   }
 
   @Test func aFolderThatCannotBeMadeIsNamed() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try fixture.open()
     let place = fixture.path + "/ca.pem/below"
     let error = try #require(throws: CertificateFolderError.self) { try CertificateFolder.open(path: place) }

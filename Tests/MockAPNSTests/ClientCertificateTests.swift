@@ -1,6 +1,7 @@
 import APNSRules
 import Foundation
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import MockAPNS
@@ -8,8 +9,7 @@ import Testing
 /// The command `apns-mock certs client`: provider certificates for one's own bundle ids.
 @Suite struct ClientCertificateTests {
   @Test func topicsAndEnvironments() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let folder = try fixture.open()
     let made = try folder.makeClientCertificate(
       topics: ["com.acme.app", "com.acme.app.voip"], environments: [.production])
@@ -34,8 +34,7 @@ import Testing
   }
 
   @Test func anExpiredOneIsExpiredAndElseGood() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let made = try fixture.open().makeClientCertificate(topics: ["com.acme.app"], expired: true)
     let outcome = try fixture.openssl("verify", "-x509_strict", "-CAfile", "ca.pem", made.certificate)
     #expect(outcome.output.contains("certificate has expired"))
@@ -47,8 +46,7 @@ import Testing
   /// Different requests create different files, equal requests return the same files, and none overwrites the
   /// folder's own.
   @Test func filesDoNotCollide() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let folder = try fixture.open()
     let own = try fixture.contents()
     let requests: [([String], Set<PushEnvironment>, Bool)] = [
@@ -69,8 +67,7 @@ import Testing
 
   @Test(arguments: [[], [""], ["a b"], ["a", "b\n"], [String(repeating: "x", count: 256)]])
   func whatIsNoTopicIsRefused(topics: [String]) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let folder = try fixture.open()
     let error = try #require(throws: CertificateFolderError.self) { try folder.makeClientCertificate(topics: topics) }
     #expect(error.place == "--topic")

@@ -2,6 +2,7 @@ import APNSRules
 import HTTPMessage
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// Pushes over real sockets, through the whole server.
@@ -18,7 +19,7 @@ import Testing
       #expect(id.wholeMatch(of: /[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/) != nil)
       let uniqueID = try #require(answer.headers["apns-unique-id"])
       #expect(uniqueID.wholeMatch(of: /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/) != nil)
-      let record = try #require(test.server.state.inbox.record(seq: 1))
+      let record = try #require(test.state.inbox.record(seq: 1))
       #expect(record.accepted)
       #expect(record.outcome == .accepted)
     }
@@ -39,7 +40,7 @@ import Testing
       #expect(answer.status == 400)
       #expect(answer.text == #"{"reason":"BadDeviceToken"}"#)
       #expect(answer.headers.count == 2, ":status and apns-id, nothing else")
-      let record = try #require(test.server.state.inbox.record(seq: 1))
+      let record = try #require(test.state.inbox.record(seq: 1))
       #expect(record.outcome == .rejected)
       #expect(record.served.reason == .badDeviceToken)
     }
@@ -90,8 +91,8 @@ import Testing
 
   @Test func anUnregisteredDeviceIsA410WithItsTimeInMilliseconds() async throws {
     try await TestServer.run { test in
-      let now = test.server.state.clock.now
-      test.server.state.devices.update {
+      let now = test.state.clock.now
+      test.state.devices.update {
         $0.set(Device(token: TestServer.deviceToken, state: .unregistered, since: now - 5000))
       }
       let answer = try #require(try await test.send(test.push(token: try test.providerToken())))
@@ -102,12 +103,12 @@ import Testing
 
   @Test func theServersClockAgesTokens() async throws {
     try await TestServer.run { test in
-      test.server.state.clock.freeze(at: 1_800_000_000_000)
+      test.state.clock.freeze(at: 1_800_000_000_000)
       let token = try test.providerToken()
       #expect(try await test.send(test.push(token: token))?.status == 200)
-      test.server.state.clock.advance(by: 3_600_000)
+      test.state.clock.advance(by: 3_600_000)
       #expect(try await test.send(test.push(token: token))?.status == 200, "exactly an hour is in time")
-      test.server.state.clock.advance(by: 1000)
+      test.state.clock.advance(by: 1000)
       #expect(try await test.send(test.push(token: token))?.text == #"{"reason":"ExpiredProviderToken"}"#)
     }
   }
@@ -115,7 +116,7 @@ import Testing
   @Test func tooManyTokensOnOneConnectionLatchIt() async throws {
     try await TestServer.run { test in
       let pushes = try [30, 20, 10, 30].map { test.push(token: try test.providerToken(age: $0)) }
-      let outcomes = try await test.client().send(pushes)
+      let outcomes = try await test.provider().send(pushes)
       let texts = outcomes.map { outcome -> String in
         if case .answered(let response) = outcome { "\(response.status) \(response.text)" } else { "none" }
       }
@@ -127,7 +128,7 @@ import Testing
   @Test func manyPushesOnOneConnectionAllGetTheirAnswer() async throws {
     try await TestServer.run { test in
       let token = try test.providerToken()
-      let outcomes = try await test.client().send((0..<500).map { _ in test.push(token: token) })
+      let outcomes = try await test.provider().send((0..<500).map { _ in test.push(token: token) })
       let accepted = outcomes.count { if case .answered(let response) = $0 { response.status == 200 } else { false } }
       #expect(accepted == 500)
       let ids = Set(
@@ -135,7 +136,7 @@ import Testing
           if case .answered(let response) = outcome { response.headers["apns-id"] } else { nil }
         })
       #expect(ids.count == 500)
-      #expect(test.server.state.inbox.record(seq: 500) != nil)
+      #expect(test.state.inbox.record(seq: 500) != nil)
     }
   }
 
@@ -144,7 +145,7 @@ import Testing
       let token = try test.providerToken()
       // More pushes than a client opens before it has read the first SETTINGS: those sent later are refused by the
       // GOAWAY.
-      let outcomes = try await test.client().send((0..<300).map { _ in test.push(token: token, deviceToken: "zz") })
+      let outcomes = try await test.provider().send((0..<300).map { _ in test.push(token: token, deviceToken: "zz") })
       #expect(outcomes.first.map { if case .answered = $0 { true } else { false } } == true)
       #expect(outcomes.contains { if case .answered = $0 { false } else { true } })
     }
@@ -163,7 +164,7 @@ import Testing
 
   @Test func stoppingTwiceInARowAndStartingAgainOnTheSameFolderWorks() async throws {
     try await TestServer.run { test in
-      var configuration = test.server.state.configuration
+      var configuration = test.state.configuration
       configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
       let second = try await MockServer.start(configuration)
       #expect(second.addresses[0].port != test.server.addresses[0].port)
@@ -177,7 +178,7 @@ import Testing
   ])
   func anAddressOfSomebodyElseIsNamed(host: String, reason: String) async throws {
     try await TestServer.run { test in
-      var configuration = test.server.state.configuration
+      var configuration = test.state.configuration
       configuration.apns = [Endpoint(host: host, port: 2197)]
       let error = await #expect(throws: ListenError.self) { _ = try await MockServer.start(configuration) }
       #expect(error?.isInUse == false)
@@ -189,7 +190,7 @@ import Testing
 
   @Test func aPortInUseIsNamed() async throws {
     try await TestServer.run { test in
-      var configuration = test.server.state.configuration
+      var configuration = test.state.configuration
       configuration.apns = test.server.addresses
       let error = await #expect(throws: ListenError.self) { _ = try await MockServer.start(configuration) }
       #expect(error?.isInUse == true)

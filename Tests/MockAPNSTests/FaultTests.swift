@@ -4,6 +4,7 @@ import Faults
 import HTTPMessage
 import Inbox
 import MockAPNS
+import TestSupport
 import Testing
 
 /// The effects of fault rules on pushes over real sockets: what the client sees, and what the record shows.
@@ -13,7 +14,7 @@ import Testing
     _ test: TestServer, _ action: Action, at injectionPoint: InjectionPoint = .request, _ trigger: Trigger = Trigger(),
     when condition: Condition = Condition(), stage: Rule.Stage = .afterValidation, name: String = "fault"
   ) {
-    test.server.state.faults.add(
+    test.state.faults.add(
       Rule(
         name: name, injectionPoint: injectionPoint, condition: condition, trigger: trigger, action: action, stage: stage
       ),
@@ -83,8 +84,8 @@ import Testing
     try await TestServer.run { test in
       Self.add(test, ending.action, at: ending.injectionPoint)
       let push = test.push(token: try test.providerToken())
-      #expect(Self.words(try await test.client().send([push])[0]) == ending.seen)
-      let record = try #require(test.server.state.inbox.record(seq: 1))
+      #expect(Self.words(try await test.provider().send([push])[0]) == ending.seen)
+      let record = try #require(test.state.inbox.record(seq: 1))
       #expect(record.outcome == ending.outcome)
       #expect(record.accepted == ending.accepted)
       #expect(record.wireOutcome?.reset == ending.reset)
@@ -113,7 +114,7 @@ import Testing
       #expect(try await test.send(bad)?.status == 400)
       Self.add(test, answer, stage: .beforeValidation)
       #expect(try await test.send(bad)?.status == 503)
-      #expect(test.server.state.inbox.record(seq: 2)?.verdict?.status == 400)
+      #expect(test.state.inbox.record(seq: 2)?.verdict?.status == 400)
     }
   }
 
@@ -146,7 +147,7 @@ import Testing
           lines.append(line)
         }
         for seq in 1...4 {
-          let record = try #require(test.server.state.inbox.record(seq: seq))
+          let record = try #require(test.state.inbox.record(seq: seq))
           let (wireOutcome, served) = (record.wireOutcome, record.served)
           #expect(served.latencyNanoseconds != nil)
           lines.append(
@@ -166,14 +167,14 @@ import Testing
     try await TestServer.run { test in
       Self.add(test, .hang(for: .seconds(600), endWith: .nothing))
       let push = test.push(token: try test.providerToken())
-      let sending = Task { try await test.client().send([push]) }
-      while test.server.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
-      let held = try #require(test.server.state.inbox.record(seq: 1))
+      let sending = Task { try await test.provider().send([push]) }
+      while test.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      let held = try #require(test.state.inbox.record(seq: 1))
       #expect(held.outcome == .pending)
       #expect(held.finishedAt == nil)
       #expect(held.served.status == nil)
       await test.server.stop()
-      let record = try #require(test.server.state.inbox.record(seq: 1))
+      let record = try #require(test.state.inbox.record(seq: 1))
       #expect(record.outcome == .aborted)
       #expect(record.finishedAt != nil)
       #expect(try await sending.value.map(Self.words) == ["disconnected"])
@@ -184,12 +185,12 @@ import Testing
     try await TestServer.run { test in
       Self.add(test, .delay(.fixed(.seconds(1))))
       let push = test.push(token: try test.providerToken())
-      let sending = Task { try await test.client().send([push]) }
-      while test.server.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
+      let sending = Task { try await test.provider().send([push]) }
+      while test.state.inbox.record(seq: 1) == nil { try await Task.sleep(for: .milliseconds(2)) }
       let first = Task { await test.server.stop() }
-      while test.server.state.phase != .stopping { try await Task.sleep(for: .milliseconds(2)) }
+      while test.state.phase != .stopping { try await Task.sleep(for: .milliseconds(2)) }
       await test.server.stop()
-      #expect(test.server.state.connections.openCount == 0)
+      #expect(test.state.connections.openCount == 0)
       await first.value
       _ = try await sending.value
     }
@@ -198,7 +199,7 @@ import Testing
   /// Each iteration lets a profile expire while another one is activated.
   @Test func anExpiringProfileDoesNotReplaceANewerOne() async throws {
     try await TestServer.run { test in
-      let faults = test.server.state.faults
+      let faults = test.state.faults
       let library = faults.library.load()
       let source = try #require(library.source(named: "healthy"))
       let expiring = SelectedProfile(source: source, profile: Profile(name: "expiring"))
@@ -219,9 +220,9 @@ import Testing
     try await TestServer.run { test in
       Self.add(test, .delay(.fixed(.milliseconds(200))))
       let push = test.push(token: try test.providerToken())
-      let outcomes = try await test.client().send(Array(repeating: push, count: 2000))
+      let outcomes = try await test.provider().send(Array(repeating: push, count: 2000))
       #expect(outcomes.allSatisfy { Self.words($0) == "200" })
-      #expect(test.server.state.inbox.snapshot().page(PageQuery()).total == 2000)
+      #expect(test.state.inbox.snapshot().page(PageQuery()).total == 2000)
     }
   }
 
@@ -232,10 +233,10 @@ import Testing
         test, .goAway(Action.GoAwayParameters(debugData: "bye", closeAfter: .milliseconds(20))),
         Trigger(every: 5, countKey: .connection))
       let push = test.push(token: try test.providerToken())
-      let outcomes = try await test.client().send(Array(repeating: push, count: 20)).map(Self.words)
+      let outcomes = try await test.provider().send(Array(repeating: push, count: 20)).map(Self.words)
       #expect(outcomes.prefix(4).allSatisfy { $0 == "200" })
       #expect(outcomes.dropFirst(4).allSatisfy { $0 == "disconnected" })
-      let records = test.server.state.inbox.snapshot().page(PageQuery()).items
+      let records = test.state.inbox.snapshot().page(PageQuery()).items
       #expect(records.filter(\.accepted).count == 4)
       #expect(records.filter(\.accepted).allSatisfy { $0.stream <= 7 })
       let told = try #require(records.first { $0.wireOutcome?.goAway != nil })
@@ -251,7 +252,7 @@ import Testing
         .respond(Action.Answer(status: 429, reason: "TooManyProviderTokenUpdates", repeatsUntilUpdateInterval: true)),
         Trigger(times: 1))
       let push = test.push(token: try test.providerToken())
-      let outcomes = try await test.client().send([push, push, push]).map(Self.words)
+      let outcomes = try await test.provider().send([push, push, push]).map(Self.words)
       #expect(outcomes == Array(repeating: "429 TooManyProviderTokenUpdates", count: 3))
     }
   }
@@ -260,7 +261,7 @@ import Testing
     arguments: [(Duration.seconds(-86_400), -86_400_000), (.zero, 0), (.seconds(60), 60_000)] as [(Duration, Int64)])
   func a410HasItsTime(offset: Duration, milliseconds: Int64) async throws {
     try await TestServer.run { test in
-      test.server.state.clock.freeze(at: 1_800_000_000_000)
+      test.state.clock.freeze(at: 1_800_000_000_000)
       Self.add(test, .respond(Action.Answer(status: 410, reason: "Unregistered", timestamp: .relative(offset))))
       let answer = try #require(try await test.send(test.push(token: try test.providerToken())))
       #expect(answer.text == #"{"reason":"Unregistered","timestamp":\#(1_800_000_000_000 + milliseconds)}"#)
@@ -295,7 +296,7 @@ import Testing
       var seen: [Int] = []
       for _ in 0..<4 { seen.append(try await test.send(push)?.status ?? 0) }
       #expect(seen == [503, 503, 200, 503], "after an accepted attempt it is a new push")
-      #expect(test.server.state.inbox.snapshot().page(PageQuery()).items.map(\.attempt) == [1, 2, 3, 1])
+      #expect(test.state.inbox.snapshot().page(PageQuery()).items.map(\.attempt) == [1, 2, 3, 1])
     }
   }
 

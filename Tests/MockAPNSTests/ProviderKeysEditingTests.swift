@@ -1,6 +1,7 @@
 import APNSRules
 import Foundation
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import MockAPNS
@@ -23,8 +24,7 @@ import Testing
 
   /// Calls `body` with a list of this text, in a folder with a file `old.pem` for its entries.
   private static func withList(_ text: String, _ body: (ProviderKeysFile) throws -> Void) throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
     try fixture.write("old.pem", try other.get().pem)
     try fixture.write("provider.yaml", text)
@@ -83,8 +83,7 @@ import Testing
   }
 
   @Test func theFileOfTheFirstStartIsAddedTo() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     let list = ProviderKeysFile(folder: try fixture.open().path)
     let text = try fixture.text("provider.yaml")
     let block = try Self.block(2)
@@ -198,8 +197,7 @@ import Testing
   }
 
   @Test func aLinkStaysALinkAndAPrivateFilePrivate() throws {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try FileManager.default.createDirectory(atPath: fixture.path + "/real", withIntermediateDirectories: true)
     try fixture.write("real/list.yaml", "keys:\n")
     try FileManager.default.setAttributes(

@@ -1,6 +1,7 @@
 import APNSRules
 import Foundation
 import TLSEngine
+import TestSupport
 import Testing
 
 @testable import MockAPNS
@@ -16,8 +17,7 @@ import Testing
   }
 
   private func entries(_ text: String, _ files: [String: String] = [:]) throws -> [ProviderKeyEntry] {
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
     for (name, text) in files { try fixture.write(name, text) }
     try fixture.write("provider.yaml", text)
@@ -102,8 +102,7 @@ import Testing
   }
 
   @Test func aPrivateKeyIsTakenFromThisFolderOnly() throws {
-    let outside = CertificateFixture()
-    defer { outside.remove() }
+    let outside = try CertificateFixture()
     try FileManager.default.createDirectory(atPath: outside.path, withIntermediateDirectories: true)
     try outside.write("k.p8", try Self.key.get().pem)
     try outside.write("public.pem", try Self.key.get().publicKey.pem)
@@ -115,8 +114,7 @@ import Testing
     }
     #expect(try entries(text(outside.path + "/public.pem")).count == 1)
     // A link within the folder also leads outside.
-    let fixture = CertificateFixture()
-    defer { fixture.remove() }
+    let fixture = try CertificateFixture()
     try FileManager.default.createDirectory(atPath: fixture.path, withIntermediateDirectories: true)
     try FileManager.default.createSymbolicLink(
       atPath: fixture.path + "/link.p8", withDestinationPath: outside.path + "/k.p8")

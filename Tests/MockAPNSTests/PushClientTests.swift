@@ -3,6 +3,7 @@ import HTTPMessage
 import Inbox
 import MockAPNS
 import TLSEngine
+import TestSupport
 import Testing
 
 /// Errors of the client when a push cannot be sent, and what it does not send to an untrusted server.
@@ -10,9 +11,9 @@ import Testing
   private static func certificate(
     _ test: TestServer, _ environments: Set<PushEnvironment> = [.sandbox], expired: Bool = false
   ) throws -> PushClient {
-    let made = try test.server.state.certificates.makeClientCertificate(
+    let made = try test.state.certificates.makeClientCertificate(
       topics: ["com.example.app"], environments: environments, expired: expired)
-    var client = test.client()
+    var client = test.provider()
     client.certificate = (made.certificate, made.key)
     return client
   }
@@ -45,9 +46,9 @@ import Testing
   @Test func aServerThatIsNotTrustedIsRefusedOrOnlyLookedAt() async throws {
     try await TestServer.run { test in
       let push = test.push(token: try test.providerToken())
-      var stranger = test.client()
+      var stranger = test.provider()
       stranger.authorities = []
-      var misnamed = test.client()
+      var misnamed = test.provider()
       misnamed.serverName = "push.example.com"
       for client in [stranger, misnamed] {
         await #expect(throws: PushClientError.self) { try await client.send([push]) }
@@ -61,11 +62,11 @@ import Testing
       #expect(try await stranger.probe(sending: nil).certificateMatchesName)
       #expect(try await misnamed.probe(sending: nil).certificateFault == nil)
       #expect(try await misnamed.probe(sending: nil).certificateMatchesName == false)
-      #expect(test.server.state.inbox.record(seq: 1) == nil, "nobody saw the push")
-      let probeResult = try await test.client().probe(sending: push)
+      #expect(test.state.inbox.record(seq: 1) == nil, "nobody saw the push")
+      let probeResult = try await test.provider().probe(sending: push)
       #expect(probeResult.isTrusted)
       #expect(probeResult.negotiatedProtocol == "h2")
-      #expect(test.server.state.inbox.record(seq: 1)?.accepted == true)
+      #expect(test.state.inbox.record(seq: 1)?.accepted == true)
     }
   }
 }

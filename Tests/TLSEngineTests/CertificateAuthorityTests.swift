@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -7,7 +8,6 @@ import Testing
   @Test(arguments: [("server.pem", "sslserver", "sslclient"), ("client.pem", "sslclient", "sslserver")])
   func strictVerificationForTheRightPurposeOnly(file: String, purpose: String, otherPurpose: String) throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try SampleCertificates().write(to: tool)
     let right = try tool.run("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", file)
     #expect(right.status == 0, "\(right.output)")
@@ -20,7 +20,6 @@ import Testing
 
   @Test func theAuthorityShowsItsLimits() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try SampleCertificates().write(to: tool)
     let text = try tool.run("x509", "-in", "ca.pem", "-noout", "-text").output
     for line in [
@@ -46,7 +45,6 @@ import Testing
     #expect(try samples.authority.certificate.permits(name) == permitted)
     // `permits` agrees with a verifier's result for a certificate with that name.
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try samples.write(to: tool)
     let names = [CertificateName.domain("localhost"), name]
     let issued = try samples.authority.issueServer(names: names, valid: samples.valid)
@@ -59,7 +57,6 @@ import Testing
   @Test(arguments: ["permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0", "permitted;IP:127.0.0.0/255.0.0.0"])
   func aReissuedAuthorityDiffersInConstraintsAndSerialNumberOnly(constraints: String) throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     let samples = try SampleCertificates()
     try samples.write(to: tool)
     try tool.write("ca-key.pem", try samples.authority.key.pem)
@@ -104,7 +101,6 @@ import Testing
 
   @Test func everySerialNumberIsAnother() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try SampleCertificates().write(to: tool)
     let serials = try ["ca.pem", "server.pem", "client.pem"].map {
       try tool.run("x509", "-in", $0, "-noout", "-serial").output

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -6,7 +7,6 @@ import Testing
 @Suite struct ClientHelloPauseTests {
   @Test func withoutBeingAskedNothingStops() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     #expect(try pair.shakeHands() == .done)
     #expect(pair.server.offeredProtocols.isEmpty)
@@ -15,7 +15,6 @@ import Testing
 
   @Test func theHandshakeStopsBeforeAWordIsSaid() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
     #expect(try pair.server.handshake() == .waiting, "no greeting yet")
@@ -49,7 +48,6 @@ import Testing
 
   @Test func handshakePausesInTLS12() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let server = try greeted(RawClientHello(protocols: ["h2"]), fixture.server)
     #expect(server.serverName == "localhost")
     #expect(try server.proceed() == .waiting)
@@ -62,7 +60,6 @@ import Testing
   /// The ClientHello arrives byte by byte.
   @Test func aGreetingThatComesSlowly() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
     _ = try pair.client.handshake()
@@ -79,7 +76,6 @@ import Testing
   /// A HelloRetryRequest is a response too.
   @Test func handshakePausesBeforeAHelloRetryRequest() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let server = try greeted(RawClientHello(asksForRetry: true), fixture.server)
     #expect(try server.proceed() == .waiting)
     #expect(output(of: server).starts(with: [22, 3, 3]))
@@ -88,7 +84,6 @@ import Testing
 
   @Test func offeredProtocolsAreTruncated() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let server = try greeted(RawClientHello(protocols: [String](repeating: "x", count: 5000)), fixture.server)
     #expect(server.offeredProtocols == [String](repeating: "x", count: 64))
   }
@@ -99,7 +94,6 @@ import Testing
     ] as [[String]?])
   func allOffersAreRead(names: [String]?) throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let server = try greeted(RawClientHello(serverName: nil, protocols: names), fixture.server)
     #expect(server.serverName == nil)
     #expect(server.offeredProtocols == names ?? [])
@@ -110,7 +104,6 @@ import Testing
 
   @Test func anotherCertificateIsShown() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let other = try fixture.samples.authority.issueServer(
       names: [.domain("localhost"), .domain("other.test")], valid: fixture.samples.valid)
     let context = try TLSContext(
@@ -132,7 +125,6 @@ import Testing
   /// too.
   @Test(arguments: [true, false]) func clientCertificatesAreJudgedAsEver(isOurs: Bool) throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     if !isOurs {
       let stranger = try SampleCertificates()
       try fixture.tool.write("client.pem", try stranger.provider.certificate.pem)
@@ -160,7 +152,6 @@ import Testing
   /// If the connection's own context has a certificate of another key type, that certificate must not be used.
   @Test func anRSACertificateGivesWay() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     try fixture.tool.run(
       "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "rsa-key.pem", "-out", "rsa.pem", "-days", "3",
       "-subj", "/CN=rsa.test")
@@ -187,7 +178,6 @@ import Testing
 
   @Test func aContextWithoutCertificateIsRefused() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
     #expect(try pair.shakeHands() == .greeted)
@@ -198,7 +188,6 @@ import Testing
   /// A ClientHello with one altered byte results in an error or a response, never in a crash.
   @Test func alteredGreetingsDoNoHarm() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let client = try TLSConnection(client: fixture.client, serverName: "localhost")
     _ = try client.handshake()
     let modern = output(of: client)
@@ -220,7 +209,6 @@ import Testing
 
   @Test func aConnectionThatIsLeftAtTheStop() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     weak var left: TLSConnection?
     do {
       let pair = try TLSPair(server: fixture.server, client: fixture.client)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -18,7 +19,6 @@ import Testing
 
   @Test func keysOfTheOpenSSLProgramLoad() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "key.p8")
     try tool.run("ec", "-in", "key.p8", "-out", "sec1.pem")
     try tool.run("pkey", "-in", "key.p8", "-pubout", "-out", "public.pem")
@@ -33,7 +33,6 @@ import Testing
 
   @Test func otherKindsOfKeysAreNamed() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384", "-out", "p384.pem")
     try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1", "-out", "k256.pem")
     try tool.run("genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048", "-out", "rsa.pem")
@@ -51,7 +50,6 @@ import Testing
   /// An encrypted key must be rejected without OpenSSL asking for the pass phrase on the terminal.
   @Test func anEncryptedKeyIsRefused() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try tool.write("key.p8", try ES256PrivateKey().pem)
     try tool.run("pkcs8", "-topk8", "-in", "key.p8", "-passout", "pass:x", "-out", "pkcs8.pem")
     try tool.run("ec", "-in", "key.p8", "-aes128", "-passout", "pass:x", "-out", "sec1.pem")

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -51,7 +52,6 @@ import Testing
 
   @Test func theSignatureOfTheOpenSSLProgramIsValidAsDER() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     let key = try ES256PrivateKey()
     try tool.write("key.p8", try key.pem)
     try tool.write("message", message)
@@ -74,7 +74,6 @@ import Testing
 
   @Test func theOpenSSLProgramAcceptsOurSignature() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     let key = try ES256PrivateKey()
     try tool.write("public.pem", try key.publicKey.pem)
     try tool.write("message", message)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -39,7 +40,6 @@ import Testing
 
   @Test func theExpiredOneIsExpiredOnly() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let identity = try fixture.samples.authority.issueExpiredServer(names: names, now: now)
     #expect(identity.chain.first?.notAfter == now - SampleCertificates.day)
     #expect(identity.chain.first?.names == names)
@@ -54,7 +54,6 @@ import Testing
 
   @Test func theMisnamedOneHasAnotherNameOnly() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let identity = try fixture.samples.authority.issueMisnamedServer(names: names, now: now)
     // The sample authority may not issue certificates for `wrong.invalid`.
     #expect(identity.chain.first?.names == [.domain("wrong.localhost")])
@@ -87,7 +86,6 @@ import Testing
 
   @Test func theUntrustedOneIsUntrustedOnly() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let identity = try CertificateAuthority.issueUntrustedServer(names: names, now: now)
     #expect(identity.chain.count == 2)
     #expect(identity.chain.first?.names == names)
@@ -112,7 +110,6 @@ import Testing
   /// A context from memory has the same function as one from files, including client certificates.
   @Test func aServerFromMemory() throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let samples = fixture.samples
     let server = try TLSContext(
       server: ServerIdentity(

@@ -1,4 +1,5 @@
 import Foundation
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -7,7 +8,6 @@ import Testing
   /// Encrypted in a form that openssl opens without its legacy provider and that old key chains read.
   @Test func theOpenSSLProgramOpensIt() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     let samples = try SampleCertificates()
     let bytes = try PKCS12.encode(samples.provider, name: "a provider", password: "mock")
     try tool.write("client.p12", bytes)
@@ -28,7 +28,6 @@ import Testing
 
   @Test func furtherCertificatesAreFoundUnderTheirPasswordOnly() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     let samples = try SampleCertificates()
     try samples.write(to: tool)
     try tool.write("client-key.pem", try samples.provider.key.pem)

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -39,7 +40,6 @@ import Testing
   /// An RSA certificate like Apple's, made by the openssl program, with the labels of a real certificate.
   @Test func aForeignCertificateInDER() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try tool.write(
       "extensions.cnf",
       """
@@ -96,7 +96,6 @@ import Testing
     ])
   func otherExtensionsWithTopics(extensions: String, topics: [String]) throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try tool.write(
       "extensions.cnf",
       """
@@ -129,7 +128,6 @@ import Testing
   /// A certificate with one altered byte never crashes the parser.
   @Test func alteredCertificatesDoNoHarm() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     try SampleCertificates().write(to: tool)
     try tool.run("x509", "-in", "client.pem", "-outform", "DER", "-out", "client.der")
     let der = try tool.bytes("client.der")

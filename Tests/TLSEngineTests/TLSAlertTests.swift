@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -12,7 +13,6 @@ import Testing
   ])
   func aClientReadsIt(name: String, words: String) throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let client = try TLSConnection(client: fixture.client, serverName: "localhost")
     #expect(try client.handshake() == .waiting)
     let code = try #require(TLSAlert.code(named: name))

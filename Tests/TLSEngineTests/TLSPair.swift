@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -17,7 +18,6 @@ final class TLSPair {
   /// Calls `body` with a pair that has completed its handshake.
   static func withOpenOne(_ body: (TLSPair) throws -> Void) throws {
     let fixture = try TLSFixture()
-    defer { fixture.remove() }
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     #expect(try pair.shakeHands() == .done)
     try body(pair)
@@ -80,6 +80,4 @@ struct TLSFixture {
   }
 
   func path(_ name: String) -> String { tool.path(name) }
-
-  func remove() { tool.remove() }
 }

@@ -1,3 +1,4 @@
+import TestSupport
 import Testing
 
 @testable import TLSEngine
@@ -26,7 +27,6 @@ import Testing
 
   @Test func theFingerprintIsTheOneOpenSSLShows() throws {
     let tool = try OpenSSLTool()
-    defer { tool.remove() }
     let samples = try SampleCertificates()
     try samples.write(to: tool)
     let shown = try tool.run("x509", "-in", "ca.pem", "-noout", "-fingerprint", "-sha256").output

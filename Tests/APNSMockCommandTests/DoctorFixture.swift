@@ -2,47 +2,15 @@ import AdminAPI
 import ArgumentParser
 import MockAPNS
 import TLSEngine
+import TestSupport
 
 @testable import APNSMockCommand
 
-/// A server with its admin listener on free ports and its own certificates, for one test.
-struct RunningMock: Sendable {
-  let server: MockServer
-  /// The address of the admin listener.
-  let admin: Endpoint
-
-  /// The address to which providers connect.
-  var apns: Endpoint { server.addresses[0] }
-  var certificates: CertificateFolder { server.state.certificates }
-
-  /// Runs `body` with a new server and stops it afterwards.
-  static func run(
-    _ change: (inout Configuration) -> Void = { _ in }, _ body: (RunningMock) async throws -> Void
-  ) async throws {
-    let folder = try TemporaryFolder()
-    var configuration = Configuration()
-    configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
-    configuration.certificates = folder.path
-    configuration.threads = 1
-    change(&configuration)
-    let server = try await MockServer.start(configuration)
-    let admin = try await AdminServer.start(
-      server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: Version.text)
-    server.state.phase = .ready
-    do {
-      try await body(RunningMock(server: server, admin: admin.address))
-    } catch {
-      await admin.stop()
-      await server.stop()
-      throw error
-    }
-    await admin.stop()
-    await server.stop()
-  }
-
+/// The parts of `doctor`'s examination that a test changes.
+extension TestServer {
   /// Returns what the server's admin API reports.
   func known() async throws -> KnownServer {
-    let running = try RunningServer(ServerFlags.parse(["--admin", admin.description]), environment: [:])
+    let running = try RunningServer(ServerFlags.parse(["--admin", admin.address.description]), environment: [:])
     return try await KnownServer(running, isNamed: true, timeout: .seconds(10))
   }
 

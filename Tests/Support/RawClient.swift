@@ -1,29 +1,35 @@
 import Foundation
 
 /// An HTTP/1.1 client on a plain socket, so that tests can send what no library would.
-struct RawClient: Sendable {
-  let port: Int
+package struct RawClient: Sendable {
+  package let port: Int
 
-  struct Answer: Sendable {
-    var status = 0
-    var headers: [String: String] = [:]
-    var body: [UInt8] = []
+  package init(port: Int) { self.port = port }
 
-    var text: String { String(decoding: body, as: UTF8.self) }
+  package struct Answer: Sendable {
+    package fileprivate(set) var status = 0
+    package fileprivate(set) var headers: [String: String] = [:]
+    package fileprivate(set) var body: [UInt8] = []
+
+    package var text: String { String(decoding: body, as: UTF8.self) }
 
     /// The body as a JSON object.
-    var object: [String: Any] {
+    package var object: [String: Any] {
       (try? JSONSerialization.jsonObject(with: Data(body))) as? [String: Any] ?? [:]
     }
 
+    /// The objects under `items`.
+    package var items: [[String: Any]] { object["items"] as? [[String: Any]] ?? [] }
+    /// The objects under `problems`.
+    package var problems: [[String: Any]] { object["problems"] as? [[String: Any]] ?? [] }
     /// The `hint` of a problem document.
-    var hint: String { object["hint"] as? String ?? "" }
+    package var hint: String { object["hint"] as? String ?? "" }
     /// The `detail` of a problem document.
-    var detail: String { object["detail"] as? String ?? "" }
+    package var detail: String { object["detail"] as? String ?? "" }
   }
 
   /// Sends a request and returns the response. Adds `host` and `content-length` unless they are given.
-  func request(_ method: String, _ path: String, _ headers: [(String, String)] = [], body: String? = nil) async
+  package func request(_ method: String, _ path: String, _ headers: [(String, String)] = [], body: String? = nil) async
     -> Answer
   {
     var headers = headers
@@ -36,17 +42,24 @@ struct RawClient: Sendable {
     return await exchange(head + (body ?? ""))
   }
 
-  func get(_ path: String, _ headers: [(String, String)] = []) async -> Answer { await request("GET", path, headers) }
+  package func get(_ path: String, _ headers: [(String, String)] = []) async -> Answer {
+    await request("GET", path, headers)
+  }
 
   /// Sends a JSON body.
-  func send(_ method: String, _ path: String, _ json: String) async -> Answer {
+  package func send(_ method: String, _ path: String, _ json: String) async -> Answer {
     await request(method, path, [("content-type", "application/json")], body: json)
+  }
+
+  /// Sends a YAML body.
+  package func sendYAML(_ method: String, _ path: String, _ text: String) async -> Answer {
+    await request(method, path, [("content-type", "application/yaml")], body: text)
   }
 
   /// Sends `text` unchanged and reads until the server closes.
   ///
   /// - Parameter closesAfterwards: Whether to close the sending side after `text`.
-  func exchange(_ text: String, closesAfterwards: Bool = false) async -> Answer {
+  package func exchange(_ text: String, closesAfterwards: Bool = false) async -> Answer {
     await withCheckedContinuation { continuation in
       // On a thread of its own, because the pools have few threads and the server's handlers need them.
       Thread.detachNewThread {
@@ -63,7 +76,7 @@ struct RawClient: Sendable {
   }
 
   /// Connects and sends `text`.
-  func open(_ text: String) -> RawConnection {
+  package func open(_ text: String) -> RawConnection {
     let connection = RawConnection(port: port)
     connection.write(text)
     return connection
@@ -72,7 +85,7 @@ struct RawClient: Sendable {
   /// Sends `beginning`, and then `more` repeatedly until the server closes.
   ///
   /// - Returns: How often `more` was sent, at most `count` times.
-  func dribble(_ beginning: String, _ more: String, every pause: Duration, atMost count: Int) async -> Int {
+  package func dribble(_ beginning: String, _ more: String, every pause: Duration, atMost count: Int) async -> Int {
     let connection = open(beginning)
     defer { connection.close() }
     for number in 0..<count {

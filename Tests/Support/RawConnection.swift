@@ -9,11 +9,11 @@
 #endif
 
 /// A TCP connection to this machine; its calls block for at most twenty seconds.
-struct RawConnection: Sendable {
+package struct RawConnection: Sendable {
   /// The socket; negative if the connection failed.
   private let descriptor: Int32
 
-  init(port: Int) {
+  package init(port: Int) {
     signal(SIGPIPE, SIG_IGN)
     let descriptor = socket(AF_INET, streamSocket, 0)
     var timeout = timeval(tv_sec: 20, tv_usec: 0)
@@ -35,7 +35,7 @@ struct RawConnection: Sendable {
   ///
   /// - Returns: Whether all of it was sent.
   @discardableResult
-  func write(_ text: String) -> Bool {
+  package func write(_ text: String) -> Bool {
     let bytes = Array(text.utf8)
     var sent = 0
     while sent < bytes.count {
@@ -47,7 +47,7 @@ struct RawConnection: Sendable {
   }
 
   /// Returns the bytes that arrive until the server closes.
-  func readToEnd() -> [UInt8] {
+  package func readToEnd() -> [UInt8] {
     var received: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65_536)
     while true {
@@ -58,16 +58,16 @@ struct RawConnection: Sendable {
   }
 
   /// Whether the server has closed the connection and everything it sent has been read.
-  var isClosedByPeer: Bool {
+  package var isClosedByPeer: Bool {
     var buffer = [UInt8](repeating: 0, count: 65_536)
     let count = recv(descriptor, &buffer, buffer.count, Int32(MSG_DONTWAIT))
     return count == 0 || (count < 0 && errno != EAGAIN)
   }
 
   /// Closes the sending side.
-  func closeOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
+  package func closeOutput() { shutdown(descriptor, Int32(SHUT_WR)) }
 
-  func close() { release(descriptor) }
+  package func close() { release(descriptor) }
 }
 
 private func release(_ descriptor: Int32) {

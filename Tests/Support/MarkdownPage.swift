@@ -1,12 +1,11 @@
 import Foundation
-import Testing
 
 /// A page of the documentation, for tests that compare its tables with the code.
-struct MarkdownPage {
+package struct MarkdownPage {
   private let lines: [Substring]
 
   /// The lines that begin with a number sign.
-  var headings: [Substring] { lines.filter { $0.hasPrefix("#") } }
+  package var headings: [Substring] { lines.filter { $0.hasPrefix("#") } }
 
   private static let root = URL(filePath: #filePath)
     .deletingLastPathComponent().deletingLastPathComponent().deletingLastPathComponent()
@@ -14,7 +13,7 @@ struct MarkdownPage {
   /// Reads a page.
   ///
   /// - Parameter name: The file name without extension.
-  init(_ name: String) throws {
+  package init(_ name: String) throws {
     let file = Self.root.appending(path: "Sources/MockAPNS/Documentation.docc/\(name).md")
     lines = try String(contentsOf: file, encoding: .utf8).split(separator: "\n", omittingEmptySubsequences: false)
   }
@@ -22,27 +21,35 @@ struct MarkdownPage {
   /// Returns the rows of the first table under a heading, each as its cells by the name of the column.
   ///
   /// - Parameter heading: The heading with its number signs, such as `## Rules`.
-  func table(under heading: String) throws -> [[String: String]] {
-    let start = try #require(lines.firstIndex { $0 == heading })
+  package func table(under heading: String) throws -> [[String: String]] {
+    let start = try found(lines.firstIndex { $0 == heading }, heading)
     let section = lines[(start + 1)...].prefix { !$0.hasPrefix("#") }
     let table = section.drop { !$0.hasPrefix("|") }.prefix { $0.hasPrefix("|") }.map { line in
       line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
     }
-    let names = try #require(table.first)
+    let names = try found(table.first, heading)
     return try table.dropFirst(2).map { cells in
-      try #require(cells.count == names.count)
+      guard cells.count == names.count else { throw Unreadable(place: "\(heading): \(cells)") }
       return Dictionary(uniqueKeysWithValues: zip(names, cells))
     }
   }
 
+  /// A heading or a table that the page does not have.
+  struct Unreadable: Error {
+    let place: String
+  }
+
+  private func found<Value>(_ value: Value?, _ place: String) throws -> Value {
+    guard let value else { throw Unreadable(place: place) }
+    return value
+  }
+
   /// Returns the Swift and Python files in a folder of the package, each with its path and text.
-  static func sourceTexts(in folder: String) throws -> [(path: String, text: String)] {
+  package static func sourceTexts(in folder: String) throws -> [(path: String, text: String)] {
     let base = root.appending(path: folder)
     let paths = try FileManager.default.subpathsOfDirectory(atPath: base.path)
     return try paths.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".py") }.map {
-      // Not `String(contentsOf:)`: Foundation leaks its buffer for an empty file.
-      let content = try FileHandle(forReadingFrom: base.appending(path: $0)).readToEnd() ?? Data()
-      return ("\(folder)/\($0)", String(decoding: content, as: UTF8.self))
+      ("\(folder)/\($0)", String(decoding: try TemporaryFolder.bytes(at: base.appending(path: $0).path), as: UTF8.self))
     }
   }
 }

@@ -1,18 +1,21 @@
-import APNSRules
+package import APNSRules
 import Synchronization
 
 /// A provider token in parts, for tests that break one of them.
-struct TestToken {
+package struct TestToken {
   /// Raw JSON, so that a test can write what no encoder would.
-  var header: String
-  var claims: String
-  var signature: [UInt8]
-  var isPadded = false
-  var isStandardAlphabet = false
+  package var header: String
+  package var claims: String
+  package var signature: [UInt8]
+  package var isPadded = false
+  package var isStandardAlphabet = false
+
+  /// 14 November 2023, 22:13:20 UTC.
+  package static let issuedAt: Int64 = 1_700_000_000
 
   /// Creates a valid token of the mock's own key.
-  init(
-    kid: String = "MOCKKEY001", iss: String = "MOCKTEAM01", iat: String = "\(TestPush.nowSeconds)",
+  package init(
+    kid: String = "MOCKKEY001", iss: String = "MOCKTEAM01", iat: String = "\(Self.issuedAt)",
     alg: String = "ES256"
   ) {
     header = #"{"alg":"\#(alg)","kid":"\#(kid)"}"#
@@ -21,14 +24,17 @@ struct TestToken {
   }
 
   /// The JWT.
-  var text: String {
-    [Array(header.utf8), Array(claims.utf8), signature].map(encode).joined(separator: ".")
+  package var text: String {
+    message + "." + encode(signature)
   }
 
-  /// The value of the `authorization` header.
-  var authorization: String { "bearer " + text }
+  /// The part of the JWT that is signed.
+  package var message: String { encode(Array(header.utf8)) + "." + encode(Array(claims.utf8)) }
 
-  func encode(_ bytes: [UInt8]) -> String {
+  /// The value of the `authorization` header.
+  package var authorization: String { "bearer " + text }
+
+  package func encode(_ bytes: [UInt8]) -> String {
     let alphabet = Array(
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
         + (isStandardAlphabet ? "+/" : "-_"))
@@ -47,14 +53,14 @@ struct TestToken {
 
 /// Signatures without cryptography: the last byte says whether the signature is valid. TLSEngineTests covers real
 /// ES256.
-enum FakeSignature {
-  static let raw = [UInt8](repeating: 0xfb, count: 63) + [1]
-  static let wrong = [UInt8](repeating: 0xfb, count: 63) + [0]
-  static let der = [0x30, 0x45] + [UInt8](repeating: 2, count: 68) + [1]
-  static let es512 = [UInt8](repeating: 7, count: 131) + [1]
+package enum FakeSignature {
+  package static let raw: [UInt8] = [UInt8](repeating: 0xfb, count: 63) + [1]
+  package static let wrong: [UInt8] = [UInt8](repeating: 0xfb, count: 63) + [0]
+  package static let der: [UInt8] = [0x30, 0x45] + [UInt8](repeating: 2, count: 68) + [1]
+  package static let es512: [UInt8] = [UInt8](repeating: 7, count: 131) + [1]
 
   /// Returns a trusted key that accepts these signatures.
-  static func key(
+  package static func key(
     _ keyID: String = "MOCKKEY001", team: String = "MOCKTEAM01",
     environment: PushEnvironment? = nil,
     topics: [String]? = nil, related: String? = nil, verifications: Counter? = nil
@@ -72,8 +78,11 @@ enum FakeSignature {
 }
 
 /// A thread-safe counter of calls.
-final class Counter: Sendable {
+package final class Counter: Sendable {
   private let count = Mutex(0)
-  var value: Int { count.withLock { $0 } }
-  func increment() { count.withLock { $0 += 1 } }
+
+  package init() {}
+
+  package var value: Int { count.withLock { $0 } }
+  package func increment() { count.withLock { $0 += 1 } }
 }
