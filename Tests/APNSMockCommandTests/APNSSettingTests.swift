@@ -30,21 +30,21 @@ import Notation
   ]
 
   @Test(arguments: accepted)
-  func aGoodValueIsSet(_ setting: APNSSetting, _ value: String, _ expectation: Expectation) throws {
+  func validValueIsSet(_ setting: APNSSetting, _ value: String, _ expectation: Expectation) throws {
     var settings = APNSSettings()
     #expect(!expectation(settings), "the default must differ, or the row shows nothing")
     try settings.set(setting, to: value)
     #expect(expectation(settings))
   }
 
-  @Test func everySettingStandsInTheTable() {
+  @Test func everySettingIsInTheTable() {
     #expect(Set(Self.accepted.map(\.0)) == Set(APNSSetting.allCases))
   }
 
   @Test(
     arguments: [APNSSetting.deviceRate, .errorsBeforeGoaway, .throttleOn4xx, .errorContentType],
     ["off", "false", "no", "OFF"])
-  func offIsOffInEverySpellingOfYAML(_ setting: APNSSetting, _ word: String) throws {
+  func everyYAMLSpellingOfOffIsAccepted(_ setting: APNSSetting, _ word: String) throws {
     var settings = APNSSettings()
     settings.deviceRate = DeviceRate(count: 1, per: .seconds(1))
     settings.errorsBeforeGoaway = 1
@@ -71,7 +71,7 @@ import Notation
   ]
 
   @Test(arguments: refused)
-  func aBadValueSaysWhatIsAllowed(_ setting: APNSSetting, _ value: String, allowed: String) {
+  func invalidValueNamesAllowedValues(_ setting: APNSSetting, _ value: String, allowed: String) {
     var settings = APNSSettings()
     let error = #expect(throws: InvalidSettingValue.self) { try settings.set(setting, to: value) }
     #expect(error?.allowed.contains(allowed) == true, "\(String(describing: error))")

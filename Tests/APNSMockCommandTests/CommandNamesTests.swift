@@ -5,7 +5,7 @@ import Testing
 
 /// Every command declares its name, because deriving a name from a type costs time at each start, for every command.
 @Suite struct CommandNamesTests {
-  @Test func everyCommandSaysItsName() {
+  @Test func everyCommandHasAnExplicitName() {
     var left: [any ParsableCommand.Type] = [APNSMock.self]
     var count = 0
     while let command = left.popLast() {

@@ -41,14 +41,14 @@ import Testing
   @Test(arguments: [
     "apns: 127.0.0.1:9", "apns: [127.0.0.1:9]", "apns: {listen: '127.0.0.1:9'}", "apns:\n- 127.0.0.1:9",
   ])
-  func apnsIsAnAddressAListOrAMap(_ yaml: String) {
+  func apnsAcceptsAnAddressAListOrAMap(_ yaml: String) {
     let merged = Self.merged(yaml)
     #expect(merged.errors.isEmpty)
     #expect(merged.settings.configuration.apns == [Endpoint(host: "127.0.0.1", port: 9)])
   }
 
   @Test(arguments: ["", "# nothing\n", "---\n", "{}"])
-  func anEmptyFileSetsNothing(_ yaml: String) {
+  func emptyFileChangesNothing(_ yaml: String) {
     let merged = Self.merged(yaml)
     #expect(merged.errors.isEmpty)
     #expect(merged.settings.configuration.apns == Configuration().apns)
@@ -76,7 +76,7 @@ import Testing
     ("seed:", "mock.yaml:1: seed: \"\" is invalid"),
     ("apns: []", "mock.yaml:1: apns: \"\" is invalid: expected at least one HOST:PORT"),
   ])
-  func aMistakeIsNamedWithItsLine(_ yaml: String, _ message: String) {
+  func errorsNameTheirLine(_ yaml: String, _ message: String) {
     let errors = Self.merged(yaml).errors.map(\.description)
     #expect(errors.count == 1)
     #expect(errors.first?.hasPrefix(message) == true, "\(errors)")

@@ -60,7 +60,7 @@ import Notation
         == #"{"check":"name","result":"failed","seen":"bad\\nname","repair":"do\\u{1B}[2Jthis"}"#)
   }
 
-  @Test func aServerIsKnownByItsPort() throws {
+  @Test func serverIsFoundByItsPort() throws {
     let known = KnownServer(
       admin: Endpoint(host: "127.0.0.1", port: 1), apns: [Endpoint(host: "127.0.0.1", port: 2197)],
       environment: "sandbox", clockAhead: 0, isFrozen: false, keys: [], authority: nil, isNamed: false)

@@ -24,7 +24,7 @@ import Testing
     return DiagnosisReport(findings: diagnosis.findings)
   }
 
-  @Test func allIsWell() async throws {
+  @Test func allChecksPass() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine()
       #expect(diagnosis.findings.map(\.check) == DoctorCheck.allCases)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func aNameThatLeadsNowhere() async throws {
+  @Test func unknownHostName() async throws {
     let diagnosis = try await Self.examine(Endpoint(host: "nowhere.invalid", port: 2197), as: "nowhere.invalid")
     #expect(diagnosis.failed == [.resolve])
     #expect(diagnosis.repair(.resolve).contains("hosts file (127.0.0.1 nowhere.invalid)"))
@@ -50,7 +50,7 @@ import Testing
     return port
   }
 
-  @Test func nothingListens() async throws {
+  @Test func connectionRefused() async throws {
     let endpoint = Endpoint(host: "127.0.0.1", port: try await Self.freePort())
     let diagnosis = try await Self.examine(endpoint)
     #expect(diagnosis.failed == [.connect])
@@ -59,7 +59,7 @@ import Testing
     #expect(diagnosis.repair(.connect).contains("in a container, it must listen on 0.0.0.0:\(endpoint.port)"))
   }
 
-  @Test func aServerThatListensElsewhere() async throws {
+  @Test func serverOnAnotherPort() async throws {
     try await TestServer.run { mock in
       let endpoint = Endpoint(host: "127.0.0.1", port: try await Self.freePort())
       let diagnosis = try await Self.examine(endpoint, known: mock.known())
@@ -90,7 +90,7 @@ import Testing
     try await full.close()
   }
 
-  @Test func theAdminListener() async throws {
+  @Test func adminListenerInsteadOfAPNsListener() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.endpoint = mock.admin.address }
       #expect(diagnosis.failed == [.tls])
@@ -115,7 +115,7 @@ import Testing
     }
   }
 
-  @Test func aPortThatLeadsNowhere() async throws {
+  @Test func silentPort() async throws {
     // Connecting must succeed before the timeout, which the silent server then exhausts: long enough for a busy
     // machine.
     for (manner, seen) in [(ForeignServer.Behavior.closing, "accepts and closes"), (.silent, "without a response")] {
@@ -129,7 +129,7 @@ import Testing
     }
   }
 
-  @Test func aTLSWithNothingInCommon() async throws {
+  @Test func noCommonTLSVersion() async throws {
     let certificate = try ServerCertificate()
     let flags = [
       "-cert", certificate.chain, "-key", certificate.key, "-tls1_2", "-cipher", "ECDHE-RSA-AES128-GCM-SHA256",

@@ -11,7 +11,7 @@ import Testing
 @Suite struct DoctorPushTests {
   // MARK: - Keys
 
-  @Test func aKeyThatTheServerDoesNotTrust() async throws {
+  @Test func untrustedKey() async throws {
     try await TestServer.run { mock in
       let credential = try mock.credential(keyID: "ABC123DEFG", teamID: "DEF123GHIJ")
       let diagnosis = try await mock.examine(credential)
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test func anotherKeyUnderTheSameID() async throws {
+  @Test func differentKeyWithTheSameID() async throws {
     let folder = try TemporaryFolder()
     let key = try folder.file("key.p8", try ES256PrivateKey().pem)
     try await TestServer.run { mock in
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func theTeamOfAnotherKey() async throws {
+  @Test func teamOfAnotherKey() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(teamID: "DEF123GHIJ"))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
@@ -43,7 +43,7 @@ import Testing
     }
   }
 
-  @Test func keyAndTeamTheWrongWayRound() async throws {
+  @Test func swappedKeyIDAndTeamID() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(keyID: "MOCKTEAM01", teamID: "MOCKKEY001"))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func aKeyOfTheOtherEnvironment(isKnown: Bool) async throws {
+  func keyOfTheWrongEnvironment(isKnown: Bool) async throws {
     try await TestServer.run { mock in
       let publicKey = try AppleKeyFile.publicKey(at: mock.certificates.providerKeyPath)
       mock.state.keys.update {
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func aTopicThatTheKeyIsNotFor() async throws {
+  @Test func topicNotAllowedForKey() async throws {
     try await TestServer.run { mock in
       let publicKey = try AppleKeyFile.publicKey(at: mock.certificates.providerKeyPath)
       mock.state.keys.update {
@@ -88,7 +88,7 @@ import Testing
 
   // MARK: - Time
 
-  @Test func aServersClockThatWasMoved() async throws {
+  @Test func movedServerClock() async throws {
     try await TestServer.run { mock in
       mock.state.clock.advance(by: 7_200_000)
       let diagnosis = try await mock.examine()
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func aTokenThatIsTooOld(isKnown: Bool) async throws {
+  func expiredToken(isKnown: Bool) async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(age: 7200), isKnown: isKnown)
       #expect(diagnosis.failed == [.clock, .push], "\(diagnosis)")
@@ -139,7 +139,7 @@ import Testing
     }
   }
 
-  @Test func aTokenOfTheFuture() async throws {
+  @Test func tokenIssuedInTheFuture() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try mock.credential(age: -7200))
       #expect(diagnosis.failed == [.clock, .push], "\(diagnosis)")
@@ -147,7 +147,7 @@ import Testing
     }
   }
 
-  @Test func aTimeInMilliseconds() {
+  @Test func issueTimeInMilliseconds() {
     let now: Int64 = 1_800_000_000_123
     let token = ReadToken(keyID: "K", teamID: "T", issuedAt: Double(now))
     let diagnosis = Diagnosis(
@@ -170,7 +170,7 @@ import Testing
     return try Credential(ProviderCertificateFiles(chain: made.certificate, key: nil))
   }
 
-  @Test func aCertificateIsAsGoodAsAToken() async throws {
+  @Test func validClientCertificate() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try Self.certificate(mock))
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")
@@ -184,7 +184,7 @@ import Testing
     }
   }
 
-  @Test func aCertificateOfTheOtherEnvironment() async throws {
+  @Test func certificateOfTheWrongEnvironment() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try Self.certificate(mock, [.production]))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
@@ -196,7 +196,7 @@ import Testing
     }
   }
 
-  @Test func aCertificateThatHasExpired() async throws {
+  @Test func expiredClientCertificate() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine(try Self.certificate(mock, expired: true))
       #expect(diagnosis.failed == [.push], "\(diagnosis)")
@@ -206,7 +206,7 @@ import Testing
     }
   }
 
-  @Test func aCertificateOfAnUnknownCA() async throws {
+  @Test func clientCertificateOfAnUnknownCA() async throws {
     let folder = try TemporaryFolder()
     let other = try CertificateFolder.open(path: folder.path)
     try await TestServer.run { mock in
@@ -218,7 +218,7 @@ import Testing
     }
   }
 
-  @Test func aCertificateThatIsForNoPushes() async throws {
+  @Test func certificateWithoutPushExtensions() async throws {
     try await TestServer.run { mock in
       let credential = Credential.certificate(
         chain: mock.certificates.serverPath, key: mock.certificates.serverKeyPath,
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func withoutCredentialsThePushIsSkipped() async throws {
+  @Test func pushIsSkippedWithoutCredentials() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.credential = nil }
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")

@@ -28,7 +28,7 @@ import Testing
 
   // MARK: - Chain
 
-  @Test func aCAThatIsNotTrusted() async throws {
+  @Test func untrustedCA() async throws {
     let other = try ServerCertificate()
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.authority = other.authority }
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func appleItself() async throws {
+  @Test func certificateOfApple() async throws {
     let folder = try TemporaryFolder()
     let (chain, key) = (folder.path + "/cert.pem", folder.path + "/key.pem")
     try OpenSSLTool.makeCertificate(
@@ -76,7 +76,7 @@ import Testing
 
   /// The certificate's validity in days from now, and a part of the diagnosis.
   @Test(arguments: [(-10 as Int64, -1 as Int64, "expired"), (1, 10, "not yet valid")])
-  func aCertificateOutOfItsTime(from: Int64, to: Int64, words: String) async throws {
+  func certificateOutsideItsValidity(from: Int64, to: Int64, words: String) async throws {
     let certificate = try ServerCertificate(days: from...to)
     try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
@@ -98,7 +98,7 @@ import Testing
   }
 
   /// A CA from an earlier version, which only some clients accept.
-  @Test func aCAThatBoringSSLRefuses() async throws {
+  @Test func caRejectedByBoringSSL() async throws {
     let certificate = try ServerCertificate()
     try OpenSSLTool.run([
       "req", "-x509", "-new", "-key", certificate.folder.path + "/ca-key.pem", "-out", certificate.authority,
@@ -118,7 +118,7 @@ import Testing
   // MARK: - Name
 
   @Test(arguments: ["push.example.com", "10.1.2.3"])
-  func aNameThatTheCertificateDoesNotBear(name: String) async throws {
+  func nameMissingFromTheCertificate(name: String) async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.serverName = name }
       #expect(diagnosis.failed == [.name], "\(diagnosis)")
@@ -130,7 +130,7 @@ import Testing
   }
 
   @Test(arguments: ["127.0.0.1", "::1", "apns-mock", "api.push.apple.com"])
-  func namesThatItBears(name: String) async throws {
+  func namesInTheCertificate(name: String) async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine { $0.serverName = name }
       #expect(diagnosis.failed.isEmpty, "\(diagnosis)")
@@ -141,7 +141,7 @@ import Testing
 
   /// The flags that make the server refuse h2, and a part of the diagnosis.
   @Test(arguments: [(["-alpn", "http/1.1"], "rejected h2"), ([], "selected no protocol")])
-  func aServerWithoutHTTP2(flags: [String], seen: String) async throws {
+  func serverWithoutHTTP2(flags: [String], seen: String) async throws {
     let certificate = try ServerCertificate()
     try await OpenSSLTool.serve(["-cert", certificate.chain, "-key", certificate.key] + flags) { endpoint in
       let diagnosis = try await Self.examine(endpoint, trusting: certificate.authority)
@@ -153,7 +153,7 @@ import Testing
     }
   }
 
-  @Test func settingsThatAreNotThoseOfAPNs() async throws {
+  @Test func settingsOtherThanThoseOfAPNs() async throws {
     let certificate = try ServerCertificate()
     let settings: [UInt8] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 100]
     try await ForeignServer.run(.tls(try certificate.context, settings)) { endpoint in
@@ -175,7 +175,7 @@ import Testing
     }
   }
 
-  @Test func noAnswer() async throws {
+  @Test func noResponse() async throws {
     let certificate = try ServerCertificate()
     try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in
       let diagnosis = try await Self.examine(

@@ -8,7 +8,7 @@ import Testing
     ": hello\nid: 7\n\nevent: push\nid: 8\ndata: {\"a\":1}\n\nid: 9\r\ndata: x\r\ndata: y\r\n\r\n"
 
   @Test(arguments: 1...40)
-  func comeWholeWhateverThePieces(size: Int) {
+  func eventsAreParsedFromAnyPieces(size: Int) {
     var parser = EventStreamParser()
     var events: [EventStreamParser.Event] = []
     let bytes = Array(Self.stream.utf8)
@@ -20,7 +20,7 @@ import Testing
     #expect(parser.lastID == "9")
   }
 
-  @Test func goesOnBehindTheLastWholeEvent() {
+  @Test func resumesAfterTheLastCompleteEvent() {
     var parser = EventStreamParser()
     #expect(parser.parse(Array("id: 3\ndata: a\n\nid: 4\ndata: ha".utf8)).count == 1)
     parser.restart()

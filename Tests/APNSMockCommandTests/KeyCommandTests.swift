@@ -23,7 +23,7 @@ import Testing
     ["--admin", mock.admin.address.description, "--certs", mock.certificates.path]
   }
 
-  @Test func aKeyIsTrustedAtOnceAndFromTheNextStartOn() async throws {
+  @Test func addedKeyIsTrustedAtOnceAndAfterRestart() async throws {
     let folder = try TemporaryFolder()
     let key = try ES256PrivateKey()
     let file = try folder.file("AuthKey_ABC123DEFG.p8", key.pem)
@@ -83,7 +83,7 @@ import Testing
     #expect(try ProviderKeysFile(folder: folder.path + "/certs").entries().count == 2)
   }
 
-  @Test func anotherKeyUnderTheSameIDIsRefused() async throws {
+  @Test func differentKeyWithTheSameIDIsRejected() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("key.pem", try ES256PrivateKey().publicKey.pem)
     try await TestServer.run { mock in
@@ -116,7 +116,7 @@ import Testing
   }
 
   @Test(arguments: [["RSA", "-pkeyopt", "rsa_keygen_bits:2048"], ["EC", "-pkeyopt", "ec_paramgen_curve:P-384"]])
-  func aKeyOfAnotherKind(algorithm: [String]) async throws {
+  func keyOfAnotherAlgorithm(algorithm: [String]) async throws {
     let folder = try TemporaryFolder()
     let file = folder.path + "/key.p8"
     try OpenSSLTool.run(["genpkey", "-out", file, "-algorithm"] + algorithm)
@@ -124,7 +124,7 @@ import Testing
     #expect(error.description.contains("not an elliptic curve key on P-256"), "\(error)")
   }
 
-  @Test func everyFormOfAGoodKey() async throws {
+  @Test func everyFormOfAValidKey() async throws {
     let folder = try TemporaryFolder()
     let key = try ES256PrivateKey()
     let pkcs8 = try folder.file("key.p8", key.pem)
@@ -139,7 +139,7 @@ import Testing
     ("AuthKey_ABC123DEFG.p8", "ABC123DEFG" as String?), ("/a/b/AuthKey_1.p8", "1"), ("AuthKey_ABC123DEFG.pem", nil),
     ("key.p8", nil), ("-", nil), ("", nil),
   ])
-  func aFileNameTellsTheKeyID(path: String, keyID: String?) {
+  func keyIDIsReadFromTheFileName(path: String, keyID: String?) {
     #expect(AppleKeyFile.keyID(in: path) == keyID)
   }
 
@@ -152,7 +152,7 @@ import Testing
     (ids + ["--topic", "a b"], "--topic must have 1 to 255 characters"),
     (ids + ["--topic", ""], "--topic must have 1 to 255 characters"),
   ])
-  func badArguments(arguments: [String], words: String) async throws {
+  func invalidArguments(arguments: [String], words: String) async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("key.pem", try ES256PrivateKey().publicKey.pem)
     let error = try await #require(throws: CommandFailure.self) {

@@ -16,17 +16,17 @@ import Testing
       metadata: metadata)
   }
 
-  @Test func textHasTimeLevelMessageAndWhatBelongsToIt() {
+  @Test func textHasTimeLevelMessageAndMetadata() {
     let line = Self.line("a push was rejected", ["reason": "BadTopic", "connection": "c17"])
     #expect(line.text(colored: false) == "22:13:20.123 info     a push was rejected connection=c17 reason=BadTopic")
   }
 
-  @Test func columnsStandUnderEachOther() {
+  @Test func columnsAreAligned() {
     let texts = Logger.Level.allCases.map { Self.line("x", level: $0).text(colored: false) }
     #expect(Set(texts.map(\.count)).count == 1)
   }
 
-  @Test func aColourIsPutAroundTheLevelAlone() {
+  @Test func onlyTheLevelIsColored() {
     #expect(Self.line("x", level: .error).text(colored: true) == "22:13:20.123 \u{1B}[31merror\u{1B}[0m    x")
   }
 
@@ -34,7 +34,7 @@ import Testing
     ("two\nlines", #"two\nlines"#), ("a\u{1B}[31mcolour", #"a\u{1B}[31mcolour"#), ("a\u{2028}b", #"a\u{2028}b"#),
     ("Grüße", "Grüße"),
   ])
-  func whatAPeerSaysStaysOnOneLine(_ said: String, _ written: String) {
+  func peerTextStaysOnOneLine(_ said: String, _ written: String) {
     let text = Self.line("\(said)", ["topic": "\(said)"]).text(colored: false)
     #expect(text.hasSuffix("\(written) topic=\(written)"))
   }
@@ -54,7 +54,7 @@ import Testing
   }
 
   @Test(arguments: LogFormat.allCases)
-  func theHandlerWritesWholeLinesFromItsLevelOn(_ format: LogFormat) {
+  func handlerWritesCompleteLinesFromItsLevelUp(_ format: LogFormat) {
     let lines = Lines()
     var logger = Logger(label: "test") { _ in
       LineLogHandler(format: format, level: .notice, colored: false) { lines.add($0) }

@@ -18,7 +18,7 @@ import Testing
     #expect(stream.text == "0\n1\n2\n3\n4\n-5\n")
   }
 
-  @Test func theGapIsWrittenWhereTheLinesAreMissing() {
+  @Test func gapIsReportedWhereLinesAreMissing() {
     let stream = Stream()
     let pipe = LogPipe(capacity: 4) { stream.write($0) }
     for line in ["a\n", "b\n", "c\n"] { pipe.write(Array(line.utf8), gap: Self.gap) }
@@ -29,7 +29,7 @@ import Testing
     #expect(stream.text == "a\nb\n-1\nd\n")
   }
 
-  @Test func linesKeepTheirOrderAndAreWrittenWhole() {
+  @Test func linesAreCompleteAndInOrder() {
     let stream = Stream()
     let pipe = LogPipe { stream.write($0) }
     stream.open()

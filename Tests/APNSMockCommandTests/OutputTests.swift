@@ -15,12 +15,12 @@ import Testing
     (#"{"other":"items","list":[1]}"#, []), (#"{"items": [ 1 , "two" ]}"#, ["1", #""two""#]), ("", []),
     (#"{"items":[{"#, []),
   ])
-  func theElementsOfAnArrayKeepTheirBytes(_ json: String, _ elements: [String]) {
+  func arrayElementsKeepTheirBytes(_ json: String, _ elements: [String]) {
     let found = JSONLayout.elements(of: "items", in: Array(json.utf8)).map { String(decoding: $0, as: UTF8.self) }
     #expect(found == elements)
   }
 
-  @Test func jsonIsIndentedForPeople() {
+  @Test func jsonIsIndented() {
     let json = #"{"a":1,"b":[],"c":{},"d":[1,{"e":"x, {y}","f":2}],"g":["\#(String(repeating: "g", count: 100))"]}"#
     #expect(
       String(decoding: JSONLayout.indented(Array(json.utf8)), as: UTF8.self) == """
@@ -40,7 +40,7 @@ import Testing
   }
 
   @Test(arguments: ["", "[", "{\"a\":", "]", "\"", "{]}", "nonsense"])
-  func whatIsNoJSONIsLaidOutSomehow(_ text: String) {
+  func invalidJSONIsStillFormatted(_ text: String) {
     let bytes = Array(text.utf8)
     #expect(JSONLayout.indented(bytes).filter { $0 > 0x20 } == bytes)
   }
@@ -59,7 +59,7 @@ import Testing
     // An argument that is neither a parameter nor a query is left to the server.
     (["topic"], [], "q=topic"), (["=x"], [], "q=%3Dx"),
   ])
-  func aFilterBecomesAQuery(_ words: [String], _ further: [(String, String)], _ query: String) throws {
+  func filterBecomesAQuery(_ words: [String], _ further: [(String, String)], _ query: String) throws {
     #expect(try FilterArguments.parse(words).query(and: further) == query)
   }
 
@@ -74,14 +74,14 @@ import Testing
     request: .init(deviceToken: String(repeating: "ab", count: 32)),
     apns: .init(id: "9D3220FE", topic: "a\tb", pushType: nil), served: .init(status: 400, reason: "BadTopic"))
 
-  @Test func aPushIsALineOfColumns() {
+  @Test func pushIsALineOfColumns() {
     let device = String(repeating: "ab", count: 32)
     #expect(
       Push.table([Self.push]).lines
         == "7\t2026-01-31T12:00:00.000Z\t400\tBadTopic\t-\ta\\tb\t\(device)\t9D3220FE\n")
   }
 
-  @Test func aTableHasColumnsForPeople() {
+  @Test func tableColumnsAreAligned() {
     #expect(
       Push.table([Self.push]).aligned(colored: false) == """
         SEQ  RECEIVED      STATUS  REASON    TYPE  TOPIC  DEVICE       APNS-ID
@@ -93,7 +93,7 @@ import Testing
   @Test(arguments: [
     ("plain/path-1.pem", "plain/path-1.pem"), ("two words", "'two words'"), ("it's", #"'it'\''s'"#), ("", "''"),
   ])
-  func aWordIsQuotedForAShell(_ text: String, _ quoted: String) {
+  func argumentIsQuotedForAShell(_ text: String, _ quoted: String) {
     #expect(text.shellQuoted == quoted)
   }
 
@@ -108,7 +108,7 @@ import Testing
     (["clock", "advance", "far"], .usage, .error, "90s, 20m"), (["--help"], .done, .output, "SUBCOMMANDS"),
     (["--version"], .done, .output, Version.text),
   ])
-  func mistakesInArgumentsEndWithTwoAndHelpWithNone(
+  func usageErrorsExitWithTwoAndHelpWithZero(
     _ arguments: [String], _ status: APNSMockCommand.ExitStatus, _ stream: StandardStream, _ words: String
   ) throws {
     let error = try #require(throws: (any Error).self) {
@@ -123,12 +123,12 @@ import Testing
     if status == .usage { #expect(result.lines.joined().contains("--help"), "it says where to read more") }
   }
 
-  @Test func aFailureIsALineForEachThingThatIsWrong() {
+  @Test func failureHasOneLinePerProblem() {
     let result = ExitResult(of: CommandFailure(.portInUse, "one\ntwo"))
     #expect(result == ExitResult(status: .portInUse, lines: ["error: one", "error: two"]))
   }
 
-  @Test func aFailureThatQuotesAFileSendsNothingToTheTerminal() {
+  @Test func failureEscapesQuotedFileContent() {
     let failure = CommandFailure(.usage, "a \u{1B}[31mred\u{7}\u{85} key")
     #expect(ExitResult(of: failure).lines == [#"error: a \u{1B}[31mred\u{07}\u{0085} key"#])
     // In the description, which may be used within a line, the characters are escaped too.

@@ -23,7 +23,7 @@ import Testing
         """)
   }
 
-  @Test func whatIsWrittenIsReadBack() throws {
+  @Test func portFileRoundTrips() throws {
     var file = Self.example
     file.apns.append(Endpoint(host: "::1", port: 2))
     file.environment = .production
@@ -45,7 +45,7 @@ import Testing
     #expect(!FileManager.default.fileExists(atPath: path))
   }
 
-  @Test func theFileOfALaterServerStays() throws {
+  @Test func fileOfALaterServerIsKept() throws {
     let folder = try TemporaryFolder()
     let path = folder.path + "/ports.json"
     let first = try WrittenPortFile(Self.example, at: path)
@@ -56,7 +56,7 @@ import Testing
     #expect(try PortFile(json: Files.contents(of: path)).pid == 813)
   }
 
-  @Test func aFolderThatIsNotThereIsAnErrorOfUsage() {
+  @Test func missingFolderIsAUsageError() {
     let error = #expect(throws: CommandFailure.self) { try WrittenPortFile(Self.example, at: "/nowhere/at/all/p.json") }
     #expect(error?.status == .usage)
     #expect(error?.description.contains("--port-file: /nowhere/at/all/p.json: cannot be written: No such file") == true)

@@ -36,7 +36,7 @@ import Testing
     }
   }
 
-  @Test func aFileIsSentAndUsed() async throws {
+  @Test func fileIsUploadedAndActivated() async throws {
     let folder = try TemporaryFolder()
     let good = try folder.file("file.yaml", "name: mine\nextends: [healthy]\n")
     let bad = try folder.file("bad.yaml", "name: bad\nsumary: x\n")
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func rulesComeAndGo() async throws {
+  @Test func rulesAreAddedAndRemoved() async throws {
     let folder = try TemporaryFolder()
     let file = try folder.file("rule.yaml", "name: slow  # one second\ndo: {delay: {fixed: 1s}}\nttl: 1m\n")
     try await TestServer.run { mock in
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func onlyWhatIsNamedIsReset() async throws {
+  @Test func onlyNamedScopesAreReset() async throws {
     try await TestServer.run { mock in
       try await Self.run(["profile", "use", "brownout"], mock)
       try await Self.run(["reset", "--counters"], mock)
@@ -107,7 +107,7 @@ import Testing
   }
 
   @Test(arguments: [["profile", "use", "healthy", "--ttl", "5"], ["rule", "add", "{}", "--ttl", "-1s"]])
-  func aTimeToLiveHasAUnit(_ arguments: [String]) throws {
+  func timeToLiveNeedsAUnit(_ arguments: [String]) throws {
     let error = try #require(throws: (any Error).self) { try APNSMock.parseAsRoot(arguments) }
     #expect(ExitResult(of: error).lines.joined().contains("--ttl"))
   }
@@ -134,7 +134,7 @@ import Testing
   @Test(arguments: [
     ("4100", "410000" + "24"), ("4100:0", "41000000"), ("0503:3", "05030003"), ("0901", "09010000"),
   ])
-  func aMagicTokenIsMade(_ argument: String, _ digits: String) throws {
+  func magicTokenIsCreated(_ argument: String, _ digits: String) throws {
     let token = try TokenDevice.token(argument).text
     #expect(token.count == 64)
     #expect(token.hasPrefix("feedfacefeedface" + digits), "\(token)")
@@ -142,13 +142,13 @@ import Testing
   }
 
   @Test(arguments: [("41", "4100"), ("4100:x", "from 0 to 9999"), ("4100:10000", "from 0 to 9999"), ("", "0901")])
-  func aMagicTokenThatIsNone(_ argument: String, _ words: String) throws {
+  func invalidMagicTokenIsRejected(_ argument: String, _ words: String) throws {
     let error = try #require(throws: CommandFailure.self) { try TokenDevice.token(argument) }
     #expect(error.status == .usage)
     #expect(error.description.contains(words), "\(error)")
   }
 
-  @Test func aTimeToLiveIsPutIntoEitherForm() throws {
+  @Test func timeToLiveIsAddedToYAMLAndJSON() throws {
     for text in [#"{"do": {"close": {}}}"#, "do: {close: {}}\nttl: 5s # short\n", "---\ndo:\n  close: {}\n"] {
       let file = try RuleFile.parse(try RuleAdd.text(text, ttl: "2m"))
       #expect(file.ttl == .seconds(120))

@@ -39,7 +39,7 @@ import Testing
   ]
 
   @Test(arguments: rows)
-  func theNearestSourceWins(_ row: Row) throws {
+  func sourcePrecedence(_ row: Row) throws {
     let (flag, variable, inline, file, profile) = row
     var settings = try Self.settings(
       flags: flag.map { [.profile: [$0]] } ?? [:],
@@ -57,7 +57,7 @@ import Testing
       error?.description == "APNS_MOCK_PROFILE and APNS_MOCK_PROFILE_INLINE are both set: set only one of them")
   }
 
-  @Test func magicTokensCanBeSwitchedOffEverywhere() throws {
+  @Test func everySourceCanDisableMagicTokens() throws {
     #expect(try Self.settings(["APNS_MOCK_MAGIC_TOKENS": "0"]).configuration.magicTokens == false)
     #expect(try Self.settings(["APNS_MOCK_MAGIC_TOKENS": "1"]).configuration.magicTokens)
     #expect(try Self.settings(file: "magic_tokens: off").configuration.magicTokens == false)
@@ -90,7 +90,7 @@ import Testing
     ),
     (flags: [], ["APNS_MOCK_PROFILES": "/nowhere"], ["error: --profiles: /nowhere: cannot be read: No such file"]),
   ])
-  func aMistakeIsSaidWithItsPlace(flags: [String], environment: [String: String], lines: [String]) throws {
+  func errorsNameTheirPosition(flags: [String], environment: [String: String], lines: [String]) throws {
     var settings = try Self.settings(flags: flags.isEmpty ? [:] : [.profile: flags], environment)
     let error = try #require(throws: CommandFailure.self) { try settings.readProfiles() }
     #expect(error.status == .usage)
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func aFileOfTheFolderIsChosenByItsName() throws {
+  @Test func profileInTheFolderIsSelectedByName() throws {
     let folder = try TemporaryFolder()
     _ = try folder.file("other.yaml", Self.good)
     var settings = try Self.settings(flags: [.profiles: [folder.path], .profile: ["mine?rate=0.5"]])

@@ -25,12 +25,12 @@ import Testing
   }
 
   @Test(arguments: ["", "a.b", "a.b.c", "..", "e30.e30", "not a token at all", "e30.W10.x"])
-  func whatIsNoToken(text: String) {
+  func invalidToken(text: String) {
     #expect(ReadToken(text) == nil)
     #expect(throws: CommandFailure.self) { try Credential(jwt: text) }
   }
 
-  @Test func aTokenWithALineBreakBehindIt() throws {
+  @Test func trailingLineBreakIsRemoved() throws {
     guard case .token(let jwt, _) = try Credential(jwt: "e30.e30.x\n") else {
       Issue.record("no token")
       return

@@ -68,7 +68,7 @@ import Testing
     }
   }
 
-  @Test func aTokenIsShown() async throws {
+  @Test func tokenIsPrinted() async throws {
     try await Self.withServer(adminToken: "s3cret") { _, admin in
       let refused = try await Self.running(at: admin).client.request(.GET, "/api/v1/clock")
       #expect(refused.status == 401)
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func aPageOfTheInboxIsUnderstood() async throws {
+  @Test func inboxPageIsDecoded() async throws {
     try await Self.withServer { server, admin in
       let certificates = server.state.certificates
       let jwt = try ProviderTokenRequest(

@@ -35,7 +35,7 @@ import Testing
     #expect(server.client.endpoint == Endpoint(host: "127.0.0.1", port: result))
   }
 
-  @Test func theTokenOfThePortFileIsTheServers() throws {
+  @Test func tokenIsReadFromThePortFile() throws {
     let folder = try TemporaryFolder()
     let path = try Self.portFile(admin: 5, token: "written", in: folder)
     let server = try RunningServer(
@@ -43,7 +43,7 @@ import Testing
     #expect(server.client.token == "written")
   }
 
-  @Test func withoutAPortFileTheTokenIsInTheEnvironment() throws {
+  @Test func tokenIsReadFromTheEnvironmentWithoutAPortFile() throws {
     let folder = try TemporaryFolder()
     let path = try folder.file("token", "from-file\n")
     let flags = try ServerFlags.parse([])
@@ -53,12 +53,12 @@ import Testing
   }
 
   @Test(arguments: [("0.0.0.0:5", "127.0.0.1:5"), ("[::]:5", "[::1]:5"), ("localhost:5", "localhost:5")])
-  func aListenerOnAllAddressesIsReachedByLoopback(_ admin: String, _ reached: String) throws {
+  func wildcardListenerIsReachedByLoopback(_ admin: String, _ reached: String) throws {
     let server = try RunningServer(ServerFlags.parse(["--admin", admin]), environment: [:])
     #expect(server.client.endpoint.description == reached)
   }
 
-  @Test func aPortFileThatIsNotThereMeansNoServer() throws {
+  @Test func missingPortFileMeansNoServer() throws {
     let error = try #require(throws: CommandFailure.self) {
       try RunningServer(ServerFlags.parse(["--port-file", "/nowhere/p.json"]), environment: [:])
     }
@@ -68,7 +68,7 @@ import Testing
   }
 
   @Test(arguments: ["", "{}", "not JSON", #"{"pid": "x"}"#])
-  func aFileThatIsNoPortFileIsAnErrorOfUsage(_ text: String) throws {
+  func invalidPortFileIsAUsageError(_ text: String) throws {
     let folder = try TemporaryFolder()
     let path = try folder.file("p.json", text)
     let error = try #require(throws: CommandFailure.self) {
@@ -81,7 +81,7 @@ import Testing
   @Test(arguments: [
     (["--admin", "x"], [:], "--admin: \"x\""), ([], ["APNS_MOCK_ADMIN": "y"], "APNS_MOCK_ADMIN: \"y\""),
   ])
-  func aBadAddressNamesItsSource(_ arguments: [String], _ environment: [String: String], _ prefix: String) throws {
+  func invalidAddressNamesItsSource(_ arguments: [String], _ environment: [String: String], _ prefix: String) throws {
     let error = try #require(throws: CommandFailure.self) {
       try RunningServer(ServerFlags.parse(arguments), environment: environment)
     }

@@ -54,14 +54,14 @@ import Notation
   ]
 
   @Test(arguments: accepted)
-  func aGoodValueIsSet(_ setting: Setting, _ values: [String], _ expectation: Expectation) throws {
+  func validValueIsSet(_ setting: Setting, _ values: [String], _ expectation: Expectation) throws {
     var settings = ServeSettings()
     #expect(!expectation(settings), "the default must differ, or the row shows nothing")
     try settings.set(setting, to: values)
     #expect(expectation(settings))
   }
 
-  @Test func everySettingStandsInTheTable() {
+  @Test func everySettingIsInTheTable() {
     #expect(Set(Self.accepted.map(\.0)) == Set(Setting.allCases))
   }
 
@@ -83,27 +83,27 @@ import Notation
   ]
 
   @Test(arguments: refused)
-  func aBadValueSaysWhatIsAllowed(_ setting: Setting, _ value: String, allowed: String) {
+  func invalidValueNamesAllowedValues(_ setting: Setting, _ value: String, allowed: String) {
     var settings = ServeSettings()
     let error = #expect(throws: InvalidSettingValue.self) { try settings.set(setting, to: [value]) }
     #expect(error?.allowed.contains(allowed) == true, "\(String(describing: error))")
   }
 
-  @Test func aSettingThatIsNoListTakesOneValue() {
+  @Test func scalarSettingAcceptsOneValue() {
     var settings = ServeSettings()
     #expect(throws: InvalidSettingValue(value: "1, 2", allowed: "one value")) {
       try settings.set(.seed, to: ["1", "2"])
     }
   }
 
-  @Test func aTokenIsNotRepeatedInTheError() {
+  @Test func errorDoesNotContainTheToken() {
     var settings = ServeSettings()
     let error = #expect(throws: InvalidSettingValue.self) { try settings.set(.adminToken, to: ["my secret"]) }
     #expect(error?.value == "…")
   }
 
   @Test(arguments: Setting.allCases)
-  func everySettingHasAFlagOfItsName(_ setting: Setting) throws {
+  func everySettingHasAFlagWithItsName(_ setting: Setting) throws {
     guard setting != .magicTokens else {
       #expect(try ServeFlags<ServeCommand>.parse(["--no-magic-tokens"]).given == [.magicTokens: ["off"]])
       return
@@ -120,7 +120,7 @@ import Notation
         ("--max-records", "APNS_MOCK_MAX_RECORDS"), ("--client-ca", "APNS_MOCK_CLIENT_CA"),
         ("--apns", "APNS_MOCK_APNS"),
       ]))
-  func oneNameMakesFlagAndVariable(_ setting: Setting, _ names: (flag: String, variable: String)) {
+  func flagAndVariableAreDerivedFromTheName(_ setting: Setting, _ names: (flag: String, variable: String)) {
     #expect(setting.flag == names.flag)
     #expect(setting.variable == names.variable)
   }

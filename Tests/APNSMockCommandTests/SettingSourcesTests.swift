@@ -15,7 +15,7 @@ import Testing
     (flag: nil, variable: "", file: "3", result: 3),
     (flag: nil, variable: nil, file: nil, result: nil),
   ])
-  func theNearestSourceWins(flag: String?, variable: String?, file: String?, result: UInt64?) {
+  func sourcePrecedence(flag: String?, variable: String?, file: String?, result: UInt64?) {
     var sources = SettingSources()
     sources.flags[.seed] = flag.map { [$0] }
     sources.environment["APNS_MOCK_SEED"] = variable
@@ -25,20 +25,20 @@ import Testing
     #expect(merged.settings.configuration.seed == result)
   }
 
-  @Test func aListReplacesTheOneBelowIt() {
+  @Test func listReplacesListOfLowerSource() {
     let merged = SettingSources(
       flags: [.san: ["c.test"]], environment: ["APNS_MOCK_SAN": "b.test"], file: Self.file("san: [a.test]")
     ).merged()
     #expect(merged.settings.configuration.certificateNames == ["c.test"])
   }
 
-  @Test func aVariableHoldsAListWithCommas() {
+  @Test func variableHoldsACommaSeparatedList() {
     let merged = SettingSources(environment: ["APNS_MOCK_APNS": "127.0.0.1:0, [::1]:1"]).merged()
     #expect(merged.errors.isEmpty)
     #expect(merged.settings.configuration.apns.map(\.description) == ["127.0.0.1:0", "[::1]:1"])
   }
 
-  @Test func aBadValueNamesItsSource() {
+  @Test func invalidValueNamesItsSource() {
     let merged = SettingSources(
       flags: [.rules: ["tough"]], environment: ["APNS_MOCK_MAX_BYTES": "much"],
       file: Self.file("\n\nthreads: none\napns: {first_streams: 0}")
@@ -52,7 +52,7 @@ import Testing
       ])
   }
 
-  @Test func aBadValueIsAnErrorAlsoWhereAnotherSourceWins() {
+  @Test func invalidValueIsAnErrorEvenIfOverridden() {
     let merged = SettingSources(flags: [.seed: ["1"]], environment: ["APNS_MOCK_SEED": "x"]).merged()
     #expect(merged.errors.count == 1)
   }
@@ -61,7 +61,7 @@ import Testing
     ("APNS_MOCK_MAX_RECORD", "APNS_MOCK_MAX_RECORDS"), ("APNS_MOCK_ENVIROMENT", "APNS_MOCK_ENVIRONMENT"),
     ("APNS_MOCK_RULE", "APNS_MOCK_RULES"),
   ])
-  func anUnknownVariableIsAWarningWithAGuess(_ name: String, _ guess: String) {
+  func unknownVariableIsAWarningWithASuggestion(_ name: String, _ guess: String) {
     let merged = SettingSources(environment: [name: "1"]).merged()
     #expect(merged.errors.isEmpty)
     #expect(merged.warnings == ["unknown variable \(name) has no effect: did you mean \(guess)?"])
@@ -76,19 +76,19 @@ import Testing
     "APNS_MOCK_CA", "APNS_MOCK_KEY", "APNS_MOCK_KEY_ID", "APNS_MOCK_TEAM_ID", "APNS_MOCK_ADMIN", "APNS_MOCK_CONFIG",
     "APNS_MOCK_PORT_FILE", "APNSX", "HOME",
   ])
-  func aNameThatMeansSomethingElsewhereIsNoMistake(_ name: String) {
+  func namesOfOtherSettingsAreNotReported(_ name: String) {
     let merged = SettingSources(environment: [name: "127.0.0.1:1"]).merged()
     #expect(merged.warnings.isEmpty)
     #expect(merged.errors.isEmpty)
   }
 
-  @Test func theAdminTokenMayStandInAFile() {
+  @Test func adminTokenIsReadFromAFile() {
     let sources = SettingSources(
       environment: ["APNS_MOCK_ADMIN_TOKEN_FILE": "/run/token"], readFile: { $0 == "/run/token" ? " s3cret\n" : "" })
     #expect(sources.merged().settings.configuration.adminToken == "s3cret")
   }
 
-  @Test func anAdminTokenFileThatCannotBeReadIsAnError() {
+  @Test func unreadableAdminTokenFileIsAnError() {
     let sources = SettingSources(
       environment: ["APNS_MOCK_ADMIN_TOKEN_FILE": "gone"],
       readFile: { throw CommandFailure(.usage, "\($0): cannot be read: No such file or directory") })

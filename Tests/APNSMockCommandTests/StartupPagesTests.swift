@@ -28,12 +28,12 @@ import Testing
     ("7f00001000-7f00004000 r-xp 00000000 00:00 0     [vdso]", "0", false),
     ("7f00004000-7f00001000 r-xp 00001000 08:01 42    /usr/lib/libssl.so.3", "0", false),
   ])
-  func onlyWhatTheFileStillHoldsIsGivenBack(first: String, anonymous: String, isGiven: Bool) {
+  func onlyUnchangedPagesAreReleased(first: String, anonymous: String, isGiven: Bool) {
     let found = StartupPages.unchanged(in: mapping(first, anonymous: anonymous))
     #expect(found == (isGiven ? [0x7f_0000_1000..<0x7f_0000_4000] : []))
   }
 
-  @Test func aMappingIsNotTakenForTheOneBeforeIt() {
+  @Test func adjacentMappingsAreDistinguished() {
     let mappings =
       mapping("1000-2000 r-xp 00001000 08:01 42    /a", anonymous: "4")
       + mapping("2000-3000 rw-p 00001000 08:01 42    /a", anonymous: "0")

@@ -12,18 +12,18 @@ import Testing
     ("\u{200B}\u{200D}\u{2060}\u{FEFF}\u{AD}", "\\u200B\\u200D\\u2060\\uFEFF\\u00AD"),
     ("\u{2028}\u{2029}", "\\u2028\\u2029"), ("\u{E0041}", "\\uDB40\\uDC41"),
   ])
-  func escapesWhatChangesOtherText(text: String, shown: String) {
+  func escapesControlSequences(text: String, shown: String) {
     var whole = TerminalText()
     #expect(String(decoding: whole.escaped(text.utf8), as: UTF8.self) == shown)
   }
 
-  @Test func putsCharactersTogetherThatComeInPieces() {
+  @Test func joinsCharactersSplitAcrossPieces() {
     var text = TerminalText()
     let pieces = "ä\u{202E}👍".utf8.map { text.escaped([$0]) }
     #expect(String(decoding: pieces.joined(), as: UTF8.self) == "ä\\u202E👍")
   }
 
-  @Test func replacesWhatIsNotUTF8() {
+  @Test func replacesInvalidUTF8() {
     var text = TerminalText()
     #expect(text.escaped([0x9B, 0x61, 0xC3]) == Array("\u{FFFD}a".utf8))
     #expect(text.escaped([0x62]) == Array("\u{FFFD}b".utf8))

@@ -37,13 +37,13 @@ import Testing
     ),
     ("a: " + String(repeating: "[", count: 200) + String(repeating: "]", count: 200) + " #", "the file is too large"),
   ])
-  func saysWhereItCannotBeRead(text: String, words: String) {
+  func reportsThePositionOfSyntaxErrors(text: String, words: String) {
     let failure = #expect(throws: CommandFailure.self) { try Self.json(text) }
     #expect(failure?.status == .usage)
     #expect(failure?.description.contains(words) == true, "\(failure?.description ?? "")")
   }
 
-  @Test func refusesWhatIsNotUTF8() {
+  @Test func rejectsInvalidUTF8() {
     let failure = #expect(throws: CommandFailure.self) { try VerificationFile([0x61, 0xFF], name: "file") }
     #expect(failure?.description.contains("not encoded in UTF-8") == true)
   }
@@ -75,7 +75,7 @@ import Testing
     // pointer.
     (#"{"expect": ["\ud83d\ude00"]}"#, "/expect/0", "file: /expect/0: "),
   ])
-  func pointsToTheLine(text: String, pointer: String, start: String) throws {
+  func reportsTheLineOfAProblem(text: String, pointer: String, start: String) throws {
     let file = try VerificationFile(Array(text.utf8), name: "file")
     let failure = file.failure([VerificationFile.Mistake(pointer: pointer, message: "wrong", hint: "Mend it.")])
     #expect(failure.status == .usage)
@@ -129,13 +129,13 @@ import Testing
     ("a\u{0}b\u{1B}\u{8}\u{FFFE}\u{FFFF}\u{7F}\u{85}", "a\u{FFFD}b" + String(repeating: "\u{FFFD}", count: 6)),
     ("a\r\nb\tc", "a&#13;\nb\tc"), ("é😀\u{E000}", "é😀\u{E000}"),
   ])
-  func writesWhatXMLCanHave(text: String, xml: String) {
+  func escapesForXML(text: String, xml: String) {
     #expect(JUnitReport.escaped(text) == xml)
   }
 
   @Test(
     arguments: [(true, false, nil), (false, false, 1), (false, true, 5), (true, true, 5)] as [(Bool, Bool, Int32?)])
-  func endsWithACode(passed: Bool, isInconclusive: Bool, code: Int32?) {
+  func exitCodes(passed: Bool, isInconclusive: Bool, code: Int32?) {
     let result = Self.result([("one", passed, "")], isInconclusive: isInconclusive)
     #expect(result.failure?.status.rawValue == code)
   }

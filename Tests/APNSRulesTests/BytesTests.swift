@@ -24,7 +24,7 @@ import Testing
 
   /// Compares the test of eight bytes at once with a test of each byte: every byte value at every position.
   @Test(arguments: [0, 1, 7, 8, 9, 16, 23])
-  func wordsAreTestedAsTheirBytesAre(count: Int) {
+  func wordsAreTestedLikeTheirBytes(count: Int) {
     func isDigit(_ byte: UInt8) -> Bool { Character(Unicode.Scalar(byte)).isHexDigit && byte < 0x80 }
     let text = [UInt8](repeating: UInt8(ascii: "a"), count: count)
     #expect(text.withUnsafeBytes { $0.isHexadecimal })
@@ -44,7 +44,7 @@ import Testing
       "", "a", "te", "abc", ":path", ":method", "apns-id1", "apns-expiration", "apns-collapse-id",
       "x-more-than-two-words",
     ] as [StaticString])
-  func literalsAreComparedWhole(_ literal: StaticString) {
+  func literalsAreComparedCompletely(_ literal: StaticString) {
     let text = literal.withUTF8Buffer { Array($0) }
     #expect(text.withUnsafeBytes { $0.equals(literal) })
     #expect(!(text + [0]).withUnsafeBytes { $0.equals(literal) })

@@ -20,7 +20,7 @@ struct DeviceRateBucketsTests {
       (0..<4).map { _ in admit(&buckets, "ab", at: 10 * second) } == [true, true, true, false])
   }
 
-  @Test func eachTokenForItself() {
+  @Test func tokensAreLimitedSeparately() {
     var buckets = DeviceRateLimiter(rate: DeviceRate(count: 1, per: .seconds(60)))
     #expect(admit(&buckets, "ab", at: 0))
     #expect(admit(&buckets, "cd", at: 0))
@@ -28,7 +28,7 @@ struct DeviceRateBucketsTests {
   }
 
   /// Many tokens replace old entries, but never recent ones.
-  @Test func bounded() {
+  @Test func tableIsBounded() {
     var buckets = DeviceRateLimiter(rate: DeviceRate(count: 1, per: .seconds(60)), capacity: 100)
     #expect(admit(&buckets, "first", at: 0))
     for number in 0..<49 { #expect(admit(&buckets, "token \(number)", at: 0)) }
@@ -38,7 +38,7 @@ struct DeviceRateBucketsTests {
     #expect(admit(&buckets, "first", at: 0))
   }
 
-  @Test func oddRates() {
+  @Test func extremeRates() {
     var none = DeviceRateLimiter(rate: DeviceRate(count: 0, per: .seconds(1)))
     #expect(admit(&none, "ab", at: 0))
     #expect(!admit(&none, "ab", at: 0))

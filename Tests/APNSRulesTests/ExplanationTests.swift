@@ -78,7 +78,7 @@ struct ExplanationTests {
   }
 
   /// The token printed in Apple's "Sending notification requests to APNs", byte for byte.
-  @Test(arguments: [RuleMode.apple, .strict]) func applesSampleTokenIsNamed(_ mode: RuleMode) {
+  @Test(arguments: [RuleMode.apple, .strict]) func applesSampleTokenIsReported(_ mode: RuleMode) {
     var push = TestPush(mode: mode)
     push["authorization"] =
       "bearer eyAia2lkIjogIjhZTDNHM1JSWDciIH0."
@@ -108,7 +108,7 @@ struct ExplanationTests {
 
   /// No explanation shows a provider token or its signature, in whatever field it was sent.
   @Test(arguments: TestPush().fields.map(\.name) + ["apns-collapse-id", "x-token"])
-  func neverTheToken(_ name: String) {
+  func explanationsNeverContainTheToken(_ name: String) {
     let jwt = TestToken().text
     let signature = jwt.split(separator: ".")[2]
     for value in [jwt, "bearer " + jwt, "/3/device/" + jwt, jwt + "\n", "x" + jwt + "." + jwt] {

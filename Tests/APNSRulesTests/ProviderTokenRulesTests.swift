@@ -228,7 +228,7 @@ struct ProviderTokenRulesTests {
 
   /// Only accepted tokens are handed to other connections, and none after the keys, the mode or the environment
   /// changed.
-  @Test func onlyWhatPassedIsHandedOn() {
+  @Test func onlyVerifiedTokensAreShared() {
     let counter = Counter()
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(verifications: counter)]
@@ -251,7 +251,7 @@ struct ProviderTokenRulesTests {
   }
 
   /// Only the most recent tokens are handed on.
-  @Test func manyTokensAreHandedOnInABoundedNumber() {
+  @Test func sharedTokensAreBounded() {
     let counter = Counter()
     var known = ProviderTokenCache()
     var push = TestPush()

@@ -25,7 +25,7 @@ struct ProviderTokenTimingTests {
 
   /// An accepted token expires on its connection, which then accepts no other token (Protocol.md, section 3.2,
   /// observed).
-  @Test func growsOldOnAConnection() {
+  @Test func tokenExpiresOnAnOpenConnection() {
     var push = TestPush()
     expect(push.judge(), nil)
     push.now += 3_600_000
@@ -49,7 +49,7 @@ struct ProviderTokenTimingTests {
   }
 
   /// `expired_token_closes` overrides the mode's default, also on an open connection.
-  @Test(arguments: RuleMode.allCases) func closingIsASetting(_ mode: RuleMode) {
+  @Test(arguments: RuleMode.allCases) func closingOnExpiryIsASetting(_ mode: RuleMode) {
     var push = TestPush(mode: mode)
     push.settings.expiredTokenCloses = true
     push.token = TestToken(iat: "1600000000")
@@ -60,7 +60,7 @@ struct ProviderTokenTimingTests {
     expect(push.judge(), nil)
   }
 
-  @Test func maximalAgeIsASetting() {
+  @Test func maximumAgeIsASetting() {
     var push = TestPush()
     push.settings.tokenMaxAge = .seconds(30)
     push.now += 30_000
@@ -178,7 +178,7 @@ struct ProviderTokenTimingTests {
   ]
 
   /// Two keys of one team count together, and the same `iat` with another key is another token.
-  @Test func keysCountTogether() {
+  @Test func updatesOfAllKeysCountTogether() {
     var push = TestPush()
     push.trustedKeys = [FakeSignature.key(), FakeSignature.key("OTHERKEY01")]
     expect(push.judge(), nil)
@@ -198,7 +198,7 @@ struct ProviderTokenTimingTests {
   }
 
   /// The latch hides invalid signatures (observed), but not a missing token; another connection is unaffected.
-  @Test func latchHidesSignatures() {
+  @Test func blockedUpdatesSkipSignatureChecks() {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {
       push.token = TestToken(iat: iat)
@@ -220,7 +220,7 @@ struct ProviderTokenTimingTests {
   }
 
   /// `lenient` ignores a latch that was set before the mode changed.
-  @Test func lenientOpensTheLatch() {
+  @Test func lenientModeEndsTheBlock() {
     var push = TestPush()
     for iat in ["1700000000", "1699999999", "1699999998"] {
       push.token = TestToken(iat: iat)

@@ -30,7 +30,7 @@ struct PushFactsTests {
       text(facts.signatureRange) == TestToken().text.split(separator: ".").last.map(String.init))
   }
 
-  @Test func nothing() {
+  @Test func emptyRequestHasNoFacts() {
     var push = TestPush()
     push.fields = []
     let facts = push.judge().facts
@@ -82,7 +82,7 @@ struct PushFactsTests {
     ("aaa.bbb.ccc", "aaa.bbb."), ("secret", ""), ("bearer ", "bearer "),
     ("bearer aaa.bbb.ccc ", "bearer aaa.bbb."),
   ])
-  func blanked(_ value: String, _ left: String) {
+  func signaturesAreBlanked(_ value: String, _ left: String) {
     for name in ["with a certificate", "with a wrong method", "alone"] {
       var push = TestPush()
       if name == "with a certificate" { push.useCertificate() }
@@ -94,7 +94,7 @@ struct PushFactsTests {
   }
 
   /// Signatures are removed from repeated headers and from header lists that are too large as well.
-  @Test(arguments: [false, true]) func blankedTwice(_ isTooLarge: Bool) {
+  @Test(arguments: [false, true]) func blankingIsIdempotent(_ isTooLarge: Bool) {
     var push = TestPush()
     push["authorization"] = "bearer aaa.bbb.ccc"
     push.fields.append(("authorization", "bearer ddd.eee.fff"))

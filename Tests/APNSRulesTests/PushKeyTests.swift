@@ -53,7 +53,7 @@ import Testing
 
   /// Changing a single bit changes each bit of the key about half of the time.
   @Test(arguments: [1, 3, 7, 8, 15, 16, 17, 33, 64, 128, 129, 200, 1024])
-  func aSingleBitChangesHalfOfTheKey(length: Int) {
+  func oneBitChangesHalfOfTheKey(length: Int) {
     var body = (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 37) }
     let whole = Self.key(body: body).number
     var changes = [Int](repeating: 0, count: 64)
@@ -74,7 +74,7 @@ import Testing
   }
 
   /// Pushes numbered as in a test run: in the body, in the token, in both.
-  @Test func aMillionNearPushesAllDiffer() {
+  @Test func similarPushesHaveDifferentKeys() {
     let count = 1_000_000
     var headers = HeaderList([
       (":path", "/3/device/" + String(repeating: "0", count: 64)), ("apns-topic", "com.acme.app"),
@@ -102,7 +102,7 @@ import Testing
     #expect((60...180).contains(count - Set(seen.map { UInt32(truncatingIfNeeded: $0 >> 32) }).count))
   }
 
-  @Test func aDeviceTokenHasNoCase() {
+  @Test func deviceTokenIsCaseInsensitive() {
     for length in 1...70 {
       let token = String(repeating: "aB3", count: 30).prefix(length)
       #expect(Self.key(token: token.uppercased()) == Self.key(token: token.lowercased()))
@@ -125,7 +125,7 @@ import Testing
   }
 
   /// Swapping two blocks of a body changes the key.
-  @Test func placesCount() {
+  @Test func positionsMatter() {
     let parts = (0..<16).map { part in Array(repeating: UInt8(part), count: 16) }
     let whole = Self.key(body: parts.flatMap(\.self))
     var seen: Set<PushKey> = [whole]
@@ -151,12 +151,12 @@ import Testing
   }
 
   /// A body that is too long is not kept completely, but its length is part of the key.
-  @Test func theWholeLengthCounts() {
+  @Test func lengthMatters() {
     #expect(Self.key(body: [1], bodySize: 9000) != Self.key(body: [1], bodySize: 9001))
     #expect(Self.key(body: [1], bodySize: 9000) != Self.key(body: [1]))
   }
 
-  @Test func aDefaultTopicIsATopic() {
+  @Test func defaultTopicEqualsExplicitTopic() {
     #expect(Self.key(topic: nil, defaultTopic: "com.acme.app") == Self.key())
     #expect(Self.key(defaultTopic: "org.other") == Self.key())
   }
@@ -178,7 +178,7 @@ import Testing
       (9, "0000000000000009"),
       (0xA000_0000_0000_0000, "a000000000000000"), (0xFEDC_BA98_7654_3210, "fedcba9876543210"),
     ] as [(UInt64, String)])
-  func itsTextIsSixteenDigits(number: UInt64, text: String) {
+  func textHasSixteenDigits(number: UInt64, text: String) {
     #expect(PushKey(number: number).text == text)
     #expect(PushKey(text: text)?.number == number)
     #expect(PushKey(text: text.uppercased())?.number == number)
@@ -189,7 +189,7 @@ import Testing
     "", "0", "123456789abcdef", "0123456789abcdef0", "+123456789abcdef", "-123456789abcdef", "0123456789abcdeg",
     "0x23456789abcdef", " 123456789abcdef", "５678901234567890", "00112233445566778899aabbccddeeff",
   ])
-  func whatIsNoKeyIsNone(text: String) {
+  func invalidTextIsNil(text: String) {
     #expect(PushKey(text: text) == nil)
   }
 }

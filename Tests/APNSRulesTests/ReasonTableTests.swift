@@ -35,7 +35,7 @@ struct ReasonTableTests {
         == #"{"reason":"\#(reason.text)","timestamp":1454948015990}"#)
   }
 
-  @Test func nothingElse() {
+  @Test func unknownReasonsAreNil() {
     #expect(Set(Reason.allCases.map(\.text)) == Set(Self.table.map(\.1)))
     #expect(Reason(text: "InvalidPayloadSize") == nil)
     #expect(Reason(text: "badtopic") == nil)

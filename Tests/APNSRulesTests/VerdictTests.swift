@@ -14,7 +14,7 @@ import Testing
   ]
 
   /// The set has a bit for every check.
-  @Test func aSetHasRoomForEveryCheck() {
+  @Test func checkSetHoldsEveryCheck() {
     let all = CheckSet(Check.allCases)
     for check in Check.allCases {
       #expect(all.contains(check) && CheckSet([check]).contains(check))
@@ -24,7 +24,7 @@ import Testing
     }
   }
 
-  @Test(arguments: changes, changes) func nothingIsLeftOfTheOneBefore(first: Row, second: Row) {
+  @Test(arguments: changes, changes) func reusedVerdictIsReset(first: Row, second: Row) {
     var verdict = first.judge()
     var push = TestPush()
     second.change(&push)

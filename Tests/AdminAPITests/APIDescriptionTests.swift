@@ -26,12 +26,12 @@ import Testing
     }
   }
 
-  @Test func knowsItsVersion() throws {
+  @Test func hasTheVersion() throws {
     let info = try Self.document()["info"] as? [String: Any]
     #expect(info?["version"] as? String == TestServer.version)
   }
 
-  @Test func everyOperationHasTheAnswersOfItsKind() throws {
+  @Test func everyOperationDocumentsItsResponses() throws {
     let paths = try #require(Self.document()["paths"] as? [String: [String: Any]])
     func answers(_ method: String, _ path: String) -> Set<String> {
       let operation = paths[path]?[method] as? [String: Any]

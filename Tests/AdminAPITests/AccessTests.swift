@@ -30,7 +30,7 @@ import Testing
   ]
 
   @Test(arguments: everyRoute)
-  func refusesAForeignHostEverywhere(method: String, path: String) async throws {
+  func foreignHostIsRejectedOnEveryRoute(method: String, path: String) async throws {
     try await TestServer.run { server in
       server.recordPush()
       let answer = await server.client.request(method, path, [("host", "evil.example")])
@@ -49,13 +49,13 @@ import Testing
     ("xci.internal", 403), ("localhost:8197:1", 403), ("localhost:port", 403), ("[::1", 403), ("[::1]x", 403),
     ("[evil]", 403), ("", 403), (".", 403), ("127.1", 403), ("0x7f000001", 403), ("localhost@evil.example", 403),
   ])
-  func knowsItsHosts(host: String, status: Int) async throws {
+  func ownHostsAreAccepted(host: String, status: Int) async throws {
     try await TestServer.run({ $0.allowedHosts = ["ci.Internal"] }) { server in
       #expect(await server.client.get("/api/v1/status", [("host", host)]).status == status)
     }
   }
 
-  @Test func requiresAHostExceptForHealthChecks() async throws {
+  @Test func hostIsRequiredExceptForHealthChecks() async throws {
     try await TestServer.run { server in
       #expect(await server.client.exchange("GET /api/v1/status HTTP/1.1\r\nconnection: close\r\n\r\n").status == 403)
       #expect(await server.client.exchange("GET /readyz HTTP/1.1\r\nconnection: close\r\n\r\n").status == 200)
@@ -69,7 +69,7 @@ import Testing
     ("ftp://127.0.0.1:PORT", 403), ("http://127.0.0.1:PORT", 200), ("https://127.0.0.1:PORT", 200),
     ("HTTP://127.0.0.1:PORT", 403),
   ])
-  func onlyItsOwnPagesReadAndChangeThings(origin: String, status: Int) async throws {
+  func onlyOwnOriginsMayUseTheAPI(origin: String, status: Int) async throws {
     try await TestServer.run { server in
       server.recordPush()
       let origin = origin.replacing("PORT", with: String(server.admin.address.port))
@@ -81,7 +81,7 @@ import Testing
   }
 
   @Test(arguments: everyRoute.filter { $0.0 != "GET" })
-  func refusesAForeignOriginWhereverThingsChange(method: String, path: String) async throws {
+  func foreignOriginIsRejectedOnEveryMutatingRoute(method: String, path: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.request(method, path, [("origin", "https://evil.example")])
       #expect(answer.status == 403)
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func takesTheDefaultPortsOfAnOriginForGranted() async throws {
+  @Test func originDefaultPortsAreImplied() async throws {
     try await TestServer.run { server in
       for (host, origin) in [("localhost", "http://localhost:80"), ("localhost:443", "https://localhost")] {
         let answer = await server.client.request("POST", "/api/v1/reset", [("host", host), ("origin", origin)])
@@ -98,7 +98,7 @@ import Testing
     }
   }
 
-  @Test func neverAllowsOtherOriginsToRead() async throws {
+  @Test func responsesNeverAllowOtherOrigins() async throws {
     try await TestServer.run { server in
       let preflight = await server.client.request(
         "OPTIONS", "/api/v1/pushes", [("origin", "https://evil.example"), ("access-control-request-method", "DELETE")])
@@ -110,7 +110,7 @@ import Testing
   }
 
   @Test(arguments: everyRoute.filter { $0.1.hasPrefix("/api/") })
-  func wantsTheTokenEverywhere(method: String, path: String) async throws {
+  func tokenIsRequiredOnEveryRoute(method: String, path: String) async throws {
     try await TestServer.run({ $0.adminToken = "s3cret" }) { server in
       let answer = await server.client.request(method, path)
       #expect(answer.status == 401)
@@ -124,7 +124,7 @@ import Testing
     ("Bearer s3crets3cret", 401), ("Bearer ", 401), ("Bearer", 401), ("s3cret", 401), ("Basic s3cret", 401), ("", 401),
     ("Bearer S3CRET", 401),
   ])
-  func comparesTheToken(authorization: String, status: Int) async throws {
+  func tokenIsCompared(authorization: String, status: Int) async throws {
     try await TestServer.run({ $0.adminToken = "s3cret" }) { server in
       let answer = await server.client.get("/api/v1/status", [("authorization", authorization)])
       #expect(answer.status == status)
@@ -133,14 +133,14 @@ import Testing
   }
 
   @Test(arguments: ["/", "/ca.pem", "/page/modules/main.js", "/livez", "/readyz"])
-  func needsNoTokenForWhatIsNoSecret(path: String) async throws {
+  func publicRoutesNeedNoToken(path: String) async throws {
     try await TestServer.run({ $0.adminToken = "s3cret" }) { server in
       #expect(await server.client.get(path).status == 200)
     }
   }
 
   @Test(arguments: everyRoute + [("GET", "/livez"), ("GET", "/readyz"), ("HEAD", "/api/v1/pushes")])
-  func setsTheSameHeadersOnEveryAnswer(method: String, path: String) async throws {
+  func everyResponseHasTheSecurityHeaders(method: String, path: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.request(method, path)
       #expect(answer.headers["x-content-type-options"] == "nosniff")
@@ -156,7 +156,7 @@ import Testing
     ("http://localhost/api/v1/pushes", 200), ("http://127.0.0.1:1/api/v1/pushes", 200),
     ("http://evil.example/livez", 200),
   ])
-  func judgesTheHostOfAnAbsoluteTarget(target: String, status: Int) async throws {
+  func hostOfAnAbsoluteTargetIsChecked(target: String, status: Int) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get(target)
       #expect(answer.status == status, "\(answer.text)")
@@ -164,7 +164,7 @@ import Testing
     }
   }
 
-  @Test func theOriginOfAPageIsComparedWithAnAbsoluteTarget() async throws {
+  @Test func originIsComparedWithAnAbsoluteTarget() async throws {
     try await TestServer.run { server in
       let foreign = [("origin", "http://127.0.0.1:\(server.admin.address.port)")]
       #expect(await server.client.request("DELETE", "http://localhost/api/v1/devices/ab", foreign).status == 403)

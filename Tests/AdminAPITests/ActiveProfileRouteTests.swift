@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func activatesAdjustsAndDeactivatesAProfile() async throws {
+  @Test func profileIsActivatedAdjustedAndDeactivated() async throws {
     try await TestServer.run { server in
       let client = server.client
       let used = await client.send(
@@ -72,7 +72,7 @@ import Testing
     }
   }
 
-  @Test func aTimeToLiveEndsIt() async throws {
+  @Test func timeToLiveDeactivatesTheProfile() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503?rate=1","ttl":"50ms"}"#)
@@ -98,7 +98,7 @@ import Testing
     (#"{"name":"flaky-503","ttl":"0s"}"#, 400, "ttl cannot be", "longer than zero"),
     (#"{"name":"flaky-503","parms":{}}"#, 400, "\"parms\"", "Did you mean params?"),
   ])
-  func explainsWhatItCannotUse(body: String, status: Int, detail: String, hint: String) async throws {
+  func invalidActivationIsExplained(body: String, status: Int, detail: String, hint: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("PUT", "/api/v1/profile", body)
       #expect(answer.status == status)
@@ -114,7 +114,7 @@ import Testing
     (#"{"rte":null}"#, 422, "Did you mean \"rate\"?"), (#"{"rate":2}"#, 422, "See problems"),
     (#"{"rate":0.4,"streak":0}"#, 422, "See problems"), (#"{"rate":[0.4]}"#, 400, "a number, a string"),
   ])
-  func explainsInvalidParameterChanges(body: String, status: Int, hint: String) async throws {
+  func invalidParameterChangeIsExplained(body: String, status: Int, hint: String) async throws {
     try await TestServer.run { server in
       let before = await server.client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503?rate=0.3"}"#)
       let answer = await server.client.send("PATCH", "/api/v1/profile/params", body)
@@ -127,7 +127,7 @@ import Testing
 }
 
 @Suite struct FaultRouteTests {
-  @Test func haltingKeepsWhatIsSelected() async throws {
+  @Test func pausingKeepsProfileAndRules() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503?rate=1"}"#)
@@ -153,7 +153,7 @@ import Testing
   }
 
   @Test(arguments: ["halt", "resume"])
-  func takesNoMembers(word: String) async throws {
+  func unknownMembersAreRejected(word: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("POST", "/api/v1/faults/\(word)", #"{"all":true}"#)
       #expect(answer.status == 400)
@@ -169,7 +169,7 @@ import Testing
       (#"{"profile":true}"#, true, false),
       (#"{"profile":true,"rules":true}"#, false, false), (#"{"inbox":true}"#, true, true),
     ] as [(String?, Bool, Bool)])
-  func resetTakesAwayWhatIsNamed(body: String?, keepsRule: Bool, keepsProfile: Bool) async throws {
+  func resetClearsNamedScopes(body: String?, keepsRule: Bool, keepsProfile: Bool) async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503"}"#)
@@ -182,7 +182,7 @@ import Testing
     }
   }
 
-  @Test func resetBeginsCountingAnew() async throws {
+  @Test func resetRestartsRuleCounters() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.send("PUT", "/api/v1/rules/mine", #"{"do":{"respond":{"status":500}},"trigger":{"first":1}}"#)

@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func listsOpenAndClosedOnes() async throws {
+  @Test func openAndClosedConnectionsAreListed() async throws {
     try await TestServer.run { server in
       let client = server.client
       #expect(await client.get("/api/v1/connections").text == #"{"items":[],"total":0,"open":0}"#)
@@ -88,7 +88,7 @@ import Testing
     ("/api/v1/connections?state=opne", 400, "open or closed"), ("/api/v1/connections?stat=open", 400, "state"),
     ("/api/v1/connections/c1", 404, "None is open."), ("/api/v1/connections/1", 404, "None is open."),
   ])
-  func explainsWhatItCannotShow(path: String, status: Int, hint: String) async throws {
+  func invalidListQueryIsExplained(path: String, status: Int, hint: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get(path)
       #expect(answer.status == status)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func aGoAwayReachesOnlyTheConnectionThatIsMeant() async throws {
+  @Test func goAwayReachesOnlyTheSelectedConnection() async throws {
     try await Self.run(3) { server, ids, pushes in
       #expect(ids == ["c1", "c2", "c3"])
       let body = #"{"connection":"c2","code":"ENHANCE_YOUR_CALM","debug":{"reason":"Shutdown"},"close_after":"1ms"}"#
@@ -123,7 +123,7 @@ import Testing
   }
 
   @Test(arguments: [("reset", "reset TCP RST"), ("close", "closed ")])
-  func endsTheConnectionsThatAreMeant(word: String, event: String) async throws {
+  func selectedConnectionsAreClosed(word: String, event: String) async throws {
     try await Self.run(3, listeners: 2) { server, _, _ in
       let path = "/api/v1/connections/\(word)"
       let answer = await server.client.send("POST", path, #"{"connection":["c1","c2"],"listener":0}"#)
@@ -172,7 +172,7 @@ import Testing
     ("goaway", #"{"all":true,"twice":"maybe"}"#, 400, "twice: ", ""),
     ("goaway", #"{"all":true,"debg":""}"#, 400, "\"debg\"", "Did you mean debug?"),
   ])
-  func explainsWhatItCannotDo(word: String, body: String, status: Int, detail: String, hint: String) async throws {
+  func invalidCommandIsExplained(word: String, body: String, status: Int, detail: String, hint: String) async throws {
     try await Self.run(1) { server, _, _ in
       let answer = await server.client.send("POST", "/api/v1/connections/\(word)", body)
       #expect(answer.status == status)

@@ -14,7 +14,7 @@ import Testing
     return channel
   }
 
-  @Test func aCallbackRunsOnceWhenTheConnectionCloses() throws {
+  @Test func callbackRunsOnceWhenTheConnectionCloses() throws {
     let channel = try Self.connectedChannel()
     let calls = Atomic(0)
     let observer = DisconnectCancellation.observe(channel) { calls.add(1, ordering: .relaxed) }
@@ -25,7 +25,7 @@ import Testing
     #expect(calls.load(ordering: .relaxed) == 1)
   }
 
-  @Test func aCallbackOnAClosedConnectionRunsAtOnce() throws {
+  @Test func callbackOnAClosedConnectionRunsImmediately() throws {
     let channel = try Self.connectedChannel()
     _ = try channel.finish()
     let calls = Atomic(0)
@@ -34,7 +34,7 @@ import Testing
   }
 
   /// A persistent connection may carry thousands of requests.
-  @Test func aConnectionKeepsNoCallbackOfAnAnsweredRequest() throws {
+  @Test func completedRequestLeavesNoCallback() throws {
     let channel = try Self.connectedChannel()
     weak var kept: DisconnectCancellation.Observer?
     let calls = Atomic(0)

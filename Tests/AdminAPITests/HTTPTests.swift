@@ -7,7 +7,7 @@ import Testing
 
 /// The listener's handling of HTTP itself.
 @Suite struct HTTPTests {
-  @Test func tellsWhetherItIsReady() async throws {
+  @Test func readinessFollowsThePhase() async throws {
     try await TestServer.run { server in
       for (phase, status) in [(ServerState.Phase.starting, 503), (.ready, 200), (.stopping, 503)] {
         server.state.phase = phase
@@ -17,7 +17,7 @@ import Testing
     }
   }
 
-  @Test func showsItsAuthority() async throws {
+  @Test func caCertificateIsServed() async throws {
     try await TestServer.run { server in
       let answer = await server.client.get("/ca.pem")
       #expect(answer.text == server.state.certificates.caPEM)
@@ -41,7 +41,7 @@ import Testing
     ("/api/v1", "/openapi.json"), ("/favicon.ico", "/openapi.json"), ("/api/v1/pushes/1/payload/x", "/api/v1/pushes"),
     ("/%2e%2e/etc/passwd", "/openapi.json"), ("/readyz/x", "Did you mean /readyz?"),
   ])
-  func suggestsPathsForUnknownOnes(path: String, hint: String) async throws {
+  func unknownPathGetsASuggestion(path: String, hint: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get(path)
       #expect(answer.status == 404)
@@ -60,7 +60,7 @@ import Testing
     ("PUT", "/api/v1/profiles/lint", "POST"), ("GET", "/api/v1/connections/goaway", "POST"),
     ("POST", "/api/v1/profile/params", "PATCH"), ("POST", "/api/v1/profiles/mine", "GET, PUT, DELETE, HEAD"),
   ])
-  func saysWhichMethodsAPathTakes(method: String, path: String, allow: String) async throws {
+  func wrongMethodListsAllowedMethods(method: String, path: String, allow: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.request(method, path)
       #expect(answer.status == 405)
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: AccessTests.everyRoute.filter { $0.0 == "GET" }.map(\.1) + ["/livez", "/readyz"])
-  func answersHEADAsGETWithoutABody(path: String) async throws {
+  func headIsGetWithoutABody(path: String) async throws {
     try await TestServer.run { server in
       server.recordPush()
       let (get, head) = (await server.client.get(path), await server.client.request("HEAD", path))
@@ -96,7 +96,7 @@ import Testing
   ]
 
   @Test(arguments: changes)
-  func refusesBodiesOverOneMiB(method: String, path: String) async throws {
+  func bodyOverOneMiBIsRejected(method: String, path: String) async throws {
     try await TestServer.run { server in
       let json = [("content-type", "application/json")]
       let large = #"{"x":""# + String(repeating: "a", count: 1 << 20) + #""}"#
@@ -118,7 +118,7 @@ import Testing
   }
 
   @Test(arguments: changes)
-  func wantsTheContentTypeOfJSON(method: String, path: String) async throws {
+  func jsonContentTypeIsRequired(method: String, path: String) async throws {
     try await TestServer.run { server in
       for type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "application/jsonp", ""] {
         let answer = await server.client.request(method, path, [("content-type", type)], body: "{}")
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(arguments: changes)
-  func refusesABodyInAContentCoding(method: String, path: String) async throws {
+  func encodedBodyIsRejected(method: String, path: String) async throws {
     try await TestServer.run { server in
       let json = ("content-type", "application/json")
       for coding in ["gzip", "br", "deflate", "gzip, identity"] {
@@ -169,7 +169,7 @@ import Testing
     "GET / HTTP/1.1\r\nhost: localhost\r\nx: \(String(repeating: "a", count: 100_000))\r\n\r\n",
     "GET / HTTP/1.1\r\nhost: localhost\r\n\(String(repeating: "x: y\r\n", count: 2000))\r\n",
   ])
-  func survivesGarbage(text: String) async throws {
+  func garbageIsSurvived(text: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.exchange(text)
       #expect(answer.status == 400 || answer.status == 0)
@@ -178,7 +178,7 @@ import Testing
   }
 
   @Test(arguments: ["zz\r\nhello\r\n", "5\r\nhel", "-1\r\n\r\n", "FFFFFFFFFFFFFFFFF\r\n"])
-  func survivesBrokenChunks(body: String) async throws {
+  func invalidChunksAreSurvived(body: String) async throws {
     try await TestServer.run { server in
       server.recordPush()
       let answer = await server.client.exchange(
@@ -190,7 +190,7 @@ import Testing
     }
   }
 
-  @Test func answersSeveralRequestsOnOneConnection() async throws {
+  @Test func severalRequestsOnOneConnection() async throws {
     try await TestServer.run { server in
       let request = "GET /livez HTTP/1.1\r\nhost: localhost\r\n"
       let answer = await server.client.exchange("\(request)\r\n\(request)\r\n\(request)connection: close\r\n\r\n")
@@ -198,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func saysWhoHasItsPort() async throws {
+  @Test func portInUseIsReported() async throws {
     try await TestServer.run { server in
       let error = await #expect(throws: ListenError.self) {
         try await AdminServer.start(server.state, at: server.admin.address, version: "1")
@@ -208,7 +208,7 @@ import Testing
     }
   }
 
-  @Test func stopsAlthoughAClientSaysNothing() async throws {
+  @Test func silentClientDoesNotPreventStop() async throws {
     try await TestServer.run { server in
       let admin = try await AdminServer.start(server.state, at: Endpoint(host: "127.0.0.1", port: 0), version: "1")
       let client = RawClient(port: admin.address.port)

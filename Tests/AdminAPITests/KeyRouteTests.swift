@@ -12,7 +12,7 @@ import Testing
     return String(decoding: try JSONSerialization.data(withJSONObject: object), as: UTF8.self)
   }
 
-  @Test func trustsAKeyByItsPublicHalf() async throws {
+  @Test func publicKeyIsTrusted() async throws {
     let key = try ES256PrivateKey()
     try await TestServer.run { server in
       let client = server.client
@@ -45,7 +45,7 @@ import Testing
     }
   }
 
-  @Test func refusesAPrivateKeyAndSaysWhatThatMeans() async throws {
+  @Test func privateKeyIsRejectedWithAdvice() async throws {
     let pem = try ES256PrivateKey().pem
     try await TestServer.run { server in
       let answer = await server.client.send("PUT", "/api/v1/keys/ACMEKEY001", try Self.body(pem))
@@ -67,7 +67,7 @@ import Testing
     ("ACMEKEY001", #"{"team":"ACMETEAM01"}"#, "\"team\""),
     ("ACMEKEY001", #"{"team_id":"ACMETEAM01","public_key":"x","topics":"com.acme"}"#, "public_key is invalid"),
   ])
-  func explainsWhatItCannotTrust(keyID: String, body: String, detail: String) async throws {
+  func invalidKeyIsExplained(keyID: String, body: String, detail: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("PUT", "/api/v1/keys/\(keyID)", body)
       #expect(answer.status == 400)
@@ -83,7 +83,7 @@ import Testing
       (["topics": [1]], "topics must be a list of strings"),
       (["environment": "moon"], "environment cannot be"), (["related_key_id": "x"], "related_key_id \"x\""),
     ] as [([String: any Sendable], String)])
-  func explainsWhatIsWrongAboutAGoodKey(further: [String: any Sendable], detail: String) async throws {
+  func invalidMembersOfAValidKeyAreExplained(further: [String: any Sendable], detail: String) async throws {
     let pem = try ES256PrivateKey().publicKey.pem
     try await TestServer.run { server in
       let answer = await server.client.send("PUT", "/api/v1/keys/ACMEKEY001", try Self.body(pem, further))

@@ -23,7 +23,7 @@ import Testing
     return pages
   }
 
-  @Test func aListOfDevicesComesInPages() async throws {
+  @Test func devicesArePaged() async throws {
     try await TestServer.run { server in
       for token in ["cc", "aa", "bb", "ee", "dd"] {
         #expect(await server.client.send("PUT", "/api/v1/devices/\(token)", "{}").status == 201)
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func aListOfProfilesComesInPages() async throws {
+  @Test func profilesArePaged() async throws {
     try await TestServer.run { server in
       let whole = try await all("/api/v1/profiles", "name", limit: 1000, server.client)
       #expect(whole.count == 1)
@@ -55,7 +55,7 @@ import Testing
   }
 
   @Test(arguments: ["/api/v1/devices", "/api/v1/keys", "/api/v1/profiles"])
-  func aPageThatCannotBeIsRefused(path: String) async throws {
+  func invalidPageIsRejected(path: String) async throws {
     try await TestServer.run { server in
       for query in ["limit=0", "limit=1001", "limit=x", "limit=", "limit=1&limit=2", "limt=3", "topic=a"] {
         let answer = await server.client.get("\(path)?\(query)")
@@ -66,7 +66,7 @@ import Testing
     }
   }
 
-  @Test func theTableOfDevicesIsBounded() async throws {
+  @Test func devicesAreBounded() async throws {
     try await TestServer.run { server in
       server.state.devices.update { devices in
         devices = DeviceTable(
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func theListOfKeysIsBounded() async throws {
+  @Test func keysAreBounded() async throws {
     let pem = try ES256PrivateKey().publicKey.pem
     try await TestServer.run { server in
       let trusted = try #require(server.state.keys.load().keys.values.first)

@@ -17,7 +17,7 @@ import Testing
         """)
   }
 
-  @Test func namesFamiliesAsOpenMetricsDoes() {
+  @Test func familiesAreNamedAsInOpenMetrics() {
     var text = MetricsText(.openMetrics)
     text.family("x", .counter, "Things.", 3)
     text.family("y", .gauge, "Others.", 4)
@@ -34,7 +34,7 @@ import Testing
         """)
   }
 
-  @Test func sumsUpBuckets() {
+  @Test func bucketsAreCumulative() {
     var text = MetricsText(.prometheus)
     text.histogram("t", "Time.", bounds: [0.5, 1], counts: [2, 0, 3], sum: 7.5)
     #expect(
@@ -53,7 +53,7 @@ import Testing
   @Test(arguments: [
     (#"a"b"#, #"a\"b"#), (#"a\b"#, #"a\\b"#), ("a\nb", #"a\nb"#), ("a\r\nb", #"a\nb"#), ("ä", "ä"), ("a} 1", "a} 1"),
   ])
-  func escapesWhatALabelCannotHave(value: String, written: String) {
+  func labelValuesAreEscaped(value: String, written: String) {
     var text = MetricsText(.prometheus)
     text.family("x", .gauge, "Things.", [.init(labels: [("a", value)], value: "1")])
     #expect(text.text.hasSuffix("\nx{a=\"\(written)\"} 1\n"))

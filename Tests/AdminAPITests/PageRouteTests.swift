@@ -13,7 +13,7 @@ import Testing
     ("TEXT/HTML", "text/html; charset=utf-8"), ("*/*", "text/plain; charset=utf-8"),
     ("application/json", "text/plain; charset=utf-8"),
   ])
-  func givesBrowsersThePageAndOthersText(accept: String, type: String) async throws {
+  func browsersGetThePageAndOthersText(accept: String, type: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get("/?q=status:400", [("accept", accept)])
       #expect(answer.status == 200)
@@ -22,7 +22,7 @@ import Testing
     }
   }
 
-  @Test func servesEveryFileWithItsTypeUnderAStrictPolicy() async throws {
+  @Test func everyFileHasItsTypeAndAStrictPolicy() async throws {
     let types = ["html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"]
     try await TestServer.run { server in
       for (path, bytes) in PageFiles.all {
@@ -41,7 +41,7 @@ import Testing
 
   /// Every file that a page file loads exists, so that nothing is missing offline and nothing is loaded from another
   /// server.
-  @Test func namesOnlyFilesThatExist() throws {
+  @Test func pageReferencesOnlyExistingFiles() throws {
     let paths = Set(PageFiles.all.map(\.path))
     for (path, bytes) in PageFiles.all {
       let text = String(decoding: bytes, as: UTF8.self)
@@ -65,7 +65,7 @@ import Testing
     ("/page/../../etc/passwd", "/openapi.json"), ("/page/%2e%2e/%2e%2e/etc/passwd", "/openapi.json"),
     ("/page/a/b/c/d", "/openapi.json"), ("/page/", "/openapi.json"), ("/page/..%2fREADME.md", "Open /"),
   ])
-  func knowsNoOtherFile(path: String, hint: String) async throws {
+  func otherFilesAreNotServed(path: String, hint: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get(path)
       #expect(answer.status == 404)

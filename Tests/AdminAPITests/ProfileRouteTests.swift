@@ -22,7 +22,7 @@ import Testing
         do: {respond: {status: 503}}
     """
 
-  @Test func listsWhatThereIs() async throws {
+  @Test func profilesAreListed() async throws {
     try await TestServer.run { server in
       let list = await server.client.get("/api/v1/profiles")
       #expect(list.status == 200)
@@ -41,7 +41,7 @@ import Testing
     }
   }
 
-  @Test func storesShowsAndRemoves() async throws {
+  @Test func profileIsStoredShownAndRemoved() async throws {
     try await TestServer.run { server in
       let client = server.client
       let made = await client.sendYAML("PUT", "/api/v1/profiles/mine", Self.good)
@@ -68,7 +68,7 @@ import Testing
     ("application/yaml", "rules: [{do: {close: {}}}]"), ("Application/X-YAML", "rules: [{do: {close: {}}}]"),
     ("text/yaml;charset=utf-8", "summary: ünter\nrules: [{do: {close: {}}}]"),
   ])
-  func takesEveryForm(type: String, body: String) async throws {
+  func everyBodyFormIsAccepted(type: String, body: String) async throws {
     try await TestServer.run { server in
       for status in [201, 200] {
         let answer = await server.client.request(
@@ -79,7 +79,7 @@ import Testing
     }
   }
 
-  @Test func storingOverABuiltInOneHidesItUntilItIsRemoved() async throws {
+  @Test func storedProfileOverridesABuiltInUntilRemoved() async throws {
     try await TestServer.run { server in
       let client = server.client
       let before = await client.get("/api/v1/profiles/ack-lost")
@@ -95,7 +95,7 @@ import Testing
     }
   }
 
-  @Test func aBadProfileLeavesTheRunningOneUntouched() async throws {
+  @Test func invalidProfileLeavesTheActiveOneUnchanged() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.sendYAML("PUT", "/api/v1/profiles/mine", Self.good)
@@ -172,7 +172,7 @@ import Testing
     ("GET", "..%2F..%2Fetc", "application/yaml", "", 404, "healthy, flaky-503"),
     ("DELETE", "flaky-504", "application/yaml", "", 404, "Did you mean \"flaky-503\"?"),
   ])
-  func explainsWhatItCannotDo(
+  func invalidRequestIsExplained(
     method: String, name: String, type: String, body: String, status: Int, hint: String
   ) async throws {
     try await TestServer.run { server in
@@ -188,7 +188,7 @@ import Testing
 }
 
 @Suite struct ProfileLintTests {
-  @Test func findsNothingWrongWithAGoodOne() async throws {
+  @Test func validProfileHasNoProblems() async throws {
     try await TestServer.run { server in
       let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", ProfileRouteTests.good)
       #expect(answer.status == 200)
@@ -197,7 +197,7 @@ import Testing
     }
   }
 
-  @Test func warnsAndStillFindsItValid() async throws {
+  @Test func warningsDoNotMakeAProfileInvalid() async throws {
     try await TestServer.run { server in
       let text = #"{"rules":[{"do":{"respond":{"status":400,"reason":"NeverHeardOf"}}}]}"#
       let answer = await server.client.send("POST", "/api/v1/profiles/lint", text)
@@ -219,7 +219,7 @@ import Testing
   ]
 
   @Test(arguments: hostileTexts.keys.sorted())
-  func survivesHostileTexts(name: String) async throws {
+  func hostileTextIsSurvived(name: String) async throws {
     let text = try #require(Self.hostileTexts[name])
     try await TestServer.run { server in
       let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", text)
@@ -229,7 +229,7 @@ import Testing
     }
   }
 
-  @Test func survivesDeepJSON() async throws {
+  @Test func deepJSONIsSurvived() async throws {
     try await TestServer.run { server in
       // Decoders that record the path to each value take seconds for one such list; this text has a thousand.
       let list = String(repeating: "[", count: 499) + String(repeating: "]", count: 499)
@@ -242,7 +242,7 @@ import Testing
     }
   }
 
-  @Test func tellsEverythingInOnePass() async throws {
+  @Test func allProblemsAreReportedTogether() async throws {
     try await TestServer.run { server in
       let text = """
         rules:
@@ -259,7 +259,7 @@ import Testing
 }
 
 @Suite struct ProfileSimulationTests {
-  @Test func countsOutcomesTheSameForTheSameSeed() async throws {
+  @Test func sameSeedGivesTheSameOutcomes() async throws {
     try await TestServer.run { server in
       let body = #"{"name":"flaky-503?rate=0.4","params":{"streak":1},"seed":7,"pushes":1000}"#
       let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
@@ -274,7 +274,7 @@ import Testing
     }
   }
 
-  @Test func takesAText() async throws {
+  @Test func profileTextIsAccepted() async throws {
     try await TestServer.run { server in
       let body = #"{"source":"rules: [{do: {respond: {status: 500}}}]","pushes":3}"#
       let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
@@ -292,7 +292,7 @@ import Testing
     (#"{"name":"healthy","seed":1.5}"#, 400, "whole number"), (#"{"source":"rules: 5"}"#, 422, "See problems"),
     (#"{"nam":"healthy"}"#, 400, "Did you mean name?"),
   ])
-  func explainsWhatItCannotSimulate(body: String, status: Int, hint: String) async throws {
+  func invalidSimulationIsExplained(body: String, status: Int, hint: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
       #expect(answer.status == status, "\(answer.text)")
@@ -309,7 +309,7 @@ import Testing
     try await TestServer.run({ $0.profilesFolder = folder.path }) { try await body($0, folder) }
   }
 
-  @Test func readsTheFolderAgain() async throws {
+  @Test func folderIsReloaded() async throws {
     try await Self.run { server, folder in
       try folder.file("mine.yaml", ProfileRouteTests.good)
       #expect(await server.client.get("/api/v1/profiles/mine").status == 404)
@@ -322,7 +322,7 @@ import Testing
     }
   }
 
-  @Test func aBadFileLeavesTheOldOneRunningAndTheStatusSaysSo() async throws {
+  @Test func invalidFileKeepsTheOldProfileAndWarns() async throws {
     try await Self.run { server, folder in
       let client = server.client
       try folder.file("mine.yaml", ProfileRouteTests.good)
@@ -344,7 +344,7 @@ import Testing
     }
   }
 
-  @Test func takesNoMembers() async throws {
+  @Test func unknownMembersAreRejected() async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("POST", "/api/v1/profiles/reload", #"{"folder":"/etc"}"#)
       #expect(answer.status == 400)

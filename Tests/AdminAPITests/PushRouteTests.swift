@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 @Suite struct PushRouteTests {
-  @Test func listsWithFilterAndCursor() async throws {
+  @Test func filterAndCursorSelectPushes() async throws {
     try await TestServer.run { server in
       for number in 1...5 { server.recordPush(topic: number % 2 == 0 ? "com.acme.even" : "com.acme.odd") }
       let first = await server.client.get("/api/v1/pushes?topic=com.acme.*&limit=2")
@@ -25,7 +25,7 @@ import Testing
     }
   }
 
-  @Test func decodesTheQuery() async throws {
+  @Test func queryIsDecoded() async throws {
     try await TestServer.run { server in
       server.recordPush(topic: "com.acme.a&b c+d")
       for query in ["topic=com.acme.a%26b%20c%2Bd", "topic=com.acme.a%26b+c%2bd", "%74opic=*%26*", "&&topic=com*&"] {
@@ -40,7 +40,7 @@ import Testing
     ("topic=%ff", "percent-encoded", "%25"), ("topic=%4", "percent-encoded", "%25"), ("since=now", "since", "RFC 3339"),
     ("limt=3", "limt", "device_token"), ("topic", "topic", "Specify a value"),
   ])
-  func explainsABadQuery(query: String, detail: String, hint: String) async throws {
+  func invalidQueryIsExplained(query: String, detail: String, hint: String) async throws {
     try await TestServer.run { server in
       for (method, path) in [("GET", "/api/v1/pushes"), ("DELETE", "/api/v1/pushes")] {
         if method == "DELETE", query.hasPrefix("limit") { continue }
@@ -53,7 +53,7 @@ import Testing
     }
   }
 
-  @Test func showsOneBySeq() async throws {
+  @Test func pushIsShownByNumber() async throws {
     try await TestServer.run { server in
       server.recordPush(topic: "com.acme.one")
       let answer = await server.client.get("/api/v1/pushes/1")
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func showsTheNewestAttemptOfAnID() async throws {
+  @Test func idShowsItsLatestAttempt() async throws {
     try await TestServer.run { server in
       let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
       for body in ["{}", #"{"aps":{}}"#] {
@@ -78,7 +78,7 @@ import Testing
     }
   }
 
-  @Test func givesThePayloadByteForByte() async throws {
+  @Test func payloadIsReturnedByteForByte() async throws {
     try await TestServer.run { server in
       server.recordPush(body: "{ \"aps\" :\n{}}")
       server.recordPush(body: "<script>alert(1)</script>")
@@ -99,7 +99,7 @@ import Testing
   @Test(arguments: [
     "2", "0", "99999999999999999999999", "nosuchid", "27cfdc15-e305-27e0-e290-8fc98e115899", "%2e%2e", "-1",
   ])
-  func saysWhatThereIsInstead(id: String) async throws {
+  func missingPushNamesTheRange(id: String) async throws {
     try await TestServer.run { server in
       server.recordPush()
       for suffix in ["", "/payload"] {
@@ -110,7 +110,7 @@ import Testing
     }
   }
 
-  @Test func saysThatAPushWasEvicted() async throws {
+  @Test func evictedPushIsReported() async throws {
     try await TestServer.run({ $0.maxRecords = 2 }) { server in
       for _ in 0..<5 { server.recordPush() }
       #expect(await server.client.get("/api/v1/pushes/1").hint.contains("3 were evicted"))
@@ -120,7 +120,7 @@ import Testing
     }
   }
 
-  @Test func deletesWhatAFilterMatches() async throws {
+  @Test func matchingPushesAreDeleted() async throws {
     try await TestServer.run { server in
       for topic in ["a", "b", "a", "b"] { server.recordPush(topic: topic) }
       let answer = await server.client.request("DELETE", "/api/v1/pushes?topic=a&before=3")
@@ -146,7 +146,7 @@ import Testing
     ("order=asc", "unknown field \"order\"", "before"),
     ("al=true", "unknown field \"al\"", "The fields are"),
   ])
-  func deletesNothingWithoutAClearScope(query: String, detail: String, hint: String) async throws {
+  func nothingIsDeletedWithoutAClearScope(query: String, detail: String, hint: String) async throws {
     try await TestServer.run { server in
       server.recordPush(topic: "a")
       let answer = await server.client.request("DELETE", "/api/v1/pushes?\(query)")

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 @Suite struct RuleRouteTests {
-  @Test func addsShowsReplacesAndRemoves() async throws {
+  @Test func ruleIsAddedShownReplacedAndRemoved() async throws {
     try await TestServer.run { server in
       let client = server.client
       let made = await client.send("POST", "/api/v1/rules", #"{"do":{"respond":{"status":503}}}"#)
@@ -44,7 +44,7 @@ import Testing
     }
   }
 
-  @Test func putsARuleUnderItsName() async throws {
+  @Test func ruleIsStoredUnderItsName() async throws {
     try await TestServer.run { server in
       let client = server.client
       let body = #"{"when":{"topic":"com.example.app"},"do":{"reset_stream":{}}}"#
@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func takesYAML() async throws {
+  @Test func yamlIsAccepted() async throws {
     try await TestServer.run { server in
       let answer = await server.client.sendYAML("POST", "/api/v1/rules", "name: mine\ndo: {respond: {status: 503}}")
       #expect(answer.status == 201)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func aTimeToLiveTakesARuleAway() async throws {
+  @Test func timeToLiveRemovesTheRule() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.send("POST", "/api/v1/rules", #"{"name":"stays","do":{"delay":{"fixed":"1ms"}}}"#)
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func warnsOfWhatIsOdd() async throws {
+  @Test func suspiciousRuleGetsAWarning() async throws {
     try await TestServer.run { server in
       let made = await server.client.send(
         "POST", "/api/v1/rules", #"{"do":{"respond":{"status":400,"reason":"NeverHeardOf"}}}"#)
@@ -116,7 +116,7 @@ import Testing
     (#"{"do":{"close":{}},"trigger":{"first":"${n}"}}"#, 422, "trigger.first", ""),
     ("[]", 400, "no object", "object"), ("{", 400, "not JSON", "object"),
   ])
-  func explainsWhatItCannotAdd(body: String, status: Int, detail: String, hint: String) async throws {
+  func invalidRuleIsExplained(body: String, status: Int, detail: String, hint: String) async throws {
     try await TestServer.run { server in
       for (method, path) in [("POST", "/api/v1/rules"), ("PUT", "/api/v1/rules/mine")] {
         let answer = await server.client.send(method, path, body)
@@ -131,7 +131,7 @@ import Testing
     }
   }
 
-  @Test func pointsIntoTheJSONThatWasSent() async throws {
+  @Test func problemsPointIntoTheJSON() async throws {
     try await TestServer.run { server in
       let body = "{\n  \"do\": {\"respond\": {\"status\": 503}},\n  \"trigger\": {\"probability\": 20}\n}"
       let answer = await server.client.send("POST", "/api/v1/rules", body)
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func refusesMoreThanAThousand() async throws {
+  @Test func rulesAreLimitedToAThousand() async throws {
     try await TestServer.run { server in
       let made = await server.client.send("POST", "/api/v1/rules", #"{"name":"mine","do":{"pass":{}}}"#)
       #expect(made.status == 201)
@@ -158,7 +158,7 @@ import Testing
   }
 
   @Test(arguments: ["GET /api/v1/rules/mien", "DELETE /api/v1/rules/mien", "GET /api/v1/rules/mien/explain"])
-  func saysWhichRulesThereAre(request: String) async throws {
+  func missingRuleListsExistingRules(request: String) async throws {
     try await TestServer.run { server in
       let parts = request.split(separator: " ").map(String.init)
       let none = await server.client.request(parts[0], parts[1])
@@ -173,7 +173,7 @@ import Testing
 }
 
 @Suite struct RuleExplanationRouteTests {
-  @Test func explainsARuleThatNeverFires() async throws {
+  @Test func ruleThatNeverFiresIsExplained() async throws {
     try await TestServer.run { server in
       let client = server.client
       _ = await client.send(
@@ -191,7 +191,7 @@ import Testing
     }
   }
 
-  @Test func explainsARuleOfTheProfile() async throws {
+  @Test func profileRuleIsExplained() async throws {
     try await TestServer.run { server in
       _ = await server.client.send("PUT", "/api/v1/profile", #"{"name":"flaky-503?rate=1"}"#)
       #expect(await server.statuses() == [503])
@@ -201,7 +201,7 @@ import Testing
     }
   }
 
-  @Test func explainsAMagicDeviceToken() async throws {
+  @Test func magicDeviceTokenIsExplained() async throws {
     try await TestServer.run { server in
       let before = await server.client.get("/api/v1/rules/magic-0503/explain")
       #expect(before.status == 200)

@@ -12,7 +12,7 @@ import Testing
     "payload":{"aps":{"alert":"Hello"},"n":12345678901234567890}}
     """
 
-  @Test func pushesAsAProviderWould() async throws {
+  @Test func pushIsSentAsByAProvider() async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("POST", "/api/v1/send", Self.good)
       #expect(answer.status == 200, "\(answer.text)")
@@ -39,7 +39,7 @@ import Testing
     ),
     (#"{"token":"ab12","headers":{"apns-topic":"a.b","apns-priority":7},"payload":{}}"#, 400, "BadPriority"),
   ])
-  func tellsWhatAPNsAnswers(body: String, status: Int, reason: String) async throws {
+  func responseIsReturned(body: String, status: Int, reason: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("POST", "/api/v1/send", body)
       #expect(answer.status == 200)
@@ -48,7 +48,7 @@ import Testing
     }
   }
 
-  @Test func sendsATextAsItStands() async throws {
+  @Test func payloadTextIsSentUnchanged() async throws {
     try await TestServer.run { server in
       let answer = await server.client.send(
         "POST", "/api/v1/send", #"{"token":"ab12","headers":{"apns-topic":"a.b"},"payload":"no JSON"}"#)
@@ -57,7 +57,7 @@ import Testing
     }
   }
 
-  @Test func tellsHowAFaultEndedIt() async throws {
+  @Test func faultOutcomeIsReturned() async throws {
     try await TestServer.run { server in
       #expect(
         await server.client.send(
@@ -83,7 +83,7 @@ import Testing
     (#"{"token":"ab","headers":{"a":"b\r\nc: d"}}"#, "headers.a"), (#"{"token":"ab\r\n"}"#, "token has"),
     ("[", "not JSON"),
   ])
-  func explainsWhatItCannotSend(body: String, detail: String) async throws {
+  func invalidPushIsExplained(body: String, detail: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.send("POST", "/api/v1/send", body)
       #expect(answer.status == 400)

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 @Suite struct ClockRouteTests {
-  @Test func freezesAdvancesAndRuns() async throws {
+  @Test func clockIsFrozenAdvancedAndResumed() async throws {
     try await TestServer.run { server in
       let client = server.client
       #expect(await client.get("/api/v1/clock").object["mode"] as? String == "real")
@@ -35,7 +35,8 @@ import Testing
     ("POST", "/api/v1/clock/advance", #"{"by":"soon"}"#, "by cannot be \"soon\"", "20m"),
     ("POST", "/api/v1/clock/advance", #"{"by":3600}"#, "by must be a string", "omit it"),
   ])
-  func explainsWhatItCannotDo(method: String, path: String, body: String, detail: String, hint: String) async throws {
+  func invalidRequestIsExplained(method: String, path: String, body: String, detail: String, hint: String) async throws
+  {
     try await TestServer.run { server in
       let answer = await server.client.send(method, path, body)
       #expect(answer.status == 400)
@@ -47,7 +48,7 @@ import Testing
 }
 
 @Suite struct DeviceRouteTests {
-  @Test func registersShowsAndForgets() async throws {
+  @Test func deviceIsRegisteredShownAndRemoved() async throws {
     try await TestServer.run { server in
       let client = server.client
       server.state.clock.freeze(at: 1_769_860_800_000)
@@ -104,7 +105,7 @@ import Testing
 }
 
 @Suite struct ServerRouteTests {
-  @Test func tellsItsStatus() async throws {
+  @Test func statusIsReported() async throws {
     try await TestServer.run({ $0.maxRecords = 2 }) { server in
       for _ in 0..<3 { server.recordPush() }
       let status = await server.client.get("/api/v1/status").object
@@ -136,7 +137,7 @@ import Testing
       (#"{"clock":true}"#, ["clock"]), (#"{"devices":true,"inbox":true}"#, ["inbox", "devices"]),
       (#"{"inbox":false}"#, []), (#"{"profile":true,"rules":true}"#, ["rules", "profile"]),
     ] as [(String?, [String])])
-  func resetsWhatIsNamed(body: String?, scopes: [String]) async throws {
+  func namedScopesAreReset(body: String?, scopes: [String]) async throws {
     try await TestServer.run { server in
       server.recordPush()
       server.state.clock.freeze(at: 0)
@@ -156,7 +157,7 @@ import Testing
   @Test(arguments: [
     #"{"inbx":true}"#, #"{"inbox":"yes"}"#, #"{"inbox":1}"#, #"{"keep":["inbx"]}"#, #"{"keep":"inbx"}"#,
   ])
-  func resetsNothingItDoesNotUnderstand(body: String) async throws {
+  func unknownScopeResetsNothing(body: String) async throws {
     try await TestServer.run { server in
       server.recordPush()
       let answer = await server.client.send("POST", "/api/v1/reset", body)

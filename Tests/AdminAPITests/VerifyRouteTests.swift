@@ -15,7 +15,7 @@ import Testing
     (#"{"expect": [{"match": "topic:b"}], "no_others": true}"#, 412, false),
     (#"{"expect": [], "no_findings": ["hot-retry"]}"#, 200, true),
   ])
-  func answersWhetherAllIsAsExpected(body: String, status: Int, isPassed: Bool) async throws {
+  func verificationReportsPassOrFailure(body: String, status: Int, isPassed: Bool) async throws {
     try await TestServer.run { server in
       for topic in ["a", "b", "a"] { server.recordPush(topic: topic) }
       let answer = await server.client.send("POST", Self.path, body)
@@ -29,7 +29,7 @@ import Testing
     }
   }
 
-  @Test func namesTheProfileInForceWithItsKnobsAndSeed() async throws {
+  @Test func reportsActiveProfileAndSeed() async throws {
     try await TestServer.run { server in
       _ = await server.client.send(
         "PUT", "/api/v1/profile", #"{"name": "flaky-503", "params": {"rate": 1}, "seed": 99}"#)
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func looksBackToTheLastReset() async throws {
+  @Test func onlyPushesSinceTheLastResetCount() async throws {
     try await TestServer.run({ $0.maxRecords = 2 }) { server in
       let body = #"{"expect": [{"count": {"at_least": 1}}]}"#
       for _ in 0..<3 { server.recordPush() }
@@ -55,7 +55,7 @@ import Testing
     }
   }
 
-  @Test func waitsForWhatComes() async throws {
+  @Test func verificationWaitsForPushes() async throws {
     try await TestServer.run { server in
       async let answer = server.client.send(
         "POST", Self.path, #"{"expect": [{"match": {"topic": "a"}}], "timeout": "1m"}"#)
@@ -67,7 +67,7 @@ import Testing
     }
   }
 
-  @Test func endsWithTheServer() async throws {
+  @Test func stoppingTheServerEndsTheWait() async throws {
     try await TestServer.run { server in
       async let answer = server.client.send("POST", Self.path, #"{"expect": [{}], "timeout": "5m"}"#)
       #expect(await TestServer.eventually { server.state.inbox.listenerCount == 1 })
@@ -77,7 +77,7 @@ import Testing
     }
   }
 
-  @Test func tellsEveryMistakeAtOnce() async throws {
+  @Test func allProblemsAreReportedTogether() async throws {
     try await TestServer.run { server in
       let answer = await server.client.send(
         "POST", Self.path, #"{"expct": [], "expect": [{"match": {"topik": "a"}, "count": "many"}], "order": ["b"]}"#)
@@ -99,7 +99,7 @@ import Testing
     ("[]", "application/json", 400, "an object"), ("{", "application/json", 400, "not JSON"),
     (#"{"expect": []}"#, "text/plain", 415, "text/plain"), (#"{"expect": []}"#, "application/yaml", 415, "yaml"),
   ])
-  func refusesOtherBodies(body: String, type: String, status: Int, detail: String) async throws {
+  func otherBodiesAreRejected(body: String, type: String, status: Int, detail: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.request("POST", Self.path, [("content-type", type)], body: body)
       #expect(answer.status == status)
@@ -108,14 +108,14 @@ import Testing
     }
   }
 
-  @Test func isNoGet() async throws {
+  @Test func getIsRejected() async throws {
     try await TestServer.run { server in
       #expect(await server.client.get(Self.path).status == 405)
     }
   }
 
   /// The form for tests that run the server in process.
-  @Test func verifiesWithoutHTTP() async throws {
+  @Test func verificationInProcess() async throws {
     try await TestServer.run { server in
       #expect(try await server.send().count == 1)
       let verification = try Verification(

@@ -7,7 +7,7 @@ import Testing
 
 /// Waiting, following events and exporting over HTTP.
 @Suite struct WaitRouteTests {
-  @Test func answersWhatWasWaitedFor() async throws {
+  @Test func waitReturnsMatchingPushes() async throws {
     try await TestServer.run { server in
       server.recordPush(topic: "a")
       async let answer = server.client.get("/api/v1/pushes/wait?topic=a&count=2&timeout=1m")
@@ -39,7 +39,7 @@ import Testing
     }
   }
 
-  @Test func namesWhatNearlyMatched() async throws {
+  @Test func nearestPushesAreReported() async throws {
     try await TestServer.run { server in
       server.recordPush(topic: "a")
       let answer = await server.client.get("/api/v1/pushes/wait?q=topic:a+status:200&timeout=0s")
@@ -54,7 +54,7 @@ import Testing
     ("count=x", "count"), ("timeout=1h", "timeout"), ("settle=x", "settle"), ("strict=maybe", "strict"),
     ("strict=1&strict=1", "strict"), ("topik=a", "topik"), ("settle=2s&timeout=1s", "settle"), ("limit=3", "limit"),
   ])
-  func explainsABadQuery(query: String, detail: String) async throws {
+  func invalidQueryIsExplained(query: String, detail: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get("/api/v1/pushes/wait?\(query)")
       #expect(answer.status == 400)
@@ -63,7 +63,7 @@ import Testing
     }
   }
 
-  @Test func endsWithTheServer() async throws {
+  @Test func stoppingTheServerEndsTheWait() async throws {
     try await TestServer.run { server in
       async let wait = server.client.get("/api/v1/pushes/wait?timeout=5m")
       async let events = server.client.get("/api/v1/events")
@@ -77,7 +77,7 @@ import Testing
 }
 
 @Suite struct EventRouteTests {
-  @Test func streamsAllKindsOfEvents() async throws {
+  @Test func allKindsOfEventsAreStreamed() async throws {
     try await TestServer.run { server in
       async let events = server.client.get("/api/v1/events?topic=a")
       #expect(await TestServer.eventually { server.state.events.readerCount == 1 })
@@ -108,7 +108,7 @@ import Testing
     }
   }
 
-  @Test func goesOnWhereItWas() async throws {
+  @Test func streamResumesAfterTheLastEventID() async throws {
     try await TestServer.run { server in
       let reader = try #require(server.state.events.follow())
       server.recordPush(topic: "a")
@@ -128,7 +128,7 @@ import Testing
   @Test(arguments: [
     "/api/v1/events", "/api/v1/export", "/api/v1/events/", "//api/v1/events", "/api/v1/events?topic=a",
   ])
-  func refusesForeignOrigins(path: String) async throws {
+  func foreignOriginIsRejected(path: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get(path, [("origin", "https://evil.example")])
       #expect(answer.status == 403 || answer.status == 404)
@@ -137,7 +137,7 @@ import Testing
   }
 
   @Test(arguments: ["last_event_id=x", "last_event_id=-1", "topik=a", "limit=1"])
-  func explainsABadQuery(query: String) async throws {
+  func invalidQueryIsExplained(query: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get("/api/v1/events?\(query)")
       #expect(answer.status == 400)
@@ -145,7 +145,7 @@ import Testing
     }
   }
 
-  @Test func aHeadRequestLeavesNoReader() async throws {
+  @Test func headRequestLeavesNoReader() async throws {
     try await TestServer.run { server in
       #expect(await server.client.request("HEAD", "/api/v1/events").status == 200)
       #expect(await TestServer.eventually { server.state.events.readerCount == 0 })
@@ -154,7 +154,7 @@ import Testing
 }
 
 @Suite struct ExportRouteTests {
-  @Test func writesAllPushes() async throws {
+  @Test func exportContainsAllPushes() async throws {
     try await TestServer.run { server in
       for number in 1...1000 { server.recordPush(topic: number % 2 == 0 ? "even" : "odd") }
       let lines = await server.client.get("/api/v1/export?topic=even")
@@ -168,7 +168,7 @@ import Testing
   }
 
   @Test(arguments: [("format=xml", "ndjson"), ("format=", "ndjson"), ("topik=a", "topic"), ("limit=3", "fields")])
-  func explainsABadQuery(query: String, hint: String) async throws {
+  func invalidQueryIsExplained(query: String, hint: String) async throws {
     try await TestServer.run { server in
       let answer = await server.client.get("/api/v1/export?\(query)")
       #expect(answer.status == 400)
@@ -176,7 +176,7 @@ import Testing
     }
   }
 
-  @Test func givesPushesToOtherTools() async throws {
+  @Test func pushIsRenderedForOtherTools() async throws {
     try await TestServer.run { server in
       server.recordPush(topic: "com.acme.app")
       server.recordPush(body: "x")

@@ -17,7 +17,7 @@ import Testing
       (.ignorePings, [.connection], true), (.refuse, [.accept], false), (.silence, [.accept, .connection], false),
       (.stall, [.tls], false), (.alert, [.tls], false), (.certificate, [.tls], true), (.pass, [.request], false),
     ] as [(Action.Name, Set<InjectionPoint>, Bool)])
-  func isAsDocumented(name: Action.Name, injectionPoints: Set<InjectionPoint>, continues: Bool) {
+  func actionTableIsAsDocumented(name: Action.Name, injectionPoints: Set<InjectionPoint>, continues: Bool) {
     #expect(name.injectionPoints == injectionPoints)
     #expect(name.continues == continues)
   }

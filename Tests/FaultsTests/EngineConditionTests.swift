@@ -119,7 +119,7 @@ import Testing
   ]
 
   @Test(arguments: textRows + absentRows + numberRows + oddRows)
-  func holds(_ row: Row) {
+  func conditionMatches(_ row: Row) {
     let stage = Rule.Stage.beforeValidation
     let injectionPoint: InjectionPoint = row.fixture.answer == nil ? .request : .response
     let rule = Rule(
@@ -143,7 +143,7 @@ import Testing
     (Condition(exceptions: [Condition(exceptions: [Condition([isShop])])]), true),
     (Condition(exceptions: [Condition()]), false),
   ])
-  func combines(condition: Condition, holds: Bool) {
+  func conditionsAreCombined(condition: Condition, holds: Bool) {
     #expect(FaultPlan([Rule(name: "rule", condition: condition, action: .unavailable)]).fires() == holds)
   }
 
@@ -155,7 +155,7 @@ import Testing
       (.size, .present(false), true), (.attempt, .present(false), true), (.payload(pointer: ""), .present(false), true),
       (.header(name: "a"), .present(false), true), (.tokenAge, .present(false), true),
     ] as [(Condition.Subject, Condition.Match, Bool)])
-  func knowsOnlyTheConnection(subject: Condition.Subject, match: Condition.Match, holds: Bool) {
+  func connectionConditionIgnoresPushes(subject: Condition.Subject, match: Condition.Match, holds: Bool) {
     let rule = Rule(
       name: "rule", injectionPoint: .accept, condition: Condition([Condition.Test(subject, match)]), action: .refuse)
     #expect(FaultPlan([rule]).fires(at: .accept) == holds)

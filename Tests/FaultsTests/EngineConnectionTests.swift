@@ -36,7 +36,7 @@ import Testing
   }
 
   /// A rule that is activated again is evaluated again on open connections.
-  @Test func chanceAfterActivation() {
+  @Test func earlierConnectionsDrawAfterActivation() {
     let ruleCounters = RuleCounters()
     let profile = Profile(name: "test", rules: [Rule(name: "rule", injectionPoint: .connection, action: .close)])
     let connection = EngineFixture().connecting

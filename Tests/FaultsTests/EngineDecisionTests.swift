@@ -44,14 +44,14 @@ import Testing
     #expect(decision.outcome?.continues != true)
   }
 
-  @Test func namesItsOrigin() {
+  @Test func decisionNamesItsOrigin() {
     let decision = FaultPlan([Self.down], adHoc: [Self.slow]).decide(EngineFixture().traffic, at: .request, now: 0)
     #expect(decision.additions.map(\.profile) == [nil])
     #expect(decision.outcome?.profile == "test")
   }
 
   /// Rules after the one that ended the evaluation count nothing.
-  @Test func laterRulesCountNothing() {
+  @Test func rulesAfterAnOutcomeAreNotCounted() {
     let plan = FaultPlan([.unavailable("a", trigger: Trigger(every: 2)), .unavailable("b", trigger: Trigger(first: 1))])
     let fired = (0..<4).map { _ in plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome?.rule }
     #expect(fired == ["b", "a", nil, "a"])
@@ -61,7 +61,7 @@ import Testing
   // MARK: - Injection points
 
   @Test(arguments: InjectionPoint.allCases)
-  func isActiveAtItsMoment(injectionPoint: InjectionPoint) {
+  func activeAtItsInjectionPoint(injectionPoint: InjectionPoint) {
     let rule = Rule(name: "rule", injectionPoint: injectionPoint, action: .delay(.fixed(.seconds(1))))
     let plan = FaultPlan([rule])
     for other in InjectionPoint.allCases {
@@ -77,7 +77,7 @@ import Testing
     #expect(!halted.concerns(deviceToken: nil))
   }
 
-  @Test func nothingIsActiveWithoutRules() {
+  @Test func inactiveWithoutRules() {
     for injectionPoint in InjectionPoint.allCases {
       #expect(!FaultPlan([]).isActive(at: injectionPoint))
       #expect(FaultPlan([], magicTokens: true).isActive(at: injectionPoint) == (injectionPoint == .request))
@@ -220,7 +220,7 @@ import Testing
   }
 
   /// Actions that do not hold a push are not limited, and releasing them changes nothing.
-  @Test func othersAreNotLimited() throws {
+  @Test func otherActionsAreNotLimited() throws {
     let plan = FaultPlan([.unavailable(trigger: Trigger(maxActive: 0))], limits: .init(maxActive: 0))
     let injection = try #require(plan.decide(EngineFixture().traffic, at: .request, now: 0).outcome)
     plan.ruleCounters.release(injection)

@@ -57,7 +57,7 @@ import Testing
   }
 
   /// Rules of the same name in two profiles, and an ad-hoc rule of that name, draw independently.
-  @Test func profilesDrawApart() {
+  @Test func profilesDrawIndependently() {
     let rule = Rule.unavailable(trigger: Trigger(probability: .fixed(0.3)))
     let plans = [
       FaultPlan(
@@ -179,7 +179,7 @@ import Testing
   }
 
   /// The choice does not depend on the draw that decides whether the rule fires.
-  @Test func choiceIsADrawOfItsOwn() {
+  @Test func choiceHasItsOwnDraw() {
     let choices = [Action.Choice(weight: 1, action: .answer(500)), Action.Choice(weight: 1, action: .answer(503))]
     let plan = FaultPlan([Rule(name: "menu", trigger: Trigger(probability: .fixed(0.5)), action: .choose(choices))])
     let outcomes = Self.pushes.compactMap { plan.decide($0, at: .request, now: 0).outcome }

@@ -31,7 +31,7 @@ import Testing
     #expect(plan.ruleCounters.explain("other") == nil)
   }
 
-  @Test func tellsEveryPart() throws {
+  @Test func explanationCoversEveryPart() throws {
     let rule = Rule(
       name: "rule",
       condition: Condition(
@@ -71,7 +71,7 @@ import Testing
     #expect(Self.json(explanation).hasPrefix(expected.joined()))
   }
 
-  @Test func tellsOfAFiringRule() throws {
+  @Test func explanationOfAFiringRule() throws {
     let plan = FaultPlan([], adHoc: [.unavailable("mine", trigger: Trigger(first: 2))])
     for _ in 0..<3 { _ = plan.fires() }
     let explanation = try #require(plan.ruleCounters.explain("mine"))
@@ -82,7 +82,7 @@ import Testing
     #expect(plan.ruleCounters.explanations == [explanation])
   }
 
-  @Test func tellsOfNothing() throws {
+  @Test func explanationOfUnevaluatedRule() throws {
     let plan = Self.plan([Condition.Test(.topic, .equals("a")), Condition.Test(.pushType, .equals("b"))])
     #expect(
       plan.ruleCounters.explain("topic-down")?.text == """
@@ -98,7 +98,7 @@ import Testing
       (.request, "0 pushes evaluated"), (.response, "0 pushes evaluated"), (.tls, "0 connections evaluated"),
       (.connection, "0 evaluations of connections"),
     ] as [(InjectionPoint, String)])
-  func tellsWhatItLooksAt(injectionPoint: InjectionPoint, words: String) throws {
+  func explanationNamesComparedFields(injectionPoint: InjectionPoint, words: String) throws {
     let plan = FaultPlan([Rule(name: "rule", injectionPoint: injectionPoint, action: .close)])
     #expect(try #require(plan.ruleCounters.explain("rule")).text.hasPrefix("rule \"rule\": \(words), 0 fired\n"))
   }

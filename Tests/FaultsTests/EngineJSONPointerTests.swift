@@ -25,7 +25,7 @@ import Testing
       ("/missing", nil), ("/aps/badge/x", nil), ("/aps/sound/0", nil), ("/aps/alert/title/0", nil), ("/ap", nil),
       ("/apss", nil), ("/twice/early", nil),
     ] as [(String, JSONPointer.Value?)])
-  func finds(pointer: String, value: JSONPointer.Value?) throws {
+  func pointerFindsItsValue(pointer: String, value: JSONPointer.Value?) throws {
     let pointer = try #require(JSONPointer(pointer))
     #expect(Array(Self.document.utf8).withUnsafeBytes { pointer.value(in: $0) } == value)
   }
@@ -41,12 +41,12 @@ import Testing
   }
 
   @Test(arguments: ["aps", "aps/alert", "/~", "/~2", "/a~"])
-  func isNoPointer(text: String) {
+  func invalidPointer(text: String) {
     #expect(JSONPointer(text) == nil)
   }
 
   /// Each document truncated at every byte, and with every byte replaced, is read without exceeding its bounds.
-  @Test func survivesAnything() throws {
+  @Test func anyInputIsSurvived() throws {
     let pointers = ["", "/aps/alert/args/3/x", "/twice", "/brackets", "/a\n"].compactMap(JSONPointer.init)
     let whole = Array(Self.document.utf8)
     for end in whole.indices {

@@ -76,7 +76,7 @@ import Testing
     EngineFixture.deviceToken, "feedfacefeedface", token("4100 00ff"), token("9999 0000"), token("4100 0000") + "00",
     String(token("4100 0000").dropLast(2)), "deadbeef" + token("4100 0000").dropFirst(8), "", token("41zz 0000"),
   ])
-  func isNone(text: String) {
+  func ordinaryTokensAreNotMagic(text: String) {
     #expect(MagicToken(text) == nil)
     #expect(!FaultPlan([], magicTokens: true).fires(EngineFixture { $0.deviceToken = text }))
   }
@@ -86,7 +86,7 @@ import Testing
       (EngineFixture.deviceToken, false), (token("4100 0000"), true), (token("4100 0000").uppercased(), true),
       ("feedfacefeedfac", false), ("", false), (nil, false),
     ] as [(String?, Bool)])
-  func concerns(token: String?, isConcerned: Bool) {
+  func appliesToItsInjectionPoint(token: String?, isConcerned: Bool) {
     func asks(_ plan: FaultPlan) -> Bool {
       guard let token else { return plan.concerns(deviceToken: nil) }
       return Array(token.utf8).withUnsafeBytes { plan.concerns(deviceToken: $0) }
@@ -98,7 +98,7 @@ import Testing
   }
 
   /// Attempts are counted per token, independent of other tokens and of attempt numbers.
-  @Test func countsApart() {
+  @Test func tokensAreCountedSeparately() {
     let plan = FaultPlan([], magicTokens: true)
     let tokens = ["1", "2"].map { "feedfacefeedface05030002" + String(repeating: $0, count: 40) }
     let fired = [0, 1, 0, 0, 1, 1].map { index in
@@ -108,7 +108,7 @@ import Testing
   }
 
   /// Rules come first, a push that APNs rejects keeps its rejection, and magic tokens can be disabled.
-  @Test func standsLast() {
+  @Test func evaluatedAfterAllRules() {
     let fixture = EngineFixture { $0.deviceToken = Self.token("4100 0000") }
     let slow = Rule(name: "slow", action: .delay(.fixed(.seconds(1))))
     let both = FaultPlan([slow], magicTokens: true).decide(fixture.traffic, at: .request, now: 0)

@@ -98,7 +98,7 @@ import Testing
   }
 
   @Test(arguments: [0, -5, 1])
-  func oddNumbers(number: Int) {
+  func extremeNumbers(number: Int) {
     let result = Self.run([Self.menu]) {
       ($0.pushes, $0.devices, $0.connections, $0.rate) = (number, number, number, Double(number))
     }

@@ -17,7 +17,7 @@ import Testing
     ("chaos-mix", ["intensity"]),
   ]
 
-  @Test func areThoseOfTheDocumentation() {
+  @Test func builtInsAreDocumented() {
     #expect(ProfileLibrary().names == Self.documented.map(\.name))
   }
 
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: documented)
-  func loadsWithEachKnobAtItsEnds(name: String, knobs: [String]) throws {
+  func loadsWithParametersAtTheirLimits(name: String, knobs: [String]) throws {
     let profile = try ProfileLibrary().profile(named: name).profile
     for parameter in profile.parameters {
       let ends =
@@ -56,7 +56,7 @@ import Testing
     ("tls-bad-certificate", "use", Action.CertificateDefect.allCases.map(\.rawValue)),
     ("wrong-environment-key", "spelling", ["BadEnvironmentKeyInToken", "BadEnvironmentKeyIdInToken"]),
   ])
-  func takesEachWord(name: String, knob: String, words: [String]) throws {
+  func acceptsEveryNamedValue(name: String, knob: String, words: [String]) throws {
     for word in words {
       #expect(try ProfileLibrary().profile(named: name, parameters: [knob: word]).warnings == [])
     }
@@ -65,7 +65,7 @@ import Testing
 
   /// The comment at the top of the file is its description for readers.
   @Test(arguments: ProfileLibrary().names)
-  func beginsWithTheBugItFinds(name: String) throws {
+  func descriptionNamesTheBugItFinds(name: String) throws {
     let text = try #require(ProfileLibrary().source(named: name)).text
     #expect(text.hasPrefix(name == "healthy" ? "# Injects no faults" : "# Reveals "))
     #expect(text.contains("\n# A correct provider ") || text.contains(". A correct provider "))

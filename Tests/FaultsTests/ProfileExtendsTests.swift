@@ -27,7 +27,7 @@ import Testing
       - {name: two, do: {delay: {fixed: "${hold}"}}}
     """
 
-  @Test func theExtendingProfileWins() throws {
+  @Test func extendingProfileHasPrecedence() throws {
     let library = try Self.library(["base": Self.base])
     let profile = try library.profile(
       of: ProfileFixture.source(
@@ -83,7 +83,7 @@ import Testing
     #expect(profile.rules[0].action == .delay(.fixed(.seconds(1))))
   }
 
-  @Test func circlesAreNamed() throws {
+  @Test func cyclesAreReported() throws {
     var library = ProfileLibrary()
     library = try library.setting(name: "a", text: "summary: a").library
     library = try library.setting(name: "b", text: "extends: a").library
@@ -104,7 +104,7 @@ import Testing
   }
 
   /// The value of a parameter is checked where it is used.
-  @Test func turnedKnobsAreJudgedWhereTheyAreUsed() throws {
+  @Test func parameterValuesAreValidatedWhereUsed() throws {
     let text = """
       params: {use: {type: string, default: expired}}
       rules:
@@ -124,12 +124,12 @@ import Testing
     ("duration", "5s", "{window: {for: \"${x}\"}}"), ("string", "push", "{probability: 0.5, draw_per: \"${x}\"}"),
     ("int", "5", "{over_limit: {limit: \"${x}\"}}"), ("probability", "0.5", "{over_limit: {limit: \"${x}\"}}"),
   ])
-  func everyTypeOfKnob(type: String, value: String, trigger: String) throws {
+  func parameterTypes(type: String, value: String, trigger: String) throws {
     let text = "params: {x: {type: \(type), default: \(value)}}\nrules: [{trigger: \(trigger), do: {close: }}]"
     #expect(ProfileFixture.lint(text) == [])
   }
 
-  @Test func knobsOfTruth() throws {
+  @Test func boolParameters() throws {
     let text = "params: {x: {type: bool, default: off}}\nrules: [{do: {goaway: {twice: \"${x}\"}}}]"
     #expect(try ProfileFixture.profile(text).rules[0].action == .goAway(.init(twice: false)))
     #expect(try ProfileFixture.profile(text, ["x": "true"]).rules[0].action == .goAway(.init(twice: true)))

@@ -35,7 +35,7 @@ import Testing
       ("", "the file is empty"), (repeated(" "), "the file is empty"),
       (repeated("#\n"), "the file is empty"),
     ])
-  func isRefused(text: String, message: String) {
+  func hostileTextIsRejected(text: String, message: String) {
     let problems = ProfileFixture.lint(text)
     #expect(problems.first?.contains(message) == true, "\(problems.first?.prefix(200) ?? "no problem")")
     #expect(problems.count == 1)
@@ -59,7 +59,7 @@ import Testing
     #expect(ProfileFixture.lint("# ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ? ?\nsummary: fine") == [])
   }
 
-  @Test func aByteOrderMarkAndWindowsLines() {
+  @Test func byteOrderMarkAndWindowsLineEndings() {
     #expect(ProfileFixture.lint("\u{FEFF}name: x\r\nsummary: z\r\n") == [])
   }
 
@@ -86,7 +86,7 @@ import Testing
     #expect(ProfileFixture.lint(text(depth - 3)).first?.hasSuffix("nested deeper than 32") == true)
   }
 
-  @Test func bytesThatAreNotUTF8() {
+  @Test func invalidUTF8() {
     for bytes: [UInt8] in [[0xFF], [0x61, 0xC3], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80]] {
       let problems = ProblemList()
       #expect(ProfileYAMLReader.text(bytes, file: "p", problems: problems) == nil)

@@ -15,7 +15,7 @@ import Testing
     #expect(ProfileLibrary().summary(of: "x") == nil)
   }
 
-  @Test func profilesThatAreSent() throws {
+  @Test func uploadedProfiles() throws {
     let (library, loaded) = try ProfileLibrary().setting(name: "slow", text: Self.slow)
     #expect(loaded.profile.rules.map(\.name) == ["slow"])
     #expect(library.names == ProfileLibrary().names + ["slow"])
@@ -23,7 +23,7 @@ import Testing
     #expect(try library.removing(name: "slow").names == ProfileLibrary().names)
   }
 
-  @Test func aSentProfileStandsForABuiltInOne() throws {
+  @Test func uploadedProfileOverridesABuiltIn() throws {
     let library = try ProfileLibrary().setting(name: "healthy", text: Self.slow).library
     #expect(library.names == ProfileLibrary().names)
     #expect(try library.profile(named: "healthy").profile.rules.count == 1)
@@ -34,12 +34,12 @@ import Testing
     ("No", "", ProfileFailure.Kind.notAllowed), ("x", "rules: 5", .faulty), ("x", "name: y", .faulty),
     ("x", "extends: x", .faulty),
   ])
-  func whatCannotBeSent(name: String, text: String, kind: ProfileFailure.Kind) {
+  func invalidUploads(name: String, text: String, kind: ProfileFailure.Kind) {
     let failure = #expect(throws: ProfileFailure.self) { try ProfileLibrary().setting(name: name, text: text) }
     #expect(failure?.kind == kind)
   }
 
-  @Test func whatCannotBeRemoved() throws {
+  @Test func profilesThatCannotBeRemoved() throws {
     #expect(throws: ProfileFailure.self) { try ProfileLibrary().removing(name: "x") }
     let failure = #expect(throws: ProfileFailure.self) { try ProfileLibrary().removing(name: "healthy") }
     #expect(failure?.kind == .notAllowed)
@@ -47,7 +47,7 @@ import Testing
 
   // MARK: - Folders
 
-  @Test func aFolder() throws {
+  @Test func folderOfProfiles() throws {
     try Self.withFolder([
       "slow.yaml": Self.slow, "named.yml": "name: other\nextends: slow", "healthy.yaml": "summary: Not so healthy",
       "notes.txt": "x", ".hidden.yaml": "x",
@@ -64,7 +64,7 @@ import Testing
     }
   }
 
-  @Test func aBadFileKeepsTheOldVersion() throws {
+  @Test func invalidFileKeepsTheOldVersion() throws {
     try Self.withFolder(["slow.yaml": Self.slow, "gone.yaml": Self.slow]) { folder in
       let first = ProfileLibrary().reloading(folder: folder).library
       try FileManager.default.removeItem(atPath: folder + "/gone.yaml")
@@ -80,7 +80,7 @@ import Testing
     }
   }
 
-  @Test func aNewBadFileIsNotThere() throws {
+  @Test func newInvalidFileIsNotListed() throws {
     try Self.withFolder([
       "bad.yaml": "rules: 5", "worse.yaml": "\u{0}", "long.yaml": String(repeating: "#", count: 300_000),
     ]) {
@@ -96,7 +96,7 @@ import Testing
     }
   }
 
-  @Test func twoFilesWithOneName() throws {
+  @Test func duplicateFileNames() throws {
     try Self.withFolder(["a.yaml": "name: x", "b.yaml": "name: x"]) { folder in
       let reading = ProfileLibrary().reloading(folder: folder)
       #expect(
@@ -107,7 +107,7 @@ import Testing
     }
   }
 
-  @Test func aFolderThatIsNotThere() {
+  @Test func missingFolder() {
     let reading = ProfileLibrary().reloading(folder: "/no/such/folder")
     #expect(reading.hasErrors)
     #expect(reading.problems.first?.message.hasPrefix("cannot be read: ") == true)
@@ -159,17 +159,17 @@ import Testing
       ("./a", .init(.file("./a"))), ("a.yaml", .init(.file("a.yaml"))),
       ("/etc/a.yml?x=1", .init(.file("/etc/a.yml"), parameters: ["x": "1"])),
     ] as [(String, ProfileReference)])
-  func reads(text: String, reference: ProfileReference) throws {
+  func referenceRoundTrips(text: String, reference: ProfileReference) throws {
     #expect(try ProfileReference(text) == reference)
     #expect(try ProfileReference(reference.description) == reference)
   }
 
   @Test(arguments: ["", "A", "a b", "a?x", "a?=1", "a?x=1&x=2", "a?x=%4", "a?x=%zz", "a?x=%ff", "-a", "?x=1"])
-  func refuses(text: String) {
+  func invalidReference(text: String) {
     #expect(throws: (any Error).self) { try ProfileReference(text) }
   }
 
-  @Test func isWrittenWithItsKnobsInOrder() {
+  @Test func parametersAreWrittenInOrder() {
     let reference = ProfileReference(.name("a"), parameters: ["b": "1 2", "a": "50%"])
     #expect(reference.description == "a?a=50%25&b=1%202")
   }

@@ -205,7 +205,7 @@ import Testing
       ])
   }
 
-  @Test func findsEverythingInOnePass() {
+  @Test func allProblemsAreReportedTogether() {
     let text = """
       nam: x
       seed: many
@@ -232,11 +232,11 @@ import Testing
     "status: 400, reason: ",
     "status: 503, timestamp: 1h", "status: 400, reason: BadDeviceTokn",
   ])
-  func unrealAnswersAreAllowed(fields: String) {
+  func unrealResponsesAreAllowed(fields: String) {
     #expect(ProfileFixture.lint("rules: [{do: {respond: {\(fields), unreal: true}}}]") == [])
   }
 
-  @Test func isWrittenAsJSON() {
+  @Test func problemsAsJSON() {
     let problem = ProfileProblem(
       .warning, file: "p.yaml", at: FilePosition(line: 3, column: 4), path: "rules[0]", "odd", hint: "look")
     #expect(

@@ -119,7 +119,7 @@ import Testing
       type: int, default: [5]
       => 1:34: params.x.default: expected a single value, not a list
       """))
-  func definitionsOfKnobs(row: LintTable.Row) {
+  func parameterDeclarations(row: LintTable.Row) {
     let text = "params: {x: {\(row.text)}}\nrules: [{trigger: {first: \"${x}\"}, do: {close: }}]"
     #expect(ProfileFixture.lint(text).first == "p.yaml:" + row.problem)
   }
@@ -146,7 +146,7 @@ import Testing
       => 2:25: rules[0].trigger.draw_per: unknown value "nobody" (parameter "words"), it is one of rule, \
       attempt, push, device_token, topic, connection, client
       """))
-  func usesOfKnobs(row: LintTable.Row) {
+  func parameterUses(row: LintTable.Row) {
     let text = """
       rules:
         - trigger: {\(row.text)}
@@ -170,7 +170,7 @@ import Testing
     ("hold", "5", "p: params.hold: 5 is not a duration, did you mean 5s?"),
     ("cuont", "5", #"p: params.cuont: unknown parameter, did you mean "count"?"#),
   ])
-  func valuesOfKnobs(name: String, value: String, problem: String) {
+  func parameterValues(name: String, value: String, problem: String) {
     let text = """
       params:
         rate: {type: probability, default: 0.5}

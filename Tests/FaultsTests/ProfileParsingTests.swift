@@ -47,7 +47,7 @@ import Testing
     #expect(try ProfileFixture.condition(fields) == Condition([.init(subject, match)]))
   }
 
-  @Test func conditionsOfAnswers() throws {
+  @Test func responseConditions() throws {
     let condition = try ProfileFixture.condition("status: 503, reason: {in: [Shutdown]}", at: .response)
     #expect(condition == Condition([.init(.status, .equals("503")), .init(.reason, .oneOf(["Shutdown"]))]))
   }
@@ -92,7 +92,7 @@ import Testing
     #expect(try ProfileFixture.trigger(fields) == trigger)
   }
 
-  @Test func triggersOfHeldPushes() throws {
+  @Test func triggersOfDelayedPushes() throws {
     let rule = try ProfileFixture.rule("trigger: {max_active: 5}, do: {hang: }")
     #expect(rule.trigger == Trigger(maxActive: 5))
   }
@@ -219,7 +219,7 @@ import Testing
     #expect(try ProfileFixture.action(fields, at: injectionPoint) == action)
   }
 
-  @Test func wordsOfARule() throws {
+  @Test func ruleAsText() throws {
     let rule = try ProfileFixture.rule(
       "name: x, at: response, stage: before_validation, do: {delay: {fixed: 1s}}, then: stop")
     #expect(
@@ -237,7 +237,7 @@ import Testing
     #expect(profile.name == "p")
   }
 
-  @Test func headersOfAProfile() throws {
+  @Test func profileHeader() throws {
     let profile = try ProfileFixture.profile(
       """
       name: all
@@ -272,7 +272,7 @@ import Testing
         ]))
   }
 
-  @Test func aRuleByItself() throws {
+  @Test func singleRule() throws {
     let file = try RuleFile.parse("do: {close: }", defaultName: "rule-7")
     #expect(file == RuleFile(rule: Rule(name: "rule-7", action: .close), isNamed: false, ttl: nil, warnings: []))
   }
@@ -286,7 +286,7 @@ import Testing
     ),
     ("du: {close: }", #"rule:1:1: du: unknown, did you mean "do"?"#),
   ])
-  func mistakesInARuleByItself(text: String, problem: String) {
+  func problemsInASingleRule(text: String, problem: String) {
     let failure = #expect(throws: ProfileFailure.self) { try RuleFile.parse(text) }
     #expect(failure?.problems.first?.description == problem)
   }
@@ -312,7 +312,7 @@ import Testing
         ]
       ),
     ] as [(YAMLScalarKind, [String])])
-  func plainWords(kind: YAMLScalarKind, words: [String]) {
+  func plainText(kind: YAMLScalarKind, words: [String]) {
     for word in words { #expect(YAMLScalarKind(word) == kind, "\(word)") }
   }
 }

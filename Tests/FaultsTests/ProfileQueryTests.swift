@@ -72,7 +72,7 @@ import Testing
     #expect(problem.hint?.contains(hint) == true, "\(problem.hint ?? "")")
   }
 
-  @Test func theMomentMustKnowTheField() throws {
+  @Test func injectionPointMustKnowTheField() throws {
     #expect(
       ProfileFixture.lint("rules: [{at: accept, when: {q: 'listener:0 topic:x'}, do: {refuse: {}}}]") == [
         "p.yaml:1:32: rules[0].when.q: q topic is not available at accept, it is at request or response"
@@ -80,7 +80,7 @@ import Testing
     #expect(ProfileFixture.lint("rules: [{at: accept, when: {q: 'listener:0'}, do: {refuse: {}}}]").isEmpty)
   }
 
-  @Test func isWrittenAsItWasRead() throws {
+  @Test func queryRoundTrips() throws {
     let fields = #""topic":"a","q":"type:alert  !topic:\"x*\"","not":[{"q":"attempt:3"}]"#
     let condition = try ProfileFixture.condition(fields)
     #expect(ProfileFixture.json { condition.write(to: &$0) } == "{\(fields)}")
@@ -89,7 +89,7 @@ import Testing
     #expect(try ProfileFixture.condition("q: 'topic:a*'") != ProfileFixture.condition(#"q: 'topic:"a\*"'"#))
   }
 
-  @Test func anExplanationNamesTheTerms() throws {
+  @Test func explanationNamesTheTerms() throws {
     let condition = try ProfileFixture.condition("q: 'type:voip type:complication !topic:a'")
     let plan = FaultPlan([Rule(name: "x", condition: condition, action: .unavailable)])
     #expect(!plan.fires(Self.push))

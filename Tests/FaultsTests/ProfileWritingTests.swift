@@ -95,7 +95,7 @@ import Testing
     try Self.expectSame(Rule(name: "x", injectionPoint: injectionPoint, action: action))
   }
 
-  @Test func wordsOfARule() throws {
+  @Test func ruleAsText() throws {
     try Self.expectSame(
       Rule(
         name: "x", injectionPoint: .response, action: .delay(.fixed(.zero)), continues: false, stage: .beforeValidation)
@@ -103,7 +103,7 @@ import Testing
     try Self.expectSame(Rule(name: "x", injectionPoint: .response, action: .splitBody, continues: true))
   }
 
-  @Test func aRuleInWords() throws {
+  @Test func ruleAsYAML() throws {
     let rule = try ProfileFixture.rule(
       "name: down, when: {device_token: {in: ['ab', 'aa']}, priority: 5}, trigger: {probability: 0.5}, "
         + "do: {respond: {status: 503}}")
@@ -117,7 +117,7 @@ import Testing
       } == #"{"name":"x","at":"request","do":{"close":{}},"ttl":"5m"}"#)
   }
 
-  @Test func aProfileInWords() throws {
+  @Test func profileAsYAML() throws {
     let profile = try ProfileLibrary().profile(named: "flaky-503", parameters: ["rate": "0.5"]).profile
     #expect(
       ProfileFixture.json(profile.write)
@@ -133,7 +133,7 @@ import Testing
   }
 
   /// A written profile is a valid profile file; only its parameters are replaced by their values.
-  @Test func aWholeProfile() throws {
+  @Test func completeProfile() throws {
     var profile = try ProfileLibrary().profile(named: "stream-throttle").profile
     profile.seed = .max
     profile.stopAfter = .seconds(600)
@@ -144,7 +144,7 @@ import Testing
     #expect(loaded == LoadedProfile(profile: profile, warnings: []))
   }
 
-  @Test func knobsKeepTheirTypes() throws {
+  @Test func parametersKeepTheirTypes() throws {
     let profile = try ProfileFixture.profile(
       """
       params:

@@ -61,7 +61,7 @@ import Testing
   }
 
   /// Rules before the one that fires are counted and those after it are not, with either form of evaluation.
-  @Test func theWalkEndsWhereItEnds() {
+  @Test func quickEvaluationEndsAtTheSameRule() {
     let never = Trigger(probability: .fixed(0))
     let here = [Condition.Test(.client, .present(true))]
     let plan = FaultPlan([
@@ -76,7 +76,7 @@ import Testing
   }
 
   /// Rules that were skipped are not evaluated again.
-  @Test func rulesLeftAreTheLastOnes() throws {
+  @Test func remainingRulesAreTheLastOnes() throws {
     let plan = FaultPlan([
       .unavailable("a", trigger: Trigger(probability: .fixed(0))), .unavailable("b", trigger: Trigger(every: 2)),
       .unavailable("c", trigger: Trigger(probability: .fixed(0))),

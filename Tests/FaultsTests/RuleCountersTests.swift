@@ -49,7 +49,7 @@ import Testing
   }
 
   /// The totals of injections survive resets and removed rules, and are bounded.
-  @Test func everInjected() {
+  @Test func lastInjectionIsRemembered() {
     let ruleCounters = RuleCounters()
     let one = FaultPlan([Self.twice], ruleCounters: ruleCounters)
     #expect((0..<3).map { _ in one.fires() } == [true, true, false])

@@ -26,7 +26,7 @@ import Testing
     #expect(root.member("$ref")?.text == "#/$defs/profile")
   }
 
-  @Test func hasTheKeysOfTheParser() throws {
+  @Test func schemaHasTheKeysOfTheParser() throws {
     for keys in Self.allKeys {
       let definition = try #require(Self.root?.member("$defs")?.member(keys.schemaName), "\(keys)")
       let expected = keys == RuleKey.self ? keys.allNames.filter { $0 != "ttl" } : keys.allNames
@@ -39,7 +39,7 @@ import Testing
       Self.root?.member("$defs")?.member("apns")?.member("properties")?.names == APNSSetting.allCases.map(\.rawValue))
   }
 
-  @Test func everythingReferredToIsDefined() throws {
+  @Test func referencesAreDefined() throws {
     let root = try #require(Self.root)
     let references = root.references
     #expect(references.count > 50)

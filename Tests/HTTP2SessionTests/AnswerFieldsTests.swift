@@ -10,7 +10,7 @@ import Testing
 
   /// Field names enter the client's dynamic table once. After the first responses, ids are sent as literals that are
   /// never indexed, so the table no longer changes.
-  @Test func idsAreLiteralsUnderIndexedNames() throws {
+  @Test func idsAreLiteralsWithIndexedNames() throws {
     let pair = try Pair()
     var expected: [Int32: HTTPResponse] = [:]
     for number in 0..<500 {

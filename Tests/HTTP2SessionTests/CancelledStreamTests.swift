@@ -8,7 +8,7 @@ import Testing
     events.compactMap { if case .cancelled(let stream) = $0 { stream } else { nil } }
   }
 
-  @Test func aHeldStreamThatTheClientResetsIsReported() throws {
+  @Test func clientResetOfADelayedStreamIsReported() throws {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(try session.requests(Frame.request(1)).first)
     #expect(session.stream(withID: 1) === stream)
@@ -45,7 +45,7 @@ import Testing
   }
 
   /// A stream object that an undelivered event refers to is not reused for a new stream.
-  @Test func anObjectInAnEventIsNotUsedAgain() throws {
+  @Test func streamInAnEventIsNotReused() throws {
     let session = try HTTP2ServerSession.begun()
     // Fill the pool first.
     for stream in try session.requests(Frame.request(1) + Frame.request(3)) {
@@ -73,7 +73,7 @@ import Testing
   }
 
   /// The bytes after the requests end the session: its GOAWAY is sent first, and no response follows it.
-  @Test(arguments: [[], [1, 2, 3]] as [[UInt8]]) func answersThatDoNotLeaveAreReported(body: [UInt8]) throws {
+  @Test(arguments: [[], [1, 2, 3]] as [[UInt8]]) func unsentResponsesAreReported(body: [UInt8]) throws {
     let session = try HTTP2ServerSession.begun()
     let shortPing = Frame.bytes(type: 6, payload: [UInt8](repeating: 0, count: 7))
     let streams = try session.requests(Frame.request(1) + Frame.request(3) + Frame.request(5) + shortPing)

@@ -29,7 +29,7 @@ import Testing
       (Frame.rst(3), nil), (Frame.data(1, count: 2), 5), (Frame.data(3, count: 2), 1), (Frame.data(1, count: 0), 5),
       (Frame.bytes(type: 8, stream: 1, payload: [0, 0, 0, 1]), nil),
     ] as [([UInt8], UInt32?)])
-  func aClosedStream(bytes: [UInt8], error: UInt32?) throws {
+  func closedStream(bytes: [UInt8], error: UInt32?) throws {
     let session = try answered(1, 5)
     #expect(try session.feed(bytes).isEmpty)
     #expect(goAway(of: session) == error)
@@ -173,7 +173,7 @@ import Testing
 
   /// A response that is complete before its request: the client's END_STREAM closes the stream and does not count as
   /// DATA on a closed stream, even when the bytes are scanned because of another frame.
-  @Test func theEndOfARequestThatWasAnsweredEarlier() throws {
+  @Test func endOfARequestAfterItsResponse() throws {
     let session = try HTTP2ServerSession.begun()
     #expect(try session.requests(Frame.request(1, endStream: false)).isEmpty)
     let stream = try #require(session.stream(withID: 1))
@@ -186,7 +186,7 @@ import Testing
     #expect(goAway(of: session) == nil)
   }
 
-  @Test func whatComesOnAStreamThatWasRefusedIsIgnored() throws {
+  @Test func framesOnARefusedStreamAreIgnored() throws {
     let session = try HTTP2ServerSession(maxConcurrentStreams: 1000)
     _ = try session.feed(Frame.preface + Frame.settings)
     let last = 2 * Int32(HTTP2Limits.hardStreamLimit) + 1
@@ -198,7 +198,7 @@ import Testing
     #expect(session.drained().isEmpty)
   }
 
-  @Test func whatIsStillOnItsWayToAStreamThatWasResetIsIgnored() throws {
+  @Test func framesInTransitToAResetStreamAreIgnored() throws {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(try session.requests(Frame.request(1)).first)
     session.reset(stream, code: .internalError)
@@ -208,7 +208,7 @@ import Testing
     #expect(try session.requests(Frame.request(3)).count == 1)
   }
 
-  @Test func framesAreIgnoredAfterForgottenResets() throws {
+  @Test func framesAreIgnoredAfterDiscardedResets() throws {
     let session = try answered(1, 3)
     for id in stride(from: Int32(5), through: 133, by: 2) {
       let stream = try #require(try session.requests(Frame.request(id)).first)
@@ -229,7 +229,7 @@ import Testing
     #expect(goAway(of: session) == 5)
   }
 
-  @Test func afterGoAwayWhatComesOnNewStreamsIsIgnored() throws {
+  @Test func newStreamsAfterGoAwayAreIgnored() throws {
     let session = try HTTP2ServerSession.begun()
     #expect(try session.requests(Frame.request(1, endStream: false)).isEmpty)
     session.goAway(code: .noError)
@@ -238,7 +238,7 @@ import Testing
     #expect(goAway(of: session) == nil)
   }
 
-  @Test func aContinuationThatIsTooLargeIsAFrameSizeError() throws {
+  @Test func oversizedContinuationIsAFrameSizeError() throws {
     let session = try HTTP2ServerSession.begun()
     let fields: [UInt8] = [0x83, 0x87, 0x84, 0x01, 0x01, 0x61]
     let rest = [UInt8](repeating: 0x20, count: 16_385)

@@ -19,7 +19,7 @@ import Testing
 
   /// Splits the bytes at every position and lets another connection of the same thread decode a request between the
   /// halves.
-  @Test func sessionsOfAThreadKeepTheirFieldsApart() throws {
+  @Test func sessionsOnOneThreadDoNotShareFields() throws {
     let fields = field("x", "one") + field("y", String(repeating: "z", count: 40))
     let bytes = headers(1, fields)
     for cut in 1..<bytes.count {
@@ -47,7 +47,7 @@ import Testing
 
   /// The size of the trailers counts separately from the size of the headers, and trailers are not delivered.
   @Test(arguments: [(4000, false), (7900, false), (8000, true)])
-  func trailersAreAListOfTheirOwn(size: Int, isTooLarge: Bool) throws {
+  func trailersAreASeparateList(size: Int, isTooLarge: Bool) throws {
     let session = try HTTP2ServerSession.begun()
     #expect(try session.requests(headers(1, endStream: false, field("x", String(repeating: "z", count: 4000)))).isEmpty)
     let trailers = headers(1, field("t", String(repeating: "z", count: size)), isTrailer: true)

@@ -4,7 +4,7 @@ import Testing
 
 /// The allocator for nghttp2's small objects.
 @Suite struct SmallBlocksTests {
-  @Test func aBlockThatWasGivenBackIsHandedOutAgain() throws {
+  @Test func freedBlockIsReused() throws {
     let blocks = FreeListAllocator()
     let block = try #require(blocks.allocate(100))
     blocks.giveBack(block)
@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(arguments: [(10, 20), (10, 40), (100, 3000), (3000, 50), (3000, 9000)])
-  func contentGoesAlongWhenTheSizeChanges(from: Int, to: Int) throws {
+  func reallocationKeepsContent(from: Int, to: Int) throws {
     let blocks = FreeListAllocator()
     let block = try #require(blocks.allocate(from))
     for offset in 0..<from {

@@ -59,13 +59,13 @@ import Testing
     }
   }
 
-  @Test func theTableIsWhole() {
+  @Test func tableIsComplete() {
     #expect(Self.codes.count == 257)
     #expect(HuffmanCode.lengths.flatMap(\.bytes).sorted() == Array(0...255))
   }
 
   @Test(arguments: 0...255)
-  func eachByteIsReadAloneAndAmongOthers(byte: Int) {
+  func eachByteIsDecodedAloneAndAmongOthers(byte: Int) {
     #expect(decoded(Self.coded([byte])) == [UInt8(byte)])
     // At each bit position within a byte, at the end of the string and far from it.
     for before in 0..<12 {
@@ -89,7 +89,7 @@ import Testing
       "foo=ASDJKHQKBZXOQWEOPIUAXQWEOIU; max-age=3600; version=1"
     ),
   ])
-  func theExamplesOfTheRFC(section: String, coded: String, text: String) {
+  func examplesOfTheRFC(section: String, coded: String, text: String) {
     #expect(decoded(Array(hexadecimal: coded)) == Array(text.utf8), "\(section)")
   }
 
@@ -103,7 +103,7 @@ import Testing
   }
 
   @Test(arguments: invalid)
-  func whatIsNotValid(what: String, coded: [UInt8]) {
+  func invalidCodes(what: String, coded: [UInt8]) {
     #expect(decoded(coded) == nil, "\(what)")
   }
 

@@ -33,7 +33,7 @@ import Testing
       "488264025885aec3771a4b6196d07abe941054d444a8200595040b8166e082a62d1bff6e919d29ad171863c78f0b97c8e9ae82ae43d3"
     ),
   ])
-  func theExamplesOfTheRFC(plainSection: String, plain: String, codedSection: String, coded: String) {
+  func examplesOfTheRFC(plainSection: String, plain: String, codedSection: String, coded: String) {
     let block = [UInt8](hexadecimal: plain)
     #expect(
       self.plain([UInt8](hexadecimal: coded)) == Frame.bytes(type: 1, flags: 4, stream: 1, payload: block),
@@ -41,7 +41,7 @@ import Testing
   }
 
   @Test(arguments: unusual)
-  func whatIsUnusualStaysAsItCame(what: String, flags: UInt8, block: [UInt8]) {
+  func unusualBlocksStayUnchanged(what: String, flags: UInt8, block: [UInt8]) {
     #expect(plain(block, flags: flags) == nil, "\(what)")
   }
 
@@ -91,7 +91,7 @@ import Testing
     value < 128 ? [UInt8(value)] : [UInt8(value & 127 | 128)] + number(value >> 7)
   }
 
-  @Test func aTokenThatOnlyEndsLikeAKnownOneIsAnother() throws {
+  @Test func tokenWithAKnownSuffixIsNotReplaced() throws {
     let headers = HuffmanExpander()
     let ends: [UInt8] = [0x1c, 0x7f]
     for first in [UInt8(0), 0x08, 0x10] {
@@ -121,7 +121,7 @@ import Testing
   }
 
   /// The bytes are split at every position: when nghttp2 has the first part of a frame, it gets the rest unchanged.
-  @Test func requestsThatComeInPieces() throws {
+  @Test func requestsInPieces() throws {
     func request(_ stream: Int32, _ field: [UInt8]) -> [UInt8] {
       let usual = Frame.request(stream).dropFirst(9)
       return Frame.bytes(type: 1, flags: 4, stream: stream, payload: usual + field)

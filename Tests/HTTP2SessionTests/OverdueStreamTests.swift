@@ -21,7 +21,7 @@ import Testing
     return #expect(throws: HTTP2Failure.self) { try session.endOverdueStreams() }
   }
 
-  @Test func aBodyThatDoesNotComeEndsItsStream() throws {
+  @Test func missingBodyEndsTheStream() throws {
     let session = try HTTP2ServerSession.begun()
     #expect(try session.feed(Frame.request(1, endStream: false)).isEmpty)
     for _ in 0..<patience {
@@ -43,7 +43,7 @@ import Testing
     #expect(try session.requests(Frame.request(3)).count == 1)
   }
 
-  @Test func eachRequestHasItsOwnTime() throws {
+  @Test func eachRequestHasItsOwnTimeout() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.request(1, endStream: false))
     _ = try session.endOverdueStreams()
@@ -53,7 +53,7 @@ import Testing
     #expect(try firstLook(session)?.streams.map(\.id) == [3])
   }
 
-  @Test func anAnswerWithoutWindowEndsItsStream() throws {
+  @Test func responseWithoutWindowEndsTheStream() throws {
     let session = try HTTP2ServerSession.begun()
     // SETTINGS_INITIAL_WINDOW_SIZE 0.
     _ = try session.feed(Frame.bytes(type: 4, payload: [0, 4, 0, 0, 0, 0]))
@@ -67,7 +67,7 @@ import Testing
   }
 
   /// A response that can send one byte per check is slow, but not overdue.
-  @Test func anAnswerThatMovesIsNotOverdue() throws {
+  @Test func progressingResponseIsNotOverdue() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.bytes(type: 4, payload: [0, 4, 0, 0, 0, 0]))
     let stream = try #require(try session.requests(Frame.request(1)).first)
@@ -81,7 +81,7 @@ import Testing
     #expect(try firstLook(session)?.number == patience + 1)
   }
 
-  @Test func whatIsHeldOnPurposeIsNotOverdue() throws {
+  @Test func delayedResponseIsNotOverdue() throws {
     let session = try HTTP2ServerSession.begun()
     let streams = try session.requests(Frame.request(1) + Frame.request(3))
     session.respond(
@@ -91,7 +91,7 @@ import Testing
     #expect(session.openStreamCount == 2)
   }
 
-  @Test func aRequestIsNotOverdueWhileItsWindowIsHeld() throws {
+  @Test func requestIsNotOverdueWhileItsWindowIsWithheld() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.request(1, endStream: false))
     session.withholdsWindow = true
@@ -100,7 +100,7 @@ import Testing
     #expect(try firstLook(session)?.number == patience + 1)
   }
 
-  @Test func aHeaderBlockThatDoesNotEndEndsTheSession() throws {
+  @Test func unfinishedHeaderBlockEndsTheSession() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.bytes(type: 1, stream: 1, payload: [0x83]))
     #expect(
@@ -108,13 +108,13 @@ import Testing
   }
 
   @Test(arguments: [[], Array(Frame.preface.prefix(20)), Frame.preface])
-  func aPrefaceThatDoesNotEndEndsTheSession(beginning: [UInt8]) throws {
+  func unfinishedPrefaceEndsTheSession(beginning: [UInt8]) throws {
     let session = try HTTP2ServerSession(maxConcurrentStreams: 1000)
     _ = try session.feed(beginning)
     #expect(failure(session, afterLooks: patience)?.description == "no HTTP/2 client preface within 30 s")
   }
 
-  @Test func aSessionThatIsIdleStays() throws {
+  @Test func idleSessionIsKept() throws {
     #expect(try firstLook(HTTP2ServerSession.begun()) == nil)
   }
 
@@ -131,7 +131,7 @@ import Testing
     #expect(failure?.description == "more than 10000 streams reset within 10 s")
   }
 
-  @Test func resetsAreForgivenWithEachLook() throws {
+  @Test func eachCheckRestartsTheResetCount() throws {
     let session = try HTTP2ServerSession.begun()
     for round in 0..<HTTP2Limits.maxResets + 10 {
       if round == HTTP2Limits.maxResets / 2 { _ = try session.endOverdueStreams() }
@@ -158,7 +158,7 @@ import Testing
     #expect(failure?.description == "a header list of more than 73536 bytes")
   }
 
-  @Test func bytesOfRequestsAreThoseThatWereHandedOut() throws {
+  @Test func requestBytesCountDeliveredRequests() throws {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(
       try session.requests(Frame.request(1, endStream: false) + Frame.data(1, count: 100, endStream: true)).first)

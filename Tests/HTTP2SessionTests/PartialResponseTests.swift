@@ -47,7 +47,7 @@ import Testing
       ([], [["HEADERS"], ["DATA  end"]]), (["ab"], [["HEADERS"], ["DATA ab end"]]),
       (["ab", "c"], [["HEADERS"], ["DATA ab"], ["DATA c end"]]),
     ] as [([String], [[String]])])
-  func heldPartsLeaveOneByOne(parts: [String], steps: [[String]]) throws {
+  func delayedPartsAreSentOneByOne(parts: [String], steps: [[String]]) throws {
     let (session, stream) = try answered(parts, isHeld: true)
     #expect(shape(session.drained()) == steps[0])
     for (index, step) in steps.enumerated().dropFirst() {
@@ -61,7 +61,7 @@ import Testing
     #expect(session.drained().isEmpty)
   }
 
-  @Test func partsReleasedBeforeTheHeadersLeftGoWithThem() throws {
+  @Test func partsReleasedBeforeTheHeadersAreSentWithThem() throws {
     let (session, stream) = try answered(["ab", "c", "d"], isHeld: true)
     session.releasePart(of: stream)
     session.releasePart(of: stream)
@@ -70,7 +70,7 @@ import Testing
     #expect(shape(session.drained()) == ["DATA d end"])
   }
 
-  @Test func aHeldAnswerHoldsUpNoOther() throws {
+  @Test func delayedResponseDoesNotDelayOthers() throws {
     let (session, stream) = try answered(["ab"], isHeld: true)
     let other = try #require(try session.requests(Frame.request(3)).first)
     session.respond(to: other, headers: headers, body: [1])
@@ -99,7 +99,7 @@ import Testing
       ([], ["HEADERS", "RST 2"]), (["ab"], ["HEADERS", "DATA ab", "RST 2"]),
       (["ab", "c"], ["HEADERS", "DATA ab", "DATA c", "RST 2"]),
     ] as [([String], [String])])
-  func anAnswerBreaksOff(parts: [String], frames: [String]) throws {
+  func responseIsTruncated(parts: [String], frames: [String]) throws {
     let (session, _) = try answered(parts, resetCode: 2)
     #expect(shape(session.drained()) == frames)
     #expect(session.openStreamCount == 0)
@@ -110,7 +110,7 @@ import Testing
     arguments: [
       ([], [["HEADERS"], ["RST 77"]]), (["ab", "c"], [["HEADERS"], ["DATA ab"], ["DATA c", "RST 77"]]),
     ] as [([String], [[String]])])
-  func aHeldAnswerBreaksOff(parts: [String], steps: [[String]]) throws {
+  func delayedResponseIsTruncated(parts: [String], steps: [[String]]) throws {
     let (session, stream) = try answered(parts, isHeld: true, resetCode: 77)
     #expect(shape(session.drained()) == steps[0])
     for step in steps.dropFirst() {
@@ -119,7 +119,7 @@ import Testing
     }
   }
 
-  @Test func aRequestThatIsNotAtItsEndIsStoppedAfterTheAnswer() throws {
+  @Test func unfinishedRequestIsResetAfterTheResponse() throws {
     let long = Frame.request(1, endStream: false) + (0..<5).flatMap { _ in Frame.data(1, count: 16_000) }
     let session = try HTTP2ServerSession.begun()
     #expect(try session.feed(Array(long.prefix(60_000))).isEmpty)
@@ -134,7 +134,7 @@ import Testing
 
   /// After a client cancels its stream, releasing parts of the old response affects neither the next stream nor its
   /// response.
-  @Test func aHeldAnswerWhoseClientLeftIsForgotten() throws {
+  @Test func delayedResponseIsDroppedWithItsClient() throws {
     let (session, stream) = try answered(["old", "older"], isHeld: true)
     _ = session.drained()
     #expect(session.stream(withID: 1) === stream)
@@ -154,7 +154,7 @@ import Testing
     #expect(session.drained() == [Frame(type: 0, flags: 0, stream: 3, payload: [97])])
   }
 
-  @Test func aWholeClientReadsAnAnswerInParts() throws {
+  @Test func clientReadsAResponseInParts() throws {
     let pair = try Pair()
     let id = try pair.push()
     var held: [RequestStream] = []
@@ -174,7 +174,7 @@ import Testing
   }
 
   @Test(arguments: [0, 2, 7, 11, 14, 0xDEAD_BEEF, UInt32.max])
-  func anyCodeResets(code: UInt32) throws {
+  func anyErrorCodeCanBeSent(code: UInt32) throws {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(try session.requests(Frame.request(1)).first)
     session.reset(stream, rawCode: code)

@@ -25,7 +25,7 @@ import Testing
     #expect(session.drained().map(\.payload) == [[0, 0, 0, 0, 0, 0, 0, 1]])
   }
 
-  @Test(arguments: [Int32.min, -1, .max]) func theReservedBitStaysClear(lastStream: Int32) throws {
+  @Test(arguments: [Int32.min, -1, .max]) func reservedBitIsClear(lastStream: Int32) throws {
     let session = try HTTP2ServerSession.begun()
     session.sendGoAway(lastStream: lastStream, rawCode: 0)
     #expect(session.drained().first?.number(at: 0) == UInt32(bitPattern: lastStream) & 0x7FFF_FFFF)
@@ -51,13 +51,13 @@ import Testing
     #expect(session.takeEvents().isEmpty)
   }
 
-  @Test func muchDebugDataFitsIntoAFrame() throws {
+  @Test func debugDataIsLimitedToOneFrame() throws {
     let session = try HTTP2ServerSession.begun()
     session.sendGoAway(lastStream: 0, rawCode: 0, debugData: [UInt8](repeating: 65, count: 100_000))
     #expect(session.drained().map(\.payload.count) == [16_384])
   }
 
-  @Test func aClientReadsItWhileItsStreamGoesOn() throws {
+  @Test func clientReadsItWhileItsStreamContinues() throws {
     let pair = try Pair()
     let id = try pair.push()
     var stream: RequestStream?

@@ -16,7 +16,7 @@ import Testing
     #expect(session.openStreamCount == 0)
   }
 
-  @Test func keepsNoMoreThanItsLimit() throws {
+  @Test func poolIsBounded() throws {
     let pool = RequestStreamPool()
     try serve(3, with: pool)
     #expect(pool.count == 3)
@@ -24,7 +24,7 @@ import Testing
     #expect(pool.count == RequestStreamPool.limit)
   }
 
-  @Test func whatAnotherSessionLeftIsNotSeen() throws {
+  @Test func reusedStreamIsReset() throws {
     let pool = RequestStreamPool()
     let first = try HTTP2ServerSession.begun(pool: pool)
     let used = try #require(try first.requests(Frame.request(1)).first)
@@ -42,7 +42,7 @@ import Testing
   }
 
   /// A stream that is open when its connection ends is freed and does not return to the pool.
-  @Test func aSessionThatEndsLetsItsStreamsGo() throws {
+  @Test func endedSessionReleasesItsStreams() throws {
     let pool = RequestStreamPool()
     weak var open: RequestStream?
     do {
@@ -54,7 +54,7 @@ import Testing
     #expect(pool.count == 0)
   }
 
-  @Test func aRequestThatWasTakenOutComesBackWhole() throws {
+  @Test func movedRequestIsComplete() throws {
     let session = try HTTP2ServerSession.begun()
     let stream = try #require(try session.requests(Frame.request(1)).first)
     let whole = stream.request

@@ -17,7 +17,7 @@ import Testing
       ])
   }
 
-  @Test func requestArrivesWholeAndAnswerGoesBack() throws {
+  @Test func requestAndResponse() throws {
     let pair = try Pair()
     let stream = try pair.push([("apns-topic", "com.example.app")], body: Array("{}".utf8))
     var requests: [HTTPRequest] = []
@@ -36,7 +36,7 @@ import Testing
     #expect(pair.server.openStreamCount == 0)
   }
 
-  @Test func acceptedAnswerEndsWithItsHeaders() throws {
+  @Test func acceptedResponseEndsWithItsHeaders() throws {
     let pair = try Pair()
     try pair.push()
     try pair.pump { event in
@@ -93,7 +93,7 @@ import Testing
     }
   }
 
-  @Test func aRaisedLimitHoldsAtOnceAndTheWireSaysSo() throws {
+  @Test func raisedLimitAppliesImmediatelyAndIsAnnounced() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
@@ -107,7 +107,7 @@ import Testing
     #expect(events.isEmpty)
   }
 
-  @Test func aLongBodyIsAnsweredBeforeItsEndAndThenStopped() throws {
+  @Test func longBodyIsRespondedToEarlyAndReset() throws {
     let pair = try Pair()
     try pair.push(body: [UInt8](repeating: 32, count: 200_000))
     var sizes: [Int] = []
@@ -127,7 +127,7 @@ import Testing
     #expect(pair.clientEvents.contains { if case .response = $0 { true } else { false } })
   }
 
-  @Test func aLargeHeaderListIsReportedAsSuch() throws {
+  @Test func largeHeaderListIsReported() throws {
     let pair = try Pair()
     try pair.push([("x-large", String(repeating: "a", count: 9000))])
     var flagged: [Bool] = []
@@ -180,7 +180,7 @@ import Testing
     #expect(stream.request.stream == 1)
   }
 
-  @Test func aClientThatGoesAwayIsReported() throws {
+  @Test func clientGoAwayIsReported() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
@@ -195,7 +195,7 @@ import Testing
   }
 
   @Test(arguments: ["GET / HTTP/1.1\r\nhost: a\r\n\r\n", "PRI * HTTP/1.0\r\n\r\n", "\u{0}\u{1}\u{2}garbage"])
-  func anythingButThePrefaceFailsAsThat(beginning: String) throws {
+  func invalidPrefaceIsReported(beginning: String) throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)
@@ -239,7 +239,7 @@ import Testing
   }
 
   /// One field of 100 KB, such as a JWT of that size.
-  @Test func aHeaderBlockBeyondAnyLimitEndsTheConnection() throws {
+  @Test func oversizedHeaderBlockEndsTheConnection() throws {
     let server = try HTTP2ServerSession(maxConcurrentStreams: 1)
     var sent: [UInt8] = []
     server.drain(into: &sent)

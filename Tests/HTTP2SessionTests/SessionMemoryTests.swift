@@ -30,7 +30,7 @@ import Testing
     pair.clientEvents.compactMap { if case .response(_, let response) = $0 { response.headers } else { nil } }
   }
 
-  @Test func framesOfSessionsThatTakeTurnsStayApart() throws {
+  @Test func alternatingSessionsDoNotShareFrames() throws {
     let letters = ["a", "b"]
     let pairs = try sessions(letters, RequestStreamPool())
     // One frame of each session at a time, so that each finds what the other left in the shared block.
@@ -48,7 +48,7 @@ import Testing
     for (letter, pair) in zip(letters, pairs) { #expect(answers(pair) == [longAnswer(letter)]) }
   }
 
-  @Test func aSessionOutlivesTheOthersOfItsThread() throws {
+  @Test func sessionOutlivesOthersOnItsThread() throws {
     var pairs = try sessions(["a", "b"], RequestStreamPool())
     pairs.removeFirst()
     try pairs[0].pump()

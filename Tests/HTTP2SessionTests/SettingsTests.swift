@@ -45,13 +45,13 @@ import Testing
     #expect(entries(frames.first) == expected)
   }
 
-  @Test func settingsThatSayNothingAreNotSent() throws {
+  @Test func unchangedSettingsAreNotSent() throws {
     let session = try HTTP2ServerSession.begun()
     session.announce(HTTP2Settings())
     #expect(session.drained().isEmpty)
   }
 
-  @Test func eachAcknowledgementIsForItsOwnSettings() throws {
+  @Test func acknowledgementsAreMatchedInOrder() throws {
     let session = try HTTP2ServerSession.begun(maxConcurrentStreams: 10)
     session.announce(HTTP2Settings(maxHeaderListSize: 100))
     session.announce(HTTP2Settings(maxConcurrentStreams: 1))
@@ -63,7 +63,7 @@ import Testing
     #expect(late.contains { if case .excessStreams(stream: 5, limit: 1) = $0 { true } else { false } })
   }
 
-  @Test func aSmallWindowHoldsOnceItIsAcknowledged() throws {
+  @Test func smallWindowAppliesOnceAcknowledged() throws {
     let session = try HTTP2ServerSession.begun()
     session.announce(HTTP2Settings(initialWindowSize: 100))
     _ = session.drained()
@@ -92,7 +92,7 @@ import Testing
 
   /// The client has sent 2000 bytes when it learns that 1000 are allowed: without a WINDOW_UPDATE it could never send
   /// again.
-  @Test func aWindowThatShrinksUnderAnOpenStreamIsOpened() throws {
+  @Test func windowThatShrinksOnAnOpenStreamIsUpdated() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.request(1, endStream: false) + Frame.data(1, count: 2000))
     session.announce(HTTP2Settings(initialWindowSize: 1000))
@@ -133,7 +133,7 @@ import Testing
   }
 
   @Test(arguments: 0...15)
-  func aWindowBeyondTheMostIsAnErrorOfTheConnection(cut: Int) throws {
+  func windowAboveTheMaximumIsAConnectionError(cut: Int) throws {
     let session = try raisedWindows(room: 0, cutAt: cut)
     #expect(session.drained().first { $0.type == 7 }?.number(at: 4) == 3)
     #expect(session.isFinished)
@@ -149,7 +149,7 @@ import Testing
 
   /// On the acknowledgement of the server's SETTINGS, nghttp2 sends a WINDOW_UPDATE on each stream; this is not a
   /// client error.
-  @Test func windowsThatShrinkUnderSeveralOpenStreamsAreOpened() throws {
+  @Test func windowsThatShrinkOnSeveralStreamsAreUpdated() throws {
     let session = try HTTP2ServerSession.begun()
     let ids: [Int32] = [1, 3, 5, 7]
     for id in ids { _ = try session.feed(Frame.request(id, endStream: false) + Frame.data(id, count: 2000)) }

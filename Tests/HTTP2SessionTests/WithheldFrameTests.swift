@@ -23,7 +23,7 @@ import Testing
   }
 
   /// Values of the client's SETTINGS apply even if the SETTINGS are not acknowledged.
-  @Test func settingsThatAreNotAcknowledgedAreObeyed() throws {
+  @Test func unacknowledgedSettingsApply() throws {
     let session = try HTTP2ServerSession.begun()
     session.acknowledgesSettings = false
     _ = try session.feed(Frame.bytes(type: 4, payload: [0, 4, 0, 0, 0, 2]))
@@ -43,7 +43,7 @@ import Testing
     #expect(session.drained().map(\.payload) == [2, 3].map { [UInt8](repeating: $0, count: 8) })
   }
 
-  @Test func aPingAcknowledgementIsNotAnswered() throws {
+  @Test func pingAcknowledgementGetsNoResponse() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.bytes(type: 6, flags: 1, payload: [UInt8](repeating: 1, count: 8)))
     #expect(session.drained().isEmpty)
@@ -58,7 +58,7 @@ import Testing
     #expect(failure?.description.lowercased().contains("flooding") == true, "\(failure?.description ?? "")")
   }
 
-  @Test func acknowledgedPingsAreNoFlood() throws {
+  @Test func acknowledgedPingsAreNotAFlood() throws {
     let session = try HTTP2ServerSession.begun()
     var answers = 0
     for _ in 0..<20 {
@@ -83,7 +83,7 @@ import Testing
     frames.filter { $0.type == 8 }.reduce(into: [:]) { $0[$1.stream, default: 0] += $1.number(at: 0) }
   }
 
-  @Test func theWindowIsOpenedHalfWay() throws {
+  @Test func windowIsUpdatedAtHalf() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(Frame.request(1, endStream: false) + Frame.data(1, count: 16_384))
     #expect(session.drained().isEmpty)
@@ -91,7 +91,7 @@ import Testing
     #expect(updates(session.drained()) == [0: 32_768, 1: 32_768])
   }
 
-  @Test func aStreamAtItsEndGetsNoWindow() throws {
+  @Test func endedStreamGetsNoWindowUpdate() throws {
     let session = try HTTP2ServerSession.begun()
     _ = try session.feed(
       Frame.request(1, endStream: false) + Frame.data(1, count: 16_384) + Frame.data(1, count: 16_384, endStream: true))
@@ -113,7 +113,7 @@ import Testing
     #expect(given >= 100_000 - 32_768)
   }
 
-  @Test func aHeldWindowStaysClosedAndIsGivenLater() throws {
+  @Test func withheldWindowIsUpdatedAfterRelease() throws {
     let session = try HTTP2ServerSession.begun()
     session.withholdsWindow = true
     _ = try session.feed(Frame.request(1, endStream: false) + Frame.request(3, endStream: false))
@@ -129,7 +129,7 @@ import Testing
   }
 
   /// Pushes that arrived in the same bytes as the event that withholds the window were already received.
-  @Test func aWindowThatIsHeldAtAnEventStaysClosedForWhatCameWithIt() throws {
+  @Test func windowWithheldAtAnEventIncludesItsOwnData() throws {
     let session = try HTTP2ServerSession.begun()
     let pushes = stride(from: Int32(1), to: 81, by: 2).flatMap { id in
       Frame.request(id, endStream: false) + Frame.data(id, count: 1000, endStream: true)
@@ -143,7 +143,7 @@ import Testing
     #expect(updates(session.drained()) == [0: 40_000])
   }
 
-  @Test func whoSendsBeyondAHeldWindowBreaksTheProtocol() throws {
+  @Test func dataBeyondAWithheldWindowIsAProtocolError() throws {
     let session = try HTTP2ServerSession.begun()
     session.withholdsWindow = true
     _ = try session.feed(Frame.request(1, endStream: false))
@@ -154,7 +154,7 @@ import Testing
   }
 
   /// The bytes of streams that close while the window is withheld are returned to the connection's window.
-  @Test func whatClosedStreamsHeldBackIsGivenToTheConnection() throws {
+  @Test func closedStreamsReturnTheirWindowToTheConnection() throws {
     let session = try HTTP2ServerSession.begun()
     session.withholdsWindow = true
     for id: Int32 in [1, 3, 5] {
@@ -169,7 +169,7 @@ import Testing
     #expect(session.drained().isEmpty)
   }
 
-  @Test func aWholeClientWaitsAndGoesOn() throws {
+  @Test func clientWaitsAndContinues() throws {
     let pair = try Pair()
     pair.server.withholdsWindow = true
     try pair.push(body: [UInt8](repeating: 32, count: 60_000))

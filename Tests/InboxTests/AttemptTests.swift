@@ -59,7 +59,7 @@ import Testing
     }
   }
 
-  @Test func acceptingLaterEndsTheCount() {
+  @Test func laterAcceptanceEndsTheCount() {
     let attempts = Attempts()
     let push = PushFixture().pushKey
     #expect(attempts.isEmpty)
@@ -71,7 +71,7 @@ import Testing
     #expect(attempts.count(push, accepted: false, now: 1) == 1)
   }
 
-  @Test func anAcceptedAttemptWithoutAnAnswerIsFollowedByTheNextNumber() {
+  @Test func acceptedAttemptWithoutResponseCountsOn() {
     let attempts = Attempts()
     let push = PushFixture().pushKey
     #expect(attempts.count(push, accepted: false, now: 1) == 1)
@@ -96,7 +96,7 @@ import Testing
   }
 
   @Test(arguments: [true, false])
-  func attemptsThatWereNotProcessedAreForgottenWithTheirPush(isAcceptedLater: Bool) {
+  func unprocessedAttemptsEndWithTheirPush(isAcceptedLater: Bool) {
     let attempts = Attempts()
     let push = PushFixture().pushKey
     #expect(attempts.countUnprocessed(push, now: 1) == 1)
@@ -106,7 +106,7 @@ import Testing
     #expect(attempts.unprocessedAttempts(of: push) == 1)
   }
 
-  @Test func emptyingTheInboxForgetsAttempts() {
+  @Test func emptyingTheInboxRemovesAttempts() {
     let inbox = Inbox()
     let push = PushFixture().pushKey
     _ = inbox.attempts.count(push, accepted: false, now: 1)
@@ -114,7 +114,7 @@ import Testing
     #expect(inbox.attempts.count(push, accepted: false, now: 1) == 1)
   }
 
-  @Test func theTableIsBoundedAndForgetsTheOldestFirst() {
+  @Test func tableIsBoundedAndEvictsTheOldest() {
     var counter = AttemptCounter()
     func key(_ number: Int) -> PushKey {
       PushFixture { $0.body = Array("\(number)".utf8) }.pushKey
@@ -130,7 +130,7 @@ import Testing
   }
 
   /// Pushes that are rejected, retried and accepted, far more than are remembered at once: each is counted correctly.
-  @Test func pushesThatComeAndGoAreCountedForLong() {
+  @Test func activePushesStayCounted() {
     var counter = AttemptCounter()
     var pushes = (0..<3 * AttemptMarks.limit / 2).makeIterator()
     var waiting: [PushKey] = []
@@ -153,7 +153,7 @@ import Testing
   }
 
   /// Compares the table with a dictionary, while keys are added, counted and removed, many of them in the same slots.
-  @Test func aTableForgetsNothingThatItCounts() {
+  @Test func tableKeepsActiveEntries() {
     var table = AttemptTable()
     var expected: [UInt64: Int32] = [:]
     for step in 0..<200_000 {
@@ -191,7 +191,7 @@ import Testing
     #expect(stride(from: 1, to: 5000, by: 2).count { marks.mayContain(key($0)) } < 100)
   }
 
-  @Test func theTableIsEmptyAgainAfterSilence() {
+  @Test func tableIsEmptiedWhenIdle() {
     var counter = AttemptCounter()
     var filler = PushKeyGenerator()
     _ = counter.count(filler.next(), accepted: false, now: 0)
@@ -203,7 +203,7 @@ import Testing
 
   /// The table's timestamps have wrapped around in the meantime.
   @Test(arguments: [10, 20, 30, 40, 50, 60])
-  func nothingIsRememberedForWeeks(days: Int64) {
+  func entriesExpire(days: Int64) {
     var counter = AttemptCounter()
     var filler = PushKeyGenerator()
     let (push, later) = (filler.next(), days * 86_400 * 1_000_000_000)

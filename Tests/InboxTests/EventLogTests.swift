@@ -44,7 +44,7 @@ import Testing
     log.note(.rule) { $0.member("name", name) }
   }
 
-  @Test func tellsWhatHappensInOrder() async throws {
+  @Test func eventsAreInOrder() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
     inbox.append(WaitingTests.record())
@@ -82,7 +82,7 @@ import Testing
     #expect(!held4.isEmpty && held4.allSatisfy { ["push 4", "push.updated 4"].contains($0) })
   }
 
-  @Test func goesOnWhereItWas() async throws {
+  @Test func resumesAfterAPosition() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
     var first: Follower? = Follower(log)
@@ -194,7 +194,7 @@ import Testing
     #expect(log.readerCount == 0)
   }
 
-  @Test func endsWithTheServer() async throws {
+  @Test func stoppingTheServerEndsTheStream() async throws {
     let inbox = Inbox()
     let log = EventLog(inbox)
     let reader = try #require(log.follow())
@@ -219,7 +219,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 255, 256, 257, 2000])
-  func writesEachOnce(count: Int) throws {
+  func exportWritesEachRecordOnce(count: Int) throws {
     let inbox = Inbox()
     for _ in 0..<count { inbox.append(WaitingTests.record()) }
     let lines = Self.text(inbox, Selection(), .lines).split(separator: "\n")
@@ -236,7 +236,7 @@ import Testing
     ("topic=b", [2, 4]), ("after=3", [4, 5]), ("before=3", [1, 2]), ("after=1&before=4", [2, 3]), ("topic=x", []),
     ("after=5", []), ("after=9223372036854775807", []), ("before=0", []), ("after=4&before=2", []),
   ])
-  func writesWhatIsSelected(query: String, seqs: [Int]) throws {
+  func exportWritesSelectedRecords(query: String, seqs: [Int]) throws {
     let inbox = Inbox()
     for number in 1...5 { inbox.append(WaitingTests.record(number % 2 == 0 ? "b" : "a")) }
     let text = Self.text(inbox, try Selection(FilterTests.parameters(query)), .lines)

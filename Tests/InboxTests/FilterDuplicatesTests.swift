@@ -33,7 +33,7 @@ import Testing
       ("is:*", [1, 2], ["a", "a"]), ("is:dup*", [2], ["a", "a"]), ("is:duplicate after:2", [3], ["a", "a", "a"]),
       ("is:duplicate order:x", nil, ["a"]),
     ] as [(String, [Int]?, [String])])
-  func findsThem(query: String, expected: [Int]?, bodies: [String]) throws {
+  func duplicatesAreFound(query: String, expected: [Int]?, bodies: [String]) throws {
     if let expected {
       #expect(try Self.found(query, in: bodies) == expected)
     } else {
@@ -41,11 +41,11 @@ import Testing
     }
   }
 
-  @Test func looksNoFurtherBackThanTheInbox() throws {
+  @Test func evictedPushesAreNotDuplicates() throws {
     #expect(try Self.found("is:duplicate", in: ["a", "b", "a"], maxRecords: 2) == [])
   }
 
-  @Test func anotherDeviceIsAnotherPush() throws {
+  @Test func sameContentForAnotherDeviceIsNoDuplicate() throws {
     let inbox = Inbox()
     for token in ["ab12", "AB12", "cd34"] {
       inbox.append(PushFixture { $0.deviceToken = String(repeating: token, count: 16) }.record)
@@ -53,7 +53,7 @@ import Testing
     #expect(inbox.snapshot().duplicates() == [2])
   }
 
-  @Test func aRecordHasItsRequestsKey() {
+  @Test func recordHasTheKeyOfItsRequest() {
     let fixture = PushFixture { $0.headers += [("apns-collapse-id", "x")] }
     #expect(fixture.record.pushKey == fixture.pushKey)
   }

@@ -89,7 +89,7 @@ import Testing
     ("!since=2026-01-31T12:00:00.001Z", true),
     ("size_gt=!4097", true),
   ])
-  func selects(query: String, expected: Bool) throws {
+  func filterSelects(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
   }
 
@@ -99,7 +99,7 @@ import Testing
       ("reason=*", false), ("!reason=*", true), ("key_id=*", false), ("status=200", false), ("priority=*", false),
       ("is=first", true), ("topic=", nil),
     ] as [(String, Bool?)])
-  func treatsWhatIsAbsentAsUnequalToEverything(query: String, expected: Bool?) throws {
+  func absentFieldsAreUnequal(query: String, expected: Bool?) throws {
     let record = PushFixture {
       $0.headers = [("apns-topic", "com.acme.app"), ("apns-priority", "7")]
       $0.authorization = []
@@ -114,14 +114,14 @@ import Testing
     }
   }
 
-  @Test func findsPendingPushes() throws {
+  @Test func pendingPushesAreFound() throws {
     let held = PushFixture { $0.outcome = .pending }.record
     #expect(try Self.matches("is=pending&outcome=pending", held))
     #expect(try !Self.matches("status=*", held))
     #expect(try !Self.matches("is=pending"))
   }
 
-  @Test func knowsTheTopicOfACertificate() throws {
+  @Test func topicOfACertificateIsMatched() throws {
     let certificate = ProviderCertificate(
       subjectUID: "com.acme.app", topics: [], development: true, production: false, commonName: nil, fingerprint: "")
     let record = PushFixture {
@@ -171,7 +171,7 @@ import Testing
       ("size_gt=big", "size_gt", "big", "size_gt cannot be \"big\"", "3.5KiB"),
       ("size_lt=1*", "size_lt", "1*", "size_lt cannot be", "a number of bytes"),
     ] as [(String, String, String?, String, String)])
-  func namesWhatItCannotRead(query: String, field: String, value: String?, message: String, hint: String) {
+  func invalidParametersAreReported(query: String, field: String, value: String?, message: String, hint: String) {
     let error = #expect(throws: FilterError.self) { try Filter(Self.parameters(query)) }
     #expect(error?.field == field)
     #expect(error?.value == value)

@@ -102,7 +102,7 @@ import Testing
   ]
 
   @Test(arguments: queries)
-  func findsThemAmongMany(query: String, isMeant: @Sendable (Int) -> Bool) throws {
+  func matchesAreFoundAmongMany(query: String, isMeant: @Sendable (Int) -> Bool) throws {
     let expected = (1...Self.count).filter(isMeant)
     #expect(try Self.page(query, in: Self.inbox) == expected)
     #expect(try Self.page(query, in: Self.inbox, .descending) == expected.reversed())
@@ -117,7 +117,7 @@ import Testing
   // MARK: - Marks
 
   /// Two devices whose records have the same 16-bit mark.
-  @Test func devicesWithTheSameMarkAreToldApart() throws {
+  @Test func devicesWithTheSameHashAreDistinguished() throws {
     var seen: [UInt16: String] = [:]
     var pair: [String] = []
     for number in 0... {
@@ -137,7 +137,7 @@ import Testing
   // MARK: - Push keys
 
   /// Three pushes, the keys of two of which begin with the same four digits.
-  @Test func pushKeysThatBeginAlikeAreToldApart() throws {
+  @Test func pushKeysWithTheSamePrefixAreDistinguished() throws {
     var seen: [Substring: Record] = [:]
     var records: [Record] = []
     for number in 0... {

@@ -10,7 +10,7 @@ import Testing
     (0..<count).map { Step(at: (start + $0) * 1000, answer: "400 BadTopic") }
   }
 
-  @Test func goesOnWhereItWas() {
+  @Test func analysisIsIncremental() {
     let scene = FindingsScenario()
     for (index, step) in Self.repetitions(5).enumerated() {
       scene.add(step)
@@ -19,7 +19,7 @@ import Testing
     #expect(scene.earners(of: .retriedPermanent) == [2, 3, 4, 5])
   }
 
-  @Test func looksAtManyRecordsInPieces() {
+  @Test func manyRecordsAreAnalyzedInPieces() {
     let scene = FindingsScenario(maxRecords: 100_000)
     let first = scene.add(Step(at: 0, answer: "400 BadTopic"))
     var batch = [Record](repeating: PushFixture { $0.deviceToken = "cd34" }.record, count: 40_000)
@@ -28,7 +28,7 @@ import Testing
     #expect(scene.findings(of: .retriedPermanent).map(\.evidence) == [[first, last]])
   }
 
-  @Test func aSelectionIsLookedAtWithWhatWentBefore() {
+  @Test func selectionIsAnalyzedWithEarlierRecords() {
     let scene = FindingsScenario(Self.repetitions(5))
     var selection = Selection()
     selection.after = 3
@@ -40,7 +40,7 @@ import Testing
     #expect(summary.items.first?.newest.map(\.seq) == [5])
   }
 
-  @Test func whatIsPushedOutEarnsNothingAnyMore() {
+  @Test func evictedRecordsCauseNoFindings() {
     let scene = FindingsScenario(maxRecords: 3)
     for step in Self.repetitions(5) { scene.add(step) }
     // The first two were evicted before the findings were computed.
@@ -52,7 +52,7 @@ import Testing
     #expect(!report.isComplete)
   }
 
-  @Test func whatIsGoneIsNotKept() {
+  @Test func evictedStateIsReleased() {
     let scene = FindingsScenario(maxRecords: 10)
     for start in stride(from: Int64(0), to: 12_000, by: 10) {
       for step in Self.repetitions(10, from: start) { scene.add(step) }
@@ -62,7 +62,7 @@ import Testing
     #expect(scene.earners(of: .retriedPermanent).count == 10)
   }
 
-  @Test func deletedRecordsEarnNothing() throws {
+  @Test func deletedRecordsCauseNoFindings() throws {
     let scene = FindingsScenario(Self.repetitions(4))
     #expect(scene.earners(of: .retriedPermanent) == [2, 3, 4])
     var selection = Selection()
@@ -71,7 +71,7 @@ import Testing
     #expect(scene.earners(of: .retriedPermanent) == [4])
   }
 
-  @Test func anEmptiedInboxBeginsAnew() {
+  @Test func emptyingTheInboxRestartsTheAnalysis() {
     let scene = FindingsScenario(Self.repetitions(2) + [Step(at: 5000, answer: "pending", push: "b")])
     #expect(scene.earners(of: .retriedPermanent) == [2])
     scene.inbox.removeAll()
@@ -94,7 +94,7 @@ import Testing
   }
 
   /// Pushes are added, examined and removed concurrently.
-  @Test func manyAtOnce() async {
+  @Test func concurrentAnalysis() async {
     let inbox = Inbox(maxRecords: 500)
     let records = Self.repetitions(20).map { step in
       PushFixture {

@@ -199,7 +199,7 @@ import Testing
   }
 
   @Test(arguments: records.indices)
-  func aRecordComesBackAsItWas(index: Int) throws {
+  func recordRoundTrips(index: Int) throws {
     let (name, record) = Self.records[index]
     let inbox = Inbox()
     inbox.append(record)
@@ -219,7 +219,7 @@ import Testing
 
   /// Earlier versions exported 32 digits, half a SHA-256. The key of an imported push is always computed from the
   /// push.
-  @Test func aLongerPushKeyIsMadeAnew() throws {
+  @Test func longerPushKeyIsRecomputed() throws {
     let inbox = Inbox()
     inbox.append(PushFixture().record)
     let text = String(decoding: Self.export(inbox), as: UTF8.self)
@@ -232,7 +232,7 @@ import Testing
   }
 
   @Test(arguments: [InboxExport.Format.lines, .array], [1, 7, 1000, Int.max])
-  func comesInPieces(format: InboxExport.Format, size: Int) throws {
+  func importInPieces(format: InboxExport.Format, size: Int) throws {
     let inbox = Inbox()
     for (_, record) in Self.records { inbox.append(record) }
     inbox.remove(try Selection([(name: "apns_id", value: "ABC")]))
@@ -245,13 +245,13 @@ import Testing
   }
 
   @Test(arguments: InboxExport.Format.allCases)
-  func anEmptyExportIsAnEmptyInbox(format: InboxExport.Format) throws {
+  func emptyExportIsAnEmptyInbox(format: InboxExport.Format) throws {
     let back = try Self.read(Self.export(Inbox(), as: format))
     #expect(back.snapshot().count == 0)
     #expect(back.snapshot().lastSeq == 0)
   }
 
-  @Test func filtersAndPagesWorkOnIt() throws {
+  @Test func importedRecordsAreFilteredAndPaged() throws {
     let inbox = Inbox()
     for (_, record) in Self.records { inbox.append(record) }
     let back = try Self.read(Self.export(inbox))
@@ -270,7 +270,7 @@ import Testing
     }
   }
 
-  @Test func recordsShareWhatTheyShared() throws {
+  @Test func importedRecordsShareStorage() throws {
     let inbox = Inbox()
     for _ in 0..<3 { inbox.append(PushFixture().record) }
     let back = try Self.read(Self.export(inbox))
@@ -280,7 +280,7 @@ import Testing
   }
 
   /// Programs such as jq reformat payloads.
-  @Test func aPayloadWrittenAnewIsTheBody() throws {
+  @Test func reformattedPayloadIsTheBody() throws {
     let inbox = Inbox()
     inbox.append(PushFixture { $0.body = Array(#"{ "aps":{"alert":"hi"} }"#.utf8) }.record)
     let text = String(decoding: Self.export(inbox), as: UTF8.self).replacing(
@@ -305,7 +305,7 @@ import Testing
     ("{\"seq\":\"1\n\"}", "1: the line ends within a string"), ("{\"seq\":0}", "1: seq cannot be 0"),
     ("{\"seq\":x}", "1: not a whole number"), ("\u{FEFF}{}", "1: expected a record of a push"),
   ])
-  func saysWhichLineIsBad(text: String, problem: String) {
+  func errorNamesTheLine(text: String, problem: String) {
     let error = #expect(throws: InboxImport.Problem.self) { try Self.read(Array(text.utf8)) }
     #expect(error?.description.hasPrefix(problem) == true, "\(error?.description ?? "")")
   }
@@ -325,7 +325,7 @@ import Testing
     (#""latency":"1.8ms""#, #""latency":"soon""#, "latency cannot be"),
     (#""fault":null"#, #""fault":{"rule":"x"}"#, "a fault without an action"),
   ])
-  func saysWhatIsBad(good: String, bad: String, problem: String) {
+  func errorNamesTheProblem(good: String, bad: String, problem: String) {
     #expect(Self.line.contains(good))
     let text = Self.line.replacing(good, with: bad, maxReplacements: 1)
     let error = #expect(throws: InboxImport.Problem.self) { try Self.read(Array(text.utf8)) }
@@ -334,11 +334,11 @@ import Testing
   }
 
   @Test(arguments: Action.Name.allCases)
-  func knowsEveryAction(name: Action.Name) {
+  func everyActionIsImported(name: Action.Name) {
     #expect(name.bare.name == name)
   }
 
-  @Test func numbersAscend() {
+  @Test func numbersMustAscend() {
     let error = #expect(throws: InboxImport.Problem.self) {
       try Self.read(Array((Self.line + "\n" + Self.line + "\n").utf8))
     }
@@ -346,7 +346,7 @@ import Testing
   }
 
   /// Gaps of any size between numbers take no memory.
-  @Test func hugeGapsAreNoMatter() throws {
+  @Test func largeGapsAreAccepted() throws {
     let far = Self.line.replacing(#""seq":1"#, with: #""seq":9007199254740992"#, maxReplacements: 1)
     let text = Array((Self.line + "\n" + far + "\n").utf8)
     #expect(Self.export(try Self.read(text)) == text)

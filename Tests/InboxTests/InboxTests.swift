@@ -3,7 +3,7 @@ import Testing
 @testable import Inbox
 
 @Suite struct InboxTests {
-  @Test func aPendingRecordIsBroughtToItsEndInItsPlace() {
+  @Test func pendingRecordIsCompletedInPlace() {
     let inbox = Inbox()
     let seqs = (0..<3).map { _ in inbox.append(PushFixture { $0.outcome = .pending }.record) }
     let before = inbox.snapshot()
@@ -45,7 +45,7 @@ import Testing
   }
 
   @Test(arguments: [1, 10, 511, 512, 513, 1500])
-  func keepsAsManyAsTheLimitSays(limit: Int) {
+  func recordCountIsLimited(limit: Int) {
     let inbox = Inbox(maxRecords: limit)
     let record = PushFixture().record
     for _ in 0..<2000 { inbox.append(record) }
@@ -62,7 +62,7 @@ import Testing
   }
 
   /// A quarter of a million pushes must need no more than their own bytes and 64 MB.
-  @Test func aRecordTakesAtMost250BytesBesideItsOwn() {
+  @Test func recordOverheadIsAtMost250Bytes() {
     let record = PushFixture().record
     let size = record.withHeaders { $0.count } + record.body.count + PushFixture().generatedID.utf8.count
     #expect(RecordStorage.cost(record) == size + RecordStorage.overhead)
@@ -70,7 +70,7 @@ import Testing
     #expect(RecordStorage.overhead <= 242)
   }
 
-  @Test func keepsAsManyBytesAsTheLimitSays() {
+  @Test func byteCountIsLimited() {
     let small = PushFixture().record
     let large = PushFixture { $0.body = Array(repeating: 0x20, count: 4096) }.record
     let inbox = Inbox(maxBytes: 3 * RecordStorage.cost(small) + RecordStorage.cost(large))
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// The objects of records are released together with those of their chunk, not one by one.
-  @Test func whatRecordsKeptIsFreedWhenTheirChunkIsPushedOut() {
+  @Test func evictedChunkFreesItsRecords() {
     let inbox = Inbox(maxRecords: 2)
     weak var kept: ConnectionFacts?
     do {
@@ -103,14 +103,14 @@ import Testing
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [3])
   }
 
-  @Test func aBatchLargerThanTheLimitLeavesItsNewest() {
+  @Test func batchLargerThanTheLimitKeepsItsNewest() {
     let inbox = Inbox(maxRecords: 2)
     var batch = Array(repeating: PushFixture().record, count: 5)
     #expect(inbox.append(&batch) == 1)
     #expect(inbox.snapshot().page(PageQuery()).items.map(\.seq) == [4, 5])
   }
 
-  @Test func takesBatchesOfAnySize() {
+  @Test func batchesOfAnySize() {
     let inbox = Inbox()
     var expected = 0
     for size in [1, 511, 1, 512, 513, 1300, 3] {
@@ -123,7 +123,7 @@ import Testing
     #expect(inbox.snapshot().page(query).items.map(\.seq) == Array(1...expected))
   }
 
-  @Test func emptyingForgetsWhatWasEvicted() {
+  @Test func emptyingResetsTheEvictionCount() {
     let inbox = Inbox(maxRecords: 2)
     for _ in 0..<5 { inbox.append(PushFixture().record) }
     #expect(!inbox.snapshot().page(PageQuery()).isComplete)
@@ -141,7 +141,7 @@ import Testing
     #expect(inbox.snapshot().isComplete(after: 3))
   }
 
-  @Test func aSnapshotStaysAsItWas() {
+  @Test func snapshotIsImmutable() {
     let inbox = Inbox(maxRecords: 3)
     for _ in 0..<3 { inbox.append(PushFixture().record) }
     let snapshot = inbox.snapshot()
@@ -152,7 +152,7 @@ import Testing
     #expect(items.allSatisfy { !$0.body.isEmpty })
   }
 
-  @Test func removesWhatAFilterMatches() throws {
+  @Test func matchingRecordsAreRemoved() throws {
     let inbox = Inbox()
     for number in 0..<1300 {
       inbox.append(PushFixture { $0.headers[0].1 = number % 3 == 0 ? "com.acme.gone" : "com.acme.app" }.record)
@@ -176,7 +176,7 @@ import Testing
     "device_token=00a1", "device_token=00A1", "device_token=00a2&device_token=00b7", "device_token=00ff",
     "device_token=00a*", "!device_token=00a1", "!device_token=*",
   ])
-  func findsTheRecordsOfADevice(condition: String) throws {
+  func recordsOfADeviceAreFound(condition: String) throws {
     let inbox = Inbox(maxRecords: 1500)
     let tokens = ["00a1", "00A1", "00a2", "00b7", "0123456789abcdef0123456789ABCDEF01"]
     let records = tokens.map { token in PushFixture { $0.deviceToken = token }.record }
@@ -198,7 +198,7 @@ import Testing
     }
   }
 
-  @Test func findsAllAttemptsOfAnID() async throws {
+  @Test func allAttemptsOfAnIDAreFound() async throws {
     let inbox = Inbox()
     let id = "27cfdc15-e305-27e0-e290-8fc98e115899"
     for name in ["a", "b"] {
@@ -216,7 +216,7 @@ import Testing
   }
 
   /// Several connections append while others read and delete: numbers ascend, and no record is lost or duplicated.
-  @Test func survivesManyAtOnce() async throws {
+  @Test func concurrentAppends() async throws {
     let inbox = Inbox(maxRecords: 100_000)
     let record = PushFixture().record
     let (writers, batches, batchSize) = (4, 300, 7)
@@ -258,7 +258,7 @@ import Testing
   }
 
   /// Records change in place while there is no snapshot, and in a copy while there is one: a snapshot never changes.
-  @Test func pendingRecordsEndWhileOthersRead() async {
+  @Test func recordsAreCompletedDuringReads() async {
     let inbox = Inbox(maxRecords: 100)
     let pending = PushFixture { $0.outcome = .pending }.record
     let end = Record.End(
@@ -289,7 +289,7 @@ import Testing
     #expect(inbox.snapshot().count == 100)
   }
 
-  @Test func deletesAndEvictsWhileOthersAppend() async throws {
+  @Test func recordsAreDeletedAndEvictedDuringAppends() async throws {
     let inbox = Inbox(maxRecords: 1000)
     let all = Selection()
     try await withThrowingTaskGroup { group in

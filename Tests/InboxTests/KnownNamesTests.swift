@@ -52,7 +52,7 @@ import Testing
     // Patterns, and fields that accept any value.
     "rule:no-such-*", "reason:*", "finding:x*", "topic:no.such", "key_id:NONE", "rule:\"known-rule\"",
   ])
-  func accepts(query: String) throws { _ = try Filter(query: query, in: Self.context) }
+  func knownNameIsAccepted(query: String) throws { _ = try Filter(query: query, in: Self.context) }
 
   @Test(arguments: [
     ("rule:known-rul", "Did you mean known-rule?"), ("profile:known-rule", "The known names are known-profile."),
@@ -60,7 +60,7 @@ import Testing
     ("!reason:BadTopc", "Did you mean BadTopic?"), ("rule:\"known-rule \"", "Did you mean known-rule?"),
     ("rule:gone-ruler", "A pattern with * is not checked."),
   ])
-  func refuses(query: String, hint: String) {
+  func unknownNameIsRejected(query: String, hint: String) {
     let error = #expect(throws: FilterError.self) { try Filter(query: query, in: Self.context) }
     #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
     #expect(throws: Never.self) { try Filter(query: query, in: FilterContext(rulebook: PushFixture.rulebook)) }
@@ -70,7 +70,7 @@ import Testing
     let indices = Mutex<[Int]>([])
   }
 
-  @Test func asksOnlyAsFarAsItHasTo() throws {
+  @Test func suggestionsStopEarly() throws {
     let asked = Asked()
     let known = KnownNames(
       faults: [Self.names, FaultNames()].enumerated().map { index, names in

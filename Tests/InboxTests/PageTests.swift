@@ -48,7 +48,7 @@ import Testing
   }
 
   @Test(arguments: ["asc", "desc"])
-  func followingNextVisitsEachRecordOnce(order: String) throws {
+  func nextLinksVisitEachRecordOnce(order: String) throws {
     let inbox = Inbox()
     for _ in 0..<1200 { inbox.append(PushFixture().record) }
     var query = try PageQuery([("limit", "7"), ("order", order)])
@@ -70,7 +70,7 @@ import Testing
     ("order=ASC", "order", "asc"), ("limt=3", "limt", "did you mean limit?"), ("!after=3", "after", "The fields are"),
     ("sort=asc", "sort", "order"),
   ])
-  func namesWhatItCannotRead(query: String, field: String, hint: String) {
+  func invalidPageParametersAreReported(query: String, field: String, hint: String) {
     let error = #expect(throws: FilterError.self) { try PageQuery(FilterTests.parameters(query)) }
     #expect(error?.field == field)
     #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")

@@ -124,14 +124,14 @@ import Testing
   }
 
   /// A connection that ends after its push was examined.
-  @Test func aConnectionEndsLater() {
+  @Test func connectionThatEndsLater() {
     let scene = FindingsScenario(Self.singles(every: 10, closing: nil))
     #expect(scene.earners(of: .connectionChurn) == [])
     for step in Self.singles(every: 10) { scene.end(connection: step.connection) }
     #expect(scene.findings(of: .connectionChurn).map(\.evidence) == [[1, 2, 3, 4, 5]])
   }
 
-  @Test func aTokenForEachConnection() {
+  @Test func tokenPerConnection() {
     let steps = Self.singles(every: 10) { $0.issued = $0.at }
     #expect(FindingsScenario(steps).earners(of: .jwtChurn) == [5])
     #expect(FindingsScenario(Self.singles(every: 10)).earners(of: .jwtChurn) == [])
@@ -140,7 +140,7 @@ import Testing
   @Test(arguments: [
     (WireOutcome.Breach.afterGoAway(lastStream: 5, nanoseconds: 700_000_000), Finding.Kind.afterGoAway),
     (.excessStreams(limit: 4), .excessStreams),
-  ]) func breaches(_ breach: WireOutcome.Breach, _ kind: Finding.Kind) {
+  ]) func violations(_ breach: WireOutcome.Breach, _ kind: Finding.Kind) {
     let inbox = Inbox()
     inbox.append(
       PushFixture {

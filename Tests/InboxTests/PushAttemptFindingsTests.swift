@@ -147,7 +147,7 @@ import Testing
 
   /// The client stops waiting and retries while the first attempt is pending; then the first attempt is accepted
   /// after all.
-  @Test(arguments: [false, true]) func theFirstAttemptEndsLast(isReadMeanwhile: Bool) {
+  @Test(arguments: [false, true]) func firstAttemptEndsLast(isReadMeanwhile: Bool) {
     let scene = FindingsScenario([Step(at: 0, answer: "pending"), Step(at: 5000)])
     if isReadMeanwhile { #expect(scene.earners(of: .duplicate) == []) }
     scene.end(1, as: Step(at: 6000, answer: "taken"))
@@ -179,7 +179,7 @@ import Testing
   }
 
   /// A pending attempt that ends after the retry of its push was accepted is not the push's last attempt.
-  @Test func anAttemptThatWasReplacedIsNotAbandoned() {
+  @Test func replacedAttemptIsNotAbandoned() {
     let scene = FindingsScenario([Step(at: 0, answer: "pending")], now: PushFixture.noon + 900_000)
     #expect(scene.earners(of: .abandoned) == [])
     scene.add(Step(at: 5000))
@@ -187,7 +187,7 @@ import Testing
     #expect(scene.earners(of: .abandoned) == [])
   }
 
-  @Test func tellsWhy() throws {
+  @Test func findingStatesItsEvidence() throws {
     let scene = FindingsScenario([
       Step(at: 0, answer: "503 ServiceUnavailable"), Step(at: 20, answer: "503", retryAfter: "60"),
       Step(at: 50, answer: "400 BadTopic"), Step(at: 90),

@@ -28,7 +28,7 @@ import Testing
       .reduce(0) { $0 + $1.count }
   }
 
-  @Test func tellsEndingsApart() {
+  @Test func outcomesAreDistinguished() {
     let inbox = Inbox()
     for _ in 0..<3 { inbox.append(Self.record(Self.end(.accepted, 200, latency: 10))) }
     inbox.append(Self.record(Self.end(.rejected, 400, .badTopic)))
@@ -45,14 +45,14 @@ import Testing
     #expect(inbox.counts.latency.sum == 30)
   }
 
-  @Test func startsWithNoneAccepted() {
+  @Test func acceptedStartsAtZero() {
     let endings = Inbox().counts.endings
     #expect(endings.count == 1)
     #expect(endings[0].count == 0)
     #expect(endings[0].ending.status == 200)
   }
 
-  @Test func countsWhatIsHeldWhenItEnds() {
+  @Test func delayedPushIsCountedWhenItEnds() {
     let inbox = Inbox(maxRecords: 2)
     let first = inbox.append(Self.record(Self.end(.pending)))
     let second = inbox.append(Self.record(Self.end(.pending)))
@@ -69,7 +69,7 @@ import Testing
     #expect(inbox.counts.evicted == 1)
   }
 
-  @Test func nothingIsTakenBack() {
+  @Test func countersNeverDecrease() {
     let inbox = Inbox(maxRecords: 1)
     for _ in 0..<5 { inbox.append(Self.record(Self.end(.accepted, 200, latency: 1))) }
     inbox.removeAll()
@@ -84,7 +84,7 @@ import Testing
     (0, 0), (50_000, 0), (50_001, 1), (1_000_000, 4), (1_000_001, 5), (30_000_000_000, 17), (30_000_000_001, 18),
     (.max, 18),
   ])
-  func aBoundBelongsToWhatIsBelow(nanoseconds: Int64, index: Int) {
+  func bucketsIncludeTheirUpperBound(nanoseconds: Int64, index: Int) {
     var histogram = LatencyHistogram()
     histogram.add(nanoseconds)
     #expect(histogram.counts.firstIndex(of: 1) == index)

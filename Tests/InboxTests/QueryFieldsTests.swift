@@ -33,7 +33,7 @@ import Testing
     ("fields=findings,accepted", #"{"findings":[],"accepted":true}"#),
     ("fields=seq,seq", #"{"seq":0}"#),
   ])
-  func showsTheseMembers(fields: String, expected: String) throws {
+  func fieldsSelectMembers(fields: String, expected: String) throws {
     let record = PushFixture { $0.body = Array(#"{"aps":{"alert":"h\u0069"}}"#.utf8) + [0x20] }.record
     #expect(try Self.shown(fields, record) == expected)
   }
@@ -45,7 +45,7 @@ import Testing
     ("fields=verdict.checks.0", "verdict.checks.0", "findings"),
     ("fields=Seq", "Seq", "Did you mean seq?"), ("fields=seq, outcome", " outcome", "Did you mean outcome?"),
   ])
-  func namesWhatNoRecordHas(fields: String, value: String, hint: String) {
+  func unknownFieldsAreReported(fields: String, value: String, hint: String) {
     let error = #expect(throws: FilterError.self) { try PageQuery(FilterTests.parameters(fields)) }
     #expect(error?.field == "fields")
     #expect(error?.value == value)
@@ -53,7 +53,7 @@ import Testing
   }
 
   /// The list of names contains every member of a record, in the record's order.
-  @Test func knowsEveryMember() throws {
+  @Test func everyMemberIsAField() throws {
     let records = [
       PushFixture {
         $0.outcome = .faulted

@@ -75,7 +75,7 @@ import Testing
   ]
 
   @Test(arguments: fields)
-  func finds(query: String, expected: Bool) throws {
+  func queryMatches(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
   }
 
@@ -124,7 +124,7 @@ import Testing
   ]
 
   @Test(arguments: payloads)
-  func findsInThePush(query: String, expected: Bool) throws {
+  func queryMatchesPushMembers(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
     if !query.contains(" payload.") && !query.contains(" text:") && !query.contains(" !") {
       #expect(try Self.matches(query.hasPrefix("!") ? String(query.dropFirst()) : "!" + query) != expected)
@@ -151,7 +151,7 @@ import Testing
   ]
 
   @Test(arguments: combinations)
-  func putsConditionsTogether(query: String, expected: Bool) throws {
+  func conditionsAreCombined(query: String, expected: Bool) throws {
     #expect(try Self.matches(query) == expected)
   }
 
@@ -170,7 +170,7 @@ import Testing
     #expect(try !Self.matches("header.x-note:third", twice))
   }
 
-  @Test func findsByFindings() throws {
+  @Test func findingsAreMatched() throws {
     let silent = PushFixture {
       $0.headers = [("apns-topic", "com.acme.app")]
       $0.body = Array("{}".utf8)
@@ -198,7 +198,7 @@ import Testing
     #expect(try Self.matches("!payload./aps/badge:*", record))
   }
 
-  @Test func aBodyThatWasCutHasNoValues() throws {
+  @Test func truncatedBodyHasNoValues() throws {
     let record = PushFixture {
       $0.body = Array(#"{"a":1}"#.utf8)
       $0.bodySize = 9000
@@ -207,7 +207,7 @@ import Testing
     #expect(try Self.matches("text:a size:9000", record))
   }
 
-  @Test func anEmptyBodyHasNothing() throws {
+  @Test func emptyBodyHasNoValues() throws {
     let record = PushFixture { $0.body = [] }.record
     #expect(try !Self.matches("payload./a:*", record))
     #expect(try Self.matches("!payload./a:* size:0 text:acme", record))
@@ -249,7 +249,7 @@ import Testing
     ("q=status:410&status=503", "status:410 status:503"), ("q=status:410&q=status:503", "status:410 status:503"),
     ("id=9d*&token=AB*&collapse=S*", "apns_id:9d* device_token:AB* collapse_id:S*"),
   ])
-  func bothFormsMeanTheSame(parameters: String, query: String) throws {
+  func queryAndParametersAreEquivalent(parameters: String, query: String) throws {
     let one = try Selection(FilterTests.parameters(parameters), in: Self.context).filter
     let other = try Filter(query: query, in: Self.context)
     let found = Self.records.map(one.matches)
@@ -259,7 +259,7 @@ import Testing
 
   // MARK: - Inspecting a filter
 
-  @Test func knowsItsParts() throws {
+  @Test func partsOfAFilter() throws {
     let filter = try Filter(query: "text:shipped status:410 type:alert !status:503 payload./aps/badge:>9")
     let parts = filter.parts
     #expect(parts.map(\.name) == ["status", "type", "payload./aps/badge", "text"])
@@ -271,13 +271,13 @@ import Testing
       ("", nil), ("status:200", nil), ("token:AB12", ["ab12"]), ("token:AB12 token:ff status:200", ["ab12", "ff"]),
       ("token:AB*", nil), ("token:AB token:c*", nil), ("!token:AB", nil), ("token:ab !token:cd", ["ab"]),
     ] as [(String, [String]?)])
-  func knowsWhichDevicesItCanMean(query: String, tokens: [String]?) throws {
+  func devicesOfAFilter(query: String, tokens: [String]?) throws {
     #expect(try Filter(query: query).deviceTokens == tokens)
   }
 
   // MARK: - Hostile
 
-  @Test func manyStarsAreQuick() throws {
+  @Test func manyWildcardsAreFast() throws {
     let record = PushFixture { $0.body = Array(String(repeating: "a", count: 5000).utf8) }.record
     let stars = String(repeating: "a*", count: 200)
     for query in ["text:\(stars)b", "topic:\(stars)b", "token:*\(stars)b", "header.apns-topic:\(stars)b"] {
@@ -286,7 +286,7 @@ import Testing
     }
   }
 
-  @Test func deepPayloadsAndLongPointersAreQuick() throws {
+  @Test func deepPayloadsAndLongPointersAreFast() throws {
     for open in ["[", "{\"a\":"] {
       let record = PushFixture { $0.body = Array(String(repeating: open, count: 5000).utf8.prefix(5120)) }.record
       let pointer = String(repeating: open == "[" ? "/0" : "/a", count: 32)

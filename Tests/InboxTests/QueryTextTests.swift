@@ -45,7 +45,7 @@ import Testing
         ]
       ),
     ] as [(String, [String])])
-  func reads(text: String, terms: [String]) throws {
+  func queryIsParsed(text: String, terms: [String]) throws {
     #expect(try Self.terms(text) == terms)
   }
 
@@ -81,7 +81,7 @@ import Testing
       ("text:\"\"", 1, "text:\"\"", "text cannot be \"\"", "a string"),
       ("priority:>3 priority:<8", 13, "priority:<8", "priority cannot be \"<8\"", "written 4..7"),
     ])
-  func pointsAtTheWord(query: String, column: Int, word: String, message: String, hint: String) {
+  func errorsPointAtTheWord(query: String, column: Int, word: String, message: String, hint: String) {
     let error = #expect(throws: FilterError.self) { try Selection([(name: "q", value: query)]) }
     #expect(error?.place?.column == column)
     #expect(error?.place?.word == word)
@@ -90,12 +90,12 @@ import Testing
     #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")
   }
 
-  @Test func aFilterAloneReadsTextToo() throws {
+  @Test func filterParametersAcceptText() throws {
     #expect(try Filter(query: "status:413").matches(FilterTests.record))
     #expect(throws: FilterError.self) { try Filter(query: "after:3") }
   }
 
-  @Test func cursorsStandInAQueryToo() throws {
+  @Test func cursorsAreAllowedInAQuery() throws {
     let selection = try Selection([(name: "q", value: "after:3 before:9"), (name: "q", value: " ")])
     #expect((selection.after, selection.before) == (3, 9))
     #expect(!selection.isEverything)
@@ -129,7 +129,7 @@ import Testing
     #expect(throws: FilterError.self) { try Filter(query: String(repeating: "(", count: 4096)) }
   }
 
-  @Test func longWordsAreCutInErrors() {
+  @Test func longWordsAreTruncatedInErrors() {
     let error = #expect(throws: FilterError.self) { try Filter(query: String(repeating: "x", count: 4000)) }
     #expect((error?.description.utf8.count ?? 0) < 600, "\(error?.description ?? "")")
     let field = #expect(throws: FilterError.self) {

@@ -15,7 +15,7 @@ struct RecordArenaTests {
       end: Record.End(outcome: .accepted, accepted: true, served: Record.Served(status: 200), finishedAt: 0), in: arena)
   }
 
-  @Test func recordsOfOneArenaKeepWhatWasTheirs() {
+  @Test func recordsOfOneArenaKeepTheirContent() {
     let arena = RecordArena()
     // Ten times the capacity of the largest slab; some records are larger than the first slab.
     let bodies = (0..<2000).map { String(repeating: "\($0),", count: 1 + $0 % 1000) }
@@ -25,7 +25,7 @@ struct RecordArenaTests {
     }
   }
 
-  @Test func aSlabIsFreedWithTheLastOfItsRecords() {
+  @Test func slabIsFreedWithItsLastRecord() {
     let arena = RecordArena()
     weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     var first: Record? = record("{}", in: arena)
@@ -40,7 +40,7 @@ struct RecordArenaTests {
     #expect(slab == nil)
   }
 
-  @Test func whatStaysOfAChunkDoesNotKeepTheSlabOfTheRest() {
+  @Test func remainingRecordsDoNotKeepOtherSlabs() {
     let arena = RecordArena()
     weak let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     let inbox = Inbox()
@@ -57,7 +57,7 @@ struct RecordArenaTests {
 
   /// Pushes that are rejected one after the other share the connection, the token and the verdict, so that these take
   /// no further memory.
-  @Test func whatRecordsShareIsKeptOnce() throws {
+  @Test func sharedContentIsStoredOnce() throws {
     let arena = RecordArena()
     let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     let push = PushFixture { $0.deviceToken = "none" }
@@ -85,7 +85,7 @@ struct RecordArenaTests {
       (WireOutcome(injections: [busy]), WireOutcome(injections: [busy], reset: "CANCEL", endedAt: 7)),
       (WireOutcome(injections: [busy, late]), WireOutcome(injections: [busy])), (WireOutcome(reset: "CANCEL"), nil),
     ] as [(WireOutcome?, WireOutcome?)])
-  func lastAftermathReplacesTheFirst(first: WireOutcome?, last: WireOutcome?) {
+  func lastWireOutcomeReplacesTheFirst(first: WireOutcome?, last: WireOutcome?) {
     let arena = RecordArena()
     let push = PushFixture { $0.wireOutcome = first }
     var record = Record(
@@ -112,7 +112,7 @@ struct RecordArenaTests {
 
   /// The injections of a rule that does the same to each push share their contents; no record takes memory of its own
   /// for them.
-  @Test func injectionsOfARuleShareWhatTheyDo() {
+  @Test func injectionsOfARuleShareTheirAction() {
     let arena = RecordArena()
     let slab = arena.slab(withRoomFor: 1).takeRetainedValue()
     let push = PushFixture()
@@ -128,7 +128,7 @@ struct RecordArenaTests {
     #expect(records.allSatisfy { $0.wireOutcome?.injections.first == Self.busy })
   }
 
-  @Test func aSlabKeepsWhatItsRecordsReferToAndNoLonger() throws {
+  @Test func slabKeepsReferencesOfItsRecordsOnly() throws {
     weak var connection: ConnectionFacts?
     weak var other: ConnectionFacts?
     weak var token: ProviderToken?

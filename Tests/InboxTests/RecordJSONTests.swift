@@ -8,7 +8,7 @@ import Testing
 @testable import Inbox
 
 @Suite struct RecordJSONTests {
-  @Test func isAsDocumented() throws {
+  @Test func jsonIsAsDocumented() throws {
     let inbox = Inbox()
     let seq = inbox.append(
       PushFixture {
@@ -48,7 +48,7 @@ import Testing
     return value
   }
 
-  @Test func showsWhatFailedLast() throws {
+  @Test func lastFailedCheckIsShown() throws {
     let record = PushFixture {
       $0.headers.append(("apns-priority", "7"))
     }.record
@@ -78,7 +78,7 @@ import Testing
     #expect(Array(record.body) == body)
   }
 
-  @Test func saysThatABodyWasCut() throws {
+  @Test func truncatedBodyIsMarked() throws {
     let record = PushFixture {
       $0.body = Array(repeating: 0x20, count: 5120)
       $0.bodySize = 70_000
@@ -90,13 +90,13 @@ import Testing
     #expect(try Self.member("request.size.bytes", of: record) as? Int == 70_000)
   }
 
-  @Test func keepsThePayloadByteForByte() {
+  @Test func payloadIsKeptByteForByte() {
     let payload = #"{ "b":1.0, "a":1E2,"a" : "\u00e9é","big":123456789012345678901234567890 }"#
     let json = PushFixture.json(PushFixture { $0.body = Array(payload.utf8) }.record)
     #expect(json.contains(#""payload":\#(payload),"payload_error":null"#))
   }
 
-  @Test func isOneLineWhateverCame() {
+  @Test func jsonIsOneLine() {
     let json = PushFixture.json(
       PushFixture {
         $0.body = Array("{\r\n  \"aps\": {}\n}".utf8)
@@ -139,7 +139,7 @@ import Testing
     #expect(PushFixture.json(record).contains("…\"]"))
   }
 
-  @Test func showsInvalidUTF8() throws {
+  @Test func invalidUTF8IsShown() throws {
     var headers = PushFixture().request.headers
     let (name, value): ([UInt8], [UInt8]) = (Array("x-bad".utf8), [0x61, 0xFF, 0x62])
     name.withUnsafeBytes { name in value.withUnsafeBytes { _ = headers.append(name: name, value: $0) } }
@@ -152,7 +152,7 @@ import Testing
     #expect(shown.last == ["x-bad", "a\u{FFFD}b"])
   }
 
-  @Test func showsWhatAFaultDid() throws {
+  @Test func injectionIsShown() throws {
     let record = PushFixture {
       $0.outcome = .faulted
       $0.served = Record.Served(status: 503, reason: .serviceUnavailable, latencyNanoseconds: 1_800_000)
@@ -173,7 +173,7 @@ import Testing
       ))
   }
 
-  @Test func showsHowAPushEndedWithoutAnswer() throws {
+  @Test func endWithoutResponseIsShown() throws {
     let record = PushFixture {
       $0.outcome = .faulted
       $0.served = Record.Served()
@@ -191,7 +191,7 @@ import Testing
         #""served":{"status":null,"reason":null,"reset":"CANCEL","goaway":null,"closed":"reset","latency":null}"#))
   }
 
-  @Test func showsAHeldPush() throws {
+  @Test func pendingPushIsShown() throws {
     let record = PushFixture { $0.outcome = .pending }.record
     for path in ["finished_at", "served.status", "served.reason", "served.latency"] {
       #expect(try Self.member(path, of: record) is NSNull, "\(path)")
@@ -199,7 +199,7 @@ import Testing
     #expect(try Self.member("accepted", of: record) as? Bool == false)
   }
 
-  @Test func showsAnAbortedRequest() throws {
+  @Test func abortedRequestIsShown() throws {
     let record = PushFixture {
       $0.isComplete = false
       $0.outcome = .aborted
@@ -212,7 +212,7 @@ import Testing
     #expect(try Self.member("apns.topic", of: record) as? String == "com.acme.app")
   }
 
-  @Test func showsACertificate() throws {
+  @Test func certificateIsShown() throws {
     let record = PushFixture {
       $0.authorization = []
       $0.headers = []
@@ -239,14 +239,14 @@ import Testing
     #expect(try Self.member("verdict.status", of: record) as? Int == 200)
   }
 
-  @Test func showsAFutureTokenWithANegativeAge() throws {
+  @Test func futureTokenHasANegativeAge() throws {
     let record = PushFixture {
       $0.authorization = [PushFixture.authorization(issuedAt: PushFixture.noon / 1000 + 300)]
     }.record
     #expect(try Self.member("auth.age", of: record) as? String == "-5m")
   }
 
-  @Test func showsTheClientsID() throws {
+  @Test func clientIDIsShown() throws {
     let record = PushFixture {
       $0.headers.append(("apns-id", "27cfdc15-E305-27e0-e290-8fc98e115899"))
       $0.generatedID = ""

@@ -9,7 +9,7 @@ import Testing
     try PushFixture(change).record.curlCommand(to: "https://localhost:2197", authority: "/tmp/my certs/ca.pem")
   }
 
-  @Test func sendsTheSameAgain() throws {
+  @Test func curlCommandRepeatsThePush() throws {
     let command = try Self.command()
     #expect(
       command == """
@@ -29,7 +29,7 @@ import Testing
     #expect(try Self.command { $0.body = Array(body.utf8) }.contains(expected))
   }
 
-  @Test func bytesThatAreNoTextGoThroughAPipe() throws {
+  @Test func binaryBodyIsPiped() throws {
     let command = try Self.command { $0.body = [0, 0xFF, 0x41] }
     #expect(command.hasPrefix(#"printf '\000\377\101' | curl "#))
     #expect(command.contains("--data-binary @-"))
@@ -40,12 +40,12 @@ import Testing
       ("x-empty", "", "-H 'x-empty;'"), ("x-quote", "it's", #"-H 'x-quote: it'\''s'"#),
       ("content-length", "22", nil),
     ] as [(String, String, String?)])
-  func keepsFields(name: String, value: String, expected: String?) throws {
+  func headerFieldsAreKept(name: String, value: String, expected: String?) throws {
     let command = try Self.command { $0.headers.append((name, value)) }
     #expect(command.contains(expected ?? name) == (expected != nil), "\(command)")
   }
 
-  @Test func saysWhenTheBodyIsNotWhole() {
+  @Test func truncatedBodyIsMarked() {
     let error = #expect(throws: NotRenderable.self) { try Self.command { $0.bodySize = 9000 } }
     #expect(error?.message.contains("9000 bytes") == true)
   }
@@ -60,7 +60,7 @@ import Testing
     ),
     (#"{"Simulator Target Bundle":"b","aps":{}}"#, "a", #"{"Simulator Target Bundle":"b","aps":{}}"#),
   ])
-  func makesAFileForTheSimulator(body: String, topic: String, expected: String) throws {
+  func simulatorFile(body: String, topic: String, expected: String) throws {
     let record = PushFixture {
       $0.body = Array(body.utf8)
       $0.headers = [("apns-topic", topic)]
@@ -75,7 +75,7 @@ import Testing
       ("[1]", "com.acme.app", "not a JSON object"), ("x", "com.acme.app", "not JSON"), ("", "com.acme.app", "empty"),
       ("{}", nil, "no topic"),
     ] as [(String, String?, String)])
-  func saysWhyThereIsNoFile(body: String, topic: String?, message: String) {
+  func missingSimulatorFileIsExplained(body: String, topic: String?, message: String) {
     let record = PushFixture {
       $0.body = Array(body.utf8)
       $0.headers = topic.map { [("apns-topic", $0)] } ?? []

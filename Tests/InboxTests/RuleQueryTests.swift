@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: QueryMatchingTests.fields + QueryMatchingTests.payloads + QueryMatchingTests.combinations)
-  func meansTheSameAsInTheInbox(query: String, expected: Bool) throws {
+  func ruleAndInboxAgreeOnRecords(query: String, expected: Bool) throws {
     guard let fires = try Self.fires(query) else { return }
     #expect(fires == expected)
     #expect(try QueryMatchingTests.matches(query) == fires)
@@ -52,7 +52,7 @@ import Testing
       "header.x-note:*B", "header.X-Note:\"a  B\"", "header.authorization:*SECRET*", "text:SECRETSECRET",
       "!header.x-none:*", "header.x-note:x header.x-note:*", "push_type:alert push_type:voip topic:com.acme.*",
     ])
-  func meansTheSame(query: String) throws {
+  func ruleAndInboxAgree(query: String) throws {
     guard let fires = try Self.fires(query) else {
       Issue.record("the query has a field that rules cannot have")
       return

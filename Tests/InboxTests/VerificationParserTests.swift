@@ -75,7 +75,7 @@ import Testing
     ("{'no_findings':'retried-410'}", "/no_findings", "true, or a list", "list"),
     ("{'expect':[{'match':{'is':'duplicate'}}],'timeout':'1s'}", "/expect/0/match/is", "duplicate", "wait"),
   ])
-  func saysWhatIsWrong(json: String, pointer: String, message: String, hint: String) {
+  func problemsAreReported(json: String, pointer: String, message: String, hint: String) {
     let problems = Self.problems(json)
     #expect(problems.count == 1, "\(problems)")
     #expect(problems.first?.pointer == pointer)
@@ -83,7 +83,7 @@ import Testing
     #expect(problems.first?.hint.contains(hint) == true, "\(problems)")
   }
 
-  @Test func saysAllOfItAtOnce() {
+  @Test func allProblemsAreReportedTogether() {
     let problems = Self.problems(
       "{'expect':[{'match':{'topik':'a','status':'b'},'count':'c'},{'retries':{'x':1}}],'order':['z'],'timeout':1}")
     #expect(
@@ -101,13 +101,13 @@ import Testing
     "{'expect':[{'match':{'topic':[\(Array(repeating: "'a'", count: 101).joined(separator: ","))]}}]}",
     "{'expect':[{'match':{'payload':{'\(String(repeating: "/a", count: 33))':1}}}]}",
   ])
-  func refusesWhatIsTooLarge(json: String) {
+  func oversizedInputIsRejected(json: String) {
     let problems = Self.problems(json)
     #expect(problems.count == 1, "\(problems.map(\.message))")
     #expect(problems.allSatisfy { $0.description.utf8.count < 1000 })
   }
 
-  @Test func tellsFiftyProblemsAtMost() {
+  @Test func atMostFiftyProblemsAreReported() {
     let members = (0..<200).map { "'member\($0)':1" }.joined(separator: ",")
     #expect(Self.problems("{\(members)}").count == 50)
   }

@@ -12,7 +12,7 @@ import Testing
 
   // MARK: - The text
 
-  @Test func readsAsDocumented() async throws {
+  @Test func textIsAsDocumented() async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push("{'aps':{'alert':{'title':'Welcome '}}}"))
     let expect = """
@@ -31,7 +31,7 @@ import Testing
         """)
   }
 
-  @Test func tellsEveryCriterionWithBothValues() async throws {
+  @Test func everyCriterionHasExpectedAndActualValue() async throws {
     let inbox = Inbox()
     var attempts = Fixture.attempts([0, 10, 16], finally: .faulted)
     inbox.append(&attempts)
@@ -56,7 +56,7 @@ import Testing
     #expect(lines.contains { $0.hasPrefix("✗ order: wanted few, then retry policy, found ") })
   }
 
-  @Test func namesWhatNobodyExpected() async throws {
+  @Test func unexpectedPushesAreListed() async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push(topic: "com.other"))
     let report = try await Fixture.report("{'expect':[],'no_others':true}", in: inbox)
@@ -104,7 +104,7 @@ import Testing
       ("'/aps/null/a':'x'", "\"x\"", "nothing", "/aps/null is null"), ("'/aps/xyzzy':'x'", "\"x\"", "nothing", nil),
       ("'/aps/null':'x'", "\"x\"", "null", nil),
     ] as [(String, String, String, String?)])
-  func hintsAtWhyPayloadsDiffer(member: String, wanted: String, found: String, hint: String?) async throws {
+  func payloadDifferenceIsExplained(member: String, wanted: String, found: String, hint: String?) async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push(Self.payload))
     let report = try await Fixture.report(
@@ -137,7 +137,9 @@ import Testing
       ("'size_gt':'4K'", "size_gt", "4K", "22", nil),
       ("'since':'2027-01-01T00:00:00Z'", "since", "2027-01-01T00:00:00Z", "\"2026-01-31T12:00:00.000Z\"", nil),
     ] as [(String, String, String, String, String?)])
-  func showsWhatFieldsHave(member: String, name: String, wanted: String, found: String, hint: String?) async throws {
+  func actualFieldValuesAreShown(member: String, name: String, wanted: String, found: String, hint: String?)
+    async throws
+  {
     let inbox = Inbox()
     inbox.append(Fixture.push())
     let report = try await Fixture.report(
@@ -149,7 +151,7 @@ import Testing
     #expect(criterion.hint == hint)
   }
 
-  @Test func saysThatABodyIsNotJSON() async throws {
+  @Test func invalidJSONBodyIsReported() async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push("{"))
     let report = try await Fixture.report(
@@ -159,7 +161,7 @@ import Testing
 
   // MARK: - Nearest pushes
 
-  @Test func theNearestMeetTheMostThenLookAlikeThenAreNew() async throws {
+  @Test func nearestPushesAreOrdered() async throws {
     let inbox = Inbox()
     for (topic, title) in [
       ("a", "Welcome"), ("a", "welcome"), ("a", "x"), ("b", "Welcome"), ("a", "y"), ("c", "z"), ("a", "z"),
@@ -182,7 +184,7 @@ import Testing
 
   // MARK: - Bounds
 
-  @Test func staysShort() async throws {
+  @Test func reportIsBounded() async throws {
     let inbox = Inbox()
     let long = String(repeating: "ä", count: 1000)
     for _ in 0..<100 { inbox.append(Fixture.push("{'aps':{'alert':'\(long)x'}}")) }
@@ -200,7 +202,7 @@ import Testing
     #expect(report.text.utf8.count < 3000, "\(report.text)")
   }
 
-  @Test func keepsTerminalsAndLinesWhole() async throws {
+  @Test func controlCharactersAreEscaped() async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push("{'aps':{'alert':'\\u001b[2J\\n\\u202e\\u0000'}}", topic: "a b"))
     let report = try await Fixture.report(

@@ -93,7 +93,7 @@ import Testing
       ("'finally':'accepted'", [0, 1000], "accepted", true), ("'finally':'faulted'", [0, 1000], "accepted", false),
       ("'finally':['faulted','accepted']", [0, 1000], "accepted", true),
     ] as [(String, [Int64], String, Bool)])
-  func judgesRetries(policy: String, times: [Int64], found: String, isMet: Bool) async throws {
+  func retryPolicyIsChecked(policy: String, times: [Int64], found: String, isMet: Bool) async throws {
     let inbox = Inbox()
     var attempts = Fixture.attempts(times)
     inbox.append(&attempts)
@@ -129,7 +129,7 @@ import Testing
       ("", false), ("'allow_none':false,", false), ("'allow_none':true,", true), ("'count':{'at_most':3},", true),
       ("'count':0,", true), ("'count':{'at_least':1},", false), ("'count':{'at_least':1},'allow_none':true,", true),
     ])
-  func aRetryPolicyNeedsAPush(members: String, isMet: Bool) async throws {
+  func retryPolicyNeedsAPush(members: String, isMet: Bool) async throws {
     let expect = "{'expect':[{'match':{'rule':'flaky'},\(members)'retries':{'max':3,'finally':'accepted'}}]}"
     let report = try await Fixture.report(expect, in: Self.inbox())
     #expect(report.isPassed == isMet, "\(report.text)")
@@ -142,14 +142,14 @@ import Testing
       ("'allow_none':true,'count':2", 1, false), ("'allow_none':true,'count':2", 2, true),
       ("'count':{'at_most':2}", 0, true), ("'count':2", 0, false),
     ] as [(String, Int, Bool)])
-  func aCountMayAllowNone(members: String, pushes: Int, isMet: Bool) async throws {
+  func countMayAllowZero(members: String, pushes: Int, isMet: Bool) async throws {
     let inbox = Inbox()
     for _ in 0..<pushes { inbox.append(Fixture.push()) }
     let report = try await Fixture.report("{'expect':[{\(members)}]}", in: inbox)
     #expect(report.isPassed == isMet, "\(report.text)")
   }
 
-  @Test func anOrderLeavesOutWhatMayBeMissing() async throws {
+  @Test func orderSkipsOptionalPushes() async throws {
     let inbox = Inbox()
     for topic in ["a", "c"] { inbox.append(Fixture.push(topic: topic)) }
     func report(_ member: String) async throws -> VerificationReport {
@@ -177,13 +177,13 @@ import Testing
       ([Step(at: 0, answer: "400 BadTopic")], []), ([Step(at: 0, answer: "410 Unregistered")], []),
       ([Step(at: 0, answer: "taken")], []), ([Step(at: 0), Step(at: 500, answer: "503")], [2]),
     ] as [([Step], [Int])])
-  func nothingIsLost(steps: [Step], lost: [Int]) async throws {
+  func lostPushesAreReported(steps: [Step], lost: [Int]) async throws {
     let report = try await Fixture.report("{'nothing_lost':true}", in: FindingsScenario(steps).inbox)
     #expect(report.lost?.seqs == lost && report.isPassed == lost.isEmpty, "\(report.text)")
     #expect(report.text.contains("✗ nothing_lost: wanted none lost, found \(lost.count) lost") == !lost.isEmpty)
   }
 
-  @Test func aRetryThatIsWaitedForLosesNothing() async throws {
+  @Test func pendingRetryIsNotLost() async throws {
     let scene = FindingsScenario([Step(at: 0, answer: "503 ServiceUnavailable")])
     let verification = try Fixture.verification("{'nothing_lost':true,'timeout':'5m','settle':'20ms'}")
     let inbox = scene.inbox
@@ -206,13 +206,13 @@ import Testing
     ("['b','a']", "a (seq 1), then b (seq 2)", false), ("['b','gone']", "b (seq 2), then gone (seq 3)", true),
     ("['a','c']", "a (seq 1); no c", false), ("['c']", "no c", false), ("['a']", "a (seq 1)", true),
   ])
-  func judgesTheOrderOfFirstPushes(order: String, found: String, isMet: Bool) async throws {
+  func orderComparesFirstPushes(order: String, found: String, isMet: Bool) async throws {
     let report = try await Fixture.report("{'expect':[\(Self.three)],'order':\(order)}", in: Self.inbox())
     #expect(report.order?.found == found)
     #expect(report.order?.isMet == isMet && report.isPassed == isMet)
   }
 
-  @Test func onePushIsInNoOrderWithItself() async throws {
+  @Test func pushIsNotOrderedWithItself() async throws {
     let expect = "{'name':'one','match':{'topic':'b'}},{'name':'two','match':{'payload':{'/aps/badge':'3'}}}"
     let report = try await Fixture.report("{'expect':[\(expect)],'order':['one','two']}", in: Self.inbox())
     #expect(report.order?.isMet == false)
@@ -225,7 +225,7 @@ import Testing
     // The expected outcome is not part of the match, so pushes with another outcome are not unexpected.
     ("[{'match':{'topic':['a','b']},'outcome':'rejected'}]", []),
   ])
-  func findsPushesThatNobodyExpects(expect: String, seqs: [Int]) async throws {
+  func unexpectedPushesAreFound(expect: String, seqs: [Int]) async throws {
     let report = try await Fixture.report("{'expect':\(expect),'no_others':true}", in: Self.inbox())
     #expect(report.others?.seqs == seqs)
     #expect(report.others?.criterion.isMet == seqs.isEmpty && report.isPassed == seqs.isEmpty)
@@ -235,7 +235,7 @@ import Testing
   @Test(arguments: [
     ("true", 1, false), ("['would-not-show']", 1, false), ("['near-limit']", 0, true), ("false", nil, true),
   ])
-  func findsWhatTheProviderMustNotDo(names: String, count: Int?, isMet: Bool) async throws {
+  func forbiddenFindingsAreFound(names: String, count: Int?, isMet: Bool) async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push("no JSON"))
     let report = try await Fixture.report("{'expect':[{}],'no_findings':\(names)}", in: inbox)
@@ -245,7 +245,7 @@ import Testing
 
   // MARK: - The window
 
-  @Test func looksAtWhatCameSinceTheReset() async throws {
+  @Test func onlyPushesSinceTheResetCount() async throws {
     let inbox = Self.inbox()
     #expect(try await Fixture.report("{'expect':[{'count':1}],'after':2}", in: inbox).expectations[0].seqs == [3])
     inbox.removeAll()
@@ -254,7 +254,7 @@ import Testing
   }
 
   @Test(arguments: [("", false), (",'after':1", false), (",'after':2", true), (",'after':4", true)])
-  func saysWhenPushesAreMissing(after: String, isComplete: Bool) async throws {
+  func evictedPushesAreReported(after: String, isComplete: Bool) async throws {
     let inbox = Inbox(maxRecords: 3)
     for _ in 0..<5 { inbox.append(Fixture.push()) }
     let report = try await Fixture.report("{'expect':[{'count':{'at_least':1}}]\(after)}", in: inbox)

@@ -39,7 +39,7 @@ import Testing
     ("{'expect':[{'retries':{'max':1}}]", true),
     ("{'expect':[{'name':'x','match':{'topic':'b'},'count':0}],'order':['x']", false),
   ])
-  func holdsToTheEnd(document: String, isPassed: Bool) async throws {
+  func negativeCriteriaWaitForTheTimeout(document: String, isPassed: Bool) async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push(topic: "a"))
     let began = ContinuousClock.now
@@ -65,7 +65,7 @@ import Testing
   }
 
   /// A violated count does not end the wait for the others, so that the report covers them too.
-  @Test func waitsForTheRestThoughOneIsBroken() async throws {
+  @Test func waitContinuesAfterOneFailure() async throws {
     let inbox = Inbox()
     let document = "{'expect':[{'match':{'topic':'a'},'count':0},{'match':{'topic':'b'}}],'timeout':'5m'}"
     let task = try await Self.begin(document, in: inbox)
@@ -77,7 +77,7 @@ import Testing
     #expect(report.expectations.map(\.isMet) == [false, true])
   }
 
-  @Test func aPushCountsAsWhatItEndsAs() async throws {
+  @Test func pendingPushCountsWithItsFinalOutcome() async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push { $0.outcome = .pending })
     let accepted = try await Self.begin("{'expect':[{'outcome':'accepted'}],'timeout':'5m'}", in: inbox)
@@ -89,7 +89,7 @@ import Testing
   }
 
   /// A retry may arrive late: unmet criteria are waited for after the settle time as well.
-  @Test func quietAloneIsNotEnough() async throws {
+  @Test func quietPeriodAloneIsNotEnough() async throws {
     let inbox = Inbox()
     let attempts = Fixture.attempts([0, 1002])
     inbox.append(attempts[0])
@@ -115,7 +115,7 @@ import Testing
     #expect(report.isPassed, "\(report.text)")
   }
 
-  @Test func emptyingTheInboxBeginsAnew() async throws {
+  @Test func emptyingTheInboxRestartsTheWait() async throws {
     let inbox = Inbox()
     inbox.append(Fixture.push())
     let task = try await Self.begin("{'expect':[{'count':2}],'timeout':'5m','settle':'50ms'}", in: inbox)
@@ -127,7 +127,7 @@ import Testing
     #expect(report.expectations[0].seqs == [2, 3])
   }
 
-  @Test func saysWhenPushesWentWhileItWaited() async throws {
+  @Test func evictionDuringTheWaitIsReported() async throws {
     let inbox = Inbox(maxRecords: 1)
     let task = try await Self.begin("{'expect':[{'count':{'at_least':2}}],'timeout':'5m'}", in: inbox)
     // The inbox holds one push at a time: the first may be evicted before it is seen, and then the second.
@@ -138,7 +138,7 @@ import Testing
     #expect(await task.value?.isInconclusive == true)
   }
 
-  @Test func endsWithTheServerAndWithItsTask() async throws {
+  @Test func stoppingOrCancellingEndsTheWait() async throws {
     let inbox = Inbox()
     let cancelled = try await Self.begin("{'expect':[{}],'timeout':'5m'}", in: inbox)
     cancelled.cancel()

@@ -45,7 +45,7 @@ import Testing
       ("topic=a&count=2&settle=10ms&timeout=5s", true, [1, 3]),
       ("topic=c&count=0&settle=20ms&timeout=20ms", true, []),
     ] as [(String, Bool, [Int])])
-  func countsWhatIsThere(text: String, isSatisfied: Bool, seqs: [Int]) async throws {
+  func existingPushesCount(text: String, isSatisfied: Bool, seqs: [Int]) async throws {
     let inbox = Inbox()
     for topic in ["a", "b", "a"] { inbox.append(Self.record(topic)) }
     inbox.append(Self.record("b", outcome: .pending))
@@ -58,7 +58,7 @@ import Testing
     #expect(inbox.notifier.listenerCount == 0)
   }
 
-  @Test func itemsAreAsManyAsAPageHas() async throws {
+  @Test func itemsAreLimitedToAPage() async throws {
     let inbox = Inbox()
     for _ in 0..<1100 { inbox.append(Self.record()) }
     let answer = await inbox.wait(for: try Self.query("count==1100"))
@@ -76,7 +76,7 @@ import Testing
     ("topic=a&count=0&settle=5s", ["b", "a"], false, 1),
     ("topic=a&count=3&settle=30ms", ["a", "a", "a", "a"], true, 4),
   ])
-  func countsWhatComes(text: String, topics: [String], isSatisfied: Bool, matched: Int) async throws {
+  func newPushesCount(text: String, topics: [String], isSatisfied: Bool, matched: Int) async throws {
     let inbox = Inbox()
     let wait = try await Self.begin(text, in: inbox)
     // In one batch, so that the wait cannot end in between.
@@ -88,7 +88,7 @@ import Testing
     #expect(answer.seq == topics.count)
   }
 
-  @Test func aPushCountsAsWhatItEndsAs() async throws {
+  @Test func pendingPushCountsWithItsFinalOutcome() async throws {
     let inbox = Inbox()
     inbox.append(Self.record(outcome: .pending))
     let accepted = try await Self.begin("outcome=accepted", in: inbox)
@@ -104,7 +104,7 @@ import Testing
     #expect(answer.items.map(\.outcome) == [.accepted, .accepted])
   }
 
-  @Test func emptyingTheInboxBeginsAnew() async throws {
+  @Test func emptyingTheInboxRestartsTheWait() async throws {
     let inbox = Inbox()
     inbox.append(Self.record())
     let wait = try await Self.begin("count==2", in: inbox)
@@ -115,7 +115,7 @@ import Testing
     #expect(answer.items.map(\.seq) == [2, 3])
   }
 
-  @Test func whatIsRemovedStaysCounted() async throws {
+  @Test func removedPushesStayCounted() async throws {
     let inbox = Inbox()
     inbox.append(Self.record())
     let wait = try await Self.begin("count=2", in: inbox)
@@ -136,7 +136,7 @@ import Testing
     ("count==1&after=4", true, true), ("count=4&timeout=0s", false, false),
     ("topic=c&count=0&after=2", true, true),
   ])
-  func saysWhenPushesAreMissing(text: String, isSatisfied: Bool, isComplete: Bool) async throws {
+  func evictedPushesAreReported(text: String, isSatisfied: Bool, isComplete: Bool) async throws {
     let inbox = Inbox(maxRecords: 3)
     for _ in 0..<5 { inbox.append(Self.record()) }
     let answer = await inbox.wait(for: try Self.query(text))
@@ -146,7 +146,7 @@ import Testing
     #expect(answer.message.contains("inconclusive") == (!isComplete && !isSatisfied), "\(answer.message)")
   }
 
-  @Test func whatWasSeenBeforeItWasPushedOutCounts() async throws {
+  @Test func pushesEvictedAfterMatchingCount() async throws {
     let inbox = Inbox(maxRecords: 1)
     let wait = try await Self.begin("count==3&settle=30ms", in: inbox)
     for number in 1...3 {
@@ -162,7 +162,7 @@ import Testing
 
   // MARK: - Ends
 
-  @Test func endsWithTheServer() async throws {
+  @Test func stoppingTheServerEndsTheWait() async throws {
     let inbox = Inbox()
     let waits = [try await Self.begin("", in: inbox), try await Self.begin("count=0&settle=1m", in: inbox)]
     inbox.endWaiting()
@@ -173,7 +173,7 @@ import Testing
     #expect(await inbox.wait(for: WaitQuery()).isAbandoned)
   }
 
-  @Test func endsWithItsTask() async throws {
+  @Test func cancellationEndsTheWait() async throws {
     let inbox = Inbox()
     let wait = try await Self.begin("timeout=5m", in: inbox)
     wait.cancel()
@@ -181,7 +181,7 @@ import Testing
     #expect(inbox.notifier.listenerCount == 0)
   }
 
-  @Test func namesWhatNearlyMatched() async throws {
+  @Test func nearestPushesAreReported() async throws {
     let inbox = Inbox()
     for topic in ["a", "b", "c"] { inbox.append(Self.record(topic)) }
     let answer = await inbox.wait(for: try Self.query("topic=b&status=410&push_type=alert&timeout=0s"))
@@ -193,7 +193,7 @@ import Testing
 
   // MARK: - Many at once
 
-  @Test func hundredsWaitForTheirOwn() async throws {
+  @Test func hundredsOfWaitsAreIndependent() async throws {
     let inbox = Inbox()
     var waits: [Task<WaitAnswer, Never>] = []
     for number in 0..<300 { waits.append(try await Self.begin("topic=t\(number)&count=4&timeout=5m", in: inbox)) }
@@ -257,7 +257,7 @@ import Testing
     ("settle=30s", .atLeast(1), .seconds(30), .seconds(30)),
     ("settle=500ms&timeout=1s", .atLeast(1), .seconds(1), .milliseconds(500)),
   ])
-  func reads(text: String, count: WaitQuery.Count, timeout: Duration, settle: Duration) throws {
+  func queryIsParsed(text: String, count: WaitQuery.Count, timeout: Duration, settle: Duration) throws {
     let query = try WaitingTests.query(text)
     #expect(query.count == count)
     #expect(query.timeout == timeout)
@@ -273,7 +273,7 @@ import Testing
     ("tiemout=1s", "tiemout", "did you mean timeout?"), ("topik=x", "topik", "did you mean topic?"),
     ("status=abc", "status", "whole number"), ("after=-1", "after", "seq of a record"),
   ])
-  func namesWhatItCannotRead(text: String, field: String, hint: String) {
+  func invalidParametersAreReported(text: String, field: String, hint: String) {
     let error = #expect(throws: FilterError.self) { try WaitingTests.query(text) }
     #expect(error?.field == field)
     #expect(error?.hint.contains(hint) == true, "\(error?.hint ?? "")")

@@ -15,7 +15,7 @@ import Testing
 /// Socket options of the connections that providers open.
 @Suite struct AcceptedSocketTests {
   /// Without TCP_NODELAY, a response waits until the provider has acknowledged the previous one.
-  @Test(.timeLimit(.minutes(1))) func smallAnswersAreNotHeldBack() async throws {
+  @Test(.timeLimit(.minutes(1))) func smallResponsesAreNotDelayed() async throws {
     try await TestServer.run { test in
       let port = test.server.addresses[0].port
       let client = try await ClientBootstrap(group: .singletonMultiThreadedEventLoopGroup)

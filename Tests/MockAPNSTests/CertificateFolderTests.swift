@@ -7,7 +7,7 @@ import Testing
 
 /// The certificate folder: the files that the first start creates and later starts keep.
 @Suite struct CertificateFolderTests {
-  @Test func theFirstStartMakesEverything() throws {
+  @Test func firstStartCreatesAllFiles() throws {
     let fixture = try CertificateFixture()
     let folder = try fixture.open()
     #expect(folder.notices.count == 5)
@@ -35,21 +35,21 @@ import Testing
     ("AuthKey_MOCKKEY001.p8", 0o600), ("client.pem", 0o644), ("client-key.pem", 0o600), ("client.p12", 0o600),
     ("provider.yaml", 0o644),
   ])
-  func privateFilesAreForTheirOwnerOnly(name: String, mode: Int) throws {
+  func privateFilesAreReadableByTheirOwnerOnly(name: String, mode: Int) throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     #expect(try fixture.mode(name) == mode)
   }
 
   @Test(arguments: [("server.pem", "sslserver"), ("client.pem", "sslclient")])
-  func strictVerifiersAreContent(name: String, purpose: String) throws {
+  func strictVerificationSucceeds(name: String, purpose: String) throws {
     let fixture = try CertificateFixture()
     try fixture.open(extraNames: ["push.example.com", "203.0.113.9"])
     let outcome = try fixture.openssl("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", name)
     #expect(outcome.status == 0, "\(outcome.output)")
   }
 
-  @Test func theServerBearsAllNames() throws {
+  @Test func serverCertificateHasAllNames() throws {
     let fixture = try CertificateFixture()
     try fixture.open(extraNames: ["push.example.com", "203.0.113.9", "localhost"])
     let names = try fixture.certificate("server.pem").names.map(\.description)
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: [("ca.pem", 3652), ("server.pem", 397), ("client.pem", 397)] as [(String, Int64)])
-  func lives(name: String, days: Int64) throws {
+  func validity(name: String, days: Int64) throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let certificate = try fixture.certificate(name)
@@ -71,7 +71,7 @@ import Testing
     #expect(certificate.notBefore < fixture.now)
   }
 
-  @Test func theProviderCertificateIsForOneApp() throws {
+  @Test func providerCertificateIsForOneApp() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let certificate = PeerCertificate(try fixture.certificate("client.pem"))
@@ -88,7 +88,7 @@ import Testing
     #expect(try X509Certificate.chain(pem: fixture.text("client.pem")).count == 1)
   }
 
-  @Test func aSecondStartChangesNothing() throws {
+  @Test func secondStartChangesNothing() throws {
     let fixture = try CertificateFixture()
     let first = try fixture.open(extraNames: ["push.example.com"])
     let before = try fixture.contents()
@@ -101,7 +101,7 @@ import Testing
     #expect(try fixture.contents() == before)
   }
 
-  @Test func startsAtTheSameTimeShareOneFolder() async throws {
+  @Test func concurrentStartsShareOneFolder() async throws {
     let fixture = try CertificateFixture()
     let fingerprints = try await withThrowingTaskGroup(of: String.self) { group in
       for _ in 0..<6 { group.addTask { try fixture.open().caFingerprint } }
@@ -111,7 +111,7 @@ import Testing
     #expect(try fixture.open().notices.isEmpty)
   }
 
-  @Test func aFolderBelowAnotherOneIsMadeToo() throws {
+  @Test func intermediateFoldersAreCreated() throws {
     let fixture = try CertificateFixture()
     let folder = try CertificateFolder.open(path: fixture.path + "/a/./b/")
     #expect(folder.path == fixture.path + "/a/b")

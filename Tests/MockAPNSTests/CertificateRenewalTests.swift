@@ -19,7 +19,7 @@ import Testing
   }
 
   @Test(arguments: [365, 366, 367, 368, 396, 398, 1000] as [Int64])
-  func leavesNearTheirEndAreRenewed(days: Int64) throws {
+  func expiringLeafCertificatesAreRenewed(days: Int64) throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let renewed = try altered(fixture) { try fixture.open(inDays: days) }
@@ -41,7 +41,7 @@ import Testing
     #expect(names.contains("apns.test") && names.contains("192.168.7.7"))
   }
 
-  @Test func aNewMachineNameWithinTheLimitsIsTakenAlong() throws {
+  @Test func newHostNameWithinTheConstraintsIsAdded() throws {
     let fixture = try CertificateFixture()
     try fixture.open(host: "one.internal")
     let renewed = try altered(fixture) { try fixture.open(host: "two.internal") }
@@ -50,7 +50,7 @@ import Testing
   }
 
   /// A container has another host name at each start: this must not prevent the start.
-  @Test func aNewMachineNameOutsideTheLimitsIsLeftOut() throws {
+  @Test func newHostNameOutsideTheConstraintsIsOmitted() throws {
     let fixture = try CertificateFixture()
     try fixture.open(host: "5f2a8c7d1e0b")
     let renewed = try altered(fixture) {
@@ -63,7 +63,7 @@ import Testing
   }
 
   @Test(arguments: ["under_score", "a b", "", "ends.", "été"])
-  func aMachineNameThatNoCertificateCanBearIsLeftOut(host: String) throws {
+  func invalidHostNameIsOmitted(host: String) throws {
     let fixture = try CertificateFixture()
     try fixture.open(host: host)
     #expect(try fixture.certificate("server.pem").names.count == ServerNames.usual.count)
@@ -76,7 +76,7 @@ import Testing
       (["provider.yaml"], ["provider.yaml"]),
       (["ca.pem", "ca-key.pem"], server.union(client).union(["ca.pem", "ca-key.pem"])),
     ] as [([String], Set<String>)])
-  func whatWasRemovedIsMadeAnew(names: [String], expected: Set<String>) throws {
+  func removedFilesAreRecreated(names: [String], expected: Set<String>) throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let before = try fixture.contents()
@@ -94,7 +94,7 @@ import Testing
   }
 
   @Test(arguments: ["", "no bundle", "0\u{82}"])
-  func aDamagedBundleIsMadeAnew(bytes: String) throws {
+  func damagedBundleIsRecreated(bytes: String) throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.write("client.p12", bytes)
@@ -105,7 +105,7 @@ import Testing
     #expect(try fixture.open().notices.isEmpty)
   }
 
-  @Test func aBundleUnderAnotherPasswordIsLeftAlone() throws {
+  @Test func bundleWithAnotherPasswordIsKept() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let made = try fixture.openssl(
@@ -115,7 +115,7 @@ import Testing
     #expect(try altered(fixture) { try fixture.open() } == [])
   }
 
-  @Test func aNewAuthorityIsAskedForByName() throws {
+  @Test func newAuthorityIsCreatedOnlyOnRequest() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.write("ca.pem", "damaged")
@@ -204,7 +204,7 @@ import Testing
   }
 
   /// A team may distribute the authority's certificate without its key.
-  @Test func theAuthoritysKeyIsNeededForIssuingOnly() throws {
+  @Test func authorityKeyIsNeededOnlyForIssuing() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     try fixture.delete("ca-key.pem")

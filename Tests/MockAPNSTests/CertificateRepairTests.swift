@@ -79,7 +79,7 @@ import Testing
   ]
 
   @Test(arguments: damages)
-  func whatIsWrongIsSaidOnOneLine(damage: Damage) throws {
+  func errorsAreOneLine(damage: Damage) throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     try damage.act(fixture)
@@ -90,7 +90,7 @@ import Testing
     #expect(!error.description.contains("\n"))
   }
 
-  @Test func anExpiredAuthorityIsNotRenewedByItself() throws {
+  @Test func expiredAuthorityIsNotRenewedAutomatically() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let soon = try fixture.open(inDays: 3640)
@@ -101,7 +101,7 @@ import Testing
   }
 
   @Test(arguments: ["push.example.com", "test.example.com"])
-  func aNameOutsideTheAuthoritysLimitsNamesTheCommand(name: String) throws {
+  func nameOutsideTheConstraintsNamesTheCommand(name: String) throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let before = try fixture.contents()
@@ -117,14 +117,14 @@ import Testing
   }
 
   @Test(arguments: ["https://localhost", "localhost:2197", "a b", "", "1.2.3.4.5"])
-  func whatIsNoNameIsRefused(name: String) throws {
+  func invalidNameIsRejected(name: String) throws {
     let fixture = try CertificateFixture()
     let error = try #require(throws: CertificateFolderError.self) { try fixture.open(extraNames: [name]) }
     #expect(error.place == "--san")
     #expect(error.problem.contains("'\(name)'"))
   }
 
-  @Test func aPrivateKeyThatOthersCanReadIsPointedOut() throws {
+  @Test func readablePrivateKeyIsReported() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     try FileManager.default.setAttributes([.posixPermissions: 0o640], ofItemAtPath: fixture.file("ca-key.pem").path)
@@ -133,7 +133,7 @@ import Testing
     #expect(folder.notices[0].contains("chmod 600 '\(fixture.path)/ca-key.pem'"))
   }
 
-  @Test func aFolderThatCannotBeMadeIsNamed() throws {
+  @Test func folderThatCannotBeCreatedIsReported() throws {
     let fixture = try CertificateFixture()
     try fixture.open()
     let place = fixture.path + "/ca.pem/below"

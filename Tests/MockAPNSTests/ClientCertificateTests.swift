@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func anExpiredOneIsExpiredAndElseGood() throws {
+  @Test func expiredCertificateIsOtherwiseValid() throws {
     let fixture = try CertificateFixture()
     let made = try fixture.open().makeClientCertificate(topics: ["com.acme.app"], expired: true)
     let outcome = try fixture.openssl("verify", "-x509_strict", "-CAfile", "ca.pem", made.certificate)
@@ -66,7 +66,7 @@ import Testing
   }
 
   @Test(arguments: [[], [""], ["a b"], ["a", "b\n"], [String(repeating: "x", count: 256)]])
-  func whatIsNoTopicIsRefused(topics: [String]) throws {
+  func invalidTopicIsRejected(topics: [String]) throws {
     let fixture = try CertificateFixture()
     let folder = try fixture.open()
     let error = try #require(throws: CertificateFolderError.self) { try folder.makeClientCertificate(topics: topics) }

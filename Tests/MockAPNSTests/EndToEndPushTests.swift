@@ -7,7 +7,7 @@ import Testing
 
 /// Pushes over real sockets, through the whole server.
 @Suite struct EndToEndPushTests {
-  @Test func anAcceptedPushIsAnsweredAsAPNsDoesAndRecorded() async throws {
+  @Test func acceptedPush() async throws {
     try await TestServer.run { test in
       let answer = try #require(try await test.send(test.push(token: try test.providerToken())))
       #expect(answer.status == 200)
@@ -33,7 +33,7 @@ import Testing
     }
   }
 
-  @Test func aRejectionIsCompactJSONAndRecorded() async throws {
+  @Test func rejectionIsCompactJSONAndRecorded() async throws {
     try await TestServer.run { test in
       let push = test.push(token: try test.providerToken(), deviceToken: "not-hex")
       let answer = try #require(try await test.send(push))
@@ -50,7 +50,7 @@ import Testing
     "9d3220fe-444b-633e-d1f1-5d0dcb4f537a", "9D3220FE-444B-633E-D1F1-5D0DCB4F537A",
     "9d3220FE-444b-633e-D1f1-5d0dcb4f537A",
   ])
-  func theClientsIDComesBackByteForByte(id: String) async throws {
+  func clientIDIsReturnedByteForByte(id: String) async throws {
     try await TestServer.run { test in
       let token = try test.providerToken()
       #expect(try await test.send(test.push(token: token, ["apns-id": id]))?.headers["apns-id"] == id)
@@ -60,7 +60,7 @@ import Testing
     }
   }
 
-  @Test func anIDThatIsNoUUIDIsReplaced() async throws {
+  @Test func invalidIDIsReplaced() async throws {
     try await TestServer.run { test in
       let answer = try #require(
         try await test.send(test.push(token: try test.providerToken(), ["apns-id": "no-uuid"])))
@@ -69,7 +69,7 @@ import Testing
     }
   }
 
-  @Test func aCertificateStandsInForAToken() async throws {
+  @Test func certificateReplacesToken() async throws {
     try await TestServer.run { test in
       let answer = try #require(try await test.send(test.push(token: nil), certificate: true))
       #expect(answer.status == 200)
@@ -81,7 +81,7 @@ import Testing
     }
   }
 
-  @Test func withoutCredentialsNothingGoes() async throws {
+  @Test func pushWithoutCredentialsIsRejected() async throws {
     try await TestServer.run { test in
       let answer = try #require(try await test.send(test.push(token: nil)))
       #expect(answer.status == 403)
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func anUnregisteredDeviceIsA410WithItsTimeInMilliseconds() async throws {
+  @Test func unregisteredDeviceIs410WithATimeInMilliseconds() async throws {
     try await TestServer.run { test in
       let now = test.state.clock.now
       test.state.devices.update {
@@ -101,7 +101,7 @@ import Testing
     }
   }
 
-  @Test func theServersClockAgesTokens() async throws {
+  @Test func tokensExpireByTheServerClock() async throws {
     try await TestServer.run { test in
       test.state.clock.freeze(at: 1_800_000_000_000)
       let token = try test.providerToken()
@@ -113,7 +113,7 @@ import Testing
     }
   }
 
-  @Test func tooManyTokensOnOneConnectionLatchIt() async throws {
+  @Test func tooManyTokenUpdatesBlockTheConnection() async throws {
     try await TestServer.run { test in
       let pushes = try [30, 20, 10, 30].map { test.push(token: try test.providerToken(age: $0)) }
       let outcomes = try await test.provider().send(pushes)
@@ -125,7 +125,7 @@ import Testing
     }
   }
 
-  @Test func manyPushesOnOneConnectionAllGetTheirAnswer() async throws {
+  @Test func manyPushesOnOneConnectionAreAllAccepted() async throws {
     try await TestServer.run { test in
       let token = try test.providerToken()
       let outcomes = try await test.provider().send((0..<500).map { _ in test.push(token: token) })
@@ -140,7 +140,7 @@ import Testing
     }
   }
 
-  @Test func tooManyErrorsEndTheConnectionWhenSoConfigured() async throws {
+  @Test func errorsBeforeGoAwaySettingEndsTheConnection() async throws {
     try await TestServer.run({ $0.settings.errorsBeforeGoaway = 2 }) { test in
       let token = try test.providerToken()
       // More pushes than a client opens before it has read the first SETTINGS: those sent later are refused by the
@@ -151,7 +151,7 @@ import Testing
     }
   }
 
-  @Test func theRatePerDeviceTokenIsKept() async throws {
+  @Test func deviceRateIsLimited() async throws {
     try await TestServer.run({ $0.settings.deviceRate = DeviceRate(count: 2, per: .seconds(3600)) }) { test in
       let token = try test.providerToken()
       var reasons: [String] = []
@@ -162,7 +162,7 @@ import Testing
     }
   }
 
-  @Test func stoppingTwiceInARowAndStartingAgainOnTheSameFolderWorks() async throws {
+  @Test func secondServerUsesTheSameFolder() async throws {
     try await TestServer.run { test in
       var configuration = test.state.configuration
       configuration.apns = [Endpoint(host: "127.0.0.1", port: 0)]
@@ -176,7 +176,7 @@ import Testing
   @Test(arguments: [
     ("192.0.2.1", "this machine has no such address"), ("nowhere.invalid", "the host nowhere.invalid is unknown"),
   ])
-  func anAddressOfSomebodyElseIsNamed(host: String, reason: String) async throws {
+  func unavailableAddressIsReported(host: String, reason: String) async throws {
     try await TestServer.run { test in
       var configuration = test.state.configuration
       configuration.apns = [Endpoint(host: host, port: 2197)]
@@ -188,7 +188,7 @@ import Testing
     }
   }
 
-  @Test func aPortInUseIsNamed() async throws {
+  @Test func portInUseIsReported() async throws {
     try await TestServer.run { test in
       var configuration = test.state.configuration
       configuration.apns = test.server.addresses

@@ -106,7 +106,7 @@ import Testing
     }
   }
 
-  @Test func aFaultNeverHidesAMalformedPushUnlessItIsAskedTo() async throws {
+  @Test func faultDoesNotHideARejectionUnlessConfigured() async throws {
     try await TestServer.run { test in
       let answer = Action.respond(Action.Answer(status: 503, reason: "ServiceUnavailable"))
       Self.add(test, answer)
@@ -163,7 +163,7 @@ import Testing
     #expect(told[0] == told[1])
   }
 
-  @Test func aHeldPushIsListedAtOnceAndDoesNotDelayTheEnd() async throws {
+  @Test func delayedPushIsListedAtOnceAndDoesNotDelayShutdown() async throws {
     try await TestServer.run { test in
       Self.add(test, .hang(for: .seconds(600), endWith: .nothing))
       let push = test.push(token: try test.providerToken())
@@ -181,7 +181,7 @@ import Testing
     }
   }
 
-  @Test func everyCallerOfStopWaitsUntilTheServerHasStopped() async throws {
+  @Test func everyCallerOfStopWaitsUntilStopped() async throws {
     try await TestServer.run { test in
       Self.add(test, .delay(.fixed(.seconds(1))))
       let push = test.push(token: try test.providerToken())
@@ -216,7 +216,7 @@ import Testing
   }
 
   /// Thousands of delayed pushes wait without a thread each, and all get a response.
-  @Test func manyHeldPushesAreAllAnswered() async throws {
+  @Test func manyDelayedPushesAllGetAResponse() async throws {
     try await TestServer.run { test in
       Self.add(test, .delay(.fixed(.milliseconds(200))))
       let push = test.push(token: try test.providerToken())
@@ -245,7 +245,7 @@ import Testing
     }
   }
 
-  @Test func theLatchOfTooManyTokenUpdatesHoldsUntilTheIntervalHasPassed() async throws {
+  @Test func tokenUpdateFaultRepeatsUntilTheIntervalHasPassed() async throws {
     try await TestServer.run { test in
       Self.add(
         test,
@@ -259,7 +259,7 @@ import Testing
 
   @Test(
     arguments: [(Duration.seconds(-86_400), -86_400_000), (.zero, 0), (.seconds(60), 60_000)] as [(Duration, Int64)])
-  func a410HasItsTime(offset: Duration, milliseconds: Int64) async throws {
+  func unregisteredResponseHasItsTime(offset: Duration, milliseconds: Int64) async throws {
     try await TestServer.run { test in
       test.state.clock.freeze(at: 1_800_000_000_000)
       Self.add(test, .respond(Action.Answer(status: 410, reason: "Unregistered", timestamp: .relative(offset))))
@@ -268,7 +268,7 @@ import Testing
     }
   }
 
-  @Test func answersGoOutInOddShapes() async throws {
+  @Test func responsesAreMutated() async throws {
     try await TestServer.run { test in
       let push = test.push(token: try test.providerToken())
       Self.add(test, .respond(Action.Answer(status: 400, reason: "BadTopic")), name: "no")
@@ -300,7 +300,7 @@ import Testing
     }
   }
 
-  @Test func magicDeviceTokensDoWhatTheySay() async throws {
+  @Test func magicDeviceTokensInjectTheirOutcome() async throws {
     func token(_ code: String, _ argument: String = "0000") -> String {
       "feedfacefeedface" + code + argument + String(repeating: "0", count: 40)
     }

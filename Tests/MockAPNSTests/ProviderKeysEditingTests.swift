@@ -55,7 +55,7 @@ import Testing
     ("keys:\n  -\n    key_id: ABC123DEFG\n    team_id: DEF123GHIJ\n    file: old.pem\n", 2, "\n"),
     ("\"keys\":\n  - \(old) # ümlaut\n", 2, "\n"),
   ])
-  func anEntryComesAfterTheLast(text: String, indentation: Int, between: String) throws {
+  func entryIsAppended(text: String, indentation: Int, between: String) throws {
     try Self.withList(text) { list in
       let before = try list.entries()
       let block = try Self.block(indentation)
@@ -74,7 +74,7 @@ import Testing
   }
 
   @Test(arguments: ["keys: []\n", "keys: ~\n", "keys: null\n", "keys:   []   # none yet\n"])
-  func anEmptyListLosesItsMark(text: String) throws {
+  func emptyListMarkerIsReplaced(text: String) throws {
     try Self.withList(text) { list in
       let rest = text.contains("#") ? "keys:      # none yet\n" : "keys:\n"
       let block = try Self.block(2)
@@ -82,7 +82,7 @@ import Testing
     }
   }
 
-  @Test func theFileOfTheFirstStartIsAddedTo() throws {
+  @Test func defaultFileIsExtended() throws {
     let fixture = try CertificateFixture()
     let list = ProviderKeysFile(folder: try fixture.open().path)
     let text = try fixture.text("provider.yaml")
@@ -99,7 +99,7 @@ import Testing
     #expect(try fixture.contents()["AuthKey_MOCKKEY001.p8"] != nil)
   }
 
-  @Test func everythingAnEntrySaysIsReadBack() throws {
+  @Test func entryRoundTrips() throws {
     let entry = ProviderKeyEntry(
       keyID: "0123456789", teamID: "1E23456789", publicKey: try Self.key.get(), environment: .production,
       topics: ["com.acme.app", "1", "null", #"a"b\c"#, "[x]", "a:#b", "ümlaut"], relatedKeyID: "ABC123DEFG")
@@ -112,7 +112,7 @@ import Testing
     }
   }
 
-  @Test func linesOfWindowsStayLinesOfWindows() throws {
+  @Test func windowsLineEndingsAreKept() throws {
     let text = "# mine\r\nkeys:\r\n  - \(Self.old)\r\n"
     try Self.withList(text) { list in
       let block = try Self.block(2, lineEnd: "\r\n")
@@ -122,7 +122,7 @@ import Testing
     }
   }
 
-  @Test func oneOfSeveralGoesWithItsOwnLinesOnly() throws {
+  @Test func removalDeletesOnlyTheEntrysLines() throws {
     let text = """
       keys:
         # first
@@ -152,7 +152,7 @@ import Testing
     }
   }
 
-  @Test func theVerySameEntryIsNoSecondOne() throws {
+  @Test func identicalEntryIsNotAddedTwice() throws {
     try Self.withList("keys:\n") { list in
       let entry = try Self.entry("NEW1234567", .sandbox, topics: ["com.acme.app"])
       let text = try Self.adding(entry, to: list)
@@ -163,7 +163,7 @@ import Testing
   }
 
   @Test(arguments: [("another key", "for another key"), ("team", "of the team DEF123GHIJ"), ("topics", "other topics")])
-  func anotherEntryUnderTheSameIDIsRefused(change: String, words: String) throws {
+  func differentEntryWithTheSameIDIsRejected(change: String, words: String) throws {
     try Self.withList("keys:\n  # mine\n  - \(Self.old)\n") { list in
       let text = try Self.text(list)
       let publicKey = try (change == "another key" ? Self.key : Self.other).get()
@@ -180,7 +180,7 @@ import Testing
 
   /// Valid lists in forms that a program cannot edit safely.
   @Test(arguments: ["keys: [\(old)]\n", "{keys: [\(old)]}\n", "{keys: }\n", "keys:\n  - \(old)\n...\n", "null\n"])
-  func whatOnlyAPersonCanEditStays(text: String) throws {
+  func unsupportedFormsAreNotEdited(text: String) throws {
     try Self.withList(text) { list in
       let error = try #require(throws: CertificateFolderError.self) { try list.add(try Self.entry()) }
       #expect(error.problem.contains("must be edited by hand"), "\(error)")
@@ -189,14 +189,14 @@ import Testing
     }
   }
 
-  @Test func aBrokenListIsNotEdited() throws {
+  @Test func invalidListIsNotEdited() throws {
     try Self.withList("keys:\n  - {key_id: SHORT}\n") { list in
       let error = try #require(throws: CertificateFolderError.self) { try list.add(try Self.entry()) }
       #expect(error.place.hasSuffix(":2"))
     }
   }
 
-  @Test func aLinkStaysALinkAndAPrivateFilePrivate() throws {
+  @Test func linksAndPermissionsAreKept() throws {
     let fixture = try CertificateFixture()
     try FileManager.default.createDirectory(atPath: fixture.path + "/real", withIntermediateDirectories: true)
     try fixture.write("real/list.yaml", "keys:\n")

@@ -24,7 +24,7 @@ import Testing
     return try ProviderKeysFile(folder: fixture.path).entries()
   }
 
-  @Test func everythingAKeyMaySay() throws {
+  @Test func allMembersOfAKey() throws {
     let text = """
       keys:
         - key_id: ABC123DEFG
@@ -51,7 +51,7 @@ import Testing
     #expect(try entries(text).isEmpty)
   }
 
-  @Test func developmentIsAnotherWordForSandbox() throws {
+  @Test func developmentMeansSandbox() throws {
     for word in ["sandbox", "development"] {
       let text = "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, environment: \(word)}"
       let entries = try entries(text, ["k.p8": try Self.key.get().pem])
@@ -92,7 +92,7 @@ import Testing
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: [a, ~]}", 2, "an empty element"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, related_key_id: x}", 2, "'x' is not ten"),
   ])
-  func aMistakeIsSaidWithItsLine(text: String, line: Int, words: String) throws {
+  func errorsNameTheirLine(text: String, line: Int, words: String) throws {
     let files = ["k.p8": try Self.key.get().pem, "bad.p8": "x"]
     let error = try #require(throws: CertificateFolderError.self) { try entries(text, files) }
     #expect(error.place.hasSuffix("/provider.yaml:\(line)"), "\(error)")
@@ -101,7 +101,7 @@ import Testing
     #expect(!error.description.contains("\n"))
   }
 
-  @Test func aPrivateKeyIsTakenFromThisFolderOnly() throws {
+  @Test func privateKeyMustBeInThisFolder() throws {
     let outside = try CertificateFixture()
     try FileManager.default.createDirectory(atPath: outside.path, withIntermediateDirectories: true)
     try outside.write("k.p8", try Self.key.get().pem)
@@ -122,7 +122,7 @@ import Testing
     #expect(throws: CertificateFolderError.self) { try ProviderKeysFile(folder: fixture.path).entries() }
   }
 
-  @Test func aPrivateKeyInTheListItselfIsRefusedWithTheCommandForItsPublicHalf() throws {
+  @Test func inlinePrivateKeyIsRejectedWithACommand() throws {
     let pem = try Self.key.get().pem.split(separator: "\n").map { "      " + $0 }.joined(separator: "\n")
     let text = "keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ\n    public_key: |\n\(pem)\n"
     let error = try #require(throws: CertificateFolderError.self) { try entries(text) }

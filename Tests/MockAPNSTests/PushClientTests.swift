@@ -18,7 +18,7 @@ import Testing
     return client
   }
 
-  @Test func aCertificateOfTheOtherEnvironmentIsDismissedInTheServersWords() async throws {
+  @Test func wrongEnvironmentCertificateIsReported() async throws {
     try await TestServer.run { test in
       let outcomes = try await Self.certificate(test, [.production]).send([test.push(token: nil)])
       #expect(
@@ -26,7 +26,7 @@ import Testing
     }
   }
 
-  @Test func aCertificateThatHasExpiredIsAFailureOfTheConnection() async throws {
+  @Test func expiredCertificateFailsTheConnection() async throws {
     try await TestServer.run { test in
       let client = try Self.certificate(test, expired: true)
       let error = try await #require(throws: PushClientError.self) { try await client.send([test.push(token: nil)]) }
@@ -35,7 +35,7 @@ import Testing
     }
   }
 
-  @Test func nobodyThere() async throws {
+  @Test func connectionRefused() async throws {
     // Port 1 is tcpmux, and nothing listens on it here.
     let client = PushClient(endpoint: Endpoint(host: "127.0.0.1", port: 1), authorities: [])
     let error = try await #require(throws: PushClientError.self) { try await client.send([]) }
@@ -43,7 +43,7 @@ import Testing
     #expect(error.description.contains("127.0.0.1:1"))
   }
 
-  @Test func aServerThatIsNotTrustedIsRefusedOrOnlyLookedAt() async throws {
+  @Test func untrustedServerIsRejectedOrProbed() async throws {
     try await TestServer.run { test in
       let push = test.push(token: try test.providerToken())
       var stranger = test.provider()

@@ -26,7 +26,7 @@ import Testing
     #expect(clientErrorLog.add(.handshake, of: "a", at: began + .seconds(60)) == .logged)
   }
 
-  @Test func complaintsAboutManyHostsAreForgottenInTheEnd() {
+  @Test func oldHostsAreEvicted() {
     let clientErrorLog = ClientErrorLog()
     for host in 0..<3000 {
       #expect(clientErrorLog.add(.slowness, of: "\(host)") == .logged)
@@ -34,7 +34,7 @@ import Testing
     }
   }
 
-  @Test func aFrozenClockMovesOnlyWhenAdvanced() {
+  @Test func frozenClockMovesOnlyWhenAdvanced() {
     let clock = ServerClock()
     clock.freeze(at: 1_000_000)
     #expect(clock.now == 1_000_000)
@@ -48,7 +48,7 @@ import Testing
     #expect(clock.now > 1_000_000_000_000)
   }
 
-  @Test func anAdvancedRunningClockRunsAhead() {
+  @Test func advancedClockRunsAhead() {
     let clock = ServerClock()
     let before = clock.now
     clock.advance(by: 7_200_000)
@@ -61,7 +61,7 @@ import Testing
   }
 
   @Test(arguments: [Int64.max, .min, 320_000_000_000_000, -320_000_000_000_000])
-  func aClockStaysWithinTheYearsThatCanBeWritten(_ change: Int64) {
+  func clockStaysWithinFormattableYears(_ change: Int64) {
     let edge = change > 0 ? TimestampFormat.range.upperBound : TimestampFormat.range.lowerBound
     let clock = ServerClock()
     for isFrozen in [false, true] {
@@ -88,7 +88,7 @@ import Testing
     #expect(all.allSatisfy { $0.wholeMatch(of: /[0-9A-F]{8}(-[0-9A-F]{4}){3}-[0-9A-F]{12}/) != nil })
   }
 
-  @Test func aSnapshotReaderSeesEachChange() {
+  @Test func snapshotReaderSeesEachChange() {
     let snapshot = Snapshot([1])
     var reader = SnapshotReader(snapshot)
     var isNew = reader.refresh()

@@ -27,13 +27,13 @@ import Testing
     #""\ude00""#,
     #""\ud83d\u0041""#, "\"a\nb\"",
   ])
-  func refusesWhatIsNoString(json: String) {
+  func rejectsOtherValuesForStrings(json: String) {
     #expect(throws: JSONText.Problem.self) {
       try Self.reading(json) { reader throws(JSONText.Problem) in try reader.string() }
     }
   }
 
-  @Test func readsWhatIsAskedForAndPassesOverTheRest() throws {
+  @Test func skipsUnrequestedMembers() throws {
     let json =
       #" { "a" : 1 , "skipped": {"a": [1, {"b": "}]\""}], "c": -1.5e3}, "b": [true, false] , "c":null, "d": 2.5 }"#
     var seen: [String] = []
@@ -59,7 +59,7 @@ import Testing
     ("[1]", "no {"), (#"{"b":}"#, "no value"), (#"{"b":,"a":1}"#, "no value"), (#"{"b":[1}"#, "neither , nor }"),
     (#"{"b":"#, "a value without an end"), (#"{"b":["x"#, "a string without an end"),
   ])
-  func saysWhatIsWrongAndWhere(json: String, problem: String) {
+  func errorsNameProblemAndOffset(json: String, problem: String) {
     let error = #expect(throws: JSONText.Problem.self) {
       try Self.reading(json) { reader throws(JSONText.Problem) in
         try reader.object { name, reader throws(JSONText.Problem) in
@@ -71,7 +71,7 @@ import Testing
   }
 
   @Test(arguments: ["1", "null", #""a\"]""#, "[]", "{}", #"[{"a": [1,2]}, "]"]"#])
-  func givesAValueAsItIsWritten(json: String) throws {
+  func returnsRawValues(json: String) throws {
     let found = try Self.reading(" \(json) , 1") { reader throws(JSONText.Problem) in
       String(decoding: try reader.verbatim(), as: UTF8.self)
     }
@@ -81,12 +81,12 @@ import Testing
   @Test(arguments: [
     (#""""#, ""), (#""\n""#, "\n"), (#""a\tb""#, "a\tb"), (#""\\\"x""#, #"\"x"#), (#""é\u00e9\ud83d\ude00!""#, "éé😀!"),
   ])
-  func readsTexts(json: String, text: String) throws {
+  func readsDocuments(json: String, text: String) throws {
     #expect(try Self.reading(json) { reader throws(JSONText.Problem) in try reader.string() } == text)
   }
 
   /// Found by fuzzing: the text read so far was copied at each escape.
-  @Test(.timeLimit(.minutes(1))) func isQuickOnManyEscapes() throws {
+  @Test(.timeLimit(.minutes(1))) func manyEscapesAreFast() throws {
     let count = 2_000_000
     let json = "\"" + String(repeating: "\\n", count: count) + "\""
     let text = try Self.reading(json) { reader throws(JSONText.Problem) in try reader.string() }
@@ -94,7 +94,7 @@ import Testing
   }
 
   /// Skipping a value takes no stack space.
-  @Test func depthIsNoMatter() throws {
+  @Test func depthIsUnlimited() throws {
     let depth = 1_000_000
     let json = String(repeating: "[", count: depth) + String(repeating: "]", count: depth)
     let count = try Self.reading(json) { reader throws(JSONText.Problem) in try reader.verbatim().count }

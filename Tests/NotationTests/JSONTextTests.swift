@@ -14,7 +14,7 @@ import Testing
     #""\ud83d\ude00""#, " \t\r\n{ \"a\" : [ 1 , 2 ] , \"b\" : { } } \n", #"{"aps":{"alert":"Grüße"},"a":1,"a":2}"#,
     "1e400", #""\u0000""#,
   ])
-  func takesWhatIsJSON(text: String) {
+  func acceptsJSON(text: String) {
     #expect(Self.problem(text.utf8) == nil)
   }
 
@@ -36,11 +36,11 @@ import Testing
     ("{} {}", "more text after the end of the value at byte 3"), ("\u{FEFF}{}", "no JSON value at byte 0"),
     ("token=ab&title=x", "no JSON value at byte 0"),
   ])
-  func namesWhatIsNot(text: String, problem: String) {
+  func reportsInvalidJSON(text: String, problem: String) {
     #expect(Self.problem(text.utf8)?.description == problem)
   }
 
-  @Test func refusesBytesThatAreNotUTF8() {
+  @Test func rejectsInvalidUTF8() {
     #expect(Self.problem([0x22, 0xC3, 0x28, 0x22])?.description == "not UTF-8 at byte 1")
     #expect(Self.problem([0x22, 0xED, 0xA0, 0x80, 0x22])?.description == "not UTF-8 at byte 1")
   }
@@ -54,7 +54,7 @@ import Testing
   }
 
   /// Whatever is taken for JSON here must be JSON to a parser that others use.
-  @Test func takesNothingThatFoundationRefuses() throws {
+  @Test func acceptsNothingThatFoundationRejects() throws {
     let seed = #"{"aps":{"alert":"a\u00e9\ud83d\ude00","badge":-1.5e3},"list":[true,null,"x"]}"#
     var generator = SplitMix(state: 918_273)
     var taken = 0

@@ -9,7 +9,7 @@ import Testing
     return String(decoding: writer.bytes, as: UTF8.self)
   }
 
-  @Test func keepsTheOrderAndPutsTheCommas() {
+  @Test func writesMembersInOrderWithCommas() {
     let text = Self.text { writer in
       writer.object { writer in
         writer.member("z", 1)
@@ -37,7 +37,7 @@ import Testing
     #expect(Self.text { $0.string(text) } == json)
   }
 
-  @Test func showsWhatIsNotUTF8() {
+  @Test func replacesInvalidUTF8() {
     let bytes: [UInt8] = [0x61, 0xFF, 0x62]
     #expect(Self.text { writer in bytes.withUnsafeBytes { writer.string(decoding: $0) } } == "\"a\u{FFFD}b\"")
   }

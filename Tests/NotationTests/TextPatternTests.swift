@@ -34,13 +34,13 @@ import Testing
     }
   }
 
-  @Test func takesAStarInALiteralAsItself() {
+  @Test func starInALiteralIsNoWildcard() {
     #expect(TextPattern(literal: "A*").matches("a*"))
     #expect(!TextPattern(literal: "A*").matches("ab"))
   }
 
   /// Every short pattern of two letters and the star against every short text, compared with a simple matcher.
-  @Test func findsWhatAPlainMatcherFinds() {
+  @Test func agreesWithASimpleMatcher() {
     func words(_ letters: [Character], upTo count: Int) -> [[Character]] {
       var all: [[Character]] = [[]]
       var longest = all
@@ -68,7 +68,7 @@ import Testing
   }
 
   /// Patterns with many stars take exponential time in backtracking matchers.
-  @Test func isQuickOnHostilePatterns() {
+  @Test func hostilePatternsAreFast() {
     let pattern = TextPattern(String(repeating: "a*", count: 200) + "b", foldsCase: false)
     #expect(!pattern.matches(String(repeating: "a", count: 5000)))
   }
@@ -85,12 +85,12 @@ import Testing
     ("topik", "topic"), ("statsu", "status"), ("device-token", "device_token"), ("devicetoken", "device_token"),
     ("token", "device_token"), ("Topic", "topic"), ("collapse", "collapse_id"),
   ])
-  func guesses(word: String, name: String) {
+  func suggestsSimilarNames(word: String, name: String) {
     #expect(Spelling.nearest(to: word, among: Self.names) == name)
   }
 
   @Test(arguments: ["", "zzzzzz", "q", "payload"])
-  func doesNotGuessWildly(word: String) {
+  func suggestsNoDistantNames(word: String) {
     #expect(Spelling.nearest(to: word, among: Self.names) == nil)
   }
 }

@@ -26,7 +26,7 @@ import Testing
   }
 
   @Test(arguments: [Int64.min, -62_167_219_200_001, 253_402_300_800_000, Int64.max])
-  func writesNothingOutsideTheYearsThatRFC3339Knows(milliseconds: Int64) {
+  func yearsOutsideRFC3339AreNotWritten(milliseconds: Int64) {
     #expect(TimestampFormat.text(milliseconds) == nil)
   }
 
@@ -46,7 +46,7 @@ import Testing
     "2026-01-31T24:00:00Z", "2026-01-31T12:00:00.Z", "2026-01-31T12:00:00Zx", "1769860800", "+026-01-31T12:00:00Z",
     "2026-01-31T12:00:00+1:00", "0000-01-01T00:00:00+00:01", "9999-12-31T23:59:59-00:01",
   ])
-  func refusesWhatIsNoTime(text: String) {
+  func rejectsInvalidTimes(text: String) {
     #expect(TimestampFormat.milliseconds(text) == nil)
   }
 }
@@ -77,7 +77,7 @@ import Testing
   @Test(arguments: [
     "", "-", "5", "s", "1 h", "1hour", "--5s", "1.2.3s", "1e3s", "nan", "infs", "99999999999999999h", "5m-3s",
   ])
-  func refusesWhatIsNoDuration(text: String) {
+  func rejectsInvalidDurations(text: String) {
     #expect(DurationFormat.duration(text) == nil)
   }
 }
@@ -92,7 +92,7 @@ import Testing
   }
 
   @Test(arguments: ["", "K", "-1", "1KB5", "1TiB", "1e3", "99999999999999999999"])
-  func refusesWhatIsNoSize(text: String) {
+  func rejectsInvalidSizes(text: String) {
     #expect(SizeFormat.bytes(text) == nil)
   }
 }

@@ -5,7 +5,7 @@ import Testing
 /// Compares a byte queue with an array.
 @Suite struct ByteQueueTests {
   @Test(arguments: 0..<8)
-  func itGivesWhatItWasGiven(seed: Int) {
+  func bytesComeOutInOrder(seed: Int) {
     var generator = Steps(state: UInt64(seed))
     var queue = ByteQueue()
     var expected: [UInt8] = []
@@ -34,7 +34,7 @@ import Testing
   }
 
   /// A queue that is never quite empty does not grow.
-  @Test func memoryIsBoundedByWhatIsHeld() {
+  @Test func memoryIsBoundedByTheContent() {
     var queue = ByteQueue()
     var room = [UInt8](repeating: 0, count: 100)
     room.withUnsafeBytes { queue.append($0) }
@@ -45,7 +45,7 @@ import Testing
     #expect(queue.memory.count <= 1000)
   }
 
-  @Test func nothingIsNoHarm() {
+  @Test func emptyInputIsAccepted() {
     var queue = ByteQueue()
     queue.append(UnsafeRawBufferPointer(start: nil, count: 0))
     #expect(queue.move(to: UnsafeMutableRawBufferPointer(start: nil, count: 0)) == 0)

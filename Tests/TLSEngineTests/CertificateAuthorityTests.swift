@@ -6,7 +6,7 @@ import Testing
 /// Issued certificates, verified by the openssl program's strict checks.
 @Suite struct CertificateAuthorityTests {
   @Test(arguments: [("server.pem", "sslserver", "sslclient"), ("client.pem", "sslclient", "sslserver")])
-  func strictVerificationForTheRightPurposeOnly(file: String, purpose: String, otherPurpose: String) throws {
+  func strictVerificationSucceedsOnlyForItsPurpose(file: String, purpose: String, otherPurpose: String) throws {
     let tool = try OpenSSLTool()
     try SampleCertificates().write(to: tool)
     let right = try tool.run("verify", "-x509_strict", "-purpose", purpose, "-CAfile", "ca.pem", file)
@@ -18,7 +18,7 @@ import Testing
     #expect(foreign.status != 0)
   }
 
-  @Test func theAuthorityShowsItsLimits() throws {
+  @Test func authorityHasNameConstraints() throws {
     let tool = try OpenSSLTool()
     try SampleCertificates().write(to: tool)
     let text = try tool.run("x509", "-in", "ca.pem", "-noout", "-text").output
@@ -39,7 +39,7 @@ import Testing
     ("example.com", false), ("mytest", false), ("test.example.com", false), ("127.0.0.1", true), ("8.8.8.8", true),
     ("::1", true), ("2001:db8::1", true),
   ])
-  func nameConstraintsDecide(text: String, permitted: Bool) throws {
+  func nameConstraintsAreEnforced(text: String, permitted: Bool) throws {
     let samples = try SampleCertificates()
     let name = try #require(CertificateName(text))
     #expect(try samples.authority.certificate.permits(name) == permitted)
@@ -55,7 +55,7 @@ import Testing
 
   /// Re-issues a CA that has, as in earlier versions, IP addresses among its name constraints.
   @Test(arguments: ["permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0", "permitted;IP:127.0.0.0/255.0.0.0"])
-  func aReissuedAuthorityDiffersInConstraintsAndSerialNumberOnly(constraints: String) throws {
+  func reissuedAuthorityDiffersInConstraintsAndSerialNumberOnly(constraints: String) throws {
     let tool = try OpenSSLTool()
     let samples = try SampleCertificates()
     try samples.write(to: tool)
@@ -89,7 +89,7 @@ import Testing
     }
   }
 
-  @Test func partsThatDoNotFitMakeNoAuthority() throws {
+  @Test func mismatchedKeyAndCertificateAreRejected() throws {
     let samples = try SampleCertificates()
     #expect(throws: TLSError.self) {
       try CertificateAuthority(certificate: samples.authority.certificate, key: samples.server.key)
@@ -99,7 +99,7 @@ import Testing
     }
   }
 
-  @Test func everySerialNumberIsAnother() throws {
+  @Test func serialNumbersAreUnique() throws {
     let tool = try OpenSSLTool()
     try SampleCertificates().write(to: tool)
     let serials = try ["ca.pem", "server.pem", "client.pem"].map {

@@ -17,7 +17,7 @@ import Testing
     "127.0.0.256", "1.2.3", "::g", "a,DNS:evil.com", "a\nb", "é.test", "a\u{0}b", String(repeating: "a", count: 64),
     String(repeating: "a.", count: 127) + "b",
   ])
-  func noNames(text: String) {
+  func invalidNames(text: String) {
     #expect(CertificateName(text) == nil)
   }
 }

@@ -7,7 +7,7 @@ import Testing
 @Suite struct CipherTextTests {
   /// A text of several records: byte by byte, in odd pieces, and at once.
   @Test(arguments: [1, 7, 1000, 16_401, 100_000])
-  func piecesOfAnySizeComeToTheSame(size: Int) throws {
+  func inputInPiecesOfAnySize(size: Int) throws {
     try TLSPair.withOpenOne { pair in
       let text = (0..<40_000).map { UInt8(truncatingIfNeeded: $0 &* 31) }
       let record = try Self.said(text, by: pair.client)
@@ -22,7 +22,7 @@ import Testing
 
   /// The part of a record that exceeds the buffer is returned by the next read, without further input.
   @Test(arguments: [1, 100, 16_384, 16_385])
-  func roomOfAnySizeComesToTheSame(room: Int) throws {
+  func outputBuffersOfAnySize(room: Int) throws {
     try TLSPair.withOpenOne { pair in
       let text = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 17) }
       let records = try Self.said(text, by: pair.client)
@@ -33,7 +33,7 @@ import Testing
 
   /// Borrowed bytes are read in place, and those that are not read while they are borrowed are kept in order.
   @Test(arguments: [0, 1, 5000, 16_384, 19_999])
-  func whatIsNotReadWhileItIsLentIsKept(count: Int) throws {
+  func unreadBorrowedInputIsKept(count: Int) throws {
     try TLSPair.withOpenOne { pair in
       let text = (0..<20_000).map { UInt8(truncatingIfNeeded: $0 &* 13) }
       var records = try Self.said(text, by: pair.client)
@@ -56,7 +56,7 @@ import Testing
     }
   }
 
-  @Test func bytesLentWhileOthersAreLentComeBehindThem() throws {
+  @Test func nestedBorrowedInputIsAppended() throws {
     try TLSPair.withOpenOne { pair in
       let first = try Self.said(Array("first ".utf8), by: pair.client)
       let second = try Self.said(Array("second".utf8), by: pair.client)
@@ -70,7 +70,7 @@ import Testing
     }
   }
 
-  @Test func theEndIsSeenBehindTheLastByte() throws {
+  @Test func endFollowsTheLastByte() throws {
     try TLSPair.withOpenOne { pair in
       var records = try Self.said(Array("last words".utf8), by: pair.client)
       pair.client.close()
@@ -83,7 +83,7 @@ import Testing
   }
 
   /// Output that is written while earlier output is being sent is sent by the next call.
-  @Test func whatIsWrittenWhileOutputIsTakenIsNotLost() throws {
+  @Test func writesDuringOutputAreKept() throws {
     try TLSPair.withOpenOne { pair in
       var sent: [UInt8] = []
       try Array("one ".utf8).withUnsafeBytes { try pair.server.write($0) }
@@ -99,7 +99,7 @@ import Testing
   }
 
   /// Errors that other uses of OpenSSL left on the thread are not attributed to the connection.
-  @Test func anothersErrorsDoNotEndIt() throws {
+  @Test func errorsOfOtherConnectionsAreIgnored() throws {
     try TLSPair.withOpenOne { pair in
       // After the first half of a record, the connection asks OpenSSL why it returned no bytes.
       let record = try Self.said(Array("still here".utf8), by: pair.client)

@@ -5,7 +5,7 @@ import Testing
 
 /// The pause between the ClientHello and the server's response.
 @Suite struct ClientHelloPauseTests {
-  @Test func withoutBeingAskedNothingStops() throws {
+  @Test func handshakeDoesNotPauseByDefault() throws {
     let fixture = try TLSFixture()
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     #expect(try pair.shakeHands() == .done)
@@ -13,7 +13,7 @@ import Testing
     #expect(try pair.say("hello") == "hello")
   }
 
-  @Test func theHandshakeStopsBeforeAWordIsSaid() throws {
+  @Test func handshakePausesAfterClientHello() throws {
     let fixture = try TLSFixture()
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
@@ -58,7 +58,7 @@ import Testing
   }
 
   /// The ClientHello arrives byte by byte.
-  @Test func aGreetingThatComesSlowly() throws {
+  @Test func clientHelloInPieces() throws {
     let fixture = try TLSFixture()
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
@@ -92,7 +92,7 @@ import Testing
     arguments: [
       nil, ["http/1.1"], ["h2"], ["spdy/3", "h2", "http/1.1"], ["\u{e9}", String(repeating: "x", count: 255)],
     ] as [[String]?])
-  func allOffersAreRead(names: [String]?) throws {
+  func offeredProtocolsAndNameAreRead(names: [String]?) throws {
     let fixture = try TLSFixture()
     let server = try greeted(RawClientHello(serverName: nil, protocols: names), fixture.server)
     #expect(server.serverName == nil)
@@ -102,7 +102,7 @@ import Testing
     #expect(server.negotiatedProtocol == (names?.contains("h2") == true ? "h2" : nil))
   }
 
-  @Test func anotherCertificateIsShown() throws {
+  @Test func certificateIsReplaced() throws {
     let fixture = try TLSFixture()
     let other = try fixture.samples.authority.issueServer(
       names: [.domain("localhost"), .domain("other.test")], valid: fixture.samples.valid)
@@ -123,7 +123,7 @@ import Testing
 
   /// The requirements of the connection's own context for client certificates apply with another server certificate
   /// too.
-  @Test(arguments: [true, false]) func clientCertificatesAreJudgedAsEver(isOurs: Bool) throws {
+  @Test(arguments: [true, false]) func clientCertificatesAreStillVerified(isOurs: Bool) throws {
     let fixture = try TLSFixture()
     if !isOurs {
       let stranger = try SampleCertificates()
@@ -150,7 +150,7 @@ import Testing
   }
 
   /// If the connection's own context has a certificate of another key type, that certificate must not be used.
-  @Test func anRSACertificateGivesWay() throws {
+  @Test func rsaCertificateIsReplaced() throws {
     let fixture = try TLSFixture()
     try fixture.tool.run(
       "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-keyout", "rsa-key.pem", "-out", "rsa.pem", "-days", "3",
@@ -176,7 +176,7 @@ import Testing
     #expect(try pair.shakeHands() == .done)
   }
 
-  @Test func aContextWithoutCertificateIsRefused() throws {
+  @Test func contextWithoutCertificateIsRejected() throws {
     let fixture = try TLSFixture()
     let pair = try TLSPair(server: fixture.server, client: fixture.client)
     pair.server.stopsAfterClientHello = true
@@ -186,7 +186,7 @@ import Testing
   }
 
   /// A ClientHello with one altered byte results in an error or a response, never in a crash.
-  @Test func alteredGreetingsDoNoHarm() throws {
+  @Test func alteredClientHellosAreSurvived() throws {
     let fixture = try TLSFixture()
     let client = try TLSConnection(client: fixture.client, serverName: "localhost")
     _ = try client.handshake()
@@ -207,7 +207,7 @@ import Testing
     #expect(greeted > 0)
   }
 
-  @Test func aConnectionThatIsLeftAtTheStop() throws {
+  @Test func connectionReleasedDuringThePause() throws {
     let fixture = try TLSFixture()
     weak var left: TLSConnection?
     do {

@@ -5,7 +5,7 @@ import Testing
 
 /// Keys in PEM: reading, writing, and errors.
 @Suite struct ES256KeyTests {
-  @Test func aKeyOutlivesItsWayThroughPEM() throws {
+  @Test func keyRoundTripsThroughPEM() throws {
     let key = try ES256PrivateKey()
     let pem = try key.pem
     #expect(pem.hasPrefix("-----BEGIN PRIVATE KEY-----\n"))
@@ -17,7 +17,7 @@ import Testing
     #expect(try !ES256PrivateKey().publicKey.isSame(as: key.publicKey))
   }
 
-  @Test func keysOfTheOpenSSLProgramLoad() throws {
+  @Test func keysMadeByOpenSSLLoad() throws {
     let tool = try OpenSSLTool()
     try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", "key.p8")
     try tool.run("ec", "-in", "key.p8", "-out", "sec1.pem")
@@ -31,7 +31,7 @@ import Testing
     #expect(try ES256PrivateKey(pem: untidy).publicKey.isSame(as: publicKey))
   }
 
-  @Test func otherKindsOfKeysAreNamed() throws {
+  @Test func otherAlgorithmsAreReported() throws {
     let tool = try OpenSSLTool()
     try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384", "-out", "p384.pem")
     try tool.run("genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1", "-out", "k256.pem")
@@ -67,14 +67,14 @@ import Testing
     ("-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n", "private key"),
     ("-----BEGIN PRIVATE KEY-----\n", "private key"),
   ])
-  func whatIsNoKeyIsSaidInWords(pem: String, words: String) {
+  func invalidKeyIsDescribed(pem: String, words: String) {
     let one = #expect(throws: TLSError.self) { try ES256PrivateKey(pem: pem) }
     let other = #expect(throws: TLSError.self) { try ES256PublicKey(pem: pem) }
     #expect(one?.description.contains(words) == true)
     #expect(other?.description.contains(words) == true)
   }
 
-  @Test func onlyThePublicHalfIsTakenAsAPublicKey() throws {
+  @Test func privateKeyIsNotAcceptedAsPublicKey() throws {
     let key = try ES256PrivateKey()
     let error = #expect(throws: TLSError.self) { try ES256PublicKey(pem: key.pem) }
     #expect(error?.description.contains("a private key") == true)

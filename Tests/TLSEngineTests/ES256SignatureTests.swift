@@ -50,7 +50,7 @@ import Testing
     #expect(withZero == 3)
   }
 
-  @Test func theSignatureOfTheOpenSSLProgramIsValidAsDER() throws {
+  @Test func signatureMadeByOpenSSLIsValidAsDER() throws {
     let tool = try OpenSSLTool()
     let key = try ES256PrivateKey()
     try tool.write("key.p8", try key.pem)
@@ -72,7 +72,7 @@ import Testing
     #expect(!isValid(raw[..<32] + zeros + raw[32...] + zeros, message, key.publicKey, .sha512))
   }
 
-  @Test func theOpenSSLProgramAcceptsOurSignature() throws {
+  @Test func openSSLAcceptsOurSignature() throws {
     let tool = try OpenSSLTool()
     let key = try ES256PrivateKey()
     try tool.write("public.pem", try key.publicKey.pem)
@@ -102,7 +102,7 @@ import Testing
   }
 
   @Test(arguments: [0, 1, 8, 63, 64, 65, 70, 72, 73, 96, 131, 132, 133, 5000])
-  func garbageIsNoSignature(count: Int) throws {
+  func garbageIsNotASignature(count: Int) throws {
     let key = try ES256PrivateKey().publicKey
     for byte: UInt8 in [0x00, 0x01, 0x30, 0x7F, 0xFF] {
       #expect(!isValid([UInt8](repeating: byte, count: count), message, key))

@@ -38,7 +38,7 @@ import Testing
     #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
   }
 
-  @Test func theExpiredOneIsExpiredOnly() throws {
+  @Test func expiredCertificateIsOtherwiseValid() throws {
     let fixture = try TLSFixture()
     let identity = try fixture.samples.authority.issueExpiredServer(names: names, now: now)
     #expect(identity.chain.first?.notAfter == now - SampleCertificates.day)
@@ -52,7 +52,7 @@ import Testing
     try expectRefusal(of: identity, fixture, words: "certificate has expired")
   }
 
-  @Test func theMisnamedOneHasAnotherNameOnly() throws {
+  @Test func misnamedCertificateIsOtherwiseValid() throws {
     let fixture = try TLSFixture()
     let identity = try fixture.samples.authority.issueMisnamedServer(names: names, now: now)
     // The sample authority may not issue certificates for `wrong.invalid`.
@@ -64,7 +64,7 @@ import Testing
     try expectRefusal(of: identity, fixture, words: "hostname mismatch")
   }
 
-  @Test func theWrongNameIsInvalidWhereThatIsPermitted() throws {
+  @Test func wrongNameUsesTheInvalidDomainIfPermitted() throws {
     var permitted = NameConstraints()
     permitted.add(.domain("invalid"))
     let valid = (now - SampleCertificates.day)...(now + SampleCertificates.day)
@@ -73,7 +73,7 @@ import Testing
     #expect(identity.chain.first?.names == [.domain("wrong.invalid")])
   }
 
-  @Test func anAuthorityForOneAddressHasNoOtherName() throws {
+  @Test func authorityForOneAddressHasNoWrongName() throws {
     var permitted = NameConstraints()
     permitted.add(.address([127, 0, 0, 1]))
     permitted.add(.domain("only.test"))
@@ -84,7 +84,7 @@ import Testing
     }
   }
 
-  @Test func theUntrustedOneIsUntrustedOnly() throws {
+  @Test func untrustedCertificateIsOtherwiseValid() throws {
     let fixture = try TLSFixture()
     let identity = try CertificateAuthority.issueUntrustedServer(names: names, now: now)
     #expect(identity.chain.count == 2)
@@ -98,7 +98,7 @@ import Testing
     try expectRefusal(of: identity, fixture, words: "self-signed certificate in certificate chain")
   }
 
-  @Test func certificateAndKeyMustBelongTogether() throws {
+  @Test func certificateAndKeyMustMatch() throws {
     let samples = try SampleCertificates()
     #expect(throws: TLSError.self) {
       try TLSContext(server: ServerIdentity(chain: [samples.server.certificate], key: samples.provider.key))
@@ -108,7 +108,7 @@ import Testing
   }
 
   /// A context from memory has the same function as one from files, including client certificates.
-  @Test func aServerFromMemory() throws {
+  @Test func serverContextFromMemory() throws {
     let fixture = try TLSFixture()
     let samples = fixture.samples
     let server = try TLSContext(

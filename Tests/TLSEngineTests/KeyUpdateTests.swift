@@ -6,7 +6,7 @@ import Testing
 /// KeyUpdate messages of TLS 1.3 (RFC 8446 section 4.6.3) are counted, so that a flood of them can be stopped.
 @Suite struct KeyUpdateTests {
   @Test(arguments: [SSL_KEY_UPDATE_NOT_REQUESTED, SSL_KEY_UPDATE_REQUESTED])
-  func eachKeyUpdateOfAClientCounts(kind: Int32) throws {
+  func clientKeyUpdatesAreCounted(kind: Int32) throws {
     try TLSPair.withOpenOne { pair in
       #expect(pair.server.keyUpdates == 0, "the handshake itself does not count")
       for count in 1...40 {

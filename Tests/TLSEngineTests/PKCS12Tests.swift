@@ -6,7 +6,7 @@ import Testing
 
 @Suite struct PKCS12Tests {
   /// Encrypted in a form that openssl opens without its legacy provider and that old key chains read.
-  @Test func theOpenSSLProgramOpensIt() throws {
+  @Test func openSSLOpensTheBundle() throws {
     let tool = try OpenSSLTool()
     let samples = try SampleCertificates()
     let bytes = try PKCS12.encode(samples.provider, name: "a provider", password: "mock")
@@ -26,7 +26,7 @@ import Testing
     #expect(wrong.status != 0)
   }
 
-  @Test func furtherCertificatesAreFoundUnderTheirPasswordOnly() throws {
+  @Test func furtherCertificatesAreFoundWithTheRightPasswordOnly() throws {
     let tool = try OpenSSLTool()
     let samples = try SampleCertificates()
     try samples.write(to: tool)

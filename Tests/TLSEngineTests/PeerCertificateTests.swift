@@ -5,7 +5,7 @@ import Testing
 
 /// The contents of a provider's certificate (Protocol.md, section 4.1).
 @Suite struct PeerCertificateTests {
-  @Test func ourOwnCertificateIsShapedAsApples() throws {
+  @Test func ownCertificateHasTheFormOfApples() throws {
     let samples = try SampleCertificates(topics: ["com.example.app", "com.example.app.voip"])
     let certificate = PeerCertificate(samples.provider.certificate)
     #expect(certificate.subjectUID == "com.example.app")
@@ -29,7 +29,7 @@ import Testing
     #expect(certificate.production == production)
   }
 
-  @Test func aCertificateWithoutPushExtensionsSaysNothing() throws {
+  @Test func certificateWithoutPushExtensionsHasNoTopics() throws {
     let certificate = PeerCertificate(try SampleCertificates().server.certificate)
     #expect(certificate.subjectUID == nil)
     #expect(certificate.topics.isEmpty)
@@ -38,7 +38,7 @@ import Testing
   }
 
   /// An RSA certificate like Apple's, made by the openssl program, with the labels of a real certificate.
-  @Test func aForeignCertificateInDER() throws {
+  @Test func foreignCertificateInDER() throws {
     let tool = try OpenSSLTool()
     try tool.write(
       "extensions.cnf",
@@ -126,7 +126,7 @@ import Testing
   }
 
   /// A certificate with one altered byte never crashes the parser.
-  @Test func alteredCertificatesDoNoHarm() throws {
+  @Test func alteredCertificatesAreSurvived() throws {
     let tool = try OpenSSLTool()
     try SampleCertificates().write(to: tool)
     try tool.run("x509", "-in", "client.pem", "-outform", "DER", "-out", "client.der")
@@ -142,7 +142,7 @@ import Testing
     #expect(read > 0)
   }
 
-  @Test func aTopicLongerThanACommonNameMayBe() throws {
+  @Test func topicLongerThanACommonName() throws {
     let topic = "com." + String(repeating: "x", count: 200)
     let certificate = PeerCertificate(try SampleCertificates(topics: [topic]).provider.certificate)
     #expect(certificate.subjectUID == topic)

@@ -7,7 +7,7 @@ import Testing
   private static let a: [UInt8] = [0x0C, 0x01, 0x61]
 
   @Test(arguments: [0, 1, 2, 3, 40, 400])
-  func topicsComeBack(count: Int) {
+  func topicsRoundTrip(count: Int) {
     let topics = (0..<count).map { "com.example.app\($0)" + ($0 % 2 == 0 ? ".voip" : "") }
     #expect(PushExtensions.decodeTopics(PushExtensions.encode(topics: topics)) == topics)
   }
@@ -47,7 +47,7 @@ import Testing
       [0x30, 0x03, 0x0C, 0x7F, 0x61], [0x30, 0x84, 0xFF, 0xFF, 0xFF, 0xFF], [0x30, 0x88, 0x7F, 0, 0, 0, 0, 0, 0, 0],
       [0x30, 0x83, 0xFF, 0xFF, 0xFF], [0x3F, 0x03] + a, [0x30, 0x02, 0x1F, 0x00],
     ] as [[UInt8]])
-  func anythingElseIsNoList(der: [UInt8]) {
+  func otherValuesAreNotLists(der: [UInt8]) {
     #expect(PushExtensions.decodeTopics(der) == nil)
   }
 }

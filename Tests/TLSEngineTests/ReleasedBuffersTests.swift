@@ -4,7 +4,7 @@ import Testing
 
 /// Releasing the buffers of an idle connection.
 @Suite struct ReleasedBuffersTests {
-  @Test func aConnectionGoesOnWithoutThem() throws {
+  @Test func connectionContinuesWithoutBuffers() throws {
     try TLSPair.withOpenOne { pair throws in
       for text in ["first", "second"] {
         pair.server.releaseBuffers()
@@ -14,7 +14,7 @@ import Testing
     }
   }
 
-  @Test func whatWaitsInThemStays() throws {
+  @Test func pendingBytesAreKept() throws {
     try TLSPair.withOpenOne { pair in
       try Array("not lost".utf8).withUnsafeBytes { try pair.client.write($0) }
       pair.client.releaseBuffers()

@@ -16,7 +16,7 @@ import Testing
     #expect(SHA256.hexDigest(Array(message.utf8)) == digest)
   }
 
-  @Test func wordsAreTheDigestInItsOrder() {
+  @Test func wordsAreInDigestOrder() {
     let words = Array("abc".utf8).withUnsafeBytes { SHA256.words(of: $0) }
     #expect(
       [words.0, words.1, words.2, words.3] == [

@@ -11,7 +11,7 @@ import Testing
     ("access_denied", "access denied"), ("bad_certificate", "bad certificate"),
     ("no_application_protocol", "no application protocol"), ("insufficient_security", "insufficient security"),
   ])
-  func aClientReadsIt(name: String, words: String) throws {
+  func clientReadsTheAlert(name: String, words: String) throws {
     let fixture = try TLSFixture()
     let client = try TLSConnection(client: fixture.client, serverName: "localhost")
     #expect(try client.handshake() == .waiting)
@@ -21,7 +21,7 @@ import Testing
     #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
   }
 
-  @Test func namesAndCodesBelongTogether() {
+  @Test func namesAndCodes() {
     #expect(TLSAlert.names.count == 28)
     #expect(Set(TLSAlert.names).count == 28)
     let codes = TLSAlert.names.compactMap { TLSAlert.code(named: $0) }
@@ -33,7 +33,7 @@ import Testing
   }
 
   @Test(arguments: [(40, 2), (0, 1), (90, 1), (255, 2)] as [(UInt8, UInt8)])
-  func theRecord(code: UInt8, level: UInt8) {
+  func alertRecord(code: UInt8, level: UInt8) {
     #expect(TLSAlert.record(code: code) == [21, 3, 3, 0, 2, level, code])
   }
 }

@@ -9,7 +9,7 @@ import Testing
     #expect(TLSError("nothing failed").description == "nothing failed", sourceLocation: location)
   }
 
-  @Test func anErrorTellsOpenSSLsReasons() throws {
+  @Test func errorContainsOpenSSLReasons() throws {
     expectEmptyQueue()
     let pem = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
     let error = #expect(throws: TLSError.self) { try X509Certificate.chain(pem: pem) }
@@ -17,7 +17,7 @@ import Testing
     expectEmptyQueue()
   }
 
-  @Test func refusalsLeaveNothingInTheQueue() throws {
+  @Test func failuresLeaveTheErrorQueueEmpty() throws {
     let key = try ES256PrivateKey()
     let garbage = [UInt8](repeating: 0x30, count: 70)
     #expect(!garbage.withUnsafeBytes { key.publicKey.isValid(signature: $0, for: $0) })
@@ -28,7 +28,7 @@ import Testing
     expectEmptyQueue()
   }
 
-  @Test func comparisonsLeaveNothingInTheQueue() throws {
+  @Test func comparisonsLeaveTheErrorQueueEmpty() throws {
     let samples = try SampleCertificates()
     let certificate = samples.server.certificate
     #expect(!certificate.matches(samples.provider.key))

@@ -4,7 +4,7 @@ import Testing
 @testable import TLSEngine
 
 @Suite struct X509CertificateTests {
-  @Test func whatWasIssuedIsReadBack() throws {
+  @Test func issuedCertificateRoundTrips() throws {
     let samples = try SampleCertificates(serverNames: ["localhost", "127.0.0.1", "::1", "*.apns.test"])
     let text = try samples.server.certificate.pem + samples.authority.certificate.pem
     let chain = try X509Certificate.chain(pem: "a comment\n" + text)
@@ -25,7 +25,7 @@ import Testing
     #expect(chain[1].names.isEmpty)
   }
 
-  @Test func theFingerprintIsTheOneOpenSSLShows() throws {
+  @Test func fingerprintMatchesOpenSSL() throws {
     let tool = try OpenSSLTool()
     let samples = try SampleCertificates()
     try samples.write(to: tool)
@@ -39,12 +39,12 @@ import Testing
     ("-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n", "certificate 1 of the text is damaged"),
     ("-----BEGIN CERTIFICATE-----\n", "certificate 1 of the text is damaged"),
   ])
-  func whatIsNoCertificateIsSaidInWords(pem: String, words: String) {
+  func invalidCertificateIsDescribed(pem: String, words: String) {
     let error = #expect(throws: TLSError.self) { try X509Certificate.chain(pem: pem) }
     #expect(error?.description.contains(words) == true, "\(error?.description ?? "")")
   }
 
-  @Test func aDamagedSecondCertificateIsNoticed() throws {
+  @Test func damagedSecondCertificateIsReported() throws {
     let pem = try SampleCertificates().server.certificate.pem
     let error = #expect(throws: TLSError.self) {
       try X509Certificate.chain(pem: pem + "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n")
