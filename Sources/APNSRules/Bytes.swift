@@ -3,7 +3,7 @@ package import HTTPMessage
 
 /// Comparisons of received bytes, without converting them to `String`.
 extension UnsafeRawBufferPointer {
-  /// Whether these bytes equal a text's UTF-8. Labelled because an unlabelled literal would become a `String`.
+  /// Whether these bytes equal a text's UTF-8. Labeled because an unlabeled literal would become a `String`.
   func equals(text: String) -> Bool {
     var text = text
     return text.withUTF8 { equals(UnsafeRawBufferPointer($0)) }

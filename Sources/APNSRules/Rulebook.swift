@@ -144,9 +144,9 @@ package struct Rulebook: Sendable {
 
 /// How the mock responds where the evidence about APNs is not conclusive; `RuleModes.md` lists the differences.
 package enum RuleMode: String, Sendable, CaseIterable {
-  /// Observed behaviour of APNs. The default.
+  /// Observed behavior of APNs. The default.
   case apple
-  /// Only documented behaviour.
+  /// Only documented behavior.
   case strict
   /// Accepts everything that any provider was reported to succeed with.
   case lenient

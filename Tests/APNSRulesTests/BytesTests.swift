@@ -59,11 +59,11 @@ import Testing
   @Test(arguments: [(0, 0), (0x20, 0x7e), (0x2d, 0x2d), (0x30, 0x39), (0, 0x7f)] as [(UInt8, UInt8)])
   func bytesOfARangeAreMarked(first: UInt8, last: UInt8) {
     for byte in UInt8.min...0x7f {
-      // Neighbours at both ends of the range must neither be marked nor change the mark of this byte.
-      for neighbour: UInt8 in [0, 0x7f] {
-        let word = UInt64(neighbour) | UInt64(byte) << 24 | UInt64(neighbour) << 56
+      // Neighbors at both ends of the range must neither be marked nor change the mark of this byte.
+      for neighbor: UInt8 in [0, 0x7f] {
+        let word = UInt64(neighbor) | UInt64(byte) << 24 | UInt64(neighbor) << 56
         let mark = word.marks(from: first, through: last) >> 24 & 0xff
-        #expect(mark == ((first...last).contains(byte) ? 0x80 : 0), "\(byte) beside \(neighbour)")
+        #expect(mark == ((first...last).contains(byte) ? 0x80 : 0), "\(byte) beside \(neighbor)")
       }
     }
   }

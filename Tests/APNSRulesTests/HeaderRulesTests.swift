@@ -94,7 +94,7 @@ struct HeaderRulesTests {
     Row.always("bad percent escape", .badDeviceToken) { $0[":path"] = "/3/device/ab%zz" },
     Row.always("query", .badDeviceToken) { $0[":path"] = "/3/device/ab?c=d1" },
     Row.always("slash after it", .badDeviceToken) { $0[":path"] = "/3/device/abc/" },
-    // The ASCII neighbours of the digits: : / @ G ` g
+    // The ASCII neighbors of the digits: : / @ G ` g
     Row.each([":", "/", "@", "G", "`", "g"], "character", .badDeviceToken) {
       $0[":path"] = "/3/device/a" + $1
     },

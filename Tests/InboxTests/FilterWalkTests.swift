@@ -5,7 +5,7 @@ import Testing
 
 @testable import Inbox
 
-/// Filters over many records: results do not depend on neighbouring records or on earlier queries.
+/// Filters over many records: results do not depend on neighboring records or on earlier queries.
 @Suite struct FilterWalkTests {
   /// More than two chunks, the last of which is not full.
   static let count = 1100

@@ -5,7 +5,7 @@ import Testing
 @testable import Faults
 @testable import Inbox
 
-/// One push in a scenario of a provider's behaviour.
+/// One push in a scenario of a provider's behavior.
 struct Step: Sendable {
   /// The time at which the push arrives, in milliseconds on both clocks.
   var at: Int64

@@ -81,7 +81,7 @@ struct RecordStorage: Sendable {
         kept.append(alive.count == chunk.count ? chunk : RecordChunk(alive))
         continue
       }
-      // Move the surviving records together: a single one would keep the whole slab of its neighbours alive.
+      // Move the surviving records together: a single one would keep the whole slab of its neighbors alive.
       let arena = RecordArena()
       var survivors: [Record] = []
       for record in alive {

@@ -110,7 +110,7 @@ public struct Configuration: Sendable {
   public var clientAuthorities: [String] = []
   /// The APNs environment to mock.
   package var environment = PushEnvironment.sandbox
-  /// The behaviour where evidence about APNs is inconclusive.
+  /// The behavior where evidence about APNs is inconclusive.
   package var rules = RuleMode.apple
   /// The settings of the APNs rules.
   package var settings = APNSSettings()
