@@ -49,7 +49,8 @@ let package = Package(
       name: "COpenSSL", pkgConfig: "openssl",
       providers: [.apt(["libssl-dev"]), .brew(["openssl@3"])]),
     .systemLibrary(name: "CMemory"),
-    .target(name: "Notation", swiftSettings: strict),
+    .target(
+      name: "Notation", dependencies: [.product(name: "Yams", package: "Yams")], swiftSettings: strict),
     .target(name: "HTTPMessage", swiftSettings: strict),
     .target(name: "TLSEngine", dependencies: ["COpenSSL"], swiftSettings: strict),
     .target(name: "HTTP2Session", dependencies: ["CNghttp2", "HTTPMessage"], swiftSettings: strict),
@@ -72,7 +73,6 @@ let package = Package(
       dependencies: [
         "APNSRules", "FaultModel", "FaultProfiles", "HTTP2Session", "HTTPMessage", "Notation", "PushQuery", "TLSEngine",
         .product(name: "NIOConcurrencyHelpers", package: "swift-nio"),
-        .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
     .target(
       name: "Inbox",
@@ -88,7 +88,6 @@ let package = Package(
         .product(name: "NIOCore", package: "swift-nio"),
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "Logging", package: "swift-log"),
-        .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
     .target(
       name: "AdminAPI",
@@ -103,7 +102,6 @@ let package = Package(
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "NIOHTTPTypes", package: "swift-nio-extras"),
         .product(name: "NIOHTTPTypesHTTP1", package: "swift-nio-extras"),
-        .product(name: "Yams", package: "Yams"),
       ],
       resources: apiDescription.map { .embedInCode("OpenAPI/\($0).yaml") }, swiftSettings: strict),
     .executableTarget(
@@ -118,7 +116,6 @@ let package = Package(
         .product(name: "NIOPosix", package: "swift-nio"),
         .product(name: "NIOHTTP1", package: "swift-nio"),
         .product(name: "UnixSignals", package: "swift-service-lifecycle"),
-        .product(name: "Yams", package: "Yams"),
       ], swiftSettings: strict),
     // What several test targets share: a running server, raw clients, temporary folders.
     .target(

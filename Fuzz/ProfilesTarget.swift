@@ -24,7 +24,7 @@ struct ProfilesTarget: FuzzTarget {
       expect(hasErrors, "a profile cannot be read in which nothing is wrong: \(error)")
     }
     if let rule = try? RuleFile.parse(text) { look(at: rule.rule) }
-    _ = try? ProviderKeysText(text, YAMLDocument(path: "provider.yaml"))
+    _ = try? ProviderKeysText(text)
     if let reference = try? ProfileReference(text) {
       let again = try? ProfileReference(reference.description)
       expect(again?.description == reference.description, "\(reference) changes when it is written")

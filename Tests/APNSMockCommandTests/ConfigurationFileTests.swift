@@ -57,24 +57,24 @@ import Testing
   @Test(arguments: [
     (
       "rules: strict\nmax_record: 5",
-      "mock.yaml:2: unknown setting \"max_record\": did you mean max_records? the settings are apns, admin"
+      "mock.yaml:2:1: unknown setting \"max_record\": did you mean max_records? the settings are apns, admin"
     ),
     (
       "apns:\n  token_maxage: 5m",
-      "mock.yaml:2: unknown setting \"token_maxage\": did you mean token_max_age? the settings are listen, token_max_age"
+      "mock.yaml:2:3: unknown setting \"token_maxage\": did you mean token_max_age? the settings are listen, token_max_age"
     ),
-    ("config: other.yaml", "mock.yaml:1: unknown setting \"config\""),
-    ("seed: [1, 2]", "mock.yaml:1: seed must be one value"),
-    ("san: {a: b}", "mock.yaml:1: san must be a value or a list of values"),
-    ("san: [[a]]", "mock.yaml:1: san must be a list of scalars"),
-    ("apns:\n  max_streams: [1]", "mock.yaml:2: max_streams must have one value"),
-    ("max_bytes: 1MiB\nmax-bytes: 2MiB", "mock.yaml:2: max_bytes is already set above"),
-    ("- seed", "mock.yaml:1: the file must be a map of settings"),
-    ("just text", "mock.yaml:1: the file must be a map of settings"),
-    ("seed: 1\nseed: 2", "mock.yaml:1: duplicate keys: seed"),
-    ("seed: 'a\n", "mock.yaml:2: invalid YAML"),
-    ("seed:", "mock.yaml:1: seed: \"\" is invalid"),
-    ("apns: []", "mock.yaml:1: apns: \"\" is invalid: expected at least one HOST:PORT"),
+    ("config: other.yaml", "mock.yaml:1:1: unknown setting \"config\""),
+    ("seed: [1, 2]", "mock.yaml:1:1: seed: expected one value, not a list"),
+    ("san: {a: b}", "mock.yaml:1:1: san: expected one value or a list of values, not a map"),
+    ("san: [[a]]", "mock.yaml:1:1: san: expected a list of scalars"),
+    ("apns:\n  max_streams: [1]", "mock.yaml:2:3: max_streams: expected one value, not a list"),
+    ("max_bytes: 1MiB\nmax-bytes: 2MiB", "mock.yaml:2:1: max_bytes is already set above"),
+    ("- seed", "mock.yaml:1:1: expected a map, not a list"),
+    ("just text", "mock.yaml:1:1: expected a map, not a string"),
+    ("seed: 1\nseed: 2", "mock.yaml:1:1: duplicate keys: seed"),
+    ("seed: 'a\n", "mock.yaml:2:1: invalid YAML"),
+    ("seed:", "mock.yaml:1:1: seed: \"\" is invalid"),
+    ("apns: []", "mock.yaml:1:1: apns: \"\" is invalid: expected at least one HOST:PORT"),
   ])
   func errorsNameTheirLine(_ yaml: String, _ message: String) {
     let errors = Self.merged(yaml).errors.map(\.description)

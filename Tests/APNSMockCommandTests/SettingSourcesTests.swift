@@ -45,8 +45,8 @@ import Testing
     ).merged()
     #expect(
       merged.errors.map(\.description) == [
-        "mock.yaml:3: threads: \"none\" is invalid: expected a whole number from 1 to 1024",
-        "mock.yaml:4: first_streams: \"0\" is invalid: expected a whole number from 1 to 1073741824",
+        "mock.yaml:3:1: threads: \"none\" is invalid: expected a whole number from 1 to 1024",
+        "mock.yaml:4:8: first_streams: \"0\" is invalid: expected a whole number from 1 to 1073741824",
         "APNS_MOCK_MAX_BYTES: \"much\" is invalid: expected a size such as 512KiB, 256MiB or 1GiB",
         "--rules: \"tough\" is invalid: expected apple, strict or lenient",
       ])

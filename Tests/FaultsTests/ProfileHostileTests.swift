@@ -1,3 +1,4 @@
+import Notation
 import Testing
 
 @testable import FaultModel
@@ -5,7 +6,7 @@ import Testing
 
 /// Hostile texts: they take few resources and result in a problem.
 @Suite struct ProfileHostileTests {
-  private static let most = ProfileYAMLReader.lengthLimit - 100
+  private static let most = ProfileFileReader.limits.length - 100
 
   private static func repeated(_ text: String, to length: Int = most) -> String {
     String(repeating: text, count: length / text.utf8.count)
@@ -24,14 +25,14 @@ import Testing
       (bomb, "more than 20000 values"), ("[" + repeated("1,") + "]", "more than 20000 values"),
       (repeated("a", to: 1 << 20), "longer than 256 KiB"),
       ("a: \u{0}", "control characters"), ("\u{7F}", "control characters"), ("a: \u{FFFE}", "control characters"),
-      ("\"\\ud800\"", "not YAML"), ("&a [*a]", "undefined alias"), ("*a", "undefined alias"),
+      ("\"\\ud800\"", "invalid YAML"), ("&a [*a]", "undefined alias"), ("*a", "undefined alias"),
       ("!!binary x", "tags (tag:yaml.org,2002:binary)"), ("!x {a: 1}", "tags (!x)"), ("!!set {a}", "tags"),
       ("seed: " + repeated("9", to: 100_000), "is not a whole number"), ("seed: .nan", "is not a whole number"),
       ("seed: 1e400", "is not a whole number"), ("seed: !!int 5", "tags"),
-      (repeated("\t"), "not YAML"), (repeated("\"a"), "not YAML"), (repeated("&a "), "not YAML"),
-      (repeated("%YAML 1.1\n"), "not YAML"), (repeated("---\n"), "the file contains a second document"),
+      (repeated("\t"), "invalid YAML"), (repeated("\"a"), "invalid YAML"), (repeated("&a "), "invalid YAML"),
+      (repeated("%YAML 1.1\n"), "invalid YAML"), (repeated("---\n"), "the file contains a second document"),
       ("a: 1\n...\n---\nb: 1", "a second document"), (repeated("k", to: 1000) + ": 1", "kkk…: unknown"),
-      (repeated("a: 1\n"), "more than once in this map: a"), ("<<: {a: 1}", "<<: unknown, did you mean \"extends\"?"),
+      (repeated("a: 1\n"), "duplicate keys: a"), ("<<: {a: 1}", "<<: unknown, did you mean \"extends\"?"),
       ("", "the file is empty"), (repeated(" "), "the file is empty"),
       (repeated("#\n"), "the file is empty"),
     ])
@@ -76,7 +77,7 @@ import Testing
   }
 
   @Test func conditionsInConditionsAreBounded() {
-    let depth = ProfileYAMLReader.depthLimit
+    let depth = ProfileFileReader.limits.depth
     func text(_ count: Int) -> String {
       "rules: [{when: " + String(repeating: "{not: ", count: count) + "{topic: x}"
         + String(repeating: "}", count: count)
@@ -84,13 +85,5 @@ import Testing
     }
     #expect(ProfileFixture.lint(text(depth - 4)) == [])
     #expect(ProfileFixture.lint(text(depth - 3)).first?.hasSuffix("nested deeper than 32") == true)
-  }
-
-  @Test func invalidUTF8() {
-    for bytes: [UInt8] in [[0xFF], [0x61, 0xC3], [0xED, 0xA0, 0x80], [0xF5, 0x80, 0x80, 0x80]] {
-      let problems = ProblemList()
-      #expect(ProfileYAMLReader.text(bytes, file: "p", problems: problems) == nil)
-      #expect(problems.problems.map(\.message) == ["this is not UTF-8"])
-    }
   }
 }

@@ -91,7 +91,7 @@ import Testing
         reading.problems.map(\.description) == [
           "\(folder)/long.yaml: longer than 256 KiB, check that it is the right file",
           "\(folder)/bad.yaml:1:8: rules: expected a list, not a number",
-          "\(folder)/worse.yaml:1:1: this is not YAML: control characters are not allowed",
+          "\(folder)/worse.yaml:1:1: invalid YAML: control characters are not allowed",
         ])
     }
   }

@@ -1,3 +1,4 @@
+import Notation
 import Testing
 
 @testable import FaultModel
@@ -32,7 +33,7 @@ import Testing
       apns: {idle_timeot: 4s}
       => 1:8: apns.idle_timeot: unknown, did you mean "idle_timeout"?
       a: 1\\nb: 2\\na: 3
-      => 1:1: more than once in this map: a
+      => 1:1: duplicate keys: a, keep one of them
       rules: 5
       => 1:8: rules: expected a list, not a number
       rules: [5]
@@ -238,7 +239,7 @@ import Testing
 
   @Test func problemsAsJSON() {
     let problem = ProfileProblem(
-      .warning, file: "p.yaml", at: FilePosition(line: 3, column: 4), path: "rules[0]", "odd", hint: "look")
+      .warning, file: "p.yaml", at: TextPosition(line: 3, column: 4), path: "rules[0]", "odd", hint: "look")
     #expect(
       ProfileFixture.json(problem.write)
         == #"{"severity":"warning","file":"p.yaml","line":3,"column":4,"path":"rules[0]","message":"odd","hint":"look"}"#

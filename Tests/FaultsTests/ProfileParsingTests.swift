@@ -290,29 +290,4 @@ import Testing
     let failure = #expect(throws: ProfileFailure.self) { try RuleFile.parse(text) }
     #expect(failure?.problems.first?.description == problem)
   }
-
-  /// The types of plain scalars, by YAML 1.1 and 1.2 together.
-  @Test(
-    arguments: [
-      (
-        .number,
-        [
-          "0", "12", "-3", "+4", "0410", "1_000", "0x1F", "0o17", "0b101", "1.5", ".5", "5.", "1e9", "1E+9", "-1.5e-3",
-          "12:30", "1:02:03.5", ".inf", "-.INF", ".NaN",
-        ]
-      ),
-      (.boolean, ["true", "False", "YES", "no", "On", "off", "y", "N"]),
-      (.null, ["", "~", "null", "Null", "NULL"]),
-      (.time, ["2026-01-31", "2026-1-3", "2026-01-31T12:00:00Z", "2026-01-31 12:00"]),
-      (
-        .text,
-        [
-          "com.acme", "12ab", "7e", "e7", "1e", "1.2.3", "10.0.0.1", "1-2", "a:1", "12:", ":12", "0xZZ", "5s", "-", "+",
-          ".", "30-01-2026", "2026-01", "nope", "::1",
-        ]
-      ),
-    ] as [(YAMLScalarKind, [String])])
-  func plainText(kind: YAMLScalarKind, words: [String]) {
-    for word in words { #expect(YAMLScalarKind(word) == kind, "\(word)") }
-  }
 }

@@ -16,27 +16,27 @@ import Testing
     SequenceKey.self, NoKey.self,
   ]
 
-  private static let root = ProfileYAMLReader.read(ProfileSchema.text, file: "schema", problems: ProblemList())
+  private static let root = try? YAMLNode.parse(ProfileSchema.text)
 
   @Test func isJSON() throws {
     var text = ProfileSchema.text
     #expect(text.withUTF8 { JSONText.problem(in: UnsafeRawBufferPointer($0)) } == nil)
     let root = try #require(Self.root)
-    #expect(root.member("$schema")?.text == "https://json-schema.org/draft/2020-12/schema")
-    #expect(root.member("$ref")?.text == "#/$defs/profile")
+    #expect(root["$schema"]?.text == "https://json-schema.org/draft/2020-12/schema")
+    #expect(root["$ref"]?.text == "#/$defs/profile")
   }
 
   @Test func schemaHasTheKeysOfTheParser() throws {
     for keys in Self.allKeys {
-      let definition = try #require(Self.root?.member("$defs")?.member(keys.schemaName), "\(keys)")
+      let definition = try #require(Self.root?["$defs"]?[keys.schemaName], "\(keys)")
       let expected = keys == RuleKey.self ? keys.allNames.filter { $0 != "ttl" } : keys.allNames
-      #expect(definition.member("properties")?.names == expected, "\(keys)")
-      #expect(definition.member("additionalProperties")?.text == "false")
+      #expect(definition["properties"]?.names == expected, "\(keys)")
+      #expect(definition["additionalProperties"]?.text == "false")
     }
     #expect(
-      Self.root?.member("$defs")?.member("action")?.member("properties")?.names == Action.Name.allCases.map(\.rawValue))
+      Self.root?["$defs"]?["action"]?["properties"]?.names == Action.Name.allCases.map(\.rawValue))
     #expect(
-      Self.root?.member("$defs")?.member("apns")?.member("properties")?.names == APNSSetting.allCases.map(\.rawValue))
+      Self.root?["$defs"]?["apns"]?["properties"]?.names == APNSSetting.allCases.map(\.rawValue))
   }
 
   @Test func referencesAreDefined() throws {
@@ -44,10 +44,10 @@ import Testing
     let references = root.references
     #expect(references.count > 50)
     for reference in references {
-      let found = reference.dropFirst(2).split(separator: "/").reduce(Optional(root)) { $0?.member(String($1)) }
+      let found = reference.dropFirst(2).split(separator: "/").reduce(Optional(root)) { $0?[String($1)] }
       #expect(found != nil, "\(reference)")
     }
-    let defined = Set(root.member("$defs")?.names ?? []).subtracting([ProfileKey.schemaName, "match"])
+    let defined = Set(root["$defs"]?.names ?? []).subtracting([ProfileKey.schemaName, "match"])
     #expect(defined.subtracting(references.map { String($0.dropFirst(8)) }) == [])
   }
 
@@ -100,20 +100,10 @@ extension FileKey {
   static var allNames: [String] { allCases.map(\.rawValue) }
 }
 
-extension FileNode {
-  fileprivate func member(_ name: String) -> FileNode? {
-    guard case .map(let entries) = content else { return nil }
-    return entries.first { $0.key == name }?.value
-  }
-
+extension YAMLNode {
   fileprivate var names: [String] {
     guard case .map(let entries) = content else { return [] }
     return entries.map(\.key)
-  }
-
-  fileprivate var text: String? {
-    guard case .scalar(let scalar) = content else { return nil }
-    return scalar.text
   }
 
   fileprivate var references: Set<String> {

@@ -63,22 +63,22 @@ import Testing
 
   /// The file, the line of the error, and a part of the message.
   @Test(arguments: [
-    ("keys: x", 1, "'keys' is not a list"),
-    ("\n- a", 2, "this file is not a mapping"),
-    ("kes:\n  - \(good)", 1, "this file has no 'kes'"),
-    ("keys:\n  - \(good)\nmore: 1", 3, "this file has no 'more'"),
-    ("keys:\n  - text", 2, "a key is not a mapping"),
+    ("keys: x", 1, "keys: expected a list, not a string"),
+    ("\n- a", 2, "expected a map, not a list"),
+    ("kes:\n  - \(good)", 1, "unknown key 'kes'"),
+    ("keys:\n  - \(good)\nmore: 1", 3, "unknown key 'more'"),
+    ("keys:\n  - text", 2, "expected a map, not a string"),
     ("keys:\n  - team_id: DEF123GHIJ\n    file: k.p8", 2, "a key has no key_id"),
     ("keys:\n  - key_id: ABC123DEFG\n    file: k.p8", 2, "ABC123DEFG has no team_id"),
     ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ", 2, "neither public_key nor file"),
     ("keys:\n  - key_id: ABC123DEF\n    team_id: DEF123GHIJ\n    file: k.p8", 2, "'ABC123DEF' is not ten"),
     ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF-123-GH\n    file: k.p8", 3, "'DEF-123-GH' is not ten"),
-    ("keys:\n  - key_id: [a]\n    team_id: DEF123GHIJ\n    file: k.p8", 2, "'key_id' is not a string"),
-    ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ\n    file: k.p8\n    tema: x", 5, "a key has no 'tema'"),
+    ("keys:\n  - key_id: [a]\n    team_id: DEF123GHIJ\n    file: k.p8", 2, "key_id: expected a string, not a list"),
+    ("keys:\n  - key_id: ABC123DEFG\n    team_id: DEF123GHIJ\n    file: k.p8\n    tema: x", 5, "unknown key 'tema'"),
     ("keys:\n  - \(good)\n  - \(good)", 3, "ABC123DEFG is already in line 2"),
-    ("keys:\n  - key_id: ABC123DEFG\n    key_id: ABC123DEFG\n    file: k.p8", 2, "is duplicated"),
-    ("keys:\n  - key_id: ABC123DEFG\n\tteam_id: x", 3, "not YAML"),
-    ("keys:\n  - [a", 3, "not YAML"),
+    ("keys:\n  - key_id: ABC123DEFG\n    key_id: ABC123DEFG\n    file: k.p8", 2, "duplicate keys: key_id"),
+    ("keys:\n  - key_id: ABC123DEFG\n\tteam_id: x", 3, "invalid YAML"),
+    ("keys:\n  - [a", 3, "invalid YAML"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: none.p8}", 2, "there is no file"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: bad.p8}", 2, "not a public key"),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, public_key: x}", 2, "not a PEM text"),
@@ -87,15 +87,24 @@ import Testing
       "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, environment: live}", 2,
       "unknown environment 'live'"
     ),
-    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: a}", 2, "not a list of strings"),
-    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: []}", 2, "not a list of strings"),
-    ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: [a, ~]}", 2, "an empty element"),
+    (
+      "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: a}", 2,
+      "topics: expected a list of strings"
+    ),
+    (
+      "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: []}", 2,
+      "topics: expected a list of strings"
+    ),
+    (
+      "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, topics: [a, ~]}", 2,
+      "topics: expected a string, not nothing"
+    ),
     ("keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: k.p8, related_key_id: x}", 2, "'x' is not ten"),
   ])
   func errorsNameTheirLine(text: String, line: Int, words: String) throws {
     let files = ["k.p8": try Self.key.get().pem, "bad.p8": "x"]
     let error = try #require(throws: CertificateFolderError.self) { try entries(text, files) }
-    #expect(error.place.hasSuffix("/provider.yaml:\(line)"), "\(error)")
+    #expect(error.place.contains("/provider.yaml:\(line):"), "\(error)")
     #expect(error.problem.contains(words), "\(error)")
     #expect(!error.repair.isEmpty)
     #expect(!error.description.contains("\n"))

@@ -1,5 +1,4 @@
 internal import Notation
-internal import Yams
 
 /// The OpenAPI 3.1 description of the admin API, assembled from the files in the folder `OpenAPI`.
 ///
@@ -64,29 +63,28 @@ extension APIDescription {
 
     /// Parses a YAML file of the package. Invalid YAML becomes an empty object, which a test detects.
     init(yaml: [UInt8]) {
-      let node = try? Yams.compose(yaml: String(decoding: yaml, as: UTF8.self))
+      let node = try? YAMLNode.parse(String(decoding: yaml, as: UTF8.self))
       self = node.map(Value.init) ?? .object([])
     }
 
-    private init(_ node: Node) {
-      switch node {
-      case .mapping(let mapping): self = .object(mapping.map { ($0.scalar?.string ?? "", Value($1)) })
-      case .sequence(let sequence): self = .list(sequence.map(Value.init))
+    private init(_ node: YAMLNode) {
+      switch node.content {
+      case .map(let entries): self = .object(entries.map { ($0.key, Value($0.value)) })
+      case .list(let elements): self = .list(elements.map(Value.init))
       case .scalar(let scalar): self = .scalar(Self.value(of: scalar))
-      case .alias: self = .scalar(.null)
       }
     }
 
-    private static func value(of scalar: Node.Scalar) -> Scalar {
+    private static func value(of scalar: YAMLNode.Scalar) -> Scalar {
       // Quoted scalars are always text.
-      guard scalar.style == .plain else { return .text(scalar.string) }
-      switch scalar.string {
+      guard !scalar.isString else { return .text(scalar.text) }
+      switch scalar.text {
       case "null": return .null
       case "true": return .flag(true)
       case "false": return .flag(false)
       default:
-        if let integer = Int(scalar.string) { return .integer(integer) }
-        return Double(scalar.string).map { .number($0) } ?? .text(scalar.string)
+        if let integer = Int(scalar.text) { return .integer(integer) }
+        return Double(scalar.text).map { .number($0) } ?? .text(scalar.text)
       }
     }
 

@@ -5,13 +5,13 @@ internal import Notation
 struct ParameterDeclaration {
   /// A field's value and position.
   struct Field {
-    let scalar: FileNode.Scalar
+    let scalar: ProfileParser.Scalar
     let place: ProfileParser.Located
     let reading: ProfileParser
   }
 
   let name: String
-  let position: FilePosition
+  let position: TextPosition
   let path: String
   let reading: ProfileParser
   var kind: Profile.Parameter.Kind?
@@ -114,7 +114,8 @@ extension ProfileParser {
       fail(place, "a parameter cannot be part of another one")
       return nil
     }
-    return ParameterDeclaration.Field(scalar: scalar, place: place, reading: self)
+    return ParameterDeclaration.Field(
+      scalar: Scalar(text: scalar.text, isString: scalar.isString), place: place, reading: self)
   }
 }
 
@@ -166,7 +167,7 @@ final class ParameterSet {
     var isBroken: Bool
     /// The file that defines the parameter.
     let file: String
-    let position: FilePosition
+    let position: TextPosition
     let path: String
     var isUsed = false
   }

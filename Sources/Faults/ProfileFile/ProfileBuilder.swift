@@ -47,7 +47,9 @@ struct ProfileBuilder {
 
   /// Adds a text and all texts it extends. Returns false if its structure is unreadable.
   private mutating func addLayer(_ source: ProfileSource, extended path: inout [String]) -> Bool {
-    guard let root = ProfileYAMLReader.read(source.text, file: source.file, problems: problems) else { return false }
+    guard let root = ProfileFileReader.root(of: source.text, file: source.file, problems: problems) else {
+      return false
+    }
     let reading = ProfileParser(file: source.file, problems: problems, knobs: knobs)
     guard let map = reading.map(ProfileParser.Located(node: root, path: ""), ProfileKey.self) else { return false }
     let layer = ProfileLayer(source: source, reading: reading, map: map)

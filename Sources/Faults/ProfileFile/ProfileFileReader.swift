@@ -14,13 +14,32 @@ internal import Notation
 enum ProfileFileReader {
   /// The file name extensions.
   static let endings = [".yaml", ".yml"]
+  /// The limits on a profile or rule, which may come from any client of the admin API.
+  static let limits = YAMLNode.Limits(length: 256 * 1024, depth: 32, values: 20_000, rejectsCompoundKeys: true)
   /// The maximum number of files in a folder.
   static let fileLimit = 1000
 
   /// Returns the text of a file; nil after adding a problem.
   static func text(of path: String, problems: ProblemList) -> String? {
     guard let bytes = bytes(of: path, problems: problems) else { return nil }
-    return ProfileYAMLReader.text(bytes, file: path, problems: problems)
+    do throws(YAMLError) {
+      return try YAMLNode.text(bytes, limits: limits)
+    } catch {
+      problems.add(error, file: path)
+      return nil
+    }
+  }
+
+  /// Parses the text of a profile or rule; returns nil after adding a problem.
+  static func root(of text: String, file: String, problems: ProblemList) -> YAMLNode? {
+    do throws(YAMLError) {
+      if let root = try YAMLNode.parse(text, limits: limits) { return root }
+      problems.add(
+        ProfileProblem(file: file, "the file is empty", hint: "a profile is a map: name: my-profile, rules: […]"))
+    } catch {
+      problems.add(error, file: file)
+    }
+    return nil
   }
 
   /// Returns the profiles of a folder, named after their files and in their order; nil after adding a problem if the
@@ -73,7 +92,7 @@ enum ProfileFileReader {
     }
     var bytes: [UInt8] = []
     var chunk = [UInt8](repeating: 0, count: 16_384)
-    while bytes.count <= ProfileYAMLReader.lengthLimit {
+    while bytes.count <= limits.length {
       let count = read(file, &chunk, chunk.count)
       if count < 0, errno == EINTR { continue }
       guard count >= 0 else {
@@ -136,7 +155,7 @@ struct ProfileLayer {
   /// Parses 64 bits, one more than `whole` supports.
   private func seed(_ place: ProfileParser.Located) -> UInt64? {
     guard let scalar = reading.scalar(place, for: .whole) else { return nil }
-    if !scalar.isText, let seed = UInt64(scalar.text) { return seed }
+    if !scalar.isString, let seed = UInt64(scalar.text) { return seed }
     reading.fail(place, scalar, "\(scalar.text.shortened) is not a whole number from 0 to 2⁶⁴−1")
     return nil
   }

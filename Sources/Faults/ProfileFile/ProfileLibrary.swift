@@ -1,5 +1,6 @@
 package import FaultModel
 internal import FaultProfiles
+internal import Notation
 
 /// All known profiles: built-in ones, those of a folder and those uploaded to the server. If several have the same
 /// name, an uploaded profile takes precedence over one of the folder, and that over a built-in one. Changes return a
@@ -207,11 +208,7 @@ package struct ProfileLibrary: Sendable {
 
   /// Returns a top-level value of a text if that much is readable.
   private static func word(_ key: ProfileKey, of source: ProfileSource) -> String? {
-    guard let root = ProfileYAMLReader.read(source.text, file: source.file, problems: ProblemList()),
-      case .map(let entries) = root.content,
-      case .scalar(let scalar)? = entries.first(where: { $0.key == key.rawValue })?.value.content
-    else { return nil }
-    return scalar.text
+    ProfileFileReader.root(of: source.text, file: source.file, problems: ProblemList())?[key.rawValue]?.text
   }
 }
 

@@ -30,7 +30,7 @@ extension ProfileParser {
     guard let entries = entries(place) else { return nil }
     let names = Action.Name.allCases.map(\.rawValue) + (isChoice ? [Self.weight] : [])
     var weight: Double? = 1
-    var found: (name: Action.Name, entry: FileNode.Entry)?
+    var found: (name: Action.Name, entry: YAMLNode.Entry)?
     var isUnknown = false
     for entry in entries {
       if isChoice, entry.key == Self.weight {
@@ -59,7 +59,7 @@ extension ProfileParser {
     return Part(action: action, weight: weight)
   }
 
-  private func check(_ name: Action.Name, at injectionPoint: InjectionPoint?, _ position: FilePosition, _ path: String)
+  private func check(_ name: Action.Name, at injectionPoint: InjectionPoint?, _ position: TextPosition, _ path: String)
   {
     if let injectionPoint, !name.injectionPoints.contains(injectionPoint) {
       let injectionPoints = InjectionPoint.allCases.filter(name.injectionPoints.contains)
@@ -274,7 +274,7 @@ extension ProfileParser {
   private func plainNumber(_ place: Located) -> Located? {
     guard case .scalar(let scalar) = place.node.content else { return nil }
     if let name = ParameterSet.name(in: scalar.text) { return knobs.all[name]?.parameter.kind == .int ? place : nil }
-    return !scalar.isText && YAMLScalarKind(scalar.text) == .number ? place : nil
+    return !scalar.isString && YAMLScalarKind(scalar.text) == .number ? place : nil
   }
 }
 

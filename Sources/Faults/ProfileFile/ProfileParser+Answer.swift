@@ -111,46 +111,16 @@ extension ProfileParser {
     let text: String?
     switch place.node.content {
     case .scalar: text = self.text(place)
-    case .list, .map: text = place.node.json
+    case .list, .map:
+      var writer = JSONWriter()
+      place.node.write(to: &writer)
+      text = String(decoding: writer.bytes, as: UTF8.self)
     }
     guard let text, text.utf8.count <= limit else {
       if text != nil { fail(place, "longer than \(limit) bytes") }
       return nil
     }
     return text
-  }
-}
-
-extension FileNode {
-  /// The value as compact JSON. Unquoted numbers, `true`, `false` and `null` keep their JSON type; other scalars are
-  /// strings.
-  var json: String {
-    var writer = JSONWriter()
-    write(to: &writer)
-    return String(decoding: writer.bytes, as: UTF8.self)
-  }
-
-  private func write(to writer: inout JSONWriter) {
-    switch content {
-    case .map(let entries):
-      writer.object { writer in
-        for entry in entries {
-          writer.name(entry.key)
-          entry.value.write(to: &writer)
-        }
-      }
-    case .list(let nodes):
-      writer.array { writer in
-        for node in nodes { node.write(to: &writer) }
-      }
-    case .scalar(let scalar):
-      let isJSON =
-        !scalar.isText
-        && (WrittenNumber.value(scalar.text) != nil || ["true", "false", "null"].contains(scalar.text))
-      guard isJSON else { return writer.string(scalar.text) }
-      var text = scalar.text
-      text.withUTF8 { writer.verbatim(UnsafeRawBufferPointer($0)) }
-    }
   }
 }
 

@@ -12,7 +12,7 @@ extension ProfileParser {
     guard let map = map(place, ConditionKey.self) else { return nil }
     var condition = Condition()
     var isWhole = true
-    func add(_ subject: Condition.Subject, _ value: Located, at position: FilePosition) {
+    func add(_ subject: Condition.Subject, _ value: Located, at position: TextPosition) {
       if let injectionPoint, !subject.isKnown(at: injectionPoint) {
         fail(
           at: position, value.path, "not available at \(injectionPoint.rawValue)",
@@ -95,7 +95,7 @@ extension ProfileParser {
     }
   }
 
-  private func pointer(_ entry: FileNode.Entry, in place: Located) -> String? {
+  private func pointer(_ entry: YAMLNode.Entry, in place: Located) -> String? {
     if JSONPointer(entry.key) != nil { return entry.key }
     let guess = "/" + entry.key.replacing(".", with: "/")
     fail(
@@ -106,7 +106,7 @@ extension ProfileParser {
   }
 
   /// Parses the name of a header field and converts it to lower case.
-  func fieldName(_ text: String, at position: FilePosition, path: String) -> String? {
+  func fieldName(_ text: String, at position: TextPosition, path: String) -> String? {
     let name = text.lowercased()
     guard (1...256).contains(name.utf8.count),
       name.utf8.allSatisfy({ $0.isLetterOrDigit || "!#$%&'*+-.^_`|~".utf8.contains($0) })
@@ -305,7 +305,7 @@ extension ProfileParser {
   /// Parses a JSON string, number or boolean and returns its text.
   private func jsonValue(_ place: Located) -> String? {
     guard let scalar = scalar(place, for: .any) else { return nil }
-    if scalar.isText || scalar.text == "true" || scalar.text == "false" { return scalar.text }
+    if scalar.isString || scalar.text == "true" || scalar.text == "false" { return scalar.text }
     if WrittenNumber.value(scalar.text) != nil { return scalar.text }
     return text(scalar, at: place)
   }

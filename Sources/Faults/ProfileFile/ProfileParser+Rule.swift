@@ -1,10 +1,11 @@
 import FaultModel
+internal import Notation
 
 /// A rule and its position in the file, for checks that compare several rules.
 struct PlacedRule {
   var rule: Rule
   let file: String
-  let position: FilePosition
+  let position: TextPosition
   let path: String
 }
 

@@ -33,16 +33,9 @@ extension ProfileParser {
   }
 
   /// Returns a scalar, or the value of the parameter it refers to.
-  func scalar(_ place: Located, for use: Use) -> FileNode.Scalar? {
-    guard case .scalar(let scalar) = place.node.content else {
-      fail(place, "expected \(use.spoken), not \(place.node.kind)")
-      return nil
-    }
-    guard !place.node.isEmpty else {
-      fail(place, "\(use.spoken) is missing")
-      return nil
-    }
-    guard scalar.text.contains("${") else { return scalar }
+  func scalar(_ place: Located, for use: Use) -> Scalar? {
+    guard let scalar = value(at: place, { node throws(YAMLError) in try node.scalar(use.spoken) }) else { return nil }
+    guard scalar.text.contains("${") else { return Scalar(text: scalar.text, isString: scalar.isString) }
     guard let name = ParameterSet.name(in: scalar.text) else {
       fail(
         place, "\"\(scalar.text.shortened)\": a parameter must be the whole value, \"${name}\", not a part of it",
@@ -52,7 +45,7 @@ extension ProfileParser {
     return value(ofKnob: name, at: place, for: use)
   }
 
-  private func value(ofKnob name: String, at place: Located, for use: Use) -> FileNode.Scalar? {
+  private func value(ofKnob name: String, at place: Located, for use: Use) -> Scalar? {
     guard let knob = knobs.all[name] else {
       if let absence = knobs.absence {
         fail(place, "\"${\(name.shortened)}\": \(absence)")
@@ -75,11 +68,11 @@ extension ProfileParser {
         hint: "make its type \(use.kinds.map(\.rawValue).joinedWithOr)")
       return nil
     }
-    return FileNode.Scalar(text: knob.parameter.value, isText: kind == .string, knob: name)
+    return Scalar(text: knob.parameter.value, isString: kind == .string, knob: name)
   }
 
   /// Records an invalid value, including the parameter it comes from.
-  func fail(_ place: Located, _ scalar: FileNode.Scalar, _ message: String, hint: String? = nil) {
+  func fail(_ place: Located, _ scalar: Scalar, _ message: String, hint: String? = nil) {
     fail(place, scalar.knob.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
   }
 
@@ -89,7 +82,7 @@ extension ProfileParser {
   func whole(_ place: Located, in range: ClosedRange<Int>) -> Int? {
     guard let scalar = scalar(place, for: .whole) else { return nil }
     let text = scalar.text.shortened
-    if scalar.isText {
+    if scalar.isString {
       fail(
         place, scalar, "\"\(text)\" is a string, expected a whole number",
         hint: Int(text) == nil ? nil : "remove the quotation marks")
@@ -114,7 +107,7 @@ extension ProfileParser {
   /// Parses a number that is at least `least`, or above it unless `inclusive`.
   func number(_ place: Located, from least: Double, inclusive: Bool, to most: Double = 1e12) -> Double? {
     guard let scalar = scalar(place, for: .number) else { return nil }
-    if !scalar.isText, let value = WrittenNumber.value(scalar.text), value <= most,
+    if !scalar.isString, let value = WrittenNumber.value(scalar.text), value <= most,
       inclusive ? value >= least : value > least
     {
       return value
@@ -128,12 +121,12 @@ extension ProfileParser {
   func probability(_ place: Located) -> Double? {
     guard let scalar = scalar(place, for: .probability) else { return nil }
     let value = WrittenNumber.value(scalar.text)
-    if let value, (0...1).contains(value), !scalar.isText { return value }
+    if let value, (0...1).contains(value), !scalar.isString { return value }
     var hint: String?
     let percent = scalar.text.hasSuffix("%") ? WrittenNumber.value(String(scalar.text.dropLast())) : value
     if let percent, percent > 1 || scalar.text.hasSuffix("%"), (0...100).contains(percent) {
       hint = "did you mean \(percent / 100)?"
-    } else if scalar.isText, value != nil {
+    } else if scalar.isString, value != nil {
       hint = "remove the quotation marks"
     }
     fail(place, scalar, "\(scalar.text.shortened) is not a number in 0..1", hint: hint)
@@ -163,7 +156,7 @@ extension ProfileParser {
   /// Parses `true` or `false`.
   func flag(_ place: Located) -> Bool? {
     guard let scalar = scalar(place, for: .flag) else { return nil }
-    if !scalar.isText, let value = try? Value.flag(scalar.text) { return value }
+    if !scalar.isString, let value = try? Value.flag(scalar.text) { return value }
     fail(place, scalar, "\(scalar.text.shortened) is neither true nor false")
     return nil
   }
@@ -179,7 +172,7 @@ extension ProfileParser {
   }
 
   /// Records a word that is not allowed.
-  func failWord(_ place: Located, _ scalar: FileNode.Scalar, among names: [String]) {
+  func failWord(_ place: Located, _ scalar: Scalar, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
       place, scalar, "unknown value \"\(scalar.text.shortened)\"",
@@ -196,12 +189,12 @@ extension ProfileParser {
   }
 
   /// Returns the text of a scalar.
-  func text(_ scalar: FileNode.Scalar, at place: Located, pluralName: String? = nil) -> String? {
-    if scalar.isText { return scalar.text }
+  func text(_ scalar: Scalar, at place: Located, pluralName: String? = nil) -> String? {
+    if scalar.isString { return scalar.text }
     let quoted = "\"\(scalar.text.shortened)\""
     let seen: String
     switch YAMLScalarKind(scalar.text) {
-    case .text: return scalar.text
+    case .string: return scalar.text
     case .null: seen = "nothing"
     case .boolean: seen = "true or false"
     case .number: seen = "a number"

@@ -8,24 +8,24 @@ internal import Notation
 final class ProfileParser {
   /// A value and its path.
   struct Located {
-    let node: FileNode
+    let node: YAMLNode
     let path: String
 
     /// Returns the value of an entry.
-    func member(_ entry: FileNode.Entry) -> Located {
+    func member(_ entry: YAMLNode.Entry) -> Located {
       Located(node: entry.value, path: path.isEmpty ? entry.key : "\(path).\(entry.key)")
     }
 
     /// Returns an element of the list.
-    func element(_ index: Int, _ node: FileNode) -> Located { Located(node: node, path: "\(path)[\(index)]") }
+    func element(_ index: Int, _ node: YAMLNode) -> Located { Located(node: node, path: "\(path)[\(index)]") }
   }
 
   /// A map with known keys.
   struct Map<Key: FileKey> {
     let place: Located
-    private let entries: [Key: FileNode.Entry]
+    private let entries: [Key: YAMLNode.Entry]
 
-    init(_ place: Located, _ entries: [Key: FileNode.Entry]) {
+    init(_ place: Located, _ entries: [Key: YAMLNode.Entry]) {
       self.place = place
       self.entries = entries
     }
@@ -37,13 +37,22 @@ final class ProfileParser {
     func has(_ key: Key) -> Bool { entries[key] != nil }
 
     /// Returns the position of a key, or that of the map if the key is absent.
-    func position(of key: Key) -> FilePosition { entries[key]?.position ?? place.node.position }
+    func position(of key: Key) -> TextPosition { entries[key]?.position ?? place.node.position }
 
     /// Returns the path of a key.
     func path(of key: Key) -> String { place.path.isEmpty ? key.rawValue : "\(place.path).\(key.rawValue)" }
 
     /// Whether the map is empty.
     var isEmpty: Bool { entries.isEmpty }
+  }
+
+  /// A scalar, or the value of the parameter it refers to.
+  struct Scalar {
+    let text: String
+    /// Whether the value is a string; otherwise it may have any type.
+    let isString: Bool
+    /// The name of the parameter.
+    var knob: String?
   }
 
   /// The name of the file in problems.
@@ -63,7 +72,7 @@ final class ProfileParser {
     fail(at: place.node.position, place.path, message, hint: hint)
   }
 
-  func fail(at position: FilePosition, _ path: String, _ message: String, hint: String? = nil) {
+  func fail(at position: TextPosition, _ path: String, _ message: String, hint: String? = nil) {
     problems.add(ProfileProblem(file: file, at: position, path: path, message, hint: hint))
   }
 
@@ -71,27 +80,31 @@ final class ProfileParser {
     warn(at: place.node.position, place.path, message, hint: hint)
   }
 
-  func warn(at position: FilePosition, _ path: String, _ message: String, hint: String? = nil) {
+  func warn(at position: TextPosition, _ path: String, _ message: String, hint: String? = nil) {
     problems.add(ProfileProblem(.warning, file: file, at: position, path: path, message, hint: hint))
+  }
+
+  /// Returns the value of an accessor, or nil after recording its error.
+  func value<Value>(at place: Located, _ access: (YAMLNode) throws(YAMLError) -> Value) -> Value? {
+    do throws(YAMLError) {
+      return try access(place.node)
+    } catch {
+      problems.add(error, file: file, path: place.path)
+      return nil
+    }
   }
 
   // MARK: - Structure
 
   /// Returns the entries of a map; an empty value, as in `close:`, has none.
-  func entries(_ place: Located) -> [FileNode.Entry]? {
-    switch place.node.content {
-    case .map(let entries): return entries
-    case .scalar where place.node.isEmpty: return []
-    default:
-      fail(place, "expected a map, not \(place.node.kind)")
-      return nil
-    }
+  func entries(_ place: Located) -> [YAMLNode.Entry]? {
+    value(at: place) { node throws(YAMLError) in try node.entries() }
   }
 
   /// Parses a map with known keys. Unknown keys and missing required keys are problems.
   func map<Key: FileKey>(_ place: Located, _ type: Key.Type = Key.self, without refused: [Key] = []) -> Map<Key>? {
     guard let entries = entries(place) else { return nil }
-    var known: [Key: FileNode.Entry] = [:]
+    var known: [Key: YAMLNode.Entry] = [:]
     for entry in entries {
       if let key = Key(rawValue: entry.key), !refused.contains(key), Key.allCases.contains(key) {
         known[key] = entry
@@ -106,7 +119,7 @@ final class ProfileParser {
   }
 
   /// Records an unknown key.
-  func failUnknown(_ entry: FileNode.Entry, in place: Located, among names: [String]) {
+  func failUnknown(_ entry: YAMLNode.Entry, in place: Located, among names: [String]) {
     guard !problems.isFull else { return }
     fail(
       at: entry.position, place.member(entry).path.shortened, "unknown",
@@ -132,11 +145,7 @@ final class ProfileParser {
 
   /// Returns the elements of a list.
   func list(_ place: Located) -> [Located]? {
-    guard case .list(let nodes) = place.node.content else {
-      fail(place, "expected a list, not \(place.node.kind)")
-      return nil
-    }
-    return nodes.enumerated().map(place.element)
+    value(at: place) { node throws(YAMLError) in try node.elements() }?.enumerated().map(place.element)
   }
 
   /// Returns the elements of a list, or the value itself if it is not a list.

@@ -27,7 +27,7 @@ package struct ProfileProblem: Sendable, Equatable, Decodable, CustomStringConve
   package let hint: String?
 
   init(
-    _ severity: Severity = .error, file: String, at position: FilePosition? = nil, path: String = "",
+    _ severity: Severity = .error, file: String, at position: TextPosition? = nil, path: String = "",
     _ message: String, hint: String? = nil
   ) {
     self.severity = severity
@@ -125,6 +125,10 @@ final class ProblemList {
         ProfileProblem(
           problem.severity, file: problem.file, "more than \(Self.limit) problems, the others are omitted"))
     }
+  }
+
+  func add(_ error: YAMLError, file: String, path: String = "") {
+    add(ProfileProblem(file: file, at: error.position, path: path, error.message, hint: error.hint))
   }
 
   /// All problems by file and position. Problems without a position come first.

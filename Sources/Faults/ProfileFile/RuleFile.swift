@@ -26,7 +26,7 @@ package struct RuleFile: Sendable, Equatable {
       file: file, problems: problems, knobs: ParameterSet(absence: "only profiles have parameters"))
     var ttl: Duration?
     var isNamed = false
-    guard let root = ProfileYAMLReader.read(text, file: file, problems: problems) else {
+    guard let root = ProfileFileReader.root(of: text, file: file, problems: problems) else {
       throw ProfileFailure(.faulty, problems.inOrder)
     }
     if case .map(let entries) = root.content { isNamed = entries.contains { $0.key == RuleKey.name.rawValue } }

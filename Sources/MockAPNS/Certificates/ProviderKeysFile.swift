@@ -1,6 +1,6 @@
 package import APNSRules
+internal import Notation
 package import TLSEngine
-internal import Yams
 
 /// The list of trusted provider keys, `provider.yaml`, which users edit.
 package struct ProviderKeysFile: Sendable {
@@ -29,21 +29,34 @@ package struct ProviderKeysFile: Sendable {
 
   /// Returns all entries in order.
   ///
-  /// - Throws: `CertificateFolderError` with the line of the first mistake.
+  /// - Throws: `CertificateFolderError` with the position of the first mistake.
   package func entries() throws -> [ProviderKeyEntry] {
     try CertificateFolderError.wrapping { try entries(in: try file.text()) }
   }
 
   /// Parses the entries in `text` as if it were the file's content.
   func entries(in text: String) throws -> [ProviderKeyEntry] {
-    let document = YAMLDocument(path: file.path)
-    var lines: [String: Int] = [:]
-    return try ProviderKeysText(text, document).items.map { node in
-      let entry = try entry(node, document)
-      if let line = lines.updateValue(document.line(node), forKey: entry.keyID) {
-        throw document.error(node, "the key id \(entry.keyID) is already in line \(line)", "remove one of them")
+    try locatingErrors {
+      var lines: [String: Int] = [:]
+      return try ProviderKeysText(text).items.map { node in
+        let entry = try entry(node)
+        if let line = lines.updateValue(node.position.line, forKey: entry.keyID) {
+          throw YAMLError(
+            at: node.position, "the key id \(entry.keyID) is already in line \(line)", hint: "remove one of them")
+        }
+        return entry
       }
-      return entry
+    }
+  }
+
+  /// Adds the path of the file to YAML errors.
+  private func locatingErrors<Result>(_ body: () throws -> Result) throws -> Result {
+    do {
+      return try body()
+    } catch let error as YAMLError {
+      throw CertificateFolderError(
+        place: file.path + (error.position.map { ":\($0.line):\($0.column)" } ?? ""), problem: error.message,
+        repair: error.hint ?? "correct the line; lists and maps are indented by spaces, never by tabs")
     }
   }
 
@@ -52,84 +65,104 @@ package struct ProviderKeysFile: Sendable {
     text.utf8.count == 10 && text.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber) }
   }
 
-  private func entry(_ node: Node, _ document: YAMLDocument) throws -> ProviderKeyEntry {
-    let fields = try document.fields(of: node, allowed: Field.allCases.map(\.rawValue), what: "a key")
-    func text(_ field: Field) throws -> String? { try document.text(fields[field.rawValue], field.rawValue) }
-    func identifier(_ field: Field) throws -> String? {
-      guard let text = try text(field) else { return nil }
-      guard Self.isIdentifier(text) else {
-        throw document.error(
-          fields[field.rawValue] ?? node, "\(field.rawValue) '\(text)' is not ten letters and digits",
-          "copy it from Apple's developer account, or use any id of that length")
+  private func entry(_ node: YAMLNode) throws -> ProviderKeyEntry {
+    let fields = try node.fields(allowed: Field.allCases.map(\.rawValue))
+    func value(_ field: Field) throws(YAMLError) -> Located? {
+      guard let node = fields[field.rawValue], !node.isEmpty else { return nil }
+      guard let text = node.text else {
+        throw YAMLError(
+          at: node.position, "\(field.rawValue): expected a string, not \(node.kind)",
+          hint: "write \(field.rawValue): value")
       }
-      return text
+      return Located(text: text, position: node.position)
+    }
+    func identifier(_ field: Field) throws -> String? {
+      guard let value = try value(field) else { return nil }
+      guard Self.isIdentifier(value.text) else {
+        throw YAMLError(
+          at: value.position, "\(field.rawValue) '\(value.text)' is not ten letters and digits",
+          hint: "copy it from Apple's developer account, or use any id of that length")
+      }
+      return value.text
     }
     guard let keyID = try identifier(.keyID) else {
-      throw document.error(node, "a key has no key_id", "add key_id: with the ten characters in its .p8 file's name")
+      throw YAMLError(
+        at: node.position, "a key has no key_id", hint: "add key_id: with the ten characters in its .p8 file's name")
     }
     guard let teamID = try identifier(.teamID) else {
-      throw document.error(node, "the key \(keyID) has no team_id", "add team_id: with the team's ten characters")
+      throw YAMLError(
+        at: node.position, "the key \(keyID) has no team_id", hint: "add team_id: with the team's ten characters")
     }
-    let topics = try document.texts(fields[Field.topics.rawValue], Field.topics.rawValue)
+    let publicKey: ES256PublicKey
+    switch (try value(.publicKey), try value(.file)) {
+    case (nil, nil):
+      throw YAMLError(
+        at: node.position, "the key \(keyID) has neither public_key nor file",
+        hint: "add one of them: \(Self.publicHalf(keyID))")
+    case (_?, _?):
+      throw YAMLError(at: node.position, "the key \(keyID) has both public_key and file", hint: "remove one of the two")
+    case (let pem?, nil):
+      do {
+        publicKey = try ES256PublicKey(pem: pem.text)
+      } catch {
+        throw YAMLError(
+          at: pem.position, "public_key of \(keyID) is invalid: \(error)", hint: Self.publicHalf(keyID))
+      }
+    case (nil, let path?): publicKey = try self.publicKey(keyID, inFile: path)
+    }
     return ProviderKeyEntry(
-      keyID: keyID, teamID: teamID,
-      publicKey: try publicKey(keyID, try text(.publicKey), try text(.file), fields, node, document),
-      environment: try environment(try text(.environment), fields, document), topics: topics,
-      relatedKeyID: try identifier(.relatedKeyID))
+      keyID: keyID, teamID: teamID, publicKey: publicKey, environment: try environment(try value(.environment)),
+      topics: try topics(fields[Field.topics.rawValue]), relatedKeyID: try identifier(.relatedKeyID))
   }
 
-  private func environment(
-    _ text: String?, _ fields: [String: Node], _ document: YAMLDocument
-  ) throws -> PushEnvironment? {
-    guard let text, let node = fields[Field.environment.rawValue] else { return nil }
-    if text == "development" { return .sandbox }
-    guard let environment = PushEnvironment(rawValue: text) else {
-      throw document.error(
-        node, "unknown environment '\(text)'", "write sandbox or production, or omit it for both")
+  /// A string and its position in the file.
+  private struct Located {
+    let text: String
+    let position: TextPosition
+  }
+
+  private func environment(_ value: Located?) throws(YAMLError) -> PushEnvironment? {
+    guard let value else { return nil }
+    if value.text == "development" { return .sandbox }
+    guard let environment = PushEnvironment(rawValue: value.text) else {
+      throw YAMLError(
+        at: value.position, "unknown environment '\(value.text)'",
+        hint: "write sandbox or production, or omit it for both")
     }
     return environment
   }
 
-  private func publicKey(
-    _ keyID: String, _ pem: String?, _ path: String?, _ fields: [String: Node], _ node: Node, _ document: YAMLDocument
-  ) throws -> ES256PublicKey {
-    switch (pem, path) {
-    case (nil, nil):
-      throw document.error(
-        node, "the key \(keyID) has neither public_key nor file", "add one of them: \(Self.publicHalf("\(keyID)"))")
-    case (_?, _?):
-      throw document.error(node, "the key \(keyID) has both public_key and file", "remove one of the two")
-    case (let pem?, nil):
-      do {
-        return try ES256PublicKey(pem: pem)
-      } catch {
-        throw document.error(
-          fields[Field.publicKey.rawValue] ?? node, "public_key of \(keyID) is invalid: \(error)",
-          Self.publicHalf(keyID))
+  private func topics(_ node: YAMLNode?) throws(YAMLError) -> [String]? {
+    guard let node, !node.isEmpty else { return nil }
+    let hint = "write topics: [first, second], or omit it"
+    guard case .list(let elements) = node.content, !elements.isEmpty else {
+      throw YAMLError(at: node.position, "topics: expected a list of strings", hint: hint)
+    }
+    return try elements.map { element throws(YAMLError) in
+      guard let text = element.text, !element.isEmpty else {
+        throw YAMLError(at: element.position, "topics: expected a string, not \(element.kind)", hint: hint)
       }
-    case (nil, let path?):
-      return try publicKey(keyID, inFile: path, fields[Field.file.rawValue] ?? node, document)
+      return text
     }
   }
 
-  private func publicKey(
-    _ keyID: String, inFile path: String, _ node: Node, _ document: YAMLDocument
-  ) throws -> ES256PublicKey {
-    let file = WholeFile(path: path.hasPrefix("/") ? path : "\(folder)/\(path)")
+  private func publicKey(_ keyID: String, inFile path: Located) throws -> ES256PublicKey {
+    let file = WholeFile(path: path.text.hasPrefix("/") ? path.text : "\(folder)/\(path.text)")
     guard file.exists else {
-      throw document.error(node, "there is no file \(file.path)", "create it, or specify the key as public_key:")
+      throw YAMLError(
+        at: path.position, "there is no file \(file.path)", hint: "create it, or specify the key as public_key:")
     }
     let pem = try file.text()
     do {
       guard pem.contains("PRIVATE KEY-----") else { return try ES256PublicKey(pem: pem) }
       guard file.isInside(folder) else {
-        throw document.error(
-          node, "\(file.path) is a private key outside this folder",
-          "copy it here, or better, specify its public key: \(Self.publicHalf(keyID))")
+        throw YAMLError(
+          at: path.position, "\(file.path) is a private key outside this folder",
+          hint: "copy it here, or better, specify its public key: \(Self.publicHalf(keyID))")
       }
       return try ES256PrivateKey(pem: pem).publicKey
     } catch let error as TLSError {
-      throw document.error(node, "\(file.path) is invalid: \(error)", Self.publicHalf(keyID))
+      throw YAMLError(at: path.position, "\(file.path) is invalid: \(error)", hint: Self.publicHalf(keyID))
     }
   }
 
@@ -152,7 +185,7 @@ extension ProviderKeysFile {
       let present = entries[index]
       guard present.isSame(as: entry) else {
         throw CertificateFolderError(
-          place: "\(file.path):\(text.line(ofItem: index))",
+          place: "\(file.path):\(text.items[index].position.line)",
           problem: "the key id \(entry.keyID) already exists, \(Self.difference(present, entry))",
           repair: "check which one is right; to remove this one: apns-mock key rm \(entry.keyID)")
       }
@@ -188,9 +221,7 @@ extension ProviderKeysFile {
           throw CertificateFolderError(place: file.path, problem: "is not in UTF-8", repair: "save it as UTF-8")
         }
         let present = try entries(in: text)
-        guard let wanted = try change(try ProviderKeysText(text, YAMLDocument(path: file.path)), present) else {
-          return false
-        }
+        guard let wanted = try locatingErrors({ try change(try ProviderKeysText(text), present) }) else { return false }
         let found = try? entries(in: wanted.text)
         guard let found, found.elementsEqual(wanted.entries, by: { $0.isSame(as: $1) }) else {
           throw CertificateFolderError(
@@ -207,6 +238,25 @@ extension ProviderKeysFile {
     if !present.publicKey.isSame(as: wanted.publicKey) { return "for another key" }
     if present.teamID != wanted.teamID { return "of the team \(present.teamID)" }
     return "with another environment, or other topics"
+  }
+}
+
+extension YAMLNode {
+  /// Returns the values of a map by key.
+  ///
+  /// - Throws: `YAMLError` for a key that is not in `allowed`.
+  func fields(allowed: [String]) throws(YAMLError) -> [String: YAMLNode] {
+    var fields: [String: YAMLNode] = [:]
+    for entry in try entries() {
+      guard allowed.contains(entry.key) else {
+        let guess = Spelling.nearest(to: entry.key, among: allowed).map { "did you mean \($0)? " } ?? ""
+        throw YAMLError(
+          at: entry.position, "unknown key '\(entry.key)'",
+          hint: "\(guess)expected one of \(allowed.joined(separator: ", "))")
+      }
+      fields[entry.key] = entry.value
+    }
+    return fields
   }
 }
 

@@ -1,42 +1,37 @@
 internal import APNSRules
+internal import Notation
 internal import TLSEngine
-internal import Yams
 
 /// The text of `provider.yaml`, for adding and removing entries without changing the rest of the text.
 struct ProviderKeysText {
   /// The full text.
   let text: String
   /// The entries of the list.
-  let items: [Node]
+  let items: [YAMLNode]
   /// The value of `keys`; nil if there is no such field.
-  private let keys: Node?
-  private let document: YAMLDocument
+  private let keys: YAMLNode?
 
   /// Parses the text.
   ///
-  /// - Parameter document: Names the file in errors.
-  /// - Throws: `CertificateFolderError` if the text is not YAML or `keys` is not a list.
-  init(_ text: String, _ document: YAMLDocument) throws {
+  /// - Throws: `YAMLError` if the text is not YAML or `keys` is not a list.
+  init(_ text: String) throws(YAMLError) {
     self.text = text
-    self.document = document
-    let fields = try document.root(of: text).map { try document.fields(of: $0, allowed: ["keys"], what: "this file") }
-    keys = fields?["keys"]
-    guard let keys, !document.isBlank(keys) else {
+    keys = try YAMLNode.parse(text)?.fields(allowed: ["keys"])["keys"]
+    guard let keys, !keys.isEmpty else {
       items = []
       return
     }
-    guard let list = keys.sequence else {
-      throw document.error(keys, "'keys' is not a list", "write each key as a list item: - key_id: …")
+    guard case .list(let items) = keys.content else {
+      throw YAMLError(
+        at: keys.position, "keys: expected a list, not \(keys.kind)",
+        hint: "write each key as a list item: - key_id: …")
     }
-    items = Array(list)
+    self.items = items
   }
-
-  /// Returns the line that the entry at `index` begins on, from 1.
-  func line(ofItem index: Int) -> Int { document.line(items[index]) }
 
   /// Returns the text with an entry added after the last one.
   ///
-  /// - Throws: `CertificateFolderError` if the position for the entry cannot be determined.
+  /// - Throws: `YAMLError` if the position for the entry cannot be determined.
   func adding(_ entry: ProviderKeyEntry) throws -> String {
     let lineEnd = text.unicodeScalars.contains("\r") ? "\r\n" : "\n"
     var lines = self.lines
@@ -61,9 +56,10 @@ struct ProviderKeysText {
 
   /// Returns the text without the entry at `index`. Comments above and below it are kept.
   ///
-  /// - Throws: `CertificateFolderError` if the lines of the entry cannot be determined.
+  /// - Throws: `YAMLError` if the lines of the entry cannot be determined.
   func removing(at index: Int) throws -> String {
-    guard let hyphen = try listColumn(), let line = items[index].mark?.line else { return text }
+    guard let hyphen = try listColumn() else { return text }
+    let line = items[index].position.line
     var lines = self.lines
     // The hyphen may be on a line of its own above the entry.
     let first = lines.prefix(line).lastIndex { $0.dropFirst(hyphen).first == "-" } ?? line - 1
@@ -86,31 +82,32 @@ struct ProviderKeysText {
   }
 
   /// Returns the indentation of the list's hyphens; nil if the list is empty.
-  private func listColumn() throws -> Int? {
-    guard let keys, case .sequence(let list) = keys, !list.isEmpty else { return nil }
-    // Yams reports list styles incorrectly, so the style is determined by the first character.
-    guard let mark = list.mark, lines.indices.contains(mark.line - 1),
-      lines[mark.line - 1].dropFirst(mark.column - 1).first == "-"
+  private func listColumn() throws(YAMLError) -> Int? {
+    guard let keys, !items.isEmpty else { return nil }
+    let position = keys.position
+    guard lines.indices.contains(position.line - 1),
+      lines[position.line - 1].dropFirst(position.column - 1).first == "-"
     else {
-      throw document.error(
-        keys, "'keys' is a list in brackets, which must be edited by hand",
-        "write each key as a list item (- key_id: …), then retry")
+      throw YAMLError(
+        at: position, "keys: a list in brackets must be edited by hand",
+        hint: "write each key as a list item (- key_id: …), then retry")
     }
-    return mark.column - 1
+    return position.column - 1
   }
 
   /// Removes the notation for an empty list: `[]`, `~` or `null`.
-  private func removeMark(of keys: Node, in lines: inout [Line]) {
-    guard let mark = keys.mark, lines.indices.contains(mark.line - 1) else { return }
-    let line = lines[mark.line - 1]
-    let before = line.prefix(mark.column - 1)
-    let after = line.dropFirst(mark.column - 1)
+  private func removeMark(of keys: YAMLNode, in lines: inout [Line]) {
+    let position = keys.position
+    guard lines.indices.contains(position.line - 1) else { return }
+    let line = lines[position.line - 1]
+    let before = line.prefix(position.column - 1)
+    let after = line.dropFirst(position.column - 1)
     for word in ["[]", "~", "null"] where after.starts(with: word.unicodeScalars) {
       let rest = after.dropFirst(word.unicodeScalars.count)
       let isAlone = rest.allSatisfy { $0.properties.isWhitespace }
       let kept =
         isAlone ? String(before.reversed().drop { $0 == " " }.reversed().map { Character($0) }) : String(before)
-      lines[mark.line - 1] = (kept + String(rest))[...].unicodeScalars
+      lines[position.line - 1] = (kept + String(rest))[...].unicodeScalars
     }
   }
 

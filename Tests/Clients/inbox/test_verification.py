@@ -275,7 +275,7 @@ def test_the_command_waits(server, device):
      ['FILE:2:5: /expect/0/macth: an expectation has no "macth". Did you mean match?',
       "FILE:3:5: /expect/0/count: expected a whole number", 'FILE:4:9: /order/0: no expectation is called "x"']),
     ('{"expect": [],\n "tiemout": "1s"}', ["FILE:2:2: /tiemout: "]),
-    ("expect: [\n", ["FILE:2:1: neither JSON nor YAML"]), ("", ["FILE: the file is empty"]),
+    ("expect: [\n", ["FILE:2:1: invalid YAML"]), ("", ["FILE: the file is empty"]),
     ("{}", ["FILE:1:1: there are no expectations"]),
 ])
 def test_the_command_reports_every_mistake_with_its_line(server, tmp_path, text, lines):

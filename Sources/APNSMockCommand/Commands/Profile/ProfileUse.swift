@@ -3,7 +3,6 @@ import FaultModel
 import Faults
 import NIOHTTP1
 import Notation
-import Yams
 
 /// `apns-mock profile use`
 struct ProfileUse: AsyncParsableCommand {
@@ -44,7 +43,7 @@ struct ProfileUse: AsyncParsableCommand {
   private func upload(_ path: String) async throws -> String {
     let source = try ProfileFailure.reporting { () throws(ProfileFailure) in try ProfileLibrary.file(path) }
     // The server validates the file: it knows the profiles that this one may extend.
-    let declared = (try? compose(yaml: source.text))?.mapping?["name"]?.scalar?.string
+    let declared = (try? YAMLNode.parse(source.text))?["name"]?.text
     let name = declared ?? source.name
     let response = try await flags.request(
       .PUT, "/profiles/\(name.percentEncoded)", body: Array(source.text.utf8), type: "application/yaml")

@@ -3,7 +3,6 @@ import FaultModel
 import Faults
 import NIOHTTP1
 import Notation
-import Yams
 
 /// `apns-mock rule`
 struct RuleCommand: ParsableCommand {
@@ -95,9 +94,16 @@ struct RuleAdd: AsyncParsableCommand {
 
   /// Returns the text of a rule with another time to live.
   static func text(_ text: String, ttl: String) throws -> String {
-    guard var node = try compose(yaml: text) else { return text }
-    node["ttl"] = Node(ttl)
-    return try serialize(node: node)
+    guard let root = try? YAMLNode.parse(text), case .map(let entries) = root.content else { return text }
+    var writer = JSONWriter()
+    writer.object { writer in
+      for entry in entries where entry.key != "ttl" {
+        writer.name(entry.key)
+        entry.value.write(to: &writer, keepsPlainScalars: true)
+      }
+      writer.member("ttl", ttl)
+    }
+    return String(decoding: writer.bytes, as: UTF8.self)
   }
 }
 

@@ -1,6 +1,5 @@
 import APNSRules
 import MockAPNS
-import Yams
 import Notation
 
 /// The config file: YAML whose keys are the flag names with `_` (or `-`), and an `apns:` map with the limits of APNs.
@@ -34,7 +33,7 @@ struct ConfigurationFile: Sendable {
   struct Entry: Sendable, Equatable {
     let target: Target
     let values: [String]
-    /// The location in messages: `FILE:LINE: KEY`.
+    /// The location in messages: `FILE:LINE:COLUMN: KEY`.
     let source: String
   }
 
@@ -48,15 +47,10 @@ struct ConfigurationFile: Sendable {
   /// Parses YAML. Does not throw; all errors are in `errors`.
   init(path: String, yaml: String) {
     self.path = path
-    do {
-      switch try compose(yaml: yaml) {
-      case nil: break
-      case .mapping(let map)?: readTop(map)
-      case .scalar(let scalar)? where scalar.string.isEmpty: break
-      case let node?: fail("the file must be a map of settings, KEY: VALUE", at: node.mark)
-      }
+    do throws(YAMLError) {
+      try readTop(try YAMLNode.parse(yaml)?.entries() ?? [])
     } catch {
-      errors.append(SettingError(Self.describe(error, in: path)))
+      fail(error)
     }
   }
 
@@ -67,82 +61,78 @@ struct ConfigurationFile: Sendable {
     }
   }
 
-  private func location(_ mark: Mark?) -> String { mark.map { "\(path):\($0.line)" } ?? path }
-
-  private mutating func fail(_ message: String, at mark: Mark?) {
-    errors.append(SettingError("\(location(mark)): \(message)"))
+  private func location(_ position: TextPosition?) -> String {
+    position.map { "\(path):\($0.line):\($0.column)" } ?? path
   }
 
-  private mutating func readTop(_ map: Node.Mapping) {
-    for (keyNode, value) in map {
-      let key = Self.key(keyNode)
-      if key == Setting.apns.key, case .mapping(let settings) = value {
+  private mutating func fail(_ error: YAMLError) {
+    let message = error.message + (error.hint.map { ", \($0)" } ?? "")
+    errors.append(SettingError("\(location(error.position)): \(message)"))
+  }
+
+  private mutating func readTop(_ entries: [YAMLNode.Entry]) {
+    for entry in entries {
+      if Self.key(entry) == Setting.apns.key, case .map(let settings) = entry.value.content {
         readRules(settings)
-      } else if let setting = Setting(rawValue: key) {
-        read(value, for: setting, at: keyNode.mark)
+      } else if let setting = Setting(rawValue: Self.key(entry)) {
+        read(entry, for: setting)
       } else {
-        failUnknown(key, among: Setting.allCases.map(\.key), at: keyNode.mark)
+        failUnknown(entry, among: Setting.allCases.map(\.key))
       }
     }
   }
 
-  private mutating func readRules(_ map: Node.Mapping) {
-    for (keyNode, value) in map {
-      let key = Self.key(keyNode)
-      if key == Self.listen {
-        read(value, for: .apns, at: keyNode.mark)
-      } else if let setting = APNSSetting(rawValue: key) {
-        guard case .scalar(let scalar) = value else {
-          fail("\(key) must have one value", at: keyNode.mark)
+  private mutating func readRules(_ entries: [YAMLNode.Entry]) {
+    for entry in entries {
+      if Self.key(entry) == Self.listen {
+        read(entry, for: .apns)
+      } else if let setting = APNSSetting(rawValue: Self.key(entry)) {
+        guard let text = entry.value.text else {
+          fail(entry, "expected one value, not \(entry.value.kind)")
           continue
         }
-        add(.rule(setting), [scalar.string], at: keyNode.mark)
+        add(.rule(setting), [text], at: entry.position)
       } else {
-        failUnknown(key, among: [Self.listen] + APNSSetting.allCases.map(\.rawValue), at: keyNode.mark)
+        failUnknown(entry, among: [Self.listen] + APNSSetting.allCases.map(\.rawValue))
       }
     }
   }
 
-  private mutating func read(_ value: Node, for setting: Setting, at mark: Mark?) {
-    switch value {
-    case .scalar(let scalar): add(.setting(setting), [scalar.string], at: mark)
-    case .sequence(let list) where setting.isList:
-      let texts = list.compactMap { $0.scalar?.string }
-      guard texts.count == list.count else { return fail("\(setting.key) must be a list of scalars", at: mark) }
-      add(.setting(setting), texts, at: mark)
-    default: fail("\(setting.key) must be \(setting.isList ? "a value or a list of values" : "one value")", at: mark)
+  private mutating func read(_ entry: YAMLNode.Entry, for setting: Setting) {
+    switch entry.value.content {
+    case .scalar(let scalar): add(.setting(setting), [scalar.text], at: entry.position)
+    case .list(let elements) where setting.isList:
+      let texts = elements.compactMap(\.text)
+      guard texts.count == elements.count else { return fail(entry, "expected a list of scalars") }
+      add(.setting(setting), texts, at: entry.position)
+    default:
+      fail(entry, "expected \(setting.isList ? "one value or a list of values" : "one value"), not \(entry.value.kind)")
     }
   }
 
-  private mutating func add(_ target: Target, _ values: [String], at mark: Mark?) {
+  private mutating func add(_ target: Target, _ values: [String], at position: TextPosition) {
     // `max-bytes` and `max_bytes` are the same setting, but different keys in YAML.
     guard !entries.contains(where: { $0.target == target }) else {
-      return fail("\(target.key) is already set above", at: mark)
+      return fail(YAMLError(at: position, "\(target.key) is already set above"))
     }
-    entries.append(Entry(target: target, values: values, source: "\(location(mark)): \(target.key)"))
+    entries.append(Entry(target: target, values: values, source: "\(location(position)): \(target.key)"))
   }
 
-  private mutating func failUnknown(_ key: String, among names: [String], at mark: Mark?) {
+  private mutating func fail(_ entry: YAMLNode.Entry, _ message: String) {
+    fail(YAMLError(at: entry.position, "\(Self.key(entry)): \(message)"))
+  }
+
+  private mutating func failUnknown(_ entry: YAMLNode.Entry, among names: [String]) {
+    let key = Self.key(entry)
     let guess = Spelling.nearest(to: key, among: names).map { "did you mean \($0)? " } ?? ""
-    fail("unknown setting \"\(key)\": \(guess)the settings are \(names.joined(separator: ", "))", at: mark)
+    fail(
+      YAMLError(
+        at: entry.position,
+        "unknown setting \"\(key)\": \(guess)the settings are \(names.joined(separator: ", "))"))
   }
 
   /// The key in `apns:` for the listeners' addresses.
   static let listen = "listen"
 
-  private static func key(_ node: Node) -> String {
-    (node.scalar?.string ?? "").replacing("-", with: "_")
-  }
-
-  private static func describe(_ error: any Error, in path: String) -> String {
-    switch error as? YamlError {
-    case .scanner(_, let problem, let mark, _), .parser(_, let problem, let mark, _),
-      .composer(_, let problem, let mark, _):
-      "\(path):\(mark.line): invalid YAML: \(problem)"
-    case .duplicatedKeysInMapping(let keys, let context):
-      "\(path):\(context.mark.line): duplicate keys: \(keys.joined(separator: ", "))"
-    case .reader(let problem, _, _, _): "\(path): invalid YAML: \(problem)"
-    default: "\(path): invalid YAML: \(error)"
-    }
-  }
+  private static func key(_ entry: YAMLNode.Entry) -> String { entry.key.replacing("-", with: "_") }
 }
