@@ -67,8 +67,8 @@ import Testing
   @Test func parametersAreSet() throws {
     var settings = try Self.settings(flags: [.profile: ["flaky-503?rate=0.75&streak=2"]])
     _ = try settings.readProfiles()
-    let knobs = try #require(settings.configuration.profile?.profile.parameters)
-    #expect(knobs.map(\.value) == ["0.75", "2"])
+    let parameters = try #require(settings.configuration.profile?.profile.parameters)
+    #expect(parameters.map(\.value) == ["0.75", "2"])
     #expect(settings.configuration.profile?.reference == "flaky-503?rate=0.75&streak=2")
   }
 

@@ -7,7 +7,7 @@ import Testing
 
 @Suite struct ProfileBuiltInTests {
   /// The documented built-in profiles with their parameters, in the documented order.
-  static let documented: [(name: String, knobs: [String])] = [
+  static let documented: [(name: String, parameters: [String])] = [
     ("healthy", []), ("flaky-503", ["rate", "streak"]), ("rate-limited-429", ["limit", "per", "burst"]),
     ("unregistered-410", ["rate", "gone_for"]), ("expired-jwt-403", ["max_age"]), ("token-update-storm", []),
     ("bad-token-400", ["rate"]), ("wrong-environment-key", ["spelling"]), ("brownout", ["p50", "ramp"]),
@@ -22,10 +22,10 @@ import Testing
   }
 
   @Test(arguments: documented)
-  func loadsWithItsDefaults(name: String, knobs: [String]) throws {
+  func loadsWithItsDefaults(name: String, parameters: [String]) throws {
     let loaded = try ProfileLibrary().profile(named: name)
     #expect(loaded.profile.name == name)
-    #expect(loaded.profile.parameters.map(\.name) == knobs)
+    #expect(loaded.profile.parameters.map(\.name) == parameters)
     #expect(loaded.warnings == [])
     #expect(ProfileLibrary().summary(of: name) == loaded.profile.summary)
     #expect(!loaded.profile.summary.isEmpty)
@@ -39,7 +39,7 @@ import Testing
   }
 
   @Test(arguments: documented)
-  func loadsWithParametersAtTheirLimits(name: String, knobs: [String]) throws {
+  func loadsWithParametersAtTheirLimits(name: String, parameters: [String]) throws {
     let profile = try ProfileLibrary().profile(named: name).profile
     for parameter in profile.parameters {
       let ends =
@@ -56,11 +56,11 @@ import Testing
     ("tls-bad-certificate", "use", Action.CertificateDefect.allCases.map(\.rawValue)),
     ("wrong-environment-key", "spelling", ["BadEnvironmentKeyInToken", "BadEnvironmentKeyIdInToken"]),
   ])
-  func acceptsEveryNamedValue(name: String, knob: String, words: [String]) throws {
+  func acceptsEveryNamedValue(name: String, parameter: String, words: [String]) throws {
     for word in words {
-      #expect(try ProfileLibrary().profile(named: name, parameters: [knob: word]).warnings == [])
+      #expect(try ProfileLibrary().profile(named: name, parameters: [parameter: word]).warnings == [])
     }
-    #expect(throws: ProfileFailure.self) { try ProfileLibrary().profile(named: name, parameters: [knob: "other"]) }
+    #expect(throws: ProfileFailure.self) { try ProfileLibrary().profile(named: name, parameters: [parameter: "other"]) }
   }
 
   /// The comment at the top of the file is its description for readers.
@@ -165,7 +165,7 @@ import Testing
     summary: Rate limits while one app's tokens die off
     extends: [healthy]
     seed: 42                          # omit: random, and printed
-    params:                           # knobs: --profile 'black-friday?limit=2', the API, sliders in the page
+    params:                           # parameters: --profile 'black-friday?limit=2', the API, sliders in the page
       limit: {type: int, default: 5, min: 1, help: pushes per second and token}   # int, probability, duration
     apns: {first_streams: 1, max_streams: 1000, idle_timeout: 60m}               # settings of RuleModes.md, overridden
     limits: {max_active: 200, max_hold: 60s}

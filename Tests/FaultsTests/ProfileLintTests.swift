@@ -138,7 +138,7 @@ import Testing
       do: {respond: {status: 503, timestamp: 1h}}
       => 2:34: rules[0].do.respond.timestamp: a 503 has no timestamp, a 410 has one
       do: {respond: {status: 429, latch: true}}
-      => 2:34: rules[0].do.respond.latch: what latches is the reason TooManyProviderTokenUpdates
+      => 2:34: rules[0].do.respond.latch: it requires the reason TooManyProviderTokenUpdates
       do: {respond: {status: 410, timestamp: 24h ago}}
       => 2:45: rules[0].do.respond.timestamp: "24h ago" is not a time, times are written now, "-24h", \
       2026-01-31T12:00:00Z or {ago: 24h}

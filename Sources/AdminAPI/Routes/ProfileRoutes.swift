@@ -202,7 +202,7 @@ struct ProfileChoice {
     }
     var values = reference.parameters
     // Null resets a parameter to its default.
-    for (parameter, value) in try body.scalars("params") { values[parameter] = value }
+    for (name, value) in try body.scalars("params") { values[name] = value }
     chosen = SelectedProfile(source: source, profile: try library.profile(of: source, parameters: values).profile)
   }
 }

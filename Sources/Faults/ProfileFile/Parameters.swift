@@ -37,7 +37,7 @@ struct ParameterDeclaration {
   }
 
   /// Returns the parameter, marked as broken if it has problems, which are recorded.
-  func knob() -> ParameterSet.Knob {
+  func makeEntry() -> ParameterSet.Entry {
     var isBroken = isBroken
     func fail(_ field: Field?, _ message: String, hint: String? = nil) {
       isBroken = true
@@ -65,14 +65,14 @@ struct ParameterDeclaration {
         fail(field, problem)
       }
     }
-    return ParameterSet.Knob(
+    return ParameterSet.Entry(
       parameter: parameter, isBroken: isBroken, file: reading.file, position: position, path: path)
   }
 }
 
 extension ProfileParser {
   /// Parses the parameters that one text defines.
-  func knobs(in place: Located) -> [ParameterDeclaration] {
+  func parameterDeclarations(in place: Located) -> [ParameterDeclaration] {
     (entries(place) ?? []).compactMap { entry in
       let value = place.member(entry)
       guard ParameterSet.isName(entry.key) else {
@@ -160,8 +160,8 @@ extension Profile.Parameter {
 
 /// The parameters of a profile and their values while its files are parsed.
 final class ParameterSet {
-  /// A parameter.
-  struct Knob {
+  /// A parameter and its definition.
+  struct Entry {
     var parameter: Profile.Parameter
     /// Whether a problem was already recorded, so that uses of the parameter need no validation.
     var isBroken: Bool
@@ -172,7 +172,7 @@ final class ParameterSet {
     var isUsed = false
   }
 
-  private(set) var all: [String: Knob] = [:]
+  private(set) var all: [String: Entry] = [:]
   /// The names in the order of the files.
   private(set) var order: [String] = []
 
@@ -182,17 +182,17 @@ final class ParameterSet {
   init(absence: String? = nil) { self.absence = absence }
 
   /// Adds a parameter unless a profile that extends this one has defined it.
-  func define(_ knob: Knob) {
-    let name = knob.parameter.name
+  func define(_ entry: Entry) {
+    let name = entry.parameter.name
     guard all[name] == nil else { return }
-    all[name] = knob
+    all[name] = entry
     order.append(name)
   }
 
-  func change(_ name: String, _ change: (inout Knob) -> Void) {
-    if var knob = all[name] {
-      change(&knob)
-      all[name] = knob
+  func change(_ name: String, _ change: (inout Entry) -> Void) {
+    if var entry = all[name] {
+      change(&entry)
+      all[name] = entry
     }
   }
 

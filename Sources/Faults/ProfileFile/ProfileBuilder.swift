@@ -9,7 +9,7 @@ struct ProfileBuilder {
   static let ruleLimit = 1000
 
   let problems = ProblemList()
-  private let knobs = ParameterSet()
+  private let parameters = ParameterSet()
   private let find: (String) -> ProfileSource?
   private let names: [String]
   private var layers: [ProfileLayer] = []
@@ -29,15 +29,15 @@ struct ProfileBuilder {
   mutating func profile(of source: ProfileSource, values: [String: String] = [:]) -> Profile? {
     var path: [String] = []
     guard addLayer(source, extended: &path) else { return nil }
-    defineKnobs()
+    defineParameters()
     apply(values, to: source)
     var profile = Profile(name: layers.first?.name ?? source.name)
     // Begin with the last base, so that each text overrides what it extends.
     for layer in layers.reversed() { layer.readHeader(into: &profile) }
     var placed: [PlacedRule] = []
     for layer in layers { add(layer.rules(), to: &placed) }
-    warnOfUnusedKnobs()
-    profile.parameters = knobs.order.compactMap { knobs.all[$0]?.parameter }
+    warnAboutUnusedParameters()
+    profile.parameters = parameters.order.compactMap { parameters.all[$0]?.parameter }
     profile.rules = placed.map(\.rule)
     check(placed, profile)
     return problems.hasErrors ? nil : profile
@@ -50,7 +50,7 @@ struct ProfileBuilder {
     guard let root = ProfileFileReader.root(of: source.text, file: source.file, problems: problems) else {
       return false
     }
-    let reading = ProfileParser(file: source.file, problems: problems, knobs: knobs)
+    let reading = ProfileParser(file: source.file, problems: problems, parameters: parameters)
     guard let map = reading.map(ProfileParser.Located(node: root, path: ""), ProfileKey.self) else { return false }
     let layer = ProfileLayer(source: source, reading: reading, map: map)
     layers.append(layer)
@@ -101,45 +101,46 @@ struct ProfileBuilder {
 
   // MARK: - Parameters
 
-  private func defineKnobs() {
+  private func defineParameters() {
     var drafts: [String: ParameterDeclaration] = [:]
     var order: [String] = []
     for layer in layers {
-      for draft in layer.map[.params].map(layer.reading.knobs(in:)) ?? [] {
+      for draft in layer.map[.params].map(layer.reading.parameterDeclarations(in:)) ?? [] {
         if drafts[draft.name] == nil { order.append(draft.name) }
         drafts[draft.name] = drafts[draft.name]?.completed(by: draft) ?? draft
       }
     }
-    for name in order { drafts[name].map { knobs.define($0.knob()) } }
+    for name in order { drafts[name].map { parameters.define($0.makeEntry()) } }
   }
 
   private func apply(_ values: [String: String], to source: ProfileSource) {
     for (name, value) in values.sorted(by: { $0.key < $1.key }) {
       let path = "params.\(name.shortened)"
-      guard let knob = knobs.all[name] else {
+      guard let entry = parameters.all[name] else {
         let hint =
-          ProfileParser.guess(name, among: knobs.order)
-          ?? (knobs.order.isEmpty ? "it has none" : "the parameters are \(knobs.order.joined(separator: ", "))")
+          ProfileParser.guess(name, among: parameters.order)
+          ?? (parameters.order.isEmpty
+            ? "it has none" : "the parameters are \(parameters.order.joined(separator: ", "))")
         problems.add(ProfileProblem(file: source.name, path: path, "unknown parameter", hint: hint))
         continue
       }
-      guard !knob.isBroken else { continue }
-      if let problem = knob.parameter.problem(with: value) {
+      guard !entry.isBroken else { continue }
+      if let problem = entry.parameter.problem(with: value) {
         problems.add(ProfileProblem(file: source.name, path: path, problem))
-        knobs.change(name) { $0.isBroken = true }
+        parameters.change(name) { $0.isBroken = true }
       } else {
-        knobs.change(name) { $0.parameter.value = value }
+        parameters.change(name) { $0.parameter.value = value }
       }
     }
   }
 
-  private func warnOfUnusedKnobs() {
+  private func warnAboutUnusedParameters() {
     guard !problems.hasErrors else { return }
-    for name in knobs.order {
-      guard let knob = knobs.all[name], !knob.isUsed else { continue }
+    for name in parameters.order {
+      guard let entry = parameters.all[name], !entry.isUsed else { continue }
       problems.add(
         ProfileProblem(
-          .warning, file: knob.file, at: knob.position, path: knob.path, "this parameter is not used",
+          .warning, file: entry.file, at: entry.position, path: entry.path, "this parameter is not used",
           hint: "use it as \"${\(name)}\""))
     }
   }

@@ -273,7 +273,9 @@ extension ProfileParser {
   /// Returns `place` if it is a number or refers to a parameter of type int.
   private func plainNumber(_ place: Located) -> Located? {
     guard case .scalar(let scalar) = place.node.content else { return nil }
-    if let name = ParameterSet.name(in: scalar.text) { return knobs.all[name]?.parameter.kind == .int ? place : nil }
+    if let name = ParameterSet.name(in: scalar.text) {
+      return parameters.all[name]?.parameter.kind == .int ? place : nil
+    }
     return !scalar.isString && YAMLScalarKind(scalar.text) == .number ? place : nil
   }
 }

@@ -30,7 +30,7 @@ extension ProfileParser {
     if repeatsUntilUpdateInterval, answer.reason != Reason.tooManyProviderTokenUpdates.text {
       fail(
         at: map.position(of: .latch), map.path(of: .latch),
-        "what latches is the reason \(Reason.tooManyProviderTokenUpdates.text)")
+        "it requires the reason \(Reason.tooManyProviderTokenUpdates.text)")
     }
     if !isUnreal { check(answer, map) }
     return answer

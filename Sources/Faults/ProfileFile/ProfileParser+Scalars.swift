@@ -42,38 +42,39 @@ extension ProfileParser {
         hint: "move the whole value into the parameter")
       return nil
     }
-    return value(ofKnob: name, at: place, for: use)
+    return value(ofParameter: name, at: place, for: use)
   }
 
-  private func value(ofKnob name: String, at place: Located, for use: Use) -> Scalar? {
-    guard let knob = knobs.all[name] else {
-      if let absence = knobs.absence {
+  private func value(ofParameter name: String, at place: Located, for use: Use) -> Scalar? {
+    guard let entry = parameters.all[name] else {
+      if let absence = parameters.absence {
         fail(place, "\"${\(name.shortened)}\": \(absence)")
       } else {
         let hint =
-          Self.guess(name, among: knobs.order).map {
+          Self.guess(name, among: parameters.order).map {
             $0.replacing("\"?", with: "}\"?").replacing("\"", with: "\"${", maxReplacements: 1)
           }
-          ?? (knobs.order.isEmpty ? "params has none" : "the parameters are \(knobs.order.joined(separator: ", "))")
+          ?? (parameters.order.isEmpty
+            ? "params has none" : "the parameters are \(parameters.order.joined(separator: ", "))")
         fail(place, "unknown parameter \"\(name.shortened)\"", hint: hint)
       }
       return nil
     }
-    knobs.change(name) { $0.isUsed = true }
-    guard !knob.isBroken else { return nil }
-    let kind = knob.parameter.kind
+    parameters.change(name) { $0.isUsed = true }
+    guard !entry.isBroken else { return nil }
+    let kind = entry.parameter.kind
     guard use.kinds.contains(kind) else {
       fail(
         place, "the parameter \"\(name)\" is of type \(kind.rawValue), expected \(use.spoken)",
         hint: "make its type \(use.kinds.map(\.rawValue).joinedWithOr)")
       return nil
     }
-    return Scalar(text: knob.parameter.value, isString: kind == .string, knob: name)
+    return Scalar(text: entry.parameter.value, isString: kind == .string, parameter: name)
   }
 
   /// Records an invalid value, including the parameter it comes from.
   func fail(_ place: Located, _ scalar: Scalar, _ message: String, hint: String? = nil) {
-    fail(place, scalar.knob.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
+    fail(place, scalar.parameter.map { "\(message) (parameter \"\($0)\")" } ?? message, hint: hint)
   }
 
   // MARK: - Numbers

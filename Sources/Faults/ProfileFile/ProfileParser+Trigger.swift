@@ -53,13 +53,13 @@ extension ProfileParser {
         at: map.position(of: .timesPer), map.path(of: .timesPer), "it has no effect without a count",
         hint: "it belongs to first, after, every and times")
     }
-    if case .fixed(0) = trigger.probability, knobName(map[.probability]) == nil {
+    if case .fixed(0) = trigger.probability, parameterName(map[.probability]) == nil {
       warn(at: map.position(of: .probability), map.path(of: .probability), "this never fires")
     }
   }
 
   /// Returns the name of the parameter that a value refers to.
-  func knobName(_ place: Located?) -> String? {
+  func parameterName(_ place: Located?) -> String? {
     guard case .scalar(let scalar)? = place?.node.content else { return nil }
     return ParameterSet.name(in: scalar.text)
   }

@@ -52,18 +52,18 @@ final class ProfileParser {
     /// Whether the value is a string; otherwise it may have any type.
     let isString: Bool
     /// The name of the parameter.
-    var knob: String?
+    var parameter: String?
   }
 
   /// The name of the file in problems.
   let file: String
   let problems: ProblemList
-  let knobs: ParameterSet
+  let parameters: ParameterSet
 
-  init(file: String, problems: ProblemList, knobs: ParameterSet) {
+  init(file: String, problems: ProblemList, parameters: ParameterSet) {
     self.file = file
     self.problems = problems
-    self.knobs = knobs
+    self.parameters = parameters
   }
 
   // MARK: - Problems

@@ -100,8 +100,8 @@ package struct ProfileReference: Sendable, Equatable, CustomStringConvertible {
     guard parts.count == 2 else { return }
     for pair in parts[1].split(separator: "&") {
       let sides = pair.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
-      guard sides.count == 2, let knob = Self.decoded(sides[0]), let value = Self.decoded(sides[1]), !knob.isEmpty,
-        parameters.updateValue(value, forKey: knob) == nil
+      guard sides.count == 2, let key = Self.decoded(sides[0]), let value = Self.decoded(sides[1]), !key.isEmpty,
+        parameters.updateValue(value, forKey: key) == nil
       else {
         throw InvalidSettingValue(
           value: String(pair).shortened, allowed: "distinct parameters with values, such as ?rate=0.5&streak=2")

@@ -23,7 +23,7 @@ package struct RuleFile: Sendable, Equatable {
   ) throws(ProfileFailure) -> RuleFile {
     let problems = ProblemList()
     let reading = ProfileParser(
-      file: file, problems: problems, knobs: ParameterSet(absence: "only profiles have parameters"))
+      file: file, problems: problems, parameters: ParameterSet(absence: "only profiles have parameters"))
     var ttl: Duration?
     var isNamed = false
     guard let root = ProfileFileReader.root(of: text, file: file, problems: problems) else {

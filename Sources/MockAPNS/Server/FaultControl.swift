@@ -165,13 +165,13 @@ package final class FaultControl: Sendable {
   /// Sets parameters of the active profile. Rules that do not change keep their counters.
   ///
   /// - Throws: `ProfileFailure` for a parameter that does not exist or an invalid value.
-  package func setParameters(_ knobs: [String: String]) throws(ProfileFailure) {
+  package func setParameters(_ parameters: [String: String]) throws(ProfileFailure) {
     let turned = try updateSelectedProfile { current throws(ProfileFailure) in
-      let values = current.profile.changedParameters.merging(knobs) { $1 }
+      let values = current.profile.changedParameters.merging(parameters) { $1 }
       let loaded = try library.load().profile(of: current.source, parameters: values)
       return SelectedProfile(source: current.source, profile: loaded.profile)
     }
-    let words = knobs.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", ")
+    let words = parameters.sorted { $0.key < $1.key }.map { "\($0)=\($1)" }.joined(separator: ", ")
     logger.notice("profile \(turned.profile.name): \(words)")
   }
 

@@ -76,7 +76,7 @@ struct ProfileSet: AsyncParsableCommand {
   func run() async throws {
     let values = try Self.values(parameters)
     let body = JSONWriter.object { writer in
-      for (parameter, value) in values { writer.member(parameter, value) }
+      for (name, value) in values { writer.member(name, value) }
     }
     try flags.print(active: try await flags.request(.PATCH, "/profile/params", body: body))
   }

@@ -26,7 +26,8 @@ enum AnswerKey: String, FileKey {
     case .timestamp: "The time of a 410: now, -24h, a time, or {ago: 24h}; now, if absent."
     case .headers: "Further header fields."
     case .body: "The whole body instead of a reason; a map is written as JSON."
-    case .latch: "With TooManyProviderTokenUpdates: the connection keeps answering so for the update interval."
+    case .latch:
+      "With TooManyProviderTokenUpdates: the connection repeats this response until the update interval has passed."
     case .unreal: "Allows a status and a reason that do not belong together, or that APNs does not have."
     }
   }

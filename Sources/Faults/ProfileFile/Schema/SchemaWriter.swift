@@ -67,7 +67,7 @@ struct SchemaWriter {
     case .word(let words):
       writer.arrayMember("anyOf") { writer in
         writer.object { $0.member("enum", words) }
-        writer.object { $0.member("$ref", Self.reference("knob")) }
+        writer.object { $0.member("$ref", Self.reference("parameter_reference")) }
       }
     case .whole(let range):
       writer.arrayMember("anyOf") { writer in
@@ -76,7 +76,7 @@ struct SchemaWriter {
           writer.member("minimum", range.lowerBound)
           if range.upperBound < .max { writer.member("maximum", range.upperBound) }
         }
-        writer.object { $0.member("$ref", Self.reference("knob")) }
+        writer.object { $0.member("$ref", Self.reference("parameter_reference")) }
       }
     case .list(let element):
       writer.member("type", "array")
@@ -194,7 +194,7 @@ struct SchemaWriter {
     func define(_ name: String, _ members: (inout JSONWriter) -> Void) {
       writer.objectMember(name, members)
     }
-    define("knob") { writer in
+    define("parameter_reference") { writer in
       writer.member("type", "string")
       writer.member("pattern", #"^\$\{[a-z0-9_]{1,64}\}$"#)
     }
@@ -226,14 +226,14 @@ struct SchemaWriter {
             writer.member("minimum", bounds?.0 ?? 0)
             if let bounds { writer.member("maximum", bounds.1) }
           }
-          writer.object { $0.member("$ref", reference("knob")) }
+          writer.object { $0.member("$ref", reference("parameter_reference")) }
         }
       }
     }
     define(ValueSyntax.flag.scalarName) { writer in
       writer.arrayMember("anyOf") { writer in
         writer.object { $0.member("type", "boolean") }
-        writer.object { $0.member("$ref", reference("knob")) }
+        writer.object { $0.member("$ref", reference("parameter_reference")) }
       }
     }
   }

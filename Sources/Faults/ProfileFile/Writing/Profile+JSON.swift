@@ -111,10 +111,10 @@ extension JSONWriter {
 extension [Profile.Parameter] {
   /// Writes the parameters as the elements of an array.
   package func write(to writer: inout JSONWriter) {
-    for knob in self {
+    for parameter in self {
       writer.object { writer in
-        writer.member("name", knob.name)
-        knob.writeMembers(to: &writer)
+        writer.member("name", parameter.name)
+        parameter.writeMembers(to: &writer)
       }
     }
   }
