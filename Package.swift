@@ -136,7 +136,9 @@ let package = Package(
       swiftSettings: strict),
     .testTarget(
       name: "InboxTests",
-      dependencies: ["APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation", "PushQuery", "TestSupport"],
+      dependencies: [
+        "APNSRules", "FaultModel", "Faults", "HTTPMessage", "Inbox", "Notation", "PushQuery", "TestSupport",
+      ],
       swiftSettings: strict),
     .testTarget(
       name: "MockAPNSTests",

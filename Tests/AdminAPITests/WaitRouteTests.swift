@@ -87,7 +87,7 @@ import Testing
       _ = await server.client.sendYAML(
         "POST", "/api/v1/rules", "name: mine\ndo: {respond: {reason: ServiceUnavailable}}\n")
       _ = await server.client.request("DELETE", "/api/v1/rules/mine")
-      _ = try? await server.send()
+      _ = await server.statuses()
       _ = await server.client.request("POST", "/api/v1/reset")
       await server.admin.stop(gracePeriod: .seconds(10))
       let text = await events.text

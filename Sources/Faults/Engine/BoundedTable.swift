@@ -1,3 +1,4 @@
+import APNSRules
 import FaultModel
 
 /// A table that forgets keys not used recently. It has two generations; when the younger is full, the older is

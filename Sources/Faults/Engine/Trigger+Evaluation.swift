@@ -1,3 +1,4 @@
+import APNSRules
 import FaultModel
 
 extension Trigger {

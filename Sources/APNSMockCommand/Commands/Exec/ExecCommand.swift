@@ -108,7 +108,7 @@ struct ExecCommand: AsyncParsableCommand, ServerCommand {
 }
 
 /// A folder for the files of one run that only the current user can access.
-struct TemporaryFolder: Sendable {
+struct ScratchFolder: Sendable {
   /// The absolute path.
   let path: String
 

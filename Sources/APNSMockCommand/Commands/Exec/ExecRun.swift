@@ -23,7 +23,7 @@ struct ExecRun: Sendable {
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: exportFlag) }
     var settings = settings
     let hasOwnCertificates = settings.configuration.certificates.isEmpty
-    let folder = try settings.portFile == nil || hasOwnCertificates ? TemporaryFolder() : nil
+    let folder = try settings.portFile == nil || hasOwnCertificates ? ScratchFolder() : nil
     defer { folder?.remove() }
     if let folder {
       settings.portFile = settings.portFile ?? folder.path + "/ports.json"
