@@ -52,3 +52,68 @@ extension Unicode.Scalar {
     }
   }
 }
+
+/// Escapes characters that change how a terminal shows other text: control characters, bidirectional formatting and
+/// zero-width characters.
+///
+/// The escapes are those of JSON (`\u202E`), so JSON stays valid: it has no such character outside of strings. Line
+/// breaks, tabs and color sequences are not escaped.
+struct TerminalText {
+  /// The first bytes of an incomplete UTF-8 sequence.
+  private var partial: [UInt8] = []
+
+  /// Returns the escaped text for bytes that continue the previous ones. Invalid UTF-8 becomes U+FFFD.
+  mutating func escaped(_ bytes: some Collection<UInt8>) -> [UInt8] {
+    var bytes = partial + bytes
+    partial = Array(bytes.suffix(Self.partialLength(bytes)))
+    bytes.removeLast(partial.count)
+    var escaped: [UInt8] = []
+    var rest = String(decoding: bytes, as: UTF8.self).unicodeScalars[...]
+    while let scalar = rest.first {
+      if scalar == "\u{1B}", let end = Self.endOfColor(rest) {
+        escaped += String(rest[..<end]).utf8
+        rest = rest[end...]
+        continue
+      }
+      rest.removeFirst()
+      if scalar.changesOtherText {
+        for unit in String(scalar).utf16 {
+          let digits = String(unit, radix: 16, uppercase: true)
+          escaped += ("\\u" + String(repeating: "0", count: 4 - digits.count) + digits).utf8
+        }
+      } else {
+        escaped += String(scalar).utf8
+      }
+    }
+    return escaped
+  }
+
+  /// Returns the position after a color sequence (`ESC [ 31 m`) at the beginning of the text.
+  private static func endOfColor(_ text: Substring.UnicodeScalarView) -> Substring.Index? {
+    guard text.dropFirst().first == "[" else { return nil }
+    let end = text.dropFirst(2).drop { ("0"..."9").contains($0) || $0 == ";" }
+    return end.first == "m" ? text.index(after: end.startIndex) : nil
+  }
+
+  /// Returns the length of an incomplete UTF-8 sequence at the end.
+  private static func partialLength(_ bytes: [UInt8]) -> Int {
+    for length in 1...3 where length <= bytes.count {
+      let byte = bytes[bytes.count - length]
+      if byte & 0xC0 == 0x80 { continue }
+      let wanted = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1
+      return wanted > length ? length : 0
+    }
+    return 0
+  }
+}
+
+extension Unicode.Scalar {
+  fileprivate var changesOtherText: Bool {
+    switch properties.generalCategory {
+    case .control: self != "\n" && self != "\t"
+    // Bidirectional formatting, zero-width characters, tags.
+    case .format, .lineSeparator, .paragraphSeparator: true
+    default: false
+    }
+  }
+}
