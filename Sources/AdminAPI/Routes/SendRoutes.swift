@@ -14,7 +14,7 @@ struct SendRoutes: Sendable {
   var routes: [Route] { [.post("/send", send)] }
 
   /// The maximum number of header fields of a test push.
-  private static let mostHeaders = 100
+  private static let maxHeaders = 100
 
   private func send(_ request: Request, _ context: BasicRequestContext) async throws -> Response {
     let body = try await JSONBody(request, allowing: ["token", "headers", "payload"])
@@ -48,8 +48,8 @@ struct SendRoutes: Sendable {
   /// Returns the given header fields, and a new provider token unless they contain `authorization`.
   private func headers(_ body: JSONBody) throws -> [(String, String)] {
     let given = try body.scalars("headers").compactMapValues(\.self)
-    guard given.count <= Self.mostHeaders else {
-      throw body.wrong("headers", "an object with at most \(Self.mostHeaders) members")
+    guard given.count <= Self.maxHeaders else {
+      throw body.wrong("headers", "an object with at most \(Self.maxHeaders) members")
     }
     var headers: [(String, String)] = []
     for (name, value) in given.sorted(by: { $0.key < $1.key }) {

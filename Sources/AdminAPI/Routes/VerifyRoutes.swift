@@ -39,9 +39,9 @@ extension Problem {
   init(_ failure: VerificationFailure) {
     let others = failure.problems.count > 1 ? ", and \(failure.problems.count - 1) more" : ""
     let first = failure.problems.first
-    let place = first.map { $0.pointer.isEmpty ? "" : $0.pointer + ": " } ?? ""
+    let pointer = first.map { $0.pointer.isEmpty ? "" : $0.pointer + ": " } ?? ""
     self.init(
-      status: .badRequest, detail: place + (first?.message ?? "the verification is invalid") + others,
+      status: .badRequest, detail: pointer + (first?.message ?? "the verification is invalid") + others,
       hint: first?.hint ?? "See problems.")
     mistakes = failure.problems
   }

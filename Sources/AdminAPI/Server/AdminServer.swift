@@ -102,8 +102,8 @@ package final class AdminServer: Sendable {
   package static func openListenerWarning(at address: Endpoint, token: String?) -> String? {
     guard !address.isLoopback, token == nil else { return nil }
     return """
-      the admin listener \(address) requires no token and is reachable from other machines: set --admin-token, or \
-      listen on 127.0.0.1
+      the admin listener \(address) requires no token and is reachable from other machines, so that they can read and \
+      remove pushes: set --admin-token (auto for a random one), or listen on 127.0.0.1
       """
   }
 

@@ -1,3 +1,4 @@
+import AdminAPI
 import APNSRules
 import Logging
 import MockAPNS
@@ -19,12 +20,10 @@ struct StartReport {
 
   /// Logs a warning if other machines can use the admin listener without a token.
   func warn(logger: Logger) {
-    if let admin = state.adminAddress, !admin.isLoopback, state.configuration.adminToken == nil {
-      logger.warning(
-        """
-        the admin listener \(admin) is reachable from other machines and requires no token, so that they can read and \
-        remove pushes; to require a token: --admin-token auto
-        """)
+    if let admin = state.adminAddress,
+      let warning = AdminServer.openListenerWarning(at: admin, token: state.configuration.adminToken)
+    {
+      logger.warning("\(warning)")
     }
   }
 
