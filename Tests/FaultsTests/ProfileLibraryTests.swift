@@ -137,7 +137,7 @@ import Testing
       let path = folder + "/latin.yaml"
       try Data([UInt8]("a: ä\nsummary: Stra".utf8) + [0xDF, 0x65]).write(to: URL(fileURLWithPath: path))
       let failure = #expect(throws: ProfileFailure.self) { try ProfileLibrary.file(path) }
-      #expect(failure?.description == "\(path):2:14: this is not UTF-8, save the file in that encoding")
+      #expect(failure?.description == "\(path):2:14: invalid UTF-8, save the file in UTF-8")
     }
   }
 

@@ -137,7 +137,7 @@ import Testing
       ),
       (
         "respond: {status: 400, body: {reason: BadTopic, a: [1, true, 'x', ~]}}",
-        .respond(.init(status: 400, reason: nil, body: #"{"reason":"BadTopic","a":[1,true,"x","~"]}"#))
+        .respond(.init(status: 400, reason: nil, body: #"{"reason":"BadTopic","a":[1,true,"x",null]}"#))
       ),
       ("delay: {fixed: 500ms}", .delay(.fixed(.milliseconds(500)))),
       ("delay: {uniform: {min: 1s, max: 2s}}", .delay(.uniform(min: .seconds(1), max: .seconds(2)))),

@@ -269,7 +269,7 @@ import Testing
     ("count===3", "count", "exactly three"), ("count=1000001", "count", "1000000"),
     ("timeout=10", "timeout", "such as 500ms"), ("timeout=-1s", "timeout", "such as"),
     ("timeout=301s", "timeout", "5m"),
-    ("settle=6m", "settle", "5m"), ("settle=2s&timeout=1s", "settle", "at most the timeout, which is 1s"),
+    ("settle=6m", "settle", "5m"), ("settle=2s&timeout=1s", "settle", "at most the timeout, 1s"),
     ("tiemout=1s", "tiemout", "did you mean timeout?"), ("topik=x", "topik", "did you mean topic?"),
     ("status=abc", "status", "whole number"), ("after=-1", "after", "seq of a record"),
   ])

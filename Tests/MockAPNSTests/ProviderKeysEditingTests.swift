@@ -192,7 +192,7 @@ import Testing
   @Test func invalidListIsNotEdited() throws {
     try Self.withList("keys:\n  - {key_id: SHORT}\n") { list in
       let error = try #require(throws: CertificateFolderError.self) { try list.add(try Self.entry()) }
-      #expect(error.place.hasSuffix(":2"))
+      #expect(error.place.hasSuffix(":2:14"))
     }
   }
 

@@ -116,8 +116,8 @@ import Testing
     try outside.write("k.p8", try Self.key.get().pem)
     try outside.write("public.pem", try Self.key.get().publicKey.pem)
     func text(_ file: String) -> String { "keys:\n  - {key_id: ABC123DEFG, team_id: DEF123GHIJ, file: \"\(file)\"}" }
-    let name = URL(fileURLWithPath: outside.path).lastPathComponent
-    for path in [outside.path + "/k.p8", "../\(name)/k.p8"] {
+    let folder = outside.path.split(separator: "/").suffix(2).joined(separator: "/")
+    for path in [outside.path + "/k.p8", "../../\(folder)/k.p8"] {
       let error = try #require(throws: CertificateFolderError.self) { try entries(text(path)) }
       #expect(error.problem.contains("is a private key outside this folder"), "\(error)")
     }

@@ -42,7 +42,7 @@ import Testing
   }
 
   @Test(arguments: [
-    ("a: [1", 1, 6, "invalid YAML: "), ("a: 1\na: 2", 1, 1, "duplicate keys: a"),
+    ("a: [1", 2, 1, "invalid YAML: "), ("a: 1\na: 2", 1, 1, "duplicate keys: a"),
     ("? [a]\n: 1", 1, 3, "a key must be a scalar, not a list"), ("a: !!int 1", 1, 4, "tags (tag:yaml.org,2002:int)"),
     ("a: 1\n---\nb: 1", 2, 1, "the file contains a second document"),
   ])

@@ -1,5 +1,5 @@
 package import FaultModel
-package import Faults
+import Faults
 
 /// An action on a whole connection, caused by a push, a rule or the admin API.
 package enum ConnectionAction: Sendable {

@@ -48,7 +48,7 @@ struct ConfigurationFile: Sendable {
   init(path: String, yaml: String) {
     self.path = path
     do throws(YAMLError) {
-      try readTop(try YAMLNode.parse(yaml)?.entries() ?? [])
+      readTop(try YAMLNode.parse(yaml)?.entries() ?? [])
     } catch {
       fail(error)
     }
