@@ -71,8 +71,8 @@ package struct DeviceRateLimiter: Sendable {
   /// Creates empty buckets.
   ///
   /// - Parameters:
-  ///   - rate: the maximum rate; a count below 1 is treated as 1.
-  ///   - capacity: the maximum number of device tokens that are stored.
+  ///   - rate: The maximum rate; a count below 1 is treated as 1.
+  ///   - capacity: The maximum number of device tokens that are stored.
   package init(rate: DeviceRate, capacity: Int = 65_536) {
     self.rate = rate
     let count = Int64(max(rate.count, 1))
@@ -150,7 +150,7 @@ package struct DeviceTable: Sendable {
 
   /// Removes a device.
   ///
-  /// - Returns: the removed device; nil if the table does not contain it.
+  /// - Returns: The removed device; nil if the table does not contain it.
   @discardableResult
   package mutating func remove(_ token: String) -> Device? {
     guard let gone = take(token.lowercased()) else { return nil }

@@ -11,9 +11,9 @@ extension Rulebook {
   /// Returns why a device would not show the push (Protocol.md, sections 5 and 6); nil if no reason is known.
   ///
   /// - Parameters:
-  ///   - facts: the push's facts.
-  ///   - headers: the packed header fields the facts were read from.
-  ///   - body: the push's payload.
+  ///   - facts: The push's facts.
+  ///   - headers: The packed header fields the facts were read from.
+  ///   - body: The push's payload.
   package func displayProblem(
     _ facts: PushFacts, headers: UnsafeRawBufferPointer, body: UnsafeRawBufferPointer
   ) -> DisplayProblem? {

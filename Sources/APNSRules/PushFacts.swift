@@ -59,7 +59,7 @@ package struct PushFacts: Sendable, Equatable {
 
   /// Overwrites the signature of each provider token in a copy of the header list's bytes with zeros.
   ///
-  /// - Parameter packed: the bytes these facts were read from, or a copy of them.
+  /// - Parameter packed: The bytes these facts were read from, or a copy of them.
   package func blankSignatures(in packed: UnsafeMutableRawBufferPointer) {
     if let signatureRange { Self.blank(signatureRange, in: packed) }
     guard authorizationIsRepeated else { return }
@@ -90,7 +90,7 @@ package struct PushFacts: Sendable, Equatable {
 extension PushFacts {
   /// Reads the facts of a request that was validated elsewhere.
   ///
-  /// - Parameter defaultTopic: the topic of a push without `apns-topic`.
+  /// - Parameter defaultTopic: The topic of a push without `apns-topic`.
   package init(_ headers: HeaderList, defaultTopic: String?) {
     var topic = defaultTopic ?? ""
     self = topic.withUTF8 { topic in

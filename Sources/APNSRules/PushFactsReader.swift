@@ -14,8 +14,8 @@ struct PushFactsReader {
   /// Reads all fields in `packed`.
   ///
   /// - Parameters:
-  ///   - defaultTopic: the topic of a push without `apns-topic`.
-  ///   - comparesOtherNames: whether to search for repeated names among the other fields, which is quadratic in
+  ///   - defaultTopic: The topic of a push without `apns-topic`.
+  ///   - comparesOtherNames: Whether to search for repeated names among the other fields, which is quadratic in
   ///     their number.
   init(_ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?, comparesOtherNames: Bool) {
     self.packed = packed

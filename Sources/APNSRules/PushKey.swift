@@ -17,9 +17,9 @@ package struct PushKey: Hashable, Sendable {
   /// Computes the key of a request.
   ///
   /// - Parameters:
-  ///   - facts: the facts of its headers.
-  ///   - defaultTopic: the topic of a push without `apns-topic`.
-  ///   - usesID: whether the client's `apns-id`, if there is one, identifies the push instead.
+  ///   - facts: The facts of its headers.
+  ///   - defaultTopic: The topic of a push without `apns-topic`.
+  ///   - usesID: Whether the client's `apns-id`, if there is one, identifies the push instead.
   package init(
     _ request: borrowing HTTPRequest, _ facts: PushFacts, defaultTopic: String?, usesID: Bool = false
   ) {
@@ -33,8 +33,8 @@ package struct PushKey: Hashable, Sendable {
   /// Computes a key of the device token and the topic only.
   ///
   /// - Parameters:
-  ///   - packed: the header fields that `facts` were read from.
-  ///   - defaultTopic: the topic of a push without `apns-topic`.
+  ///   - packed: The header fields that `facts` were read from.
+  ///   - defaultTopic: The topic of a push without `apns-topic`.
   package init(deviceOf packed: UnsafeRawBufferPointer, _ facts: PushFacts, defaultTopic: String?) {
     self.init(number: Self.beginning)
     mixTarget(headers: packed, facts, defaultTopic: defaultTopic)

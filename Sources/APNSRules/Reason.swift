@@ -86,7 +86,7 @@ extension Reason {
 
   /// Returns the body of a rejection.
   ///
-  /// - Parameter timestamp: the time in a 410, in milliseconds since 1970.
+  /// - Parameter timestamp: The time in a 410, in milliseconds since 1970.
   package func body(timestamp: Int64? = nil) -> [UInt8] {
     timestamp == nil ? Self.bodies[Int(rawValue)] : Self.body(of: text, timestamp: timestamp)
   }

@@ -43,11 +43,11 @@ package struct Rulebook: Sendable {
   /// rate per device token, is checked by `DeviceRateLimiter` and `Verdict.refuse(over:)`.
   ///
   /// - Parameters:
-  ///   - request: the complete request.
-  ///   - authentication: the connection's authentication state, which is updated.
-  ///   - keys: the trusted provider keys.
-  ///   - devices: the registered devices; any other device token is online.
-  ///   - now: the server's clock, in milliseconds since 1970.
+  ///   - request: The complete request.
+  ///   - authentication: The connection's authentication state, which is updated.
+  ///   - keys: The trusted provider keys.
+  ///   - devices: The registered devices; any other device token is online.
+  ///   - now: The server's clock, in milliseconds since 1970.
   package func judge(
     _ request: HTTPRequest, authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable,
     now: Int64
@@ -81,8 +81,8 @@ package struct Rulebook: Sendable {
   /// Validates a request.
   ///
   /// - Parameters:
-  ///   - packed: the bytes of the request's header list.
-  ///   - defaultTopic: the topic of a push without `apns-topic`.
+  ///   - packed: The bytes of the request's header list.
+  ///   - defaultTopic: The topic of a push without `apns-topic`.
   private func judge(
     _ request: HTTPRequest, _ packed: UnsafeRawBufferPointer, defaultTopic: UnsafeRawBufferPointer?,
     authentication: inout ConnectionAuthentication, keys: TrustedKeySet, devices: DeviceTable, now: Int64,

@@ -22,9 +22,9 @@ package struct Verdict: Sendable {
   /// on demand, because most are never read.
   ///
   /// - Parameters:
-  ///   - headers: the packed header fields of the request, or a copy of them without signatures. Values missing in
+  ///   - headers: The packed header fields of the request, or a copy of them without signatures. Values missing in
   ///     it are shown as empty.
-  ///   - bodySize: the received body size in bytes.
+  ///   - bodySize: The received body size in bytes.
   package func detail(headers: UnsafeRawBufferPointer, bodySize: Int) -> String {
     switch rejection?.words {
     case .ofHeaders(let words)?: words(facts, headers)
@@ -96,8 +96,8 @@ extension Verdict {
   /// Creates the verdict of an imported record.
   ///
   /// - Parameters:
-  ///   - passed: the checks that passed.
-  ///   - failed: the failed check and its reason; nil if the push was accepted.
+  ///   - passed: The checks that passed.
+  ///   - failed: The failed check and its reason; nil if the push was accepted.
   package init(
     facts: PushFacts, credential: Credential, token: ProviderToken?, passed: [Check],
     failed: (check: Check, reason: Reason?, detail: String)?

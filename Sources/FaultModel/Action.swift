@@ -360,7 +360,7 @@ extension Action {
 extension Action.Answer {
   /// Returns the response body.
   ///
-  /// - Parameter now: the settable clock, in milliseconds since 1970.
+  /// - Parameter now: The settable clock, in milliseconds since 1970.
   package func body(now: Int64) -> [UInt8] {
     if let body { return body }
     let timestamp: Int64? =

@@ -23,7 +23,7 @@ package struct Injection: Sendable, Equatable {
       constantResponse = continues || followedBy != nil ? nil : action.constantResponse
     }
 
-    /// - Parameter action: the resolved action.
+    /// - Parameter action: The resolved action.
     package convenience init(_ rule: Rule, profile: String?, doing action: Action, slot: Int) {
       self.init(
         profile: profile, rule: rule.name, action: action,

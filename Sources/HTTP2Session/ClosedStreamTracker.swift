@@ -47,7 +47,7 @@ struct ClosedStreamTracker {
     return id <= forgotten || resetByServer.contains(id) ? nil : .streamClosed
   }
 
-  /// - Returns: the element that was discarded, if any.
+  /// - Returns: The element that was discarded, if any.
   @discardableResult
   private static func remember<Element>(_ element: Element, in list: inout [Element]) -> Element? {
     list.append(element)

@@ -58,7 +58,7 @@ package final class HTTP2ClientSession {
   /// Sends a request. `headers` begin with the pseudo-header fields. Requests above the server's stream limit are
   /// queued.
   ///
-  /// - Returns: the request's stream identifier.
+  /// - Returns: The request's stream identifier.
   /// - Throws: `HTTP2Failure` if the connection accepts no more requests.
   package func request(headers: HeaderList, body: [UInt8]) throws -> Int32 {
     let exchange = Exchange(body: body)

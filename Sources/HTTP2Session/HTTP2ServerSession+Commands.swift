@@ -18,9 +18,9 @@ extension HTTP2ServerSession {
   /// frame. A part larger than the client's window or 16 384 bytes is split. The last frame carries END_STREAM.
   ///
   /// - Parameters:
-  ///   - isHeld: sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM
+  ///   - isHeld: Sends HEADERS at once and each part when `releasePart` is called for it. Without parts, END_STREAM
   ///     is held and sent in an empty DATA frame.
-  ///   - resetCode: resets the stream with this code after the last part instead of END_STREAM, for a truncated
+  ///   - resetCode: Resets the stream with this code after the last part instead of END_STREAM, for a truncated
   ///     response. Without parts, RST_STREAM follows HEADERS.
   package func respond(
     to stream: RequestStream, headers: borrowing HeaderList, parts: [[UInt8]], isHeld: Bool = false,
@@ -35,7 +35,7 @@ extension HTTP2ServerSession {
 
   /// Releases one more part of a held response. Does nothing if the stream has no held part or is closed.
   ///
-  /// - Returns: whether more of the response is held.
+  /// - Returns: Whether more of the response is held.
   @discardableResult
   package func releasePart(of stream: RequestStream) -> Bool {
     guard stream.answer?.isHeld == true else { return false }
@@ -67,8 +67,8 @@ extension HTTP2ServerSession {
   /// MAX_CONCURRENT_STREAMS to 1 (Protocol.md, section 9.1, observed). The first frame that the client still sends
   /// on such a stream is answered with RST_STREAM STREAM_CLOSED.
   ///
-  /// - Parameter answered: the stream whose response reduces the limit.
-  /// - Returns: the refused streams whose requests `nextEvent` had already returned. Each of the others causes an
+  /// - Parameter answered: The stream whose response reduces the limit.
+  /// - Returns: The refused streams whose requests `nextEvent` had already returned. Each of the others causes an
   ///   event `reset`.
   package func refuseStreams(except answered: RequestStream) -> [RequestStream] {
     let refused = openStreams.filter { !$0.isAnswered && $0 !== answered && $0.breach == nil }
@@ -97,7 +97,7 @@ extension HTTP2ServerSession {
 
   /// Sends GOAWAY. The caller closes the connection.
   ///
-  /// - Parameter lastStream: the highest stream that was or will be processed; nil for the last one processed so
+  /// - Parameter lastStream: The highest stream that was or will be processed; nil for the last one processed so
   ///   far.
   package func goAway(lastStream: Int32? = nil, code: HTTP2ErrorCode, debugData: [UInt8] = []) {
     nghttp2_submit_goaway(
@@ -114,8 +114,8 @@ extension HTTP2ServerSession {
   /// streams that must not be processed.
   ///
   /// - Parameters:
-  ///   - rawCode: any error code.
-  ///   - debugData: truncated to 16 376 bytes.
+  ///   - rawCode: Any error code.
+  ///   - debugData: Truncated to 16 376 bytes.
   package func sendGoAway(lastStream: Int32, rawCode: UInt32, debugData: [UInt8] = []) {
     pendingGoAways.append((lastStream, rawCode, debugData))
   }
@@ -182,7 +182,7 @@ extension HTTP2ServerSession {
   /// is reported as `Event.reset`. Exempt are deliberately delayed pushes, and incomplete requests while the client's
   /// window is held.
   ///
-  /// - Returns: the streams that were reset; valid until `drain` closes them.
+  /// - Returns: The streams that were reset; valid until `drain` closes them.
   /// - Throws: `HTTP2Failure` if a header block or the connection preface is overdue, which ends the session.
   package func endOverdueStreams() throws -> [RequestStream] {
     resets = 0

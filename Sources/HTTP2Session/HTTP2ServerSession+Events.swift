@@ -7,7 +7,7 @@ extension HTTP2ServerSession {
   /// a CONTINUATION that is too large (nghttp2 checks the size of all other frames). nghttp2 does not report DATA
   /// on a closed stream; see `checkIgnoredFrames`.
   ///
-  /// - Returns: the return value for the callback.
+  /// - Returns: The return value for the callback.
   @inline(__always)
   func begins(_ header: UnsafePointer<nghttp2_frame_hd>) -> Int32 {
     ignoredFrames.begins(length: header.pointee.length)
@@ -80,7 +80,7 @@ extension HTTP2ServerSession {
     recent?.stream._withUnsafeGuaranteedRef(body)
   }
 
-  /// - Returns: the return value for the callback.
+  /// - Returns: The return value for the callback.
   @inline(__always)
   func header(on id: Int32, name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer) -> Int32 {
     if fields.stream != id, !beginFields(on: id) { return 0 }
@@ -108,7 +108,7 @@ extension HTTP2ServerSession {
 
   /// Counts a field that exceeds the header list limit or belongs to a malformed request.
   ///
-  /// - Returns: the return value for the callback.
+  /// - Returns: The return value for the callback.
   private func rejectField(fieldOf size: Int, on id: Int32) -> Int32 {
     headerExcess += size + 32
     withStream(id) { if $0.breach == nil { $0.request.headersTooLarge = true } }
@@ -117,7 +117,7 @@ extension HTTP2ServerSession {
     return APNS_CALLBACK_FAILURE
   }
 
-  /// - Returns: whether the stream is open.
+  /// - Returns: Whether the stream is open.
   private func beginFields(on id: Int32) -> Bool {
     flushFields()
     withStream(id) { fields.begin(of: $0.request, isTrailer: $0.hasHeaders) }
@@ -146,7 +146,7 @@ extension HTTP2ServerSession {
     }
   }
 
-  /// - Returns: the return value for the callback.
+  /// - Returns: The return value for the callback.
   func received(_ frame: UnsafePointer<nghttp2_frame>) -> Int32 {
     ignoredFrames.ends()
     let header = frame.pointee.hd
@@ -352,7 +352,7 @@ extension HTTP2ServerSession {
   /// Called when a SETTINGS frame of the client was processed. An initial window above 2³¹−1 for an open stream is
   /// a connection error (section 6.9.2), but nghttp2 only resets the stream.
   ///
-  /// - Returns: the return value for the callback.
+  /// - Returns: The return value for the callback.
   func endsSettings() -> Int32 {
     let before = waitingBeforeSettings ?? 0
     waitingBeforeSettings = nil

@@ -91,8 +91,8 @@ package final class HTTP2ServerSession {
   /// 8000, in this order.
   ///
   /// - Parameters:
-  ///   - settings: values that replace or extend the defaults.
-  ///   - pool: a pool that the sessions of one thread may share.
+  ///   - settings: Values that replace or extend the defaults.
+  ///   - pool: A pool that the sessions of one thread may share.
   /// - Throws: `HTTP2Failure` if nghttp2 cannot allocate memory.
   package init(
     maxConcurrentStreams: UInt32, settings: HTTP2Settings = HTTP2Settings(),
@@ -168,7 +168,7 @@ package final class HTTP2ServerSession {
 
   /// Passes bytes to nghttp2.
   ///
-  /// - Returns: whether nghttp2 may receive the bytes that follow.
+  /// - Returns: Whether nghttp2 may receive the bytes that follow.
   private func passToNghttp2(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
     if waitingBeforeSettings != nil { beginsSettings() }
     isReceiving = true
@@ -216,7 +216,7 @@ package final class HTTP2ServerSession {
 
   /// Appends the bytes to send to the peer, or as many whole frames as are needed to reach `limit` bytes.
   ///
-  /// - Returns: whether nothing is left to send.
+  /// - Returns: Whether nothing is left to send.
   @discardableResult
   package func drain(into output: inout [UInt8], upTo limit: Int = .max) -> Bool {
     creditConnection()
@@ -230,7 +230,7 @@ package final class HTTP2ServerSession {
     return true
   }
 
-  /// - Returns: whether no frames are left.
+  /// - Returns: Whether no frames are left.
   private func appendFrames(to output: inout [UInt8], upTo limit: Int) -> Bool {
     while output.count < limit {
       var frame: UnsafePointer<UInt8>?

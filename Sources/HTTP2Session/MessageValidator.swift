@@ -69,7 +69,7 @@ struct MessageValidator {
 
   /// Validates a field.
   ///
-  /// - Parameter isTrailer: whether the field is in the trailer section.
+  /// - Parameter isTrailer: Whether the field is in the trailer section.
   @inline(__always)
   mutating func take(
     _ name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, isTrailer: Bool
@@ -162,7 +162,7 @@ struct MessageValidator {
 
   /// Validates the end of a header block.
   ///
-  /// - Parameter isTrailer: whether it is the trailer section.
+  /// - Parameter isTrailer: Whether it is the trailer section.
   mutating func endFields(isTrailer: Bool, endsStream: Bool) -> MessageViolation? {
     if isTrailer { return endsStream ? nil : .endlessTrailers }
     if marks.contains(.isConnect) {
@@ -182,7 +182,7 @@ struct MessageValidator {
 
   /// Validates the body size against `content-length`.
   ///
-  /// - Parameter isWhole: whether the body is complete.
+  /// - Parameter isWhole: Whether the body is complete.
   func checkBody(ofSize size: Int, isWhole: Bool) -> MessageViolation? {
     let size = Int64(size)
     return length < 0 || size == length || (size < length && !isWhole) ? nil : .contentLength
@@ -192,7 +192,7 @@ struct MessageValidator {
 extension UnsafeRawBufferPointer {
   fileprivate var text: UnsafePointer<UInt8>? { baseAddress?.assumingMemoryBound(to: UInt8.self) }
 
-  /// - Parameter text: the text to compare with, in lower case.
+  /// - Parameter text: The text to compare with, in lower case.
   fileprivate func isInAnyCase(_ text: String) -> Bool { String(decoding: self, as: UTF8.self).lowercased() == text }
 
   /// Whether all bytes are lower-case letters or hyphens.
@@ -243,12 +243,12 @@ struct FieldBuffer {
   private var size = 0
   private let memory: UnsafeMutableRawPointer
 
-  /// - Parameter memory: a buffer of `capacity` bytes.
+  /// - Parameter memory: A buffer of `capacity` bytes.
   init(memory: UnsafeMutableRawPointer) { self.memory = memory }
 
   /// Begins a header block of a request that may already have fields.
   ///
-  /// - Parameter isTrailer: whether the block is a trailer section, which is counted as a list of its own.
+  /// - Parameter isTrailer: Whether the block is a trailer section, which is counted as a list of its own.
   mutating func begin(of request: borrowing HTTPRequest, isTrailer: Bool) {
     forget()
     stream = request.stream

@@ -165,8 +165,8 @@ struct ResponseBodyParts {
   /// Creates a body in parts.
   ///
   /// - Parameters:
-  ///   - isHeld: whether each part waits for `release`.
-  ///   - resetCode: the code to reset the stream with after the last part; nil to end it with END_STREAM.
+  ///   - isHeld: Whether each part waits for `release`.
+  ///   - resetCode: The code to reset the stream with after the last part; nil to end it with END_STREAM.
   init(parts: [[UInt8]], isHeld: Bool, resetCode: UInt32?) {
     part = parts.first ?? []
     rest = parts.dropFirst()

@@ -56,17 +56,17 @@ package struct HeaderList: Sendable, Equatable {
   /// Returns the size of a packed field in bytes.
   ///
   /// - Parameters:
-  ///   - name: the length of its name in bytes.
-  ///   - value: the length of its value in bytes.
+  ///   - name: The length of its name in bytes.
+  ///   - value: The length of its value in bytes.
   @inlinable
   package static func size(name: Int, value: Int) -> Int { 4 &+ name &+ value }
 
   /// Writes one field in the format of `bytes`.
   ///
   /// - Parameters:
-  ///   - name: at most 65 535 bytes.
-  ///   - value: at most 65 535 bytes.
-  ///   - target: memory for at least `size(name:value:)` bytes.
+  ///   - name: At most 65 535 bytes.
+  ///   - value: At most 65 535 bytes.
+  ///   - target: Memory for at least `size(name:value:)` bytes.
   @inlinable @inline(__always)
   package static func pack(
     name: UnsafeRawBufferPointer, value: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer
@@ -182,7 +182,7 @@ extension UnsafeMutableRawPointer {
 
   /// Copies `count` bytes as two possibly overlapping words.
   ///
-  /// - Parameter count: at least the size of one word, at most that of two.
+  /// - Parameter count: At least the size of one word, at most that of two.
   @inlinable @inline(__always)
   func copyEnds<Word: BitwiseCopyable>(of source: UnsafeRawPointer, _ count: Int, as _: Word.Type) {
     let last = count &- MemoryLayout<Word>.size

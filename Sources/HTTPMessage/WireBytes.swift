@@ -11,8 +11,8 @@ extension UnsafeRawBufferPointer {
   /// Returns whether tests hold for all bytes.
   ///
   /// - Parameters:
-  ///   - byte: the test of one byte, used for fewer than eight bytes.
-  ///   - word: the test of eight bytes at once. It may see some bytes twice.
+  ///   - byte: The test of one byte, used for fewer than eight bytes.
+  ///   - word: The test of eight bytes at once. It may see some bytes twice.
   @inlinable @inline(__always)
   package func allSatisfy(byte: (UInt8) -> Bool, word: (UInt64) -> Bool) -> Bool {
     guard count >= 8 else { return allSatisfy(byte) }
@@ -115,7 +115,7 @@ extension UInt64 {
 
   /// Creates the eight hexadecimal digits of a number in memory order.
   ///
-  /// - Parameter ten: the digit for ten, `a` or `A`; the digits for eleven to fifteen follow it.
+  /// - Parameter ten: The digit for ten, `a` or `A`; the digits for eleven to fifteen follow it.
   @inlinable @inline(__always)
   package init(digitsOf number: UInt32, ten: UInt8) {
     // Spread the half bytes into bytes; the highest one is first in the result.

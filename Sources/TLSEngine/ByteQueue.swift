@@ -25,7 +25,7 @@ struct ByteQueue: ~Copyable {
 
   /// Moves as many bytes as fit to `room`.
   ///
-  /// - Returns: the number of bytes moved.
+  /// - Returns: The number of bytes moved.
   mutating func move(to room: UnsafeMutableRawBufferPointer) -> Int {
     let count = min(room.count, end - start)
     guard count > 0, let source = memory.baseAddress else { return 0 }

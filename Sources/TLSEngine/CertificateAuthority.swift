@@ -55,9 +55,9 @@ package struct CertificateAuthority: Sendable {
   /// Creates a new authority: P-256, path length 0, with critical name constraints (none if `permitted` is empty).
   ///
   /// - Parameters:
-  ///   - commonName: the name shown in lists of authorities; truncated to 64 characters.
-  ///   - permitted: the only domains its certificates may contain.
-  ///   - valid: the validity period, in milliseconds since 1970.
+  ///   - commonName: The name shown in lists of authorities; truncated to 64 characters.
+  ///   - permitted: The only domains its certificates may contain.
+  ///   - valid: The validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
   package init(commonName: String, permitted: NameConstraints, valid: ClosedRange<Int64>) throws {
     key = try ES256PrivateKey()
@@ -85,8 +85,8 @@ package struct CertificateAuthority: Sendable {
   /// Issues a server certificate with a new key.
   ///
   /// - Parameters:
-  ///   - names: its host names and addresses; the first is the common name. At least one.
-  ///   - valid: the validity period, in milliseconds since 1970.
+  ///   - names: Its host names and addresses; the first is the common name. At least one.
+  ///   - valid: The validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
   package func issueServer(names: [CertificateName], valid: ClosedRange<Int64>) throws -> Issued {
     let first = names.first.map(\.description) ?? "localhost"
@@ -100,7 +100,7 @@ package struct CertificateAuthority: Sendable {
 
   /// Issues a provider certificate with a new key and the extensions of Apple's (Protocol.md, section 4.1).
   ///
-  /// - Parameter valid: the validity period, in milliseconds since 1970.
+  /// - Parameter valid: The validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
   package func issueProvider(_ request: ProviderRequest, valid: ClosedRange<Int64>) throws -> Issued {
     let topic = request.topics.first ?? ""
@@ -137,7 +137,7 @@ extension CertificateAuthority {
 
   /// Issues a certificate for `names` that expired a day ago.
   ///
-  /// - Parameter now: milliseconds since 1970, by the clock of the clients.
+  /// - Parameter now: Milliseconds since 1970, by the clock of the clients.
   /// - Throws: `TLSError` if OpenSSL fails.
   package func issueExpiredServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     try identity(issueServer(names: names, valid: (now - 91 * Self.day)...(now - Self.day)))
@@ -147,8 +147,8 @@ extension CertificateAuthority {
   /// exclude that, one of `names` with the prefix `wrong.`. A client that checks only the chain accepts it.
   ///
   /// - Parameters:
-  ///   - names: the server's names.
-  ///   - now: milliseconds since 1970, by the clock of the clients.
+  ///   - names: The server's names.
+  ///   - now: Milliseconds since 1970, by the clock of the clients.
   /// - Throws: `TLSError` if the authority permits none of these names, or OpenSSL fails.
   package func issueMisnamedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     let wrong = (["invalid"] + names.compactMap(Self.domain)).compactMap { CertificateName("wrong." + $0) }
@@ -160,7 +160,7 @@ extension CertificateAuthority {
 
   /// Issues a valid certificate for `names` from a temporary authority that no client trusts.
   ///
-  /// - Parameter now: milliseconds since 1970, by the clock of the clients.
+  /// - Parameter now: Milliseconds since 1970, by the clock of the clients.
   /// - Throws: `TLSError` if OpenSSL fails.
   package static func issueUntrustedServer(names: [CertificateName], now: Int64) throws -> ServerIdentity {
     var permitted = NameConstraints()
@@ -206,7 +206,7 @@ package struct CertificateFault: Sendable, Equatable {
 
   /// Creates a fault.
   ///
-  /// - Parameter code: one of OpenSSL's `X509_V_ERR_…` codes.
+  /// - Parameter code: One of OpenSSL's `X509_V_ERR_…` codes.
   init(code: Int32) {
     switch code {
     case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT, X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY,

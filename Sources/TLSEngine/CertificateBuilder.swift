@@ -7,10 +7,10 @@ final class CertificateBuilder {
   /// Creates a draft.
   ///
   /// - Parameters:
-  ///   - key: the subject's public key.
-  ///   - subject: the attributes of the subject's name, most general first. Texts are truncated to the attribute's
+  ///   - key: The subject's public key.
+  ///   - subject: The attributes of the subject's name, most general first. Texts are truncated to the attribute's
   ///     limit.
-  ///   - valid: the validity period, in milliseconds since 1970.
+  ///   - valid: The validity period, in milliseconds since 1970.
   /// - Throws: `TLSError` if OpenSSL fails.
   init(key: ES256PublicKey, subject: [(attribute: Int32, text: String)], valid: ClosedRange<Int64>) throws {
     guard let pointer = X509_new() else { throw TLSError("no memory for a certificate") }
@@ -43,7 +43,7 @@ final class CertificateBuilder {
 
   /// Adds a standard extension, with its value in the syntax of OpenSSL's configuration (x509v3_config(5)).
   ///
-  /// - Parameter issuer: the certificate of the signer; nil for a self-signed certificate.
+  /// - Parameter issuer: The certificate of the signer; nil for a self-signed certificate.
   func add(_ nid: Int32, _ value: String, issuer: X509Certificate?) throws {
     var context = X509V3_CTX()
     X509V3_set_ctx(&context, issuer?.pointer ?? pointer, pointer, nil, nil, 0)
@@ -71,7 +71,7 @@ final class CertificateBuilder {
 
   /// Replaces the critical name constraints extension.
   ///
-  /// - Parameter constraints: a `NAME_CONSTRAINTS`, still owned by the caller; nil removes the extension.
+  /// - Parameter constraints: A `NAME_CONSTRAINTS`, still owned by the caller; nil removes the extension.
   func replaceNameConstraints(_ constraints: UnsafeMutableRawPointer?) throws {
     let index = X509_get_ext_by_NID(pointer, NID_name_constraints, -1)
     if index >= 0 { X509_EXTENSION_free(X509_delete_ext(pointer, index)) }
@@ -83,7 +83,7 @@ final class CertificateBuilder {
 
   /// Signs the certificate.
   ///
-  /// - Parameter issuer: the certificate of `key`; nil for a self-signed certificate.
+  /// - Parameter issuer: The certificate of `key`; nil for a self-signed certificate.
   func signed(by key: ES256PrivateKey, issuer: X509Certificate?) throws -> X509Certificate {
     guard X509_set_issuer_name(pointer, X509_get_subject_name(issuer?.pointer ?? pointer)) == 1,
       X509_sign(pointer, key.key.pointer, EVP_sha256()) > 0, X509_up_ref(pointer) == 1

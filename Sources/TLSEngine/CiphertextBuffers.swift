@@ -50,7 +50,7 @@ final class CiphertextBuffers {
 
   // MARK: - BIO
 
-  /// - Returns: the number of bytes read.
+  /// - Returns: The number of bytes read.
   private func read(into room: UnsafeMutableRawBufferPointer) -> Int {
     guard incoming.isEmpty else { return incoming.move(to: room) }
     let count = min(room.count, lent.count)

@@ -30,7 +30,7 @@ package enum PKCS12 {
   /// Encrypted with triple DES and a key derived with SHA-1, and authenticated with SHA-1: the only form that macOS
   /// keychains, Java 8 and older Windows versions read. It is not secure, which does not matter for a mock's key.
   ///
-  /// - Parameter name: the friendly name that keychains show.
+  /// - Parameter name: The friendly name that keychains show.
   /// - Throws: `TLSError` if OpenSSL fails.
   package static func encode(
     _ issued: CertificateAuthority.Issued, name: String, password: String

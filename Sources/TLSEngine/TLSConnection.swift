@@ -188,9 +188,9 @@ package final class TLSConnection {
 
   /// Continues a handshake that stopped at `.greeted`.
   ///
-  /// - Parameter context: the context whose certificate and key are used; nil for the connection's own. Client
+  /// - Parameter context: The context whose certificate and key are used; nil for the connection's own. Client
   ///   certificate verification, protocol versions and ALPN are not affected.
-  /// - Returns: as `handshake`.
+  /// - Returns: As `handshake`.
   /// - Throws: `TLSError` if the handshake fails or the context has no certificate.
   @discardableResult
   package func proceed(with context: TLSContext? = nil) throws -> Handshake {

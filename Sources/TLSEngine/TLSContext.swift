@@ -30,9 +30,9 @@ package final class TLSContext: Sendable {
   /// ALPN, client certificates always requested and never required.
   ///
   /// - Parameters:
-  ///   - certificateChain: the path of a PEM file, leaf certificate first.
-  ///   - privateKey: the path of a PEM file with the leaf's key.
-  ///   - clientAuthorities: the paths of PEM files with the CAs that may issue client certificates. Their names are
+  ///   - certificateChain: The path of a PEM file, leaf certificate first.
+  ///   - privateKey: The path of a PEM file with the leaf's key.
+  ///   - clientAuthorities: The paths of PEM files with the CAs that may issue client certificates. Their names are
   ///     not sent, so that a client sends any certificate it has, and one of another CA is rejected with a TLS alert.
   /// - Throws: `TLSError` that names the file.
   package init(serverCertificateChain certificateChain: String, privateKey: String, clientAuthorities: [String]) throws
@@ -106,8 +106,8 @@ package final class TLSContext: Sendable {
   /// Creates a client context that trusts `authorities` (paths of PEM files) and offers `h2`.
   ///
   /// - Parameters:
-  ///   - certificate: the paths of a client certificate chain and its key, if the provider uses one.
-  ///   - acceptsAnyCertificate: accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
+  ///   - certificate: The paths of a client certificate chain and its key, if the provider uses one.
+  ///   - acceptsAnyCertificate: Accepts any server, for inspection only: `TLSConnection.peerCertificateFault` and
   ///     `peerCertificateContains` then report whether it is trusted. Send nothing confidential before that.
   /// - Throws: `TLSError` that names the file.
   package init(

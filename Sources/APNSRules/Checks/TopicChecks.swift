@@ -7,8 +7,8 @@ extension Rulebook {
   ///
   /// - Parameters:
   ///   - topic: `apns-topic`, or else the certificate's default topic.
-  ///   - certificate: the connection's client certificate; nil if the push has `token`.
-  ///   - token: the verified provider token.
+  ///   - certificate: The connection's client certificate; nil if the push has `token`.
+  ///   - token: The verified provider token.
   func checkTopic(
     _ topic: UnsafeRawBufferPointer?, _ facts: PushFacts, certificate: ProviderCertificate?, token: ProviderToken?
   ) throws(Rejection) {

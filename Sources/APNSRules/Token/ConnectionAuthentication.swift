@@ -28,7 +28,7 @@ package struct ConnectionAuthentication: Sendable {
 
   /// Creates the state of a new connection.
   ///
-  /// - Parameter certificate: the client certificate, if one was presented.
+  /// - Parameter certificate: The client certificate, if one was presented.
   package init(certificate: ProviderCertificate? = nil) {
     self.init(certificate: certificate, known: ProviderTokenCache())
   }
@@ -36,8 +36,8 @@ package struct ConnectionAuthentication: Sendable {
   /// Creates the state of a new connection.
   ///
   /// - Parameters:
-  ///   - certificate: the client certificate, if one was presented.
-  ///   - known: provider tokens that were accepted on other connections.
+  ///   - certificate: The client certificate, if one was presented.
+  ///   - known: Provider tokens that were accepted on other connections.
   package init(certificate: ProviderCertificate?, known: ProviderTokenCache) {
     self.certificate = certificate
     self.known = known

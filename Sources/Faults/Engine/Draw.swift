@@ -18,8 +18,8 @@ struct Draw {
     fileprivate let words: SHA256.Words
 
     /// - Parameters:
-    ///   - profile: the profile's name; empty for ad-hoc rules.
-    ///   - rule: the rule's name.
+    ///   - profile: The profile's name; empty for ad-hoc rules.
+    ///   - rule: The rule's name.
     init(seed: UInt64, profile: String, rule: String) { self.init(text: "\(seed)\n\(profile)\n\(rule)") }
 
     private init(text: String) {
@@ -45,9 +45,9 @@ struct Draw {
   }
 
   /// - Parameters:
-  ///   - source: the rule's source.
-  ///   - key: the subject of the draw, such as a push.
-  ///   - ordinal: the index among draws with the same key, such as the attempt number.
+  ///   - source: The rule's source.
+  ///   - key: The subject of the draw, such as a push.
+  ///   - ordinal: The index among draws with the same key, such as the attempt number.
   init(_ source: Source, key: Key, ordinal: Int) {
     self.source = source.words
     bits = (source.words.0 ^ key.number).folded(by: source.words.1 ^ UInt64(truncatingIfNeeded: ordinal))

@@ -41,7 +41,7 @@ package struct MagicToken: Sendable, Equatable {
 
   /// Returns a token for an outcome.
   ///
-  /// - Parameter argument: clamped to 0...9999.
+  /// - Parameter argument: Clamped to 0...9999.
   package static func make(code: Code, argument: Int = 0) -> MagicToken {
     MagicToken(code: code, argument: min(max(argument, 0), 9999))
   }

@@ -15,8 +15,8 @@ struct ProfileBuilder {
   private var layers: [ProfileLayer] = []
 
   /// - Parameters:
-  ///   - names: the names of all profiles, for hints.
-  ///   - find: returns the text of a base profile by its name.
+  ///   - names: The names of all profiles, for hints.
+  ///   - find: Returns the text of a base profile by its name.
   init(names: [String], find: @escaping (String) -> ProfileSource?) {
     self.names = names
     self.find = find
@@ -25,7 +25,7 @@ struct ProfileBuilder {
   /// Builds the profile of a text, or returns nil if there are errors. Afterwards, `problems` has all errors and
   /// warnings.
   ///
-  /// - Parameter values: values of its parameters as written; the others have their defaults.
+  /// - Parameter values: Values of its parameters as written; the others have their defaults.
   mutating func profile(of source: ProfileSource, values: [String: String] = [:]) -> Profile? {
     var path: [String] = []
     guard addLayer(source, extended: &path) else { return nil }

@@ -35,7 +35,7 @@ package struct ProfileLibrary: Sendable {
 
   /// Returns the profile with a name, ready to run.
   ///
-  /// - Parameter parameters: values of its parameters as written; the others have their defaults.
+  /// - Parameter parameters: Values of its parameters as written; the others have their defaults.
   /// - Throws: `ProfileFailure`, of kind `unknownName` if there is no such profile.
   package func profile(
     named name: String, parameters: [String: String] = [:]
@@ -99,7 +99,7 @@ package struct ProfileLibrary: Sendable {
 
   /// Returns a library with an uploaded profile added or replaced.
   ///
-  /// - Returns: the library, and the profile with its defaults and warnings.
+  /// - Returns: The library, and the profile with its defaults and warnings.
   /// - Throws: `ProfileFailure` if the text has an error or declares another name.
   package func setting(
     name: String, text: String

@@ -6,8 +6,8 @@ extension ProfileParser {
   /// Parses `when`.
   ///
   /// - Parameters:
-  ///   - injectionPoint: the rule's injection point; nil if it is invalid.
-  ///   - stage: whether the rule applies after or before APNs' own validation.
+  ///   - injectionPoint: The rule's injection point; nil if it is invalid.
+  ///   - stage: Whether the rule applies after or before APNs' own validation.
   func condition(_ place: Located, at injectionPoint: InjectionPoint?, stage: Rule.Stage) -> Condition? {
     guard let map = map(place, ConditionKey.self) else { return nil }
     var condition = Condition()

@@ -13,8 +13,8 @@ extension ProfileParser {
   /// Parses an element of `rules`.
   ///
   /// - Parameters:
-  ///   - defaultName: the name of a rule without one.
-  ///   - ttl: parses the field `ttl`, which rules in files do not have.
+  ///   - defaultName: The name of a rule without one.
+  ///   - ttl: Parses the field `ttl`, which rules in files do not have.
   func rule(_ place: Located, defaultName: String, ttl: ((Located) -> Void)? = nil) -> PlacedRule? {
     guard let map = map(place, RuleKey.self, without: ttl == nil ? [.ttl] : []) else { return nil }
     if let value = map[.ttl] { ttl?(value) }

@@ -183,7 +183,7 @@ extension ProfileParser {
   /// Parses a text. An unquoted scalar that YAML reads as another type is a problem, because its meaning depends on
   /// the YAML parser.
   ///
-  /// - Parameter thing: a description of the text for the hint.
+  /// - Parameter thing: A description of the text for the hint.
   func text(_ place: Located, pluralName: String? = nil) -> String? {
     guard let scalar = scalar(place, for: .text) else { return nil }
     return text(scalar, at: place, pluralName: pluralName)

@@ -15,8 +15,8 @@ package struct RuleFile: Sendable, Equatable {
   /// Parses a rule.
   ///
   /// - Parameters:
-  ///   - file: the name of the text in problems.
-  ///   - defaultName: the name of a rule without one.
+  ///   - file: The name of the text in problems.
+  ///   - defaultName: The name of a rule without one.
   /// - Throws: `ProfileFailure` with all problems.
   package static func parse(
     _ text: String, file: String = "rule", defaultName: String = "rule-1"

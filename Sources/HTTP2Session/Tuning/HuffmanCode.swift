@@ -106,8 +106,8 @@ struct HuffmanCode: Sendable {
 
   /// Decodes a string.
   ///
-  /// - Parameter target: a buffer of at least `room(for:)` bytes.
-  /// - Returns: the number of decoded bytes, or nil if the string is invalid.
+  /// - Parameter target: A buffer of at least `room(for:)` bytes.
+  /// - Returns: The number of decoded bytes, or nil if the string is invalid.
   func decode(_ coded: UnsafeRawBufferPointer, to target: UnsafeMutableRawPointer) -> Int? {
     entries.withUnsafeBufferPointer { entries in
       var next = target

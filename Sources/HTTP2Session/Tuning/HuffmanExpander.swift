@@ -35,8 +35,8 @@ final class HuffmanExpander {
 
   /// Rewrites a frame.
   ///
-  /// - Parameter frame: a whole HEADERS frame including its frame header.
-  /// - Returns: the replacement, valid until the next call; nil if the frame is to be passed on unchanged.
+  /// - Parameter frame: A whole HEADERS frame including its frame header.
+  /// - Returns: The replacement, valid until the next call; nil if the frame is to be passed on unchanged.
   func frame(for frame: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer? {
     let flags = frame[4]
     guard frame.count <= Self.maxFrame, flags & (APNS_FLAG_END_HEADERS | APNS_FLAG_PADDED) == APNS_FLAG_END_HEADERS
@@ -67,7 +67,7 @@ final class HuffmanExpander {
     return UnsafeRawBufferPointer(start: output, count: written)
   }
 
-  /// - Returns: the end of the copied bytes.
+  /// - Returns: The end of the copied bytes.
   private func copy(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to place: Int) -> Int {
     if let start = bytes.baseAddress {
       (output + place).copyMemory(from: start + range.lowerBound, byteCount: range.count)
@@ -77,7 +77,7 @@ final class HuffmanExpander {
 
   /// Writes a string as a plain literal.
   ///
-  /// - Returns: the end of the string; nil if it is invalid.
+  /// - Returns: The end of the string; nil if it is invalid.
   private func write(_ coded: UnsafeRawBufferPointer, at place: Int) -> Int? {
     guard Self.keptSizes.contains(coded.count) else { return decode(coded, at: place) }
     // The second to last byte, because the last one is padded with ones.
@@ -119,7 +119,7 @@ private struct HeaderBlock {
 
   /// Skips the integer that begins a field representation or a table size update.
   ///
-  /// - Returns: the number of strings that follow; nil if the integer is truncated.
+  /// - Returns: The number of strings that follow; nil if the integer is truncated.
   mutating func skipNumber() -> Int? {
     let first = bytes[place]
     place += 1

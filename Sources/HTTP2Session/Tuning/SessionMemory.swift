@@ -30,7 +30,7 @@ final class SessionMemory {
   @exclusivity(unchecked) private var isBlockFree = false
   @exclusivity(unchecked) private var table: UnsafeMutableRawPointer?
 
-  /// - Parameter pool: shared by the sessions of one thread.
+  /// - Parameter pool: Shared by the sessions of one thread.
   init(pool: RequestStreamPool) {
     self.pool = pool
     small = pool.small

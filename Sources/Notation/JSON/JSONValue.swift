@@ -16,7 +16,7 @@ package enum JSONValue: Equatable, Sendable {
 
   /// Parses a value.
   ///
-  /// - Parameter json: one value, validated with `JSONText.problem`.
+  /// - Parameter json: One value, validated with `JSONText.problem`.
   package init(_ json: ArraySlice<UInt8>) {
     let json = json.drop { $0 <= UInt8(ascii: " ") }
     switch json.withUnsafeBytes({ JSONPointer("")?.value(in: $0) }) {
