@@ -71,32 +71,45 @@ struct PayloadSummary {
   /// - Throws: `JSONText.Problem` if the payload is not JSON.
   init?(_ body: UnsafeRawBufferPointer) throws(JSONText.Problem) {
     if let problem = JSONText.problem(in: body) { throw problem }
-    var walk = JSONWalk(body)
-    guard walk.isObject else { return nil }
-    walk.forEachMember { name, walk in
+    var scanner = JSONScanner(body)
+    guard scanner.enterObject() else { return nil }
+    while let (name, value) = scanner.nextMember() {
       isEmpty = false
-      guard let known = Name(name) else { return }
-      root[known.rawValue] = walk.content
+      guard let known = Name(body.part(name)) else { continue }
+      root[known.rawValue] = Content(body.part(value))
       if known == .aps {
         dictionary = Self.nothing
-        readDictionary(&walk)
+        readDictionary(body.part(value))
       }
     }
   }
 
-  private mutating func readDictionary(_ walk: inout JSONWalk) {
-    guard walk.isObject else { return }
-    walk.forEachMember { name, walk in
-      guard let known = Name(name) else { return }
-      dictionary[known.rawValue] = walk.content
-      if known == .event { event = walk.text }
-      guard known == .alert, walk.isObject else { return }
-      alertHasText = false
-      walk.forEachMember { name, walk in
-        guard Self.alertTexts.contains(where: name.equals) else { return }
-        if walk.content.unlessNull != nil { alertHasText = true }
+  private mutating func readDictionary(_ json: UnsafeRawBufferPointer) {
+    var scanner = JSONScanner(json)
+    guard scanner.enterObject() else { return }
+    while let (name, value) = scanner.nextMember() {
+      guard let known = Name(json.part(name)) else { continue }
+      let content = Content(json.part(value))
+      dictionary[known.rawValue] = content
+      switch known {
+      case .event where content == .text || content == .emptyText:
+        event = String(decoding: json[value].dropFirst().dropLast(), as: UTF8.self)
+      case .event: event = nil
+      case .alert where content == .object: alertHasText = Self.hasText(json.part(value))
+      default: break
       }
     }
+  }
+
+  private static func hasText(_ alert: UnsafeRawBufferPointer) -> Bool {
+    var scanner = JSONScanner(alert)
+    var hasText = false
+    _ = scanner.enterObject()
+    while let (name, value) = scanner.nextMember() {
+      guard alertTexts.contains(where: alert.part(name).equals), Content(alert.part(value)) != .null else { continue }
+      hasText = true
+    }
+    return hasText
   }
 }
 
@@ -109,109 +122,18 @@ extension PayloadSummary.Name {
 }
 
 extension PayloadSummary.Content {
-  fileprivate var unlessNull: Self? { if case .null = self { nil } else { self } }
-}
+  fileprivate var unlessNull: Self? { self == .null ? nil : self }
 
-/// Walks through JSON that was already validated.
-private struct JSONWalk {
-  private let bytes: UnsafeRawBufferPointer
-  private var position = 0
-
-  init(_ bytes: UnsafeRawBufferPointer) {
-    self.bytes = bytes
-    skipSpace()
-  }
-
-  private var current: UInt8 { position < bytes.count ? bytes[position] : 0 }
-
-  /// Whether the current value is an object.
-  var isObject: Bool { current == UInt8(ascii: "{") }
-
-  /// The kind of the current value.
-  var content: PayloadSummary.Content {
-    switch current {
-    case UInt8(ascii: "{"): return .object
-    case UInt8(ascii: "["): return .array
-    case UInt8(ascii: "\""):
-      return position + 1 < bytes.count && bytes[position + 1] == UInt8(ascii: "\"") ? .emptyText : .text
-    case UInt8(ascii: "t"): return .yes
-    case UInt8(ascii: "f"): return .no
-    case UInt8(ascii: "n"): return .null
-    default:
-      var after = self
-      after.skipValue()
-      let isOne = after.position == position + 1 && current == UInt8(ascii: "1")
-      return isOne ? .yes : .number
-    }
-  }
-
-  /// The current string with its escapes; nil for another value.
-  var text: String? {
-    guard current == UInt8(ascii: "\"") else { return nil }
-    var after = self
-    after.skipValue()
-    return String(decoding: bytes[position + 1..<after.position - 1], as: UTF8.self)
-  }
-
-  /// Calls `read` at the value of each member of the current object, and moves past the object.
-  mutating func forEachMember(_ read: (UnsafeRawBufferPointer, inout JSONWalk) -> Void) {
-    position += 1
-    skipSpace()
-    while current == UInt8(ascii: "\"") {
-      let start = position + 1
-      skipValue()
-      let name = UnsafeRawBufferPointer(rebasing: bytes[start..<position - 1])
-      skipSpace()
-      position += 1  // The colon.
-      skipSpace()
-      var value = self
-      read(name, &value)
-      skipValue()
-      skipSpace()
-      guard current == UInt8(ascii: ",") else { break }
-      position += 1
-      skipSpace()
-    }
-    position += 1
-  }
-
-  private mutating func skipSpace() {
-    while position < bytes.count, bytes[position] <= 0x20 { position += 1 }
-  }
-
-  /// Moves past the current value.
-  private mutating func skipValue() {
-    var depth = 0
-    repeat {
-      switch current {
-      case UInt8(ascii: "{"), UInt8(ascii: "["):
-        depth += 1
-        position += 1
-      case UInt8(ascii: "}"), UInt8(ascii: "]"):
-        depth -= 1
-        position += 1
-      case UInt8(ascii: "\""): skipText()
-      case UInt8(ascii: ","), UInt8(ascii: ":"), 0...0x20: position += 1
-      default: skipWord()
-      }
-    } while depth > 0 && position < bytes.count
-  }
-
-  private mutating func skipText() {
-    position += 1
-    while position < bytes.count, bytes[position] != UInt8(ascii: "\"") {
-      position += bytes[position] == UInt8(ascii: "\\") ? 2 : 1
-    }
-    position = min(position + 1, bytes.count)
-  }
-
-  /// Moves past a number, `true`, `false` or `null`.
-  private mutating func skipWord() {
-    while position < bytes.count {
-      switch bytes[position] {
-      case UInt8(ascii: ","), UInt8(ascii: "}"), UInt8(ascii: "]"), UInt8(ascii: ":"), 0...0x20: return
-      default: position += 1
-      }
+  /// Creates the kind of a value.
+  fileprivate init(_ json: UnsafeRawBufferPointer) {
+    switch json.first {
+    case UInt8(ascii: "{"): self = .object
+    case UInt8(ascii: "["): self = .array
+    case UInt8(ascii: "\""): self = json.count == 2 ? .emptyText : .text
+    case UInt8(ascii: "t"): self = .yes
+    case UInt8(ascii: "f"): self = .no
+    case UInt8(ascii: "n"): self = .null
+    default: self = json.count == 1 && json[0] == UInt8(ascii: "1") ? .yes : .number
     }
   }
 }

@@ -112,7 +112,7 @@ extension FieldConditions {
   }
 
   /// Returns whether the conditions hold for a value of the payload, or for its absence if nil.
-  package func hold(payload value: JSONPointer.Value?) -> Bool {
+  package func hold(payload value: JSONValue?) -> Bool {
     guard let value else { return matchesMissingValue }
     return hold { $0.values.containsElement { $0.holds(forPayload: value) } }
   }
@@ -141,7 +141,7 @@ extension FieldConditions {
       if pattern.matches(body) || pattern.matchesField(in: headers) { return true }
       // Many providers escape all non-ASCII characters.
       guard body.contains(UInt8(ascii: "\\")) else { return false }
-      let text = unescaped ?? JSONPointer.unescaped(body)
+      let text = unescaped ?? JSONScanner.unescaped(body)
       unescaped = text
       return pattern.matches(text)
     })

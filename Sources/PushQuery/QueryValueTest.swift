@@ -30,15 +30,16 @@ package enum QueryValueTest: Sendable {
   }
 
   /// Returns whether a value in a payload passes the test.
-  package func holds(forPayload value: JSONPointer.Value) -> Bool {
+  package func holds(forPayload value: JSONValue) -> Bool {
     switch (self, value) {
     case (.present, _): true
-    case (.text(let pattern, _, _), .string(let text)): pattern.matches(text)
+    case (.text(let pattern, _, _), .text(let text)): pattern.matches(text)
     case (.text(let pattern, nil, isStringOnly: false), .number(let text)): pattern.matches(text)
     case (.text(_, let number?, isStringOnly: false), .number(let text)): QueryNumber(text) == number
-    case (.text(let pattern, _, isStringOnly: false), .word(let text)): pattern.matches(text)
+    case (.text(let pattern, _, isStringOnly: false), .flag(let flag)): pattern.matches(String(flag))
+    case (.text(let pattern, _, isStringOnly: false), .null): pattern.matches("null")
     case (.within(let bounds), .number(let text)): QueryNumber(text).map(bounds.contains) ?? false
-    case (.json(let wanted), _): wanted.isSame(as: JSONValue(value))
+    case (.json(let wanted), _): wanted.isSame(as: value)
     case (.text, _), (.within, _): false
     }
   }

@@ -116,7 +116,7 @@ struct SendRoutes: Sendable {
   }
 
   private static func reason(in body: [UInt8]) -> String? {
-    guard case .string(let reason)? = body.withUnsafeBytes({ JSONPointer("/reason")?.value(in: $0) }) else {
+    guard case .text(let reason)? = body.withUnsafeBytes({ JSONPointer("/reason")?.value(in: $0) }) else {
       return nil
     }
     return reason

@@ -136,7 +136,7 @@ struct EvaluationContext {
     return overflow ? nil : .milliseconds(age)
   }
 
-  private mutating func readPayload(_ pointer: JSONPointer) -> JSONPointer.Value? {
+  private mutating func readPayload(_ pointer: JSONPointer) -> JSONValue? {
     guard let request = traffic.push?.request else { return nil }
     return request.body.withUnsafeBytes { body in
       let isJSON = isJSON ?? (request.bodySize == body.count && JSONText.problem(in: body) == nil)
@@ -205,11 +205,14 @@ struct EvaluationContext {
 
 extension SubjectValue {
   /// Creates a value from the result of a JSON pointer.
-  fileprivate init(_ value: JSONPointer.Value) {
+  fileprivate init(_ value: JSONValue) {
     switch value {
-    case .string(let text), .word(let text): self = .text(text)
+    case .text(let text): self = .text(text)
+    case .flag(let flag): self = .text(String(flag))
+    case .null: self = .text("null")
     case .number(let text): self = .number(text)
-    case .structure(let text): self = .structure(text)
+    case .list(let structure), .object(let structure):
+      self = .structure(String(decoding: structure.json, as: UTF8.self))
     }
   }
 }

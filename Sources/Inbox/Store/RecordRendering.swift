@@ -159,12 +159,9 @@ package struct QueryFields: Sendable {
   private static func write(_ members: [Member], of document: UnsafeRawBufferPointer, to writer: inout JSONWriter) {
     for member in members {
       writer.name(member.name)
-      switch member.pointer.value(in: document) {
-      case .structure where !member.isWhole: writer.object { write(member.members, of: document, to: &$0) }
-      case .string(let text): writer.string(text)
-      case .number(var text), .word(var text), .structure(var text):
-        text.withUTF8 { writer.verbatim(UnsafeRawBufferPointer($0)) }
-      case nil: writer.null()
+      switch member.pointer.value(in: document) ?? .null {
+      case .object where !member.isWhole: writer.object { write(member.members, of: document, to: &$0) }
+      case let value: value.write(to: &writer)
       }
     }
   }

@@ -62,7 +62,7 @@ enum ValueDifference {
       guard let value = JSONPointer(String(parent)).flatMap({ pointer in record.withBody { pointer.value(in: $0) } })
       else { continue }
       let location = parent.isEmpty ? "the payload" : ReportText.shortened(String(parent))
-      switch JSONValue(value) {
+      switch value {
       case .object(let object):
         let near = Spelling.nearest(to: String(name.prefix(40)), among: object.entries.map(\.name))
         return near.map { "\(location) has \(ReportText.quoted($0))" }
@@ -170,7 +170,7 @@ extension Record {
     switch subject {
     case .header(let name): headerValues(name)
     case .payload(let pointer):
-      payloadProblem == nil ? withBody { pointer.value(in: $0) }.map { [JSONValue($0)] } ?? [] : []
+      payloadProblem == nil ? withBody { pointer.value(in: $0) }.map { [$0] } ?? [] : []
     case .field(.finding): findingNames(filter)
     case .field(.is):
       states(isDuplicate: filter.isDuplicate(seq)).map(JSONValue.text)

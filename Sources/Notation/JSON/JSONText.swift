@@ -2,7 +2,7 @@
 ///
 /// Stricter than other parsers, because every reader of the inbox has to parse the result: accepts only UTF-8, no
 /// byte order mark, no unpaired surrogates, and limited nesting.
-package struct JSONText {
+package enum JSONText {
   /// An error in JSON text.
   package struct Problem: Error, Equatable, CustomStringConvertible {
     /// The offset of the error in bytes.
@@ -18,29 +18,27 @@ package struct JSONText {
   /// validated text is embedded some levels deep in a list of records.
   package static let maxDepth = 500
 
-  private let bytes: UnsafeRawBufferPointer
-  private var position = 0
-
   /// Returns the first error that prevents `bytes` from being valid JSON; nil if there is none.
   package static func problem(in bytes: UnsafeRawBufferPointer) -> Problem? {
     if let offset = firstInvalidUTF8(in: bytes) { return Problem(offset: offset, reason: "not UTF-8") }
-    var text = JSONText(bytes: bytes)
+    var scanner = JSONScanner(bytes)
     do throws(Problem) {
-      try text.value(depth: 0)
-      text.skipSpace()
-      if text.position < bytes.count { throw text.problem("more text after the end of the value") }
-      return nil
+      try scanner.validateValue()
+      scanner.skipSpace()
+      return scanner.current == nil ? nil : scanner.problem("more text after the end of the value")
     } catch {
       return error
     }
   }
 
-  private init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
-
   private static func firstInvalidUTF8(in bytes: UnsafeRawBufferPointer) -> Int? {
-    var decoder = UTF8()
-    var iterator = bytes.makeIterator()
+    // Most text is ASCII: skip it in words.
     var valid = 0
+    while valid + 8 <= bytes.count,
+      bytes.loadUnaligned(fromByteOffset: valid, as: UInt64.self) & 0x8080_8080_8080_8080 == 0
+    { valid += 8 }
+    var decoder = UTF8()
+    var iterator = bytes[valid...].makeIterator()
     while true {
       switch decoder.decode(&iterator) {
       case .scalarValue(let scalar): valid += UTF8.width(scalar)
@@ -49,98 +47,114 @@ package struct JSONText {
       }
     }
   }
+}
 
-  private func problem(_ reason: String) -> Problem { Problem(offset: position, reason: reason) }
+/// The kinds of the containers around a position in JSON text, innermost last. One bit each, so that no depth
+/// allocates memory.
+private struct OpenContainers {
+  private var objects = SIMD8<UInt64>()
+  private(set) var count = 0
 
-  private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
+  /// Whether the innermost container is an object; false for an array, nil outside of containers.
+  var isObject: Bool? { count == 0 ? nil : objects[(count - 1) >> 6] >> UInt64((count - 1) & 63) & 1 == 1 }
 
-  private mutating func skipSpace() {
-    while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+  /// Adds a container. At most `JSONText.maxDepth`, of 512 bits, are in use.
+  mutating func open(isObject: Bool) {
+    let bit: UInt64 = 1 << UInt64(count & 63)
+    if isObject { objects[count >> 6] |= bit } else { objects[count >> 6] &= ~bit }
+    count += 1
   }
 
-  private mutating func take(_ character: Unicode.Scalar) -> Bool {
-    guard current == UInt8(ascii: character) else { return false }
-    position += 1
-    return true
-  }
+  mutating func close() { count -= 1 }
+}
 
-  private mutating func value(depth: Int) throws(Problem) {
-    guard depth < Self.maxDepth else { throw problem("nested deeper than \(Self.maxDepth)") }
-    skipSpace()
-    guard let byte = current else {
-      throw problem(position == 0 ? "nothing" : "the text ends where a value is expected")
-    }
-    switch byte {
-    case UInt8(ascii: "{"): try object(depth: depth)
-    case UInt8(ascii: "["): try array(depth: depth)
-    case UInt8(ascii: "\""): try string()
-    case UInt8(ascii: "t"): try literal("true")
-    case UInt8(ascii: "f"): try literal("false")
-    case UInt8(ascii: "n"): try literal("null")
-    case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"): try number()
-    default: throw problem("no JSON value")
-    }
-  }
-
-  private mutating func object(depth: Int) throws(Problem) {
-    position += 1
-    skipSpace()
-    if take("}") { return }
+extension JSONScanner {
+  /// Validates the next value and skips it.
+  fileprivate mutating func validateValue() throws(JSONText.Problem) {
+    var containers = OpenContainers()
     repeat {
+      guard containers.count < JSONText.maxDepth else { throw problem("nested deeper than \(JSONText.maxDepth)") }
       skipSpace()
-      guard current == UInt8(ascii: "\"") else { throw problem("no member name in quotes") }
-      try string()
-      skipSpace()
-      guard take(":") else { throw problem("no colon after a member name") }
-      try value(depth: depth + 1)
-      skipSpace()
-    } while take(",")
-    guard take("}") else { throw problem("neither comma nor closing brace") }
+      switch current {
+      case UInt8(ascii: "{"):
+        position += 1
+        if !skip("}") {
+          containers.open(isObject: true)
+          try validateName()
+          continue
+        }
+      case UInt8(ascii: "["):
+        position += 1
+        if !skip("]") {
+          containers.open(isObject: false)
+          continue
+        }
+      case UInt8(ascii: "\""): try validateString()
+      case UInt8(ascii: "t"): try validate("true")
+      case UInt8(ascii: "f"): try validate("false")
+      case UInt8(ascii: "n"): try validate("null")
+      case UInt8(ascii: "-"), .some(UInt8(ascii: "0")...UInt8(ascii: "9")): try validateNumber()
+      case nil: throw problem(position == 0 ? "nothing" : "the text ends where a value is expected")
+      default: throw problem("no JSON value")
+      }
+      try validateEnds(of: &containers)
+    } while containers.count > 0
   }
 
-  private mutating func array(depth: Int) throws(Problem) {
-    position += 1
-    skipSpace()
-    if take("]") { return }
-    repeat {
-      try value(depth: depth + 1)
-      skipSpace()
-    } while take(",")
-    guard take("]") else { throw problem("neither comma nor closing bracket") }
-  }
-
-  private mutating func literal(_ word: StaticString) throws(Problem) {
-    let end = position + word.utf8CodeUnitCount
-    guard end <= bytes.count,
-      bytes[position..<end].elementsEqual(UnsafeRawBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount))
-    else { throw problem("no JSON value") }
-    position = end
-  }
-
-  private mutating func number() throws(Problem) {
-    _ = take("-")
-    if !take("0") { try digits() }
-    if take(".") { try digits() }
-    if take("e") || take("E") {
-      if !take("+") { _ = take("-") }
-      try digits()
+  /// Validates what follows a value, up to the next value: the ends of containers, and a comma.
+  private mutating func validateEnds(of containers: inout OpenContainers) throws(JSONText.Problem) {
+    while let isObject = containers.isObject {
+      if skip(",") {
+        if isObject { try validateName() }
+        return
+      }
+      guard skip(isObject ? "}" : "]") else {
+        throw problem("neither comma nor closing \(isObject ? "brace" : "bracket")")
+      }
+      containers.close()
     }
   }
 
-  private mutating func digits() throws(Problem) {
+  private mutating func validateName() throws(JSONText.Problem) {
+    skipSpace()
+    guard current == UInt8(ascii: "\"") else { throw problem("no member name in quotes") }
+    try validateString()
+    guard skip(":") else { throw problem("no colon after a member name") }
+  }
+
+  private mutating func validate(_ literal: StaticString) throws(JSONText.Problem) {
+    guard skipLiteral(literal) else { throw problem("no JSON value") }
+  }
+
+  private mutating func validateNumber() throws(JSONText.Problem) {
+    _ = skipImmediate("-")
+    if !skipImmediate("0") { try validateDigits() }
+    if skipImmediate(".") { try validateDigits() }
+    if skipImmediate("e") || skipImmediate("E") {
+      if !skipImmediate("+") { _ = skipImmediate("-") }
+      try validateDigits()
+    }
+  }
+
+  private mutating func validateDigits() throws(JSONText.Problem) {
     let start = position
     while let byte = current, (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte) { position += 1 }
     if position == start { throw problem("a number without digits") }
   }
 
-  private mutating func string() throws(Problem) {
+  /// Validates the string at the current position and skips it.
+  ///
+  /// - Returns: The position of its contents.
+  @discardableResult
+  mutating func validateString() throws(JSONText.Problem) -> Range<Int> {
     position += 1
-    while let byte = current {
-      switch byte {
+    let start = position
+    while position < bytes.count {
+      switch bytes[position] {
       case UInt8(ascii: "\""):
         position += 1
-        return
-      case UInt8(ascii: "\\"): try escape()
+        return start..<position - 1
+      case UInt8(ascii: "\\"): try validateEscape()
       case 0..<0x20: throw problem("a control character in a string")
       default: position += 1
       }
@@ -148,33 +162,26 @@ package struct JSONText {
     throw problem("a string without an end")
   }
 
-  private mutating func escape() throws(Problem) {
-    position += 1
-    switch current {
-    case UInt8(ascii: "u"):
-      position -= 1
-      let unit = try unicodeEscape()
-      if (0xDC00...0xDFFF).contains(unit) { throw problem("half of a surrogate pair before here,") }
-      guard (0xD800...0xDBFF).contains(unit) else { return }
-      guard position + 1 < bytes.count, bytes[position] == UInt8(ascii: "\\"), bytes[position + 1] == UInt8(ascii: "u"),
-        (0xDC00...0xDFFF).contains(try unicodeEscape())
-      else { throw problem("half of a surrogate pair before here,") }
-    case .some(let byte) where #""\/bfnrt"#.utf8.contains(byte): position += 1
-    default: throw problem("an unknown escape")
-    }
-  }
-
-  /// Reads `\uXXXX`; the caller has already checked the first two characters.
-  private mutating func unicodeEscape() throws(Problem) -> Int {
-    position += 2
-    var unit = 0
-    for _ in 0..<4 {
-      guard let byte = current, let digit = Character(Unicode.Scalar(byte)).hexDigitValue else {
-        throw problem("an escape without four hexadecimal digits")
-      }
-      unit = unit << 4 | digit
+  private mutating func validateEscape() throws(JSONText.Problem) {
+    guard let escape = position + 1 < bytes.count ? bytes[position + 1] : nil, #""\/bfnrtu"#.utf8.contains(escape)
+    else {
       position += 1
+      throw problem("an unknown escape")
     }
-    return unit
+    guard escape == UInt8(ascii: "u") else {
+      position += 2
+      return
+    }
+    guard let unit = codeUnit(at: position) else {
+      position += 2
+      while let byte = current, Hexadecimal.isDigit(byte) { position += 1 }
+      throw problem("an escape without four hexadecimal digits")
+    }
+    position += 6
+    guard UTF16.isSurrogate(unit) else { return }
+    guard UTF16.isLeadSurrogate(unit), let second = codeUnit(at: position), UTF16.isTrailSurrogate(second) else {
+      throw problem("half of a surrogate pair before here,")
+    }
+    position += 6
   }
 }

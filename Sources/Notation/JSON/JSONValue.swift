@@ -18,29 +18,28 @@ package enum JSONValue: Equatable, Sendable {
   ///
   /// - Parameter json: One value, validated with `JSONText.problem`.
   package init(_ json: ArraySlice<UInt8>) {
-    let json = json.drop { $0 <= UInt8(ascii: " ") }
-    switch json.withUnsafeBytes({ JSONPointer("")?.value(in: $0) }) {
-    case .string(let text): self = .text(text)
-    case .number(let text): self = .number(text)
-    case .word("true"): self = .flag(true)
-    case .word("false"): self = .flag(false)
-    case .structure where json.first == UInt8(ascii: "["): self = .list(JSONStructure(json))
-    case .structure: self = .object(JSONStructure(json))
-    case .word, nil: self = .null
+    self = json.withUnsafeBytes { bytes in
+      var scanner = JSONScanner(bytes)
+      guard let range = try? scanner.skipValue() else { return .null }
+      let value = json[json.startIndex + range.lowerBound..<json.startIndex + range.upperBound]
+      return JSONValue(UnsafeRawBufferPointer(rebasing: bytes[range]), copy: value)
     }
   }
 
-  /// Creates a value from the result of a JSON pointer.
-  package init(_ value: JSONPointer.Value) {
-    switch value {
-    case .string(let text): self = .text(text)
-    case .number(let text): self = .number(text)
-    case .word("true"): self = .flag(true)
-    case .word("false"): self = .flag(false)
-    case .word: self = .null
-    case .structure(let text):
-      let json = Array(text.utf8)[...]
-      self = json.first == UInt8(ascii: "[") ? .list(JSONStructure(json)) : .object(JSONStructure(json))
+  /// Parses a value without surrounding white space.
+  init(_ json: UnsafeRawBufferPointer) { self.init(json, copy: ArraySlice(json)) }
+
+  /// - Parameter copy: The same bytes, which an array or an object keeps.
+  fileprivate init(_ json: UnsafeRawBufferPointer, copy: @autoclosure () -> ArraySlice<UInt8>) {
+    switch json.first {
+    case UInt8(ascii: "{"): self = .object(JSONStructure(copy()))
+    case UInt8(ascii: "["): self = .list(JSONStructure(copy()))
+    case UInt8(ascii: "\""):
+      self = .text(JSONScanner.unescaped(UnsafeRawBufferPointer(rebasing: json.dropFirst().dropLast())))
+    case UInt8(ascii: "t"): self = .flag(true)
+    case UInt8(ascii: "f"): self = .flag(false)
+    case UInt8(ascii: "n"), nil: self = .null
+    default: self = .number(String(decoding: json, as: UTF8.self))
     }
   }
 
@@ -58,21 +57,35 @@ package enum JSONValue: Equatable, Sendable {
 
 /// An unparsed JSON array or object.
 package struct JSONStructure: Equatable, Sendable {
-  fileprivate let json: ArraySlice<UInt8>
+  /// The array or object as written.
+  package let json: ArraySlice<UInt8>
 
   fileprivate init(_ json: ArraySlice<UInt8>) { self.json = json }
 
   /// The elements of an array.
-  package var elements: [JSONValue] { parts.map(JSONValue.init) }
+  package var elements: [JSONValue] {
+    let ranges = json.withUnsafeBytes { bytes in
+      var ranges: [Range<Int>] = []
+      var scanner = JSONScanner(bytes)
+      guard scanner.enterArray() else { return ranges }
+      while let element = scanner.nextElement() { ranges.append(element) }
+      return ranges
+    }
+    return ranges.map(value)
+  }
 
   /// The members of an object in order, including duplicates.
   package var entries: [(name: String, value: JSONValue)] {
-    var entries: [(name: String, value: JSONValue)] = []
-    var parts = parts.makeIterator()
-    while let name = parts.next(), let value = parts.next() {
-      if case .text(let name) = JSONValue(name) { entries.append((name, JSONValue(value))) }
+    let members = json.withUnsafeBytes { bytes in
+      var members: [(name: String, value: Range<Int>)] = []
+      var scanner = JSONScanner(bytes)
+      guard scanner.enterObject() else { return members }
+      while let (name, value) = scanner.nextMember() {
+        members.append((JSONScanner.unescaped(UnsafeRawBufferPointer(rebasing: bytes[name])), value))
+      }
+      return members
     }
-    return entries
+    return members.map { ($0.name, value($0.value)) }
   }
 
   /// The members of an object; of duplicate names, the last one.
@@ -80,39 +93,9 @@ package struct JSONStructure: Equatable, Sendable {
     entries.reduce(into: [:]) { $0[$1.name] = $1.value }
   }
 
-  /// The contents, split at commas and colons, without the surrounding white space.
-  private var parts: [ArraySlice<UInt8>] {
-    var parts: [ArraySlice<UInt8>] = []
-    var depth = 0
-    var isInString = false
-    var position = json.startIndex
-    var start: Int?
-    var end = position
-    while position < json.endIndex {
-      let byte = json[position]
-      if isInString {
-        if byte == UInt8(ascii: "\\") { position += 1 }
-        if byte == UInt8(ascii: "\"") { isInString = false }
-      } else {
-        switch byte {
-        case UInt8(ascii: "\""): isInString = true
-        case UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
-        case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
-        default: break
-        }
-      }
-      position += 1
-      let isOpening = position == json.startIndex + 1
-      let isSeparator = !isInString && depth == 1 && (byte == UInt8(ascii: ",") || byte == UInt8(ascii: ":"))
-      if isSeparator || depth == 0 {
-        if let start { parts.append(json[start..<end]) }
-        start = nil
-      } else if !isOpening, isInString || byte > UInt8(ascii: " ") {
-        start = start ?? position - 1
-        end = min(position, json.endIndex)
-      }
-    }
-    return parts
+  private func value(_ range: Range<Int>) -> JSONValue {
+    let value = json[json.startIndex + range.lowerBound..<json.startIndex + range.upperBound]
+    return value.withUnsafeBytes { JSONValue($0, copy: value) }
   }
 }
 
