@@ -1,4 +1,4 @@
-// Inline icons of 16 by 16 pixels in the text colour.
+// Inline icons of 16 by 16 pixels in the text color.
 import { svg } from "./dom.js";
 
 const PATHS = {

@@ -93,7 +93,7 @@ package struct Injection: Sendable, Equatable {
       ordinal: ordinal)
   }
 
-  /// Whether the injection delays the push, so that it counts towards `max_active` until `RuleCounters.release`.
+  /// Whether the injection delays the push, so that it counts toward `max_active` until `RuleCounters.release`.
   package var delaysPush: Bool { action.delaysPush }
 }
 

@@ -10,7 +10,7 @@ package struct HeaderList: Sendable, Equatable {
   /// The number of fields.
   package private(set) var count = 0
 
-  /// The size that counts towards SETTINGS_MAX_HEADER_LIST_SIZE: for each field, the length of its name and value
+  /// The size that counts toward SETTINGS_MAX_HEADER_LIST_SIZE: for each field, the length of its name and value
   /// plus 32 (RFC 9113, section 6.5.2).
   @inlinable package var listSize: Int { bytes.count &+ count &* 28 }
 

@@ -107,7 +107,7 @@ package enum SizeFormat {
   }
 }
 
-/// Suggestions for misspelt names.
+/// Suggestions for misspelled names.
 package enum Spelling {
   /// Returns the name most similar to `word`; nil if more than a third of its letters differ.
   package static func nearest(to word: String, among names: some Sequence<String>) -> String? {

@@ -7,7 +7,7 @@ import TestSupport
 /// A server other than apns-mock that listens at the expected address and responds with given bytes, in plain text or
 /// over TLS.
 final class ForeignServer: Sendable {
-  /// The behaviour of the server.
+  /// The behavior of the server.
   enum Behavior: Sendable {
     /// Sends these bytes when it has received something.
     case plain([UInt8])

@@ -168,9 +168,9 @@ import Testing
   @Test func unreachableServerIsAnErrorOnlyIfNamed() async throws {
     let flags = try ServerFlags.parse([])
     for variables in [["APNS_MOCK_ADMIN": "127.0.0.1:1"], ["APNS_MOCK_PORT_FILE": "/nowhere/ports.json"]] {
-      let neighbour = try OptionalServer(flags, environment: variables)
-      #expect(try await neighbour.request(.GET, "/readyz") == nil)
-      #expect(try await neighbour.authorityFingerprint() == nil)
+      let server = try OptionalServer(flags, environment: variables)
+      #expect(try await server.request(.GET, "/readyz") == nil)
+      #expect(try await server.authorityFingerprint() == nil)
     }
     let named = try OptionalServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
     await #expect(throws: CommandFailure.self) { try await named.request(.GET, "/readyz") }

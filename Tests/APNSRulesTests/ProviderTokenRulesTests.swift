@@ -217,7 +217,7 @@ struct ProviderTokenRulesTests {
     push.now += 3_601_000
     expect(push.judge(), .expiredProviderToken)
     push.now = TestPush.nowSeconds * 1000
-    // It counts towards its connection's token updates like any other.
+    // It counts toward its connection's token updates like any other.
     for iat in ["1699999999", "1699999998"] {
       push.token = TestToken(iat: iat)
       expect(push.judge(), nil)

@@ -58,7 +58,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_protocol(item):
-    """Runs a test marked `serial` while the other workers run none. The time it waits for them does not count towards
+    """Runs a test marked `serial` while the other workers run none. The time it waits for them does not count toward
     its time-out.
     """
     with serial.turn(item):

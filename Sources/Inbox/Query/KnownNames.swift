@@ -3,7 +3,7 @@ package import FaultModel
 internal import Notation
 internal import PushQuery
 
-/// The valid names in conditions on `rule`, `profile`, `reason` and `finding`. A condition with a misspelt name
+/// The valid names in conditions on `rule`, `profile`, `reason` and `finding`. A condition with a misspelled name
 /// would match nothing, and a test that uses it would pass without checking anything.
 package struct KnownNames: Sendable {
   /// Sources of fault names, the cheapest first.

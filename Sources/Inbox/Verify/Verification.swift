@@ -119,14 +119,14 @@ extension Inbox {
     }
     guard let totals else { return nil }
     let snapshot = snapshot()
-    let judgement = VerificationEvaluator(totals: totals)
+    let evaluator = VerificationEvaluator(totals: totals)
     var expectations: [VerificationReport.Expected] = []
     let short = Set(verification.expectations.indices.filter(totals.isShort))
     for (index, expectation) in verification.expectations.enumerated() {
       let seqs = totals.counts[index].seqs
       expectations.append(
         VerificationReport.Expected(
-          name: expectation.name, criteria: judgement.criteria(of: index), matched: seqs.count,
+          name: expectation.name, criteria: evaluator.criteria(of: index), matched: seqs.count,
           seqs: seqs.prefix(VerificationReport.listLimit),
           nearest: short.contains(index)
             ? NearestPushes(expectation).find(in: snapshot, after: verification.after, oneOf: short.count) : []))
@@ -134,9 +134,9 @@ extension Inbox {
       if short.contains(index) { await Task.yield() }
     }
     return VerificationReport(
-      expectations: expectations, order: judgement.order, others: judgement.others(in: self),
-      lost: judgement.lost(in: self, by: scene.rulebook),
-      findings: judgement.findings(in: self, by: scene.rulebook), evicted: snapshot.evicted,
+      expectations: expectations, order: evaluator.order, others: evaluator.others(in: self),
+      lost: evaluator.lost(in: self, by: scene.rulebook),
+      findings: evaluator.findings(in: self, by: scene.rulebook), evicted: snapshot.evicted,
       isComplete: snapshot.isComplete(after: verification.after), scene: scene)
   }
 }

@@ -123,7 +123,7 @@ extension VerificationParser {
   private mutating func add(_ name: String, _ node: Located, _ selection: inout Selection) {
     let further = ["payload", "headers"]
     do throws(FilterError) {
-      // Report a misspelt name whatever its value is.
+      // Report a misspelled name whatever its value is.
       let field = name.hasPrefix("!") ? String(name.dropFirst()) : name
       if !["q", "after", "before"].contains(field) {
         _ = try QuerySubject(field, further: ["after", "before", "q"] + further)

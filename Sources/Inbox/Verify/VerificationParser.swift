@@ -37,7 +37,7 @@ struct VerificationParser {
   var context: FilterContext
   private(set) var problems: [VerificationProblem] = []
 
-  /// Whether the maximum number of problems is reached. Callers then stop, because each misspelt word is compared
+  /// Whether the maximum number of problems is reached. Callers then stop, because each misspelled word is compared
   /// with all known names.
   var isFull: Bool { problems.count >= Self.limit }
 

@@ -295,7 +295,7 @@ final class PushProcessor {
     verdict.status == 405 && verdict.facts.method.map { request.headers.string($0) } == "HEAD"
   }
 
-  /// Counts a rejection towards the setting `errors_before_goaway`. 410 concerns the device, not the provider, and
+  /// Counts a rejection toward the setting `errors_before_goaway`. 410 concerns the device, not the provider, and
   /// does not count (Protocol.md, section 7.2, documented); 431 does not count either.
   func countRejection(_ status: Int) {
     guard let limit = activePolicy.settings.errorsBeforeGoaway, status != 200, status != 410, status != 431 else {

@@ -954,13 +954,13 @@ def test_held_answers_do_not_hold_up_others(mock, faults):
         assert answers_in_order(wire)[-2:] == [second, first]
 
 
-def test_faults_on_one_connection_leave_its_neighbours_alone(mock, faults, device):
+def test_faults_on_one_connection_leave_its_neighbors_alone(mock, faults, device):
     """A GOAWAY, a reset, a close, a hang and a stream reset do not affect another connection."""
-    with widened(mock) as neighbour:
+    with widened(mock) as neighbor:
         for do in ({"goaway": {}}, {"reset_connection": {}}, {"close": {}}, {"hang": {}}, {"reset_stream": {}}):
             rule = faults.add(do, when={"topic": "com.example.app.voip"})
             with line(mock) as wire:
                 pushed(wire, mock, new_device(), apns_topic="com.example.app.voip", apns_push_type="voip")
-                assert neighbour.push(push_headers(mock, new_device())).status == 200
+                assert neighbor.push(push_headers(mock, new_device())).status == 200
             faults.remove(rule)
-        assert neighbour.push(push_headers(mock, device)).status == 200
+        assert neighbor.push(push_headers(mock, device)).status == 200

@@ -180,14 +180,14 @@ def test_a_client_goodbye_is_followed_by_the_end_of_the_connection(server, devic
 
 
 def test_data_on_a_stream_never_opened_is_a_connection_error(server, device):
-    with connect(server) as wire, connect(server) as neighbour:
-        assert neighbour.push(push_headers(server, device)).status == 200
+    with connect(server) as wire, connect(server) as neighbor:
+        assert neighbor.push(push_headers(server, device)).status == 200
         try:
             wire.send(DataFrame(5, b"{}", flags=["END_STREAM"]))
             assert wire.goaway().error_code != NO_ERROR
         except Closed:
             pass  # closing without a GOAWAY is correct as well
-        assert neighbour.push(push_headers(server, device)).status == 200
+        assert neighbor.push(push_headers(server, device)).status == 200
 
 
 def test_the_first_settings_can_be_held_back(mock, faults):

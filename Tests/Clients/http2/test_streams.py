@@ -359,7 +359,7 @@ def test_after_a_connection_error_nothing_is_served_and_the_server_closes(server
     assert len(server.pushes(device_token=device, accepted="true")) == 2
 
 
-def test_a_stream_error_leaves_the_neighbours_alone(server, device):
+def test_a_stream_error_leaves_the_neighbors_alone(server, device):
     """Section 5.4.2: streams opened before and after the faulty one are answered."""
     with Line(server, device) as line:
         line.write(line.request(3) + line.request(5, extra=[("Bad", "1")]) + line.request(7))

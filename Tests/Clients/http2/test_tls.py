@@ -92,11 +92,11 @@ def test_strict_verifiers_are_content(server):
 
 
 def test_a_client_that_does_not_trust_the_ca_ends_its_own_handshake_only(server, device):
-    with connect(server) as neighbour:
-        assert neighbour.push(push_headers(server, device)).status == 200
+    with connect(server) as neighbor:
+        assert neighbor.push(push_headers(server, device)).status == 200
         with pytest.raises(ssl.SSLCertVerificationError):
             tls_socket(server, context=ssl.create_default_context())
-        assert neighbour.push(push_headers(server, device)).status == 200
+        assert neighbor.push(push_headers(server, device)).status == 200
 
 
 def test_a_certificate_of_a_foreign_authority_is_refused_in_the_handshake(server, start, tmp_path):

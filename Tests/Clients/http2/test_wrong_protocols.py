@@ -20,12 +20,12 @@ HTTP1 = b"POST /3/device/abcd HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r
 
 
 @pytest.fixture
-def neighbour(server, device):
+def neighbor(server, device):
     """A well-behaved connection on which pushes must be accepted before and after the test."""
     with connect(server) as wire:
         assert wire.push(push_headers(server, device)).status == 200
         yield wire
-        assert wire.push(push_headers(server, device)).status == 200, "the neighbour suffered"
+        assert wire.push(push_headers(server, device)).status == 200, "the neighbor suffered"
     with connect(server) as fresh:
         assert fresh.push(push_headers(server, device)).status == 200, "new connections suffer"
 
@@ -63,7 +63,7 @@ def settings_goaway_close(wire):
 
 
 @pytest.mark.parametrize("alpn", [(), ("http/1.1",), ("h2",)], ids=["no alpn", "alpn http/1.1", "alpn h2"])
-def test_http1_over_tls_gets_settings_goaway_close_and_a_line_in_the_log(server, neighbour, await_log, alpn):
+def test_http1_over_tls_gets_settings_goaway_close_and_a_line_in_the_log(server, neighbor, await_log, alpn):
     with connect(server, preface=False, alpn=alpn) as wire:
         wire.write(HTTP1)
         settings_goaway_close(wire)
@@ -71,7 +71,7 @@ def test_http1_over_tls_gets_settings_goaway_close_and_a_line_in_the_log(server,
 
 
 @pytest.mark.parametrize("flag", ["--http1.1", "--http1.0"])
-def test_curl_without_http2_says_what_it_says_of_apns(server, neighbour, flag):
+def test_curl_without_http2_says_what_it_says_of_apns(server, neighbor, flag):
     done = subprocess.run(
         [drivers.tool("curl"), "-sS", flag, "--cacert", server.ca, "-d", "{}", f"{server.url}/3/device/abcd"],
         capture_output=True, text=True, timeout=30, env=clean_environment())
@@ -82,7 +82,7 @@ def test_curl_without_http2_says_what_it_says_of_apns(server, neighbour, flag):
 @pytest.mark.parametrize("words", [HTTP1, PREFACE + SettingsFrame().serialize(), b"hello, is anybody there?\r\n"],
                          ids=["HTTP/1.1", "HTTP/2 without TLS", "text"])
 def test_plain_text_gets_settings_goaway_close_in_the_clear_and_a_line_in_the_log(
-        server, neighbour, await_log, words):
+        server, neighbor, await_log, words):
     with Wire(plain_socket(server), preface=False) as wire:
         wire.write(words)
         settings_goaway_close(wire)
@@ -101,7 +101,7 @@ def drained(sock):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_garbage_inside_tls_ends_that_connection(server, neighbour, seed):
+def test_garbage_inside_tls_ends_that_connection(server, neighbor, seed):
     noise = random.Random(seed).randbytes(4096)
     with connect(server, preface=False) as wire:
         wire.write(noise)
@@ -110,7 +110,7 @@ def test_garbage_inside_tls_ends_that_connection(server, neighbour, seed):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_garbage_after_a_good_preface_ends_that_connection(server, neighbour, seed):
+def test_garbage_after_a_good_preface_ends_that_connection(server, neighbor, seed):
     generator = random.Random(seed)
     frame = (100).to_bytes(3, "big") + bytes([generator.choice([0, 1, 3, 4, 6, 8, 9]), 0xFF]) + generator.randbytes(4)
     with connect(server) as wire:
@@ -127,7 +127,7 @@ def test_garbage_after_a_good_preface_ends_that_connection(server, neighbour, se
     b"\x16\x03\x01\x00\x05\xff\xff\xff\xff\xff", b"\x16\x03\x01\xff\xff" + b"\x00" * 70000, b"\x80\x2e\x01\x00\x02",
     b"\x00" * 4096, b"\xff" * 4096,
 ], ids=["bad record", "huge record", "SSL 2", "zeros", "ones"])
-def test_garbage_instead_of_tls_ends_that_connection(server, neighbour, noise):
+def test_garbage_instead_of_tls_ends_that_connection(server, neighbor, noise):
     with plain_socket(server) as sock:
         try:
             sock.sendall(noise)
@@ -146,7 +146,7 @@ def client_hello(server):
     return outgoing.read()
 
 
-def test_incomplete_handshakes_do_not_delay_others(server, neighbour):
+def test_incomplete_handshakes_do_not_delay_others(server, neighbor):
     hello = client_hello(server)
     halves = []
     for index in range(100):
@@ -171,7 +171,7 @@ def test_a_hello_byte_by_byte_is_a_handshake_all_the_same(server, device):
     sock.close()
 
 
-def test_a_silent_connection_does_not_delay_others(server, neighbour):
+def test_a_silent_connection_does_not_delay_others(server, neighbor):
     silent = [plain_socket(server) for _ in range(50)]
     half_spoken = [tls_socket(server) for _ in range(5)]
     with connect(server) as wire:
@@ -188,7 +188,7 @@ def test_a_preface_in_pieces_is_a_preface(server, device):
 
 
 @pytest.mark.parametrize("cut", [1, 9, 30, 60])
-def test_half_a_request_and_gone(server, neighbour, device, cut):
+def test_half_a_request_and_gone(server, neighbor, device, cut):
     for _ in range(20):
         wire = connect(server)
         _, frames = wire.request_frames(push_headers(server, device), b"{}")

@@ -250,7 +250,7 @@ def test_copies_of_a_push(server, open_page, provider, device):
         view.until("(text) => navigator.clipboard.readText().then((copied) => copied.includes(text))", expected)
 
 
-def test_reduced_motion_is_honoured(server, open_page):
+def test_reduced_motion_is_honored(server, open_page):
     view = open_page(server, reduced_motion="reduce").live()
     assert view.page.evaluate("() => document.getAnimations().length") == 0
 
