@@ -36,7 +36,7 @@ import Notation
         let status = try await Self.status(flags + arguments)
         #expect(status == expected, "\(arguments)")
       }
-      #expect(mock.state.inbox.record(seq: 1)?.accepted == true, "the admin API told where providers connect")
+      #expect(mock.state.inbox.record(seq: 1)?.accepted == true, "the address comes from the admin API")
     }
   }
 

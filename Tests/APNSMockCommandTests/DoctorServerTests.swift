@@ -37,7 +37,7 @@ import Testing
       #expect(diagnosis.repair(.chain).contains("curl http://\(mock.admin.address)/ca.pem -o ca.pem"))
       #expect(diagnosis.skipped == [.push])
       #expect(diagnosis.seen(.push) == "no push is sent to an untrusted server")
-      #expect(mock.state.inbox.record(seq: 1) == nil, "its provider token was shown to nobody")
+      #expect(mock.state.inbox.record(seq: 1) == nil, "the provider token is not sent")
       let unknown = try await mock.examine(isKnown: false) { $0.authority = nil }
       #expect(unknown.failed == [.chain])
       #expect(unknown.seen(.chain).contains("no trusted CA is specified"))
@@ -102,7 +102,7 @@ import Testing
     let certificate = try ServerCertificate()
     try OpenSSLTool.run([
       "req", "-x509", "-new", "-key", certificate.folder.path + "/ca-key.pem", "-out", certificate.authority,
-      "-subj", "/O=apns-mock/CN=somebody's CA", "-addext", "keyUsage=critical,keyCertSign",
+      "-subj", "/O=apns-mock/CN=Foreign CA", "-addext", "keyUsage=critical,keyCertSign",
       "-addext", "nameConstraints=critical,permitted;DNS:localhost,permitted;IP:127.0.0.0/255.0.0.0",
     ])
     try await ForeignServer.run(.tls(try certificate.context, Self.settingsOfAPNs)) { endpoint in

@@ -113,7 +113,7 @@ struct ServerCertificate {
     var limits = NameConstraints()
     for name in (permitted ?? names).compactMap({ CertificateName($0) }) { limits.add(name) }
     let authority = try CertificateAuthority(
-      commonName: "somebody's CA", permitted: limits, valid: (now - 100 * day)...(now + 100 * day))
+      commonName: "Foreign CA", permitted: limits, valid: (now - 100 * day)...(now + 100 * day))
     let issued = try authority.issueServer(
       names: names.compactMap { CertificateName($0) },
       valid: (now + days.lowerBound * day)...(now + days.upperBound * day))

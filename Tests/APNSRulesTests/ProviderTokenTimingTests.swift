@@ -129,14 +129,14 @@ struct ProviderTokenTimingTests {
       [Step(0, 0), Step(1200, 1), Step(2400, 2), Step(3600, 3), Step(4800, 1300)]),
     Timeline("one quick change is free", [Step(0, 0), Step(10, 1), Step(20, 0), Step(30, 1)]),
     Timeline(
-      "the second quick change latches until 20 minutes after the first",
+      "the second early update blocks updates until 20 minutes after the first",
       [
         Step(0, 0), Step(10, 1), Step(20, 2, tooMany), Step(21, 0, tooMany), Step(22, 1, tooMany),
         Step(23, 2, tooMany),
         Step(1209, 1, tooMany), Step(1210, 1), Step(1211, 0),
       ]),
     Timeline(
-      "the token that closed the latch is a slow change when it opens",
+      "the token that caused the block is accepted when it ends",
       [
         Step(0, 0), Step(10, 1), Step(20, 2, tooMany), Step(1210, 2), Step(1211, 3),
         Step(1212, 4, tooMany),
@@ -169,7 +169,7 @@ struct ProviderTokenTimingTests {
       $0.tokenUpdateInterval = .zero
     },
     Timeline(
-      "a clock turned back opens the latch in 20 minutes all the same",
+      "the block ends after 20 minutes even if the clock is set back",
       [
         Step(3000, 3000), Step(3010, 3001), Step(3020, 3002, tooMany), Step(0, 0, tooMany),
         Step(1199, 0, tooMany),

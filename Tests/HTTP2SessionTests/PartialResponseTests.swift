@@ -51,7 +51,7 @@ import Testing
     let (session, stream) = try answered(parts, isHeld: true)
     #expect(shape(session.drained()) == steps[0])
     for (index, step) in steps.enumerated().dropFirst() {
-      #expect(session.drained().isEmpty, "nothing goes by itself")
+      #expect(session.drained().isEmpty, "no part is sent before its release")
       #expect(session.openStreamCount == 1)
       #expect(session.releasePart(of: stream) == (index < steps.count - 1))
       #expect(shape(session.drained()) == step)
@@ -139,7 +139,7 @@ import Testing
     _ = session.drained()
     #expect(session.stream(withID: 1) === stream)
     guard case .cancelled(let left)? = try session.feed(Frame.rst(1)).first else {
-      Issue.record("who lets the parts go is not told")
+      Issue.record("the reset is not reported")
       return
     }
     #expect(left === stream)

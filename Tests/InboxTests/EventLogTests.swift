@@ -205,7 +205,7 @@ import Testing
 
   @Test func recordsNothingWithoutReaders() {
     let log = EventLog(Inbox())
-    log.note(.rule) { _ in Issue.record("nobody reads this") }
+    log.note(.rule) { _ in Issue.record("recorded without readers") }
   }
 }
 

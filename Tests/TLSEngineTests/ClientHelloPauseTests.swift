@@ -22,7 +22,7 @@ import Testing
     #expect(pair.fromServer.isEmpty)
     #expect(pair.server.serverName == "localhost")
     #expect(pair.server.offeredProtocols == ["h2"])
-    #expect(try pair.server.handshake() == .greeted, "not by itself")
+    #expect(try pair.server.handshake() == .greeted, "it does not continue without being resumed")
     #expect(try pair.server.proceed() == .waiting)
     #expect(try pair.shakeHands() == .done)
     #expect(pair.server.protocolVersion == "TLSv1.3")
