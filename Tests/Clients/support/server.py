@@ -216,13 +216,15 @@ class Server:
             self.process.kill()
             self.process.wait()
 
-    def resident_bytes(self):
-        """Returns the process's resident memory on Linux, and None elsewhere or if a sanitizer uses memory of its own."""
+    def resident_bytes(self, kind="VmRSS"):
+        """Returns the process's resident memory on Linux, and None elsewhere or if a sanitizer uses memory of its own.
+        The kind `RssAnon` counts only the memory that the process allocated, without the pages of the program's file.
+        """
         status = pathlib.Path(f"/proc/{self.process.pid}/status")
         if not status.exists() or is_sanitized(os.path.realpath(f"/proc/{self.process.pid}/exe")):
             return None
         for line in status.read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(f"{kind}:"):
                 return int(line.split()[1]) * 1024
         return None
 
