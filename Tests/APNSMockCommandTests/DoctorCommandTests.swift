@@ -49,10 +49,10 @@ import Notation
   }
 
   @Test func findingsAreEscapedAndIndented() {
-    let failed = DoctorFinding(.name, .failed("bad\nname", repair: "do\u{1B}[2Jthis"))
+    let failed = CheckResult(.name, .failed("bad\nname", repair: "do\u{1B}[2Jthis"))
     #expect(failed.text(colored: false) == "✗ name      bad\\nname\n            → do\\u{1B}[2Jthis")
-    #expect(DoctorFinding(.resolve, .passed("ok")).text(colored: true) == "\u{1B}[32m✓\u{1B}[0m DNS       ok")
-    #expect(DoctorFinding(.push, .skipped("why")).text(colored: true) == "– push      why")
+    #expect(CheckResult(.resolve, .passed("ok")).text(colored: true) == "\u{1B}[32m✓\u{1B}[0m DNS       ok")
+    #expect(CheckResult(.push, .skipped("why")).text(colored: true) == "– push      why")
     var writer = JSONWriter()
     writer.object(failed.write)
     #expect(
@@ -61,7 +61,7 @@ import Notation
   }
 
   @Test func serverIsFoundByItsPort() throws {
-    let known = KnownServer(
+    let known = ServerDetails(
       admin: Endpoint(host: "127.0.0.1", port: 1), apns: [Endpoint(host: "127.0.0.1", port: 2197)],
       environment: "sandbox", clockAhead: 0, isFrozen: false, keys: [], authority: nil, isNamed: false)
     #expect(known.listens(on: Endpoint(host: "push.internal", port: 2197)))

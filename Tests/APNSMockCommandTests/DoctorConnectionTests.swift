@@ -15,20 +15,20 @@ import Testing
   /// Returns the diagnosis of `doctor` for an endpoint, as a client that trusts `authority`.
   private static func examine(
     _ endpoint: Endpoint, as name: String = "localhost", trusting authority: String? = nil,
-    known: KnownServer? = nil, timeout: Duration = .seconds(10)
+    known: ServerDetails? = nil, timeout: Duration = .seconds(10)
   ) async throws -> DiagnosisReport {
     var diagnosis = Diagnosis(
       endpoint: endpoint, serverName: name, authority: authority, topic: "com.example.app", known: known,
       timeout: timeout)
     try await diagnosis.run()
-    return DiagnosisReport(findings: diagnosis.findings)
+    return DiagnosisReport(results: diagnosis.results)
   }
 
   @Test func allChecksPass() async throws {
     try await TestServer.run { mock in
       let diagnosis = try await mock.examine()
-      #expect(diagnosis.findings.map(\.check) == DoctorCheck.allCases)
-      #expect(diagnosis.findings.allSatisfy { $0.result == .passed }, "\(diagnosis)")
+      #expect(diagnosis.results.map(\.check) == DoctorCheck.allCases)
+      #expect(diagnosis.results.allSatisfy { $0.status == .passed }, "\(diagnosis)")
       #expect(mock.state.inbox.record(seq: 1)?.accepted == true)
     }
   }

@@ -9,9 +9,9 @@ import TestSupport
 /// The parts of `doctor`'s examination that a test changes.
 extension TestServer {
   /// Returns what the server's admin API reports.
-  func known() async throws -> KnownServer {
-    let running = try RunningServer(ServerFlags.parse(["--admin", admin.address.description]), environment: [:])
-    return try await KnownServer(running, isNamed: true, timeout: .seconds(10))
+  func known() async throws -> ServerDetails {
+    let running = try ServerLocation(ServerFlags.parse(["--admin", admin.address.description]), environment: [:])
+    return try await ServerDetails(running, isNamed: true, timeout: .seconds(10))
   }
 
   /// Returns a provider token of the folder's key, issued `age` seconds before this machine's current time.
@@ -33,23 +33,23 @@ extension TestServer {
       known: isKnown ? try await known() : nil)
     change(&diagnosis)
     try await diagnosis.run()
-    return DiagnosisReport(findings: diagnosis.findings)
+    return DiagnosisReport(results: diagnosis.results)
   }
 }
 
-/// The findings of one examination, by check.
+/// The results of one diagnosis, by check.
 struct DiagnosisReport: CustomStringConvertible {
-  let findings: [DoctorFinding]
+  let results: [CheckResult]
 
-  subscript(check: DoctorCheck) -> DoctorFinding? { findings.first { $0.check == check } }
+  subscript(check: DoctorCheck) -> CheckResult? { results.first { $0.check == check } }
 
   /// The checks that failed.
-  var failed: [DoctorCheck] { findings.filter { $0.result == .failed }.map(\.check) }
+  var failed: [DoctorCheck] { results.filter { $0.status == .failed }.map(\.check) }
   /// The checks that were skipped.
-  var skipped: [DoctorCheck] { findings.filter { $0.result == .skipped }.map(\.check) }
+  var skipped: [DoctorCheck] { results.filter { $0.status == .skipped }.map(\.check) }
 
   func repair(_ check: DoctorCheck) -> String { self[check]?.repair ?? "" }
   func seen(_ check: DoctorCheck) -> String { self[check]?.seen ?? "" }
 
-  var description: String { findings.map { $0.text(colored: false) }.joined(separator: "\n") }
+  var description: String { results.map { $0.text(colored: false) }.joined(separator: "\n") }
 }

@@ -149,7 +149,7 @@ import Testing
 
   @Test func issueTimeInMilliseconds() {
     let now: Int64 = 1_800_000_000_123
-    let token = ReadToken(keyID: "K", teamID: "T", issuedAt: Double(now))
+    let token = DecodedToken(keyID: "K", teamID: "T", issuedAt: Double(now))
     let diagnosis = Diagnosis(
       endpoint: Endpoint(host: "localhost", port: 1), serverName: "localhost", credential: .token("", token),
       topic: "com.example.app")

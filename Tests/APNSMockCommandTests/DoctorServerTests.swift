@@ -23,7 +23,7 @@ import Testing
       endpoint: endpoint, serverName: name, authority: authority, credential: token, topic: "com.example.app",
       timeout: timeout)
     try await diagnosis.run()
-    return DiagnosisReport(findings: diagnosis.findings)
+    return DiagnosisReport(results: diagnosis.results)
   }
 
   // MARK: - Chain

@@ -68,7 +68,7 @@ import Testing
       server.reset()
       #expect(try server.pushes().isEmpty)
 
-      let name = try server.addRule(#"{"do": {"respond": {"reason": "InternalServerError"}}}"#)
+      let name = try server.addRule(#"{"do": {"respond": {"reason": "InternalServerError"}}, "trigger": {"every": 1}}"#)
       #expect(try await send(to: server.settings) == 500)
       server.removeRule(name)
       #expect(try await send(to: server.settings) == 200)

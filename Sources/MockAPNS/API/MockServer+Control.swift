@@ -83,7 +83,7 @@ extension MockServer {
   /// Adds a fault rule, or replaces the added rule of the same name.
   ///
   /// - Parameters:
-  ///   - rule: The rule in YAML or JSON, such as `{"do": {"respond": {"status": 503}}, "when": {"every": 3}}`.
+  ///   - rule: The rule in YAML or JSON, such as `{"do": {"respond": {"status": 503}}, "trigger": {"every": 3}}`.
   ///   - timeToLive: The time after which the rule is removed; nil for the rule's `ttl`, otherwise never.
   /// - Returns: The rule's name, generated if the rule has none.
   /// - Throws: `MockServerError` for an invalid rule or if 1000 rules are active.

@@ -11,7 +11,7 @@ import TLSEngine
 /// The credential with which `doctor` pushes.
 enum Credential: Sendable {
   /// A provider token and its decoded claims.
-  case token(String, ReadToken)
+  case token(String, DecodedToken)
   /// A provider certificate: the paths of its chain and key, and its decoded content.
   case certificate(chain: String, key: String, PeerCertificate)
 
@@ -20,7 +20,7 @@ enum Credential: Sendable {
   /// - Throws: `CommandFailure` if it is not a JWT.
   init(jwt: String) throws {
     let jwt = jwt.trimmed
-    guard let read = ReadToken(jwt) else {
+    guard let read = DecodedToken(jwt) else {
       throw CommandFailure(
         .usage,
         "--token must be a JWT (three parts separated by dots), as printed by apns-mock token provider"
@@ -35,7 +35,7 @@ enum Credential: Sendable {
   init(keyAt path: String, keyID: String, teamID: String, now: Int64) throws {
     let token = ProviderTokenRequest(keyID: keyID, teamID: teamID, issuedAt: now / 1000)
     self = .token(
-      try token.signed(withKeyAt: path), ReadToken(keyID: keyID, teamID: teamID, issuedAt: Double(token.issuedAt)))
+      try token.signed(withKeyAt: path), DecodedToken(keyID: keyID, teamID: teamID, issuedAt: Double(token.issuedAt)))
   }
 
   /// Creates a credential from a provider certificate.
@@ -57,7 +57,7 @@ enum Credential: Sendable {
 }
 
 /// The decoded claims of a provider token. The signature is not verified, which requires the server's key.
-struct ReadToken: Sendable, Equatable {
+struct DecodedToken: Sendable, Equatable {
   /// The header's `kid`.
   var keyID: String?
   /// The claim `iss`.
@@ -109,8 +109,8 @@ struct ReadToken: Sendable, Equatable {
 
 /// Advice for a rejected provider token, based on the token's ids and, if known, the keys the server trusts.
 struct KeyAdvice {
-  let token: ReadToken
-  let known: KnownServer?
+  let token: DecodedToken
+  let known: ServerDetails?
 
   private var keyID: String { token.keyID ?? "K" }
   private var teamID: String { token.teamID ?? "T" }
@@ -154,7 +154,7 @@ struct KeyAdvice {
 }
 
 /// The data of a server's admin API that `doctor` uses.
-struct KnownServer: Sendable {
+struct ServerDetails: Sendable {
   /// The admin listener.
   var admin: Endpoint
   /// The listeners for providers.
@@ -176,11 +176,11 @@ struct KnownServer: Sendable {
   func listens(on endpoint: Endpoint) -> Bool { isNamed || apns.contains { $0.port == endpoint.port } }
 }
 
-extension KnownServer {
+extension ServerDetails {
   /// Reads the data from the admin API.
   ///
   /// - Throws: `CommandFailure` if a request fails.
-  init(_ running: RunningServer, isNamed: Bool, timeout: Duration) async throws {
+  init(_ running: ServerLocation, isNamed: Bool, timeout: Duration) async throws {
     var client = running.client
     client.timeout = timeout
     let status = try await client.request(.GET, "/api/v1/status").decoded(ServerStatus.self)

@@ -79,7 +79,7 @@ struct Diagnosis: Sendable {
   /// The topic to push to.
   var topic: String
   /// The server's admin API data, if it is reachable.
-  var known: KnownServer?
+  var known: ServerDetails?
   /// The total time limit for one connection.
   var timeout = Duration.seconds(5)
 
@@ -88,7 +88,7 @@ struct Diagnosis: Sendable {
   /// The observations on the connection, over which a push was sent if there is a credential.
   var connection = ProbeResult(pushes: 0)
   /// The results of the checks so far.
-  private(set) var findings: [DoctorFinding] = []
+  private(set) var results: [CheckResult] = []
 
   /// Runs all probes and records their results in order. If a required probe fails, the remaining ones are skipped.
   ///
@@ -97,27 +97,27 @@ struct Diagnosis: Sendable {
     var failed: DoctorCheck?
     for probe in Probe.all {
       if let failed {
-        findings.append(DoctorFinding(probe.check, .skipped("skipped because \(failed.title) failed")))
+        results.append(CheckResult(probe.check, .skipped("skipped because \(failed.title) failed")))
         continue
       }
-      let finding = DoctorFinding(probe.check, try await probe.run(&self))
-      findings.append(finding)
-      if probe.isRequired, finding.result == .failed { failed = probe.check }
+      let result = CheckResult(probe.check, try await probe.run(&self))
+      results.append(result)
+      if probe.isRequired, result.status == .failed { failed = probe.check }
     }
   }
 
   /// Returns the result of an earlier check.
-  func finding(_ check: DoctorCheck) -> DoctorFinding? { findings.first { $0.check == check } }
+  func result(of check: DoctorCheck) -> CheckResult? { results.first { $0.check == check } }
 }
 
 /// The result of one check.
-struct DoctorFinding: Sendable, Equatable {
-  enum Result: String, Sendable {
+struct CheckResult: Sendable, Equatable {
+  enum Status: String, Sendable {
     case passed, failed, skipped
   }
 
   let check: DoctorCheck
-  let result: Result
+  let status: Status
   /// The observation; for a skipped check, the reason.
   let seen: String
   /// The advice for a failed check.
@@ -127,10 +127,10 @@ struct DoctorFinding: Sendable, Equatable {
   init(_ check: DoctorCheck, _ outcome: Probe.Outcome) {
     self.check = check
     switch outcome {
-    case .passed(let seen): (result, self.seen, repair) = (.passed, seen.onOneLine, nil)
+    case .passed(let seen): (status, self.seen, repair) = (.passed, seen.onOneLine, nil)
     case .failed(let seen, let repair):
-      (result, self.seen, self.repair) = (.failed, seen.onOneLine, repair.onOneLine)
-    case .skipped(let reason): (result, seen, repair) = (.skipped, reason.onOneLine, nil)
+      (status, self.seen, self.repair) = (.failed, seen.onOneLine, repair.onOneLine)
+    case .skipped(let reason): (status, seen, repair) = (.skipped, reason.onOneLine, nil)
     }
   }
 
@@ -139,7 +139,7 @@ struct DoctorFinding: Sendable, Equatable {
     let width = DoctorCheck.allCases.map(\.title.count).max() ?? 0
     let title = check.title + String(repeating: " ", count: width - check.title.count)
     let mark =
-      switch result {
+      switch status {
       case .passed: colored ? Color.green.around("✓") : "✓"
       case .failed: colored ? Color.red.around("✗") : "✗"
       case .skipped: "–"
@@ -151,7 +151,7 @@ struct DoctorFinding: Sendable, Equatable {
   /// Writes the result as JSON members.
   func write(to writer: inout JSONWriter) {
     writer.member("check", check.rawValue)
-    writer.member("result", result.rawValue)
+    writer.member("result", status.rawValue)
     writer.member("seen", seen)
     writer.member("repair", repair)
   }

@@ -50,7 +50,7 @@ struct DoctorCommand: AsyncParsableCommand {
     } catch let error as TLSError {
       throw CommandFailure(.usage, "\(error)")
     }
-    let failed = diagnosis.findings.first { $0.result == .failed }?.check
+    let failed = diagnosis.results.first { $0.status == .failed }?.check
     report(diagnosis, isWell: failed == nil)
     switch failed {
     case nil: return
@@ -77,17 +77,17 @@ struct DoctorCommand: AsyncParsableCommand {
 
   /// Returns the server that the client commands find, if it responds. An unreachable admin API is no failure, because
   /// providers do not need it.
-  private func runningServer(_ environment: [String: String]) async throws -> (RunningServer?, KnownServer?) {
+  private func runningServer(_ environment: [String: String]) async throws -> (ServerLocation?, ServerDetails?) {
     let isNamed = flags.server.portFile != nil || flags.server.admin != nil
-    let running: RunningServer
+    let running: ServerLocation
     do {
-      running = try RunningServer(flags.server, environment: environment)
+      running = try ServerLocation(flags.server, environment: environment)
     } catch let failure as CommandFailure where failure.status == .unreachable && !isNamed {
       return (nil, nil)
     }
     do {
       let isKnown = isNamed || running.portFile != nil
-      return (running, try await KnownServer(running, isNamed: isKnown, timeout: timeLimit))
+      return (running, try await ServerDetails(running, isNamed: isKnown, timeout: timeLimit))
     } catch let failure as CommandFailure {
       if isNamed { StandardStream.error.line("admin API: \(failure)") }
       return (running, nil)
@@ -111,14 +111,14 @@ struct DoctorCommand: AsyncParsableCommand {
     let authority = diagnosis.authority ?? "no CA"
     let head = "\(diagnosis.endpoint) as \(diagnosis.serverName), trusting \(authority)"
     let isColored = StandardStream.output.supportsColor
-    let text = [head] + diagnosis.findings.map { $0.text(colored: isColored) }
+    let text = [head] + diagnosis.results.map { $0.text(colored: isColored) }
     flags.output.print(text: text.joined(separator: "\n")) { writer in
       writer.member("ok", isWell)
       writer.member("apns", diagnosis.endpoint.description)
       writer.member("server_name", diagnosis.serverName)
       writer.member("ca", diagnosis.authority)
       writer.arrayMember("checks") { writer in
-        for finding in diagnosis.findings { writer.object(finding.write) }
+        for result in diagnosis.results { writer.object(result.write) }
       }
     }
   }

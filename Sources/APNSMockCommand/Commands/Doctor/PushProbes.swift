@@ -62,12 +62,12 @@ extension Diagnosis {
         : "set the clock of the machine that signed it (NTP)")
   }
 
-  private static func clockRepair(_ known: KnownServer) -> String {
+  private static func clockRepair(_ known: ServerDetails) -> String {
     "if it was changed: apns-mock clock real --admin \(known.admin); else set this machine's clock or the server's (NTP)"
   }
 
   /// Returns a text such as `2h ahead`.
-  private static func difference(_ known: KnownServer) -> String {
+  private static func difference(_ known: ServerDetails) -> String {
     "\(text(known.clockAhead)) \(known.clockAhead > 0 ? "ahead" : "behind")"
   }
 
@@ -128,7 +128,7 @@ extension Diagnosis {
     case (.badEnvironmentKeyInToken, .token(_, let token)), (.badEnvironmentKeyIdInToken, .token(_, let token)):
       KeyAdvice(token: token, known: known).wrongEnvironment
     case (.expiredProviderToken, _):
-      finding(.clock)?.repair
+      result(of: .clock)?.repair
         ?? "the server's clock differs from the token's iat: check it with apns-mock clock show --admin HOST:PORT; reset it "
         + "with apns-mock clock real"
     case (.missingProviderToken, .certificate):

@@ -29,7 +29,7 @@ struct ExecRun: Sendable {
       settings.portFile = settings.portFile ?? folder.path + "/ports.json"
       if hasOwnCertificates { settings.configuration.certificates = folder.path + "/Certs" }
     }
-    let server = try await LiveServer.start(settings, logger: logger)
+    let server = try await StartedServer.start(settings, logger: logger)
     let removeFiles: @Sendable () -> Void = {
       server.removePortFile()
       if let export { FileReplacement.abandon(export.path) }

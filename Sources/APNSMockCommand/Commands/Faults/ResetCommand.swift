@@ -26,7 +26,7 @@ struct ResetCommand: AsyncParsableCommand {
   @Flag(name: .long, help: "Set the clock to the machine's time.")
   var clock = false
 
-  @Flag(name: .long, help: "Remove all registered devices.")
+  @Flag(name: .long, help: "Remove the states of all device tokens.")
   var devices = false
 
   @Option(

@@ -53,7 +53,7 @@ struct SendCommand: AsyncParsableCommand {
 
   func run() async throws {
     let environment = Environment.variables
-    let running = try RunningServer(flags.server, environment: environment)
+    let running = try ServerLocation(flags.server, environment: environment)
     let files = ServerFiles(certs: flags.folder.certs, portFile: running.portFile, environment: environment)
     let target = try await ProviderTarget(of: running, named: try Endpoint.named(byFlag: apns, of: .apns, environment))
     let certificate = try providerCertificate.files()

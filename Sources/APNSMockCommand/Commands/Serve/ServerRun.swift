@@ -20,7 +20,7 @@ struct ServerRun: Sendable {
     let signals = await StopSignals()
     let reloads = await ReloadSignals()
     let export = try settings.exportOnExit.map { try ExportOnExit(to: $0, for: Setting.exportOnExit.flag) }
-    let server = try await LiveServer.start(settings, logger: logger) { state in
+    let server = try await StartedServer.start(settings, logger: logger) { state in
       StartReport(state: state, settings: settings).warn(logger: logger)
     }
     StartReport(state: server.state, settings: settings).announce(logger: logger)

@@ -32,12 +32,12 @@ struct ViewCommand: AsyncParsableCommand {
 
   func run() async throws {
     let environment = Environment.variables
-    let address = try RunningServer.adminEndpoint(flag: admin, environment)
-    let token = try RunningServer.adminToken(environment)
+    let address = try ServerLocation.adminEndpoint(flag: admin, environment)
+    let token = try ServerLocation.adminToken(environment)
     let viewer = InboxViewer(try ExportFile(file).inbox(maxBytes: try memoryLimit()), of: name, adminToken: token)
     let signals = await StopSignals()
     let logger = Logger(label: "apns-mock") { _ in LineLogHandler(format: .text, level: .warning) }
-    let server = try await LiveServer.starting {
+    let server = try await StartedServer.starting {
       try await AdminServer.start(
         AdminRoutes(viewer: viewer, version: Version.text), of: viewer, at: address, logger: logger)
     }

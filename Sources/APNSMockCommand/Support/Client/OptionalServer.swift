@@ -4,7 +4,7 @@ import NIOHTTP1
 /// folder and can have more fault profiles than this program.
 struct OptionalServer: Sendable {
   /// The server's location; nil if its port file does not exist.
-  private let running: RunningServer?
+  private let running: ServerLocation?
   /// The failure if there is no port file.
   private let absence: CommandFailure?
   /// Whether a flag specifies the server, so that it must be reachable.
@@ -16,7 +16,7 @@ struct OptionalServer: Sendable {
   init(_ flags: ServerFlags, environment: [String: String]) throws {
     isRequired = flags.portFile != nil || flags.admin != nil
     do {
-      (running, absence) = (try RunningServer(flags, environment: environment), nil)
+      (running, absence) = (try ServerLocation(flags, environment: environment), nil)
     } catch let failure as CommandFailure where failure.status == .unreachable {
       (running, absence) = (nil, failure)
     }

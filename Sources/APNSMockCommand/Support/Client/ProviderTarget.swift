@@ -13,7 +13,7 @@ struct ProviderTarget: Sendable {
   ///
   /// - Parameter address: The specified listener. With it, or with a port file, the admin listener is only asked for
   ///   the time, and this machine's time is used if it does not respond.
-  init(of server: RunningServer, named address: Endpoint?) async throws {
+  init(of server: ServerLocation, named address: Endpoint?) async throws {
     let known = address ?? server.portFile?.apns.first
     do {
       let clock = try await server.client.request(.GET, "/api/v1/clock").decoded(ClockState.self)

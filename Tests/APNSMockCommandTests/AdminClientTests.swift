@@ -8,7 +8,7 @@ import Testing
 @testable import APNSMockCommand
 
 /// Requests that commands send to a running server.
-@Suite struct RunningServerConversationTests {
+@Suite struct AdminClientTests {
   /// Runs `body` with a server on free ports that has its own certificates.
   private static func withServer(
     adminToken: String? = nil, _ body: (MockServer, _ admin: Endpoint) async throws -> Void
@@ -34,8 +34,8 @@ import Testing
     await server.stop()
   }
 
-  private static func running(at admin: Endpoint, _ environment: [String: String] = [:]) throws -> RunningServer {
-    try RunningServer(ServerFlags.parse(["--admin", admin.description]), environment: environment)
+  private static func running(at admin: Endpoint, _ environment: [String: String] = [:]) throws -> ServerLocation {
+    try ServerLocation(ServerFlags.parse(["--admin", admin.description]), environment: environment)
   }
 
   @Test func providerAddressComesFromTheServer() async throws {

@@ -5,7 +5,7 @@ import Testing
 @testable import APNSMockCommand
 
 /// The parts of a provider token made elsewhere that `doctor` reads.
-@Suite struct ReadTokenTests {
+@Suite struct DecodedTokenTests {
   private static func jwt(_ header: String, _ claims: String) -> String {
     var token = TestToken()
     (token.header, token.claims) = (header, claims)
@@ -20,13 +20,13 @@ import Testing
     (#"{"iat":"yesterday"}"#, nil, nil), ("{}", nil, nil),
   ])
   func claims(text: String, teamID: String?, issuedAt: Double?) {
-    let token = ReadToken(Self.jwt(#"{"alg":"ES256","kid":"ABC123DEFG"}"#, text))
-    #expect(token == ReadToken(keyID: "ABC123DEFG", teamID: teamID, issuedAt: issuedAt))
+    let token = DecodedToken(Self.jwt(#"{"alg":"ES256","kid":"ABC123DEFG"}"#, text))
+    #expect(token == DecodedToken(keyID: "ABC123DEFG", teamID: teamID, issuedAt: issuedAt))
   }
 
   @Test(arguments: ["", "a.b", "a.b.c", "..", "e30.e30", "not a token at all", "e30.W10.x"])
   func invalidToken(text: String) {
-    #expect(ReadToken(text) == nil)
+    #expect(DecodedToken(text) == nil)
     #expect(throws: CommandFailure.self) { try Credential(jwt: text) }
   }
 

@@ -18,12 +18,12 @@ struct ServerFlags: ParsableArguments {
   /// Returns the client of the server's admin API.
   ///
   /// - Throws: `CommandFailure` if the flags or the port file do not specify a server.
-  func client() throws -> AdminClient { try RunningServer(self, environment: Environment.variables).client }
+  func client() throws -> AdminClient { try ServerLocation(self, environment: Environment.variables).client }
 }
 
 /// The location of a running server: `--port-file`, else `APNS_MOCK_PORT_FILE`, else `--admin` or `APNS_MOCK_ADMIN`,
 /// else the default address of `serve`.
-struct RunningServer: Sendable {
+struct ServerLocation: Sendable {
   /// The server's port file, if it was located by one.
   let portFile: PortFile?
   /// The client of its admin API.

@@ -8,7 +8,7 @@ import Testing
 @testable import APNSMockCommand
 
 /// How client commands find a server: port file, its variable, `--admin`, its variable, the default.
-@Suite struct RunningServerTests {
+@Suite struct ServerLocationTests {
   private static func portFile(admin port: Int, token: String? = nil, in folder: TemporaryFolder) throws -> String {
     let file = PortFile(
       pid: 1, apns: [Endpoint(host: "127.0.0.1", port: 1)], admin: Endpoint(host: "127.0.0.1", port: port),
@@ -31,14 +31,14 @@ import Testing
     var environment: [String: String] = [:]
     if variables.contains("port") { environment["APNS_MOCK_PORT_FILE"] = try Self.portFile(admin: 12, in: folder) }
     if variables.contains("admin") { environment["APNS_MOCK_ADMIN"] = "127.0.0.1:22" }
-    let server = try RunningServer(ServerFlags.parse(arguments), environment: environment)
+    let server = try ServerLocation(ServerFlags.parse(arguments), environment: environment)
     #expect(server.client.endpoint == Endpoint(host: "127.0.0.1", port: result))
   }
 
   @Test func tokenIsReadFromThePortFile() throws {
     let folder = try TemporaryFolder()
     let path = try Self.portFile(admin: 5, token: "written", in: folder)
-    let server = try RunningServer(
+    let server = try ServerLocation(
       ServerFlags.parse(["--port-file", path]), environment: ["APNS_MOCK_ADMIN_TOKEN": "other"])
     #expect(server.client.token == "written")
   }
@@ -47,20 +47,20 @@ import Testing
     let folder = try TemporaryFolder()
     let path = try folder.file("token", "from-file\n")
     let flags = try ServerFlags.parse([])
-    #expect(try RunningServer(flags, environment: [:]).client.token == nil)
-    #expect(try RunningServer(flags, environment: ["APNS_MOCK_ADMIN_TOKEN": "direct"]).client.token == "direct")
-    #expect(try RunningServer(flags, environment: ["APNS_MOCK_ADMIN_TOKEN_FILE": path]).client.token == "from-file")
+    #expect(try ServerLocation(flags, environment: [:]).client.token == nil)
+    #expect(try ServerLocation(flags, environment: ["APNS_MOCK_ADMIN_TOKEN": "direct"]).client.token == "direct")
+    #expect(try ServerLocation(flags, environment: ["APNS_MOCK_ADMIN_TOKEN_FILE": path]).client.token == "from-file")
   }
 
   @Test(arguments: [("0.0.0.0:5", "127.0.0.1:5"), ("[::]:5", "[::1]:5"), ("localhost:5", "localhost:5")])
   func wildcardListenerIsReachedByLoopback(_ admin: String, _ reached: String) throws {
-    let server = try RunningServer(ServerFlags.parse(["--admin", admin]), environment: [:])
+    let server = try ServerLocation(ServerFlags.parse(["--admin", admin]), environment: [:])
     #expect(server.client.endpoint.description == reached)
   }
 
   @Test func missingPortFileMeansNoServer() throws {
     let error = try #require(throws: CommandFailure.self) {
-      try RunningServer(ServerFlags.parse(["--port-file", "/nowhere/p.json"]), environment: [:])
+      try ServerLocation(ServerFlags.parse(["--port-file", "/nowhere/p.json"]), environment: [:])
     }
     #expect(error.status == .unreachable)
     #expect(error.description.contains("/nowhere/p.json"))
@@ -72,7 +72,7 @@ import Testing
     let folder = try TemporaryFolder()
     let path = try folder.file("p.json", text)
     let error = try #require(throws: CommandFailure.self) {
-      try RunningServer(ServerFlags.parse([]), environment: ["APNS_MOCK_PORT_FILE": path])
+      try ServerLocation(ServerFlags.parse([]), environment: ["APNS_MOCK_PORT_FILE": path])
     }
     #expect(error.status == .usage)
     #expect(error.description == "APNS_MOCK_PORT_FILE: \(path) is not a port file of apns-mock")
@@ -83,7 +83,7 @@ import Testing
   ])
   func invalidAddressNamesItsSource(_ arguments: [String], _ environment: [String: String], _ prefix: String) throws {
     let error = try #require(throws: CommandFailure.self) {
-      try RunningServer(ServerFlags.parse(arguments), environment: environment)
+      try ServerLocation(ServerFlags.parse(arguments), environment: environment)
     }
     #expect(error.status == .usage)
     #expect(error.description.hasPrefix(prefix))
@@ -91,7 +91,7 @@ import Testing
 
   @Test func unreachableServerErrorIsOneLine() async throws {
     // Port 1 is tcpmux, and nothing listens on it here.
-    let server = try RunningServer(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
+    let server = try ServerLocation(ServerFlags.parse(["--admin", "127.0.0.1:1"]), environment: [:])
     let error = try await #require(throws: CommandFailure.self) { try await server.client.request(.GET, "/readyz") }
     #expect(error.status == .unreachable)
     #expect(error.description.hasPrefix("no apns-mock responds on 127.0.0.1:1: connection refused; start one with"))

@@ -13,7 +13,7 @@ import TLSEngine
 #endif
 
 /// A running server with its admin listener and port file.
-struct LiveServer: Sendable {
+struct StartedServer: Sendable {
   /// The state shared by the provider listeners and the admin API.
   var state: ServerState { server.state }
   private let server: MockServer
@@ -26,7 +26,7 @@ struct LiveServer: Sendable {
   /// - Throws: `CommandFailure`, after stopping everything that was started.
   static func start(
     _ settings: ServeSettings, logger: Logger, whenListening: (ServerState) -> Void = { _ in }
-  ) async throws -> LiveServer {
+  ) async throws -> StartedServer {
     var configuration = settings.configuration
     if settings.generatesAdminToken { configuration.adminToken = randomAdminToken() }
     let server = try await starting { try await MockServer.start(configuration, logger: logger) }
@@ -41,7 +41,7 @@ struct LiveServer: Sendable {
     server.state.phase = .ready
     do {
       let portFile = try settings.portFile.map { try WrittenPortFile(PortFile(of: server.state), at: $0) }
-      return LiveServer(server: server, admin: admin, portFile: portFile)
+      return StartedServer(server: server, admin: admin, portFile: portFile)
     } catch {
       await server.stop()
       await admin?.stop()
