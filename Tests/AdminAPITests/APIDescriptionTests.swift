@@ -33,21 +33,21 @@ import Testing
 
   @Test func everyOperationDocumentsItsResponses() throws {
     let paths = try #require(Self.document()["paths"] as? [String: [String: Any]])
-    func answers(_ method: String, _ path: String) -> Set<String> {
+    func responses(_ method: String, _ path: String) -> Set<String> {
       let operation = paths[path]?[method] as? [String: Any]
       return Set((operation?["responses"] as? [String: Any] ?? [:]).keys)
     }
-    #expect(answers("get", "/livez") == ["200", "500"])
-    #expect(answers("get", "/ca.pem") == ["200", "403", "500"])
-    #expect(answers("get", "/api/v1/clock") == ["200", "401", "403", "500"])
-    #expect(answers("put", "/api/v1/clock") == ["200", "400", "401", "403", "413", "415", "500"])
+    #expect(responses("get", "/livez") == ["200", "500"])
+    #expect(responses("get", "/ca.pem") == ["200", "403", "500"])
+    #expect(responses("get", "/api/v1/clock") == ["200", "401", "403", "500"])
+    #expect(responses("put", "/api/v1/clock") == ["200", "400", "401", "403", "413", "415", "500"])
   }
 
   @Test func isServed() async throws {
     try await TestServer.run { server in
-      let answer = await server.client.get("/openapi.json")
-      #expect(answer.headers["content-type"] == "application/json")
-      #expect(answer.body == APIDescription(version: TestServer.version).json)
+      let response = await server.client.get("/openapi.json")
+      #expect(response.headers["content-type"] == "application/json")
+      #expect(response.body == APIDescription(version: TestServer.version).json)
     }
   }
 }

@@ -22,25 +22,6 @@ import Testing
         do: {respond: {status: 503}}
     """
 
-  @Test func profilesAreListed() async throws {
-    try await TestServer.run { server in
-      let list = await server.client.get("/api/v1/profiles")
-      #expect(list.status == 200)
-      #expect(list.object["total"] as? Int == 20)
-      #expect(list.items.first?["name"] as? String == "healthy")
-      #expect(list.items.filter { $0["active"] as? Bool == true }.map { $0["name"] as? String } == ["healthy"])
-      #expect(list.problems.isEmpty)
-      let flaky = try #require(list.items.first { $0["name"] as? String == "flaky-503" })
-      #expect(flaky["origin"] as? String == "built-in")
-      #expect((flaky["summary"] as? String)?.isEmpty == false)
-      let rate = try #require((flaky["params"] as? [[String: Any]])?.first { $0["name"] as? String == "rate" })
-      #expect(rate["type"] as? String == "probability")
-      #expect(rate["default"] as? Double == 0.2)
-      #expect(rate["value"] as? Double == 0.2)
-      #expect((rate["help"] as? String)?.isEmpty == false)
-    }
-  }
-
   @Test func profileIsStoredShownAndRemoved() async throws {
     try await TestServer.run { server in
       let client = server.client
@@ -61,20 +42,24 @@ import Testing
     }
   }
 
-  @Test(arguments: [
+  static let bodies = [
     ("application/json", #"{"name":"mine","rules":[{"do":{"respond":{"status":503}}}]}"#),
     ("application/json", #"{"source":"rules: [{do: {respond: {status: 503}}}]"}"#),
     ("application/json; charset=utf-8", #"{"summary":"\ud83d\ude00 \/","rules":[{"do":{"close":{}}}]}"#),
     ("application/yaml", "rules: [{do: {close: {}}}]"), ("Application/X-YAML", "rules: [{do: {close: {}}}]"),
     ("text/yaml;charset=utf-8", "summary: ünter\nrules: [{do: {close: {}}}]"),
-  ])
-  func everyBodyFormIsAccepted(type: String, body: String) async throws {
+  ]
+
+  @Test func everyBodyFormIsAccepted() async throws {
     try await TestServer.run { server in
-      for status in [201, 200] {
-        let answer = await server.client.request(
-          "PUT", "/api/v1/profiles/mine", [("content-type", type)], body: body)
-        #expect(answer.status == status, "\(answer.text)")
-        #expect(answer.object["name"] as? String == "mine")
+      let path = "/api/v1/profiles/mine"
+      for (type, body) in Self.bodies {
+        for status in [201, 200] {
+          let response = await server.client.request("PUT", path, [("content-type", type)], body: body)
+          #expect(response.status == status, "\(body): \(response.text)")
+          #expect(response.object["name"] as? String == "mine")
+        }
+        #expect(await server.client.request("DELETE", path).status == 204)
       }
     }
   }
@@ -156,43 +141,14 @@ import Testing
       #expect(await server.statuses() == [503])
     }
   }
-
-  @Test(arguments: [
-    ("PUT", "mine", "text/plain", "rules: []", 415, "application/yaml"),
-    ("PUT", "mine", "application/yaml", "", 400, "application/yaml"),
-    ("PUT", "mine", "application/json", "{", 400, "object"),
-    ("PUT", "mine", "application/json", #"{"source":5}"#, 400, "a string"),
-    ("PUT", "mine", "application/json", #"{"source":"rules: []","name":"mine"}"#, 400, "source"),
-    ("PUT", "mine", "application/json", #"{"nmae":"mine"}"#, 422, "Did you mean \"name\"?"),
-    ("PUT", "mine", "application/yaml", "name: yours", 422, "omit the name"),
-    ("PUT", "mine", "application/yaml", "extends: [mine]", 422, "See problems."),
-    ("PUT", "Mine", "application/yaml", "rules: []", 400, "lower-case letters"),
-    ("PUT", String(repeating: "m", count: 65), "application/yaml", "rules: []", 400, "at most 64"),
-    ("GET", "flaky-504", "application/yaml", "", 404, "Did you mean flaky-503?"),
-    ("GET", "..%2F..%2Fetc", "application/yaml", "", 404, "healthy, flaky-503"),
-    ("DELETE", "flaky-504", "application/yaml", "", 404, "Did you mean \"flaky-503\"?"),
-  ])
-  func invalidRequestIsExplained(
-    method: String, name: String, type: String, body: String, status: Int, hint: String
-  ) async throws {
-    try await TestServer.run { server in
-      let answer = await server.client.request(
-        method, "/api/v1/profiles/\(name)", [("content-type", type)], body: body)
-      #expect(answer.status == status, "\(answer.text)")
-      #expect(answer.headers["content-type"] == "application/problem+json")
-      #expect(answer.hint.localizedCaseInsensitiveContains(hint), "\(answer.hint)")
-      #expect(!answer.detail.isEmpty)
-      #expect(await server.client.get("/api/v1/profiles").object["total"] as? Int == 20)
-    }
-  }
 }
 
 @Suite struct ProfileLintTests {
   @Test func validProfileHasNoProblems() async throws {
     try await TestServer.run { server in
-      let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", ProfileRouteTests.good)
-      #expect(answer.status == 200)
-      #expect(answer.text == #"{"valid":true,"problems":[]}"#)
+      let response = await server.client.sendYAML("POST", "/api/v1/profiles/lint", ProfileRouteTests.good)
+      #expect(response.status == 200)
+      #expect(response.text == #"{"valid":true,"problems":[]}"#)
       #expect(await server.client.get("/api/v1/profiles/mine").status == 404)
     }
   }
@@ -200,10 +156,10 @@ import Testing
   @Test func warningsDoNotMakeAProfileInvalid() async throws {
     try await TestServer.run { server in
       let text = #"{"rules":[{"do":{"respond":{"status":400,"reason":"NeverHeardOf"}}}]}"#
-      let answer = await server.client.send("POST", "/api/v1/profiles/lint", text)
-      #expect(answer.status == 200)
-      #expect(answer.object["valid"] as? Bool == true)
-      #expect(answer.problems.map { $0["severity"] as? String } == ["warning"])
+      let response = await server.client.send("POST", "/api/v1/profiles/lint", text)
+      #expect(response.status == 200)
+      #expect(response.object["valid"] as? Bool == true)
+      #expect(response.problems.map { $0["severity"] as? String } == ["warning"])
     }
   }
 
@@ -218,14 +174,14 @@ import Testing
     "bad rules": "rules:\n" + String(repeating: "  - {do: {}}\n", count: 18_000),
   ]
 
-  @Test(arguments: hostileTexts.keys.sorted())
-  func hostileTextIsSurvived(name: String) async throws {
-    let text = try #require(Self.hostileTexts[name])
+  @Test func hostileTextsAreSurvived() async throws {
     try await TestServer.run { server in
-      let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", text)
-      #expect(answer.status == 422)
-      #expect((1...202).contains(answer.problems.count))
-      #expect(await server.client.get("/livez").status == 200)
+      for (name, text) in Self.hostileTexts {
+        let response = await server.client.sendYAML("POST", "/api/v1/profiles/lint", text)
+        #expect(response.status == 422, "\(name)")
+        #expect((1...202).contains(response.problems.count), "\(name)")
+        #expect(await server.client.get("/livez").status == 200)
+      }
     }
   }
 
@@ -250,10 +206,10 @@ import Testing
             triger: {}
           - do: {delay: {fixed: 5}}
         """
-      let answer = await server.client.sendYAML("POST", "/api/v1/profiles/lint", text)
-      #expect(answer.status == 422)
-      #expect(answer.problems.map { $0["line"] as? Int } == [3, 4])
-      #expect(answer.detail.hasSuffix(", and 1 more"), "\(answer.detail)")
+      let response = await server.client.sendYAML("POST", "/api/v1/profiles/lint", text)
+      #expect(response.status == 422)
+      #expect(response.problems.map { $0["line"] as? Int } == [3, 4])
+      #expect(response.detail.hasSuffix(", and 1 more"), "\(response.detail)")
     }
   }
 }
@@ -262,14 +218,14 @@ import Testing
   @Test func sameSeedGivesTheSameOutcomes() async throws {
     try await TestServer.run { server in
       let body = #"{"name":"flaky-503?rate=0.4","params":{"streak":1},"seed":7,"pushes":1000}"#
-      let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
-      #expect(answer.status == 200)
-      #expect(answer.object["seed"] as? Int == 7)
-      let outcomes = try #require(answer.object["outcomes"] as? [String: Int])
+      let response = await server.client.send("POST", "/api/v1/profiles/simulate", body)
+      #expect(response.status == 200)
+      #expect(response.object["seed"] as? Int == 7)
+      let outcomes = try #require(response.object["outcomes"] as? [String: Int])
       #expect(outcomes.values.reduce(0, +) == 1000)
       #expect((300...500).contains(outcomes["503 ServiceUnavailable"] ?? 0))
-      #expect((answer.object["text"] as? String)?.contains("1000 pushes") == true)
-      #expect(await server.client.send("POST", "/api/v1/profiles/simulate", body).text == answer.text)
+      #expect((response.object["text"] as? String)?.contains("1000 pushes") == true)
+      #expect(await server.client.send("POST", "/api/v1/profiles/simulate", body).text == response.text)
       #expect(await server.client.get("/api/v1/profile").object["name"] as? String == "healthy")
     }
   }
@@ -277,27 +233,8 @@ import Testing
   @Test func profileTextIsAccepted() async throws {
     try await TestServer.run { server in
       let body = #"{"source":"rules: [{do: {respond: {status: 500}}}]","pushes":3}"#
-      let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
-      #expect(answer.object["outcomes"] as? [String: Int] == ["500 InternalServerError": 3])
-    }
-  }
-
-  @Test(arguments: [
-    ("{}", 400, "name is a profile of the library"), (#"{"name":"healthy","source":"a: b"}"#, 400, "name is a profile"),
-    (#"{"name":"flaky"}"#, 422, "Did you mean flaky-503?"), (#"{"name":"/etc/passwd"}"#, 400, "PUT"),
-    (#"{"name":"flaky-503","params":{"rte":1}}"#, 422, "Did you mean \"rate\"?"),
-    (#"{"name":"flaky-503","params":{"rate":[1]}}"#, 400, "a number, a string"),
-    (#"{"name":"flaky-503","params":[]}"#, 400, "an object"), (#"{"name":"healthy","pushes":0}"#, 400, "1 to 100000"),
-    (#"{"name":"healthy","pushes":1000000000}"#, 400, "1 to 100000"), (#"{"name":"healthy","seed":-1}"#, 400, "from 0"),
-    (#"{"name":"healthy","seed":1.5}"#, 400, "whole number"), (#"{"source":"rules: 5"}"#, 422, "See problems"),
-    (#"{"nam":"healthy"}"#, 400, "Did you mean name?"),
-  ])
-  func invalidSimulationIsExplained(body: String, status: Int, hint: String) async throws {
-    try await TestServer.run { server in
-      let answer = await server.client.send("POST", "/api/v1/profiles/simulate", body)
-      #expect(answer.status == status, "\(answer.text)")
-      #expect(answer.hint.contains(hint), "\(answer.hint)")
-      #expect(!answer.hint.isEmpty)
+      let response = await server.client.send("POST", "/api/v1/profiles/simulate", body)
+      #expect(response.object["outcomes"] as? [String: Int] == ["500 InternalServerError": 3])
     }
   }
 }
@@ -313,8 +250,8 @@ import Testing
     try await Self.run { server, folder in
       try folder.file("mine.yaml", ProfileRouteTests.good)
       #expect(await server.client.get("/api/v1/profiles/mine").status == 404)
-      let answer = await server.client.request("POST", "/api/v1/profiles/reload")
-      #expect(answer.text == #"{"problems":[]}"#)
+      let response = await server.client.request("POST", "/api/v1/profiles/reload")
+      #expect(response.text == #"{"problems":[]}"#)
       #expect(await server.client.get("/api/v1/profiles/mine").object["origin"] as? String == folder.path("mine.yaml"))
       let refused = await server.client.request("DELETE", "/api/v1/profiles/mine")
       #expect(refused.status == 409)
@@ -329,9 +266,9 @@ import Testing
       _ = await client.request("POST", "/api/v1/profiles/reload")
       _ = await client.send("PUT", "/api/v1/profile", #"{"name":"mine?rate=1"}"#)
       try folder.file("mine.yaml", ProfileRouteTests.bad)
-      let answer = await client.request("POST", "/api/v1/profiles/reload")
-      #expect(answer.status == 200)
-      #expect(answer.problems.first?["line"] as? Int == 4)
+      let response = await client.request("POST", "/api/v1/profiles/reload")
+      #expect(response.status == 200)
+      #expect(response.problems.first?["line"] as? Int == 4)
       #expect(await server.statuses() == [503])
       let warnings = try #require(await client.get("/api/v1/status").object["warnings"] as? [String])
       #expect(warnings.contains { $0.contains("mine.yaml:4:15") }, "\(warnings)")
@@ -341,14 +278,6 @@ import Testing
       #expect(await server.statuses() == [500])
       #expect(await client.get("/api/v1/profile").object["reference"] as? String == "mine?rate=1")
       #expect((await client.get("/api/v1/status").object["warnings"] as? [String])?.isEmpty == true)
-    }
-  }
-
-  @Test func unknownMembersAreRejected() async throws {
-    try await TestServer.run { server in
-      let answer = await server.client.send("POST", "/api/v1/profiles/reload", #"{"folder":"/etc"}"#)
-      #expect(answer.status == 400)
-      #expect(answer.hint == "Send {} or no body.")
     }
   }
 }

@@ -14,14 +14,14 @@ import Testing
 
   @Test func pushIsSentAsByAProvider() async throws {
     try await TestServer.run { server in
-      let answer = await server.client.send("POST", "/api/v1/send", Self.good)
-      #expect(answer.status == 200, "\(answer.text)")
-      #expect(answer.object["outcome"] as? String == "answered")
-      #expect(answer.object["status"] as? Int == 200)
-      #expect(answer.object["reason"] is NSNull)
+      let response = await server.client.send("POST", "/api/v1/send", Self.good)
+      #expect(response.status == 200, "\(response.text)")
+      #expect(response.object["outcome"] as? String == "answered")
+      #expect(response.object["status"] as? Int == 200)
+      #expect(response.object["reason"] is NSNull)
       let push = (await server.client.get("/api/v1/pushes")).items.first
       let request = push?["request"] as? [String: Any]
-      #expect((push?["apns"] as? [String: Any])?["id"] as? String == answer.object["apns_id"] as? String)
+      #expect((push?["apns"] as? [String: Any])?["id"] as? String == response.object["apns_id"] as? String)
       #expect((push?["auth"] as? [String: Any])?["signature"] as? String == "valid")
       #expect((push?["connection"] as? [String: Any])?["tls"] as? String == "TLSv1.3")
       let body = await server.client.get("/api/v1/pushes/1/payload").text
@@ -30,7 +30,7 @@ import Testing
     }
   }
 
-  @Test(arguments: [
+  static let rejected = [
     (#"{"token":"zz","payload":{}}"#, 400, "BadDeviceToken"), (#"{"token":"ab12","payload":{}}"#, 400, "MissingTopic"),
     (#"{"token":"ab12","headers":{"apns-topic":"a.b"}}"#, 400, "PayloadEmpty"),
     (
@@ -38,21 +38,24 @@ import Testing
       "InvalidProviderToken"
     ),
     (#"{"token":"ab12","headers":{"apns-topic":"a.b","apns-priority":7},"payload":{}}"#, 400, "BadPriority"),
-  ])
-  func responseIsReturned(body: String, status: Int, reason: String) async throws {
+  ]
+
+  @Test func responseIsReturned() async throws {
     try await TestServer.run { server in
-      let answer = await server.client.send("POST", "/api/v1/send", body)
-      #expect(answer.status == 200)
-      #expect(answer.object["status"] as? Int == status)
-      #expect(answer.object["reason"] as? String == reason)
+      for (body, status, reason) in Self.rejected {
+        let response = await server.client.send("POST", "/api/v1/send", body)
+        #expect(response.status == 200, "\(body)")
+        #expect(response.object["status"] as? Int == status, "\(body)")
+        #expect(response.object["reason"] as? String == reason, "\(body)")
+      }
     }
   }
 
   @Test func payloadTextIsSentUnchanged() async throws {
     try await TestServer.run { server in
-      let answer = await server.client.send(
+      let response = await server.client.send(
         "POST", "/api/v1/send", #"{"token":"ab12","headers":{"apns-topic":"a.b"},"payload":"no JSON"}"#)
-      #expect(answer.object["status"] as? Int == 200)
+      #expect(response.object["status"] as? Int == 200)
       #expect(await server.client.get("/api/v1/pushes/1/payload").text == "no JSON")
     }
   }
@@ -73,23 +76,6 @@ import Testing
       let ended = await server.client.send("POST", "/api/v1/send", Self.good)
       #expect(ended.status == 200)
       #expect(ended.object["outcome"] as? String == "disconnected")
-    }
-  }
-
-  @Test(arguments: [
-    ("{}", "lacks token"), (#"{"token":"a b"}"#, "token has spaces"), (#"{"token":5}"#, "token must be a string"),
-    (#"{"tokn":"ab"}"#, "tokn"), (#"{"token":"ab","headers":[]}"#, "headers must be an object"),
-    (#"{"token":"ab","headers":{"a":{}}}"#, "headers.a"), (#"{"token":"ab","headers":{":path":"/"}}"#, "headers.:path"),
-    (#"{"token":"ab","headers":{"a":"b\r\nc: d"}}"#, "headers.a"), (#"{"token":"ab\r\n"}"#, "token has"),
-    ("[", "not JSON"),
-  ])
-  func invalidPushIsExplained(body: String, detail: String) async throws {
-    try await TestServer.run { server in
-      let answer = await server.client.send("POST", "/api/v1/send", body)
-      #expect(answer.status == 400)
-      #expect(answer.detail.contains(detail), "\(answer.detail)")
-      #expect(!answer.hint.isEmpty)
-      #expect(server.state.inbox.snapshot().count == 0)
     }
   }
 }

@@ -6,7 +6,7 @@ package struct RawClient: Sendable {
 
   package init(port: Int) { self.port = port }
 
-  package struct Answer: Sendable {
+  package struct Response: Sendable {
     package fileprivate(set) var status = 0
     package fileprivate(set) var headers: [String: String] = [:]
     package fileprivate(set) var body: [UInt8] = []
@@ -30,7 +30,7 @@ package struct RawClient: Sendable {
 
   /// Sends a request and returns the response. Adds `host` and `content-length` unless they are given.
   package func request(_ method: String, _ path: String, _ headers: [(String, String)] = [], body: String? = nil) async
-    -> Answer
+    -> Response
   {
     var headers = headers
     if !headers.contains(where: { $0.0 == "host" }) { headers.append(("host", "127.0.0.1:\(port)")) }
@@ -42,24 +42,24 @@ package struct RawClient: Sendable {
     return await exchange(head + (body ?? ""))
   }
 
-  package func get(_ path: String, _ headers: [(String, String)] = []) async -> Answer {
+  package func get(_ path: String, _ headers: [(String, String)] = []) async -> Response {
     await request("GET", path, headers)
   }
 
   /// Sends a JSON body.
-  package func send(_ method: String, _ path: String, _ json: String) async -> Answer {
+  package func send(_ method: String, _ path: String, _ json: String) async -> Response {
     await request(method, path, [("content-type", "application/json")], body: json)
   }
 
   /// Sends a YAML body.
-  package func sendYAML(_ method: String, _ path: String, _ text: String) async -> Answer {
+  package func sendYAML(_ method: String, _ path: String, _ text: String) async -> Response {
     await request(method, path, [("content-type", "application/yaml")], body: text)
   }
 
   /// Sends `text` unchanged and reads until the server closes.
   ///
   /// - Parameter closesAfterwards: Whether to close the sending side after `text`.
-  package func exchange(_ text: String, closesAfterwards: Bool = false) async -> Answer {
+  package func exchange(_ text: String, closesAfterwards: Bool = false) async -> Response {
     await withCheckedContinuation { continuation in
       // On a thread of its own, because the pools have few threads and the server's handlers need them.
       Thread.detachNewThread {
@@ -95,18 +95,18 @@ package struct RawClient: Sendable {
     return count
   }
 
-  private static func parse(_ bytes: [UInt8]) -> Answer {
+  private static func parse(_ bytes: [UInt8]) -> Response {
     let separator = Array("\r\n\r\n".utf8)
-    guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: separator) }) else { return Answer() }
+    guard let end = bytes.indices.first(where: { bytes[$0...].starts(with: separator) }) else { return Response() }
     let lines = String(decoding: bytes[..<end], as: UTF8.self).components(separatedBy: "\r\n")
-    var answer = Answer()
-    answer.status = Int(lines.first?.split(separator: " ").dropFirst().first ?? "") ?? 0
+    var response = Response()
+    response.status = Int(lines.first?.split(separator: " ").dropFirst().first ?? "") ?? 0
     for line in lines.dropFirst() {
       let parts = line.split(separator: ":", maxSplits: 1)
       guard parts.count == 2 else { continue }
-      answer.headers[parts[0].lowercased()] = parts[1].trimmingCharacters(in: .whitespaces)
+      response.headers[parts[0].lowercased()] = parts[1].trimmingCharacters(in: .whitespaces)
     }
-    answer.body = Array(bytes[(end + 4)...])
-    return answer
+    response.body = Array(bytes[(end + 4)...])
+    return response
   }
 }

@@ -5,7 +5,10 @@ configured token.
 import pytest
 
 
-@pytest.mark.parametrize("host", ["localhost", "localhost:1", "127.0.0.1", "[::1]:8197", "192.168.0.7", "apns-mock"])
+@pytest.mark.parametrize("host", [
+    "localhost", "LOCALHOST:8197", "localhost:1", "localhost.", "app.localhost", "127.0.0.1", "127.0.0.1:1", "[::1]",
+    "[::1]:8197", "[fe80::1]", "192.168.0.7", "192.168.1.5:8197", "apns-mock", "apns-mock:8197",
+])
 def test_names_of_this_machine_are_hosts(server, host):
     assert server.request("GET", "/api/v1/status", headers={"host": host}).status == 200
 
@@ -25,8 +28,9 @@ def test_health_is_reported_under_any_host_name(server):
 
 
 def test_a_name_of_the_users_own_is_a_host(start):
-    server = start("--allow-host", "mock.ci")
-    assert server.request("GET", "/api/v1/status", headers={"host": "mock.ci:8197"}).status == 200
+    server = start("--allow-host", "mock.CI")
+    for host, status in [("mock.ci:8197", 200), ("MOCK.ci", 200), ("xmock.ci", 403), ("mock.ci.evil.example", 403)]:
+        assert server.request("GET", "/api/v1/status", headers={"host": host}).status == status, host
 
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "http://localhost:1", "null", "http://127.0.0.1"])
@@ -37,6 +41,22 @@ def test_a_web_page_changes_nothing(server, device, method, path, origin):
     answer = server.request(method, path, {} if method != "DELETE" else None, headers={"origin": origin})
     assert answer.status == 403
     assert "access-control-allow-origin" not in answer.headers
+
+
+def test_the_own_origin_is_allowed(server):
+    port = server.admin_port
+    for origin, status in [
+        (f"http://127.0.0.1:{port}", 200), (f"https://127.0.0.1:{port}", 200), (f"HTTP://127.0.0.1:{port}", 403),
+        (f"ftp://127.0.0.1:{port}", 403), (f"http://localhost:{port}", 403), ("http://127.0.0.1:1", 403),
+        (f"http://127.0.0.1:{port}.evil.example", 403), ("", 403), ("file://", 403),
+    ]:
+        for method, path in [("GET", "/pushes"), ("POST", "/connections/close")]:
+            body = {"client": "127.0.0.2"} if method == "POST" else None
+            answer = server.request(method, "/api/v1" + path, body, headers={"origin": origin})
+            assert answer.status == status, (method, origin)
+    for host, origin in [("localhost", "http://localhost:80"), ("localhost:443", "https://localhost")]:
+        answer = server.request("GET", "/api/v1/pushes", headers={"host": host, "origin": origin})
+        assert answer.status == 200, "the default port is implied"
 
 
 def test_no_page_is_invited_to_read(server):
@@ -64,8 +84,14 @@ def test_the_page_and_an_address_that_is_typed_are_served(server, site):
 def test_a_token_is_asked_for_where_there_is_one(start):
     server = start("--admin-token", "open-sesame")
     assert server.request("GET", "/api/v1/pushes").status == 401
-    assert server.request("GET", "/api/v1/pushes", headers={"authorization": "Bearer open-sesam"}).status == 401
-    assert server.request("GET", "/api/v1/pushes", headers={"authorization": "Bearer open-sesame"}).status == 200
+    for authorization, status in [
+        ("Bearer open-sesame", 200), ("bearer open-sesame", 200), ("Bearer open-sesam", 401), ("Bearer open-sesamee", 401),
+        ("Bearer open-sesameopen-sesame", 401), ("Bearer OPEN-SESAME", 401), ("Bearer ", 401), ("Bearer", 401),
+        ("open-sesame", 401), ("Basic open-sesame", 401), ("", 401),
+    ]:
+        answer = server.request("GET", "/api/v1/pushes", headers={"authorization": authorization})
+        assert answer.status == status, authorization
+        assert b"open-sesame" not in answer.body
     assert server.request("GET", "/livez").status == 200
     assert server.facts["admin_token"] == "open-sesame"
     assert server.command("ls").returncode == 0, "commands take the token from the port file"

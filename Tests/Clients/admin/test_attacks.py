@@ -18,6 +18,9 @@ LOCAL = b"host: localhost\r\n"
 CLOSE = b"connection: close\r\n"
 METHODS = ["get", "put", "post", "patch", "delete"]
 STREAMS = ["/api/v1/events", "/api/v1/export"]
+# Requests that the API description does not list.
+UNLISTED = [("GET", "/page/modules/main.js", False), ("GET", "/page/nothing", False), ("GET", "/api/v1/nothing", True),
+            ("PATCH", "/api/v1/clock", True)]
 
 
 def raw(server, data, patience=10):
@@ -47,8 +50,8 @@ def problem(answer):
 def operations(server):
     """(method, path with a value for each parameter, whether the token is required)"""
     paths = server.request("GET", "/openapi.json").json["paths"]
-    return [(method.upper(), re.sub(r"\{\w+\}", "1", path), "security" not in item[method])
-            for path, item in paths.items() for method in METHODS if method in item]
+    return UNLISTED + [(method.upper(), re.sub(r"\{\w+\}", "1", path), "security" not in item[method])
+                       for path, item in paths.items() for method in METHODS if method in item]
 
 
 @pytest.fixture
@@ -80,6 +83,7 @@ def test_no_route_lets_a_foreign_page_change_or_follow(full, operations):
         for origin in (f"https://{EVIL}", "null", "http://localhost:1", "http://127.0.0.1"):
             answer = full.request(method, path, headers={"origin": origin})
             assert answer.status == 403, (method, path, origin)
+            assert origin in answer.json["detail"]
 
 
 def test_every_route_wants_the_token(start, operations):
@@ -95,14 +99,18 @@ def test_every_route_wants_the_token(start, operations):
 
 
 def test_every_response_has_the_same_security_headers(full, operations):
-    for method, path, _ in operations:
-        if method != "GET" or path in STREAMS or path.endswith("/wait"):
-            continue
-        answer = full.request("GET", path, headers={"origin": f"https://{EVIL}"})
+    foreign = {"origin": f"https://{EVIL}"}
+    requests = [("HEAD", "/api/v1/pushes", {}), *((method, path, foreign) for method, path, _ in operations)]
+    # Without the origin, GET requests that end at once.
+    requests += [(method, path, {}) for method, path, _ in operations
+                 if method == "GET" and path not in STREAMS and not path.endswith("/wait")]
+    for method, path, headers in requests:
+        answer = full.request(method, path, headers=headers)
         names = {name.lower() for name in answer.headers.keys()}
         assert not any(name.startswith("access-control") for name in names), path
         assert "set-cookie" not in names, path
         assert answer.headers["x-content-type-options"] == "nosniff", path
+        assert answer.headers["cache-control"] == "no-store", path
         policy = answer.headers["content-security-policy"]
         assert "default-src 'none'" in policy or "default-src 'self'" in policy, path
         assert "unsafe" not in policy and "frame-ancestors 'none'" in policy, path
@@ -121,7 +129,7 @@ def test_no_route_answers_a_preflight(full, operations):
 def test_no_form_of_a_page_changes_anything(full, operations, type):
     """A web page may send these without a preflight request, and some browsers omit Origin."""
     for method, path, _ in operations:
-        if method in ("POST", "PUT", "PATCH"):
+        if method in ("POST", "PUT", "PATCH") and (method, path, True) not in UNLISTED:
             answer = full.request(method, path, b'{"all":true}', headers={"content-type": type})
             assert answer.status in (400, 415), (method, path, answer.status)
 
@@ -131,12 +139,36 @@ def test_no_form_of_a_page_changes_anything(full, operations, type):
 
 @pytest.mark.parametrize("host", [
     EVIL, "localhost.evil.example", "127.0.0.1.evil.example", "127.0.0.1.nip.io", "2130706433", "0x7f.1", "127.1",
+    "0x7f000001", "evillocalhost", "localhost:8197:1", "localhost:port", "[::1]x", "[evil]",
     "localhost@evil.example", "evil.example@localhost", "evil.example:80:80", "localhost%00.evil.example", "[::1",
     "[::1]evil.example", "lоcalhost", "localhost evil", "", ".", "evil.example#localhost", "evil.example/localhost",
 ])
 def test_a_name_that_leads_here_is_no_name_of_ours(full, host):
     data = b"DELETE /api/v1/pushes?all=true HTTP/1.1\r\nhost: %s\r\n%s\r\n" % (host.encode(), CLOSE)
     assert heads(raw(full, data))[0] in (400, 403)
+
+
+def test_only_health_checks_need_no_host(full):
+    assert heads(raw(full, b"GET /api/v1/status HTTP/1.1\r\n%s\r\n" % CLOSE)) == [403]
+    assert heads(raw(full, b"GET /readyz HTTP/1.1\r\n%s\r\n" % CLOSE)) == [200]
+
+
+@pytest.mark.parametrize(("target", "status"), [
+    ("http://evil.example/api/v1/pushes", 403), ("http://evil.example:80/api/v1/pushes", 403),
+    ("HTTP://EVIL.example/api/v1/pushes", 403), ("http://evil.example?x", 403), ("http://", 403),
+    ("http://user@localhost/api/v1/pushes", 403), ("http://localhost/api/v1/pushes", 200),
+    ("http://127.0.0.1:1/api/v1/pushes", 200), ("http://evil.example/livez", 200),
+])
+def test_the_host_of_an_absolute_target_is_checked(full, target, status):
+    answer = raw(full, b"GET %s HTTP/1.1\r\n%s%s\r\n" % (target.encode(), LOCAL, CLOSE))
+    assert heads(answer) == [status], answer[:200]
+    assert status == 200 or problem(answer)["hint"]
+
+
+def test_the_origin_is_compared_with_an_absolute_target(full):
+    fields = b"host: 127.0.0.1:%d\r\norigin: http://127.0.0.1:%d\r\n%s" % (full.admin_port, full.admin_port, CLOSE)
+    for target, status in [(b"http://localhost/api/v1/devices/ab", 403), (b"/api/v1/devices/ab", 404)]:
+        assert heads(raw(full, b"DELETE %s HTTP/1.1\r\n%s\r\n" % (target, fields))) == [status]
 
 
 @pytest.mark.parametrize("hosts", [("localhost", EVIL), (EVIL, "localhost"), ("localhost", "localhost")])

@@ -117,6 +117,7 @@ def test_the_list_counts(mock, faults):
 def test_only_so_many_closed_connections_are_remembered(start):
     """A provider that connects for each push does not use up the memory."""
     server = start()
+    assert server.api("GET", "/connections") == {"items": [], "total": 0, "open": 0}
     for _ in range(230):
         socket.create_connection(("127.0.0.1", server.port), timeout=PATIENCE).close()
     wait_until(lambda: server.api("GET", "/connections")["open"] == 0, "all closed")
@@ -154,15 +155,6 @@ def test_events_are_bounded(mock, faults):
         assert connection["events"][0]["event"] == "accepted"
 
 
-@pytest.mark.parametrize(("path", "query", "status"), [
-    ("/connections/c0", {}, 404), ("/connections/none", {}, 404), ("/connections", {"state": "half"}, 400),
-    ("/connections", {"sort": "up"}, 400),
-])
-def test_questions_that_make_no_sense(mock, faults, path, query, status):
-    answer = mock.request("GET", "/api/v1" + path, **query)
-    assert answer.status == status and answer.json["hint"], answer.body
-
-
 # GOAWAY by request
 
 def test_goaway_to_all(mock, faults):
@@ -174,6 +166,14 @@ def test_goaway_to_all(mock, faults):
         assert goaways(wire) == [(0, 1, b"")]
         wire.close()
         assert ("goaway", "NO_ERROR last_stream=1 ") in closed(mock, wire)
+
+
+def test_goaway_to_one_leaves_the_others(mock, faults, device):
+    with widened(mock) as one, widened(mock) as other:
+        assert order(mock, "goaway", connection=id_of(mock, one)) == [id_of(mock, one)]
+        assert ending(one) == "fin"
+        assert other.push(push_headers(mock, device)).status == 200
+        assert goaways(other) == [] and timeline(mock, other)[1] == "open"
 
 
 @pytest.mark.parametrize(("fields", "expected"), [
@@ -188,6 +188,9 @@ def test_goaway_with_fields(mock, faults, fields, expected):
         order(mock, "goaway", connection=id_of(mock, wire), close_after="0s", **fields)
         assert ending(wire) == "fin"
         assert goaways(wire) == expected
+        # Two GOAWAY frames for one command are one event.
+        (logged,) = [detail for event, detail in closed(mock, wire) if event == "goaway"]
+        assert logged.endswith(expected[-1][2].decode()), logged
 
 
 def test_goaway_on_a_connection_without_a_stream(mock, faults):
@@ -302,6 +305,7 @@ def test_close_of_several_connections(mock, faults, device):
 def test_connections_of_a_client(mock, faults, with_port):
     with widened(mock) as one, widened(mock) as other:
         host, port = one.sock.getsockname()
+        assert order(mock, "close", client="127.0.0.2") == []
         ids = order(mock, "close", client=f"{host}:{port}" if with_port else host)
         assert (id_of(mock, one) in ids, id_of(mock, other) in ids) == (True, not with_port)
         assert ending(one) == "fin"
@@ -316,9 +320,11 @@ def test_connections_of_a_listener(start, device):
     (_, first), (_, second) = server.listeners
     with line(server, port=first) as one, line(server, port=second) as other:
         one.ping(), other.ping()
-        assert order(server, "reset", listener=1) == [id_of(server, other)]
+        ids = [id_of(server, one), id_of(server, other)]
+        assert order(server, "reset", connection=ids, listener=1) == ids[1:], "all of the conditions"
         assert ending(other) == "reset"
         assert one.push(push_headers(server, device)).status == 200
+        assert order(server, "close", listener=0) == ids[:1]
 
 
 def test_held_pushes_end_with_their_connection(mock, faults, device):
@@ -385,28 +391,3 @@ def test_a_hundred_connections_at_once(mock, faults):
 def test_no_client_is_left_to_reach(mock, faults):
     wait_until(lambda: mock.api("GET", "/connections")["open"] == 0, "nothing open")
     assert order(mock, "goaway", all=True) == []
-
-
-@pytest.mark.parametrize("what", ["goaway", "reset", "close"])
-@pytest.mark.parametrize(("body", "status"), [
-    ({}, 400), (None, 400), ({"all": False}, 400), ({"all": True, "connection": "c1"}, 400), ({"connection": []}, 400),
-    ({"connection": "c0"}, 404), ({"connection": ["c0", "c00"]}, 404), ({"listener": 7}, 400), ({"all": "yes"}, 400),
-    ({"all": True, "nonsense": 1}, 400),
-], ids=str)
-def test_orders_that_make_no_sense(mock, faults, what, body, status):
-    with widened(mock) as wire:
-        answer = mock.request("POST", f"/api/v1/connections/{what}", body)
-        assert answer.status == status and answer.json["hint"], answer.body
-        wire.ping()
-
-
-@pytest.mark.parametrize("fields", [
-    {"code": "NOT_A_CODE"}, {"code": -1}, {"last_stream": "none"}, {"close_after": "soon"}, {"twice": "maybe"},
-    {"debug": "x" * 20000},
-], ids=lambda fields: next(iter(fields)))
-def test_goaway_orders_with_bad_fields(mock, faults, fields):
-    with widened(mock) as wire:
-        answer = mock.request("POST", "/api/v1/connections/goaway", {"all": True, **fields})
-        assert answer.status == 400 and next(iter(fields)) in answer.json["detail"], answer.body
-        wire.ping()
-        assert goaways(wire) == []

@@ -126,28 +126,3 @@ def test_every_kind_of_record_is_as_described(start, description, device):
         validator(description, "Connection").validate(connection)
     for profile in server.api("GET", "/profiles")["items"]:
         validator(description, "Profile").validate(server.api("GET", f"/profiles/{profile['name']}"))
-
-
-@pytest.mark.parametrize(("method", "path", "body", "status"), [
-    ("GET", "/api/v1/pushes?topik=a", None, 400), ("GET", "/api/v1/pushes?q=%22", None, 400),
-    ("GET", "/api/v1/stats?limit=3", None, 400), ("GET", "/api/v1/pushes?topic=%zz", None, 400),
-    ("PUT", "/api/v1/clock", b"{", 400), ("GET", "/api/v1/pushes/999999999", None, 404),
-    ("GET", "/api/v1/nothing", None, 404), ("GET", "/nothing", None, 404), ("PATCH", "/api/v1/clock", None, 405),
-    ("DELETE", "/metrics", None, 405), ("POST", "/openapi.json", None, 405), ("POST", "/", None, 405),
-    ("DELETE", "/api/v1/profiles/healthy", None, 409), ("PUT", "/api/v1/clock", b"x" * (1 << 20 | 1), 413),
-    ("PUT", "/api/v1/profile", {"name": "nobody"}, 422), ("POST", "/api/v1/rules", {"do": {"nothing": {}}}, 422),
-])
-def test_every_error_is_a_problem_document(server, description, method, path, body, status):
-    answer = server.request(method, path, body)
-    assert answer.status == status
-    assert answer.headers["content-type"] == "application/problem+json"
-    validator(description, "Problem").validate(answer.json)
-    assert answer.json["status"] == status and answer.json["hint"]
-    if status == 405:
-        assert answer.headers["allow"] in answer.json["hint"]
-
-
-def test_a_wrong_content_type_is_a_problem(server, description):
-    answer = server.request("POST", "/api/v1/reset", b"{}", headers={"content-type": "text/plain"})
-    assert answer.status == 415
-    validator(description, "Problem").validate(answer.json)

@@ -15,7 +15,7 @@ import types
 
 import pytest
 
-from support.server import Server, clean_environment, run
+from support.server import Server, clean_environment, run, wait_until
 from support.wire import connect, push_headers
 
 
@@ -105,6 +105,7 @@ def test_a_wait_is_satisfied_by_what_is_there(server, device):
     answer = wait(server, device_token=device, count=3).json
     assert answer["satisfied"] and answer["matched"] == 3
     assert len(answer["items"]) == 3 and answer["nearest"] == []
+    assert (answer["complete"], answer["evicted"]) == (True, 0)
     assert answer["seq"] >= answer["items"][-1]["seq"]
 
 
@@ -137,6 +138,17 @@ def test_exactly_and_at_least(server, device, count, satisfied):
     push(server, device, 3)
     answer = wait(server, device_token=device, count=count, timeout="50ms", settle="20ms").json
     assert answer["satisfied"] == satisfied, answer["message"]
+
+
+@pytest.mark.parametrize(("query", "status", "satisfied"), [
+    ({"timeout": "0s"}, 200, False), ({"timeout": "0s", "strict": "1"}, 412, False),
+    ({"timeout": "0s", "strict": "0"}, 200, False), ({"count": "0", "strict": "1"}, 200, True),
+    ({"count": "=0", "settle": "20ms", "strict": "true"}, 200, True),
+], ids=str)
+def test_a_timeout_is_an_error_only_on_request(server, device, query, status, satisfied):
+    answer = wait(server, device_token=device, **query)
+    assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
+    assert answer.json["satisfied"] is satisfied and answer.json["message"]
 
 
 def test_a_time_out_names_what_nearly_matched(server, device):
@@ -175,10 +187,11 @@ def test_shutdown_ends_a_wait_with_a_reason(binary, certs):
     try:
         waiting = later(lambda: wait(server, timeout="5m"))
         with Events(server) as events:
+            wait_until(lambda: b"\napns_mock_waits 1\n" in server.request("GET", "/metrics").body, "the wait")
             server.signal(signal.SIGTERM)
             answer = waiting.result()
-            assert answer.status == 503 and "stops" in answer.json["detail"] and answer.json["hint"]
-            events.until_event("end")
+            assert answer.status == 503 and "the server stops" in answer.json["detail"] and answer.json["hint"]
+            events.until_event("end", message="the server stops")
         assert server.wait() == 0
     finally:
         server.kill()
@@ -273,15 +286,22 @@ def test_a_reader_goes_on_where_it_was(server, device):
         events.until(lambda: len([one for one in events.named("push")
                                   if one["request"]["device_token"] == device]) == 2)
         assert events.named("gap") == []
+    with Events(server, f"?last_event_id={last}&device_token={device}") as events:
+        events.until(lambda: len(events.named("push")) == 2)
     with Events(server, "?last_event_id=999999999") as events:
+        events.until_event("gap")
+    with Events(server, "", "-H", "Last-Event-ID: x") as events:
         events.until_event("gap")
 
 
 def test_a_foreign_page_may_not_follow(server):
-    for path in ("/api/v1/events", "/api/v1/export"):
-        answer = server.request("GET", path, headers={"Origin": "https://evil.example"})
+    origin = {"Origin": "https://evil.example"}
+    for path in ("/api/v1/events", "/api/v1/events?topic=a", "/api/v1/export"):
+        answer = server.request("GET", path, headers=origin)
         assert answer.status == 403
         assert "access-control-allow-origin" not in answer.headers
+    for path in ("/api/v1/events/", "//api/v1/events"):
+        assert server.request("GET", path, headers=origin).status in (403, 404)
 
 
 def test_a_client_that_does_not_read_delays_no_other(start, device):
@@ -307,12 +327,18 @@ def test_the_inbox_is_taken_away(server, device):
     answer = server.request("GET", "/api/v1/export", device_token=device)
     records = [json.loads(line) for line in answer.body.splitlines()]
     assert records == server.pushes(device_token=device)
-    assert server.api("GET", "/export", format="json", device_token=device) == records
+    assert answer.headers["content-type"] == "application/x-ndjson"
+    assert answer.headers["transfer-encoding"] == "chunked"
+    array = server.request("GET", "/api/v1/export", format="json", device_token=device)
+    assert array.json == records and array.headers["content-type"] == "application/json"
 
 
 def test_a_push_is_sent_again_by_its_curl_command(server, device, tmp_path):
     push(server, device, apns_collapse_id="it's one")
     record = server.record(device)
+    shown = server.request("GET", f"/api/v1/pushes/{record['seq']}/curl")
+    assert shown.headers["content-type"] == "text/plain; charset=utf-8"
+    assert '-H "authorization: bearer $TOKEN"' in shown.body.decode()
     command = server.command("get", record["seq"], "--curl")
     assert command.returncode == 0, command.stderr
     assert "$TOKEN" in command.stdout

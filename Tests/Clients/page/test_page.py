@@ -286,11 +286,15 @@ def test_programs_get_text_and_browsers_the_page(server):
     assert page.headers["content-type"].startswith("text/html") and page.headers["vary"] == "accept"
     policy = page.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "unsafe" not in policy
-    assert server.request("GET", "/", headers={"accept": "*/*"}).headers["content-type"].startswith("text/plain")
+    text = server.request("GET", "/", headers={"accept": "*/*"})
+    assert text.headers["content-type"] == "text/plain; charset=utf-8" and text.headers["vary"] is None
+    for type in ("TEXT/HTML", "text/html,application/xhtml+xml,*/*;q=0.8"):
+        page = server.request("GET", "/?q=status:400", headers={"accept": type})
+        assert page.headers["content-type"] == "text/html; charset=utf-8", type
+    programs = server.request("GET", "/", headers={"accept": "application/json"})
+    assert programs.headers["content-type"].startswith("text/plain")
     script = server.request("GET", "/page/modules/main.js")
     assert script.headers["content-type"].startswith("text/javascript")
-    missing = server.request("GET", "/page/modules/mian.js")
-    assert missing.status == 404 and "/page/modules/main.js" in missing.json["hint"]
 
 
 def test_findings_are_shown_with_their_proof(start, open_page, provider, device):
