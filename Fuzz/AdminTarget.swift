@@ -68,7 +68,7 @@ struct AdminTarget: FuzzTarget {
 
   /// Checks that there was no internal error and that JSON responses are valid JSON.
   private static func check(_ request: Request, _ response: Response?) async {
-    guard let response else { fatalError("\(request.uri): no answer") }
+    guard let response else { fatalError("\(request.uri): no response") }
     expect(response.status.code < 500, "\(request.method) \(request.uri): \(response.status)")
     let written = WrittenAnswer()
     try? await response.body.write(written)
@@ -76,7 +76,7 @@ struct AdminTarget: FuzzTarget {
       request.method != .head
     else { return }
     let problem = written.bytes.withLockedValue { $0.withUnsafeBytes { JSONText.problem(in: $0) } }
-    expect(problem == nil, "\(request.method) \(request.uri): the answer is not JSON, \(problem?.description ?? "")")
+    expect(problem == nil, "\(request.method) \(request.uri): the response is not JSON, \(problem?.description ?? "")")
   }
 }
 

@@ -37,7 +37,7 @@ struct CertificatesTarget: FuzzTarget {
 
   func run(_ bytes: UnsafeRawBufferPointer) {
     let bytes = Array(bytes)
-    if let certificate = try? X509Certificate(der: bytes) { look(at: certificate) }
+    if let certificate = try? X509Certificate(der: bytes) { inspect(certificate) }
     if let topics = PushExtensions.decodeTopics(bytes) {
       let again = PushExtensions.decodeTopics(PushExtensions.encode(topics: topics))
       expect(again == topics, "\(topics) is read as \(again ?? []) after it was written")
@@ -60,7 +60,7 @@ struct CertificatesTarget: FuzzTarget {
   }
 
   private func lookAtText(_ text: String) {
-    for certificate in (try? X509Certificate.chain(pem: text)) ?? [] { look(at: certificate) }
+    for certificate in (try? X509Certificate.chain(pem: text)) ?? [] { inspect(certificate) }
     if let key = try? ES256PublicKey(pem: text), let pem = try? key.pem {
       expect((try? ES256PublicKey(pem: pem))?.isSame(as: key) == true, "a public key changes when it is written")
     }
@@ -75,7 +75,7 @@ struct CertificatesTarget: FuzzTarget {
     _ = PEMText.content(of: text)
   }
 
-  private func look(at certificate: X509Certificate) {
+  private func inspect(_ certificate: X509Certificate) {
     let peer = PeerCertificate(certificate)
     expect(peer.fingerprint.utf8.count == 64, "a fingerprint is \(peer.fingerprint)")
     _ = (certificate.names, certificate.subject, certificate.issuer, certificate.issuerOrganization)

@@ -20,7 +20,7 @@ struct ConnectionScript {
   private let provider: FuzzProvider
   private var fields: [(name: [UInt8], value: [UInt8])]
   private var stream: UInt32 = 0
-  private var said = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
+  private var unsent = Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + [0, 0, 0, 4, 0, 0, 0, 0, 0]
   /// The number of pushes an input may still send: creating records is the slowest part.
   private var pushesLeft = 64
 
@@ -43,13 +43,13 @@ struct ConnectionScript {
     case "header": change(text)
     case "push": push(text, endsIt: true)
     case "open": push(text, endsIt: false)
-    case "more": said += Self.frame(type: 0, flags: 1, stream: stream, text)
+    case "more": unsent += Self.frame(type: 0, flags: 1, stream: stream, text)
     case "frame":
       let bytes = Self.bytes(hexadecimal: text)
       guard bytes.count >= 6 else { return }
       let number = bytes[2..<6].reduce(0) { $0 << 8 | UInt32($1) }
-      said += Self.frame(type: bytes[0], flags: bytes[1], stream: number, Array(bytes[6...]))
-    case "raw": said += text
+      unsent += Self.frame(type: bytes[0], flags: bytes[1], stream: number, Array(bytes[6...]))
+    case "raw": unsent += text
     case "shout": try provider.shout(text)
     case "send": try send()
     case "wait":
@@ -77,14 +77,14 @@ struct ConnectionScript {
   }
 
   private mutating func send() throws {
-    try provider.say(said)
-    said = []
+    try provider.write(unsent)
+    unsent = []
   }
 
   private func order(_ word: String) throws {
     switch word {
-    case "close": try provider.tell(ConnectionAction.close)
-    case "reset": try provider.tell(ConnectionAction.reset)
+    case "close": try provider.fire(ConnectionAction.close)
+    case "reset": try provider.fire(ConnectionAction.reset)
     default: try provider.sendClosingGoAway()
     }
   }
@@ -108,12 +108,12 @@ struct ConnectionScript {
     let parts = Self.pieces(of: block)
     for (index, part) in parts.enumerated() {
       let flags: UInt8 = (index == parts.count - 1 ? 4 : 0) | (index == 0 && body.isEmpty ? end : 0)
-      said += Self.frame(type: index == 0 ? 1 : 9, flags: flags, stream: stream, part)
+      unsent += Self.frame(type: index == 0 ? 1 : 9, flags: flags, stream: stream, part)
     }
     guard !body.isEmpty else { return }
     let bodyParts = Self.pieces(of: body)
     for (index, part) in bodyParts.enumerated() {
-      said += Self.frame(type: 0, flags: index == bodyParts.count - 1 ? end : 0, stream: stream, part)
+      unsent += Self.frame(type: 0, flags: index == bodyParts.count - 1 ? end : 0, stream: stream, part)
     }
   }
 

@@ -19,10 +19,10 @@ struct FramesTarget: FuzzTarget {
     if mode & 4 != 0 { session.acknowledgesSettings = false }
     if mode & 8 != 0 { session.acknowledgesPings = false }
     if mode & 16 != 0 { session.withholdsWindow = true }
-    if mode & 1 == 0, !Self.preface.withUnsafeBytes({ conversation.hear($0, &choices) }) { return }
+    if mode & 1 == 0, !Self.preface.withUnsafeBytes({ conversation.receive($0, &choices) }) { return }
     while !input.isAtEnd {
       let size = mode & 32 == 0 ? 1 + choices.next(below: 64) : Int.max
-      guard conversation.hear(input.piece(size), &choices) else { return }
+      guard conversation.receive(input.piece(size), &choices) else { return }
       if choices.next(below: 8) == 0, (try? session.endOverdueStreams()) == nil { return }
     }
     session.withholdsWindow = false
@@ -42,7 +42,7 @@ private struct Conversation {
   init(session: HTTP2ServerSession) { self.session = session }
 
   /// Processes bytes; returns whether the session continues.
-  mutating func hear(_ bytes: UnsafeRawBufferPointer, _ choices: inout ChoiceGenerator) -> Bool {
+  mutating func receive(_ bytes: UnsafeRawBufferPointer, _ choices: inout ChoiceGenerator) -> Bool {
     do {
       try session.receive(bytes)
     } catch {
@@ -50,8 +50,8 @@ private struct Conversation {
     }
     while let event = session.nextEvent() {
       switch event {
-      case .request(let stream): answer(stream, &choices)
-      case .aborted(let stream), .reset(let stream, _): look(at: stream.request)
+      case .request(let stream): respond(to: stream, &choices)
+      case .aborted(let stream), .reset(let stream, _): inspect(stream.request)
       case .cancelled(let stream), .responseDropped(let stream): held.removeAll { $0 == stream.id }
       case .excessStreams: session.goAway(code: .refusedStream)
       case .goAway: break
@@ -59,13 +59,13 @@ private struct Conversation {
     }
     if let first = held.first, !release(first) { held.removeFirst() }
     session.drain(into: &output)
-    expect(output.count < 64 << 20, "a session said \(output.count) bytes")
+    expect(output.count < 64 << 20, "a session wrote \(output.count) bytes")
     return !session.isFinished
   }
 
-  private mutating func answer(_ stream: RequestStream, _ choices: inout ChoiceGenerator) {
+  private mutating func respond(to stream: RequestStream, _ choices: inout ChoiceGenerator) {
     let request = stream.takeRequest()
-    look(at: request)
+    inspect(request)
     switch choices.next(below: 10) {
     case 0: session.respond(to: stream, headers: Self.headers, body: Self.body)
     case 1: session.respond(to: stream, headers: Self.headers, parts: [Self.body, [], Self.body])
@@ -84,8 +84,8 @@ private struct Conversation {
 
   private func release(_ id: Int32) -> Bool { session.stream(withID: id).map { session.releasePart(of: $0) } ?? false }
 
-  private func look(at request: HTTPRequest) {
-    expect(request.body.count <= HTTPRequest.bodyLimit, "a body of \(request.body.count) bytes was kept")
+  private func inspect(_ request: HTTPRequest) {
+    expect(request.body.count <= HTTPRequest.bodyLimit, "a body of \(request.body.count) bytes was stored")
     request.headers.forEachField { name, value in
       _ = request.headers.string(name) + request.headers.string(value)
     }

@@ -13,7 +13,7 @@ final class FuzzProvider {
   /// Whether the handshake is complete.
   private var isSafe = false
   private var unsaid: [UInt8] = []
-  private let heard = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 16)
+  private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 14, alignment: 16)
 
   init(_ server: FuzzServer, _ state: ServerState, hasCertificate: Bool) throws {
     self.server = server
@@ -29,7 +29,7 @@ final class FuzzProvider {
         log: log, tls: try TLSConnection(server: server.serverContext), state: state, logger: server.logger))
   }
 
-  deinit { heard.deallocate() }
+  deinit { buffer.deallocate() }
 
   var isOpen: Bool { channel.isActive }
 
@@ -39,7 +39,7 @@ final class FuzzProvider {
   }
 
   /// Sends bytes, encrypted; queues them until the handshake is complete.
-  func say(_ bytes: [UInt8]) throws {
+  func write(_ bytes: [UInt8]) throws {
     unsaid += bytes
     for _ in 0..<4 where isOpen && !isSafe {
       if case .done = try tls.handshake() { isSafe = true }
@@ -57,21 +57,21 @@ final class FuzzProvider {
   /// Advances the time.
   func wait(_ time: TimeAmount) throws {
     channel.embeddedEventLoop.advanceTime(by: time)
-    try listen()
+    try readOutput()
   }
 
   /// Fires a user event in the server's pipeline, as other parts of the server do.
-  func tell(_ event: any Sendable) throws {
+  func fire(_ event: any Sendable) throws {
     channel.pipeline.fireUserInboundEventTriggered(event)
-    try listen()
+    try readOutput()
   }
 
   /// Announces the server's shutdown.
-  func sendClosingGoAway() throws { try tell(Connections.ShutdownRequested()) }
+  func sendClosingGoAway() throws { try fire(Connections.ShutdownRequested()) }
 
   /// Closes the connection without waiting for actions that the server has scheduled.
   func hangUp() {
-    try? listen()
+    try? readOutput()
     _ = try? channel.finish(acceptAlreadyClosed: true)
   }
 
@@ -83,14 +83,14 @@ final class FuzzProvider {
 
   private func write(_ bytes: ArraySlice<UInt8>) throws {
     if !bytes.isEmpty, isOpen { try channel.writeInbound(channel.allocator.buffer(bytes: bytes)) }
-    try listen()
+    try readOutput()
   }
 
   /// Decrypts the server's output, which also checks its integrity.
-  private func listen() throws {
-    while let answer = try channel.readOutbound(as: ByteBuffer.self) {
-      answer.withUnsafeReadableBytes { tls.receive($0) }
+  private func readOutput() throws {
+    while let output = try channel.readOutbound(as: ByteBuffer.self) {
+      output.withUnsafeReadableBytes { tls.receive($0) }
     }
-    while isSafe, case .bytes = try tls.read(into: heard) {}
+    while isSafe, case .bytes = try tls.read(into: buffer) {}
   }
 }

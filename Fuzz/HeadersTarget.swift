@@ -16,7 +16,7 @@ struct HeadersTarget: FuzzTarget {
       let block = Array(input.piece(Int(input.byte())))
       // HEADERS, with END_STREAM and END_HEADERS.
       let head: [UInt8] = [0, 0, UInt8(block.count), 1, 5, 0, 0, UInt8(stream >> 8), UInt8(stream & 255)]
-      let (first, second) = (whole.hear([head + block]), cut.hear([head, block]))
+      let (first, second) = (whole.receive([head + block]), cut.receive([head, block]))
       expect(first == second, "in one piece \(first ?? ["the end"]), in two \(second ?? ["the end"])")
       stream += 2
       if first == nil { return }
@@ -32,12 +32,12 @@ private struct Reader {
   init?() {
     guard let session = try? HTTP2ServerSession(maxConcurrentStreams: 1000) else { return nil }
     self.session = session
-    expect(hear([Self.preface]) != nil, "the preface was not taken")
+    expect(receive([Self.preface]) != nil, "the preface was not accepted")
   }
 
   /// Returns the events and the output that a frame causes; nil if the session has ended.
-  mutating func hear(_ pieces: [[UInt8]]) -> [String]? {
-    var said: [String] = []
+  mutating func receive(_ pieces: [[UInt8]]) -> [String]? {
+    var observed: [String] = []
     do {
       for piece in pieces { try piece.withUnsafeBytes { try session.receive($0) } }
     } catch {
@@ -46,18 +46,18 @@ private struct Reader {
     while let event = session.nextEvent() {
       switch event {
       case .request(let stream):
-        said.append("request \(stream.id)")
+        observed.append("request \(stream.id)")
         stream.request.headers.forEachField { name, value in
-          said.append("\(stream.request.headers.string(name)): \(stream.request.headers.string(value))")
+          observed.append("\(stream.request.headers.string(name)): \(stream.request.headers.string(value))")
         }
         session.reset(stream, code: .cancel)
-      case .reset(let stream, let code): said.append("reset \(stream.id) \(code)")
-      default: said.append("something else")
+      case .reset(let stream, let code): observed.append("reset \(stream.id) \(code)")
+      default: observed.append("something else")
       }
     }
     var output: [UInt8] = []
     session.drain(into: &output)
-    said.append("\(output)")
-    return said
+    observed.append("\(output)")
+    return observed
   }
 }

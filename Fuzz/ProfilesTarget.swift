@@ -19,11 +19,11 @@ struct ProfilesTarget: FuzzTarget {
     do throws(ProfileFailure) {
       let loaded = try library.profile(of: source)
       expect(!hasErrors, "a profile is read in which there are errors: \(problems)")
-      look(at: loaded.profile)
+      inspect(loaded.profile)
     } catch {
       expect(hasErrors, "a profile cannot be read in which nothing is wrong: \(error)")
     }
-    if let rule = try? RuleFile.parse(text) { look(at: rule.rule) }
+    if let rule = try? RuleFile.parse(text) { inspect(rule.rule) }
     _ = try? ProviderKeysText(text)
     if let reference = try? ProfileReference(text) {
       let again = try? ProfileReference(reference.description)
@@ -32,19 +32,19 @@ struct ProfilesTarget: FuzzTarget {
   }
 
   /// Checks that a profile can be run, and that its description and its simulation are valid JSON.
-  private func look(at profile: Profile) {
+  private func inspect(_ profile: Profile) {
     var writer = JSONWriter()
     profile.write(to: &writer)
     expectJSON(writer.bytes)
-    for rule in profile.rules.prefix(20) { look(at: rule) }
+    for rule in profile.rules.prefix(20) { inspect(rule) }
     var traffic = Simulation.Traffic()
     traffic.pushes = 20
-    var told = JSONWriter()
-    Simulation(profile: profile, seed: 7, traffic: traffic).run().write(to: &told)
-    expectJSON(told.bytes)
+    var json = JSONWriter()
+    Simulation(profile: profile, seed: 7, traffic: traffic).run().write(to: &json)
+    expectJSON(json.bytes)
   }
 
-  private func look(at rule: Rule) {
+  private func inspect(_ rule: Rule) {
     var writer = JSONWriter()
     rule.write(to: &writer)
     expectJSON(writer.bytes)

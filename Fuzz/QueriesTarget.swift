@@ -43,13 +43,13 @@ struct QueriesTarget: FuzzTarget {
     var input = Input(bytes)
     let query = input.text()
     let context = FilterContext(now: Self.now, rulebook: rulebook, snapshot: inbox.snapshot(), inbox: inbox)
-    if let filter = try? Filter(query: query, in: context) { look(at: filter, words: query) }
+    if let filter = try? Filter(query: query, in: context) { inspect(filter, words: query) }
     var parameters: [(name: String, value: String)] = []
     while !input.isAtEnd {
       var line = Input(input.line())
       parameters.append((line.text(before: UInt8(ascii: "=")), String(decoding: line.remaining, as: UTF8.self)))
     }
-    if let filter = try? Filter(parameters, in: context) { look(at: filter, words: "\(parameters)") }
+    if let filter = try? Filter(parameters, in: context) { inspect(filter, words: "\(parameters)") }
     if let page = try? PageQuery(parameters, in: context), let fields = page.fields {
       for record in records {
         var writer = JSONWriter()
@@ -66,7 +66,7 @@ struct QueriesTarget: FuzzTarget {
     (1...4).compactMap { inbox.record(seq: $0) }
   }
 
-  private func look(at filter: Filter, words: String) {
+  private func inspect(_ filter: Filter, words: String) {
     for record in records {
       let isMeant = filter.matches(record)
       let (met, missed) = filter.fields(of: record)
